@@ -81,7 +81,10 @@ mod tests {
         let panel = |caption: &str, names: &[&str]| Panel {
             caption: caption.into(),
             axes: ["time".into(), "rate".into()],
-            curves: names.iter().map(|name| ((*name).into(), vec![(0.0, 1.0), (2.0, 3.0)])).collect(),
+            curves: names
+                .iter()
+                .map(|name| ((*name).into(), vec![(0.0, 1.0), (2.0, 3.0)]))
+                .collect(),
             has_points: true,
         };
         let svg = panels(&[panel("one", &["full", "sampled"]), panel("two", &["full"])]).unwrap();

@@ -39,12 +39,12 @@ pub use self::{
     phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, glyph},
     series::Series,
 };
+#[cfg(test)]
+pub(crate) use self::{phases::tests::records as made_up_phases, slices::made_up};
 pub(crate) use self::{
     refined::over_time,
     slices::{Slice, place, whole},
 };
-#[cfg(test)]
-pub(crate) use self::{phases::tests::records as made_up_phases, slices::made_up};
 use crate::machine::{Boot, EventReading, Outcome, Session};
 
 /// Why the engine's own instructions are unknown (decision 8).

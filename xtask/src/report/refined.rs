@@ -129,9 +129,12 @@ pub(crate) fn over_time(slices: &[Slice], plan: &Plan) -> Vec<Option<Vec<f64>>> 
         }
         assigned => {
             let (group, place) = slices::place(plan, *assigned)?;
-            let in_slice = |(slice, near): (&Slice, &Vec<Neighbour<'_>>)| match slice.group == group {
-                true => *slice.events.get(place).unwrap_or(&0) as f64,
-                false => predicted(slice, near, place),
+            let in_slice = |(slice, near): (&Slice, &Vec<Neighbour<'_>>)| {
+                if slice.group == group {
+                    *slice.events.get(place).unwrap_or(&0) as f64
+                } else {
+                    predicted(slice, near, place)
+                }
             };
             Some(slices.iter().zip(&groups[usize::from(group)]).map(in_slice).collect())
         }
@@ -294,7 +297,7 @@ mod tests {
         // Two phases by turns, told apart by instructions: 400 events in a slice of one, 100 of the
         // other.
         let slice = |at: u64| {
-            let is_fast = at / 8 % 2 == 0;
+            let is_fast = (at / 8).is_multiple_of(2);
             let counted = if is_fast { [1_000, 2_000, 400] } else { [1_000, 500, 100] };
             record((at % u64::from(GROUPS)) as u16, End::Overflow, counted)
         };

@@ -22,9 +22,9 @@ use clap::{Args, ValueEnum};
 use tally_abi::session::{MAX_SLICE, MIN_SLICE};
 
 use self::{
-    machine::Machines,
+    machine::{Machines, Program},
     results::{Figure5, ProgramResult, Results, Table2},
-    sampled::{EventList, SampledRun},
+    sampled::{EventList, SampledRun, Sampling},
 };
 use super::{overhead, seeds};
 use crate::{
@@ -99,7 +99,7 @@ pub(super) struct Paper000Args {
     instructions: Option<u64>,
     /// Length of a slice in cycles [default: 200000]
     #[arg(long, value_name = "CYCLES",
-          value_parser = clap::value_parser!(u64).range(4 * MIN_SLICE..=MAX_SLICE / 10))]
+          value_parser = clap::value_parser!(u64).range(10 * MIN_SLICE..=MAX_SLICE / 10))]
     slice: Option<u64>,
     /// Two programs of 40 million instructions, slices of 20,000 cycles: whether it works
     #[arg(long)]
@@ -143,8 +143,8 @@ impl Paper000Args {
     }
 
     /// The results without any part.
-    fn nothing_yet(&self, programs: &[(String, Vec<String>)]) -> Results {
-        let program = |(name, command): &(String, Vec<String>)| ProgramResult {
+    fn nothing_yet(&self, programs: &[Program]) -> Results {
+        let program = |Program { name, command }: &Program| ProgramResult {
             name: name.clone(),
             command: command.join(" "),
             instructions: None,
@@ -182,8 +182,9 @@ pub(super) fn main(project: &Project, args: &Paper000Args) -> Result<u8> {
     let all = Benchmark::all(project)?;
     let wanted = Benchmark::named(&all, &args.programs())?;
     let instructions = args.instructions.unwrap_or(args.of(INSTRUCTIONS));
-    let command = |it: &Benchmark| (it.name.clone(), it.command(instructions));
-    let programs: Vec<(String, Vec<String>)> = wanted.iter().map(command).collect();
+    let program =
+        |it: &Benchmark| Program { name: it.name.clone(), command: it.command(instructions) };
+    let programs: Vec<Program> = wanted.iter().map(program).collect();
     let files = benchmarks::make(project, &all, &wanted)?;
     let artefacts = Artefacts::make_for_run(project, &GuestFile::by_names(&files))?;
     let machines = Machines { artefacts: &artefacts, pmu: args.pmu, jobs: args.jobs as usize };
@@ -204,28 +205,28 @@ pub(super) fn main(project: &Project, args: &Paper000Args) -> Result<u8> {
 }
 
 /// Runs what is asked for.
-fn run(
-    machines: &Machines,
-    args: &Paper000Args,
-    programs: &[(String, Vec<String>)],
-) -> Result<Results> {
+fn run(machines: &Machines, args: &Paper000Args, programs: &[Program]) -> Result<Results> {
     let mut results = args.nothing_yet(programs);
     let (sampling, seed) = (results.sampling(), *args.seeds.start());
-    let named = |name: &str| programs.iter().position(|(own, _)| own == name).unwrap_or_default();
+    let named = |name: &str| programs.iter().position(|it| it.name == name).unwrap_or_default();
     let (compiler, compressor) = (named(COMPILER), named(COMPRESSOR));
     if args.wants(Part::Table2) || args.wants(Part::Figure5) {
         let is_table = args.wants(Part::Table2);
         let of = if is_table { 0..programs.len() } else { compiler..compiler + 1 };
-        let runs = sample(machines, args, &results, &programs[of.clone()])?;
+        let runs = sample(machines, args, results.sampling(), &programs[of.clone()])?;
         let by_program: Vec<&[SampledRun]> = runs.chunks(args.seeds.clone().count()).collect();
         for (program, runs) in results.programs[of.clone()].iter_mut().zip(&by_program) {
             program.instructions = Some(runs[0].instructions);
-            program.rounds = Some(runs[0].rounds.len());
+            program.rounds = Some(runs[0].intervals.len());
         }
-        results.table_2 = is_table.then(|| Table2::of(&results.programs, &by_program));
+        if is_table {
+            let short = sample(machines, args, results.short_sampling(), programs)?;
+            let short: Vec<&[SampledRun]> = short.chunks(args.seeds.clone().count()).collect();
+            results.table_2 = Some(Table2::of(&results.programs, &by_program, &short));
+        }
         let figure = &by_program[compiler - of.start][0];
         results.figure_5 =
-            args.wants(Part::Figure5).then(|| Figure5::of(&programs[compiler].0, figure));
+            args.wants(Part::Figure5).then(|| Figure5::of(&programs[compiler].name, figure));
     }
     if args.wants(Part::Figure6) {
         results.figure_6 = Some(sweep::run(machines, sampling, &programs[compressor], seed)?);
@@ -249,13 +250,13 @@ fn run(
 fn sample(
     machines: &Machines,
     args: &Paper000Args,
-    results: &Results,
-    programs: &[(String, Vec<String>)],
+    sampling: Sampling,
+    programs: &[Program],
 ) -> Result<Vec<SampledRun>> {
-    let list = EventList::of(args.pmu, results.ratio)?;
+    let list = EventList::of(args.pmu, sampling.ratio)?;
     let seeds: Vec<u64> = args.seeds.clone().collect();
     machines.each("machines for Table 2", programs.len() * seeds.len(), |number| {
-        let (program, seed) = (&programs[number / seeds.len()].1, seeds[number % seeds.len()]);
-        sampled::run(machines, &list, results.sampling(), program, seed)
+        let (program, seed) = (&programs[number / seeds.len()], seeds[number % seeds.len()]);
+        sampled::run(machines, &list, sampling, program, seed)
     })
 }

@@ -167,7 +167,11 @@ mod tests {
     #[test]
     fn the_number_of_parts_follows_the_length() {
         let all = Benchmark::all(&Project::here()).unwrap();
-        let one = Benchmark { instructions: 1_000, run: vec!["x".into(), "{n}".into()], ..all[0].clone() };
+        let one = Benchmark {
+            instructions: 1_000,
+            run: vec!["x".into(), "{n}".into()],
+            ..all[0].clone()
+        };
         let parts = |instructions| one.command(instructions)[1].clone();
         assert_eq!([0, 1_499, 1_500, 7_000].map(parts), ["1", "1", "2", "7"]);
     }

@@ -50,10 +50,7 @@ pub(super) struct Grid {
 }
 
 /// The number of distances at or below the limit, and of distances.
-pub(super) fn share_within(
-    cells: impl Iterator<Item = Option<f64>>,
-    limit: f64,
-) -> (usize, usize) {
+pub(super) fn share_within(cells: impl Iterator<Item = Option<f64>>, limit: f64) -> (usize, usize) {
     let known: Vec<f64> = cells.flatten().collect();
     (known.iter().filter(|distance| **distance <= limit).count(), known.len())
 }
@@ -103,7 +100,9 @@ impl Grid {
             self.programs[part.clone()].iter().for_each(|name| text += &format!("{name:>CELL$}"));
             for Row { name, cells } in &self.rows {
                 text += &format!("\n{name:<NAME$}");
-                cells[part.clone()].iter().for_each(|cell| text += &format!("{:>CELL$}", shown(*cell)));
+                cells[part.clone()]
+                    .iter()
+                    .for_each(|cell| text += &format!("{:>CELL$}", shown(*cell)));
             }
             text.push('\n');
         }

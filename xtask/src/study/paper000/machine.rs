@@ -30,6 +30,15 @@ pub(super) struct Machines<'a> {
     pub(super) jobs: usize,
 }
 
+/// A program of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    /// Its name.
+    pub(super) name: String,
+    /// Its command.
+    pub(super) command: Vec<String>,
+}
+
 /// What a machine counts over time.
 #[derive(Clone, Debug)]
 pub(super) struct Recorded<'a> {

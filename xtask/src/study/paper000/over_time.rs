@@ -4,7 +4,7 @@
 use serde::Serialize;
 use tally_abi::ExitStatus;
 
-use super::machine::{self, Machines};
+use super::machine::{self, Machines, Program};
 use crate::{
     Failure, Result,
     report::{Additions, Interval, Report, stack_of},
@@ -30,7 +30,7 @@ pub(super) fn run(
     machines: &Machines,
     slice_cycles: u64,
     pipeline: &str,
-    (name, program): &(String, Vec<String>),
+    program: &Program,
     seed: u64,
 ) -> Result<OverTimeStudy> {
     let Some(stack) = stack_of(machines.pmu.signature()) else {
@@ -40,7 +40,7 @@ pub(super) fn run(
     let events: Vec<String> = stack.events().iter().map(|event| (*event).to_owned()).collect();
     let plan = machine::plan_of(&machine::virtual_pmu(machines.pmu)?, &events)?;
     let job = machine::job(&events, slice_cycles, seed);
-    let boot = machines.boot(&job, program, vec![format!("pipeline={pipeline}")])?;
+    let boot = machines.boot(&job, &program.command, vec![format!("pipeline={pipeline}")])?;
     let additions = Additions {
         unobserved: false,
         refined: false,
@@ -54,9 +54,9 @@ pub(super) fn run(
         let why = format!(
             "{}: none of {INTERVALS} intervals has two slices of each group: use more --instructions \
              or a shorter --slice",
-            program.join(" ")
+            program.name
         );
         return Err(Failure::new(ExitStatus::ProgramTooShort, why));
     }
-    Ok(OverTimeStudy { program: name.clone(), intervals })
+    Ok(OverTimeStudy { program: program.name.clone(), intervals })
 }

@@ -45,11 +45,7 @@ const fn cells(of: [f64; 8]) -> [Option<f64>; 8] {
     cells
 }
 
-const fn event(
-    name: &'static str,
-    [intel, amd]: [&'static str; 2],
-    paper: [f64; 8],
-) -> PaperEvent {
+const fn event(name: &'static str, [intel, amd]: [&'static str; 2], paper: [f64; 8]) -> PaperEvent {
     PaperEvent { name, intel, amd, paper: cells(paper) }
 }
 
@@ -203,7 +199,10 @@ mod tests {
     fn causes_are_disjoint() {
         let all: Vec<Signal> = TABLE_3.iter().flat_map(|cause| cause.signals).copied().collect();
         for (index, signal) in all.iter().enumerate() {
-            assert!(Signal::STALLS.contains(signal) && !all[..index].contains(signal), "{signal:?}");
+            assert!(
+                Signal::STALLS.contains(signal) && !all[..index].contains(signal),
+                "{signal:?}"
+            );
         }
     }
 }

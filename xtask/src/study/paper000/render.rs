@@ -68,12 +68,17 @@ fn table_2(results: &Results, table: &Table2) -> String {
     let Results { pmu, pipeline, slice_cycles, ratio, seeds: [first, last], .. } = results;
     let mut text = format!(
         "Table 2: distance of sampled from full counts, in bits; {pmu}, pipeline\n\
-         {pipeline}, rounds of {ratio} slices of {} cycles, seeds {first} to {last}\n",
+         {pipeline}, intervals of a round of {ratio} slices of {} cycles, seeds {first} to {last}\n",
         Grouped(*slice_cycles)
     );
+    let short = results.short_sampling();
+    let short =
+        format!("{} rounds of slices of {} cycles", short.rounds, Grouped(short.slice_cycles));
     let own = [
-        ("one slice of each round, scaled, as in the paper", &table.scaled),
-        ("all slices, the others predicted from those that are like them", &table.predicted),
+        ("one round, scaled, as in the paper".to_owned(), &table.scaled),
+        ("one round, other slices predicted from those like them".to_owned(), &table.predicted),
+        (format!("{short}, scaled"), &table.short_scaled),
+        (format!("{short}, predicted"), &table.short_predicted),
     ];
     for (how, grid) in own {
         text += &format!(
@@ -84,6 +89,11 @@ fn table_2(results: &Results, table: &Table2) -> String {
             verdict(grid.frequent(), 100.0),
         );
     }
+    let [long, short] = table.handlers.map(|shares| shares.map(|share| percent(share, false)));
+    text += &format!(
+        "overflow handlers take {} to {} of the cycles, with short slices {} to {}\n",
+        long[0], long[1], short[0], short[1]
+    );
     let rows = TABLE_2.iter().map(|event| (event.name, event.paper));
     paper_s(&mut text, &Grid::of_paper(&PROGRAMS, rows));
     text
@@ -120,7 +130,8 @@ fn figure_6(results: &Results, sweep: &Sweep) -> String {
     sweep.events.iter().for_each(|event| text += &format!("{event:>18}"));
     text += &format!("\n{:>14}{:>7}", "slice, cycles", "ratio");
     sweep.events.iter().for_each(|_| text += &format!("{:>8}{:>10}", "scaled", "predicted"));
-    for Point { slice_cycles, ratio, scaled, predicted } in sweep.lengths.iter().chain(&sweep.ratios)
+    for Point { slice_cycles, ratio, scaled, predicted } in
+        sweep.lengths.iter().chain(&sweep.ratios)
     {
         text += &format!("\n{:>14}{ratio:>7}", Grouped(*slice_cycles).to_string());
         if scaled.is_empty() {

@@ -16,6 +16,9 @@ use crate::study::overhead;
 /// The events of Figure 5, by their places in Table 2.
 pub(super) const FIGURE_5: [usize; 2] = [0, 3];
 
+/// Rounds of an interval with short slices.
+const SHORT: usize = 10;
+
 /// What of the study was run.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Results {
@@ -60,6 +63,13 @@ pub(super) struct Table2 {
     pub(super) scaled: Grid,
     /// With predictions.
     pub(super) predicted: Grid,
+    /// Both, with slices of a tenth.
+    pub(super) short_scaled: Grid,
+    /// See [`Self::short_scaled`].
+    pub(super) short_predicted: Grid,
+    /// Cycles of the overflow handlers for each cycle of the session, 0 to 1: the least and the
+    /// most of the runs with long and with short slices.
+    pub(super) handlers: [[f64; 2]; 2],
 }
 
 /// A program.
@@ -100,17 +110,33 @@ pub(super) struct RateOverTime {
 }
 
 impl Table2 {
-    /// Of the runs of each program: one for each seed.
-    pub(super) fn of(programs: &[ProgramResult], runs: &[&[SampledRun]]) -> Table2 {
-        let row = |(index, event): (usize, &PaperEvent), how: Estimated| Row {
-            name: event.name.to_owned(),
-            cells: runs.iter().map(|runs| mean(runs.iter().map(|run| run.cell(index, how)))).collect(),
-        };
-        let grid = |how: Estimated| Grid {
-            programs: programs.iter().map(|program| program.name.clone()).collect(),
-            rows: TABLE_2.iter().enumerate().map(|event| row(event, how)).collect(),
-        };
-        Table2 { scaled: grid(Estimated::Scaled), predicted: grid(Estimated::Predicted) }
+    /// Of the runs of each program, one for each seed, and of those with short slices.
+    pub(super) fn of(
+        programs: &[ProgramResult],
+        runs: &[&[SampledRun]],
+        short: &[&[SampledRun]],
+    ) -> Table2 {
+        Table2 {
+            scaled: grid(programs, runs, Estimated::Scaled),
+            predicted: grid(programs, runs, Estimated::Predicted),
+            short_scaled: grid(programs, short, Estimated::Scaled),
+            short_predicted: grid(programs, short, Estimated::Predicted),
+            handlers: [runs, short].map(|runs| {
+                let shares = || runs.iter().copied().flatten().map(|run| run.handlers);
+                [shares().fold(1.0, f64::min), shares().fold(0.0, f64::max)]
+            }),
+        }
+    }
+}
+
+fn grid(programs: &[ProgramResult], runs: &[&[SampledRun]], how: Estimated) -> Grid {
+    let row = |(index, event): (usize, &PaperEvent)| Row {
+        name: event.name.to_owned(),
+        cells: runs.iter().map(|runs| mean(runs.iter().map(|run| run.cell(index, how)))).collect(),
+    };
+    Grid {
+        programs: programs.iter().map(|program| program.name.clone()).collect(),
+        rows: TABLE_2.iter().enumerate().map(row).collect(),
     }
 }
 
@@ -130,7 +156,7 @@ impl Figure5 {
     pub(super) fn of(program: &str, run: &SampledRun) -> Figure5 {
         let rate = |event: usize| {
             let OverTime { full, sampled, predicted } = &run.events[event];
-            let whole = || run.rounds.iter().map(|(_, cycles)| *cycles as f64);
+            let whole = || run.intervals.iter().map(|(_, cycles)| *cycles as f64);
             let of = |sample: &Sample| sample.scaled() / sample.whole.max(1) as f64;
             RateOverTime {
                 name: TABLE_2[event].name,
@@ -141,7 +167,7 @@ impl Figure5 {
         };
         Figure5 {
             program: program.to_owned(),
-            middle_cycles: run.rounds.iter().map(|(start, cycles)| start + cycles / 2).collect(),
+            middle_cycles: run.intervals.iter().map(|(start, cycles)| start + cycles / 2).collect(),
             events: FIGURE_5.iter().map(|event| rate(*event)).collect(),
         }
     }
@@ -151,6 +177,12 @@ impl Results {
     /// How events are sampled.
     pub(super) fn sampling(&self) -> Sampling {
         let Results { slice_cycles, ratio, pipeline, .. } = *self;
-        Sampling { slice_cycles, ratio, pipeline }
+        Sampling { slice_cycles, ratio, rounds: 1, pipeline }
+    }
+
+    /// The same in intervals of as many cycles, with slices of a tenth.
+    pub(super) fn short_sampling(&self) -> Sampling {
+        let sampling = self.sampling();
+        Sampling { slice_cycles: sampling.slice_cycles / SHORT as u64, rounds: SHORT, ..sampling }
     }
 }

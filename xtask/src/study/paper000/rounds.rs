@@ -1,4 +1,5 @@
-//! The rounds of a session, from its slices: in each, every group is counted in one slice.
+//! The rounds of a session, from its slices: in each, every group is counted in one slice. Some
+//! rounds in a row are an interval.
 
 use std::ops::Range;
 
@@ -11,36 +12,60 @@ use crate::report::{Slice, place};
 /// slices are shorter (decision 25).
 const WHOLE: f64 = 0.75;
 
-/// One round.
+/// Some rounds in a row.
 #[derive(Clone, Debug)]
-pub(super) struct Round {
-    /// Core cycles of the session from its start to the round.
+pub(super) struct Rounds {
+    /// Core cycles of the session from its start to them.
     pub(super) start_cycles: u64,
-    /// Core cycles of the round.
+    /// Their core cycles.
     pub(super) cycles: u64,
     /// The places of its slices.
     pub(super) slices: Range<usize>,
 }
 
-impl Round {
-    /// What the slice of the event at this place of the plan's list counted. Instructions and cycles
-    /// are counted in every slice; here the slice of the first group stands for the round, as in
+impl Rounds {
+    /// What the slices of the event at this place of the plan's list counted. Instructions and
+    /// cycles are counted in every slice; here the slices of the first group stand for all, as in
     /// the paper, where they have no counter of their own.
     pub(super) fn sample(&self, slices: &[Slice], plan: &Plan, event: usize) -> Option<Sample> {
         let place = place(plan, plan.assignments[event]);
         let (group, index) = place.map_or((0, None), |(group, index)| (group, Some(index)));
-        let slice = slices[self.slices.clone()].iter().find(|slice| slice.group == group)?;
-        let events = match index {
-            Some(index) => *slice.events.get(index)?,
-            None => slice.instructions,
-        };
-        Some(Sample { events, part: slice.cycles, whole: self.cycles })
+        let mut sample = Sample { events: 0, part: 0, whole: self.cycles };
+        for slice in slices[self.slices.clone()].iter().filter(|slice| slice.group == group) {
+            sample.events += match index {
+                Some(index) => *slice.events.get(index)?,
+                None => slice.instructions,
+            };
+            sample.part += slice.cycles;
+        }
+        Some(sample)
+    }
+
+    /// These and the next ones, if those follow at once.
+    fn with(self, next: Rounds) -> Option<Rounds> {
+        (self.slices.end == next.slices.start).then(|| Rounds {
+            start_cycles: self.start_cycles,
+            cycles: self.cycles + next.cycles,
+            slices: self.slices.start..next.slices.end,
+        })
     }
 }
 
-/// The whole rounds of a session's slices of this length; none if the slices are not in rounds of
-/// all groups.
-pub(super) fn rounds(slices: &[Slice], plan: &Plan, slice_cycles: u64) -> Option<Vec<Round>> {
+/// The intervals of `of_interval` whole rounds of a session's slices of this length; none if the
+/// slices are not in rounds of all groups.
+pub(super) fn intervals(
+    slices: &[Slice],
+    plan: &Plan,
+    slice_cycles: u64,
+    of_interval: usize,
+) -> Option<Vec<Rounds>> {
+    let rounds = rounds(slices, plan, slice_cycles)?;
+    let joined =
+        |part: &[Rounds]| part.iter().cloned().map(Some).reduce(|a, b| a?.with(b?)).flatten();
+    Some(rounds.chunks_exact(of_interval).filter_map(joined).collect())
+}
+
+fn rounds(slices: &[Slice], plan: &Plan, slice_cycles: u64) -> Option<Vec<Rounds>> {
     let groups = plan.groups.len();
     let (mut rounds, mut start_cycles) = (Vec::new(), 0);
     for (number, slices) in slices.chunks_exact(groups).enumerate() {
@@ -52,7 +77,7 @@ pub(super) fn rounds(slices: &[Slice], plan: &Plan, slice_cycles: u64) -> Option
         }
         if cycles as f64 >= WHOLE * (slice_cycles * groups as u64) as f64 {
             let slices = number * groups..(number + 1) * groups;
-            rounds.push(Round { start_cycles, cycles, slices });
+            rounds.push(Rounds { start_cycles, cycles, slices });
         }
         start_cycles += cycles;
     }
@@ -83,7 +108,7 @@ mod tests {
         let mut slices = slices(&[100, 500, 1_000, 1_000]);
         // It has begun another round.
         slices.push(slices[0].clone());
-        let rounds = rounds(&slices, &plan, 1_000).unwrap();
+        let rounds = intervals(&slices, &plan, 1_000, 1).unwrap();
         let at: Vec<_> = rounds.iter().map(|round| (round.start_cycles, round.cycles)).collect();
         assert_eq!(at, [(2_400, 4_000), (6_400, 4_000)]);
         for round in &rounds {
@@ -95,9 +120,20 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_has_some_rounds_and_a_sample_all_its_slices_of_a_group() {
+        let plan = four_groups();
+        let slices = slices(&[100, 1_000, 1_000, 1_000, 2_000, 1_000]);
+        let pairs = intervals(&slices, &plan, 1_000, 2).unwrap();
+        let at: Vec<_> = pairs.iter().map(|pair| (pair.start_cycles, pair.cycles)).collect();
+        assert_eq!(at, [(400, 8_000), (8_400, 12_000)]);
+        let sample = Sample { events: 22, part: 3_000, whole: 12_000 };
+        assert_eq!(pairs[1].sample(&slices, &plan, 1), Some(sample));
+    }
+
+    #[test]
     fn slices_that_are_in_no_rounds_are_refused() {
         let mut slices = slices(&[1_000, 1_000]);
         slices.swap(1, 4);
-        assert!(rounds(&slices, &four_groups(), 1_000).is_none());
+        assert!(intervals(&slices, &four_groups(), 1_000, 1).is_none());
     }
 }

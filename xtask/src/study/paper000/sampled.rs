@@ -1,4 +1,4 @@
-//! Runs with multiplexed events: what was sampled in each round, and the full count (paper 000,
+//! Runs with multiplexed events: what was sampled in each interval, and the full count (paper 000,
 //! section 6.2).
 
 use tally_abi::ExitStatus;
@@ -8,20 +8,24 @@ use tally_vpmu::Vendor;
 use super::{
     distance::{self, Sample},
     grid::Cell,
-    machine::{self, Machines, Recorded},
+    machine::{self, Machines, Program, Recorded},
     paper::{PaperEvent, TABLE_2},
-    rounds::{Round, rounds},
+    rounds::{Rounds, intervals},
 };
-use crate::{Failure, Result, machine::Pmu, report::over_time};
+use crate::{
+    Failure, Result,
+    machine::Pmu,
+    report::{Report, Series, Slice, over_time},
+};
 
 /// An event in so many cycles or fewer is frequent: the paper's "infrequent" is rarer.
 const FREQUENT: u64 = 100;
-/// Rows of the series in a slice: a round begins and ends between two of them.
-const ROWS_OF_A_SLICE: u64 = 4;
+/// Rows of the series in an interval, which begins and ends between two of them.
+const ROWS_OF_AN_INTERVAL: u64 = 40;
 /// The shortest interval of a series here.
 const SHORTEST_ROW_CYCLES: u64 = 2_000;
-/// With fewer rounds a distance says nothing.
-const FEWEST_ROUNDS: usize = 4;
+/// With fewer intervals a distance says nothing.
+const FEWEST_INTERVALS: usize = 4;
 
 /// How events are sampled.
 #[derive(Clone, Copy, Debug)]
@@ -30,14 +34,35 @@ pub(super) struct Sampling {
     pub(super) slice_cycles: u64,
     /// Slices of a round: groups of events.
     pub(super) ratio: usize,
+    /// Rounds of an interval, in which sampled and full counts are compared.
+    pub(super) rounds: usize,
     /// The virtual PMU's pipeline.
     pub(super) pipeline: &'static str,
 }
 
-/// How an event's count in a round is estimated.
+impl Sampling {
+    /// Core cycles of an interval.
+    fn interval_cycles(self) -> u64 {
+        self.slice_cycles * (self.ratio * self.rounds) as u64
+    }
+
+    /// The truth over time beside it.
+    fn recorded(self, vendor: Vendor) -> Recorded<'static> {
+        let row_cycles = (self.interval_cycles() / ROWS_OF_AN_INTERVAL).max(SHORTEST_ROW_CYCLES);
+        Recorded {
+            clock: match vendor {
+                Vendor::Intel => "CPU_CLK_UNHALTED.THREAD",
+                Vendor::Amd => "CYCLES_NOT_IN_HALT",
+            },
+            vpmu: vec![format!("pipeline={}", self.pipeline), format!("every={row_cycles}c")],
+        }
+    }
+}
+
+/// How an event's count in an interval is estimated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Estimated {
-    /// From the slice in which it was counted, by linear scaling: the paper's way.
+    /// From the slices in which it was counted, by linear scaling: the paper's way.
     Scaled,
     /// The counts of the other slices are predicted from slices that are like them (decision 37).
     Predicted,
@@ -51,7 +76,7 @@ pub(super) struct EventList {
     plan: Plan,
 }
 
-/// An event over time: by round.
+/// An event over time: by interval.
 #[derive(Clone, Debug)]
 pub(super) struct OverTime {
     /// Its full counts.
@@ -67,10 +92,12 @@ pub(super) struct OverTime {
 pub(super) struct SampledRun {
     /// Instructions of the whole run.
     pub(super) instructions: u64,
-    /// By round: the session's cycles up to its start, and its own.
-    pub(super) rounds: Vec<(u64, u64)>,
+    /// By interval: the session's cycles up to its start, and its own.
+    pub(super) intervals: Vec<(u64, u64)>,
     /// The events of Table 2.
     pub(super) events: Vec<OverTime>,
+    /// Cycles of the overflow handlers for each cycle of the session, 0 to 1.
+    pub(super) handlers: f64,
 }
 
 impl EventList {
@@ -117,68 +144,68 @@ pub(super) fn run(
     machines: &Machines,
     list: &EventList,
     sampling: Sampling,
-    program: &[String],
+    program: &Program,
     seed: u64,
 ) -> Result<SampledRun> {
-    let Sampling { slice_cycles, pipeline, .. } = sampling;
-    let row_cycles = (slice_cycles / ROWS_OF_A_SLICE).max(SHORTEST_ROW_CYCLES);
-    let cycles = match machines.pmu.profile().vendor {
-        Vendor::Intel => "CPU_CLK_UNHALTED.THREAD",
-        Vendor::Amd => "CYCLES_NOT_IN_HALT",
-    };
-    let recorded = Recorded {
-        clock: cycles,
-        vpmu: vec![format!("pipeline={pipeline}"), format!("every={row_cycles}c")],
-    };
+    let Sampling { slice_cycles, rounds, .. } = sampling;
+    let vendor = machines.pmu.profile().vendor;
     let job = machine::job(&list.events, slice_cycles, seed);
-    let ran = machines.run(&job, program, &recorded)?;
+    let ran = machines.run(&job, &program.command, &sampling.recorded(vendor))?;
     let slices = ran.slices()?;
-    let rounds = rounds(&slices, &list.plan, slice_cycles)
+    let intervals = intervals(&slices, &list.plan, slice_cycles, rounds)
         .ok_or_else(|| Failure::new(ExitStatus::CheckFailed, "slices are in no rounds"))?;
-    if rounds.len() < FEWEST_ROUNDS {
+    if intervals.len() < FEWEST_INTERVALS {
         let why = format!(
-            "{}: {} rounds of {} slices of {slice_cycles} cycles, and {FEWEST_ROUNDS} are needed: use \
-             more --instructions or a shorter --slice",
-            program.join(" "),
-            rounds.len(),
-            sampling.ratio,
+            "{}: {} intervals of {} cycles, and {FEWEST_INTERVALS} are needed: use more \
+             --instructions or a shorter --slice",
+            program.name,
+            intervals.len(),
+            sampling.interval_cycles(),
         );
         return Err(Failure::new(ExitStatus::ProgramTooShort, why));
     }
-    let vendor = machines.pmu.profile().vendor;
-    let in_slices = over_time(&slices, &list.plan);
-    let event = |(index, event): (usize, &PaperEvent)| {
-        let full = |round: &Round| {
-            let (from, to) = (round.start_cycles, round.start_cycles + round.cycles);
-            ran.series.between(event.of(vendor), from, to)
-        };
-        let sample = |round: &Round| round.sample(&slices, &list.plan, index);
-        let in_slices = in_slices[index].as_ref();
-        let predicted = |round: &Round| Some(in_slices?[round.slices.clone()].iter().sum());
-        let over_time = || {
-            Some(OverTime {
-                full: rounds.iter().map(full).collect::<Option<_>>()?,
-                sampled: rounds.iter().map(sample).collect::<Option<_>>()?,
-                predicted: rounds.iter().map(predicted).collect::<Option<_>>()?,
-            })
-        };
-        over_time().ok_or_else(|| {
-            let why = format!("{}: the machine has no counts over time", event.of(vendor));
-            Failure::new(ExitStatus::CheckFailed, why)
-        })
-    };
-    let end = ran.series.end();
+    let (end, report) = (ran.series.end(), Report::of(&ran.boot));
+    let events = events(&ran.series, vendor, &list.plan, &slices, &intervals);
     Ok(SampledRun {
         instructions: ran.series.between(TABLE_2[0].of(vendor), 0, end).unwrap_or_default(),
-        rounds: rounds.iter().map(|round| (round.start_cycles, round.cycles)).collect(),
-        events: TABLE_2.iter().enumerate().map(event).collect::<Result<_>>()?,
+        intervals: intervals.iter().map(|it| (it.start_cycles, it.cycles)).collect(),
+        events: events.ok_or_else(|| {
+            let why = "the machine's series or slices lack an event of Table 2";
+            Failure::new(ExitStatus::CheckFailed, why)
+        })?,
+        handlers: report.first.and_then(|first| first.handler_cycle_share).unwrap_or_default(),
     })
 }
 
+/// The events of Table 2 in these intervals; none if one is missing.
+fn events(
+    series: &Series,
+    vendor: Vendor,
+    plan: &Plan,
+    slices: &[Slice],
+    intervals: &[Rounds],
+) -> Option<Vec<OverTime>> {
+    let in_slices = over_time(slices, plan);
+    let of = |(index, event): (usize, &PaperEvent)| {
+        let full = |it: &Rounds| {
+            series.between(event.of(vendor), it.start_cycles, it.start_cycles + it.cycles)
+        };
+        let in_slices = in_slices[index].as_ref()?;
+        let predicted = |it: &Rounds| in_slices[it.slices.clone()].iter().sum();
+        let sampled = |it: &Rounds| it.sample(slices, plan, index);
+        Some(OverTime {
+            full: intervals.iter().map(full).collect::<Option<_>>()?,
+            sampled: intervals.iter().map(sampled).collect::<Option<_>>()?,
+            predicted: intervals.iter().map(predicted).collect(),
+        })
+    };
+    TABLE_2.iter().enumerate().map(of).collect()
+}
+
 impl SampledRun {
-    /// Cycles of all rounds.
+    /// Cycles of all intervals.
     fn cycles(&self) -> u64 {
-        self.rounds.iter().map(|(_, cycles)| cycles).sum()
+        self.intervals.iter().map(|(_, cycles)| cycles).sum()
     }
 
     /// The distance of an event of Table 2.

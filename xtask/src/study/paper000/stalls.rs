@@ -7,7 +7,7 @@ use tally_abi::ExitStatus;
 use super::{
     distance,
     grid::{Cell, Grid, Row},
-    machine::{self, Machines, Recorded},
+    machine::{self, Machines, Program, Recorded},
     paper::{PaperCause, TABLE_3},
 };
 use crate::{Failure, Result};
@@ -43,16 +43,16 @@ pub(super) struct StallStudy {
 /// A machine fails, a program is too short, or it executes other instructions in another mode.
 pub(super) fn run(
     machines: &Machines,
-    programs: &[(String, Vec<String>)],
+    programs: &[Program],
     interval_instructions: u64,
     seed: u64,
 ) -> Result<StallStudy> {
     let runs = machines.each("machines for Table 3", programs.len() * MODES.len(), |number| {
-        let (program, mode) = (&programs[number / MODES.len()].1, MODES[number % MODES.len()]);
+        let (program, mode) = (&programs[number / MODES.len()], MODES[number % MODES.len()]);
         stalls(machines, program, mode, interval_instructions, seed)
     })?;
     let by_program: Vec<&[Stalls]> = runs.chunks(MODES.len()).collect();
-    for (runs, (name, _)) in by_program.iter().zip(programs) {
+    for (runs, Program { name, .. }) in by_program.iter().zip(programs) {
         if let Some(other) = runs.iter().find(|run| run.instructions != runs[0].instructions) {
             let why = format!(
                 "{name} executes {} instructions in one mode and {} in another: intervals are not \
@@ -68,7 +68,7 @@ pub(super) fn run(
             cells: by_program.iter().map(|runs| cell(&runs[0], &runs[mode], index)).collect(),
         };
         Grid {
-            programs: programs.iter().map(|(name, _)| name.clone()).collect(),
+            programs: programs.iter().map(|program| program.name.clone()).collect(),
             rows: TABLE_3.iter().enumerate().map(row).collect(),
         }
     };
@@ -77,7 +77,7 @@ pub(super) fn run(
 
 fn stalls(
     machines: &Machines,
-    program: &[String],
+    program: &Program,
     mode: &str,
     interval_instructions: u64,
     seed: u64,
@@ -92,13 +92,13 @@ fn stalls(
             format!("every={row_instructions}i"),
         ],
     };
-    let series = machines.run(&machine::plain_job(seed), program, &recorded)?.series;
+    let series = machines.run(&machine::plain_job(seed), &program.command, &recorded)?.series;
     let intervals = series.end() / interval_instructions;
     if intervals < FEWEST_INTERVALS {
         let why = format!(
             "{}: {intervals} intervals of {interval_instructions} instructions, and \
              {FEWEST_INTERVALS} are needed: use more --instructions",
-            program.join(" ")
+            program.name
         );
         return Err(Failure::new(ExitStatus::ProgramTooShort, why));
     }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use tally_abi::ExitStatus;
 
 use super::{
-    machine::Machines,
+    machine::{Machines, Program},
     paper::TABLE_2,
     sampled::{self, Estimated, EventList, SampledRun, Sampling},
 };
@@ -51,7 +51,7 @@ pub(super) struct Sweep {
 pub(super) fn run(
     machines: &Machines,
     base: Sampling,
-    (name, program): &(String, Vec<String>),
+    program: &Program,
     seed: u64,
 ) -> Result<Sweep> {
     let length = |percent: u64| base.slice_cycles * percent / 100;
@@ -64,19 +64,14 @@ pub(super) fn run(
     })?;
     let (lengths, ratios) = points.split_at(LENGTHS.len());
     Ok(Sweep {
-        program: name.clone(),
+        program: program.name.clone(),
         events: EVENTS.map(|event| TABLE_2[event].name),
         lengths: lengths.to_vec(),
         ratios: ratios.to_vec(),
     })
 }
 
-fn point(
-    machines: &Machines,
-    sampling: Sampling,
-    program: &[String],
-    seed: u64,
-) -> Result<Point> {
+fn point(machines: &Machines, sampling: Sampling, program: &Program, seed: u64) -> Result<Point> {
     let list = EventList::of(machines.pmu, sampling.ratio)?;
     let Sampling { slice_cycles, ratio, .. } = sampling;
     let run = match sampled::run(machines, &list, sampling, program, seed) {
