@@ -18,8 +18,11 @@ mod sweep;
 
 use std::{ops::RangeInclusive, path::PathBuf};
 
-use clap::{Args, ValueEnum};
-use tally_abi::session::{MAX_SLICE, MIN_SLICE};
+use clap::{Args, FromArgMatches, ValueEnum};
+use tally_abi::{
+    ExitStatus,
+    session::{MAX_SLICE, MIN_SLICE},
+};
 
 use self::{
     machine::{Machines, Program},
@@ -28,7 +31,7 @@ use self::{
 };
 use super::{overhead, seeds};
 use crate::{
-    Result,
+    Failure, Result,
     build::programs::benchmarks::{self, Benchmark},
     guest_files::GuestFile,
     machine::{Artefacts, Pmu},
@@ -41,8 +44,6 @@ use crate::{
 const COMPILER: &str = "tcc";
 /// See [`COMPILER`].
 const COMPRESSOR: &str = "bzip2";
-/// With `--quick`: an integer and a floating-point program.
-const QUICK: [&str; 2] = ["bzip2", "gsl"];
 /// Instructions of each program, and with `--quick`.
 const INSTRUCTIONS: [u64; 2] = [1_000_000_000, 40_000_000];
 /// Cycles of a slice, and with `--quick`: the paper's, and a tenth.
@@ -137,9 +138,26 @@ impl Paper000Args {
         if self.quick { quick } else { usual }
     }
 
-    fn programs(&self) -> Vec<String> {
-        let quick = QUICK.map(str::to_owned).to_vec();
-        if self.quick && self.program.is_empty() { quick } else { self.program.clone() }
+    /// The programs that are asked for.
+    fn benchmarks(&self, all: &[Benchmark]) -> Result<Vec<Benchmark>> {
+        if self.quick && self.program.is_empty() {
+            return Ok(Benchmark::quick(all));
+        }
+        Benchmark::named(all, &self.program)
+    }
+
+    /// Instructions of each program, about.
+    fn instructions(&self) -> u64 {
+        self.instructions.unwrap_or(self.of(INSTRUCTIONS))
+    }
+
+    /// The programs with their commands.
+    fn programs(&self, wanted: &[Benchmark]) -> Vec<Program> {
+        let program = |it: &Benchmark| Program {
+            name: it.name.clone(),
+            command: it.command(self.instructions()),
+        };
+        wanted.iter().map(program).collect()
     }
 
     /// The results without any part.
@@ -152,7 +170,7 @@ impl Paper000Args {
         };
         Results {
             pmu: self.pmu.profile().name,
-            instructions: self.instructions.unwrap_or(self.of(INSTRUCTIONS)),
+            instructions: self.instructions(),
             programs: programs.iter().map(program).collect(),
             seeds: [*self.seeds.start(), *self.seeds.end()],
             slice_cycles: self.slice.unwrap_or(self.of(SLICE_CYCLES)),
@@ -180,15 +198,11 @@ pub(super) fn main(project: &Project, args: &Paper000Args) -> Result<u8> {
         project::make_folder(folder)?;
     }
     let all = Benchmark::all(project)?;
-    let wanted = Benchmark::named(&all, &args.programs())?;
-    let instructions = args.instructions.unwrap_or(args.of(INSTRUCTIONS));
-    let program =
-        |it: &Benchmark| Program { name: it.name.clone(), command: it.command(instructions) };
-    let programs: Vec<Program> = wanted.iter().map(program).collect();
+    let wanted = args.benchmarks(&all)?;
     let files = benchmarks::make(project, &all, &wanted)?;
     let artefacts = Artefacts::make_for_run(project, &GuestFile::by_names(&files))?;
     let machines = Machines { artefacts: &artefacts, pmu: args.pmu, jobs: args.jobs as usize };
-    let results = run(&machines, args, &programs)?;
+    let results = run(&machines, args, &args.programs(&wanted))?;
     if let Some(folder) = &args.pictures {
         for (name, svg) in figures::draw(&results)? {
             project::write(&folder.join(name), svg.as_bytes())?;
@@ -202,6 +216,27 @@ pub(super) fn main(project: &Project, args: &Paper000Args) -> Result<u8> {
     let alone = args.json.is_some() && json.is_none();
     output::print(alone, &results, &render::render(&results))?;
     Ok(0)
+}
+
+/// Runs what the words of a command line ask for on machines whose programs are there; returns the
+/// JSON object and the text.
+///
+/// # Errors
+/// A word is wrong, or a machine fails.
+pub fn run_words(
+    project: &Project,
+    artefacts: &Artefacts,
+    words: &str,
+) -> Result<(serde_json::Value, String)> {
+    let command = Paper000Args::augment_args(clap::Command::new("paper000").no_binary_name(true));
+    let parsed = command.try_get_matches_from(words.split_whitespace());
+    let parsed = parsed.and_then(|mut parsed| Paper000Args::from_arg_matches_mut(&mut parsed));
+    let args = parsed.map_err(|error| Failure::new(ExitStatus::Usage, error.to_string()))?;
+    let machines = Machines { artefacts, pmu: args.pmu, jobs: args.jobs as usize };
+    let wanted = args.benchmarks(&Benchmark::all(project)?)?;
+    let results = run(&machines, &args, &args.programs(&wanted))?;
+    let json = serde_json::to_value(&results);
+    Ok((json.expect("texts and finite numbers have a form in JSON"), render::render(&results)))
 }
 
 /// Runs what is asked for.

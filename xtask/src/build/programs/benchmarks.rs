@@ -33,6 +33,9 @@ pub struct Benchmark {
     pub kind: Kind,
     /// What it is there for.
     pub role: Role,
+    /// Whether tests and `--quick` run it.
+    #[serde(default)]
+    pub quick: bool,
     /// Where it comes from.
     pub from: Origin,
     /// Its command; the word `{n}` stands for the number of parts.
@@ -98,6 +101,11 @@ impl Benchmark {
         Ok(all.iter().filter(is_wanted).cloned().collect())
     }
 
+    /// The programs of the boot tests.
+    pub fn quick(all: &[Benchmark]) -> Vec<Benchmark> {
+        all.iter().filter(|it| it.quick).cloned().collect()
+    }
+
     /// The command of a run of about this many instructions, at least one part.
     pub fn command(&self, instructions: u64) -> Vec<String> {
         let parts = ((instructions + self.instructions / 2) / self.instructions).max(1);
@@ -157,6 +165,9 @@ mod tests {
             assert!(count(kind, Role::Judge) >= 4 && count(kind, Role::Tune) >= 1, "{kind:?}");
         }
         assert!(Benchmark::named(&all, &[]).unwrap().iter().all(|it| it.role == Role::Judge));
+        for kind in [Kind::Integer, Kind::Floating] {
+            assert!(Benchmark::quick(&all).iter().any(|it| it.kind == kind), "{kind:?}");
+        }
         let names = ["xz".to_owned(), "gsl".to_owned()];
         let named: Vec<_> = Benchmark::named(&all, &names).unwrap();
         assert_eq!(named.iter().map(|it| &*it.name).collect::<Vec<_>>(), ["gsl", "xz"]);
