@@ -29,6 +29,7 @@ mod live;
 mod machines;
 mod outcomes;
 mod overhead;
+mod paper000;
 mod papi;
 mod phases;
 mod programs;

@@ -1,12 +1,16 @@
 //! Pictures of a run, as SVG documents. Colours that a page changes in the dark are pure black and
 //! white here.
 
+mod panels;
 mod timeline;
 
 use plotters::{coord::Shift, prelude::*};
 use tally_abi::ExitStatus;
 
-pub use self::timeline::{Band, TimeLine, bands, phase_line, rate_line, stack_line};
+pub use self::{
+    panels::{Panel, panels},
+    timeline::{Band, TimeLine, bands, phase_line, rate_line, stack_line},
+};
 use crate::{Failure, Result, report::Interval};
 
 /// Size of a stack over time in pixels.

@@ -7,6 +7,7 @@ mod halting;
 pub mod live;
 mod machines;
 pub mod overhead;
+pub mod paper000;
 pub mod papi;
 pub mod programs;
 pub mod quirks;
@@ -41,6 +42,8 @@ enum Study {
     Machines(machines::MachinesArgs),
     /// What group switches cost at 1 to 1,000 kHz, beside paper 000's Table 4
     Overhead(overhead::OverheadArgs),
+    /// Paper 000's experiments with free programs: Tables 2 to 4, Figures 5 to 7
+    Paper000(paper000::Paper000Args),
     /// PAPI's own tests with Tally's libpapi.a, on a machine of each vendor; tests/papi/list.toml
     /// has them
     Papi(papi::PapiArgs),
@@ -66,6 +69,7 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
         Study::Live(args) => live::main(project, args),
         Study::Machines(args) => machines::main(project, args),
         Study::Overhead(args) => overhead::main(project, args),
+        Study::Paper000(args) => paper000::main(project, args),
         Study::Papi(args) => papi::main(project, args),
         Study::Programs(args) => programs::main(project, args),
         Study::Quirks(args) => quirks::main(project, args),

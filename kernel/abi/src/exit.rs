@@ -65,6 +65,8 @@ pub enum ExitStatus {
     OtherReport = 93,
     /// Two reports of checks differ beyond bounds.
     ReportsDiffer = 94,
+    /// A program ended before there was enough of it to judge.
+    ProgramTooShort = 98,
 }
 
 impl From<ExitStatus> for u8 {

@@ -1,4 +1,4 @@
-//! The truth over time: every event in every interval, by vCPU, address space, region and
+//! The truth over time: every event, or every signal, in every interval, by vCPU, address space, region and
 //! privilege.
 //!
 //! Each vCPU has its own intervals, measured in its instructions or cycles. An interval ends at the
@@ -19,14 +19,14 @@ use std::{
 use serde_json::{Value, json};
 use tally_abi::truth::{Count, RegionKind};
 use tally_model::{Counts, GROWTH_PER_SLOT, Privilege};
-use tally_vpmu::{Interval, Profile, SeriesOptions};
+use tally_vpmu::{Columns, Interval, Profile, SeriesOptions};
 
 use crate::{
     tag::Tag,
-    totals::{add_differences, events, instructions, totals},
+    totals::{add_differences, column_totals, columns, instructions},
 };
 
-/// The columns before the events': name, data type, description.
+/// The columns before the counts: name, data type, description.
 const KEYS: [(&str, &str, &str); 6] = [
     (
         "interval",
@@ -80,7 +80,8 @@ pub(crate) fn create(options: &SeriesOptions, profile: &Profile) -> Result<(), S
         .map_err(|error| failed(error.into()))?;
     fs::write(with_suffix(path, "-metadata.json"), description).map_err(failed)?;
     let mut file = BufWriter::new(File::create(with_suffix(path, ".part")).map_err(failed)?);
-    let names = KEYS.iter().map(|key| key.0).chain(events(profile).map(|event| event.name));
+    let counts = columns(profile, options.columns);
+    let names = KEYS.iter().map(|key| key.0).chain(counts.iter().map(|(name, _)| &**name));
     writeln!(file, "{}", names.collect::<Vec<_>>().join(",")).map_err(failed)?;
     *series_file() = Some(SeriesFile { file, path: path.clone(), failed: None });
     Ok(())
@@ -98,14 +99,18 @@ fn metadata(options: &SeriesOptions, profile: &Profile) -> Value {
         }
         column
     });
-    let counts = events(profile).map(|event| {
+    let counts = columns(profile, options.columns).into_iter().map(|(name, about)| {
         let datatype = "nonNegativeInteger";
-        json!({"name": event.name, "datatype": datatype, "dc:description": event.about})
+        json!({"name": name, "datatype": datatype, "dc:description": about})
     });
+    let what = match options.columns {
+        Columns::Events => "event",
+        Columns::Signals => "signal",
+    };
     json!({
         "@context": "http://www.w3.org/ns/csvw",
         "url": options.path.file_name().unwrap_or_default().to_string_lossy(),
-        "dc:title": format!("Every event of {}, every {interval} of each vCPU", profile.name),
+        "dc:title": format!("Every {what} of {}, every {interval} of each vCPU", profile.name),
         "tableSchema": {
             "columns": keys.chain(counts).collect::<Vec<_>>(),
             "primaryKey": KEYS.map(|key| key.0),
@@ -148,9 +153,10 @@ impl Scope {
 pub(crate) struct Series {
     vcpu: u32,
     length: Interval,
+    columns: Columns,
     interval: u64,
     scope: Scope,
-    /// Every event's count when the vCPU entered the scope, or the interval began.
+    /// Every column's count when the vCPU entered the scope, or the interval began.
     since: Vec<Count>,
     /// The interval's counts in each scope, in the order of the first visits.
     sums: Vec<(Scope, Vec<Count>)>,
@@ -158,9 +164,16 @@ pub(crate) struct Series {
 
 impl Series {
     /// The first interval of a vCPU that has not counted anything yet.
-    pub(crate) fn new(vcpu: u32, length: Interval, profile: &Profile) -> Series {
-        let since = vec![Count::default(); events(profile).count()];
-        Series { vcpu, length, interval: 0, scope: Scope::default(), since, sums: Vec::new() }
+    pub(crate) fn new(vcpu: u32, options: &SeriesOptions, profile: &Profile) -> Series {
+        Series {
+            vcpu,
+            length: options.interval,
+            columns: options.columns,
+            interval: 0,
+            scope: Scope::default(),
+            since: vec![Count::default(); columns(profile, options.columns).len()],
+            sums: Vec::new(),
+        }
     }
 
     /// The vCPU enters a scope.
@@ -173,7 +186,7 @@ impl Series {
 
     /// Adds what was counted since the last call to the current scope.
     fn settle(&mut self, counts: &[Counts; 2], profile: &Profile) {
-        let now = totals(profile, counts);
+        let now = column_totals(profile, self.columns, counts);
         let known = self.sums.iter().position(|(scope, _)| *scope == self.scope);
         let at = known.unwrap_or_else(|| {
             self.sums.push((self.scope.clone(), vec![Count::default(); now.len()]));

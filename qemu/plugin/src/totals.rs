@@ -1,8 +1,9 @@
-//! The counts of every event of the truth, taken from the model's signals.
+//! The counts of every event of the truth, taken from the model's signals, and the counts of a
+//! series.
 
 use tally_abi::truth::Count;
 use tally_model::{Counts, Geometry, Privilege, Signal};
-use tally_vpmu::{Event, Profile};
+use tally_vpmu::{Columns, Event, Profile};
 
 /// Every event of the truth file: the fixed ones, the general ones and the off-core responses.
 pub(crate) fn events(profile: &Profile) -> impl Iterator<Item = &'static Event> {
@@ -19,6 +20,33 @@ pub(crate) fn totals(profile: &Profile, counts: &[Counts; 2]) -> Vec<Count> {
             kernel: event.in_ring(counts, Privilege::Kernel, geometry),
         })
         .collect()
+}
+
+/// The columns of a series with counts: name and description.
+pub(crate) fn columns(profile: &Profile, columns: Columns) -> Vec<(String, &'static str)> {
+    match columns {
+        Columns::Events => events(profile).map(|event| (event.name.into(), event.about)).collect(),
+        Columns::Signals => {
+            let about = "The model's signal of this name (qemu/model/src/signal.rs).";
+            Signal::ALL.iter().map(|signal| (format!("{signal:?}"), about)).collect()
+        }
+    }
+}
+
+/// Their counts since counting began, in the order of [`columns`].
+pub(crate) fn column_totals(
+    profile: &Profile,
+    columns: Columns,
+    counts: &[Counts; 2],
+) -> Vec<Count> {
+    let signal = |signal: &Signal| Count {
+        user: counts[Privilege::User as usize][*signal],
+        kernel: counts[Privilege::Kernel as usize][*signal],
+    };
+    match columns {
+        Columns::Events => totals(profile, counts),
+        Columns::Signals => Signal::ALL.iter().map(signal).collect(),
+    }
 }
 
 /// Adds to each sum the difference of two totals.

@@ -88,7 +88,7 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
         .ok_or("QEMU lacks a register that the PMU needs: use qemu-system-x86_64 11.1 or later")?;
     let profile = &options.profile;
     let series = options.series.as_ref();
-    let series = series.map(|series| Series::new(index as u32, series.interval, profile));
+    let series = series.map(|series| Series::new(index as u32, series, profile));
     let vcpu = Box::new(Vcpu {
         registers,
         pmu: VirtualPmu::new(options.profile, options.counters_of(index as u32))

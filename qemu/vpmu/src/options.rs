@@ -43,6 +43,18 @@ pub struct SeriesOptions {
     pub path: PathBuf,
     /// The length of its intervals.
     pub interval: Interval,
+    /// What it counts.
+    pub columns: Columns,
+}
+
+/// What a series counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Columns {
+    /// The profile's events, by the vendor's names.
+    #[default]
+    Events,
+    /// The model's signals, of which events are sums; not all of them reach an event.
+    Signals,
 }
 
 /// The length of an interval.
@@ -71,7 +83,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 29] = [
+const NAMES: [&str; 30] = [
     "profile",
     "counters",
     "unlike",
@@ -91,6 +103,7 @@ const NAMES: [&str; 29] = [
     "truth",
     "series",
     "every",
+    "columns",
     "pmi",
     "from",
     "handlers",
@@ -174,11 +187,14 @@ impl<'a> Given<'a> {
                 )
             })
         })?;
+        let is_signals = self.is_second("columns", ["events", "signals"])?;
+        let columns = if is_signals { Columns::Signals } else { Columns::Events };
         match self.path("series")? {
-            None if self.get("every").is_some() => {
-                Err("every=... needs a series: add series=FILE".to_owned())
-            }
-            path => Ok(path.map(|path| SeriesOptions { path, interval })),
+            None => match ["every", "columns"].iter().find(|name| self.get(name).is_some()) {
+                Some(name) => Err(format!("{name}=... needs a series: add series=FILE")),
+                None => Ok(None),
+            },
+            Some(path) => Ok(Some(SeriesOptions { path, interval, columns })),
         }
     }
 
@@ -357,6 +373,8 @@ mod tests {
         };
         assert_eq!(series("every=1000i"), Ok(Some(Interval::Instructions(1_000))));
         assert_eq!(series("every=50000c"), Ok(Some(Interval::Cycles(50_000))));
+        let columns = parse(&["series=x", "columns=signals"]).map(|it| it.series.unwrap().columns);
+        assert_eq!(columns, Ok(Columns::Signals));
         for bad in ["every=", "every=999i", "every=1000", "every=1000é", "every=xi"] {
             assert!(series(bad).is_err(), "{bad}");
         }
@@ -385,6 +403,8 @@ mod tests {
             ("width=31", "width=31"),
             ("tsc=0", "tsc=0"),
             ("every=1000i", "add series"),
+            ("columns=signals", "add series"),
+            ("columns=all", "use events or signals"),
             ("pmi=100+x", "pmi=x"),
             ("from=now", "from=now"),
             ("unit=on", "use no or yes"),

@@ -1,6 +1,7 @@
 //! Programs of the list `tests/programs/list.toml`: fetched or built, each as a file of its name in
 //! one folder. The machine and the host run the same files.
 
+pub mod benchmarks;
 pub mod list;
 
 use std::{
@@ -42,13 +43,15 @@ pub fn make(project: &Project, list: &List, quick: bool) -> Result<Vec<PathBuf>>
     for (part, packages) in PACKAGES.into_iter().enumerate().take(if quick { 1 } else { 2 }) {
         let wanted: Vec<&Listed> =
             list.wanted(quick).filter(|program| program.quick == (part == 0)).collect();
-        let root = setup::packages(project, packages, &packages_of(&wanted))?;
+        let origins = wanted.iter().map(|program| &program.from);
+        let root = setup::packages(project, packages, &packages_of(origins))?;
         if part == 1 {
             make_guests(project, &wanted)?;
         }
         for program in wanted {
             let path = folder.join(&program.name);
-            make_one(project, program, &root, &path)?;
+            let Listed { name, from, .. } = program;
+            make_one(project, (name, from), &project.root.join(FOLDER).join("c"), &root, &path)?;
             made.push(path);
         }
     }
@@ -57,8 +60,8 @@ pub fn make(project: &Project, list: &List, quick: bool) -> Result<Vec<PathBuf>>
 }
 
 /// The packages that programs come from or are built with, sorted.
-fn packages_of<'a>(programs: &[&'a Listed]) -> Vec<&'a str> {
-    let of = |program: &&'a Listed| match &program.from {
+fn packages_of<'a>(origins: impl Iterator<Item = &'a Origin>) -> Vec<&'a str> {
+    let of = |origin: &'a Origin| match origin {
         Origin::Package { package, .. } => vec![package.as_str()],
         Origin::Source { packages, .. } => {
             packages.iter().map(String::as_str).chain(C_LIBRARY).collect()
@@ -66,7 +69,7 @@ fn packages_of<'a>(programs: &[&'a Listed]) -> Vec<&'a str> {
         Origin::Go { .. } => GO.to_vec(),
         Origin::Crate { .. } | Origin::Install { .. } | Origin::Guest { .. } => Vec::new(),
     };
-    let mut packages: Vec<&str> = programs.iter().flat_map(of).collect();
+    let mut packages: Vec<&str> = origins.flat_map(of).collect();
     packages.sort_unstable();
     packages.dedup();
     packages
@@ -83,19 +86,26 @@ fn make_guests(project: &Project, programs: &[&Listed]) -> Result<()> {
     Ok(())
 }
 
-/// Fetches or builds a program as the file `path`; the packages are unpacked in `root`.
-fn make_one(project: &Project, program: &Listed, root: &Path, path: &Path) -> Result<()> {
-    let built = match &program.from {
+/// Fetches or builds a program as the file `path`; its source in C is in `sources`, the packages are
+/// unpacked in `root`.
+fn make_one(
+    project: &Project,
+    (name, origin): (&str, &Origin),
+    sources: &Path,
+    root: &Path,
+    path: &Path,
+) -> Result<()> {
+    let built = match origin {
         Origin::Package { file, .. } => root.join(file),
         Origin::Source { source, link, .. } => {
-            return compile(&project.root.join(FOLDER).join("c").join(source), link, root, path);
+            return compile(&sources.join(source), link, root, path);
         }
         Origin::Go { go } => {
             return compile_go(project, &project.root.join(FOLDER).join("go").join(go), root, path);
         }
-        Origin::Crate { name } => build_crate(project, name)?,
+        Origin::Crate { name: of_crate } => build_crate(project, of_crate)?,
         Origin::Install { install, version } => {
-            install_crate(project, install, version)?.join("bin").join(&program.name)
+            install_crate(project, install, version)?.join("bin").join(name)
         }
         Origin::Guest { guest } => hosted::folder(project).join(guest),
     };

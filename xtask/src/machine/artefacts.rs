@@ -10,7 +10,11 @@ use crate::{
     Failure, Result, boot_files,
     build::{
         self, efi, hosted,
-        programs::{self, list::List},
+        programs::{
+            self,
+            benchmarks::{self, Benchmark},
+            list::List,
+        },
     },
     guest_files::GuestFile,
     project::{self, Project},
@@ -99,6 +103,8 @@ impl Artefacts {
         on_demand.extend(hosted::library_guests(project)?);
         on_demand.push(hosted::rust_guest(project)?);
         on_demand.extend(programs::make(project, &List::read(project)?, true)?);
+        let of_studies = Benchmark::all(project)?;
+        on_demand.extend(benchmarks::make(project, &of_studies, &Benchmark::quick(&of_studies))?);
         let programs = built.with_test_guests();
         let efi = efi::build(project, &tools.library)?;
         let (kernel, library) = (&built.kernel, &tools.library);

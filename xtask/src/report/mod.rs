@@ -11,6 +11,7 @@ mod intervals;
 mod made;
 mod phases;
 mod refined;
+mod series;
 mod slices;
 pub mod table;
 mod unobserved;
@@ -35,10 +36,15 @@ pub use self::{
     halts::HaltReport,
     intervals::{Interval, IntervalEvent, intervals},
     made::Made,
-    phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, Series, glyph},
+    phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, glyph},
+    series::Series,
 };
 #[cfg(test)]
 pub(crate) use self::{phases::tests::records as made_up_phases, slices::made_up};
+pub(crate) use self::{
+    refined::over_time,
+    slices::{Slice, place, whole},
+};
 use crate::machine::{Boot, EventReading, Outcome, Session};
 
 /// Why the engine's own instructions are unknown (decision 8).

@@ -15,7 +15,7 @@ use tally_abi::{
 
 pub use self::{
     render::{glyph, render},
-    truth::{Judged, Series},
+    truth::Judged,
 };
 
 /// The phases of a session.

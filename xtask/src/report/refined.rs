@@ -10,7 +10,7 @@
 //! predictions are; and the squares of the same errors are its variance.
 
 use tally_abi::trace::SliceRecord;
-use tally_engine::{Plan, estimate::student_t_95, plan::CounterAssignment};
+use tally_engine::{Pinned, Plan, estimate::student_t_95, plan::CounterAssignment};
 
 use super::{
     estimate::{Estimate, UNSEEN, degrees},
@@ -75,18 +75,7 @@ impl<'a> Group<'a> {
             return Group { counted: Vec::new(), others: Vec::new() };
         }
         counted.sort_by(|&a, &b| likeness[a][0].total_cmp(&likeness[b][0]));
-        let compare = |at: usize| {
-            let nearest = nearest(at, &counted, likeness);
-            let furthest = nearest.last().map_or(0.0, |(distance, _)| *distance);
-            let weight = |distance: f64| {
-                if furthest > 0.0 { 1.0 - (1.0 - LEAST_WEIGHT) * distance / furthest } else { 1.0 }
-            };
-            let neighbour = |(distance, near): &(f64, usize)| Neighbour {
-                slice: &slices[*near],
-                weight: weight(*distance),
-            };
-            (&slices[at], nearest.iter().map(neighbour).collect())
-        };
+        let compare = |at: usize| (&slices[at], neighbours(at, slices, &counted, likeness));
         let all = (0..slices.len()).map(compare);
         let (counted, others) = all.partition(|(slice, _)| slice.group == group);
         Group { counted, others }
@@ -98,13 +87,7 @@ impl<'a> Group<'a> {
         let cycles = |slices: &[Compared<'_>]| {
             slices.iter().map(|(slice, _)| slice.cycles as f64).sum::<f64>()
         };
-        let predicted = |(slice, near): &Compared<'_>| {
-            let sum = |of: &dyn Fn(&Slice) -> f64| {
-                near.iter().map(|near| near.weight * of(near.slice)).sum::<f64>()
-            };
-            let cycles = sum(&|near| near.cycles as f64);
-            if cycles > 0.0 { sum(&events) / cycles * slice.cycles as f64 } else { 0.0 }
-        };
+        let predicted = |(slice, near): &Compared<'_>| predicted(slice, near, place);
         let met = self.counted.iter().filter(|(slice, _)| events(slice) > 0.0).count();
         if met < LEAST_MET {
             return None;
@@ -124,6 +107,68 @@ impl<'a> Group<'a> {
         let degrees = Some(degrees(&squares)).filter(|degrees| *degrees >= LEAST_DEGREES)?;
         Some(Estimate::of(estimate.max(counted), student_t_95(degrees) * deviation))
     }
+}
+
+/// The events of a session in each of its slices, by event in the order of its list: what was
+/// counted, or what is predicted where it was not. `None` for an event of which no slice is known.
+pub(crate) fn over_time(slices: &[Slice], plan: &Plan) -> Vec<Option<Vec<f64>>> {
+    let likeness = likeness(slices);
+    let near = |group: usize| -> Vec<Vec<Neighbour<'_>>> {
+        let is_own = |at: &usize| usize::from(slices[*at].group) == group;
+        let mut counted: Vec<usize> = (0..slices.len()).filter(is_own).collect();
+        counted.sort_by(|&a, &b| likeness[a][0].total_cmp(&likeness[b][0]));
+        (0..slices.len()).map(|at| neighbours(at, slices, &counted, &likeness)).collect()
+    };
+    let groups: Vec<_> = (0..plan.groups.len()).map(near).collect();
+    let event = |assigned: &CounterAssignment| match assigned {
+        CounterAssignment::Pinned(Pinned::Instructions) => {
+            Some(slices.iter().map(|slice| slice.instructions as f64).collect())
+        }
+        CounterAssignment::Pinned(Pinned::Cycles) => {
+            Some(slices.iter().map(|slice| slice.cycles as f64).collect())
+        }
+        assigned => {
+            let (group, place) = slices::place(plan, *assigned)?;
+            let in_slice = |(slice, near): (&Slice, &Vec<Neighbour<'_>>)| {
+                if slice.group == group {
+                    *slice.events.get(place).unwrap_or(&0) as f64
+                } else {
+                    predicted(slice, near, place)
+                }
+            };
+            Some(slices.iter().zip(&groups[usize::from(group)]).map(in_slice).collect())
+        }
+    };
+    plan.assignments.iter().map(event).collect()
+}
+
+/// The slices of `counted`, sorted by their first rank, that are most like the slice `at`.
+fn neighbours<'a>(
+    at: usize,
+    slices: &'a [Slice],
+    counted: &[usize],
+    likeness: &[Likeness],
+) -> Vec<Neighbour<'a>> {
+    let nearest = nearest(at, counted, likeness);
+    let furthest = nearest.last().map_or(0.0, |(distance, _)| *distance);
+    let weight = |distance: f64| {
+        if furthest > 0.0 { 1.0 - (1.0 - LEAST_WEIGHT) * distance / furthest } else { 1.0 }
+    };
+    let neighbour = |(distance, near): &(f64, usize)| Neighbour {
+        slice: &slices[*near],
+        weight: weight(*distance),
+    };
+    nearest.iter().map(neighbour).collect()
+}
+
+/// The events at a place of the group in a slice, by the rate in its neighbours.
+fn predicted(slice: &Slice, near: &[Neighbour<'_>], place: usize) -> f64 {
+    let sum = |of: &dyn Fn(&Slice) -> u64| {
+        near.iter().map(|near| near.weight * of(near.slice) as f64).sum::<f64>()
+    };
+    let cycles = sum(&|near| near.cycles);
+    let events = sum(&|near| near.events.get(place).copied().unwrap_or_default());
+    if cycles > 0.0 { events / cycles * slice.cycles as f64 } else { 0.0 }
 }
 
 fn likeness(slices: &[Slice]) -> Vec<Likeness> {
@@ -244,6 +289,30 @@ mod tests {
         // Squares: two thirds of the deviation.
         assert!(errors < 0.44 * of_ratios, "{errors} {of_ratios}");
         assert!(bias.abs() < 0.001, "{bias}");
+    }
+
+    #[test]
+    fn over_time_counted_slices_are_what_they_counted_and_others_are_like_their_phase() {
+        let plan = four_groups();
+        // Two phases by turns, told apart by instructions: 400 events in a slice of one, 100 of the
+        // other.
+        let slice = |at: u64| {
+            let is_fast = (at / 8).is_multiple_of(2);
+            let counted = if is_fast { [1_000, 2_000, 400] } else { [1_000, 500, 100] };
+            record((at % u64::from(GROUPS)) as u16, End::Overflow, counted)
+        };
+        let slices = slices::whole(&(0..160).map(slice).collect::<Vec<_>>());
+        let events = over_time(&slices, &plan);
+        let [counted, instructions] = [1, 4].map(|event| events[event].as_ref().unwrap());
+        for (at, slice) in slices.iter().enumerate() {
+            assert_eq!(instructions[at], slice.instructions as f64);
+            let wanted = if slice.instructions > 1_000 { 400.0 } else { 100.0 };
+            // At the border of two phases the slices before and after are not like.
+            let is_far = at % 8 != 0 && at % 8 != 7;
+            if slice.group == 1 || is_far {
+                assert!((counted[at] - wanted).abs() < 1e-9, "{at}: {}", counted[at]);
+            }
+        }
     }
 
     #[test]

@@ -5,12 +5,12 @@ use tally_engine::{Plan, plan::CounterAssignment};
 
 /// What was counted in one slice.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Slice {
-    pub(super) group: u16,
-    pub(super) cycles: u64,
-    pub(super) instructions: u64,
+pub(crate) struct Slice {
+    pub(crate) group: u16,
+    pub(crate) cycles: u64,
+    pub(crate) instructions: u64,
     /// By place in the group.
-    pub(super) events: Vec<u64>,
+    pub(crate) events: Vec<u64>,
 }
 
 impl Slice {
@@ -26,7 +26,7 @@ impl Slice {
 
 /// The slices that reached their lengths, of records in the order of time: a context switch cuts a
 /// slice into pieces, each of which has a record.
-pub(super) fn whole(records: &[SliceRecord]) -> Vec<Slice> {
+pub(crate) fn whole(records: &[SliceRecord]) -> Vec<Slice> {
     let (whole, _) = whole_and_rest(records);
     whole
 }
@@ -51,7 +51,7 @@ fn whole_and_rest(records: &[SliceRecord]) -> (Vec<Slice>, Option<Slice>) {
 }
 
 /// The group of an event that is counted part of the time, and its place among the group's counts.
-pub(super) fn place(plan: &Plan, assigned: CounterAssignment) -> Option<(u16, usize)> {
+pub(crate) fn place(plan: &Plan, assigned: CounterAssignment) -> Option<(u16, usize)> {
     match plan.place_in_slices(assigned) {
         SlicePlace::List { group, index } => Some((group, index.into())),
         SlicePlace::Cycles | SlicePlace::Instructions | SlicePlace::None => None,

@@ -94,9 +94,9 @@ pub struct Row {
 
 /// The costs on one processor.
 #[derive(Clone, Debug, Serialize)]
-struct Machine {
-    pmu: &'static str,
-    rows: Vec<Row>,
+pub(super) struct Machine {
+    pub(super) pmu: &'static str,
+    pub(super) rows: Vec<Row>,
 }
 
 /// Reads and writes of registers in the overflow path, per switch.
@@ -119,7 +119,11 @@ pub(super) fn main(project: &Project, args: &OverheadArgs) -> Result<u8> {
     Ok(0)
 }
 
-fn measure(artefacts: &Artefacts) -> Result<Vec<Machine>> {
+/// Runs the work on a machine of each vendor, at all frequencies.
+///
+/// # Errors
+/// A machine fails.
+pub(super) fn measure(artefacts: &Artefacts) -> Result<Vec<Machine>> {
     let pmus = [("Intel", Pmu::Intel), ("AMD", Pmu::Amd)];
     let slices: Vec<Option<u64>> =
         [None].into_iter().chain(TABLE_4.map(|(khz, _)| Some(CLOCK_KHZ / khz))).collect();
@@ -238,14 +242,16 @@ fn render(machines: &[Machine]) -> String {
                 row.cycles_per_switch.sum(),
             );
         }
-        let aimed = rows.iter().filter(|row| (5..=200).contains(&row.khz));
-        let met = aimed.clone().filter(|row| row.overhead <= row.paper / 2.0).count();
-        text += &format!(
-            "at most half of the paper's at {met} of {} from 5 to 200 kHz\n",
-            aimed.count()
-        );
+        let (met, of) = halved(rows);
+        text += &format!("at most half of the paper's at {met} of {of} from 5 to 200 kHz\n");
     }
     text
+}
+
+/// The number of rows from 5 to 200 kHz with at most half of the paper's overhead, and of such rows.
+pub(super) fn halved(rows: &[Row]) -> (usize, usize) {
+    let aimed = rows.iter().filter(|row| (5..=200).contains(&row.khz));
+    (aimed.clone().filter(|row| row.overhead <= row.paper / 2.0).count(), aimed.count())
 }
 
 #[cfg(test)]

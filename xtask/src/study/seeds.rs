@@ -1,4 +1,4 @@
-//! Many runs, two at a time.
+//! Many runs, some at a time.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ use crate::{
 /// The claim: the share of estimates, without exact values, whose 95 % interval contains the truth.
 pub(super) const CLAIMED: RangeInclusive<f64> = 0.93..=0.97;
 /// Machines that run in parallel; each uses one core.
-const AT_ONCE: usize = 2;
+pub(super) const AT_ONCE: usize = 2;
 
 /// Parses `N`, which is 1 to N, or `A..B`, which contains both.
 pub(super) fn parse(text: &str) -> std::result::Result<RangeInclusive<u64>, String> {
@@ -52,6 +52,19 @@ pub(super) fn in_parallel<T: Send>(
     numbers: RangeInclusive<u64>,
     run: impl Fn(u64) -> Result<T> + Sync,
 ) -> Result<Vec<T>> {
+    at_once(AT_ONCE, what, numbers, run)
+}
+
+/// As [`in_parallel`], this many at a time.
+///
+/// # Errors
+/// The first of `run`; no further number is begun.
+pub(super) fn at_once<T: Send>(
+    limit: usize,
+    what: &str,
+    numbers: RangeInclusive<u64>,
+    run: impl Fn(u64) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
     let (first, last) = numbers.into_inner();
     let step = Step::start(format!("Running {} {what}", last - first + 1));
     let (next, results) = (AtomicU64::new(first), Mutex::new(BTreeMap::new()));
@@ -72,7 +85,7 @@ pub(super) fn in_parallel<T: Send>(
         }
     };
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..limit).map(|_| scope.spawn(work)).collect();
         let mut ended = workers.into_iter().map(|worker| worker.join());
         ended.try_for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })?;

@@ -1,0 +1,144 @@
+//! Table 3: whether stalls are where they were, if instructions retire one by one, or in order
+//! (paper 000, section 6.3). The truth in three modes, aligned by instructions.
+
+use serde::Serialize;
+use tally_abi::ExitStatus;
+
+use super::{
+    distance,
+    grid::{Cell, Grid, Row},
+    machine::{self, Machines, Program, Recorded},
+    paper::{PaperCause, TABLE_3},
+};
+use crate::{Failure, Result};
+
+/// The pipeline's modes, the one that the others are compared with first.
+const MODES: [&str; 3] = ["real", "single", "inorder"];
+/// Rows of the series in an interval: an interval begins and ends between two of them.
+const ROWS_OF_AN_INTERVAL: u64 = 10;
+/// With fewer intervals a distance says nothing.
+const FEWEST_INTERVALS: u64 = 4;
+
+/// Stalls over time.
+struct Stalls {
+    instructions: u64,
+    /// By cause and interval: cycles.
+    causes: Vec<Vec<u64>>,
+}
+
+/// Table 3.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct StallStudy {
+    /// Instructions of an interval.
+    pub(super) interval_instructions: u64,
+    /// Distances of one instruction at a time.
+    pub(super) single: Grid,
+    /// Distances of instructions in order.
+    pub(super) inorder: Grid,
+}
+
+/// Runs each program in each mode.
+///
+/// # Errors
+/// A machine fails, a program is too short, or it executes other instructions in another mode.
+pub(super) fn run(
+    machines: &Machines,
+    programs: &[Program],
+    interval_instructions: u64,
+    seed: u64,
+) -> Result<StallStudy> {
+    let runs = machines.each("machines for Table 3", programs.len() * MODES.len(), |number| {
+        let (program, mode) = (&programs[number / MODES.len()], MODES[number % MODES.len()]);
+        stalls(machines, program, mode, interval_instructions, seed)
+    })?;
+    let by_program: Vec<&[Stalls]> = runs.chunks(MODES.len()).collect();
+    for (runs, Program { name, .. }) in by_program.iter().zip(programs) {
+        if let Some(other) = runs.iter().find(|run| run.instructions != runs[0].instructions) {
+            let why = format!(
+                "{name} executes {} instructions in one mode and {} in another: intervals are not \
+                 aligned",
+                runs[0].instructions, other.instructions
+            );
+            return Err(Failure::new(ExitStatus::CheckFailed, why));
+        }
+    }
+    let grid = |mode: usize| {
+        let row = |(index, cause): (usize, &PaperCause)| Row {
+            name: cause.name.to_owned(),
+            cells: by_program.iter().map(|runs| cell(&runs[0], &runs[mode], index)).collect(),
+        };
+        Grid {
+            programs: programs.iter().map(|program| program.name.clone()).collect(),
+            rows: TABLE_3.iter().enumerate().map(row).collect(),
+        }
+    };
+    Ok(StallStudy { interval_instructions, single: grid(1), inorder: grid(2) })
+}
+
+fn stalls(
+    machines: &Machines,
+    program: &Program,
+    mode: &str,
+    interval_instructions: u64,
+    seed: u64,
+) -> Result<Stalls> {
+    let row_instructions = interval_instructions / ROWS_OF_AN_INTERVAL;
+    let recorded = Recorded {
+        clock: "Instructions",
+        vpmu: vec![
+            "pipeline=ooo".into(),
+            format!("mode={mode}"),
+            "columns=signals".into(),
+            format!("every={row_instructions}i"),
+        ],
+    };
+    let series = machines.run(&machine::plain_job(seed), &program.command, &recorded)?.series;
+    let intervals = series.end() / interval_instructions;
+    if intervals < FEWEST_INTERVALS {
+        let why = format!(
+            "{}: {intervals} intervals of {interval_instructions} instructions, and \
+             {FEWEST_INTERVALS} are needed: use more --instructions",
+            program.name
+        );
+        return Err(Failure::new(ExitStatus::ProgramTooShort, why));
+    }
+    let cycles = |cause: &PaperCause, interval: u64| {
+        let from = interval * interval_instructions;
+        let of = |column: String| series.between(&column, from, from + interval_instructions);
+        cause.columns().map(of).sum::<Option<u64>>()
+    };
+    let over_time = |cause| (0..intervals).map(|interval| cycles(cause, interval)).collect();
+    let causes: Option<Vec<Vec<u64>>> = TABLE_3.iter().map(over_time).collect();
+    let causes = causes.ok_or_else(|| {
+        Failure::new(ExitStatus::CheckFailed, "the virtual PMU's series lacks a cause of stalls")
+    })?;
+    Ok(Stalls { instructions: series.end(), causes })
+}
+
+/// The distance of a cause's stalls in another mode from those in the real one.
+fn cell(real: &Stalls, other: &Stalls, cause: usize) -> Cell {
+    let full = &real.causes[cause];
+    let other: Vec<f64> = other.causes[cause].iter().map(|cycles| *cycles as f64).collect();
+    let distance = distance::is_significant(full.iter().sum(), real.instructions)
+        .then(|| distance::of_estimates(full, &other))
+        .flatten();
+    Cell { distance, is_frequent: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rare_cause_has_no_distance_and_a_cause_that_moved_has_one() {
+        let of = |causes: [&[u64]; 3]| Stalls {
+            instructions: 1_000_000,
+            causes: causes.map(<[u64]>::to_vec).to_vec(),
+        };
+        let real = of([&[99, 0], &[500, 500], &[500, 500]]);
+        let other = of([&[0, 99], &[5_000, 5_000], &[900, 100]]);
+        let of = |cause| cell(&real, &other, cause).distance;
+        assert_eq!((of(0), of(1)), (None, Some(0.0)));
+        assert!(of(2) > Some(0.5), "{:?}", of(2));
+    }
+}
