@@ -6,18 +6,26 @@ mod over_time;
 mod sampled;
 mod show;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, FromArgMatches, builder::ArgPredicate};
 use tally_abi::{
     ExitStatus, PhaseConfig, Shares,
-    command::{Verb, help},
+    command::{Command, Verb, help},
 };
 use tally_engine::Plan;
 use tally_pmu::CostTable;
 
 pub(crate) use self::show::{show, write_trace};
-use self::{made::made, over_time::Format, sampled::sampled, show::write_files};
+use self::{
+    made::made,
+    over_time::Format,
+    sampled::{sampled, show_breakdown},
+    show::write_files,
+};
 use crate::{
     Failure, Result, check as machine_check,
     explain::{self, Asked},
@@ -159,7 +167,7 @@ impl RunArgs {
     /// The job, with the shares that `--unobserved` needs and the events of `--breakdown`.
     fn sampled_job(&self) -> Job {
         let shares = if self.unobserved { Some(Shares::Paired) } else { self.work.job.shares };
-        let stack = self.stack().map(|stack| stack.events().join(","));
+        let stack = self.stack().map(|stack| stack.list(&stack.events()));
         let events = stack.or_else(|| self.work.job.events.clone()).or_else(|| self.phase_events());
         let phases = self.work.phases.config().ok().flatten();
         Job { shares, events, phases, ..self.work.job.clone() }
@@ -273,8 +281,8 @@ impl RunArgs {
 
     /// Returns whether the kernel writes a trace.
     fn is_trace(&self) -> bool {
-        let has_samples =
-            self.report.is_some() && self.work.programs().iter().any(|it| is_record(it));
+        let is_shown = |it: &Vec<String>| is_record(it, self.report.is_none());
+        let has_samples = self.work.programs().iter().any(is_shown);
         self.trace.is_some() || self.needs_slices() || self.live || has_samples
     }
 
@@ -361,6 +369,11 @@ fn write_asked(
     if let Some(path) = &args.trace {
         write_trace(boot, report, command_line, path)?;
     }
+    if !args.json && args.work.programs().iter().any(|it| is_record(it, true)) {
+        let blocks = args.vpmu.iter().find_map(|option| option.strip_prefix("blocks="));
+        let asked = (command_line, blocks.map(Path::new));
+        show_breakdown(project, &args.work.files()?, boot, report, asked)?;
+    }
     if let Some(path) = &args.report {
         let sampled = sampled(project, &args.work.files()?, boot, report, command_line)?;
         page::write(report, &sampled, path)?;
@@ -403,9 +416,10 @@ fn options(args: &RunArgs) -> String {
     options
 }
 
-/// Returns whether these words take samples.
-fn is_record(words: &[String]) -> bool {
-    program_words::tally(words).and_then(|words| Verb::parse(words.first()?)) == Some(Verb::Record)
+/// Returns whether these words take samples; with `breakdown`, whether of what cycles are lost to.
+fn is_record(words: &[String], breakdown: bool) -> bool {
+    let command = program_words::tally(words).and_then(|words| Command::parse(&words).ok());
+    command.is_some_and(|it| it.verb == Verb::Record && (it.samples_breakdown || !breakdown))
 }
 
 /// Checks the options before anything is built.

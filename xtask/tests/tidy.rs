@@ -26,7 +26,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
         "tally-kernel",
         &["tally-abi", "tally-elf", "tally-engine", "tally-pmu", "tally-ring", "tally-screen"],
     ),
-    ("tally", &["tally-abi", "tally-ring"]),
+    ("tally", &["tally-abi", "tally-breakdown", "tally-ring"]),
     ("tally-capi", &["tally"]),
     ("tally-papi", &["tally", "tally-abi", "tally-engine", "tally-pmu"]),
     ("tally-start", &["tally"]),

@@ -25,6 +25,13 @@ use crate::{
 /// The default period, in events.
 const DEFAULT_PERIOD: u64 = 100_000;
 
+/// The default period of `record --breakdown`, in cycles, lost or not.
+const BREAKDOWN_PERIOD: u64 = 10_000;
+/// Its default budget: many samples, of some thousand cycles each, tell functions apart.
+const BREAKDOWN_BUDGET_PPM: u32 = 100_000;
+/// Its default slice, in cycles: `auto` would take the samples' cost for that of switches.
+const BREAKDOWN_SLICE: Slice = Slice::Cycles(50_000);
+
 /// Bytes of the stack that `record -g` records with a sample, for some dozens of callers.
 const DEFAULT_STACK_BYTES: u64 = 4096;
 /// Bytes of a word of the stack.
@@ -55,6 +62,8 @@ pub struct Command<'a> {
     /// `-g`, or `--stack BYTES`, of `record`: bytes of the stack that are recorded with each
     /// sample; 0 without.
     pub stack_bytes: u64,
+    /// `--breakdown` of `record`: sample the events that tell where the cycles go.
+    pub samples_breakdown: bool,
     /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--shares planned|adaptive|paired`,
     /// `--kernel` (ring 0 too).
     pub config: SessionConfig,
@@ -79,6 +88,7 @@ impl<'a> Command<'a> {
             period: DEFAULT_PERIOD,
             hz: 0,
             stack_bytes: 0,
+            samples_breakdown: false,
             config: SessionConfig::default(),
             program: Vec::new(),
         };
@@ -112,6 +122,9 @@ impl<'a> Command<'a> {
     fn checked(mut self) -> Result<Self, String> {
         let list = self.list();
         if self.verb == Verb::Record {
+            if self.samples_breakdown && !self.lists.is_empty() {
+                return Err("--breakdown samples events of its own: leave out -e".into());
+            }
             self.counted = list;
             return Ok(self);
         }
@@ -142,16 +155,26 @@ impl<'a> Command<'a> {
         Ok(())
     }
 
-    /// Counts these events too, with `stat`; those that it counts already are counted once.
+    /// Counts these events too, with `stat`; those that it counts already are counted once. `listed`
+    /// makes a list of events, with braces around those that are counted together.
     ///
     /// # Errors
     /// See [`Command::parse`].
-    pub fn count_too(&mut self, events: &[&str]) -> Result<(), String> {
+    pub fn count_too(
+        &mut self,
+        events: &[&str],
+        listed: impl Fn(&[&str]) -> String,
+    ) -> Result<(), String> {
         let is_new = |event: &&&str| self.columns.iter().all(|(name, _)| name != **event);
         let new: Vec<&str> = events.iter().filter(is_new).copied().collect();
-        let list = self.list();
-        let all: Vec<&str> = Some(&*list).filter(|list| !list.is_empty()).into_iter().collect();
-        self.count(&[all, new].concat().join(","))
+        let lists = [self.list(), listed(&new)];
+        let all: Vec<&str> = lists.iter().map(|list| &**list).filter(|it| !it.is_empty()).collect();
+        self.count(&all.join(","))
+    }
+
+    /// Samples this list of events, in place of the default one of `record`.
+    pub fn sample(&mut self, list: String) {
+        self.counted = list;
     }
 
     /// Sets an option by its long form; `word` is the form that was written.
@@ -189,6 +212,19 @@ impl<'a> Command<'a> {
     /// Sets an option that only `record` has.
     fn set_of_record(&mut self, long: &str, word: &str, value: &str) -> Result<(), String> {
         match long {
+            "--breakdown" => {
+                self.samples_breakdown = true;
+                let default = SessionConfig::default();
+                if self.period == DEFAULT_PERIOD {
+                    self.period = BREAKDOWN_PERIOD;
+                }
+                if self.config.budget_ppm == default.budget_ppm {
+                    self.config.budget_ppm = BREAKDOWN_BUDGET_PPM;
+                }
+                if self.config.slice == default.slice {
+                    self.config.slice = BREAKDOWN_SLICE;
+                }
+            }
             "--count" => {
                 self.period = number(word, value)? as u64;
                 if self.period == 0 {
@@ -283,6 +319,9 @@ mod tests {
         assert_eq!((record.verb, record.period), (Verb::Record, 5));
         assert_eq!((record.config.budget_ppm, record.config.shares), (5_000, Shares::Adaptive));
         assert_eq!((record.stack_bytes, record.hz), (0, 0));
+        let sampled = parse("record --breakdown prog").unwrap();
+        assert_eq!((sampled.samples_breakdown, sampled.period), (true, BREAKDOWN_PERIOD));
+        assert_eq!(parse("record --breakdown -c 7 prog").unwrap().period, 7);
         assert_eq!(parse("record -F99 -g prog").unwrap().hz, 99);
         let stacks = |text| parse(text).unwrap().stack_bytes;
         assert_eq!((stacks("record -g prog"), stacks("record --stack 80 prog")), (4096, 80));
@@ -317,6 +356,7 @@ mod tests {
             ("record --stack 32769 prog", "--stack is 8 to 32768 bytes"),
             ("stat -g prog", "unknown option -g; --help prints all"),
             ("record -c 0 prog", "-c is at least 1"),
+            ("record --breakdown -e a prog", "--breakdown samples events of its own: leave out -e"),
             ("record -c few prog", "-c cannot be few"),
             ("stat --slice 0 prog", "--slice is at least 1"),
             ("stat --shares foo prog", "--shares cannot be foo"),
@@ -356,7 +396,7 @@ mod tests {
         assert!(parse("stat -M x --per-thread prog").unwrap_err().contains("one of them"));
         let metrics = |text| {
             let mut stat = parse(text).unwrap();
-            stat.count_too(&["a", "b"]).unwrap();
+            stat.count_too(&["a", "b"], |events| events.join(",")).unwrap();
             (String::from(stat.events()), stat.prints_events())
         };
         assert_eq!(metrics("stat -M x,y prog"), ("a,b".into(), true));

@@ -1,7 +1,7 @@
 //! What is added to a report on request: a breakdown, and what the records of slices tell.
 
 use tally_abi::{Mode, PhaseConfig, Shares, text::Grouped, trace::SliceRecord};
-use tally_breakdown::{Stack, break_down};
+use tally_breakdown::{INDEPENDENT, Stack, break_down};
 use tally_engine::Plan;
 use tally_pmu::CostTable;
 
@@ -62,7 +62,7 @@ impl Report {
     /// The names of the events that were not measured; of the first session.
     pub fn add_breakdown(&mut self, stack: &Stack) -> std::result::Result<(), Vec<&'static str>> {
         for session in self.first.iter_mut().chain(&mut self.others) {
-            session.breakdown = Some(break_down(&counts(&session.events), stack)?);
+            session.breakdown = Some(break_down(&counts(&session.events), INDEPENDENT, stack)?);
         }
         Ok(())
     }
