@@ -1,7 +1,7 @@
 //! Where cycles go, of programs that lose them to a cause that is known by construction.
 
 use xtask::{
-    report::{Breakdown, Report, SessionReport, SlotPart},
+    report::{Breakdown, Report, Rings, SessionReport, SlotPart},
     run::RunArgs,
 };
 
@@ -32,7 +32,7 @@ fn the_cause_of_each_bottleneck_is_named_first() {
             let boot = boot(&args.request().unwrap());
             assert_success(&boot);
             let mut report = Report::of(&boot);
-            report.add_breakdown(args.stack().expect("it is asked for")).unwrap();
+            report.add_breakdown(args.stack().expect("it is asked for"), Rings::User).unwrap();
             let session = report.first.unwrap();
             let breakdown = session.breakdown.as_ref().unwrap();
             assert_slots_add_up(&session, breakdown, machine);

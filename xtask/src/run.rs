@@ -35,7 +35,7 @@ use crate::{
     output, page, phases, program_words,
     project::{self, Project},
     repeat::{self, Repeated},
-    report::{Additions, Report, Stack, stack_of},
+    report::{Additions, Report, Rings, Stack, stack_of},
     workload::Workload,
 };
 
@@ -56,9 +56,12 @@ pub struct RunArgs {
     /// Print the plan, each event's group and counter, without a boot
     #[arg(long, conflicts_with_all = ["check", "trace", "phases", "halt", "jobs"])]
     explain: bool,
-    /// Print where the cycles go, from the events by which the processor tells stalls apart
-    #[arg(long, conflicts_with_all = ["check", "events", "explain", "repeat", "phases", "jobs"])]
-    breakdown: bool,
+    /// Print where the cycles go, from the events by which the processor tells stalls apart: in
+    /// user mode, or in both, each apart
+    #[arg(long, value_enum, value_name = "RINGS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "user",
+          conflicts_with_all = ["check", "events", "explain", "repeat", "phases", "jobs"])]
+    breakdown: Option<Rings>,
     /// Write where the cycles go over time into this file: a table (.csv) or a picture (.svg)
     #[arg(long, value_name = "FILE", requires = "breakdown", conflicts_with = "trace_last")]
     over_time: Option<PathBuf>,
@@ -167,7 +170,7 @@ impl RunArgs {
     /// The job, with the shares that `--unobserved` needs and the events of `--breakdown`.
     fn sampled_job(&self) -> Job {
         let shares = if self.unobserved { Some(Shares::Paired) } else { self.work.job.shares };
-        let stack = self.stack().map(|stack| stack.list(&stack.events()));
+        let stack = self.stack().map(|stack| self.rings().list(stack));
         let events = stack.or_else(|| self.work.job.events.clone()).or_else(|| self.phase_events());
         let phases = self.work.phases.config().ok().flatten();
         Job { shares, events, phases, ..self.work.job.clone() }
@@ -175,7 +178,12 @@ impl RunArgs {
 
     /// The stack of `--breakdown`, if it is asked for and the processor has one.
     pub fn stack(&self) -> Option<&'static Stack> {
-        stack_of(self.pmu.signature()).filter(|_| self.breakdown)
+        stack_of(self.pmu.signature()).filter(|_| self.breakdown.is_some())
+    }
+
+    /// The rings of `--breakdown`.
+    fn rings(&self) -> Rings {
+        self.breakdown.unwrap_or_default()
     }
 
     /// The events of the cost model, if phases are tracked.
@@ -199,6 +207,7 @@ impl RunArgs {
             unobserved: self.unobserved,
             refined: self.refine,
             stack: self.stack(),
+            rings: self.rings(),
             intervals: self.intervals.map(usize::from),
             phases: self.phase_model(),
         }
@@ -432,12 +441,16 @@ fn check(args: &RunArgs) -> Result<()> {
     if args.work.phases.config()?.is_some() {
         phases::costs(&machine::virtual_pmu_of(args.pmu, &args.vpmu)?)?;
     }
-    if args.breakdown && args.stack().is_none() {
+    if args.breakdown.is_some() && args.stack().is_none() {
         let why = "--breakdown: no events of this processor tell the causes of stalls apart; use \
                    --pmu intel, sapphire-rapids or amd, or --events";
         return Err(Failure::new(ExitStatus::UnknownEvent, why));
     }
     args.over_time.as_deref().map(Format::of).transpose()?;
+    if args.over_time.is_some() && args.rings() == Rings::Both {
+        let why = "--over-time is of user mode alone: use --breakdown without =both";
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
     if args.needs_slices() && args.accel == Accel::Kvm {
         let why =
             "--unobserved, --refine, --intervals and --phases need a virtual PMU: omit --accel kvm";

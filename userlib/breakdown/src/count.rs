@@ -35,5 +35,5 @@ pub(super) fn square(
         let half_width = factor * counts(name).unwrap_or_default().half_width_95;
         half_width * half_width
     };
-    terms.iter().map(of).sum()
+    terms.iter().map(of).fold(0.0, |sum, square| sum + square)
 }

@@ -11,11 +11,12 @@ mod intervals;
 mod made;
 mod phases;
 mod refined;
+mod rings;
 mod slices;
 pub mod table;
 mod unobserved;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tally_abi::{
@@ -36,6 +37,8 @@ pub use self::{
     intervals::{Interval, IntervalEvent, intervals},
     made::Made,
     phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, Series, glyph},
+    refined::Refiner,
+    rings::Rings,
 };
 #[cfg(test)]
 pub(crate) use self::{phases::tests::records as made_up_phases, slices::made_up};
@@ -117,6 +120,12 @@ pub struct SessionReport {
     /// Where the cycles went, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breakdown: Option<Breakdown>,
+    /// Where those of ring 0 went, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_breakdown: Option<Breakdown>,
+    /// The slices from which events were estimated again, if that was asked for.
+    #[serde(skip)]
+    pub(super) refiner: Option<Arc<Refiner>>,
     /// The groups of events that were counted together, if the list was known before the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupReport>,
@@ -191,7 +200,8 @@ impl SessionReport {
             let EventReading { name, native, mode, reading, .. } = event;
             // Two names of one event: the truth has one of them.
             let named = |name| true_count(region, name, *mode);
-            let truth = named(name).or_else(|| named(native.as_ref()?));
+            let without_modifier = || named(name.rsplit_once(':')?.0);
+            let truth = named(name).or_else(|| named(native.as_ref()?)).or_else(without_modifier);
             EventReport::of(name, reading, truth)
         };
         SessionReport {
@@ -216,6 +226,8 @@ impl SessionReport {
             engine_share: stats.and_then(|s| ratio(s.engine_ticks, s.session_ticks)),
             handler_cycle_share: cost.and_then(|c| ratio(c.cycles, c.region_cycles)),
             breakdown: None,
+            kernel_breakdown: None,
+            refiner: None,
             groups: Vec::new(),
             intervals: Vec::new(),
             phases: None,

@@ -36,39 +36,118 @@ const LEAST_DEGREES: f64 = 8.0;
 /// the slices before and after.
 type Likeness = [f64; 3];
 
-/// Estimates of a session's events in the order of its list, from all records of its slices, in the
-/// order of time. `None` for an event that was counted all the time, and where the slices are too
-/// few or too uneven: the engine's estimate stands.
-pub fn refined(records: &[SliceRecord], plan: &Plan) -> Vec<Option<Estimate>> {
-    let slices = slices::all(records);
-    let likeness = likeness(&slices);
-    let groups: Vec<Group<'_>> =
-        (0..plan.groups.len()).map(|group| Group::of(&slices, &likeness, group as u16)).collect();
-    let value = |assigned: &CounterAssignment| {
-        let (group, place) = slices::place(plan, *assigned)?;
-        groups.get(usize::from(group))?.estimate(place)
-    };
-    plan.assignments.iter().map(value).collect()
+/// The slices of a session, and of each group those that are like one another.
+#[derive(Debug)]
+pub struct Refiner {
+    slices: Vec<Slice>,
+    groups: Vec<Group>,
+    /// Of each event of the list, its group and its place there, if it was counted part of the time.
+    places: Vec<Option<(u16, usize)>>,
 }
 
 /// A slice of those that are like another, and how much it counts.
 #[derive(Clone, Copy, Debug)]
-struct Neighbour<'a> {
-    slice: &'a Slice,
+struct Neighbour {
+    slice: usize,
     weight: f64,
 }
 
 /// A slice and those in which the group was counted that are most like it.
-type Compared<'a> = (&'a Slice, Vec<Neighbour<'a>>);
+type Compared = (usize, Vec<Neighbour>);
 
 /// The slices of one group, and the others.
-struct Group<'a> {
-    counted: Vec<Compared<'a>>,
-    others: Vec<Compared<'a>>,
+#[derive(Debug)]
+struct Group {
+    counted: Vec<Compared>,
+    others: Vec<Compared>,
 }
 
-impl<'a> Group<'a> {
-    fn of(slices: &'a [Slice], likeness: &[Likeness], group: u16) -> Group<'a> {
+impl Refiner {
+    /// From all records of a session's slices, in the order of time.
+    pub fn of(records: &[SliceRecord], plan: &Plan) -> Refiner {
+        let slices = slices::all(records);
+        let likeness = likeness(&slices);
+        let group = |group| Group::of(&slices, &likeness, group as u16);
+        let groups = (0..plan.groups.len()).map(group).collect();
+        let place = |assigned: &CounterAssignment| slices::place(plan, *assigned);
+        Refiner { places: plan.assignments.iter().map(place).collect(), slices, groups }
+    }
+
+    /// Estimates of the session's events in the order of its list. `None` for an event that was
+    /// counted all the time, and where the slices are too few or too uneven: the engine's estimate
+    /// stands.
+    pub fn estimates(&self) -> Vec<Option<Estimate>> {
+        let value = |place: &Option<(u16, usize)>| {
+            let (group, place) = (*place)?;
+            self.estimate(group, &[(place, 1.0)])
+        };
+        self.places.iter().map(value).collect()
+    }
+
+    /// Half the width of the 95 % interval of a sum of events, each by its index in the list, times
+    /// its factor, and with its own half width: what events of one group err by together counts
+    /// once. Groups were counted in other slices, drawn independently.
+    pub fn error(&self, terms: &[(usize, f64, f64)]) -> f64 {
+        let mut square = 0.0;
+        let group_of = |event: usize| Some(self.places.get(event)?.as_ref()?.0);
+        let mut groups: Vec<Option<u16>> =
+            terms.iter().map(|(event, ..)| group_of(*event)).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        for group in groups {
+            let own = terms.iter().filter(|(event, ..)| group_of(*event) == group);
+            let places = own.clone().filter_map(|(event, factor, _)| {
+                Some((self.places.get(*event)?.as_ref()?.1, *factor))
+            });
+            let places: Vec<(usize, f64)> = places.collect();
+            let together = group.and_then(|group| self.estimate(group, &places));
+            square += match together {
+                Some(sum) => sum.half_width_95.powi(2),
+                None => own.map(|(_, factor, half_width)| (factor * half_width).powi(2)).sum(),
+            };
+        }
+        square.sqrt()
+    }
+
+    /// Of the sum of the events at these places of the group, each times its factor.
+    fn estimate(&self, group: u16, places: &[(usize, f64)]) -> Option<Estimate> {
+        let Group { counted, others } = self.groups.get(usize::from(group))?;
+        let events = |slice: usize| {
+            let all = &self.slices[slice].events;
+            let of = |(place, by): &(usize, f64)| by * *all.get(*place).unwrap_or(&0) as f64;
+            places.iter().map(of).sum::<f64>()
+        };
+        let own_cycles = |slice: usize| self.slices[slice].cycles as f64;
+        let cycles = |of: &[Compared]| of.iter().map(|(slice, _)| own_cycles(*slice)).sum::<f64>();
+        let predicted = |(slice, near): &Compared| {
+            let sum = |of: &dyn Fn(usize) -> f64| {
+                near.iter().map(|near| near.weight * of(near.slice)).sum::<f64>()
+            };
+            let cycles = sum(&own_cycles);
+            if cycles > 0.0 { sum(&events) / cycles * own_cycles(*slice) } else { 0.0 }
+        };
+        let met = counted.iter().filter(|(slice, _)| events(*slice) != 0.0).count();
+        if met < LEAST_MET {
+            return None;
+        }
+        let sum: f64 = counted.iter().map(|(slice, _)| events(*slice)).sum();
+        let errors: Vec<f64> = counted.iter().map(|of| events(of.0) - predicted(of)).collect();
+        let number = errors.len() as f64;
+        let mean = errors.iter().sum::<f64>() / number;
+        // Other slices for each of the counted.
+        let rest = cycles(others) / cycles(counted);
+        let predictions: f64 = others.iter().map(predicted).sum();
+        let estimate = sum + predictions + rest * number * mean;
+        let square = |error: &f64| ((error - mean).powi(2) * number + UNSEEN) / (number - 1.0);
+        let squares: Vec<f64> = errors.iter().map(square).collect();
+        let deviation = (rest * (1.0 + rest) * squares.iter().sum::<f64>()).sqrt();
+        let degrees = Some(degrees(&squares)).filter(|degrees| *degrees >= LEAST_DEGREES)?;
+        Some(Estimate::of(estimate.max(sum), student_t_95(degrees) * deviation))
+    }
+}
+
+impl Group {
+    fn of(slices: &[Slice], likeness: &[Likeness], group: u16) -> Group {
         let mut counted: Vec<usize> =
             (0..slices.len()).filter(|&at| slices[at].group == group).collect();
         if counted.len() < LEAST_SLICES {
@@ -82,47 +161,14 @@ impl<'a> Group<'a> {
                 if furthest > 0.0 { 1.0 - (1.0 - LEAST_WEIGHT) * distance / furthest } else { 1.0 }
             };
             let neighbour = |(distance, near): &(f64, usize)| Neighbour {
-                slice: &slices[*near],
+                slice: *near,
                 weight: weight(*distance),
             };
-            (&slices[at], nearest.iter().map(neighbour).collect())
+            (at, nearest.iter().map(neighbour).collect())
         };
         let all = (0..slices.len()).map(compare);
-        let (counted, others) = all.partition(|(slice, _)| slice.group == group);
+        let (counted, others) = all.partition(|(slice, _)| slices[*slice].group == group);
         Group { counted, others }
-    }
-
-    /// Of the event at this place of the group.
-    fn estimate(&self, place: usize) -> Option<Estimate> {
-        let events = |slice: &Slice| slice.events.get(place).copied().unwrap_or_default() as f64;
-        let cycles = |slices: &[Compared<'_>]| {
-            slices.iter().map(|(slice, _)| slice.cycles as f64).sum::<f64>()
-        };
-        let predicted = |(slice, near): &Compared<'_>| {
-            let sum = |of: &dyn Fn(&Slice) -> f64| {
-                near.iter().map(|near| near.weight * of(near.slice)).sum::<f64>()
-            };
-            let cycles = sum(&|near| near.cycles as f64);
-            if cycles > 0.0 { sum(&events) / cycles * slice.cycles as f64 } else { 0.0 }
-        };
-        let met = self.counted.iter().filter(|(slice, _)| events(slice) > 0.0).count();
-        if met < LEAST_MET {
-            return None;
-        }
-        let counted: f64 = self.counted.iter().map(|(slice, _)| events(slice)).sum();
-        let errors: Vec<f64> =
-            self.counted.iter().map(|slice| events(slice.0) - predicted(slice)).collect();
-        let number = errors.len() as f64;
-        let mean = errors.iter().sum::<f64>() / number;
-        // Other slices for each of the counted.
-        let others = cycles(&self.others) / cycles(&self.counted);
-        let predictions: f64 = self.others.iter().map(predicted).sum();
-        let estimate = counted + predictions + others * number * mean;
-        let square = |error: &f64| ((error - mean).powi(2) * number + UNSEEN) / (number - 1.0);
-        let squares: Vec<f64> = errors.iter().map(square).collect();
-        let deviation = (others * (1.0 + others) * squares.iter().sum::<f64>()).sqrt();
-        let degrees = Some(degrees(&squares)).filter(|degrees| *degrees >= LEAST_DEGREES)?;
-        Some(Estimate::of(estimate.max(counted), student_t_95(degrees) * deviation))
     }
 }
 
@@ -224,7 +270,7 @@ mod tests {
         let (mut errors, mut of_ratios, mut bias) = (0.0, 0.0, 0.0);
         for seed in 0..300 {
             let (records, truth) = program(150, &mut Random(0x5eed << 32 | seed));
-            let values = refined(&records, &plan);
+            let values = Refiner::of(&records, &plan).estimates();
             for (group, (value, truth)) in values.iter().zip(truth).enumerate() {
                 let Some(value) = value else { continue };
                 judged += 1;
@@ -257,7 +303,7 @@ mod tests {
                 };
                 (0..GROUPS).map(slice)
             };
-            refined(&(0..rounds).flat_map(round).collect::<Vec<_>>(), &plan)[0]
+            Refiner::of(&(0..rounds).flat_map(round).collect::<Vec<_>>(), &plan).estimates()[0]
         };
         let steady = of(64, |_| 10).unwrap();
         assert_eq!((steady.estimate, steady.contains(2_560)), (2_560.0, true));
