@@ -1,10 +1,10 @@
 //! Where the program's cycles go, read by the program itself while it runs: the parts of a CPI
 //! stack with their bars, from the logical counters of a session's bank, without a system call.
 
-use alloc::{string::String, vec::Vec};
+use alloc::vec::Vec;
 use core::arch::x86_64::__cpuid;
 
-use tally_abi::{Error, SessionConfig, events::words as event_words};
+use tally_abi::{Error, SessionConfig};
 use tally_breakdown::{Count, CyclePart, INDEPENDENT, Stack, cycle_parts, no_stack, stack_of};
 
 use crate::{bank::Bank, counting::Session, error::OpenError, sys};
@@ -17,7 +17,7 @@ pub struct Cycles {
     session: Session,
     stack: &'static Stack,
     /// Their names, in the order of the session's list.
-    events: Vec<String>,
+    events: Vec<&'static str>,
 }
 
 // SAFETY: all threads of a program share its memory, and any may read the bank: its words are read
@@ -31,9 +31,9 @@ impl Cycles {
     /// The processor has no such events, the session is refused, or there is no memory.
     pub fn open(config: SessionConfig) -> Result<Cycles, OpenError> {
         let Some(stack) = stack_of(__cpuid(1).eax) else { return Err(none()) };
-        let list = stack.list(&stack.of_cycles());
+        let events = stack.of_cycles();
+        let list = events.join(",");
         let session = Session::open(&list, config)?;
-        let events = event_words(&list).map(String::from).collect();
         let bank = session.map()?.forever();
         Ok(Cycles { bank, session, stack, events })
     }
@@ -77,7 +77,7 @@ impl Cycles {
         };
         let counts: Vec<Count> = (0..self.events.len()).map(count).collect::<Option<_>>()?;
         let named = self.events.iter().zip(counts).collect::<Vec<_>>();
-        let find = |name: &str| named.iter().find(|(event, _)| *event == name).map(|it| it.1);
+        let find = |name: &str| named.iter().find(|(event, _)| **event == name).map(|it| it.1);
         Some(cycle_parts(&find, INDEPENDENT, self.stack))
     }
 }

@@ -35,7 +35,7 @@ use crate::{
     output, page, phases, program_words,
     project::{self, Project},
     repeat::{self, Repeated},
-    report::{Additions, Report, Rings, Stack, stack_of},
+    report::{Additions, Report, Rings, Stack, no_stack, stack_of},
     workload::Workload,
 };
 
@@ -181,6 +181,13 @@ impl RunArgs {
         stack_of(self.pmu.signature()).filter(|_| self.breakdown.is_some())
     }
 
+    /// Whether the programs count what they do by default.
+    fn is_default_list(&self) -> bool {
+        let RunArgs { work, breakdown, unobserved, refine, .. } = self;
+        let is_own = work.job.events.is_none() && work.programs().is_empty() && !work.job.check;
+        is_own && breakdown.is_none() && !unobserved && !refine && work.phases.phases.is_none()
+    }
+
     /// The rings of `--breakdown`.
     fn rings(&self) -> Rings {
         self.breakdown.unwrap_or_default()
@@ -292,7 +299,9 @@ impl RunArgs {
     fn is_trace(&self) -> bool {
         let is_shown = |it: &Vec<String>| is_record(it, self.report.is_none());
         let has_samples = self.work.programs().iter().any(is_shown);
-        self.trace.is_some() || self.needs_slices() || self.live || has_samples
+        // They tell how the events of a part err together.
+        let is_broken_down = self.breakdown.is_some() && self.accel == Accel::Tcg;
+        is_broken_down || self.trace.is_some() || self.needs_slices() || self.live || has_samples
     }
 
     /// The machines of `--repeat`, one without it, each with the next seed.
@@ -352,8 +361,18 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     report.made = Some(made(project, args.pmu, args.accel, args.work.job.cpus));
     // The files are written also if the report cannot be printed.
     let shown = show(&boot, &report, args.json, Some(&folder));
+    let shown = shown.map(|status| if status == 0 { status_of(args, &report) } else { status });
+    if !args.json && args.is_default_list() && stack_of(args.pmu.signature()).is_some() {
+        output::note("where do the cycles go, and to what are they lost? add --breakdown");
+    }
     write_asked(project, args, &boot, &report, &request.command_line)?;
     shown
+}
+
+/// The status of a run that ended well: whether it has the breakdown that was asked for.
+fn status_of(args: &RunArgs, report: &Report) -> u8 {
+    let lacks = report.first.as_ref().is_some_and(|first| first.breakdown.is_none());
+    if args.breakdown.is_some() && lacks { ExitStatus::TooShort.into() } else { 0 }
 }
 
 /// Boots the machine; what programs write goes where the options say.
@@ -442,9 +461,9 @@ fn check(args: &RunArgs) -> Result<()> {
         phases::costs(&machine::virtual_pmu_of(args.pmu, &args.vpmu)?)?;
     }
     if args.breakdown.is_some() && args.stack().is_none() {
-        let why = "--breakdown: no events of this processor tell the causes of stalls apart; use \
-                   --pmu intel, sapphire-rapids or amd, or --events";
-        return Err(Failure::new(ExitStatus::UnknownEvent, why));
+        let why =
+            format!("--breakdown: {}; or use --pmu intel, sapphire-rapids or amd", no_stack());
+        return Err(Failure::new(ExitStatus::NoBreakdown, why));
     }
     args.over_time.as_deref().map(Format::of).transpose()?;
     if args.over_time.is_some() && args.rings() == Rings::Both {

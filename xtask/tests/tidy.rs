@@ -56,7 +56,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ),
     ("tally-image", &[]),
     ("tally-photo", &[]),
-    ("tally-tests", &["tally-abi", "tally-photo", "xtask"]),
+    ("tally-tests", &["tally-abi", "tally-breakdown", "tally-photo", "xtask"]),
 ];
 
 /// What is wrong with a Rust file's beginning or length, if anything.

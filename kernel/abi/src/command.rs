@@ -155,21 +155,16 @@ impl<'a> Command<'a> {
         Ok(())
     }
 
-    /// Counts these events too, with `stat`; those that it counts already are counted once. `listed`
-    /// makes a list of events, with braces around those that are counted together.
+    /// Counts these events too, with `stat`; those that it counts already are counted once.
     ///
     /// # Errors
     /// See [`Command::parse`].
-    pub fn count_too(
-        &mut self,
-        events: &[&str],
-        listed: impl Fn(&[&str]) -> String,
-    ) -> Result<(), String> {
+    pub fn count_too(&mut self, events: &[&str]) -> Result<(), String> {
         let is_new = |event: &&&str| self.columns.iter().all(|(name, _)| name != **event);
         let new: Vec<&str> = events.iter().filter(is_new).copied().collect();
-        let lists = [self.list(), listed(&new)];
-        let all: Vec<&str> = lists.iter().map(|list| &**list).filter(|it| !it.is_empty()).collect();
-        self.count(&all.join(","))
+        let list = self.list();
+        let all: Vec<&str> = Some(&*list).filter(|list| !list.is_empty()).into_iter().collect();
+        self.count(&[all, new].concat().join(","))
     }
 
     /// Samples this list of events, in place of the default one of `record`.
@@ -252,6 +247,11 @@ impl<'a> Command<'a> {
     /// `stat` prints nothing but what the kernel counts.
     pub fn events(&self) -> &str {
         &self.counted
+    }
+
+    /// Whether it needs the events of the processor that tell apart what cycles are lost to.
+    pub fn asks_where_cycles_go(&self) -> bool {
+        self.samples_breakdown || self.stat.computes()
     }
 
     /// Whether `stat` prints the events: not if nothing but their metrics was asked for.
@@ -396,7 +396,7 @@ mod tests {
         assert!(parse("stat -M x --per-thread prog").unwrap_err().contains("one of them"));
         let metrics = |text| {
             let mut stat = parse(text).unwrap();
-            stat.count_too(&["a", "b"], |events| events.join(",")).unwrap();
+            stat.count_too(&["a", "b"]).unwrap();
             (String::from(stat.events()), stat.prints_events())
         };
         assert_eq!(metrics("stat -M x,y prog"), ("a,b".into(), true));

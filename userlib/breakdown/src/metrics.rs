@@ -63,11 +63,11 @@ impl Metrics {
     pub fn counted_by(command: &mut Command<'_>, signature: u32) -> Result<Option<Self>, String> {
         if command.samples_breakdown {
             let stack = stacks::of(signature).ok_or_else(stacks::missing)?;
-            command.sample(stack.list(&stack.of_cycles()));
+            command.sample(stack.of_cycles().join(","));
         }
         let metrics = Metrics::of(&command.stat, signature)?;
         if let Some(metrics) = &metrics {
-            command.count_too(&metrics.events(), |events| metrics.stack.list(events))?;
+            command.count_too(&metrics.events())?;
         }
         Ok(metrics)
     }

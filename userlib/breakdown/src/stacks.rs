@@ -1,6 +1,6 @@
 //! Which cycles each processor tells apart, by its own events.
 
-use alloc::{format, string::String, vec, vec::Vec};
+use alloc::{string::String, vec, vec::Vec};
 
 use super::formulas::{self, TopDown};
 
@@ -178,29 +178,12 @@ impl Stack {
         events
     }
 
-    /// A list of events for a session, with braces around those that are counted together.
-    pub fn list(&self, events: &[&str]) -> String {
-        let is_of = |event: &str, group: &[&str]| group.contains(&event);
-        let mut words: Vec<String> = Vec::new();
-        for event in events {
-            match self.groups.iter().find(|group| is_of(event, group)) {
-                None => words.push((*event).into()),
-                Some(group) if group.iter().find(|it| events.contains(it)) == Some(event) => {
-                    let all: Vec<&str> =
-                        group.iter().copied().filter(|it| events.contains(it)).collect();
-                    words.push(format!("{{{}}}", all.join(",")));
-                }
-                Some(_) => {}
-            }
-        }
-        words.join(",")
-    }
-
-    /// The events that the parts of the cycles need.
+    /// The events that the parts of the cycles need; those that are counted together follow one
+    /// another, by which the planner puts them into one group if it fits on the counters.
     pub fn of_cycles(&self) -> Vec<&'static str> {
         let of_parts = self.parts.iter().flat_map(|part| part.plus.iter().chain(part.minus));
         let mut events = vec![self.cycles, self.instructions];
-        for event in of_parts {
+        for event in self.groups.iter().copied().flatten().chain(of_parts) {
             if !events.contains(event) {
                 events.push(event);
             }
@@ -214,21 +197,6 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-
-    #[test]
-    fn lists_have_each_event_once_and_groups_in_braces() {
-        for stack in ALL {
-            let list = stack.list(&stack.events());
-            let mut words: Vec<&str> =
-                list.split(',').map(|word| word.trim_matches(['{', '}'])).collect();
-            let mut events = stack.events();
-            words.sort_unstable();
-            events.sort_unstable();
-            assert_eq!(words, events);
-            assert_eq!(list.matches('{').count(), stack.groups.len(), "{list}");
-        }
-        assert_eq!(ZEN_4.list(&[OTHER, "X", EMPTY]), format!("X,{{{EMPTY},{OTHER}}}"));
-    }
 
     #[test]
     fn the_parts_of_each_stack_are_all_cycles_once() {

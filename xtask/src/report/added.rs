@@ -8,8 +8,15 @@ use tally_engine::Plan;
 use tally_pmu::CostTable;
 
 use super::{
-    Report, SessionReport, event::counts, groups::groups, intervals::intervals,
-    phases::PhaseReport, refined::Refiner, rings::Rings, unobserved::unobserved,
+    Report, SessionReport,
+    event::counts,
+    groups::groups,
+    intervals::intervals,
+    phases::PhaseReport,
+    refined::Refiner,
+    rings::Rings,
+    sums::{Sums, Term},
+    unobserved::unobserved,
 };
 use crate::{
     machine::{Boot, Session},
@@ -43,6 +50,9 @@ impl Report {
         if let Some(plan) = plan.filter(|_| additions.refined) {
             report.add_refined(boot, plan);
         }
+        if let Some(plan) = plan.filter(|_| additions.stack.is_some() && !additions.refined) {
+            report.add_sums(boot, plan);
+        }
         if let Some((plan, number)) = plan.zip(additions.intervals) {
             report.add_intervals(boot, plan, additions.stack, number);
         }
@@ -54,8 +64,14 @@ impl Report {
         }
         let Some(stack) = additions.stack else { return report };
         if let Err(missing) = report.add_breakdown(stack, additions.rings) {
-            let what = missing.join(", ");
-            output::note(format_args!("xtask: no breakdown: too few slices for {what}"));
+            let (some, rest) = missing.split_at(missing.len().min(2));
+            let more = if rest.is_empty() { "" } else { " and others" };
+            output::note(format_args!(
+                "xtask: no breakdown: the program ran too short: fewer than four slices have \
+                 {}{more}. Give it more work, or shorter slices: --slice 5000 --budget 50. Cycles \
+                 and instructions can be had of any run: --events cycles,instructions",
+                some.join(", "),
+            ));
         }
         report
     }
@@ -154,7 +170,15 @@ impl Report {
             let refiner = Refiner::of(&slices, plan);
             let events = report.events.iter_mut().zip(refiner.estimates());
             events.for_each(|(event, value)| event.refined = value);
-            report.refiner = Some(Arc::new(refiner));
+            report.sums = Some(Arc::new(Sums::of(&slices, plan, Some(refiner))));
+        }
+    }
+
+    /// Adds how sums of events err, of the sessions of `boot` whose events were counted by this plan,
+    /// and whose trace is complete.
+    pub fn add_sums(&mut self, boot: &Boot, plan: &Plan) {
+        for (report, _, slices) in self.traced(boot, plan).filter(|(.., it)| !it.is_empty()) {
+            report.sums = Some(Arc::new(Sums::of(&slices, plan, None)));
         }
     }
 
@@ -189,17 +213,16 @@ fn broken_down(
 ) -> std::result::Result<Breakdown, Vec<&'static str>> {
     let counts = counts(&session.events);
     let named = |name: &str| counts(&format!("{name}{suffix}"));
-    let Some(refiner) = &session.refiner else { return break_down(&named, INDEPENDENT, stack) };
+    let Some(sums) = &session.sums else { return break_down(&named, INDEPENDENT, stack) };
     let errors = |terms: &[(&'static str, f64)]| {
         let term = |(name, factor): &(&'static str, f64)| {
             let full = format!("{name}{suffix}");
-            let index = session.events.iter().position(|event| event.name == full)?;
-            // Where the engine's estimate stands, so does its error.
-            let is_refined = session.events[index].refined.is_some();
-            let index = if is_refined { index } else { usize::MAX };
-            Some((index, *factor, named(name)?.half_width_95))
+            let event = session.events.iter().position(|event| event.name == full)?;
+            let is_refined = session.events[event].refined.is_some();
+            let half_width_95 = named(name)?.half_width_95;
+            Some(Term { event, factor: *factor, half_width_95, is_refined })
         };
-        terms.iter().map(term).collect::<Option<Vec<_>>>().map(|terms| refiner.error(&terms))
+        terms.iter().map(term).collect::<Option<Vec<_>>>().map(|terms| sums.error(&terms))
     };
     break_down(&named, &errors, stack)
 }

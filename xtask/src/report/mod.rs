@@ -13,7 +13,9 @@ mod phases;
 mod refined;
 mod rings;
 mod slices;
+mod sums;
 pub mod table;
+mod together;
 mod unobserved;
 
 use std::{borrow::Cow, sync::Arc};
@@ -25,8 +27,9 @@ use tally_abi::{
     truth::{Count, Region, Truth},
 };
 
-pub use tally_breakdown::{Breakdown, CyclePart, SlotPart, Stack, stack_of};
+pub use tally_breakdown::{Breakdown, CyclePart, SlotPart, Stack, no_stack, stack_of};
 
+use self::sums::Sums;
 pub use self::{
     added::Additions,
     ended::{ExitReport, PanicReport},
@@ -37,7 +40,6 @@ pub use self::{
     intervals::{Interval, IntervalEvent, intervals},
     made::Made,
     phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, Series, glyph},
-    refined::Refiner,
     rings::Rings,
 };
 #[cfg(test)]
@@ -123,9 +125,9 @@ pub struct SessionReport {
     /// Where those of ring 0 went, if that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_breakdown: Option<Breakdown>,
-    /// The slices from which events were estimated again, if that was asked for.
+    /// How sums of events err, if the records of slices tell.
     #[serde(skip)]
-    pub(super) refiner: Option<Arc<Refiner>>,
+    pub(super) sums: Option<Arc<Sums>>,
     /// The groups of events that were counted together, if the list was known before the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupReport>,
@@ -227,7 +229,7 @@ impl SessionReport {
             handler_cycle_share: cost.and_then(|c| ratio(c.cycles, c.region_cycles)),
             breakdown: None,
             kernel_breakdown: None,
-            refiner: None,
+            sums: None,
             groups: Vec::new(),
             intervals: Vec::new(),
             phases: None,

@@ -38,7 +38,7 @@ type Likeness = [f64; 3];
 
 /// The slices of a session, and of each group those that are like one another.
 #[derive(Debug)]
-pub struct Refiner {
+pub(super) struct Refiner {
     slices: Vec<Slice>,
     groups: Vec<Group>,
     /// Of each event of the list, its group and its place there, if it was counted part of the time.
@@ -64,7 +64,7 @@ struct Group {
 
 impl Refiner {
     /// From all records of a session's slices, in the order of time.
-    pub fn of(records: &[SliceRecord], plan: &Plan) -> Refiner {
+    pub(super) fn of(records: &[SliceRecord], plan: &Plan) -> Refiner {
         let slices = slices::all(records);
         let likeness = likeness(&slices);
         let group = |group| Group::of(&slices, &likeness, group as u16);
@@ -76,7 +76,7 @@ impl Refiner {
     /// Estimates of the session's events in the order of its list. `None` for an event that was
     /// counted all the time, and where the slices are too few or too uneven: the engine's estimate
     /// stands.
-    pub fn estimates(&self) -> Vec<Option<Estimate>> {
+    pub(super) fn estimates(&self) -> Vec<Option<Estimate>> {
         let value = |place: &Option<(u16, usize)>| {
             let (group, place) = (*place)?;
             self.estimate(group, &[(place, 1.0)])
@@ -84,33 +84,8 @@ impl Refiner {
         self.places.iter().map(value).collect()
     }
 
-    /// Half the width of the 95 % interval of a sum of events, each by its index in the list, times
-    /// its factor, and with its own half width: what events of one group err by together counts
-    /// once. Groups were counted in other slices, drawn independently.
-    pub fn error(&self, terms: &[(usize, f64, f64)]) -> f64 {
-        let mut square = 0.0;
-        let group_of = |event: usize| Some(self.places.get(event)?.as_ref()?.0);
-        let mut groups: Vec<Option<u16>> =
-            terms.iter().map(|(event, ..)| group_of(*event)).collect();
-        groups.sort_unstable();
-        groups.dedup();
-        for group in groups {
-            let own = terms.iter().filter(|(event, ..)| group_of(*event) == group);
-            let places = own.clone().filter_map(|(event, factor, _)| {
-                Some((self.places.get(*event)?.as_ref()?.1, *factor))
-            });
-            let places: Vec<(usize, f64)> = places.collect();
-            let together = group.and_then(|group| self.estimate(group, &places));
-            square += match together {
-                Some(sum) => sum.half_width_95.powi(2),
-                None => own.map(|(_, factor, half_width)| (factor * half_width).powi(2)).sum(),
-            };
-        }
-        square.sqrt()
-    }
-
     /// Of the sum of the events at these places of the group, each times its factor.
-    fn estimate(&self, group: u16, places: &[(usize, f64)]) -> Option<Estimate> {
+    pub(super) fn estimate(&self, group: u16, places: &[(usize, f64)]) -> Option<Estimate> {
         let Group { counted, others } = self.groups.get(usize::from(group))?;
         let events = |slice: usize| {
             let all = &self.slices[slice].events;
