@@ -7,17 +7,22 @@ use serde_json::Value;
 use tally_abi::{ExitStatus, truth::RegionKind};
 use tally_breakdown::{Count, INDEPENDENT, Stack, cycle_parts};
 use xtask::{
+    build,
     machine::{Pmu, Request},
+    project::Project,
     report::stack_of,
 };
 
 use crate::{
     assert_success, boot,
-    command::{guest, run, tally, text},
+    command::{run, tally, text},
 };
 
 /// The most that a function's share of the cycles may be from the truth.
 const MOST_POINTS: f64 = 0.02;
+/// Cycles by which the session begins behind the truth's first region, and a moment's readings, one
+/// after the other, are behind the moment.
+const READ_CYCLES: f64 = 5_000.0;
 /// Functions that are judged.
 const FUNCTIONS: usize = 10;
 
@@ -37,13 +42,14 @@ fn by_function(machine: &str, words: &[&str]) -> Value {
     fs::create_dir_all(&folder).unwrap();
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let (trace, blocks) = (path("trace"), path("blocks.csv"));
-    let (file, option) = (guest("phases"), format!("blocks={blocks}"));
-    let head = ["-q", "--pmu", machine, "--file", &file, "--trace", &trace, "--vpmu", &option];
+    let symbols = build::program_symbols(&Project::here(), "deflate");
+    let (file, option) = (symbols.to_str().unwrap(), format!("blocks={blocks}"));
+    let head = ["-q", "--pmu", machine, "--trace", &trace, "--vpmu", &option];
     let ran = run(&[&head[..], &["--", "record", "--breakdown"], words].concat());
     assert!(ran.status.success(), "{ran:?}");
-    let asked = [&trace, "--symbols", &file, "--breakdown", "--blocks", &blocks, "--json"];
+    let asked = [&trace, "--symbols", file, "--breakdown", "--blocks", &blocks, "--json"];
     let report = tally("report", &asked);
-    let annotated = tally("annotate", &[&trace, "--symbols", &file, "--breakdown", "--json"]);
+    let annotated = tally("annotate", &[&trace, "--symbols", file, "--breakdown", "--json"]);
     fs::remove_dir_all(&folder).unwrap();
     let read = |bytes: &[u8]| -> Value { serde_json::from_slice(bytes).unwrap() };
     let (report, lines) = (read(&report.stdout), read(&annotated.stdout));
@@ -57,7 +63,7 @@ fn by_function(machine: &str, words: &[&str]) -> Value {
 #[test]
 fn functions_have_their_share_of_the_cycles_and_their_causes() {
     for machine in ["intel", "amd"] {
-        let report = by_function(machine, &["phases", "100"]);
+        let report = by_function(machine, &["deflate", "--level", "6"]);
         let all = report["cycles"].as_f64().unwrap();
         let code = report["code"].as_array().unwrap();
         let total: f64 = code.iter().map(|of| of["share"].as_f64().unwrap()).sum();
@@ -160,14 +166,19 @@ fn a_program_reads_where_its_cycles_go_while_it_runs() {
                     // Of parts that are less than a hundredth, few slices have most.
                     if parts[words[3]].max(cycles) >= 0.01 * all {
                         judged += 1;
-                        outside += u32::from((cycles - parts[words[3]]).abs() > bar + 1_000.0);
+                        let is_outside = (cycles - parts[words[3]]).abs() > bar + READ_CYCLES;
+                        outside += u32::from(is_outside);
+                        if is_outside {
+                            println!("{pmu:?} {words:?}: {} of {all}", parts[words[3]]);
+                        }
                     }
                 }
                 // The counters are read one after the other, behind the region's end.
-                assert!((sum - all).abs() < 5_000.0 + 0.001 * all, "{sum} of {all} at {moment}");
+                assert!((sum - all).abs() < READ_CYCLES, "{sum} of {all} at {moment}");
             }
         }
         assert!(moments >= 50 && judged >= 150, "{pmu:?}: {judged} at {moments} moments");
-        assert!(outside * 10 <= judged, "{pmu:?}: {outside} of {judged} parts");
+        // Readings of one run share its slices: one estimate beside its bar takes the next with it.
+        assert!(outside * 6 <= judged, "{pmu:?}: {outside} of {judged} parts");
     }
 }
