@@ -20,7 +20,7 @@ pub struct Stack {
     pub together: &'static str,
     /// Events that are counted in the same slices, as parts are differences of them: what they err
     /// by cancels.
-    groups: &'static [&'static [&'static str]],
+    pub groups: &'static [&'static [&'static str]],
     /// The vendor's top-down method.
     pub(super) slots: &'static TopDown,
 }

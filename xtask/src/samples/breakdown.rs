@@ -256,3 +256,6 @@ impl Skid {
         Some(Skid { instructions: late(stack.instructions)?, cycles: late(stack.cycles)? })
     }
 }
+
+#[cfg(test)]
+mod tests;

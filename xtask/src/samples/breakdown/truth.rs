@@ -78,3 +78,23 @@ impl CodeTruth {
         found
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_blocks_and_other_files_are_refused() {
+        let text = "address_space,ring,address,A,B\n4096,user,4198400,7,8\n0,kernel,9,1,2\n";
+        let truth = CodeTruth::parse(text).unwrap();
+        assert_eq!((truth.events.len(), truth.blocks.len()), (2, 2));
+        let Block { address_space, user, address, counts } = &truth.blocks[0];
+        assert_eq!(
+            (*address_space, *user, *address, &counts[..]),
+            (4096, true, 0x401000, &[7, 8][..])
+        );
+        for bad in ["", "interval,vcpu\n", "address_space,ring,address,A\n1,user,2\n"] {
+            assert!(CodeTruth::parse(bad).is_none(), "{bad}");
+        }
+    }
+}
