@@ -174,8 +174,8 @@ impl Report {
         }
     }
 
-    /// Adds how sums of events err, of the sessions of `boot` whose events were counted by this plan,
-    /// and whose trace is complete.
+    /// Adds how sums of events err, of the sessions of `boot` whose events were counted by this
+    /// plan, and whose trace is complete.
     pub fn add_sums(&mut self, boot: &Boot, plan: &Plan) {
         for (report, _, slices) in self.traced(boot, plan).filter(|(.., it)| !it.is_empty()) {
             report.sums = Some(Arc::new(Sums::of(&slices, plan, None)));

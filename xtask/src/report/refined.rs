@@ -41,7 +41,8 @@ type Likeness = [f64; 3];
 pub(super) struct Refiner {
     slices: Vec<Slice>,
     groups: Vec<Group>,
-    /// Of each event of the list, its group and its place there, if it was counted part of the time.
+    /// Of each event of the list, its group and its place there, if it was counted part of the
+    /// time.
     places: Vec<Option<(u16, usize)>>,
 }
 

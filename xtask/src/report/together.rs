@@ -1,10 +1,10 @@
 //! How events of one group err together, from the records of slices (decision 58).
 //!
-//! The engine knows how each event errs. Events of one group are counted in the same slices, and one
-//! often contains the other, so that both are too large, or too small, together; a difference of
-//! the two errs by less. How much they go together, their correlation, is that of the differences
-//! between successive slices of the group, of what is left of an event when its rate is taken away:
-//! the spread from which the engine's errors are made.
+//! The engine knows how each event errs. Events of one group are counted in the same slices, and
+//! one often contains the other, so that both are too large, or too small, together; a difference
+//! of the two errs by less. How much they go together, their correlation, is that of the
+//! differences between successive slices of the group, of what is left of an event when its rate is
+//! taken away: the spread from which the engine's errors are made.
 
 use tally_engine::{Plan, plan::CounterAssignment};
 
@@ -16,7 +16,8 @@ const LEAST_SLICES: usize = 16;
 /// The correlations of the events of a session.
 #[derive(Debug)]
 pub struct Together {
-    /// Of each event of the list, its group and its place there, if it was counted part of the time.
+    /// Of each event of the list, its group and its place there, if it was counted part of the
+    /// time.
     places: Vec<Option<(u16, usize)>>,
     /// By group, place and place; empty of a group with too few slices.
     correlations: Vec<Vec<Vec<f64>>>,
@@ -43,9 +44,9 @@ impl Together {
         self.places.get(event).copied().flatten()
     }
 
-    /// The squared half width of a sum of events of the list: each by its index, with the half width
-    /// that it has in the sum, negative if it is subtracted. Groups were counted in other slices,
-    /// drawn independently.
+    /// The squared half width of a sum of events of the list: each by its index, with the half
+    /// width that it has in the sum, negative if it is subtracted. Groups were counted in other
+    /// slices, drawn independently.
     pub(super) fn square(&self, terms: &[(usize, f64)]) -> f64 {
         let correlation = |(a, _): &(usize, f64), (b, _): &(usize, f64)| {
             let ((group, a), (other, b)) = self.place(*a).zip(self.place(*b))?;

@@ -2,9 +2,9 @@
 //! processor tells apart what cycles are lost to (`record --breakdown`).
 //!
 //! An event's number in a function is its number in the session, times the function's share of the
-//! event's samples. A sample counts for the events on the counter since the sample before it: one of
-//! an event that is counted part of the time goes by the events of its own slices. The parts of a
-//! function follow from its numbers as those of a session do, so that they close.
+//! event's samples. A sample counts for the events on the counter since the sample before it: one
+//! of an event that is counted part of the time goes by the events of its own slices. The parts of
+//! a function follow from its numbers as those of a session do, so that they close.
 //!
 //! Errors: an event that is counted part of the time was seen in slices that were drawn, so the
 //! samples of one slice err together (cluster sampling, Cochran, *Sampling Techniques*, 1977,
@@ -82,8 +82,8 @@ pub(crate) struct Code {
     cpi: Option<f64>,
     /// What most of its cycles are lost to; none if none are.
     pub(crate) largest_loss: Option<String>,
-    /// The parts of its cycles, the largest first, with shares of the piece's cycles. They add up to
-    /// them.
+    /// The parts of its cycles, the largest first, with shares of the piece's cycles. They add up
+    /// to them.
     pub(crate) parts: Vec<CyclePart>,
 }
 

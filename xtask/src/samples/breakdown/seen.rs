@@ -85,8 +85,8 @@ impl Seen {
             of.records.samples.iter().filter(|it| it.session == session.session).collect();
         samples.sort_by_key(|sample| sample.tsc);
         let mut last: BTreeMap<u16, u64> = BTreeMap::new();
-        // One without an address was due at a context switch or in a system call: what it stands for
-        // is in the next.
+        // One without an address was due at a context switch or in a system call: what it stands
+        // for is in the next.
         let known = samples.into_iter().filter(|sample| sample.address != 0);
         for (number, sample) in known.enumerate() {
             let Some(event) = session.events.get(usize::from(sample.event)) else { continue };
