@@ -42,7 +42,7 @@ impl Blocks {
     /// A block has ended. Its counts are kept if the vCPU is `inside` a region.
     pub(crate) fn end_block(&mut self, key: Key, counts: &[Counts; 2], inside: bool) {
         let ring = key.1 as usize;
-        let since = self.since.get_or_insert_with(|| [Counts::ZERO, Counts::ZERO]);
+        let since = self.since.get_or_insert([Counts::ZERO, Counts::ZERO]);
         if inside {
             let sums = self.sums.entry(key).or_insert_with(|| Box::new(Counts::ZERO));
             sums.add_difference(&since[ring], &counts[ring]);

@@ -33,9 +33,9 @@ impl Asked {
             let refused = |why: String| usage(format!("tally: {why}"));
             let mut command = Command::parse(&words).map_err(refused)?;
             let lacks = stack_of(signature).is_none() && command.asks_where_cycles_go();
-            Metrics::counted_by(&mut command, signature).map_err(|why| match lacks {
-                true => Failure::new(ExitStatus::NoBreakdown, format!("tally: {why}")),
-                false => refused(why),
+            Metrics::counted_by(&mut command, signature).map_err(|why| {
+                let refused = refused(why);
+                if lacks { Failure { status: ExitStatus::NoBreakdown, ..refused } } else { refused }
             })?;
             return Ok(Asked { events: command.events().into(), config: command.config, paranoid });
         }

@@ -199,12 +199,8 @@ impl SessionReport {
         let stats = session.stats.as_ref();
         let instructions_per_switch = cost.and_then(|c| ratio(c.instructions, c.count));
         let event = |event: &EventReading| {
-            let EventReading { name, native, mode, reading, .. } = event;
-            // Two names of one event: the truth has one of them.
-            let named = |name| true_count(region, name, *mode);
-            let without_modifier = || named(name.rsplit_once(':')?.0);
-            let truth = named(name).or_else(|| named(native.as_ref()?)).or_else(without_modifier);
-            EventReport::of(name, reading, truth)
+            let truth = region.and_then(|region| truth_of(region, event));
+            EventReport::of(&event.name, &event.reading, truth)
         };
         SessionReport {
             program: session.program.clone(),
@@ -240,6 +236,14 @@ impl SessionReport {
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// An event's true count: of the several names of one event the truth has one.
+fn truth_of(region: &Region, event: &EventReading) -> Option<u64> {
+    let EventReading { name, native, mode, .. } = event;
+    let named = |name: &str| true_count(Some(region), name, *mode);
+    let without_modifier = || named(name.rsplit_once(':')?.0);
+    named(name).or_else(|| named(native.as_ref()?)).or_else(without_modifier)
 }
 
 /// An event's true count in a session of this mode. In ring 0 without the PMI handlers, in which

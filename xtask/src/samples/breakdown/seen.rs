@@ -7,7 +7,10 @@ use tally_abi::trace::{SampleRecord, SlicePlace};
 use tally_breakdown::Stack;
 use tally_engine::estimate::student_t_95;
 
-use crate::{recording::Recording, trace::run::TracedSession};
+use crate::{
+    recording::Recording,
+    trace::run::{TracedEvent, TracedSession},
+};
 
 /// Squared samples of an event that might be in a piece of code by chance, and are not: as
 /// `report::estimate` has it of events.
@@ -32,6 +35,27 @@ struct OfEvent {
 }
 
 impl OfEvent {
+    /// No sample so far.
+    fn of(event: &TracedEvent) -> OfEvent {
+        let group = match event.place {
+            SlicePlace::List { group, .. } => Some(group),
+            _ => None,
+        };
+        let half_width = event.report.half_width_95.unwrap_or_default();
+        let total = [event.report.estimate.unwrap_or_default() as f64, half_width];
+        OfEvent { group, total, ..OfEvent::default() }
+    }
+
+    /// Adds a sample in this piece of code that stands for this many events.
+    fn add(&mut self, name: &str, cluster: usize, events: f64) {
+        let (all, code) = self.clusters.entry(cluster).or_default();
+        *all += events;
+        *code.entry(name.to_owned()).or_default() += events;
+        *self.code.entry(name.to_owned()).or_default() += events;
+        self.events += events;
+        self.samples += 1;
+    }
+
     /// Events of the session for each that samples stand for.
     fn scale(&self) -> f64 {
         if self.events > 0.0 { self.total[0] / self.events } else { 0.0 }
@@ -64,19 +88,11 @@ impl Seen {
         stack: &'static Stack,
         key: &dyn Fn(&SampleRecord) -> String,
     ) -> Seen {
-        let mut events: BTreeMap<&'static str, OfEvent> = BTreeMap::new();
-        for name in stack.of_cycles() {
-            let Some(event) = session.events.iter().find(|it| it.report.name == name) else {
-                continue;
-            };
-            let group = match event.place {
-                SlicePlace::List { group, .. } => Some(group),
-                _ => None,
-            };
-            let half_width = event.report.half_width_95.unwrap_or_default();
-            let total = [event.report.estimate.unwrap_or_default() as f64, half_width];
-            events.insert(name, OfEvent { group, total, ..OfEvent::default() });
-        }
+        let event = |name| {
+            let found = session.events.iter().find(|it| it.report.name == name);
+            found.map(|event| (name, OfEvent::of(event)))
+        };
+        let events = stack.of_cycles().into_iter().filter_map(event).collect();
         let mut seen = Seen { events, samples: BTreeMap::new() };
         let slices = of.records.slices.iter().filter(|slice| slice.session == session.session);
         let mut ends: Vec<u64> = slices.map(|slice| slice.end_tsc).collect();
@@ -100,13 +116,8 @@ impl Seen {
                 Some(_) => ends.partition_point(|end| *end < sample.tsc),
                 None => number,
             };
-            let (name, events) = (key(sample), count.saturating_sub(before) as f64);
-            let (all, code) = of.clusters.entry(cluster).or_default();
-            *all += events;
-            *code.entry(name.clone()).or_default() += events;
-            *of.code.entry(name.clone()).or_default() += events;
-            of.events += events;
-            of.samples += 1;
+            let name = key(sample);
+            of.add(&name, cluster, count.saturating_sub(before) as f64);
             *seen.samples.entry(name).or_default() += 1;
         }
         seen

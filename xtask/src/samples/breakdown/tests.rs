@@ -28,6 +28,7 @@ fn function(slice: u64) -> usize {
 /// The samples of `slices` slices, one of each event in each slice, and the slices' records. Of two
 /// groups of the same length the other one is not seen, so totals are twice what was counted. Every
 /// hundred-and-first slice ends in the kernel, where samples have no address.
+#[expect(clippy::too_many_lines, reason = "two kinds of records with all of their fields")]
 fn recording(slices: u64) -> Recording {
     let stack = STACKS[2];
     let names = stack.of_cycles();
