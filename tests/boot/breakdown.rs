@@ -1,7 +1,7 @@
 //! Where cycles go, of programs that lose them to a cause that is known by construction.
 
 use xtask::{
-    report::{Breakdown, Report, SessionReport, SlotPart},
+    report::{Breakdown, Report, Rings, SessionReport, SlotPart},
     run::RunArgs,
 };
 
@@ -32,7 +32,7 @@ fn the_cause_of_each_bottleneck_is_named_first() {
             let boot = boot(&args.request().unwrap());
             assert_success(&boot);
             let mut report = Report::of(&boot);
-            report.add_breakdown(args.stack().expect("it is asked for")).unwrap();
+            report.add_breakdown(args.stack().expect("it is asked for"), Rings::User).unwrap();
             let session = report.first.unwrap();
             let breakdown = session.breakdown.as_ref().unwrap();
             assert_slots_add_up(&session, breakdown, machine);
@@ -63,6 +63,33 @@ fn the_cause_of_each_bottleneck_is_named_first() {
         assert!(cycles >= 15 && outside * 10 <= cycles, "{machine}: {outside} of {cycles}");
         // Shares of slots have events in common: one beside its bar takes several with it.
         assert!(slots_outside * 6 <= slots, "{machine}: {slots_outside} of {slots} of slots");
+    }
+}
+
+#[test]
+fn ring_0_has_a_breakdown_of_its_own_with_the_skew_in_its_bars() {
+    for machine in ["intel", "amd"] {
+        let command =
+            format!("cargo xtask run --pmu {machine} --breakdown=both -- bottleneck chase 3000000");
+        let args = RunArgs::of(&command).unwrap();
+        let boot = boot(&args.request().unwrap());
+        assert_success(&boot);
+        let mut report = Report::of(&boot);
+        report.add_breakdown(args.stack().expect("it is asked for"), Rings::Both).unwrap();
+        let session = report.first.unwrap();
+        let [user, kernel] =
+            [&session.breakdown, &session.kernel_breakdown].map(|of| of.as_ref().unwrap());
+        assert!(user.cycles > 10 * kernel.cycles && kernel.cycles > 100_000, "{kernel:?}");
+        let loss = user.largest_loss().map(|part| part.name.to_string());
+        let cause = if machine == "intel" { PROGRAMS[0].1[0] } else { PROGRAMS[0].1[2] };
+        assert_eq!(loss.as_deref(), Some(cause), "{user:?}");
+        for breakdown in [user, kernel] {
+            let sum: f64 = breakdown.parts.iter().map(|part| part.cycles).sum();
+            assert!((sum - breakdown.cycles as f64).abs() < 2.0, "{machine}: {breakdown:?}");
+            let truth = |part: &&xtask::report::CyclePart| part.contains(part.truth.unwrap());
+            let held = breakdown.parts.iter().filter(truth).count();
+            assert!(held + 1 >= breakdown.parts.len(), "{machine}: {breakdown:?}");
+        }
     }
 }
 

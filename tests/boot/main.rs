@@ -15,6 +15,7 @@ mod children;
 mod command;
 mod compare;
 mod crashes;
+mod cycles;
 mod debugging;
 mod direct;
 mod estimates;

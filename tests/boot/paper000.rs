@@ -63,7 +63,7 @@ fn a_program_that_is_too_short_is_named() {
     let _permit = machine_permit();
     let words = "table2 --program qhull --instructions 1 --jobs 1";
     let failure = paper000::run_words(&Project::here(), &artefacts(), words).unwrap_err();
-    assert_eq!(failure.status, ExitStatus::ProgramTooShort, "{failure}");
+    assert_eq!(failure.status, ExitStatus::TooShort, "{failure}");
     let why = &failure.message;
     assert!(why.starts_with("qhull: ") && why.contains("use more --instructions"), "{why}");
 }

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <tally_breakdown.h>
 #include <tally_part.h>
 #include <tally_phase.h>
 #include <tally_region.h>
@@ -57,6 +58,12 @@ int main(void)
     REFUSED(tally_region_read("x", 0, &region, readings, 1));
     REFUSED(tally_regions_print(2));
     REFUSED(tally_regions_close());
+    struct tally_cycle_part parts[1];
+    char breakdown[256] = "?", together[64];
+    REFUSED(tally_breakdown_open(NULL, breakdown, sizeof breakdown));
+    REFUSED(tally_breakdown_read(1, parts, 1));
+    REFUSED(tally_breakdown_together(1, together, sizeof together));
+    REFUSED(tally_breakdown_close(1));
     struct tally_phase_config phases = TALLY_PHASE_DEFAULT;
     struct tally_phase phase;
     REFUSED(tally_track_phases(session, &phases, handler));
@@ -77,7 +84,7 @@ int main(void)
         printf("FAILED a counter without a bank\n"), failed = 1;
     REFUSED(tally_close(session));
     if (strcmp(why, sentence) || strcmp(direct, sentence) || strcmp(load, sentence) ||
-        strncmp(cut, sentence, 7) || cut[7])
+        strcmp(breakdown, sentence) || strncmp(cut, sentence, 7) || cut[7])
         printf("FAILED a message is missing\n"), failed = 1;
     tally_write(1, "elsewhere: ", 11);
     tally_write(1, sentence, strlen(sentence));

@@ -73,6 +73,11 @@ impl<'a> Bank<'a> {
         Bank { words, events, session, lifetime: PhantomData }
     }
 
+    /// The same bank for whoever keeps it no longer than its session.
+    pub(crate) fn forever(self) -> Bank<'static> {
+        Bank { lifetime: PhantomData, ..self }
+    }
+
     /// The logical counter of an event, by its index in the session's list.
     pub fn counter(&self, event: usize) -> Option<LogicalCounter<'a>> {
         if event >= self.events {

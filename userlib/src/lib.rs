@@ -26,6 +26,7 @@ extern crate alloc;
 
 mod bank;
 mod counting;
+mod cycles;
 pub mod derived;
 mod direct;
 mod error;
@@ -51,6 +52,7 @@ pub mod trace;
 
 pub use bank::{Bank, Details, LogicalCounter};
 pub use counting::Session;
+pub use cycles::Cycles;
 pub use direct::Direct;
 pub use error::OpenError;
 pub use part::Part;
@@ -60,4 +62,5 @@ pub use tally_abi::{
     Error, ExitStatus, Instance, Mode, PhaseConfig, PhaseState, Reading, Scope, SessionConfig,
     SessionStats, Shares, Slice, Value, events, phase, reading::Reason, session, usage::Usage,
 };
+pub use tally_breakdown::CyclePart;
 pub use threshold::{Handler, handler_words};

@@ -6,18 +6,26 @@ mod over_time;
 mod sampled;
 mod show;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, FromArgMatches, builder::ArgPredicate};
 use tally_abi::{
     ExitStatus, PhaseConfig, Shares,
-    command::{Verb, help},
+    command::{Command, Verb, help},
 };
 use tally_engine::Plan;
 use tally_pmu::CostTable;
 
 pub(crate) use self::show::{show, write_trace};
-use self::{made::made, over_time::Format, sampled::sampled, show::write_files};
+use self::{
+    made::made,
+    over_time::Format,
+    sampled::{sampled, show_breakdown},
+    show::write_files,
+};
 use crate::{
     Failure, Result, check as machine_check,
     explain::{self, Asked},
@@ -27,7 +35,7 @@ use crate::{
     output, page, phases, program_words,
     project::{self, Project},
     repeat::{self, Repeated},
-    report::{Additions, Report, Stack, stack_of},
+    report::{Additions, Report, Rings, Stack, no_stack, stack_of},
     workload::Workload,
 };
 
@@ -48,9 +56,12 @@ pub struct RunArgs {
     /// Print the plan, each event's group and counter, without a boot
     #[arg(long, conflicts_with_all = ["check", "trace", "phases", "halt", "jobs"])]
     explain: bool,
-    /// Print where the cycles go, from the events by which the processor tells stalls apart
-    #[arg(long, conflicts_with_all = ["check", "events", "explain", "repeat", "phases", "jobs"])]
-    breakdown: bool,
+    /// Print where the cycles go, from the events by which the processor tells stalls apart: in
+    /// user mode, or in both, each apart
+    #[arg(long, value_enum, value_name = "RINGS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "user",
+          conflicts_with_all = ["check", "events", "explain", "repeat", "phases", "jobs"])]
+    breakdown: Option<Rings>,
     /// Write where the cycles go over time into this file: a table (.csv) or a picture (.svg)
     #[arg(long, value_name = "FILE", requires = "breakdown", conflicts_with = "trace_last")]
     over_time: Option<PathBuf>,
@@ -159,7 +170,7 @@ impl RunArgs {
     /// The job, with the shares that `--unobserved` needs and the events of `--breakdown`.
     fn sampled_job(&self) -> Job {
         let shares = if self.unobserved { Some(Shares::Paired) } else { self.work.job.shares };
-        let stack = self.stack().map(|stack| stack.events().join(","));
+        let stack = self.stack().map(|stack| self.rings().list(stack));
         let events = stack.or_else(|| self.work.job.events.clone()).or_else(|| self.phase_events());
         let phases = self.work.phases.config().ok().flatten();
         Job { shares, events, phases, ..self.work.job.clone() }
@@ -167,7 +178,19 @@ impl RunArgs {
 
     /// The stack of `--breakdown`, if it is asked for and the processor has one.
     pub fn stack(&self) -> Option<&'static Stack> {
-        stack_of(self.pmu.signature()).filter(|_| self.breakdown)
+        stack_of(self.pmu.signature()).filter(|_| self.breakdown.is_some())
+    }
+
+    /// Whether the programs count what they do by default.
+    fn is_default_list(&self) -> bool {
+        let RunArgs { work, breakdown, unobserved, refine, .. } = self;
+        let is_own = work.job.events.is_none() && work.programs().is_empty() && !work.job.check;
+        is_own && breakdown.is_none() && !unobserved && !refine && work.phases.phases.is_none()
+    }
+
+    /// The rings of `--breakdown`.
+    fn rings(&self) -> Rings {
+        self.breakdown.unwrap_or_default()
     }
 
     /// The events of the cost model, if phases are tracked.
@@ -191,6 +214,7 @@ impl RunArgs {
             unobserved: self.unobserved,
             refined: self.refine,
             stack: self.stack(),
+            rings: self.rings(),
             intervals: self.intervals.map(usize::from),
             phases: self.phase_model(),
         }
@@ -273,9 +297,11 @@ impl RunArgs {
 
     /// Returns whether the kernel writes a trace.
     fn is_trace(&self) -> bool {
-        let has_samples =
-            self.report.is_some() && self.work.programs().iter().any(|it| is_record(it));
-        self.trace.is_some() || self.needs_slices() || self.live || has_samples
+        let is_shown = |it: &Vec<String>| is_record(it, self.report.is_none());
+        let has_samples = self.work.programs().iter().any(is_shown);
+        // They tell how the events of a part err together.
+        let is_broken_down = self.breakdown.is_some() && self.accel == Accel::Tcg;
+        is_broken_down || self.trace.is_some() || self.needs_slices() || self.live || has_samples
     }
 
     /// The machines of `--repeat`, one without it, each with the next seed.
@@ -335,8 +361,18 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     report.made = Some(made(project, args.pmu, args.accel, args.work.job.cpus));
     // The files are written also if the report cannot be printed.
     let shown = show(&boot, &report, args.json, Some(&folder));
+    let shown = shown.map(|status| if status == 0 { status_of(args, &report) } else { status });
+    if !args.json && args.is_default_list() && stack_of(args.pmu.signature()).is_some() {
+        output::note("where do the cycles go, and to what are they lost? add --breakdown");
+    }
     write_asked(project, args, &boot, &report, &request.command_line)?;
     shown
+}
+
+/// The status of a run that ended well: whether it has the breakdown that was asked for.
+fn status_of(args: &RunArgs, report: &Report) -> u8 {
+    let lacks = report.first.as_ref().is_some_and(|first| first.breakdown.is_none());
+    if args.breakdown.is_some() && lacks { ExitStatus::TooShort.into() } else { 0 }
 }
 
 /// Boots the machine; what programs write goes where the options say.
@@ -360,6 +396,11 @@ fn write_asked(
 ) -> Result<()> {
     if let Some(path) = &args.trace {
         write_trace(boot, report, command_line, path)?;
+    }
+    if !args.json && args.work.programs().iter().any(|it| is_record(it, true)) {
+        let blocks = args.vpmu.iter().find_map(|option| option.strip_prefix("blocks="));
+        let asked = (command_line, blocks.map(Path::new));
+        show_breakdown(project, &args.work.files()?, boot, report, asked)?;
     }
     if let Some(path) = &args.report {
         let sampled = sampled(project, &args.work.files()?, boot, report, command_line)?;
@@ -403,9 +444,10 @@ fn options(args: &RunArgs) -> String {
     options
 }
 
-/// Returns whether these words take samples.
-fn is_record(words: &[String]) -> bool {
-    program_words::tally(words).and_then(|words| Verb::parse(words.first()?)) == Some(Verb::Record)
+/// Returns whether these words take samples; with `breakdown`, whether of what cycles are lost to.
+fn is_record(words: &[String], breakdown: bool) -> bool {
+    let command = program_words::tally(words).and_then(|words| Command::parse(&words).ok());
+    command.is_some_and(|it| it.verb == Verb::Record && (it.samples_breakdown || !breakdown))
 }
 
 /// Checks the options before anything is built.
@@ -418,12 +460,16 @@ fn check(args: &RunArgs) -> Result<()> {
     if args.work.phases.config()?.is_some() {
         phases::costs(&machine::virtual_pmu_of(args.pmu, &args.vpmu)?)?;
     }
-    if args.breakdown && args.stack().is_none() {
-        let why = "--breakdown: no events of this processor tell the causes of stalls apart; use \
-                   --pmu intel, sapphire-rapids or amd, or --events";
-        return Err(Failure::new(ExitStatus::UnknownEvent, why));
+    if args.breakdown.is_some() && args.stack().is_none() {
+        let why =
+            format!("--breakdown: {}; or use --pmu intel, sapphire-rapids or amd", no_stack());
+        return Err(Failure::new(ExitStatus::NoBreakdown, why));
     }
     args.over_time.as_deref().map(Format::of).transpose()?;
+    if args.over_time.is_some() && args.rings() == Rings::Both {
+        let why = "--over-time is of user mode alone: use --breakdown without =both";
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
     if args.needs_slices() && args.accel == Accel::Kvm {
         let why =
             "--unobserved, --refine, --intervals and --phases need a virtual PMU: omit --accel kvm";

@@ -22,7 +22,7 @@ const TEMPLATES: &str = "userlib/sdk";
 /// Words of the templates that stand for the clone's folder and for Tally's version.
 const PLACEHOLDERS: [&str; 2] = ["@TALLY@", "@VERSION@"];
 /// Each template's place in the folder.
-const PLACES: [(&str, &str); 10] = [
+const PLACES: [(&str, &str); 11] = [
     ("README.md", "README.md"),
     ("tally.pc", "lib/pkgconfig/tally.pc"),
     ("tally-config.cmake", "lib/cmake/tally/tally-config.cmake"),
@@ -31,12 +31,17 @@ const PLACES: [(&str, &str); 10] = [
     ("examples/example.c", "examples/example.c"),
     ("examples/example.cpp", "examples/example.cpp"),
     ("examples/phases.c", "examples/phases.c"),
+    ("examples/breakdown.c", "examples/breakdown.c"),
     ("examples/rust", "examples/rust"),
     ("../../Cargo.lock", "examples/rust/Cargo.lock"),
 ];
 /// The crates of the Rust library, each with its place below the folder `rust`.
-const CRATES: [(&str, &str); 3] =
-    [("userlib", "tally"), ("kernel/abi", "abi"), ("kernel/ring", "ring")];
+const CRATES: [(&str, &str); 4] = [
+    ("userlib", "tally"),
+    ("userlib/breakdown", "breakdown"),
+    ("kernel/abi", "abi"),
+    ("kernel/ring", "ring"),
+];
 /// What a crate consists of.
 const CRATE_PARTS: [&str; 4] = ["Cargo.toml", "src", "tests", "benches"];
 /// Files that the folder gets from the clone's.
@@ -156,7 +161,8 @@ mod tests {
         let text = "[workspace]\nmembers = [\"kernel\"]\n\n[workspace.package]\nversion = \"1\"\n\n\
                     [workspace.dependencies]\ntally = { path = \"userlib\" }\n\
                     xtask = { path = \"xtask\" }\nspin = \"1\"\n\n[profile.release]\ndebug = 1\n";
-        let expected = "[workspace]\nresolver = \"3\"\nmembers = [\"tally\", \"abi\", \"ring\"]\n\n\
+        let expected = "[workspace]\nresolver = \"3\"\nmembers = [\"tally\", \"breakdown\", \"abi\", \
+                        \"ring\"]\n\n\
                         [workspace.package]\nversion = \"1\"\n\n[workspace.dependencies]\n\
                         tally = { path = \"tally\" }\nspin = \"1\"\n";
         assert_eq!(rust_workspace(text), expected);

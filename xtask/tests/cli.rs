@@ -104,7 +104,7 @@ fn estimates_from_the_trace_and_breakdowns_need_lists_that_are_known() {
         ("--refine --events nonsense", ExitStatus::UnknownEvent),
         ("--refine --trace-last", ExitStatus::Usage),
         ("--breakdown --events cycles", ExitStatus::Usage),
-        ("--breakdown --pmu zen3", ExitStatus::UnknownEvent),
+        ("--breakdown --pmu zen3", ExitStatus::NoBreakdown),
         ("--over-time a.csv", ExitStatus::Usage),
         ("--breakdown --over-time a.png", ExitStatus::Usage),
         ("--breakdown --over-time a.csv --trace-last", ExitStatus::Usage),

@@ -27,7 +27,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
         "tally-kernel",
         &["tally-abi", "tally-elf", "tally-engine", "tally-pmu", "tally-ring", "tally-screen"],
     ),
-    ("tally", &["tally-abi", "tally-ring"]),
+    ("tally", &["tally-abi", "tally-breakdown", "tally-ring"]),
     ("tally-capi", &["tally"]),
     ("tally-papi", &["tally", "tally-abi", "tally-engine", "tally-pmu"]),
     ("tally-start", &["tally"]),
@@ -57,7 +57,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ),
     ("tally-image", &[]),
     ("tally-photo", &[]),
-    ("tally-tests", &["tally-abi", "tally-photo", "xtask"]),
+    ("tally-tests", &["tally-abi", "tally-breakdown", "tally-photo", "xtask"]),
 ];
 
 /// What is wrong with a Rust file's beginning or length, if anything.

@@ -25,6 +25,13 @@ use crate::{
 /// The default period, in events.
 const DEFAULT_PERIOD: u64 = 100_000;
 
+/// The default period of `record --breakdown`, in cycles, lost or not.
+const BREAKDOWN_PERIOD: u64 = 10_000;
+/// Its default budget: many samples, of some thousand cycles each, tell functions apart.
+const BREAKDOWN_BUDGET_PPM: u32 = 100_000;
+/// Its default slice, in cycles: `auto` would take the samples' cost for that of switches.
+const BREAKDOWN_SLICE: Slice = Slice::Cycles(50_000);
+
 /// Bytes of the stack that `record -g` records with a sample, for some dozens of callers.
 const DEFAULT_STACK_BYTES: u64 = 4096;
 /// Bytes of a word of the stack.
@@ -55,6 +62,8 @@ pub struct Command<'a> {
     /// `-g`, or `--stack BYTES`, of `record`: bytes of the stack that are recorded with each
     /// sample; 0 without.
     pub stack_bytes: u64,
+    /// `--breakdown` of `record`: sample the events that tell where the cycles go.
+    pub samples_breakdown: bool,
     /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--shares planned|adaptive|paired`,
     /// `--kernel` (ring 0 too).
     pub config: SessionConfig,
@@ -79,6 +88,7 @@ impl<'a> Command<'a> {
             period: DEFAULT_PERIOD,
             hz: 0,
             stack_bytes: 0,
+            samples_breakdown: false,
             config: SessionConfig::default(),
             program: Vec::new(),
         };
@@ -112,6 +122,9 @@ impl<'a> Command<'a> {
     fn checked(mut self) -> Result<Self, String> {
         let list = self.list();
         if self.verb == Verb::Record {
+            if self.samples_breakdown && !self.lists.is_empty() {
+                return Err("--breakdown samples events of its own: leave out -e".into());
+            }
             self.counted = list;
             return Ok(self);
         }
@@ -154,6 +167,11 @@ impl<'a> Command<'a> {
         self.count(&[all, new].concat().join(","))
     }
 
+    /// Samples this list of events, in place of the default one of `record`.
+    pub fn sample(&mut self, list: String) {
+        self.counted = list;
+    }
+
     /// Sets an option by its long form; `word` is the form that was written.
     fn set(&mut self, long: &str, word: &str, value: &'a str) -> Result<(), String> {
         match long {
@@ -189,6 +207,19 @@ impl<'a> Command<'a> {
     /// Sets an option that only `record` has.
     fn set_of_record(&mut self, long: &str, word: &str, value: &str) -> Result<(), String> {
         match long {
+            "--breakdown" => {
+                self.samples_breakdown = true;
+                let default = SessionConfig::default();
+                if self.period == DEFAULT_PERIOD {
+                    self.period = BREAKDOWN_PERIOD;
+                }
+                if self.config.budget_ppm == default.budget_ppm {
+                    self.config.budget_ppm = BREAKDOWN_BUDGET_PPM;
+                }
+                if self.config.slice == default.slice {
+                    self.config.slice = BREAKDOWN_SLICE;
+                }
+            }
             "--count" => {
                 self.period = number(word, value)? as u64;
                 if self.period == 0 {
@@ -216,6 +247,11 @@ impl<'a> Command<'a> {
     /// `stat` prints nothing but what the kernel counts.
     pub fn events(&self) -> &str {
         &self.counted
+    }
+
+    /// Whether it needs the events of the processor that tell apart what cycles are lost to.
+    pub fn asks_where_cycles_go(&self) -> bool {
+        self.samples_breakdown || self.stat.computes()
     }
 
     /// Whether `stat` prints the events: not if nothing but their metrics was asked for.
@@ -265,134 +301,4 @@ fn number(word: &str, text: &str) -> Result<f64, String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Result<Command<'_>, String> {
-        Command::parse(&text.split(' ').collect::<Vec<_>>())
-    }
-
-    #[test]
-    fn options_end_where_the_program_begins() {
-        let stat =
-            parse("stat -e a,b --slice 9000 --kernel --event=c=d -- prog -e d -- e").unwrap();
-        assert_eq!((stat.verb, stat.events()), (Verb::Stat, "a,b,c=d"));
-        assert_eq!((stat.config.mode, stat.config.slice), (Mode::Full, Slice::Cycles(9000)));
-        assert_eq!(stat.program, ["prog", "-e", "d", "--", "e"]);
-        let record = parse("record -c 5 --budget 0.5 --shares adaptive prog").unwrap();
-        assert_eq!((record.verb, record.period), (Verb::Record, 5));
-        assert_eq!((record.config.budget_ppm, record.config.shares), (5_000, Shares::Adaptive));
-        assert_eq!((record.stack_bytes, record.hz), (0, 0));
-        assert_eq!(parse("record -F99 -g prog").unwrap().hz, 99);
-        let stacks = |text| parse(text).unwrap().stack_bytes;
-        assert_eq!((stacks("record -g prog"), stacks("record --stack 80 prog")), (4096, 80));
-        assert_eq!(parse("record -e a,b -e c prog").unwrap().events(), "a,b,c");
-        assert_eq!(parse("stat prog").unwrap().events(), DEFAULT_STAT);
-        let detailed = parse("stat -ea -d -x, prog").unwrap();
-        assert_eq!(detailed.events(), format!("a,{DETAILED_STAT}"));
-        assert_eq!(
-            (detailed.stat.separator, parse("stat prog").unwrap().stat.separator),
-            (Some(","), None)
-        );
-        assert_eq!(parse("record prog").unwrap().events(), DEFAULT_RECORD);
-    }
-
-    #[test]
-    fn what_is_not_understood_is_named() {
-        for (text, why) in [
-            ("stat --evnt=a prog", "unknown option --evnt; nearest: --event"),
-            ("stat -Z prog", "unknown option -Z; --help prints all"),
-            ("record -x, prog", "unknown option -x; --help prints all"),
-            ("record -d prog", "unknown option -d; --help prints all"),
-            ("stat -dd prog", "-dd: -d takes no value"),
-            ("stat -c 5 prog", "unknown option -c; --help prints all"),
-            ("stat -e", "-e needs a value"),
-            ("stat --kernel=1 prog", "--kernel=1: --kernel takes no value"),
-            ("stat --shares=foo prog", "--shares cannot be foo"),
-            ("stat -e cycles", "name the program to run"),
-            ("stat --", "name the program to run"),
-            ("record -F 0 prog", "-F is 1 to 1000000 Hz"),
-            ("record -F 1000001 prog", "-F is 1 to 1000000 Hz"),
-            ("record --stack 0 prog", "--stack is 8 to 32768 bytes"),
-            ("record --stack 32769 prog", "--stack is 8 to 32768 bytes"),
-            ("stat -g prog", "unknown option -g; --help prints all"),
-            ("record -c 0 prog", "-c is at least 1"),
-            ("record -c few prog", "-c cannot be few"),
-            ("stat --slice 0 prog", "--slice is at least 1"),
-            ("stat --shares foo prog", "--shares cannot be foo"),
-            ("stat --budget 101 prog", "--budget is more than 0 and at most 100"),
-            ("stat -r 0 prog", "-r is at least 1"),
-            ("stat -I 5 prog", "-I is at least 10"),
-            ("stat --timeout=x prog", "--timeout cannot be x"),
-            ("stat -e {a prog", "'{': the list ends before the braces: add '}'"),
-            ("top prog", &usage()),
-        ] {
-            assert_eq!(parse(text).unwrap_err(), why, "{text}");
-        }
-    }
-
-    #[test]
-    fn stat_has_the_options_of_perf_stat() {
-        let stat =
-            parse("stat -r 3 -o out --append -j -v --timeout 50 -e cs,{a,b} prog -x").unwrap();
-        let StatOptions { repeat, output, appends, is_json, is_verbose, timeout_ms, .. } =
-            stat.stat;
-        assert_eq!((repeat, output, timeout_ms), (3, Some("out"), Some(50)));
-        assert!(appends && is_json && is_verbose);
-        assert_eq!(stat.events(), "{a,b}");
-        let sources: Vec<Source> = stat.columns.iter().map(|(_, source)| *source).collect();
-        let cs = Source::Software(Software::ContextSwitches);
-        assert_eq!(sources, [cs, Source::Session(0), Source::Session(1)]);
-        assert_eq!(parse("stat -I100 prog").unwrap().stat.interval_ms, Some(100));
-        assert_eq!(parse("stat -e task-clock prog").unwrap().events(), "");
-        let scope = |text| parse(text).unwrap().config.scope;
-        assert_eq!(scope("stat --per-thread prog"), Scope::Threads);
-        assert_eq!(scope("stat prog"), Scope::Program);
-        assert_eq!(scope("stat -a prog"), Scope::Cpus);
-        let cpus = |text| parse(text).unwrap().stat.cpus;
-        assert_eq!((cpus("stat prog"), cpus("stat -a prog")), (None, Some(0)));
-        assert_eq!(cpus("stat -C 0,2-4,63 -a -A prog"), Some(1 << 63 | 0b11101));
-        assert!(parse("stat -r2 --per-thread prog").unwrap_err().contains("leave out -r"));
-        assert!(parse("stat -M x --per-thread prog").unwrap_err().contains("one of them"));
-        let metrics = |text| {
-            let mut stat = parse(text).unwrap();
-            stat.count_too(&["a", "b"]).unwrap();
-            (String::from(stat.events()), stat.prints_events())
-        };
-        assert_eq!(metrics("stat -M x,y prog"), ("a,b".into(), true));
-        assert_eq!(metrics("stat --topdown --breakdown prog"), ("a,b".into(), false));
-        assert_eq!(metrics("stat --topdown -e c,b prog"), ("c,b,a".into(), true));
-    }
-
-    #[test]
-    fn options_that_perf_has_and_tally_has_not_say_what_to_use() {
-        for (option, remedy) in [
-            ("--per-core", "-a -A"),
-            ("--call-graph=dwarf", "report --call-graph"),
-            ("-p1", "name it"),
-        ] {
-            let text = format!("stat {option} prog");
-            let why = parse(&text).unwrap_err();
-            assert!(why.contains(remedy), "{option}: {why}");
-        }
-        for cpus in ["-A", "-C 3-2", "-C 64", "-a --per-thread", "-a -A -r 2", "-a -A --topdown"] {
-            let why = parse(&format!("stat {cpus} prog")).unwrap_err();
-            let words = ["-a or -C LIST", "such as 0,2-3", "give one", "leave out one"];
-            assert!(words.iter().any(|word| why.contains(word)), "{cpus}: {why}");
-        }
-        for both in ["-x, -j", "--append", "--td-level 2"] {
-            let text = format!("stat {both} prog");
-            let why = parse(&text).unwrap_err();
-            assert!(["give one", "name it", "give that"].iter().any(|word| why.contains(word)));
-        }
-    }
-
-    #[test]
-    fn help_names_every_option_of_the_verb() {
-        let text = |line: &str| help(&line.split(' ').collect::<Vec<_>>());
-        let stat = text("stat -e cycles --help").unwrap();
-        assert!(stat.contains("  -I, --interval-print MS") && !stat.contains("--count"), "{stat}");
-        assert!(text("record -h").unwrap().contains("  -c, --count PERIOD"));
-        assert_eq!((text("stat prog --help"), text("stat"), text("stat -q")), (None, None, None));
-    }
-}
+mod tests;

@@ -65,8 +65,10 @@ pub enum ExitStatus {
     OtherReport = 93,
     /// Two reports of checks differ beyond bounds.
     ReportsDiffer = 94,
-    /// A program ended before there was enough of it to judge.
-    ProgramTooShort = 98,
+    /// The processor has no events that tell apart what cycles are lost to.
+    NoBreakdown = 96,
+    /// The program ran too short for what was asked of it.
+    TooShort = 97,
 }
 
 impl From<ExitStatus> for u8 {

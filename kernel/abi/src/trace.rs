@@ -135,6 +135,10 @@ record! {
         address_space: u64 as Address,
         /// The event's count at the sample, exact or estimated.
         count: u64,
+        /// By how many events the sample came after the count at which it was due, at most
+        /// 4,294,967,295: of an event that is counted all the time the events from the overflow to
+        /// the interrupt (skid).
+        late: u32,
         /// Cycles since the session began.
         cycles: u64,
         /// Instructions since the session began.

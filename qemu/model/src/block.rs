@@ -9,7 +9,7 @@ use crate::{
 pub const MAX_INSNS: usize = 512;
 
 /// The privilege that a count belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Privilege {
     /// Ring 3.

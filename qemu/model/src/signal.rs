@@ -323,6 +323,13 @@ impl Counts {
     /// All zero.
     pub const ZERO: Counts = Counts([0; Signal::ALL.len()]);
 
+    /// Adds what was counted between two moments.
+    pub fn add_difference(&mut self, from: &Counts, to: &Counts) {
+        for (sum, (from, to)) in self.0.iter_mut().zip(from.0.iter().zip(&to.0)) {
+            *sum += to - from;
+        }
+    }
+
     /// Adds the sums of some blocks.
     pub(crate) fn add_lanes(&mut self, lanes: &Lanes) {
         for (acc, lane) in self.0.iter_mut().zip(&lanes.0) {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::{
+    blocks::{self, Blocks},
     handlers, log, options, region, series,
     vcpu::{self, Vcpu},
 };
@@ -29,6 +30,10 @@ pub(crate) extern "C" fn on_vcpu_init(index: c_uint, _: *mut c_void) {
 pub(crate) extern "C" fn on_exit(_: *mut c_void) {
     let Some(options) = options::get() else { return };
     vcpu::all().for_each(Vcpu::end_truth);
+    let blocks = || {
+        vcpu::all().filter_map(|vcpu| vcpu.blocks.take()).for_each(Blocks::finish);
+        options.blocks.as_deref().map_or(Ok(()), |path| blocks::write(path, &options.profile))
+    };
     let truth = || match &options.truth {
         Some(path) => {
             write(path, &region::truth(&options.profile, vcpu::all().map(|vcpu| &vcpu.truth)))
@@ -36,7 +41,11 @@ pub(crate) extern "C" fn on_exit(_: *mut c_void) {
         }
         None => Ok(()),
     };
-    if let Err(error) = series::finish().and_then(|()| handlers::finish()).and_then(|()| truth()) {
+    if let Err(error) = series::finish()
+        .and_then(|()| handlers::finish())
+        .and_then(|()| blocks())
+        .and_then(|()| truth())
+    {
         log::line(&error);
         // A run whose truth is missing must not look like a run without one.
         // SAFETY: QEMU has finished; nothing is left to be written but what just failed.

@@ -7,10 +7,11 @@
 //! named `on_…`, each of which turns its pointers into references and calls safe functions.
 //!
 //! Layers, each using only those above it: `ffi`, `guest`, `registers`; `options`, `log`, `totals`,
-//! `tag`, `region`, `series`; `pending`, `injection`; `vcpu`; `handlers`, `injector`, `fixup`,
-//! `restart`; `instrumentation`, `replaced`, `intercept`, `exec`, `exit`; `translate`.
+//! `tag`, `region`, `series`, `blocks`; `pending`, `injection`; `vcpu`; `handlers`, `injector`,
+//! `fixup`, `restart`; `instrumentation`, `replaced`, `intercept`, `exec`, `exit`; `translate`.
 
 mod apic;
+mod blocks;
 mod command_line;
 mod dataflow;
 mod decode;
@@ -122,6 +123,7 @@ fn install(options: PluginOptions) -> Result<(), String> {
     if let Some(series) = &options.series {
         series::create(series, &options.profile)?;
     }
+    options.blocks.as_deref().map(blocks::check).transpose()?;
     if let Some(path) = &options.handlers {
         handlers::create(path)?;
     }

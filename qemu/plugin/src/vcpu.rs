@@ -18,6 +18,7 @@ use tally_vpmu::{Deliveries, PluginOptions, VirtualPmu};
 
 use crate::{
     apic::Apic,
+    blocks::Blocks,
     injection::{self, Injections},
     log::{self, Once},
     pending::{self, BlockExit, Fixup},
@@ -67,6 +68,8 @@ pub(crate) struct Vcpu {
     pub(crate) deliveries: Deliveries,
     /// Overflow interrupts to raise at chosen instructions.
     pub(crate) injections: Injections,
+    /// Its counts by block of code, if the options ask for them.
+    pub(crate) blocks: Option<Blocks>,
     /// The correction of registers behind the instruction that is about to run.
     pub(crate) fixup: Option<Fixup>,
     /// Where execution continues after that instruction, if it leaves the block there.
@@ -112,6 +115,7 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
         deliveries: Deliveries::of(options.quirks),
         injections: Injections::of(index as u32, &options.interrupts),
         index: index as u32,
+        blocks: options.blocks.is_some().then(Blocks::default),
         fixup: None,
         block_exit: None,
     });
@@ -168,8 +172,21 @@ impl Vcpu {
             self.finish_in_part(block, next_pc);
         }
         self.abandon();
+        if self.blocks.is_some() {
+            self.end_block(block);
+        }
         if block.ends_in_iret {
             self.handler_returned();
+        }
+    }
+
+    /// Adds what was counted since the block before to this one.
+    #[cold]
+    #[inline(never)]
+    fn end_block(&mut self, block: &Block) {
+        let (key, inside) = ((self.space, block.ring, block.pc), self.truth.inside());
+        if let Some(blocks) = &mut self.blocks {
+            blocks.end_block(key, self.core.counts(), inside);
         }
     }
 

@@ -26,6 +26,8 @@ pub struct PluginOptions {
     pub truth: Option<PathBuf>,
     /// The truth over time.
     pub series: Option<SeriesOptions>,
+    /// File for the exact counts of each block of code.
+    pub blocks: Option<PathBuf>,
     /// Overflow interrupts to inject: CPU, and its count of retired instructions.
     pub interrupts: Vec<(u32, u64)>,
     /// Whether to count from power-on instead of from the first counter or region.
@@ -83,7 +85,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 30] = [
+const NAMES: [&str; 31] = [
     "profile",
     "counters",
     "unlike",
@@ -102,6 +104,7 @@ const NAMES: [&str; 30] = [
     "tsc",
     "truth",
     "series",
+    "blocks",
     "every",
     "columns",
     "pmi",
@@ -252,6 +255,7 @@ impl PluginOptions {
             takes_unmodelled: given.is_second("unmodelled", ["refuse", "zero"])?,
             truth: given.path("truth")?,
             series: given.series()?,
+            blocks: given.path("blocks")?,
             interrupts: given.interrupts()?,
             from_boot: given.is_second("from", ["first", "boot"])?,
             handlers: given.path("handlers")?,
@@ -342,7 +346,6 @@ mod tests {
         assert_eq!(parse(&[]).map(|options| options.counters), Ok(4));
         assert_eq!(parse(&["truth=x", "profile=zen4"]).map(|options| options.counters), Ok(6));
         assert_eq!(parse(&["counters=8"]).map(|options| options.counters), Ok(8));
-        assert_eq!(parse(&[]).map(|options| options.has_unit), Ok(false));
         assert_eq!(parse(&["unit=yes"]).map(|options| options.has_unit), Ok(true));
     }
 
@@ -395,6 +398,7 @@ mod tests {
             ("truth", "has no value"),
             ("truth=on", "use truth=FILE"),
             ("handlers=on", "use handlers=FILE"),
+            ("blocks=on", "use blocks=FILE"),
             ("mode=odd", "unknown mode 'odd'"),
             ("pipeline=fast", "unknown pipeline 'fast'"),
             ("mode=single", "add pipeline=ooo"),

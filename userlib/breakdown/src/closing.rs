@@ -10,8 +10,12 @@ pub(super) fn close(values: &mut [f64], squares: &[f64], whole: f64) {
         let missing: f64 = values.iter().map(|value| (-value).max(0.0)).sum();
         values.iter_mut().for_each(|value| *value = value.max(0.0));
         let all: f64 = values.iter().sum();
-        if missing == 0.0 || all <= missing {
+        if missing == 0.0 {
             return;
+        }
+        if all <= missing {
+            // Parts of nothing.
+            return values.fill(0.0);
         }
         share(values, squares, -missing);
     }
@@ -63,6 +67,9 @@ mod tests {
         let mut unseen = [0.0, 0.0];
         close(&mut unseen, &[0.0, 0.0], 10.0);
         assert_eq!(unseen, [5.0, 5.0]);
+        let mut of_nothing = [5.0, -5.0];
+        close(&mut of_nothing, &[1.0, 1.0], 0.0);
+        assert_eq!(of_nothing, [0.0, 0.0]);
         let mut exact = [30.0, 70.0];
         close(&mut exact, &[0.0, 0.0], 100.0);
         assert_eq!(exact, [30.0, 70.0]);

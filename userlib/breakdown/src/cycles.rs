@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     closing::close,
-    count::Counts,
+    count::{Counts, SumError, square},
     slots::{SlotPart, slot_parts},
     stacks::{Part, Stack},
 };
@@ -48,7 +48,8 @@ pub struct CyclePart {
     /// Cycles an instruction.
     pub cpi: f64,
     /// Half the width of the 95 % interval, in cycles. It takes the errors of its events as
-    /// independent; those of events of one group, of which one contains the other, are smaller.
+    /// independent, unless the caller knew better; those of events of one group, of which one
+    /// contains the other, are smaller.
     pub half_width_95: f64,
     /// The lower end of the interval, in cycles; not below 0.
     pub low_95: f64,
@@ -69,13 +70,13 @@ struct Sum {
 }
 
 impl Sum {
-    fn of(counts: Counts<'_>, part: &Part) -> Sum {
+    fn of(counts: Counts<'_>, errors: SumError<'_>, part: &Part) -> Sum {
         let mut sum = Sum { name: part.name, cycles: 0.0, square: 0.0, truth: Some(0.0) };
-        let terms = part.plus.iter().map(|name| (1.0, name));
-        for (sign, name) in terms.chain(part.minus.iter().map(|name| (-1.0, name))) {
+        let terms = part.terms();
+        sum.square = square(counts, errors, &terms);
+        for (name, sign) in terms {
             let Some(count) = counts(name) else { continue };
             sum.cycles += sign * count.estimate;
-            sum.square += count.half_width_95 * count.half_width_95;
             sum.truth = sum.truth.zip(count.truth).map(|(sum, truth)| sum + sign * truth);
         }
         sum
@@ -100,7 +101,11 @@ impl Sum {
 ///
 /// # Errors
 /// The names of the events that were not measured.
-pub fn break_down(counts: Counts<'_>, stack: &Stack) -> Result<Breakdown, Vec<&'static str>> {
+pub fn break_down(
+    counts: Counts<'_>,
+    errors: SumError<'_>,
+    stack: &Stack,
+) -> Result<Breakdown, Vec<&'static str>> {
     let missing = stack.events().into_iter().filter(|name| counts(name).is_none());
     let missing: Vec<&'static str> = missing.collect();
     if !missing.is_empty() {
@@ -108,7 +113,7 @@ pub fn break_down(counts: Counts<'_>, stack: &Stack) -> Result<Breakdown, Vec<&'
     }
     let count = |name: &str| counts(name).unwrap_or_default().estimate;
     let [cycles, instructions] = [stack.cycles, stack.instructions].map(|name| count(name) as u64);
-    let mut parts = cycle_parts(counts, stack);
+    let mut parts = cycle_parts(counts, errors, stack);
     parts.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
     Ok(Breakdown {
         cycles,
@@ -116,16 +121,17 @@ pub fn break_down(counts: Counts<'_>, stack: &Stack) -> Result<Breakdown, Vec<&'
         parts,
         divider_busy: count(stack.divider) / cycles.max(1) as f64,
         not_told_apart: stack.together.into(),
-        slots: slot_parts(counts, stack.slots),
+        slots: slot_parts(counts, errors, stack.slots),
         slots_missing: stack.slots.missing.into(),
     })
 }
 
 /// The parts of the cycles, in the order of the pipeline, if the stack's events are measured.
-pub fn cycle_parts(counts: Counts<'_>, stack: &Stack) -> Vec<CyclePart> {
+pub fn cycle_parts(counts: Counts<'_>, errors: SumError<'_>, stack: &Stack) -> Vec<CyclePart> {
     let [cycles, instructions] = [stack.cycles, stack.instructions]
         .map(|name| counts(name).unwrap_or_default().estimate as u64);
-    let mut sums: Vec<Sum> = stack.parts.iter().map(|part| Sum::of(counts, part)).collect();
+    let sum = |part| Sum::of(counts, errors, part);
+    let mut sums: Vec<Sum> = stack.parts.iter().map(sum).collect();
     close_all(&mut sums);
     sums.into_iter().map(|sum| sum.part(cycles, instructions)).collect()
 }
@@ -185,9 +191,15 @@ impl Breakdown {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{count::Count, stacks},
+        super::{
+            count::{Count, INDEPENDENT},
+            stacks,
+        },
         *,
     };
+
+    const NOT_COMPLETE: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU";
+    const MISSING: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD";
 
     /// These cycles of the stack's events, each but the first two with a half width of 20; the
     /// others are 0.
@@ -212,7 +224,8 @@ mod tests {
             ("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 600),
             ("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 450),
         ];
-        let breakdown = break_down(&counted(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
+        let breakdown =
+            break_down(&counted(&stacks::ZEN_4, &counts), INDEPENDENT, &stacks::ZEN_4).unwrap();
         let parts: Vec<(&str, f64)> =
             breakdown.parts.iter().map(|part| (&*part.name, part.cycles)).collect();
         assert_eq!(parts[..2], [("loads that missed the L1", 450.0), ("work", 300.0)]);
@@ -236,7 +249,8 @@ mod tests {
             let sums = [part("work", 500.0), part("a", 300.0), part("b", 280.0), part("c", 100.0)];
             let parts = sums.map(|sum| sum.part(1_180, 1_000)).into();
             let counts = [("CYCLES_NOT_IN_HALT", 1_180), ("RETIRED_INSTRUCTIONS", 1_000)];
-            let whole = break_down(&counted(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
+            let whole =
+                break_down(&counted(&stacks::ZEN_4, &counts), INDEPENDENT, &stacks::ZEN_4).unwrap();
             Breakdown { parts, ..whole }.losses().unwrap()
         };
         assert_eq!([losses(10.0), losses(20.0)], ["a", "a or b"]);
@@ -251,16 +265,33 @@ mod tests {
             ("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 600),
             ("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 630),
         ];
-        let breakdown = break_down(&counted(&stacks::ZEN_4, &counts), &stacks::ZEN_4).unwrap();
+        let breakdown =
+            break_down(&counted(&stacks::ZEN_4, &counts), INDEPENDENT, &stacks::ZEN_4).unwrap();
         assert!(breakdown.parts.iter().all(|part| part.cycles >= 0.0), "{breakdown:?}");
         let sum: f64 = breakdown.parts.iter().map(|part| part.cycles).sum();
         assert!((sum - 1_000.0).abs() < 1e-9, "{breakdown:?}");
     }
 
     #[test]
+    fn a_sum_whose_error_is_known_has_that_error() {
+        let counts = [("CYCLES_NOT_IN_HALT", 1_000), ("RETIRED_INSTRUCTIONS", 500)];
+        let errors = |terms: &[(&'static str, f64)]| {
+            let is_difference = terms == [(NOT_COMPLETE, 1.0), (MISSING, -1.0)];
+            is_difference.then_some(5.0)
+        };
+        let parts = cycle_parts(&counted(&stacks::ZEN_4, &counts), &errors, &stacks::ZEN_4);
+        let half_width = |name: &str| parts.iter().find(|part| part.name == name).unwrap();
+        assert_eq!(half_width("execution units, L1, stores").half_width_95, 5.0);
+        assert_eq!(half_width("loads that missed the L1").half_width_95, 20.0);
+    }
+
+    #[test]
     fn an_event_that_was_not_measured_is_named() {
         let all = counted(&stacks::ICE_LAKE, &[]);
         let counts = |name: &str| all(name).filter(|_| name != "ICACHE_TAG.STALLS");
-        assert_eq!(break_down(&counts, &stacks::ICE_LAKE).unwrap_err(), ["ICACHE_TAG.STALLS"]);
+        assert_eq!(
+            break_down(&counts, INDEPENDENT, &stacks::ICE_LAKE).unwrap_err(),
+            ["ICACHE_TAG.STALLS"]
+        );
     }
 }

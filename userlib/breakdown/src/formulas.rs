@@ -20,6 +20,7 @@ pub enum Whole {
 }
 
 /// One of the vendor's metrics.
+#[derive(Debug)]
 pub struct Metric {
     /// For people.
     pub name: &'static str,
@@ -33,6 +34,7 @@ pub struct Metric {
 }
 
 /// The metrics of a processor, each behind its parent.
+#[derive(Debug)]
 pub struct TopDown {
     /// The events that the formulas need.
     pub events: &'static [&'static str],

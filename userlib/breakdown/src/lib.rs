@@ -21,9 +21,9 @@ mod slots;
 mod stacks;
 
 pub use self::{
-    count::{Count, Counts},
+    count::{Count, Counts, INDEPENDENT, SumError},
     cycles::{Breakdown, CyclePart, break_down, cycle_parts},
     metrics::{MetricShare, Metrics},
     slots::SlotPart,
-    stacks::{Stack, of as stack_of},
+    stacks::{ALL as STACKS, Stack, missing as no_stack, of as stack_of},
 };

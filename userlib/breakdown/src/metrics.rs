@@ -9,7 +9,7 @@ use tally_abi::{
 };
 
 use super::{
-    count::Counts,
+    count::{Counts, INDEPENDENT},
     cycles::{Breakdown, break_down},
     formulas::{Metric, TopDown},
     slots::share,
@@ -44,11 +44,7 @@ impl Metrics {
         if !options.computes() {
             return Ok(None);
         }
-        let Some(stack) = stacks::of(signature) else {
-            return Err("no metrics are known of this processor; there are some of Ice Lake and \
-                        Sapphire Rapids servers and of Zen 4"
-                .into());
-        };
+        let stack = stacks::of(signature).ok_or_else(stacks::missing)?;
         let mut all = Metrics { stack, metrics: Vec::new(), is_breakdown: *is_breakdown };
         for name in metrics.iter().flat_map(|list| list.split(',')) {
             all.add(name)?;
@@ -59,12 +55,16 @@ impl Metrics {
         Ok(Some(all))
     }
 
-    /// What a command of `tally stat` asks for on the processor with this signature (CPUID leaf 1,
-    /// EAX); none if it asks for nothing. From here on the command counts its events.
+    /// What a command of `tally stat` or `record` asks for on the processor with this signature
+    /// (CPUID leaf 1, EAX); none if it asks for nothing. From here on the command counts its
+    /// events.
     ///
-    /// # Errors
-    /// The processor has no metrics, or not these.
+    /// # Errors The processor has no metrics, or not these.
     pub fn counted_by(command: &mut Command<'_>, signature: u32) -> Result<Option<Self>, String> {
+        if command.samples_breakdown {
+            let stack = stacks::of(signature).ok_or_else(stacks::missing)?;
+            command.sample(stack.of_cycles().join(","));
+        }
         let metrics = Metrics::of(&command.stat, signature)?;
         if let Some(metrics) = &metrics {
             command.count_too(&metrics.events())?;
@@ -93,7 +93,7 @@ impl Metrics {
             events_of(method, metric).into_iter().all(|event| counts(event).is_some())
         };
         let share = |metric: &&'static Metric| {
-            let share = share(counts, method, metric);
+            let share = share(counts, INDEPENDENT, method, metric);
             let (metric, half_width_95) = (metric.metric, share.half_width_95);
             MetricShare { metric, share: share.formula, half_width_95 }
         };
@@ -105,7 +105,7 @@ impl Metrics {
     /// # Errors
     /// The names of the events that were not measured.
     pub fn breakdown(&self, counts: Counts<'_>) -> Option<Result<Breakdown, Vec<&'static str>>> {
-        self.is_breakdown.then(|| break_down(counts, self.stack))
+        self.is_breakdown.then(|| break_down(counts, INDEPENDENT, self.stack))
     }
 
     /// Adds a metric, or those of a level by perf's name of it.

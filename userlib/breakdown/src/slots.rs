@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     closing::close,
-    count::Counts,
+    count::{Counts, SumError, square},
     formulas::{CountOf, Metric, TopDown, Whole},
 };
 
@@ -38,9 +38,13 @@ pub struct SlotPart {
 }
 
 /// The parts, in the order of the vendor's tree.
-pub(super) fn slot_parts(counts: Counts<'_>, method: &TopDown) -> Vec<SlotPart> {
-    let mut parts: Vec<SlotPart> =
-        method.metrics.iter().map(|metric| part(counts, method, metric)).collect();
+pub(super) fn slot_parts(
+    counts: Counts<'_>,
+    errors: SumError<'_>,
+    method: &TopDown,
+) -> Vec<SlotPart> {
+    let part = |metric| part(counts, errors, method, metric);
+    let mut parts: Vec<SlotPart> = method.metrics.iter().map(part).collect();
     close_level(&mut parts, 0, 1, 1.0);
     for at in 0..parts.len() {
         let (level, share) = (parts[at].level, parts[at].share);
@@ -66,8 +70,8 @@ fn close_level(parts: &mut [SlotPart], from: usize, level: u8, whole: f64) {
 }
 
 /// A metric before its level is closed.
-fn part(counts: Counts<'_>, method: &TopDown, metric: &Metric) -> SlotPart {
-    let Share { formula, half_width_95, truth } = share(counts, method, metric);
+fn part(counts: Counts<'_>, errors: SumError<'_>, method: &TopDown, metric: &Metric) -> SlotPart {
+    let Share { formula, half_width_95, truth } = share(counts, errors, method, metric);
     SlotPart {
         name: metric.name.into(),
         metric: metric.metric.into(),
@@ -86,26 +90,33 @@ fn part(counts: Counts<'_>, method: &TopDown, metric: &Metric) -> SlotPart {
 pub(super) struct Share {
     /// The share, 0 to 1.
     pub(super) formula: f64,
-    /// Half the width of its 95 % interval, which takes the errors of the events as independent.
+    /// Half the width of its 95 % interval. It takes the errors of the events as independent,
+    /// unless the caller knew better.
     pub(super) half_width_95: f64,
     /// What the formula gives for the virtual PMU's counts.
     pub(super) truth: Option<f64>,
 }
 
 /// A metric's share. Events that were not measured are 0.
-pub(super) fn share(counts: Counts<'_>, method: &TopDown, metric: &Metric) -> Share {
+pub(super) fn share(
+    counts: Counts<'_>,
+    errors: SumError<'_>,
+    method: &TopDown,
+    metric: &Metric,
+) -> Share {
     let estimate = |name: &str| counts(name).unwrap_or_default().estimate;
-    // What each event's error makes of the metric.
-    let by_event = |event: &&'static str| {
+    // What the metric grows by with one event more; none of an exact count.
+    let slope = |event: &&'static str| {
         let half_width = counts(event).unwrap_or_default().half_width_95;
         let moved = |by: f64| {
             let count: CountOf<'_> = &|name| estimate(name) + if name == *event { by } else { 0.0 };
             (metric.formula)(count)
         };
-        if half_width == 0.0 { 0.0 } else { (moved(half_width) - moved(-half_width)) / 2.0 }
+        let slope = || (moved(half_width) - moved(-half_width)) / 2.0 / half_width;
+        (half_width > 0.0).then(|| (*event, slope())).filter(|(_, slope)| *slope != 0.0)
     };
-    let square = |event: &&'static str| by_event(event) * by_event(event);
-    let squares: f64 = method.events.iter().map(square).sum();
+    let slopes: Vec<(&'static str, f64)> = method.events.iter().filter_map(slope).collect();
+    let squares = square(counts, errors, &slopes);
     let true_count = |name: &str| counts(name).and_then(|count| count.truth);
     let is_known = method.events.iter().all(|event| true_count(event).is_some());
     let truth = is_known.then(|| (metric.formula)(&|name| true_count(name).unwrap_or_default()));

@@ -1,11 +1,12 @@
 //! Which cycles each processor tells apart, by its own events.
 
-use alloc::{vec, vec::Vec};
+use alloc::{string::String, vec, vec::Vec};
 
 use super::formulas::{self, TopDown};
 
 /// A processor's parts of a program's cycles. Together they are all cycles, whatever the events'
 /// counts: the sum of all terms is the cycles, once.
+#[derive(Debug)]
 pub struct Stack {
     /// The event of core cycles.
     pub cycles: &'static str,
@@ -17,11 +18,15 @@ pub struct Stack {
     pub divider: &'static str,
     /// What this processor does not tell apart, for the user.
     pub together: &'static str,
+    /// Events that are counted in the same slices, as parts are differences of them: what they err
+    /// by cancels.
+    pub groups: &'static [&'static [&'static str]],
     /// The vendor's top-down method.
     pub(super) slots: &'static TopDown,
 }
 
 /// A part of the cycles: the counts of some events less those of others.
+#[derive(Debug)]
 pub struct Part {
     /// What the cycles go to.
     pub name: &'static str,
@@ -50,6 +55,14 @@ const TRANSLATION: &str = "ICACHE_TAG.STALLS";
 const RESTEER: &str = "INT_MISC.CLEAR_RESTEER_CYCLES";
 const SERIALIZING: &str = "RESOURCE_STALLS.SCOREBOARD";
 
+impl Part {
+    /// Its events, each with its sign.
+    pub(super) fn terms(&self) -> Vec<(&'static str, f64)> {
+        let plus = self.plus.iter().map(|name| (*name, 1.0));
+        plus.chain(self.minus.iter().map(|name| (*name, -1.0))).collect()
+    }
+}
+
 /// Ice Lake servers. Source of the events: Intel's event files (`perfmon`, ICX).
 pub static ICE_LAKE: Stack = Stack {
     cycles: "CPU_CLK_UNHALTED.THREAD",
@@ -69,6 +82,10 @@ pub static ICE_LAKE: Stack = Stack {
     ],
     divider: "ARITH.DIVIDER_ACTIVE",
     together: "first-level cache, data TLB, stores",
+    groups: &[
+        &[IN_MEMORY, BEYOND_L1, BEYOND_L2, BEYOND_L3],
+        &[STALLS, FRONT_END, RESTEER, SERIALIZING],
+    ],
     slots: &formulas::ICE_LAKE,
 };
 
@@ -96,6 +113,10 @@ pub static SAPPHIRE_RAPIDS: Stack = Stack {
     ],
     divider: "ARITH.DIVIDER_ACTIVE",
     together: "first-level cache and data TLB; execution units and stores",
+    groups: &[
+        &[IN_LOADS, LOADS_BEYOND_L1, LOADS_BEYOND_L2, LOADS_BEYOND_L3],
+        &[STALLS, FRONT_END, RESTEER, SERIALIZING],
+    ],
     slots: &formulas::SAPPHIRE_RAPIDS,
 };
 
@@ -118,8 +139,12 @@ pub static ZEN_4: Stack = Stack {
     ],
     divider: "DIV_CYCLES_BUSY_COUNT",
     together: "front end and mispredictions; levels of caches beyond L1",
+    groups: &[&[EMPTY, NOT_COMPLETE, MISSING, OTHER]],
     slots: &formulas::ZEN_4,
 };
+
+/// Those of all processors.
+pub static ALL: [&Stack; 3] = [&ICE_LAKE, &SAPPHIRE_RAPIDS, &ZEN_4];
 
 /// The stack of the processor with this signature (CPUID leaf 1, EAX), if it has events for one.
 pub fn of(signature: u32) -> Option<&'static Stack> {
@@ -130,6 +155,15 @@ pub fn of(signature: u32) -> Option<&'static Stack> {
         (0xa0_0f00, 0x10..=0x1f | 0x60..=0xaf) => Some(&ZEN_4),
         _ => None,
     }
+}
+
+/// Why there is no stack of a processor, and what can be had instead.
+pub fn missing() -> String {
+    "no events of this processor tell apart what cycles are lost to: Ice Lake and Sapphire Rapids \
+     servers and Zen 4 have such events. Sampling cycles finds where they go, without the cause: \
+     `record -e cycles PROGRAM`; counts of single causes can be had: `stat -e \
+     cycles,instructions,branch-misses,cache-misses PROGRAM`"
+        .into()
 }
 
 impl Stack {
@@ -144,11 +178,12 @@ impl Stack {
         events
     }
 
-    /// The events that the parts of the cycles need.
+    /// The events that the parts of the cycles need; those that are counted together follow one
+    /// another, by which the planner puts them into one group if it fits on the counters.
     pub fn of_cycles(&self) -> Vec<&'static str> {
         let of_parts = self.parts.iter().flat_map(|part| part.plus.iter().chain(part.minus));
         let mut events = vec![self.cycles, self.instructions];
-        for event in of_parts {
+        for event in self.groups.iter().copied().flatten().chain(of_parts) {
             if !events.contains(event) {
                 events.push(event);
             }
@@ -165,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_each_stack_are_all_cycles_once() {
-        for stack in [&ICE_LAKE, &SAPPHIRE_RAPIDS, &ZEN_4] {
+        for stack in ALL {
             let mut sum: BTreeMap<&str, i32> = BTreeMap::new();
             for part in stack.parts {
                 part.plus.iter().for_each(|event| *sum.entry(event).or_default() += 1);

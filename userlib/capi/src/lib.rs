@@ -11,6 +11,7 @@
 
 extern crate alloc;
 
+mod breakdown;
 mod parts;
 mod phases;
 mod regions;

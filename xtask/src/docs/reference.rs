@@ -10,7 +10,8 @@ use crate::{
 /// The page.
 pub const PAGE: &str = "docs/guide/c.md";
 /// The headers that programs include, in the page's order.
-pub const FILES: [&str; 4] = ["tally.h", "tally_region.h", "tally_part.h", "tally_phase.h"];
+pub const FILES: [&str; 5] =
+    ["tally.h", "tally_region.h", "tally_part.h", "tally_phase.h", "tally_breakdown.h"];
 /// From here on a header has what programs do not use themselves.
 const INTERNAL: &str = "/* The layout of";
 const INTRODUCTION: &str = "\

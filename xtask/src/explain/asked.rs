@@ -1,7 +1,7 @@
 //! The list of events that `cargo xtask run --explain` explains.
 
 use tally_abi::{ExitStatus, SessionConfig, command::Command, events};
-use tally_breakdown::Metrics;
+use tally_breakdown::{Metrics, stack_of};
 
 use crate::{Failure, Result, job::Job, program_words::tally};
 
@@ -32,7 +32,11 @@ impl Asked {
         if let Some(words) = tally(command) {
             let refused = |why: String| usage(format!("tally: {why}"));
             let mut command = Command::parse(&words).map_err(refused)?;
-            Metrics::counted_by(&mut command, signature).map_err(refused)?;
+            let lacks = stack_of(signature).is_none() && command.asks_where_cycles_go();
+            Metrics::counted_by(&mut command, signature).map_err(|why| {
+                let refused = refused(why);
+                if lacks { Failure { status: ExitStatus::NoBreakdown, ..refused } } else { refused }
+            })?;
             return Ok(Asked { events: command.events().into(), config: command.config, paranoid });
         }
         if let Some(events) = &job.events {

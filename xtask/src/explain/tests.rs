@@ -140,3 +140,27 @@ fn a_pmu_that_is_too_old_is_refused() {
     expect!["the PMU is of architectural version 1; Tally needs version 2, with fixed counters"]
         .assert_eq(&refused.message);
 }
+
+/// So that the records of slices tell how they err together (decision 58).
+#[test]
+fn events_that_parts_are_differences_of_are_in_one_group() {
+    for pmu in [Pmu::Intel, Pmu::SapphireRapids, Pmu::Amd] {
+        let machine = machine::virtual_pmu_of(pmu, &[]).unwrap();
+        let stack = tally_breakdown::stack_of(machine.profile().signature).unwrap();
+        for events in [stack.events(), stack.of_cycles()] {
+            let (_, plan) = plan_of(&machine, &asked(&events.join(","))).unwrap();
+            let group_of = |name: &&str| {
+                let index = events.iter().position(|event| event == name).unwrap();
+                match plan.assignments[index] {
+                    tally_engine::plan::CounterAssignment::General { group, .. } => group,
+                    other => panic!("{name}: {other:?}"),
+                }
+            };
+            for together in stack.groups {
+                let mut groups: Vec<u16> = together.iter().map(group_of).collect();
+                groups.dedup();
+                assert_eq!(groups.len(), 1, "{pmu:?}: {together:?}");
+            }
+        }
+    }
+}

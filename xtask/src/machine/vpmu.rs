@@ -25,7 +25,8 @@ pub fn virtual_pmu_of(pmu: Pmu, options: &[String]) -> Result<VirtualPmu> {
 pub fn check_vpmu(pmu: Pmu, options: &[String], cpus: u16) -> Result<()> {
     let options = parse(pmu, options)?.check_cpus(cpus.into()).map_err(refused)?;
     let series = options.series.as_ref().map(|series| &series.path);
-    let files = [&options.truth, &options.handlers, &options.log].into_iter().flatten();
+    let files =
+        [&options.truth, &options.blocks, &options.handlers, &options.log].into_iter().flatten();
     files.chain(series).try_for_each(|path| project::check_writable(path))
 }
 

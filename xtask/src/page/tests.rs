@@ -47,6 +47,7 @@ pub(super) fn recording(program: &str) -> Recording {
         address,
         address_space: 0,
         count: 1_000 * (number + 1),
+        late: 0,
         cycles: 0,
         instructions: 0,
         group: 0,

@@ -1,13 +1,22 @@
 //! What is added to a report on request: a breakdown, and what the records of slices tell.
 
+use std::sync::Arc;
+
 use tally_abi::{Mode, PhaseConfig, Shares, text::Grouped, trace::SliceRecord};
-use tally_breakdown::{Stack, break_down};
+use tally_breakdown::{Breakdown, INDEPENDENT, Stack, break_down};
 use tally_engine::Plan;
 use tally_pmu::CostTable;
 
 use super::{
-    Report, SessionReport, event::counts, groups::groups, intervals::intervals,
-    phases::PhaseReport, refined::refined, unobserved::unobserved,
+    Report, SessionReport,
+    event::counts,
+    groups::groups,
+    intervals::intervals,
+    phases::PhaseReport,
+    refined::Refiner,
+    rings::Rings,
+    sums::{Sums, Term},
+    unobserved::unobserved,
 };
 use crate::{
     machine::{Boot, Session},
@@ -23,6 +32,8 @@ pub struct Additions {
     pub refined: bool,
     /// The stack by which the cycles are broken down.
     pub stack: Option<&'static Stack>,
+    /// The rings whose cycles are broken down.
+    pub rings: Rings,
     /// The number of intervals for each of which the counts are given, and the breakdown.
     pub intervals: Option<usize>,
     /// How phases are tracked, and the cost model.
@@ -39,6 +50,9 @@ impl Report {
         if let Some(plan) = plan.filter(|_| additions.refined) {
             report.add_refined(boot, plan);
         }
+        if let Some(plan) = plan.filter(|_| additions.stack.is_some() && !additions.refined) {
+            report.add_sums(boot, plan);
+        }
         if let Some((plan, number)) = plan.zip(additions.intervals) {
             report.add_intervals(boot, plan, additions.stack, number);
         }
@@ -49,9 +63,15 @@ impl Report {
             report.add_phases(boot, config, costs);
         }
         let Some(stack) = additions.stack else { return report };
-        if let Err(missing) = report.add_breakdown(stack) {
-            let what = missing.join(", ");
-            output::note(format_args!("xtask: no breakdown: too few slices for {what}"));
+        if let Err(missing) = report.add_breakdown(stack, additions.rings) {
+            let (some, rest) = missing.split_at(missing.len().min(2));
+            let more = if rest.is_empty() { "" } else { " and others" };
+            output::note(format_args!(
+                "xtask: no breakdown: the program ran too short: fewer than four slices have \
+                 {}{more}. Give it more work, or shorter slices: --slice 5000 --budget 50. Cycles \
+                 and instructions can be had of any run: --events cycles,instructions",
+                some.join(", "),
+            ));
         }
         report
     }
@@ -60,9 +80,16 @@ impl Report {
     ///
     /// # Errors
     /// The names of the events that were not measured; of the first session.
-    pub fn add_breakdown(&mut self, stack: &Stack) -> std::result::Result<(), Vec<&'static str>> {
+    pub fn add_breakdown(
+        &mut self,
+        stack: &Stack,
+        rings: Rings,
+    ) -> std::result::Result<(), Vec<&'static str>> {
         for session in self.first.iter_mut().chain(&mut self.others) {
-            session.breakdown = Some(break_down(&counts(&session.events), stack)?);
+            let of = |suffix: Option<&str>| suffix.map(|it| broken_down(session, stack, it));
+            let [user, kernel] = rings.suffixes().map(of);
+            (session.breakdown, session.kernel_breakdown) =
+                (user.transpose()?, kernel.transpose()?);
         }
         Ok(())
     }
@@ -140,8 +167,18 @@ impl Report {
     /// events were counted by this plan, and whose trace is complete.
     pub fn add_refined(&mut self, boot: &Boot, plan: &Plan) {
         for (report, _, slices) in self.traced(boot, plan) {
-            let events = report.events.iter_mut().zip(refined(&slices, plan));
+            let refiner = Refiner::of(&slices, plan);
+            let events = report.events.iter_mut().zip(refiner.estimates());
             events.for_each(|(event, value)| event.refined = value);
+            report.sums = Some(Arc::new(Sums::of(&slices, plan, Some(refiner))));
+        }
+    }
+
+    /// Adds how sums of events err, of the sessions of `boot` whose events were counted by this
+    /// plan, and whose trace is complete.
+    pub fn add_sums(&mut self, boot: &Boot, plan: &Plan) {
+        for (report, _, slices) in self.traced(boot, plan).filter(|(.., it)| !it.is_empty()) {
+            report.sums = Some(Arc::new(Sums::of(&slices, plan, None)));
         }
     }
 
@@ -165,6 +202,29 @@ impl Report {
             },
         )
     }
+}
+
+/// Where the cycles of a session went, by the events whose names have this suffix. The errors of
+/// sums are those of its slices, if these are there.
+fn broken_down(
+    session: &SessionReport,
+    stack: &Stack,
+    suffix: &str,
+) -> std::result::Result<Breakdown, Vec<&'static str>> {
+    let counts = counts(&session.events);
+    let named = |name: &str| counts(&format!("{name}{suffix}"));
+    let Some(sums) = &session.sums else { return break_down(&named, INDEPENDENT, stack) };
+    let errors = |terms: &[(&'static str, f64)]| {
+        let term = |(name, factor): &(&'static str, f64)| {
+            let full = format!("{name}{suffix}");
+            let event = session.events.iter().position(|event| event.name == full)?;
+            let is_refined = session.events[event].refined.is_some();
+            let half_width_95 = named(name)?.half_width_95;
+            Some(Term { event, factor: *factor, half_width_95, is_refined })
+        };
+        terms.iter().map(term).collect::<Option<Vec<_>>>().map(|terms| sums.error(&terms))
+    };
+    break_down(&named, &errors, stack)
 }
 
 /// The names of a session's events.

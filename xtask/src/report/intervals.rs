@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use tally_abi::{Reading, Value, reading::Reason, trace::SliceRecord};
-use tally_breakdown::{CyclePart, Stack, cycle_parts};
+use tally_breakdown::{CyclePart, INDEPENDENT, Stack, cycle_parts};
 use tally_engine::{Pinned, Plan, estimate::student_t_95, plan::CounterAssignment};
 
 use super::{
@@ -93,7 +93,8 @@ fn interval(
     let is_measured =
         |name: &&str| events.iter().any(|event| event.name == *name && event.estimate.is_some());
     let stack = stack.filter(|stack| stack.of_cycles().iter().all(is_measured));
-    let parts = stack.map(|stack| cycle_parts(&counts(&events), stack)).unwrap_or_default();
+    let parts =
+        stack.map(|stack| cycle_parts(&counts(&events), INDEPENDENT, stack)).unwrap_or_default();
     let events = events.into_iter().map(|event| {
         let EventReport { name, estimate, half_width_95, .. } = event;
         IntervalEvent { name, estimate, half_width_95 }

@@ -11,12 +11,15 @@ mod intervals;
 mod made;
 mod phases;
 mod refined;
+mod rings;
 mod series;
 mod slices;
+mod sums;
 pub mod table;
+mod together;
 mod unobserved;
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tally_abi::{
@@ -25,8 +28,9 @@ use tally_abi::{
     truth::{Count, Region, Truth},
 };
 
-pub use tally_breakdown::{Breakdown, CyclePart, SlotPart, Stack, stack_of};
+pub use tally_breakdown::{Breakdown, CyclePart, SlotPart, Stack, no_stack, stack_of};
 
+use self::sums::Sums;
 pub use self::{
     added::Additions,
     ended::{ExitReport, PanicReport},
@@ -37,6 +41,7 @@ pub use self::{
     intervals::{Interval, IntervalEvent, intervals},
     made::Made,
     phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, glyph},
+    rings::Rings,
     series::Series,
 };
 #[cfg(test)]
@@ -123,6 +128,12 @@ pub struct SessionReport {
     /// Where the cycles went, if it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breakdown: Option<Breakdown>,
+    /// Where those of ring 0 went, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_breakdown: Option<Breakdown>,
+    /// How sums of events err, if the records of slices tell.
+    #[serde(skip)]
+    pub(super) sums: Option<Arc<Sums>>,
     /// The groups of events that were counted together, if the list was known before the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupReport>,
@@ -194,11 +205,8 @@ impl SessionReport {
         let stats = session.stats.as_ref();
         let instructions_per_switch = cost.and_then(|c| ratio(c.instructions, c.count));
         let event = |event: &EventReading| {
-            let EventReading { name, native, mode, reading, .. } = event;
-            // Two names of one event: the truth has one of them.
-            let named = |name| true_count(region, name, *mode);
-            let truth = named(name).or_else(|| named(native.as_ref()?));
-            EventReport::of(name, reading, truth)
+            let truth = region.and_then(|region| truth_of(region, event));
+            EventReport::of(&event.name, &event.reading, truth)
         };
         SessionReport {
             program: session.program.clone(),
@@ -222,6 +230,8 @@ impl SessionReport {
             engine_share: stats.and_then(|s| ratio(s.engine_ticks, s.session_ticks)),
             handler_cycle_share: cost.and_then(|c| ratio(c.cycles, c.region_cycles)),
             breakdown: None,
+            kernel_breakdown: None,
+            sums: None,
             groups: Vec::new(),
             intervals: Vec::new(),
             phases: None,
@@ -232,6 +242,14 @@ impl SessionReport {
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// An event's true count: of the several names of one event the truth has one.
+fn truth_of(region: &Region, event: &EventReading) -> Option<u64> {
+    let EventReading { name, native, mode, .. } = event;
+    let named = |name: &str| true_count(Some(region), name, *mode);
+    let without_modifier = || named(name.rsplit_once(':')?.0);
+    named(name).or_else(|| named(native.as_ref()?)).or_else(without_modifier)
 }
 
 /// An event's true count in a session of this mode. In ring 0 without the PMI handlers, in which

@@ -36,76 +36,99 @@ const LEAST_DEGREES: f64 = 8.0;
 /// the slices before and after.
 type Likeness = [f64; 3];
 
-/// Estimates of a session's events in the order of its list, from all records of its slices, in the
-/// order of time. `None` for an event that was counted all the time, and where the slices are too
-/// few or too uneven: the engine's estimate stands.
-pub fn refined(records: &[SliceRecord], plan: &Plan) -> Vec<Option<Estimate>> {
-    let slices = slices::all(records);
-    let likeness = likeness(&slices);
-    let groups: Vec<Group<'_>> =
-        (0..plan.groups.len()).map(|group| Group::of(&slices, &likeness, group as u16)).collect();
-    let value = |assigned: &CounterAssignment| {
-        let (group, place) = slices::place(plan, *assigned)?;
-        groups.get(usize::from(group))?.estimate(place)
-    };
-    plan.assignments.iter().map(value).collect()
+/// The slices of a session, and of each group those that are like one another.
+#[derive(Debug)]
+pub(super) struct Refiner {
+    slices: Vec<Slice>,
+    groups: Vec<Group>,
+    /// Of each event of the list, its group and its place there, if it was counted part of the
+    /// time.
+    places: Vec<Option<(u16, usize)>>,
 }
 
 /// A slice of those that are like another, and how much it counts.
 #[derive(Clone, Copy, Debug)]
-struct Neighbour<'a> {
-    slice: &'a Slice,
+struct Neighbour {
+    slice: usize,
     weight: f64,
 }
 
 /// A slice and those in which the group was counted that are most like it.
-type Compared<'a> = (&'a Slice, Vec<Neighbour<'a>>);
+type Compared = (usize, Vec<Neighbour>);
 
 /// The slices of one group, and the others.
-struct Group<'a> {
-    counted: Vec<Compared<'a>>,
-    others: Vec<Compared<'a>>,
+#[derive(Debug)]
+struct Group {
+    counted: Vec<Compared>,
+    others: Vec<Compared>,
 }
 
-impl<'a> Group<'a> {
-    fn of(slices: &'a [Slice], likeness: &[Likeness], group: u16) -> Group<'a> {
+impl Refiner {
+    /// From all records of a session's slices, in the order of time.
+    pub(super) fn of(records: &[SliceRecord], plan: &Plan) -> Refiner {
+        let slices = slices::all(records);
+        let likeness = likeness(&slices);
+        let group = |group| Group::of(&slices, &likeness, group as u16);
+        let groups = (0..plan.groups.len()).map(group).collect();
+        let place = |assigned: &CounterAssignment| slices::place(plan, *assigned);
+        Refiner { places: plan.assignments.iter().map(place).collect(), slices, groups }
+    }
+
+    /// Estimates of the session's events in the order of its list. `None` for an event that was
+    /// counted all the time, and where the slices are too few or too uneven: the engine's estimate
+    /// stands.
+    pub(super) fn estimates(&self) -> Vec<Option<Estimate>> {
+        let value = |place: &Option<(u16, usize)>| {
+            let (group, place) = (*place)?;
+            self.estimate(group, &[(place, 1.0)])
+        };
+        self.places.iter().map(value).collect()
+    }
+
+    /// Of the sum of the events at these places of the group, each times its factor.
+    pub(super) fn estimate(&self, group: u16, places: &[(usize, f64)]) -> Option<Estimate> {
+        let Group { counted, others } = self.groups.get(usize::from(group))?;
+        let events = |slice: usize| {
+            let all = &self.slices[slice].events;
+            let of = |(place, by): &(usize, f64)| by * *all.get(*place).unwrap_or(&0) as f64;
+            places.iter().map(of).sum::<f64>()
+        };
+        let cycles = |of: &[Compared]| {
+            of.iter().map(|(slice, _)| self.slices[*slice].cycles as f64).sum::<f64>()
+        };
+        let predicted = |of: &Compared| predicted(&self.slices, of, events);
+        let met = counted.iter().filter(|(slice, _)| events(*slice) != 0.0).count();
+        if met < LEAST_MET {
+            return None;
+        }
+        let sum: f64 = counted.iter().map(|(slice, _)| events(*slice)).sum();
+        let errors: Vec<f64> = counted.iter().map(|of| events(of.0) - predicted(of)).collect();
+        let number = errors.len() as f64;
+        let mean = errors.iter().sum::<f64>() / number;
+        // Other slices for each of the counted.
+        let rest = cycles(others) / cycles(counted);
+        let predictions: f64 = others.iter().map(predicted).sum();
+        let estimate = sum + predictions + rest * number * mean;
+        let square = |error: &f64| ((error - mean).powi(2) * number + UNSEEN) / (number - 1.0);
+        let squares: Vec<f64> = errors.iter().map(square).collect();
+        let deviation = (rest * (1.0 + rest) * squares.iter().sum::<f64>()).sqrt();
+        let degrees = Some(degrees(&squares)).filter(|degrees| *degrees >= LEAST_DEGREES)?;
+        Some(Estimate::of(estimate.max(sum), student_t_95(degrees) * deviation))
+    }
+}
+
+impl Group {
+    fn of(slices: &[Slice], likeness: &[Likeness], group: u16) -> Group {
         let mut counted: Vec<usize> =
             (0..slices.len()).filter(|&at| slices[at].group == group).collect();
         if counted.len() < LEAST_SLICES {
             return Group { counted: Vec::new(), others: Vec::new() };
         }
         counted.sort_by(|&a, &b| likeness[a][0].total_cmp(&likeness[b][0]));
-        let compare = |at: usize| (&slices[at], neighbours(at, slices, &counted, likeness));
+        let compare = |at: usize| (at, neighbours(at, &counted, likeness));
         let all = (0..slices.len()).map(compare);
-        let (counted, others) = all.partition(|(slice, _)| slice.group == group);
+        let (counted, others) = all.partition(|(slice, _)| slices[*slice].group == group);
         Group { counted, others }
-    }
-
-    /// Of the event at this place of the group.
-    fn estimate(&self, place: usize) -> Option<Estimate> {
-        let events = |slice: &Slice| slice.events.get(place).copied().unwrap_or_default() as f64;
-        let cycles = |slices: &[Compared<'_>]| {
-            slices.iter().map(|(slice, _)| slice.cycles as f64).sum::<f64>()
-        };
-        let predicted = |(slice, near): &Compared<'_>| predicted(slice, near, place);
-        let met = self.counted.iter().filter(|(slice, _)| events(slice) > 0.0).count();
-        if met < LEAST_MET {
-            return None;
-        }
-        let counted: f64 = self.counted.iter().map(|(slice, _)| events(slice)).sum();
-        let errors: Vec<f64> =
-            self.counted.iter().map(|slice| events(slice.0) - predicted(slice)).collect();
-        let number = errors.len() as f64;
-        let mean = errors.iter().sum::<f64>() / number;
-        // Other slices for each of the counted.
-        let others = cycles(&self.others) / cycles(&self.counted);
-        let predictions: f64 = self.others.iter().map(predicted).sum();
-        let estimate = counted + predictions + others * number * mean;
-        let square = |error: &f64| ((error - mean).powi(2) * number + UNSEEN) / (number - 1.0);
-        let squares: Vec<f64> = errors.iter().map(square).collect();
-        let deviation = (others * (1.0 + others) * squares.iter().sum::<f64>()).sqrt();
-        let degrees = Some(degrees(&squares)).filter(|degrees| *degrees >= LEAST_DEGREES)?;
-        Some(Estimate::of(estimate.max(counted), student_t_95(degrees) * deviation))
     }
 }
 
@@ -113,13 +136,13 @@ impl<'a> Group<'a> {
 /// counted, or what is predicted where it was not. `None` for an event of which no slice is known.
 pub(crate) fn over_time(slices: &[Slice], plan: &Plan) -> Vec<Option<Vec<f64>>> {
     let likeness = likeness(slices);
-    let near = |group: usize| -> Vec<Vec<Neighbour<'_>>> {
+    let compared = |group: usize| -> Vec<Compared> {
         let is_own = |at: &usize| usize::from(slices[*at].group) == group;
         let mut counted: Vec<usize> = (0..slices.len()).filter(is_own).collect();
         counted.sort_by(|&a, &b| likeness[a][0].total_cmp(&likeness[b][0]));
-        (0..slices.len()).map(|at| neighbours(at, slices, &counted, &likeness)).collect()
+        (0..slices.len()).map(|at| (at, neighbours(at, &counted, &likeness))).collect()
     };
-    let groups: Vec<_> = (0..plan.groups.len()).map(near).collect();
+    let groups: Vec<_> = (0..plan.groups.len()).map(compared).collect();
     let event = |assigned: &CounterAssignment| match assigned {
         CounterAssignment::Pinned(Pinned::Instructions) => {
             Some(slices.iter().map(|slice| slice.instructions as f64).collect())
@@ -129,46 +152,37 @@ pub(crate) fn over_time(slices: &[Slice], plan: &Plan) -> Vec<Option<Vec<f64>>> 
         }
         assigned => {
             let (group, place) = slices::place(plan, *assigned)?;
-            let in_slice = |(slice, near): (&Slice, &Vec<Neighbour<'_>>)| {
-                if slice.group == group {
-                    *slice.events.get(place).unwrap_or(&0) as f64
-                } else {
-                    predicted(slice, near, place)
-                }
+            let events = |at: usize| *slices[at].events.get(place).unwrap_or(&0) as f64;
+            let in_slice = |of: &Compared| {
+                let is_counted = slices[of.0].group == group;
+                if is_counted { events(of.0) } else { predicted(slices, of, events) }
             };
-            Some(slices.iter().zip(&groups[usize::from(group)]).map(in_slice).collect())
+            Some(groups[usize::from(group)].iter().map(in_slice).collect())
         }
     };
     plan.assignments.iter().map(event).collect()
 }
 
 /// The slices of `counted`, sorted by their first rank, that are most like the slice `at`.
-fn neighbours<'a>(
-    at: usize,
-    slices: &'a [Slice],
-    counted: &[usize],
-    likeness: &[Likeness],
-) -> Vec<Neighbour<'a>> {
+fn neighbours(at: usize, counted: &[usize], likeness: &[Likeness]) -> Vec<Neighbour> {
     let nearest = nearest(at, counted, likeness);
     let furthest = nearest.last().map_or(0.0, |(distance, _)| *distance);
     let weight = |distance: f64| {
         if furthest > 0.0 { 1.0 - (1.0 - LEAST_WEIGHT) * distance / furthest } else { 1.0 }
     };
-    let neighbour = |(distance, near): &(f64, usize)| Neighbour {
-        slice: &slices[*near],
-        weight: weight(*distance),
-    };
+    let neighbour =
+        |(distance, near): &(f64, usize)| Neighbour { slice: *near, weight: weight(*distance) };
     nearest.iter().map(neighbour).collect()
 }
 
-/// The events at a place of the group in a slice, by the rate in its neighbours.
-fn predicted(slice: &Slice, near: &[Neighbour<'_>], place: usize) -> f64 {
-    let sum = |of: &dyn Fn(&Slice) -> u64| {
-        near.iter().map(|near| near.weight * of(near.slice) as f64).sum::<f64>()
+/// The events in a slice, by their rate in its neighbours.
+fn predicted(slices: &[Slice], (slice, near): &Compared, events: impl Fn(usize) -> f64) -> f64 {
+    let cycles = |slice: usize| slices[slice].cycles as f64;
+    let sum = |of: &dyn Fn(usize) -> f64| {
+        near.iter().map(|near| near.weight * of(near.slice)).sum::<f64>()
     };
-    let cycles = sum(&|near| near.cycles);
-    let events = sum(&|near| near.events.get(place).copied().unwrap_or_default());
-    if cycles > 0.0 { events / cycles * slice.cycles as f64 } else { 0.0 }
+    let around = sum(&cycles);
+    if around > 0.0 { sum(&events) / around * cycles(*slice) } else { 0.0 }
 }
 
 fn likeness(slices: &[Slice]) -> Vec<Likeness> {
@@ -269,7 +283,7 @@ mod tests {
         let (mut errors, mut of_ratios, mut bias) = (0.0, 0.0, 0.0);
         for seed in 0..300 {
             let (records, truth) = program(150, &mut Random(0x5eed << 32 | seed));
-            let values = refined(&records, &plan);
+            let values = Refiner::of(&records, &plan).estimates();
             for (group, (value, truth)) in values.iter().zip(truth).enumerate() {
                 let Some(value) = value else { continue };
                 judged += 1;
@@ -292,30 +306,6 @@ mod tests {
     }
 
     #[test]
-    fn over_time_counted_slices_are_what_they_counted_and_others_are_like_their_phase() {
-        let plan = four_groups();
-        // Two phases by turns, told apart by instructions: 400 events in a slice of one, 100 of the
-        // other.
-        let slice = |at: u64| {
-            let is_fast = (at / 8).is_multiple_of(2);
-            let counted = if is_fast { [1_000, 2_000, 400] } else { [1_000, 500, 100] };
-            record((at % u64::from(GROUPS)) as u16, End::Overflow, counted)
-        };
-        let slices = slices::whole(&(0..160).map(slice).collect::<Vec<_>>());
-        let events = over_time(&slices, &plan);
-        let [counted, instructions] = [1, 4].map(|event| events[event].as_ref().unwrap());
-        for (at, slice) in slices.iter().enumerate() {
-            assert_eq!(instructions[at], slice.instructions as f64);
-            let wanted = if slice.instructions > 1_000 { 400.0 } else { 100.0 };
-            // At the border of two phases the slices before and after are not like.
-            let is_far = at % 8 != 0 && at % 8 != 7;
-            if slice.group == 1 || is_far {
-                assert!((counted[at] - wanted).abs() < 1e-9, "{at}: {}", counted[at]);
-            }
-        }
-    }
-
-    #[test]
     fn nothing_is_said_of_few_slices_of_rare_events_and_of_one_large_slice() {
         let plan = four_groups();
         let of = |rounds: u64, events: fn(u64) -> u64| {
@@ -326,7 +316,7 @@ mod tests {
                 };
                 (0..GROUPS).map(slice)
             };
-            refined(&(0..rounds).flat_map(round).collect::<Vec<_>>(), &plan)[0]
+            Refiner::of(&(0..rounds).flat_map(round).collect::<Vec<_>>(), &plan).estimates()[0]
         };
         let steady = of(64, |_| 10).unwrap();
         assert_eq!((steady.estimate, steady.contains(2_560)), (2_560.0, true));

@@ -34,6 +34,9 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
         if let Some(breakdown) = &session.breakdown {
             write!(text, "{breakdown}")?;
         }
+        if let Some(breakdown) = &session.kernel_breakdown {
+            write!(text, "in ring 0, without the engine's interrupts:\n{breakdown}")?;
+        }
         if let Some(phases) = &session.phases {
             phases::render(text, phases)?;
         }

@@ -1,4 +1,4 @@
-//! The samples of a run, for its page.
+//! The samples of a run, for its page, and for where the cycles of its functions went.
 
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,7 @@ use crate::{
     project::Project,
     recording::{Recording, Symbolizer},
     report::Report,
+    samples::breakdown::{ByCode, CodeTruth},
     symbols::CallGraph,
     trace::run::Run,
     trace_file::Trace,
@@ -28,15 +29,48 @@ pub(super) fn sampled(
     report: &Report,
     command_line: &str,
 ) -> Result<Vec<Sampled>> {
+    let read = read(project, files, boot, report, command_line)?;
+    read.map_or(Ok(Vec::new()), |(recording, symbolizer)| page::sampled(&recording, &symbolizer))
+}
+
+/// Prints where the cycles of the functions of a run went that sampled the events for it, with the
+/// truth of the file of `--vpmu blocks=FILE`.
+///
+/// # Errors
+/// A program or the file cannot be read, or there are too few samples.
+pub(super) fn show_breakdown(
+    project: &Project,
+    files: &[GuestFile],
+    boot: &Boot,
+    report: &Report,
+    (command_line, blocks): (&str, Option<&Path>),
+) -> Result<()> {
+    let Some((recording, symbolizer)) = read(project, files, boot, report, command_line)? else {
+        return Ok(());
+    };
+    let truth = blocks.map(CodeTruth::read).transpose()?;
+    let by = ByCode::functions(&recording, &symbolizer, false, truth.as_ref())?;
+    output::note(format_args!("\n{}", by.to_string().trim_end()));
+    Ok(())
+}
+
+/// The samples of a run, and the symbols of its programs.
+fn read(
+    project: &Project,
+    files: &[GuestFile],
+    boot: &Boot,
+    report: &Report,
+    command_line: &str,
+) -> Result<Option<(Recording, Symbolizer)>> {
     if boot.transcript.samples.is_empty() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let run = Run::of(boot, report, command_line).json();
     let recording = match Recording::of(&Trace::with_run(&boot.transcript.trace, &run)) {
         Ok(recording) => recording,
         Err(why) => {
-            output::note(format_args!("xtask: no samples on the page: {why}"));
-            return Ok(Vec::new());
+            output::note(format_args!("xtask: the samples are not shown: {why}"));
+            return Ok(None);
         }
     };
     let mut programs: Vec<PathBuf> = recording
@@ -47,7 +81,8 @@ pub(super) fn sampled(
         .collect();
     programs.sort();
     programs.dedup();
-    page::sampled(&recording, &Symbolizer::read(&programs, CallGraph::default())?)
+    let symbolizer = Symbolizer::read(&programs, CallGraph::default())?;
+    Ok(Some((recording, symbolizer)))
 }
 
 /// The file of a program: one of the user's, or one of Tally's own with its symbols.

@@ -13,6 +13,7 @@ use tally_abi::{ExitStatus, text::Grouped};
 
 use super::{
     COLUMNS, SampleArgs,
+    breakdown::ByCode,
     code::{Code, Function},
     last_columns, samples_of,
     share::{Share, Weight},
@@ -32,6 +33,9 @@ pub struct AnnotateArgs {
     of: SampleArgs,
     /// The function, or a part of its name [default: the one with the most events]
     function: Option<String>,
+    /// Print where the cycles of the function's lines go (`record --breakdown`)
+    #[arg(long, conflicts_with = "all")]
+    breakdown: bool,
     /// Print all instructions, not only those near samples
     #[arg(long)]
     all: bool,
@@ -72,6 +76,11 @@ struct Line {
 /// cannot be written.
 pub fn main(args: &AnnotateArgs) -> Result<u8> {
     let (recording, symbolizer) = args.of.read()?;
+    if args.breakdown {
+        let by = ByCode::lines(&recording, &symbolizer, args.function.as_deref())?;
+        output::print(args.of.json, &by, &by.to_string())?;
+        return Ok(0);
+    }
     let event = recording.sampled_event(args.of.event.as_deref())?;
     let functions = sampled(&recording, &symbolizer, &event)?;
     let chosen = choose(&functions, args.function.as_deref())?;

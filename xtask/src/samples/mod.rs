@@ -2,6 +2,7 @@
 //! these names show them, by function, one by one, and by instruction.
 
 pub mod annotate;
+pub(crate) mod breakdown;
 mod code;
 pub mod report;
 pub mod script;

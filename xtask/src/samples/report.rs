@@ -4,6 +4,7 @@ use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     fmt::{self, Write as _},
+    path::PathBuf,
 };
 
 use clap::Args;
@@ -11,7 +12,9 @@ use serde::Serialize;
 use tally_abi::{ExitStatus, text::Grouped};
 
 use super::{
-    COLUMNS, SampleArgs, last_columns, samples_of,
+    COLUMNS, SampleArgs,
+    breakdown::{ByCode, CodeTruth},
+    last_columns, samples_of,
     share::{Share, Weight},
 };
 use crate::{
@@ -36,6 +39,12 @@ pub struct ReportArgs {
     /// List the functions of each thread apart
     #[arg(long)]
     threads: bool,
+    /// Print where the cycles of each function go (`record --breakdown`)
+    #[arg(long, conflicts_with_all = ["children", "threads", "percent_limit"])]
+    breakdown: bool,
+    /// With --breakdown: the file of `run --vpmu blocks=FILE`, for the truth of each function
+    #[arg(long, value_name = "FILE", requires = "breakdown")]
+    blocks: Option<PathBuf>,
     /// Print no function with a smaller share, in percent
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0)]
     percent_limit: f64,
@@ -101,6 +110,12 @@ struct InFunction {
 /// A file cannot be read, there are no samples, or standard output cannot be written.
 pub fn main(args: &ReportArgs) -> Result<u8> {
     let (recording, symbolizer) = args.of.read()?;
+    if args.breakdown {
+        let truth = args.blocks.as_deref().map(CodeTruth::read).transpose()?;
+        let by = ByCode::functions(&recording, &symbolizer, args.inlined, truth.as_ref())?;
+        output::print(args.of.json, &by, &by.to_string())?;
+        return Ok(0);
+    }
     if args.children && recording.stacks.is_empty() {
         let why = "--children: the trace has no stacks: record them with `record -g`";
         return Err(Failure::new(ExitStatus::BadTrace, why));

@@ -28,7 +28,7 @@ pub(super) const OPTIONS: [Known; 27] = [
     ("-M", "--metrics", "LIST", STAT, "print the vendor's metrics, by perf's names"),
     ("", "--topdown", "", STAT, "print the shares of the slots, of level 1"),
     ("", "--td-level", "N", STAT, "with --topdown: another level"),
-    ("", "--breakdown", "", STAT, "print where the cycles went"),
+    ("", "--breakdown", "", None, "count, or sample, what tells where the cycles go"),
     ("-v", "--verbose", "", STAT, "print what is counted, and how, before the program runs"),
     ("", "--timeout", "MS", STAT, "end the program after this time, at least 10 ms"),
     ("-c", "--count", "PERIOD", RECORD, "events between two samples"),

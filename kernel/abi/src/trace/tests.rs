@@ -60,6 +60,7 @@ fn thresholds_and_samples_round_trip() {
         address_space: 0x1000,
         tsc: 5,
         count: 6,
+        late: 60_000,
         cycles: 7,
         instructions: 8,
         group: 0xfffe,

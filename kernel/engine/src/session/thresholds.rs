@@ -210,6 +210,7 @@ impl Session {
             address_space: self.address_space,
             tsc: timestamp.tsc,
             count: fired.count,
+            late: fired.count.saturating_sub(fired.at).try_into().unwrap_or(u32::MAX),
             cycles: counted.total[Pinned::Cycles],
             instructions: counted.total[Pinned::Instructions],
             group,

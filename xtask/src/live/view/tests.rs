@@ -168,21 +168,21 @@ fn where_cycles_go_and_phases_are_shown_if_asked_for() {
         &state,
         (60, 14),
         expect![[r#"
-        deflate  running 5 s  slices 400  cycles 400.00 k
-        instructions 200.00 k  cycles per slice 1,000  budget 2.00%
-        switching 1.00%  lost records 0  P  seed 7
-        phase 2  largest cost itlb-misses  next 1  intervals 7
-        changes 1
-        0001112
-        cycles in                             share   ± 95 %
-        work                                  85.6%    0.02% ██████
-        mispredicted branches                 3.92%    0.02%
-        serializing instructions              2.92%    0.02%
-        event, last 400 slices                  in 1,000 i.   ± 95 %
-        CPU_CLK_UNHALTED.THREAD                      2000.0    exact
-        INST_RETIRED.ANY                             1000.0    exact
-        q stop   ↑↓ scroll   Tab next session
-    "#]],
+            deflate  running 5 s  slices 400  cycles 400.00 k
+            instructions 200.00 k  cycles per slice 1,000  budget 2.00%
+            switching 1.00%  lost records 0  P  seed 7
+            phase 2  largest cost itlb-misses  next 1  intervals 7
+            changes 1
+            0001112
+            cycles in                             share   ± 95 %
+            work                                  86.3%    0.02% ██████
+            instruction cache misses              4.55%    0.02%
+            instruction TLB misses                3.55%    0.02%
+            event, last 400 slices                  in 1,000 i.   ± 95 %
+            CPU_CLK_UNHALTED.THREAD                      2000.0    exact
+            INST_RETIRED.ANY                             1000.0    exact
+            q stop   ↑↓ scroll   Tab next session
+        "#]],
     );
 }
 

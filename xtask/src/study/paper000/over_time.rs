@@ -7,7 +7,7 @@ use tally_abi::ExitStatus;
 use super::machine::{self, Machines, Program};
 use crate::{
     Failure, Result,
-    report::{Additions, Interval, Report, stack_of},
+    report::{Additions, Interval, Report, Rings, stack_of},
 };
 
 /// Intervals of the picture.
@@ -35,7 +35,7 @@ pub(super) fn run(
 ) -> Result<OverTimeStudy> {
     let Some(stack) = stack_of(machines.pmu.signature()) else {
         let why = "this processor does not tell causes of stalls apart: use --pmu intel or amd";
-        return Err(Failure::new(ExitStatus::EventNotSupported, why));
+        return Err(Failure::new(ExitStatus::NoBreakdown, why));
     };
     let events: Vec<String> = stack.events().iter().map(|event| (*event).to_owned()).collect();
     let plan = machine::plan_of(&machine::virtual_pmu(machines.pmu)?, &events)?;
@@ -45,6 +45,7 @@ pub(super) fn run(
         unobserved: false,
         refined: false,
         stack: Some(stack),
+        rings: Rings::default(),
         intervals: Some(INTERVALS),
         phases: None,
     };
@@ -56,7 +57,7 @@ pub(super) fn run(
              or a shorter --slice",
             program.name
         );
-        return Err(Failure::new(ExitStatus::ProgramTooShort, why));
+        return Err(Failure::new(ExitStatus::TooShort, why));
     }
     Ok(OverTimeStudy { program: program.name.clone(), intervals })
 }

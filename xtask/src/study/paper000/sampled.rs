@@ -162,7 +162,7 @@ pub(super) fn run(
             intervals.len(),
             sampling.interval_cycles(),
         );
-        return Err(Failure::new(ExitStatus::ProgramTooShort, why));
+        return Err(Failure::new(ExitStatus::TooShort, why));
     }
     let (end, report) = (ran.series.end(), Report::of(&ran.boot));
     let events = events(&ran.series, vendor, &list.plan, &slices, &intervals);

@@ -100,7 +100,7 @@ fn stalls(
              {FEWEST_INTERVALS} are needed: use more --instructions",
             program.name
         );
-        return Err(Failure::new(ExitStatus::ProgramTooShort, why));
+        return Err(Failure::new(ExitStatus::TooShort, why));
     }
     let cycles = |cause: &PaperCause, interval: u64| {
         let from = interval * interval_instructions;

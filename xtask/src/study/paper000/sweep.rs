@@ -76,7 +76,7 @@ fn point(machines: &Machines, sampling: Sampling, program: &Program, seed: u64) 
     let Sampling { slice_cycles, ratio, .. } = sampling;
     let run = match sampled::run(machines, &list, sampling, program, seed) {
         Ok(run) => Some(run),
-        Err(Failure { status: ExitStatus::ProgramTooShort, .. }) => None,
+        Err(Failure { status: ExitStatus::TooShort, .. }) => None,
         Err(other) => return Err(other),
     };
     let distances = |how: Estimated| {

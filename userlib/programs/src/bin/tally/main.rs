@@ -25,12 +25,12 @@ fn main() -> i32 {
         println!("{}", help.trim_end());
         return 0;
     }
-    let done = Command::parse(&words).and_then(|mut command| match command.verb {
-        Verb::Stat => {
-            let metrics = Metrics::counted_by(&mut command, signature())?;
-            Ok(stat::run(&command, metrics.as_ref()))
-        }
-        Verb::Record => Ok(record::run(&command)),
+    let done = Command::parse(&words).and_then(|mut command| {
+        let metrics = Metrics::counted_by(&mut command, signature())?;
+        Ok(match command.verb {
+            Verb::Stat => stat::run(&command, metrics.as_ref()),
+            Verb::Record => record::run(&command),
+        })
     });
     match done {
         Ok(Ok(status)) => status.into(),

@@ -1,0 +1,184 @@
+//! Where cycles go by function, and as a program reads it while it runs, against the virtual PMU's
+//! truth.
+
+use std::{collections::BTreeMap, fs};
+
+use serde_json::Value;
+use tally_abi::{ExitStatus, truth::RegionKind};
+use tally_breakdown::{Count, INDEPENDENT, Stack, cycle_parts};
+use xtask::{
+    build,
+    machine::{Pmu, Request},
+    project::Project,
+    report::stack_of,
+};
+
+use crate::{
+    assert_success, boot,
+    command::{run, tally, text},
+};
+
+/// The most that a function's share of the cycles may be from the truth.
+const MOST_POINTS: f64 = 0.02;
+/// Cycles by which the session begins behind the truth's first region, and a moment's readings, one
+/// after the other, are behind the moment.
+const READ_CYCLES: f64 = 5_000.0;
+/// Functions that are judged.
+const FUNCTIONS: usize = 10;
+
+/// A part or a function: share, half width, truth.
+fn shares(of: &Value, whole: f64) -> [f64; 3] {
+    let number = |name: &str| of[name].as_f64().unwrap_or_else(|| panic!("{name}: {of}"));
+    if of["share"].is_number() && of["cycles"].is_null() {
+        return ["share", "half_width_95", "truth"].map(number);
+    }
+    ["cycles", "half_width_95", "truth"].map(|name| number(name) / whole)
+}
+
+/// The first functions of a program, as `report --breakdown` gives them.
+fn by_function(machine: &str, words: &[&str]) -> Value {
+    let folder =
+        std::env::temp_dir().join(format!("tally-cycles-{}-{machine}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (trace, blocks) = (path("trace"), path("blocks.csv"));
+    let symbols = build::program_symbols(&Project::here(), "deflate");
+    let (file, option) = (symbols.to_str().unwrap(), format!("blocks={blocks}"));
+    let head = ["-q", "--pmu", machine, "--trace", &trace, "--vpmu", &option];
+    let ran = run(&[&head[..], &["--", "record", "--breakdown"], words].concat());
+    assert!(ran.status.success(), "{ran:?}");
+    let asked = [&trace, "--symbols", file, "--breakdown", "--blocks", &blocks, "--json"];
+    let report = tally("report", &asked);
+    let annotated = tally("annotate", &[&trace, "--symbols", file, "--breakdown", "--json"]);
+    fs::remove_dir_all(&folder).unwrap();
+    let read = |bytes: &[u8]| -> Value { serde_json::from_slice(bytes).unwrap() };
+    let (report, lines) = (read(&report.stdout), read(&annotated.stdout));
+    let first = report["code"][0]["share"].as_f64().unwrap();
+    let sum: f64 =
+        lines["code"].as_array().unwrap().iter().map(|line| line["share"].as_f64().unwrap()).sum();
+    assert!((sum - first).abs() < 1e-6, "the lines of a function are the function: {lines}");
+    report
+}
+
+#[test]
+fn functions_have_their_share_of_the_cycles_and_their_causes() {
+    for machine in ["intel", "amd"] {
+        let report = by_function(machine, &["deflate", "--level", "6"]);
+        let all = report["cycles"].as_f64().unwrap();
+        let code = report["code"].as_array().unwrap();
+        let total: f64 = code.iter().map(|of| of["share"].as_f64().unwrap()).sum();
+        assert!((total - 1.0).abs() < 1e-6, "{machine}: {total}");
+        let (mut judged, mut outside) = (0, 0);
+        for of in code.iter().take(FUNCTIONS) {
+            let [share, half_width, truth] = shares(of, all);
+            assert!((share - truth).abs() < MOST_POINTS, "{machine}: {of}");
+            let parts = of["parts"].as_array().unwrap();
+            let sum: f64 = parts.iter().map(|part| part["cycles"].as_f64().unwrap()).sum();
+            assert!((sum / all - share).abs() < 1e-6, "the parts close: {machine}: {of}");
+            let of_parts = parts.iter().map(|part| shares(part, all));
+            for [share, half_width, truth] in of_parts.chain([[share, half_width, truth]]) {
+                judged += 1;
+                outside += u32::from((share - truth).abs() > half_width + 1e-5);
+            }
+        }
+        assert!(judged >= 30 && outside * 10 <= judged, "{machine}: {outside} of {judged}");
+        let skid = report["skid"]["instructions"][1].as_u64().expect("it is measured");
+        assert!((1..100).contains(&skid), "{machine}: {skid}");
+    }
+}
+
+#[test]
+fn what_is_asked_of_a_run_that_is_too_short_is_named_with_what_can_be_had() {
+    let short = run(&["--breakdown", "--", "rounds", "1", "10"]);
+    let why = text(&short.stderr);
+    assert_eq!(short.status.code(), Some(i32::from(u8::from(ExitStatus::TooShort))), "{why}");
+    assert!(why.contains("ran too short") && why.contains("--events cycles,instructions"), "{why}");
+    let sampled = run(&["--", "record", "--breakdown", "rounds", "1", "10"]);
+    let why = text(&sampled.stderr);
+    assert!(why.contains("samples of cycles") && why.contains("-c 1000"), "{why}");
+}
+
+#[test]
+fn what_the_processor_cannot_tell_is_named_with_what_can_be_had() {
+    for words in [&["--breakdown"][..], &["--", "record", "--breakdown", "rounds", "1", "10"]] {
+        let refused = run(&[&["--pmu", "zen3"], words].concat());
+        let why = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(i32::from(u8::from(ExitStatus::NoBreakdown))));
+        assert!(why.contains("record -e cycles") && why.contains("Zen 4"), "{why}");
+    }
+}
+
+#[test]
+fn the_default_run_says_how_to_ask_where_the_cycles_go() {
+    let ran = run(&["--program", "rounds"]);
+    assert!(text(&ran.stderr).contains("add --breakdown"), "{ran:?}");
+}
+
+/// The parts of a stack by the truth up to each moment.
+struct Truth<'a> {
+    truth: &'a tally_abi::truth::Truth,
+    stack: &'static Stack,
+    moment: u32,
+    sums: BTreeMap<String, u64>,
+}
+
+impl Truth<'_> {
+    /// By name, in cycles; moments come in order.
+    fn at(&mut self, moment: u32) -> BTreeMap<String, f64> {
+        while self.moment < moment {
+            self.moment += 1;
+            let region = self.truth.region(RegionKind::Marked, self.moment).expect("it is closed");
+            for (name, count) in &region.events {
+                *self.sums.entry(name.clone()).or_default() += count.user;
+            }
+        }
+        let counts = |name: &str| {
+            let estimate = *self.sums.get(name)? as f64;
+            Some(Count { estimate, half_width_95: 0.0, truth: None })
+        };
+        let parts = cycle_parts(&counts, INDEPENDENT, self.stack);
+        parts.into_iter().map(|part| (part.name.to_string(), part.cycles)).collect()
+    }
+}
+
+#[test]
+fn a_program_reads_where_its_cycles_go_while_it_runs() {
+    for pmu in [Pmu::Intel, Pmu::Amd] {
+        let (mut judged, mut outside, mut moments) = (0, 0, 0);
+        for seed in 1..=2 {
+            let line = format!("seed={seed} wire -- cycles {seed} 30");
+            let boot = boot(&Request { pmu, ..Request::new(line) });
+            assert_success(&boot);
+            let truth = boot.truth.as_ref().expect("there is the virtual PMU");
+            let stack = stack_of(pmu.signature()).expect("it has one");
+            let mut truth = Truth { truth, stack, moment: 0, sums: BTreeMap::new() };
+            let printed = boot.transcript.text();
+            let mut lines = printed.lines().peekable();
+            while let Some(first) = lines.peek() {
+                let moment: u32 = first.split(' ').next().unwrap().parse().unwrap();
+                let parts = truth.at(moment);
+                let (mut sum, all) = (0.0, parts.values().sum::<f64>());
+                moments += 1;
+                for _ in 0..parts.len() {
+                    let words: Vec<&str> = lines.next().unwrap().splitn(4, ' ').collect();
+                    let [cycles, bar]: [f64; 2] = [1, 2].map(|at| words[at].parse().unwrap());
+                    sum += cycles;
+                    // Of parts that are less than a hundredth, few slices have most.
+                    if parts[words[3]].max(cycles) >= 0.01 * all {
+                        judged += 1;
+                        let is_outside = (cycles - parts[words[3]]).abs() > bar + READ_CYCLES;
+                        outside += u32::from(is_outside);
+                        if is_outside {
+                            println!("{pmu:?} {words:?}: {} of {all}", parts[words[3]]);
+                        }
+                    }
+                }
+                // The counters are read one after the other, behind the region's end.
+                assert!((sum - all).abs() < READ_CYCLES, "{sum} of {all} at {moment}");
+            }
+        }
+        assert!(moments >= 50 && judged >= 150, "{pmu:?}: {judged} at {moments} moments");
+        // Readings of one run share its slices: one estimate beside its bar takes the next with it.
+        assert!(outside * 6 <= judged, "{pmu:?}: {outside} of {judged} parts");
+    }
+}

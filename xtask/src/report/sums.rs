@@ -1,0 +1,61 @@
+//! How sums of a session's events err, by its slices.
+
+use tally_abi::trace::SliceRecord;
+use tally_engine::Plan;
+
+use super::{refined::Refiner, slices, together::Together};
+
+/// What the slices of a session tell of sums of its events.
+#[derive(Debug)]
+pub struct Sums {
+    together: Together,
+    /// The estimates made again, if they were asked for.
+    refiner: Option<Refiner>,
+}
+
+/// A term of a sum: the event by its index in the session's list, its factor, its own half width,
+/// and whether its estimate is one made again.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Term {
+    pub(super) event: usize,
+    pub(super) factor: f64,
+    pub(super) half_width_95: f64,
+    pub(super) is_refined: bool,
+}
+
+impl Sums {
+    /// From all records of a session's slices, in the order of time.
+    pub(super) fn of(records: &[SliceRecord], plan: &Plan, refiner: Option<Refiner>) -> Sums {
+        Sums { together: Together::of(&slices::all(records), plan), refiner }
+    }
+
+    /// Half the width of the 95 % interval of a sum. Events of one group err together; groups were
+    /// counted in other slices, drawn independently. If all estimates of a group are made again, so
+    /// is their sum, from the same slices.
+    pub(super) fn error(&self, terms: &[Term]) -> f64 {
+        let group_of = |term: &Term| self.together.place(term.event).map(|(group, _)| group);
+        let mut groups: Vec<Option<u16>> = terms.iter().map(group_of).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let of_group = |group: Option<u16>| {
+            let own: Vec<Term> =
+                terms.iter().filter(|term| group_of(term) == group).copied().collect();
+            self.refined(group, &own).unwrap_or_else(|| {
+                let scaled = own.iter().map(|term| (term.event, term.factor * term.half_width_95));
+                self.together.square(&scaled.collect::<Vec<_>>())
+            })
+        };
+        groups.into_iter().map(of_group).fold(0.0, |sum, square| sum + square).sqrt()
+    }
+
+    /// The squared half width of the sum of refined estimates of one group.
+    fn refined(&self, group: Option<u16>, terms: &[Term]) -> Option<f64> {
+        let (refiner, group) = (self.refiner.as_ref()?, group?);
+        let place = |term: &Term| {
+            let (_, place) = self.together.place(term.event).filter(|_| term.is_refined)?;
+            Some((place, term.factor))
+        };
+        let places: Vec<(usize, f64)> = terms.iter().map(place).collect::<Option<_>>()?;
+        Some(refiner.estimate(group, &places)?.half_width_95.powi(2))
+    }
+}

@@ -1,0 +1,261 @@
+//! Where the cycles of each function or source line go, from samples of the events by which the
+//! processor tells apart what cycles are lost to (`record --breakdown`).
+//!
+//! An event's number in a function is its number in the session, times the function's share of the
+//! event's samples. A sample counts for the events on the counter since the sample before it: one
+//! of an event that is counted part of the time goes by the events of its own slices. The parts of
+//! a function follow from its numbers as those of a session do, so that they close.
+//!
+//! Errors: an event that is counted part of the time was seen in slices that were drawn, so the
+//! samples of one slice err together (cluster sampling, Cochran, *Sampling Techniques*, 1977,
+//! sections 6.4 and 9A.2); samples of one that is counted all the time are taken for independent
+//! draws. Events of one group are in the same slices: a part that is their difference errs by the
+//! difference of what they err by.
+
+mod seen;
+mod table;
+mod truth;
+
+use std::{collections::BTreeMap, fs};
+
+use serde::Serialize;
+use tally_abi::{ExitStatus, trace::SampleRecord};
+use tally_breakdown::{Count, CyclePart, STACKS, Stack, cycle_parts};
+
+use self::seen::Seen;
+pub(crate) use self::truth::CodeTruth;
+use crate::{
+    Failure, Result,
+    recording::{Recording, Symbolizer},
+    trace::run::TracedSession,
+};
+
+/// The fewest samples of cycles of which shares say anything.
+const LEAST_SAMPLES: u64 = 30;
+/// The fewest slices of each event from which a breakdown of the whole program is made.
+const LEAST_SLICES: u64 = 4;
+
+/// The fewest samples of instructions in a piece of code for which cycles an instruction are given.
+const LEAST_OF_RATIO: u64 = 4;
+
+/// Where the cycles of a session's functions or lines went.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ByCode {
+    /// The program's number and name.
+    program: u32,
+    name: String,
+    /// Core cycles and instructions of the session.
+    cycles: f64,
+    instructions: f64,
+    /// All samples of the session.
+    samples: u64,
+    /// How late samples are.
+    skid: Option<Skid>,
+    /// What the processor does not tell apart.
+    not_told_apart: &'static str,
+    /// The pieces of code, those with the most cycles first.
+    code: Vec<Code>,
+}
+
+/// How far behind its event a sample is taken, by samples of events that are counted all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Skid {
+    /// Median and 95th percentile of the instructions from the overflow to the interrupt.
+    instructions: [u64; 2],
+    /// The same in cycles.
+    cycles: [u64; 2],
+}
+
+/// A piece of code.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Code {
+    /// The function, or the line.
+    pub(crate) name: String,
+    /// Its samples.
+    samples: u64,
+    /// Its share of the session's cycles, 0 to 1, and half the width of the 95 % interval.
+    pub(crate) share: f64,
+    pub(crate) half_width_95: f64,
+    /// The virtual PMU's share, if it was asked for (`--vpmu blocks=FILE`).
+    pub(crate) truth: Option<f64>,
+    /// Cycles an instruction; none if too few samples of either are in it.
+    cpi: Option<f64>,
+    /// What most of its cycles are lost to; none if none are.
+    pub(crate) largest_loss: Option<String>,
+    /// The parts of its cycles, the largest first, with shares of the piece's cycles. They add up
+    /// to them.
+    pub(crate) parts: Vec<CyclePart>,
+}
+
+impl ByCode {
+    /// Of the session that sampled a processor's stack, by what `key` says of a sample.
+    ///
+    /// # Errors
+    /// No session did, or it has too few samples.
+    pub(crate) fn of(
+        of: &Recording,
+        key: &dyn Fn(&SampleRecord) -> String,
+        truth: Option<&CodeTruth>,
+    ) -> Result<ByCode> {
+        let refused = |why: &str| Failure::new(ExitStatus::BadTrace, why);
+        let (session, stack) = sampled(of).ok_or_else(|| {
+            refused(
+                "the trace has no samples of what cycles are lost to: record it with `cargo xtask \
+                 run --trace FILE -- record --breakdown PROGRAM`",
+            )
+        })?;
+        let samples: Vec<&SampleRecord> =
+            of.records.samples.iter().filter(|it| it.session == session.session).collect();
+        let mut seen = Seen::of(of, session, stack, key);
+        let taken = seen.of_event(stack.cycles);
+        if taken < LEAST_SAMPLES {
+            return Err(refused(&format!(
+                "the program ran too short for a breakdown by function: {taken} samples of cycles, \
+                 and {LEAST_SAMPLES} are needed; give it more work, or sample more often: record \
+                 --breakdown -c 1000 --budget 50; `run --breakdown` needs {LEAST_SLICES} slices \
+                 only"
+            )));
+        }
+        seen.fill_from(stack.cycles);
+        let truth = truth.map(|truth| truth.by_code(stack, samples[0], key));
+        let mut code: Vec<Code> =
+            seen.keys().map(|name| Code::of(name, &seen, stack, truth.as_ref())).collect();
+        code.sort_by(|a, b| b.share.total_cmp(&a.share));
+        Ok(ByCode {
+            program: session.program,
+            name: session.name.clone(),
+            cycles: seen.total(stack.cycles),
+            instructions: seen.total(stack.instructions),
+            samples: samples.len() as u64,
+            skid: Skid::of(&samples, session, stack),
+            not_told_apart: stack.together,
+            code,
+        })
+    }
+
+    /// Of functions.
+    ///
+    /// # Errors
+    /// As [`ByCode::of`].
+    pub(crate) fn functions(
+        of: &Recording,
+        symbolizer: &Symbolizer,
+        inlined: bool,
+        truth: Option<&CodeTruth>,
+    ) -> Result<ByCode> {
+        let key = |sample: &SampleRecord| {
+            let mut functions = symbolizer.functions(of, sample);
+            if inlined { functions.pop() } else { functions.drain(..).next() }.unwrap_or_default()
+        };
+        ByCode::of(of, &key, truth)
+    }
+
+    /// Of the source lines of a function; of the one with the most cycles, if none is named.
+    ///
+    /// # Errors
+    /// As [`ByCode::of`], or there are no samples in such a function.
+    pub(crate) fn lines(
+        of: &Recording,
+        symbolizer: &Symbolizer,
+        function: Option<&str>,
+    ) -> Result<ByCode> {
+        let first = ByCode::functions(of, symbolizer, false, None)?;
+        let is_asked = |code: &&Code| function.is_none_or(|part| code.name.contains(part));
+        let Some(asked) = first.code.iter().find(is_asked).map(|code| &code.name) else {
+            let names: Vec<&str> = first.code.iter().map(|code| &*code.name).collect();
+            let (part, names) = (function.unwrap_or_default(), names.join(", "));
+            let why = format!("no sample is in a function '{part}'; there are some in {names}");
+            return Err(Failure::new(ExitStatus::Usage, why));
+        };
+        let key = |sample: &SampleRecord| {
+            let functions = symbolizer.functions(of, sample);
+            if functions.first() != Some(asked) {
+                return String::new();
+            }
+            let place = symbolizer.place(of, sample);
+            let line = place.and_then(|place| Some((place.file?, place.line?)));
+            line.map_or_else(
+                || format!("{asked}, line unknown"),
+                |(file, line)| source(&file, line),
+            )
+        };
+        let mut by = ByCode::of(of, &key, None)?;
+        by.code.retain(|code| !code.name.is_empty());
+        Ok(by)
+    }
+}
+
+/// A line of the source: where it is, and its text if the file is there.
+fn source(file: &str, line: u32) -> String {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let text = (line as usize).checked_sub(1).and_then(|index| text.lines().nth(index));
+    format!("{name}:{line} {}", text.unwrap_or_default().trim()).trim_end().to_owned()
+}
+
+/// The first session that sampled all events of a stack, and the stack.
+fn sampled(of: &Recording) -> Option<(&TracedSession, &'static Stack)> {
+    let of_session = |session: &'_ TracedSession| {
+        let has = |name: &&str| session.events.iter().any(|event| event.report.name == **name);
+        let is_sampled = of.records.samples.iter().any(|it| it.session == session.session);
+        let stack = STACKS.into_iter().find(|stack| stack.of_cycles().iter().all(has));
+        stack.filter(|_| is_sampled)
+    };
+    of.run.sessions.iter().find_map(|session| Some((session, of_session(session)?)))
+}
+
+impl Code {
+    fn of(
+        name: &str,
+        seen: &Seen,
+        stack: &'static Stack,
+        truth: Option<&BTreeMap<String, BTreeMap<&'static str, f64>>>,
+    ) -> Code {
+        let own = truth.and_then(|truth| truth.get(name));
+        let counts = |event: &str| {
+            let truth = truth.map(|_| own.and_then(|own| own.get(event)).copied());
+            let (estimate, half_width_95) = seen.number(event, name)?;
+            Some(Count { estimate, half_width_95, truth: truth.map(Option::unwrap_or_default) })
+        };
+        let errors = |terms: &[(&'static str, f64)]| Some(seen.error(terms, name));
+        let mut parts = cycle_parts(&counts, &errors, stack);
+        parts.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
+        let [cycles, instructions] =
+            [stack.cycles, stack.instructions].map(|event| counts(event).unwrap_or_default());
+        let all = seen.total(stack.cycles).max(1.0);
+        let all_true: Option<f64> =
+            truth.map(|truth| truth.values().filter_map(|own| own.get(stack.cycles)).sum());
+        let largest = parts.iter().find(|part| part.name != "work" && part.cycles > 0.0);
+        Code {
+            name: name.to_owned(),
+            samples: seen.samples(name),
+            share: cycles.estimate / all,
+            half_width_95: cycles.half_width_95 / all,
+            truth: cycles.truth.zip(all_true).map(|(own, all)| own / all.max(1.0)),
+            cpi: (seen.samples_of(stack.instructions, name) >= LEAST_OF_RATIO)
+                .then(|| cycles.estimate / instructions.estimate.max(1.0)),
+            largest_loss: largest.map(|part| part.name.to_string()),
+            parts,
+        }
+    }
+}
+
+impl Skid {
+    fn of(samples: &[&SampleRecord], session: &TracedSession, stack: &Stack) -> Option<Skid> {
+        let late = |event: &str| {
+            let is = |sample: &&&SampleRecord| {
+                let of = session.events.get(usize::from(sample.event));
+                sample.address != 0 && of.is_some_and(|of| of.report.name == event)
+            };
+            let mut late: Vec<u64> =
+                samples.iter().filter(is).map(|sample| sample.late.into()).collect();
+            late.sort_unstable();
+            let at = |share: f64| late.get((share * (late.len() as f64 - 1.0)) as usize).copied();
+            Some([at(0.5)?, at(0.95)?])
+        };
+        Some(Skid { instructions: late(stack.instructions)?, cycles: late(stack.cycles)? })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! What the samples of a session's events say of each piece of code, with the errors of sums of
+//! events.
+
+use std::collections::BTreeMap;
+
+use tally_abi::trace::{SampleRecord, SlicePlace};
+use tally_breakdown::Stack;
+use tally_engine::estimate::student_t_95;
+
+use crate::{
+    recording::Recording,
+    trace::run::{TracedEvent, TracedSession},
+};
+
+/// Squared samples of an event that might be in a piece of code by chance, and are not: as
+/// `report::estimate` has it of events.
+const UNSEEN: f64 = 2.343;
+
+/// Where the samples of an event err together: a group's slices, or nowhere.
+type Group = Option<u16>;
+
+/// The samples of one event.
+#[derive(Debug, Default)]
+struct OfEvent {
+    group: Group,
+    /// The event's number in the session, and half the width of its 95 % interval.
+    total: [f64; 2],
+    /// The events that the samples stand for.
+    events: f64,
+    samples: u64,
+    /// By piece of code.
+    code: BTreeMap<String, f64>,
+    /// By cluster: the events of all samples, and by piece of code.
+    clusters: BTreeMap<usize, (f64, BTreeMap<String, f64>)>,
+}
+
+impl OfEvent {
+    /// No sample so far.
+    fn of(event: &TracedEvent) -> OfEvent {
+        let group = match event.place {
+            SlicePlace::List { group, .. } => Some(group),
+            _ => None,
+        };
+        let half_width = event.report.half_width_95.unwrap_or_default();
+        let total = [event.report.estimate.unwrap_or_default() as f64, half_width];
+        OfEvent { group, total, ..OfEvent::default() }
+    }
+
+    /// Adds a sample in this piece of code that stands for this many events.
+    fn add(&mut self, name: &str, cluster: usize, events: f64) {
+        let (all, code) = self.clusters.entry(cluster).or_default();
+        *all += events;
+        *code.entry(name.to_owned()).or_default() += events;
+        *self.code.entry(name.to_owned()).or_default() += events;
+        self.events += events;
+        self.samples += 1;
+    }
+
+    /// Events of the session for each that samples stand for.
+    fn scale(&self) -> f64 {
+        if self.events > 0.0 { self.total[0] / self.events } else { 0.0 }
+    }
+
+    fn share(&self, name: &str) -> f64 {
+        let own = self.code.get(name).copied().unwrap_or_default();
+        if self.events > 0.0 { own / self.events } else { 0.0 }
+    }
+
+    /// What the piece's number would be above its share in a cluster.
+    fn residual(&self, cluster: usize, name: &str) -> f64 {
+        let Some((all, code)) = self.clusters.get(&cluster) else { return 0.0 };
+        let own = code.get(name).copied().unwrap_or_default();
+        self.scale() * (own - self.share(name) * all)
+    }
+}
+
+/// All samples of a session.
+#[derive(Debug)]
+pub(super) struct Seen {
+    events: BTreeMap<&'static str, OfEvent>,
+    samples: BTreeMap<String, u64>,
+}
+
+impl Seen {
+    pub(super) fn of(
+        of: &Recording,
+        session: &TracedSession,
+        stack: &'static Stack,
+        key: &dyn Fn(&SampleRecord) -> String,
+    ) -> Seen {
+        let event = |name| {
+            let found = session.events.iter().find(|it| it.report.name == name);
+            found.map(|event| (name, OfEvent::of(event)))
+        };
+        let events = stack.of_cycles().into_iter().filter_map(event).collect();
+        let mut seen = Seen { events, samples: BTreeMap::new() };
+        let slices = of.records.slices.iter().filter(|slice| slice.session == session.session);
+        let mut ends: Vec<u64> = slices.map(|slice| slice.end_tsc).collect();
+        ends.sort_unstable();
+        let mut samples: Vec<&SampleRecord> =
+            of.records.samples.iter().filter(|it| it.session == session.session).collect();
+        samples.sort_by_key(|sample| sample.tsc);
+        let mut last: BTreeMap<u16, u64> = BTreeMap::new();
+        // One without an address was due at a context switch or in a system call: what it stands
+        // for is in the next.
+        let known = samples.into_iter().filter(|sample| sample.address != 0);
+        for (number, sample) in known.enumerate() {
+            let Some(event) = session.events.get(usize::from(sample.event)) else { continue };
+            let count = match event.place {
+                SlicePlace::List { index, .. } => sample.counts[usize::from(index)],
+                _ => sample.count,
+            };
+            let before = last.insert(sample.event, count).unwrap_or_default();
+            let Some(of) = seen.events.get_mut(&*event.report.name) else { continue };
+            let cluster = match of.group {
+                Some(_) => ends.partition_point(|end| *end < sample.tsc),
+                None => number,
+            };
+            let name = key(sample);
+            of.add(&name, cluster, count.saturating_sub(before) as f64);
+            *seen.samples.entry(name).or_default() += 1;
+        }
+        seen
+    }
+
+    /// The pieces of code with samples.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.samples.keys().map(String::as_str)
+    }
+
+    /// The samples of an event in a piece of code.
+    pub(super) fn samples_of(&self, event: &str, name: &str) -> u64 {
+        let Some(of) = self.events.get(event) else { return 0 };
+        of.clusters.values().filter(|(_, code)| code.contains_key(name)).count() as u64
+    }
+
+    /// The samples in a piece of code.
+    pub(super) fn samples(&self, name: &str) -> u64 {
+        self.samples.get(name).copied().unwrap_or_default()
+    }
+
+    /// The samples of an event.
+    pub(super) fn of_event(&self, event: &str) -> u64 {
+        self.events.get(event).map_or(0, |of| of.samples)
+    }
+
+    /// Gives events without a sample the code of `event`, to which they are added so: there are so
+    /// few of them that it hardly matters where they are. Their bars have all of them.
+    pub(super) fn fill_from(&mut self, event: &str) {
+        let Some(known) = self.events.get(event) else { return };
+        let (events, code) = (known.events, known.code.clone());
+        for of in self.events.values_mut().filter(|of| of.samples == 0) {
+            (of.events, of.code) = (events, code.clone());
+            of.total[1] = of.total[1].max(of.total[0]);
+        }
+    }
+
+    /// An event's number in the session.
+    pub(super) fn total(&self, event: &str) -> f64 {
+        self.events.get(event).map_or(0.0, |of| of.total[0])
+    }
+
+    /// An event's number in a piece of code, and half the width of its 95 % interval.
+    pub(super) fn number(&self, event: &str, name: &str) -> Option<(f64, f64)> {
+        let (known, of) = self.events.get_key_value(event)?;
+        Some((of.scale() * of.code.get(name).unwrap_or(&0.0), self.error(&[(known, 1.0)], name)))
+    }
+
+    /// Half the width of the 95 % interval of a sum of events in a piece of code, each times its
+    /// factor.
+    pub(super) fn error(&self, terms: &[(&'static str, f64)], name: &str) -> f64 {
+        let known = terms.iter().filter_map(|(event, by)| Some((self.events.get(event)?, *by)));
+        let known: Vec<(&OfEvent, f64)> = known.collect();
+        let mut groups: Vec<Group> = known.iter().map(|(of, _)| of.group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let mut square = 0.0;
+        for group in groups {
+            let own: Vec<(&OfEvent, f64)> =
+                known.iter().filter(|(of, _)| of.group == group).copied().collect();
+            let mut clusters: Vec<usize> =
+                own.iter().flat_map(|(of, _)| of.clusters.keys().copied()).collect();
+            clusters.sort_unstable();
+            clusters.dedup();
+            let number = clusters.len() as f64;
+            let residual = |cluster: &usize| {
+                own.iter().map(|(of, by)| by * of.residual(*cluster, name)).sum::<f64>().powi(2)
+            };
+            let squares: f64 = clusters.iter().map(residual).sum();
+            if number > 1.0 {
+                let t = student_t_95(number - 1.0);
+                square += t * t * squares * number / (number - 1.0);
+            }
+        }
+        for (of, by) in known {
+            let each = by * of.scale() * of.events / of.samples.max(1) as f64;
+            square += UNSEEN * each * each;
+            square += (by * of.share(name) * of.total[1]).powi(2);
+        }
+        square.sqrt()
+    }
+}

@@ -1,0 +1,105 @@
+//! The breakdown by code as text of 80 columns.
+
+use std::fmt::{self, Write as _};
+
+use tally_abi::text::Grouped;
+
+use super::{ByCode, Code, Skid};
+
+/// The least share of all cycles of a part that is printed by itself.
+const LEAST_PART: f64 = 0.005;
+/// The least share of all cycles of a piece of code that is printed by itself.
+const LEAST_CODE: f64 = 0.001;
+/// Pieces of code that are printed with their parts.
+const SHOWN: usize = 10;
+/// Columns of a name.
+const COLUMNS: usize = 46;
+
+impl fmt::Display for ByCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (samples, cycles) = (Grouped(self.samples), Grouped(self.cycles as u64));
+        let program = self.name.rsplit('/').next().unwrap_or(&self.name);
+        writeln!(f, "where {cycles} cycles of {program} go, by {samples} samples")?;
+        match self.skid {
+            Some(skid) => writeln!(f, "{skid}")?,
+            None => writeln!(f, "skid: not known, there are no samples of instructions")?,
+        }
+        let has_truth = self.code.iter().any(|code| code.truth.is_some());
+        let truth = if has_truth { "   truth" } else { "" };
+        writeln!(f, "{:<COLUMNS$}   share  ± 95 %     CPI{truth}", "code")?;
+        let large = self.code.iter().take_while(|code| code.share >= LEAST_CODE).count();
+        let shown = large.clamp(1, SHOWN).min(self.code.len());
+        for code in &self.code[..shown] {
+            code.write(f, self.cycles, has_truth)?;
+        }
+        let rest = &self.code[shown..];
+        if !rest.is_empty() {
+            let share: f64 = rest.iter().map(|code| code.share).sum();
+            let name = format!("{} others", rest.len());
+            writeln!(f, "{name:<COLUMNS$} {}", percent(share))?;
+        }
+        writeln!(f, "not told apart here: {}", self.not_told_apart)
+    }
+}
+
+impl fmt::Display for Skid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Skid { instructions: [half, most], cycles: [half_cycles, most_cycles] } = self;
+        write!(
+            f,
+            "skid: a sample is {half} instructions and {half_cycles} cycles late in the median,\n\
+             95 % are within {most} instructions and {most_cycles} cycles",
+        )
+    }
+}
+
+impl Code {
+    /// The piece, and its parts as shares of all `cycles`.
+    fn write(&self, f: &mut fmt::Formatter<'_>, cycles: f64, has_truth: bool) -> fmt::Result {
+        let name: String = self.name.chars().take(COLUMNS).collect();
+        let mut line = format!("{name:<COLUMNS$}");
+        // Writing to a string does not fail.
+        let _ = write!(line, " {} {}", percent(self.share), percent(self.half_width_95));
+        let cpi = self.cpi.map_or_else(|| "-".into(), |cpi| format!("{cpi:.3}"));
+        let _ = write!(line, " {cpi:>7}");
+        if has_truth {
+            line += &truth_cell(self.truth, self.share, self.half_width_95);
+        }
+        writeln!(f, "{}", line.trim_end())?;
+        let all = cycles.max(1.0);
+        let mut rest = 0.0;
+        for part in &self.parts {
+            let share = part.cycles / all;
+            if share < LEAST_PART {
+                rest += share;
+                continue;
+            }
+            let is_most = self.largest_loss.as_deref() == Some(&*part.name);
+            let mark = if is_most { "* " } else { "  " };
+            let mut line = format!("{:<COLUMNS$}", format!("  {mark}{}", part.name));
+            let half_width = part.half_width_95 / all;
+            let _ = write!(line, " {} {}", percent(share), percent(half_width));
+            if has_truth {
+                let truth = part.truth.map(|truth| truth / all);
+                let _ = write!(line, "        {}", truth_cell(truth, share, half_width));
+            }
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        if rest > 0.0 {
+            writeln!(f, "{:<COLUMNS$} {}", "    the rest", percent(rest))?;
+        }
+        Ok(())
+    }
+}
+
+/// The cell of a truth: `!` marks what the interval does not contain.
+fn truth_cell(truth: Option<f64>, share: f64, half_width: f64) -> String {
+    let Some(truth) = truth else { return "       -".into() };
+    let mark = if (truth - share).abs() > half_width + 1e-5 { "!" } else { "" };
+    format!(" {}{mark}", percent(truth))
+}
+
+/// A share as text of 7 columns.
+fn percent(share: f64) -> String {
+    format!("{:>6.2}%", 100.0 * share)
+}

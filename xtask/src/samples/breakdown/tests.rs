@@ -1,0 +1,165 @@
+//! The breakdown by code, of made-up samples whose truth is known.
+
+use tally_abi::{
+    Mode, Reading, Value,
+    trace::{End, SampleRecord, SlicePlace, SliceRecord},
+};
+
+use super::*;
+use crate::{
+    recording::Stacks,
+    report::EventReport,
+    trace::run::{Run, TracedEvent},
+    trace_file::Records,
+};
+
+/// Cycles of a slice, and of them those of each event of Zen 4's stack behind cycles and
+/// instructions, in the function that waits for fetch and in the one that waits for loads.
+const CYCLES: u64 = 10_000;
+const RATES: [[u64; 4]; 2] = [[6_000, 1_000, 500, 0], [100, 8_000, 7_000, 200]];
+/// Addresses: of no code, of the function that waits for fetch, of the other.
+const ADDRESSES: [u64; 3] = [0, 0x1000, 0x2000];
+
+/// The function that a slice is in: of five, two are in the first.
+fn function(slice: u64) -> usize {
+    usize::from(slice % 5 >= 2)
+}
+
+/// The samples of `slices` slices, one of each event in each slice, and the slices' records. Of two
+/// groups of the same length the other one is not seen, so totals are twice what was counted. Every
+/// hundred-and-first slice ends in the kernel, where samples have no address.
+#[expect(clippy::too_many_lines, reason = "two kinds of records with all of their fields")]
+fn recording(slices: u64) -> Recording {
+    let stack = STACKS[2];
+    let names = stack.of_cycles();
+    let mut counts = [0; tally_abi::trace::MAX_COUNTS];
+    let (mut samples, mut records) = (Vec::new(), Vec::new());
+    for slice in 0..slices {
+        let (at, tsc) = (function(slice), 1_000 * slice);
+        counts.iter_mut().zip(RATES[at]).for_each(|(sum, events)| *sum += events);
+        let address = if slice % 101 == 100 { ADDRESSES[0] } else { ADDRESSES[1 + at] };
+        for event in 0..names.len() as u16 {
+            let count = if event == 1 { CYCLES / 2 } else { CYCLES } * (slice + 1);
+            samples.push(SampleRecord {
+                session: 1,
+                cpu: 0,
+                event,
+                address,
+                address_space: 0,
+                count,
+                late: u32::from(event) + 3,
+                cycles: CYCLES * (slice + 1),
+                instructions: 0,
+                group: 0,
+                period_multiplier: 1,
+                thread: 2,
+                user: true,
+                events: 4,
+                counts,
+                tsc: tsc + 100 + u64::from(event),
+            });
+        }
+        records.push(SliceRecord {
+            session: 1,
+            group: 0,
+            mode: Mode::User,
+            end: End::Overflow,
+            slice_multiplier: 1,
+            cpu: 0,
+            sequence: slice,
+            address_space: 0,
+            start_tsc: tsc,
+            end_tsc: tsc + 900,
+            cycles: CYCLES,
+            instructions: CYCLES / 2,
+            events: 4,
+            counts,
+        });
+    }
+    let total = |index: usize| match index {
+        0 => Value::Exact { count: CYCLES * slices },
+        1 => Value::Exact { count: CYCLES / 2 * slices },
+        _ => Value::Estimated { estimate: counts[index - 2], stderr: 50.0, half_width_95: 98.0 },
+    };
+    let event = |(index, name): (usize, &&str)| {
+        let value = total(index);
+        let reading = Reading { value, counted: 0, counted_cycles: 1, total_cycles: 2, slices };
+        let place = match index {
+            0 => SlicePlace::Cycles,
+            1 => SlicePlace::Instructions,
+            _ => SlicePlace::List { group: 0, index: index as u8 - 2 },
+        };
+        let report = EventReport::of(name, &reading, None);
+        TracedEvent { native: None, mode: Mode::User, place, report }
+    };
+    let events = names.iter().enumerate().map(event).collect();
+    let session =
+        TracedSession { session: 1, program: 1, name: "p".into(), address_space: 0, events };
+    let run = Run { sessions: vec![session], ..Run::default() };
+    let records = Records { samples, slices: records, ..Records::default() };
+    let stacks = Stacks::of(&records);
+    Recording { run, records, stacks, start_tsc: 0, tsc_hz: 1_000_000_000 }
+}
+
+fn name(sample: &SampleRecord) -> String {
+    match sample.address {
+        0x1000 => "fetches".into(),
+        0x2000 => "loads".into(),
+        _ => "elsewhere".into(),
+    }
+}
+
+#[test]
+fn each_function_has_its_cycles_and_what_they_are_lost_to() {
+    let by = ByCode::of(&recording(700), &name, None).unwrap();
+    let of: Vec<(&str, Option<&str>)> =
+        by.code.iter().map(|code| (&*code.name, code.largest_loss.as_deref())).collect();
+    let want = [
+        ("loads", Some("loads that missed the L1")),
+        ("fetches", Some("front end, mispredicted branches")),
+    ];
+    assert_eq!(of, want);
+    for (code, (truth, rates)) in by.code.iter().zip([(0.6, RATES[1]), (0.4, RATES[0])]) {
+        assert!((code.share - truth).abs() <= code.half_width_95, "{code:?}");
+        assert!(code.half_width_95 < 0.06, "{code:?}");
+        let sum: f64 = code.parts.iter().map(|part| part.cycles).sum();
+        assert!((sum / by.cycles - code.share).abs() < 1e-9, "{code:?}");
+        let [empty, waiting, missing, other] =
+            rates.map(|cycles| truth * cycles as f64 / CYCLES as f64 * by.cycles);
+        let retiring = truth * by.cycles - empty - waiting - other;
+        for (part, truth) in [
+            ("front end, mispredicted branches", empty),
+            ("loads that missed the L1", missing),
+            ("execution units, L1, stores", waiting - missing),
+            ("serializing, full structures", other),
+            ("work", retiring),
+        ] {
+            let found = code.parts.iter().find(|of| of.name == part).unwrap();
+            assert!((found.cycles - truth).abs() <= found.half_width_95, "{truth}: {found:?}");
+        }
+    }
+    assert_eq!(by.skid, Some(Skid { instructions: [4, 4], cycles: [3, 3] }));
+    let text = by.to_string();
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(text.contains("* loads that missed the L1"), "{text}");
+}
+
+#[test]
+fn a_part_that_is_a_difference_in_the_same_slices_has_a_narrower_bar() {
+    let by = ByCode::of(&recording(700), &name, None).unwrap();
+    let part = |name: &str| by.code[0].parts.iter().find(|part| part.name == name).unwrap();
+    // 8,000 less 7,000 in each slice of the function: the difference is known better than both.
+    let (missing, difference) =
+        (part("loads that missed the L1"), part("execution units, L1, stores"));
+    assert!(difference.half_width_95 < missing.half_width_95, "{missing:?} {difference:?}");
+}
+
+#[test]
+fn too_few_samples_are_refused_with_what_can_be_had() {
+    let why = ByCode::of(&recording(20), &name, None).unwrap_err().message;
+    assert!(why.contains("20 samples of cycles, and 30 are needed"), "{why}");
+    assert!(why.contains("-c 1000") && why.contains("run --breakdown"), "{why}");
+    let empty = Recording { run: Run::default(), ..recording(1) };
+    let why = ByCode::of(&empty, &name, None).unwrap_err().message;
+    assert!(why.contains("record --breakdown PROGRAM"), "{why}");
+}
