@@ -18,6 +18,7 @@ mod branch;
 mod cache;
 mod core;
 pub mod cost;
+mod counts;
 mod geometry;
 mod llc;
 mod ooo;
@@ -30,6 +31,7 @@ pub use self::{
     access::Access,
     block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Privilege},
     core::Core,
+    counts::Counts,
     geometry::{
         Backend, CacheShape, Geometry, Latency, Perfect, Pipeline, PipelineMode, TlbShape,
         UnitShape,
@@ -37,7 +39,7 @@ pub use self::{
     llc::Llc,
     operation::{Operation, RegisterSet, Unit},
     profiles::is_equal,
-    signal::{Counts, STATIC_SIGNALS, Signal},
+    signal::{STATIC_SIGNALS, Signal},
 };
 
 /// The most by which a signal can grow while the clock advances by one slot.

@@ -1,9 +1,7 @@
 //! The signals that the model counts. Events are sums of signals.
 //!
-//! Invariant: a block's bytes alone determine the first [`STATIC_SIGNALS`], so that a block adds
-//! them as one short vector ([`Lanes`]); the rest depend on addresses, outcomes and time.
-
-use std::ops::{Index, IndexMut};
+//! Invariant: a block's bytes alone determine the first [`STATIC_SIGNALS`]; the rest depend on
+//! addresses, outcomes and time.
 
 macro_rules! signals {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
@@ -220,6 +218,39 @@ signals! {
     Forwards,
     /// Loads that waited for a store that could not be forwarded.
     ForwardsBlocked,
+    /// Cycles without retirement, each gap charged whole when it ended: to a serializing or
+    /// microcoded instruction that ended it.
+    ResumedSerialize,
+    /// Likewise, the divider.
+    ResumedDivider,
+    /// Likewise, a chain of dependent results: always 0.
+    ResumedChain,
+    /// Likewise, a line of code.
+    ResumedL1i,
+    /// Likewise, a translation of code.
+    ResumedItlb,
+    /// Likewise, the way back from a misprediction.
+    ResumedMispredict,
+    /// Likewise, fetch and dispatch, for no other cause.
+    ResumedFrontEnd,
+    /// Likewise, a full structure.
+    ResumedResources,
+    /// Likewise, data of the L1 data cache or the store queue.
+    ResumedL1Hit,
+    /// Likewise, data of the L2.
+    ResumedL2Hit,
+    /// Likewise, data of the last-level cache.
+    ResumedL3Hit,
+    /// Likewise, data of memory.
+    ResumedMemory,
+    /// Likewise, a data page walk.
+    ResumedDtlb,
+    /// Likewise, a store.
+    ResumedStore,
+    /// Likewise, a floating-point or vector unit.
+    ResumedFp,
+    /// Likewise, an integer unit.
+    ResumedInteger,
     /// Interrupts and exceptions delivered.
     Interrupts,
     /// TLB flushes.
@@ -247,6 +278,29 @@ impl Signal {
         Signal::StallInteger,
     ];
 
+    /// The same cycles, each gap between two retirements charged whole when retirement resumes, to
+    /// the step that ended last (paper 000, section 5.1); in the order of [`Self::STALLS`]. Of steps
+    /// that end in the same cycle it is the first of: fetch and dispatch, translation, data, unit,
+    /// store. The out-of-order pipeline has them.
+    pub const RESUMED: &[Signal] = &[
+        Signal::ResumedSerialize,
+        Signal::ResumedDivider,
+        Signal::ResumedChain,
+        Signal::ResumedL1i,
+        Signal::ResumedItlb,
+        Signal::ResumedMispredict,
+        Signal::ResumedFrontEnd,
+        Signal::ResumedResources,
+        Signal::ResumedL1Hit,
+        Signal::ResumedL2Hit,
+        Signal::ResumedL3Hit,
+        Signal::ResumedMemory,
+        Signal::ResumedDtlb,
+        Signal::ResumedStore,
+        Signal::ResumedFp,
+        Signal::ResumedInteger,
+    ];
+
     /// The causes of cycles without retirement that lie in memory.
     pub const MEMORY_STALLS: [Signal; 6] = [
         Signal::StallL1Hit,
@@ -268,95 +322,31 @@ impl Signal {
         Signal::SlotsMemory,
         Signal::SlotsCore,
     ];
+
+    /// The signal to which a whole gap is charged that this cause ended.
+    #[inline]
+    pub(crate) fn resumed(self) -> Signal {
+        match self {
+            Signal::StallSerialize => Signal::ResumedSerialize,
+            Signal::StallDivider => Signal::ResumedDivider,
+            Signal::StallChain => Signal::ResumedChain,
+            Signal::StallL1i => Signal::ResumedL1i,
+            Signal::StallItlb => Signal::ResumedItlb,
+            Signal::StallMispredict => Signal::ResumedMispredict,
+            Signal::StallResources => Signal::ResumedResources,
+            Signal::StallL1Hit => Signal::ResumedL1Hit,
+            Signal::StallL2Hit => Signal::ResumedL2Hit,
+            Signal::StallL3Hit => Signal::ResumedL3Hit,
+            Signal::StallMemory => Signal::ResumedMemory,
+            Signal::StallDtlb => Signal::ResumedDtlb,
+            Signal::StallStore => Signal::ResumedStore,
+            Signal::StallFp => Signal::ResumedFp,
+            Signal::StallInteger => Signal::ResumedInteger,
+            _ => Signal::ResumedFrontEnd,
+        }
+    }
 }
 
 /// The number of signals that a block's bytes alone determine.
 pub const STATIC_SIGNALS: usize = 30;
 const _: () = assert!(Signal::CondTaken as usize == STATIC_SIGNALS);
-
-/// The number of signals in [`Lanes`]: the first ones, which occur in most blocks.
-const LANES: usize = 16;
-
-/// Sums of the first signals over some blocks, narrow enough that adding a block's is two vector
-/// additions.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(32))]
-pub(crate) struct Lanes([u16; LANES]);
-
-// No lane overflows before it is cleared; the addition relies on it.
-const _: () = assert!(Lanes::BLOCKS as u32 * Lanes::MAX <= u16::MAX as u32);
-
-impl Lanes {
-    pub(crate) const ZERO: Lanes = Lanes([0; LANES]);
-    /// The number of blocks that the sums can contain.
-    pub(crate) const BLOCKS: u16 = 256;
-    /// The most that one block may add to any signal.
-    const MAX: u32 = (u16::MAX / Lanes::BLOCKS) as u32;
-
-    /// A block's counts, if they are small and it counts no other signals.
-    pub(crate) fn of(counts: &[u32; STATIC_SIGNALS]) -> Option<Lanes> {
-        let (first, others) = counts.split_at(LANES);
-        let fits = first.iter().all(|count| *count <= Lanes::MAX)
-            && others.iter().all(|count| *count == 0);
-        fits.then(|| Lanes(std::array::from_fn(|lane| first[lane] as u16)))
-    }
-
-    /// Clears a signal, if it has a lane.
-    pub(crate) fn clear(&mut self, signal: Signal) {
-        if let Some(lane) = self.0.get_mut(signal as usize) {
-            *lane = 0;
-        }
-    }
-
-    #[inline]
-    pub(crate) fn add(&mut self, other: &Lanes) {
-        // Read and written as a whole, so that it compiles to vector additions.
-        self.0 = std::array::from_fn(|lane| self.0[lane] + other.0[lane]);
-    }
-}
-
-/// One accumulator for each signal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counts([u64; Signal::ALL.len()]);
-
-impl Counts {
-    /// All zero.
-    pub const ZERO: Counts = Counts([0; Signal::ALL.len()]);
-
-    /// Adds the sums of some blocks.
-    pub(crate) fn add_lanes(&mut self, lanes: &Lanes) {
-        for (acc, lane) in self.0.iter_mut().zip(&lanes.0) {
-            *acc += u64::from(*lane);
-        }
-    }
-
-    /// Adds a block's counts of the static signals.
-    pub(crate) fn add_static(&mut self, counts: &[u32; STATIC_SIGNALS]) {
-        for (acc, count) in self.0.iter_mut().zip(counts) {
-            *acc += u64::from(*count);
-        }
-    }
-}
-
-impl Index<Signal> for Lanes {
-    type Output = u16;
-    #[inline]
-    fn index(&self, signal: Signal) -> &u16 {
-        &self.0[signal as usize]
-    }
-}
-
-impl Index<Signal> for Counts {
-    type Output = u64;
-    #[inline]
-    fn index(&self, signal: Signal) -> &u64 {
-        &self.0[signal as usize]
-    }
-}
-
-impl IndexMut<Signal> for Counts {
-    #[inline]
-    fn index_mut(&mut self, signal: Signal) -> &mut u64 {
-        &mut self.0[signal as usize]
-    }
-}

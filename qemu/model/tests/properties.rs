@@ -96,6 +96,7 @@ proptest! {
             let stalls = sum(&counts, Signal::STALLS);
             let retiring = sum(&counts, &[Signal::RetireCycles]);
             prop_assert_eq!(stalls + retiring, cycles, "{}", name);
+            prop_assert_eq!(sum(&counts, Signal::RESUMED), stalls, "{}", name);
             prop_assert!(retiring * u64::from(geometry.backend.retire_width)
                 >= sum(&counts, &[Signal::Uops]), "{}", name);
         }
@@ -221,7 +222,7 @@ fn pipelines_agree_on_what_is_not_time() {
         .iter()
         .filter(|signal| {
             let name = format!("{signal:?}");
-            !["Stall", "Full", "Slots", "RetireCycles", "Forwards"]
+            !["Stall", "Resumed", "Full", "Slots", "RetireCycles", "Forwards"]
                 .iter()
                 .any(|timed| name.starts_with(timed))
         })

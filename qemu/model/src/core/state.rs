@@ -5,10 +5,11 @@ use crate::{
     block::Privilege,
     branch::Predictor,
     cache::{Cache, NARROW, WIDE},
+    counts::{Counts, Lanes},
     geometry::{CacheShape, Geometry, Pipeline, RESOLVE_CYCLES},
     llc::Llc,
     ooo::Engine,
-    signal::{Counts, Lanes, Signal},
+    signal::Signal,
     tlb::{FRAME_BITS, Tlbs},
 };
 

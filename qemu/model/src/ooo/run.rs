@@ -8,9 +8,10 @@ use super::{
 };
 use crate::{
     block::{Block, Insn, Privilege},
+    counts::Counts,
     geometry::{PipelineMode, RESOLVE_CYCLES},
     operation::Unit,
-    signal::{Counts, Signal},
+    signal::Signal,
 };
 
 /// Cycles from dispatch to retirement of an instruction that nothing delays: issue, one cycle of
@@ -288,6 +289,7 @@ impl Engine {
     pub(crate) fn idle(&mut self, cycles: u32, counts: &mut Counts) -> u64 {
         let (cycles, width) = (u64::from(cycles), u64::from(self.geometry.width));
         counts[Signal::StallSerialize] += cycles;
+        counts[Signal::ResumedSerialize] += cycles;
         counts[Signal::Slots] += cycles * width;
         self.retired_at += cycles;
         self.slots.until(self.retired_at, Signal::SlotsCore, counts);

@@ -1,6 +1,6 @@
 //! The steps for which an instruction waited, and the causes of the cycles without retirement.
 
-use crate::signal::{Counts, Signal};
+use crate::{counts::Counts, signal::Signal};
 
 /// The cycles since the last retirement, and up to where they are charged. Each step of an
 /// instruction lasts until a cycle; of concurrent steps the longer hides the other. No step may
@@ -8,6 +8,8 @@ use crate::signal::{Counts, Signal};
 #[derive(Debug)]
 pub(super) struct Steps<'a> {
     counts: &'a mut Counts,
+    /// The first of the cycles.
+    from: u64,
     at: u64,
     cause: Signal,
 }
@@ -15,7 +17,7 @@ pub(super) struct Steps<'a> {
 impl Steps<'_> {
     /// The steps after a retirement at the cycle `retired`.
     pub(super) fn after(retired: u64, counts: &mut Counts) -> Steps<'_> {
-        Steps { counts, at: retired + 1, cause: Signal::StallFrontEnd }
+        Steps { counts, from: retired + 1, at: retired + 1, cause: Signal::StallFrontEnd }
     }
 
     /// Charges the cycles up to but not including `end` to `cause`.
@@ -44,11 +46,12 @@ impl Steps<'_> {
     }
 
     /// Retires at `cycle`. The last step's cause is charged for the rest, which the width of
-    /// retirement can add.
+    /// retirement can add, and in the second account for the whole gap.
     #[inline]
     pub(super) fn retire(mut self, cycle: u64) {
         debug_assert!(self.at <= cycle, "a step lasts until {}, beyond {cycle}", self.at);
         self.until(cycle, self.cause);
+        self.counts[self.cause.resumed()] += cycle - self.from;
         self.counts[Signal::RetireCycles] += 1;
     }
 }
@@ -69,5 +72,19 @@ mod tests {
         assert_eq!(counts[Signal::StallDtlb], 0);
         assert_eq!(counts[Signal::StallMemory], 11);
         assert_eq!(counts[Signal::RetireCycles], 1);
+        assert_eq!(Signal::RESUMED.iter().map(|cause| counts[*cause]).sum::<u64>(), 12);
+        assert_eq!(counts[Signal::ResumedMemory], 12);
+    }
+
+    #[test]
+    fn of_steps_that_end_together_the_first_is_charged() {
+        let mut counts = Counts::ZERO;
+        let mut steps = Steps::after(0, &mut counts);
+        steps.until(9, Signal::StallL2Hit);
+        steps.until(9, Signal::StallInteger);
+        steps.retire(9);
+        assert_eq!((counts[Signal::ResumedL2Hit], counts[Signal::ResumedInteger]), (8, 0));
+        Steps::after(9, &mut counts).retire(10);
+        assert_eq!(counts[Signal::RetireCycles], 2);
     }
 }
