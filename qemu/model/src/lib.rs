@@ -25,6 +25,7 @@ mod ooo;
 mod operation;
 mod profiles;
 mod signal;
+mod stacks;
 mod tlb;
 
 pub use self::{
@@ -40,6 +41,7 @@ pub use self::{
     operation::{Operation, RegisterSet, Unit},
     profiles::is_equal,
     signal::{STATIC_SIGNALS, Signal},
+    stacks::{Architecture, Component},
 };
 
 /// The most by which a signal can grow while the clock advances by one slot.

@@ -3,6 +3,8 @@
 //! Invariant: a block's bytes alone determine the first [`STATIC_SIGNALS`]; the rest depend on
 //! addresses, outcomes and time.
 
+mod sets;
+
 macro_rules! signals {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// A quantity that the model counts, per ring.
@@ -251,100 +253,76 @@ signals! {
     ResumedFp,
     /// Likewise, an integer unit.
     ResumedInteger,
+    /// Cycles by paper 001's naive counters: the L1 instruction cache.
+    NaiveL1i,
+    /// Likewise, the L2 for code.
+    NaiveL2i,
+    /// Likewise, the instruction TLB.
+    NaiveItlb,
+    /// Likewise, mispredicted branches.
+    NaiveBranch,
+    /// Likewise, the L1 data cache.
+    NaiveL1d,
+    /// Likewise, the L2 for data.
+    NaiveL2d,
+    /// Likewise, the data TLB.
+    NaiveDtlb,
+    /// Cycles by its naive counters of completed instructions: the L1 instruction cache.
+    NonSpecL1i,
+    /// Likewise, the L2 for code.
+    NonSpecL2i,
+    /// Likewise, the instruction TLB.
+    NonSpecItlb,
+    /// Likewise, mispredicted branches.
+    NonSpecBranch,
+    /// Likewise, the L1 data cache.
+    NonSpecL1d,
+    /// Likewise, the L2 for data.
+    NonSpecL2d,
+    /// Likewise, the data TLB.
+    NonSpecDtlb,
+    /// Cycles by POWER5's counters: the L1 instruction cache.
+    Power5L1i,
+    /// Likewise, the L2 for code.
+    Power5L2i,
+    /// Likewise, the instruction TLB.
+    Power5Itlb,
+    /// Likewise, mispredicted branches.
+    Power5Branch,
+    /// Likewise, the L1 data cache.
+    Power5L1d,
+    /// Likewise, the L2 for data.
+    Power5L2d,
+    /// Likewise, the data TLB.
+    Power5Dtlb,
+    /// Likewise, long operations of units.
+    Power5Units,
+    /// Cycles by its frontend miss event table: the L1 instruction cache.
+    FmtL1i,
+    /// Likewise, the L2 for code.
+    FmtL2i,
+    /// Likewise, the instruction TLB.
+    FmtItlb,
+    /// Likewise, mispredicted branches.
+    FmtBranch,
+    /// Likewise, the L1 data cache.
+    FmtL1d,
+    /// Likewise, the L2 for data.
+    FmtL2d,
+    /// Likewise, the data TLB.
+    FmtDtlb,
+    /// Likewise, long operations of units.
+    FmtUnits,
+    /// Cycles by its simplified table: the L1 instruction cache.
+    SfmtL1i,
+    /// Likewise, the L2 for code.
+    SfmtL2i,
+    /// Likewise, the instruction TLB.
+    SfmtItlb,
     /// Interrupts and exceptions delivered.
     Interrupts,
     /// TLB flushes.
     TlbFlushes,
-}
-
-impl Signal {
-    /// The causes of cycles without retirement: disjoint, and together all such cycles.
-    pub const STALLS: &[Signal] = &[
-        Signal::StallSerialize,
-        Signal::StallDivider,
-        Signal::StallChain,
-        Signal::StallL1i,
-        Signal::StallItlb,
-        Signal::StallMispredict,
-        Signal::StallFrontEnd,
-        Signal::StallResources,
-        Signal::StallL1Hit,
-        Signal::StallL2Hit,
-        Signal::StallL3Hit,
-        Signal::StallMemory,
-        Signal::StallDtlb,
-        Signal::StallStore,
-        Signal::StallFp,
-        Signal::StallInteger,
-    ];
-
-    /// The same cycles, each gap between two retirements charged whole when retirement resumes, to
-    /// the step that ended last (paper 000, section 5.1); in the order of [`Self::STALLS`]. Of steps
-    /// that end in the same cycle it is the first of: fetch and dispatch, translation, data, unit,
-    /// store. The out-of-order pipeline has them.
-    pub const RESUMED: &[Signal] = &[
-        Signal::ResumedSerialize,
-        Signal::ResumedDivider,
-        Signal::ResumedChain,
-        Signal::ResumedL1i,
-        Signal::ResumedItlb,
-        Signal::ResumedMispredict,
-        Signal::ResumedFrontEnd,
-        Signal::ResumedResources,
-        Signal::ResumedL1Hit,
-        Signal::ResumedL2Hit,
-        Signal::ResumedL3Hit,
-        Signal::ResumedMemory,
-        Signal::ResumedDtlb,
-        Signal::ResumedStore,
-        Signal::ResumedFp,
-        Signal::ResumedInteger,
-    ];
-
-    /// The causes of cycles without retirement that lie in memory.
-    pub const MEMORY_STALLS: [Signal; 6] = [
-        Signal::StallL1Hit,
-        Signal::StallL2Hit,
-        Signal::StallL3Hit,
-        Signal::StallMemory,
-        Signal::StallDtlb,
-        Signal::StallStore,
-    ];
-
-    /// The slots of dispatch that no retired micro-operation used, by cause: disjoint. With `Uops`
-    /// they add up to `Slots` whenever the pipeline is empty: at a serializing instruction and at a
-    /// change of the ring.
-    pub const LOST_SLOTS: &[Signal] = &[
-        Signal::SlotsFetchLatency,
-        Signal::SlotsFetchBandwidth,
-        Signal::SlotsWrongPath,
-        Signal::SlotsRefill,
-        Signal::SlotsMemory,
-        Signal::SlotsCore,
-    ];
-
-    /// The signal to which a whole gap is charged that this cause ended.
-    #[inline]
-    pub(crate) fn resumed(self) -> Signal {
-        match self {
-            Signal::StallSerialize => Signal::ResumedSerialize,
-            Signal::StallDivider => Signal::ResumedDivider,
-            Signal::StallChain => Signal::ResumedChain,
-            Signal::StallL1i => Signal::ResumedL1i,
-            Signal::StallItlb => Signal::ResumedItlb,
-            Signal::StallMispredict => Signal::ResumedMispredict,
-            Signal::StallResources => Signal::ResumedResources,
-            Signal::StallL1Hit => Signal::ResumedL1Hit,
-            Signal::StallL2Hit => Signal::ResumedL2Hit,
-            Signal::StallL3Hit => Signal::ResumedL3Hit,
-            Signal::StallMemory => Signal::ResumedMemory,
-            Signal::StallDtlb => Signal::ResumedDtlb,
-            Signal::StallStore => Signal::ResumedStore,
-            Signal::StallFp => Signal::ResumedFp,
-            Signal::StallInteger => Signal::ResumedInteger,
-            _ => Signal::ResumedFrontEnd,
-        }
-    }
 }
 
 /// The number of signals that a block's bytes alone determine.

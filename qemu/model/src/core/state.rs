@@ -10,6 +10,7 @@ use crate::{
     llc::Llc,
     ooo::Engine,
     signal::Signal,
+    stacks::charge_products,
     tlb::{FRAME_BITS, Tlbs},
 };
 
@@ -189,6 +190,8 @@ impl Core {
         }
         if self.engine.is_none() {
             self.counts.iter_mut().for_each(|counts| charge_slots(counts, &self.geometry));
+        } else if self.geometry.stacks {
+            self.counts.iter_mut().for_each(|counts| charge_products(counts, &self.geometry));
         }
         self.lanes_left = Lanes::BLOCKS;
     }
