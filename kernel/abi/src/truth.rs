@@ -34,31 +34,31 @@ pub struct ShadowTruth {
 }
 
 impl ShadowTruth {
-    /// As [`Truth::session`].
-    pub fn session(&self, tag: u32) -> Option<Region> {
-        session(&self.regions, tag)
+    /// As [`Truth::region`].
+    pub fn region(&self, kind: RegionKind, tag: u32) -> Option<&Region> {
+        region(&self.regions, kind, tag)
     }
 }
 
 impl Truth {
     /// The region of this kind with this tag; the first, if several address spaces have one.
     pub fn region(&self, kind: RegionKind, tag: u32) -> Option<&Region> {
-        self.regions.iter().find(|region| region.kind == kind && region.tag == tag)
+        region(&self.regions, kind, tag)
     }
 
     /// The session with this tag, in all address spaces together: one on a program has one, one on
     /// a CPU that of each program that the CPU ran.
     pub fn session(&self, tag: u32) -> Option<Region> {
-        session(&self.regions, tag)
+        let is_it = |region: &&Region| (region.kind, region.tag) == (RegionKind::Session, tag);
+        let mut regions = self.regions.iter().filter(is_it);
+        let mut all = regions.next()?.clone();
+        regions.for_each(|region| all.add(region));
+        Some(all)
     }
 }
 
-fn session(regions: &[Region], tag: u32) -> Option<Region> {
-    let is_it = |region: &&Region| (region.kind, region.tag) == (RegionKind::Session, tag);
-    let mut regions = regions.iter().filter(is_it);
-    let mut all = regions.next()?.clone();
-    regions.for_each(|region| all.add(region));
-    Some(all)
+fn region(regions: &[Region], kind: RegionKind, tag: u32) -> Option<&Region> {
+    regions.iter().find(|region| region.kind == kind && region.tag == tag)
 }
 
 /// How a region was opened. Tags are unique within a kind.

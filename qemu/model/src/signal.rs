@@ -313,6 +313,8 @@ signals! {
     FmtDtlb,
     /// Likewise, long operations of units.
     FmtUnits,
+    /// Of these the cycles before the resolution of a branch that was mispredicted.
+    FmtBranchUnits,
     /// Cycles by its simplified table: the L1 instruction cache.
     SfmtL1i,
     /// Likewise, the L2 for code.

@@ -59,6 +59,11 @@ impl Architecture {
             Architecture::Sfmt => sfmt::bits(geometry),
         }
     }
+
+    /// The bits of one more counter in each row of a table: cycles of units.
+    pub fn units_bits(geometry: &Geometry) -> u64 {
+        fmt::counter_bits(geometry)
+    }
 }
 
 /// Computes the signals of the naive architectures from the counts.

@@ -41,7 +41,12 @@ fn bits_of(count: u32) -> u32 {
 
 /// The bits beside the global counters: rows, three pointers, and as POWER5 two for each load.
 pub(super) fn bits(geometry: &Geometry) -> u64 {
-    shared_bits(geometry) + u64::from(rows(geometry)) * MISSES as u64 * u64::from(LOCAL_BITS)
+    shared_bits(geometry) + MISSES as u64 * counter_bits(geometry)
+}
+
+/// The bits of one counter in every row.
+pub(super) fn counter_bits(geometry: &Geometry) -> u64 {
+    u64::from(rows(geometry)) * u64::from(LOCAL_BITS)
 }
 
 /// The bits without the rows' counters of the instruction side.

@@ -96,6 +96,11 @@ impl Stacks {
             counts[fmt::signal(Component::Branch)] += full_at.saturating_sub(begun);
         }
         self.full(full_at, resolved, false, counts);
+        for (from, until, head) in self.heads.over(full_at, resolved) {
+            if has_row && head == Some(Component::Units) {
+                counts[Signal::FmtBranchUnits] += until - from;
+            }
+        }
         let begun = resolved.max(begun);
         let full_until = next.full_until.max(begun).min(refilled.max(begun));
         self.full(begun, full_until, next.behind_stores, counts);

@@ -133,6 +133,8 @@ pub(super) const TALLY: &[Event] = &[
         "Cycles for translations of data, by the frontend miss event table.").stacks(),
     e("tally.fmt.units", CODE, 0x57, &[FmtUnits],
         "Cycles for long operations of units, by the frontend miss event table.").stacks(),
+    e("tally.fmt.branch_units", CODE, 0x58, &[FmtBranchUnits],
+        "Of the table's cycles of units, those before a mispredicted branch is resolved.").stacks(),
     e("tally.sfmt.l1i", CODE, 0x60, &[SfmtL1i],
         "Cycles for lines of code from the L2, by the simplified table.").stacks(),
     e("tally.sfmt.l2i", CODE, 0x61, &[SfmtL2i],
