@@ -13,14 +13,12 @@ mod stack;
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
-use serde::Serialize;
 use tally_abi::{ExitStatus, truth::RegionKind, words::escape};
-use tally_model::Architecture;
 
 use self::{
     programs::Program,
-    results::{ProgramResult, Target, targets},
-    stack::{Counted, METHODS, Method, shadows},
+    results::{CpiStudy, ProgramResult},
+    stack::{Counted, shadows},
 };
 use super::seeds;
 use crate::{
@@ -56,64 +54,25 @@ pub(super) struct CpiArgs {
     json: bool,
 }
 
-/// What an architecture costs.
-#[derive(Clone, Debug, Serialize)]
-struct Cost {
-    method: &'static str,
-    /// Beside its global counters.
-    bits: u64,
-}
-
-/// The study's result.
-#[derive(Clone, Debug, Serialize)]
-struct CpiStudy {
-    pmu: &'static str,
-    pipeline: &'static str,
-    components: [&'static str; stack::COMPONENTS.len()],
-    bits: Vec<Cost>,
-    programs: Vec<ProgramResult>,
-    targets: Vec<Target>,
-}
-
 pub(super) fn main(project: &Project, args: &CpiArgs) -> Result<u8> {
     let programs = programs::read(project, &args.names)?;
     let list = List::read(project)?;
-    let wanted: Vec<String> = programs.iter().filter_map(|program| program.from.clone()).collect();
-    let environment = list.environment.clone();
-    let on_demand = match &*wanted {
-        [] => Vec::new(),
-        names => built::make(project, &list.only(names), true)?,
+    // All that boot tests need, so that the packages are the same.
+    let on_demand = match programs.iter().any(|program| program.from.is_some()) {
+        true => built::make(project, &list, true)?,
+        false => Vec::new(),
     };
     let artefacts = Artefacts { on_demand, ..Artefacts::make(project)? };
     let results = seeds::in_parallel("programs", 1..=programs.len() as u64, |number| {
         let program = &programs[number as usize - 1];
-        ProgramResult::of(program, &run(&artefacts, args, &environment, program)?)
+        ProgramResult::of(program, &run(&artefacts, args, &list.environment, program)?)
     })?;
-    let study = study(args.pmu, results);
+    let study = CpiStudy::of(args.pmu, results);
     if let Some(path) = &args.picture {
         project::write(path, picture::draw(&study.programs)?.as_bytes())?;
     }
     output::print(args.json, &study, &render::render(&study))?;
     Ok(0)
-}
-
-fn study(pmu: Pmu, programs: Vec<ProgramResult>) -> CpiStudy {
-    let profile = pmu.profile();
-    let geometry = &profile.geometry;
-    // The last method is FMT with a counter more.
-    let architectures = Architecture::ALL.into_iter().chain([Architecture::Fmt]);
-    let cost = |(method, architecture): (&Method, Architecture)| {
-        let more = if method.takes_units { Architecture::units_bits(geometry) } else { 0 };
-        Cost { method: method.name, bits: architecture.bits(geometry) + more }
-    };
-    CpiStudy {
-        pmu: profile.name,
-        pipeline: "ooo",
-        components: stack::COMPONENTS,
-        bits: METHODS.iter().zip(architectures).map(cost).collect(),
-        targets: targets(&programs),
-        programs,
-    }
 }
 
 /// Runs a program on a machine with all cores.
@@ -145,11 +104,15 @@ fn run(
 
 #[cfg(test)]
 mod tests {
-    use super::{results::tests::result, *};
+    use super::{
+        results::tests::result,
+        stack::{METHODS, Method},
+        *,
+    };
 
     #[test]
     fn the_text_has_every_architecture_and_the_targets() {
-        let text = render::render(&study(Pmu::Intel, vec![result()]));
+        let text = render::render(&CpiStudy::of(Pmu::Intel, vec![result()]));
         for Method { name, .. } in METHODS {
             assert!(text.contains(name), "{name}: {text}");
         }

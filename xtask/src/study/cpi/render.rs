@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{
-    CpiStudy,
     paper::statement_of,
-    results::{ProgramResult, Target, errors},
+    results::{CpiStudy, ProgramResult, Target, errors},
     stack::{COMPONENTS, METHODS, Method, Stack},
 };
 

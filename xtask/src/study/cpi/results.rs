@@ -1,12 +1,13 @@
 //! The errors of each architecture, and what they are to be.
 
 use serde::Serialize;
+use tally_model::Architecture;
 
 use super::{
     programs::{Kind, Program, Use},
-    stack::{Counted, METHODS, Method, Stack},
+    stack::{COMPONENTS, Counted, METHODS, Method, Stack},
 };
-use crate::Result;
+use crate::{Result, machine::Pmu};
 
 /// What FMT's largest errors are to be at most: their mean, and each.
 const MEAN: f64 = 0.03;
@@ -125,6 +126,47 @@ pub(super) fn targets(programs: &[ProgramResult]) -> Vec<Target> {
         });
     }
     targets
+}
+
+/// What an architecture costs.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Cost {
+    pub(super) method: &'static str,
+    /// Beside its global counters.
+    pub(super) bits: u64,
+}
+
+/// The study's result.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct CpiStudy {
+    pub(super) pmu: &'static str,
+    pipeline: &'static str,
+    components: [&'static str; COMPONENTS.len()],
+    pub(super) bits: Vec<Cost>,
+    pub(super) programs: Vec<ProgramResult>,
+    pub(super) targets: Vec<Target>,
+}
+
+impl CpiStudy {
+    /// The study of these programs.
+    pub(super) fn of(pmu: Pmu, programs: Vec<ProgramResult>) -> CpiStudy {
+        let profile = pmu.profile();
+        let geometry = &profile.geometry;
+        // The last method is FMT with a counter more.
+        let architectures = Architecture::ALL.into_iter().chain([Architecture::Fmt]);
+        let cost = |(method, architecture): (&Method, Architecture)| {
+            let more = if method.takes_units { Architecture::units_bits(geometry) } else { 0 };
+            Cost { method: method.name, bits: architecture.bits(geometry) + more }
+        };
+        CpiStudy {
+            pmu: profile.name,
+            pipeline: "ooo",
+            components: COMPONENTS,
+            bits: METHODS.iter().zip(architectures).map(cost).collect(),
+            targets: targets(&programs),
+            programs,
+        }
+    }
 }
 
 #[cfg(test)]
