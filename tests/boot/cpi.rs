@@ -1,4 +1,5 @@
-//! CPI stacks: events that no vendor has are counted as others are, and shadow cores change nothing.
+//! CPI stacks: events that no vendor has are counted as others are, and shadow cores change
+//! nothing.
 
 use tally_abi::{
     ExitStatus,

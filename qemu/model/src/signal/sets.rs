@@ -24,9 +24,9 @@ impl Signal {
     ];
 
     /// The same cycles, each gap between two retirements charged whole when retirement resumes, to
-    /// the step that ended last (paper 000, section 5.1); in the order of [`Self::STALLS`]. Of steps
-    /// that end in the same cycle it is the first of: fetch and dispatch, translation, data, unit,
-    /// store. The out-of-order pipeline has them.
+    /// the step that ended last (paper 000, section 5.1); in the order of [`Self::STALLS`]. Of
+    /// steps that end in the same cycle it is the first of: fetch and dispatch, translation, data,
+    /// unit, store. The out-of-order pipeline has them.
     pub const RESUMED: &[Signal] = &[
         Signal::ResumedSerialize,
         Signal::ResumedDivider,
