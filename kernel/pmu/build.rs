@@ -28,6 +28,7 @@ fn main() {
         "zen3",
         "zen4",
         "architectural-amd",
+        "tally",
     ] {
         let path = format!("{FOLDER}/{name}.tsv");
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));

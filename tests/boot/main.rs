@@ -14,6 +14,7 @@ mod check;
 mod children;
 mod command;
 mod compare;
+mod cpi;
 mod crashes;
 mod cycles;
 mod debugging;

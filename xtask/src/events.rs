@@ -55,6 +55,11 @@ struct Listed {
     definition: Option<&'static str>,
     /// Whether the virtual PMU counts it only with `--vpmu pipeline=ooo`.
     needs_ooo: bool,
+    /// Whether it does so only with `stacks=yes` besides.
+    needs_stacks: bool,
+    /// Whether it is Tally's own: no vendor has it, and only the virtual PMU counts it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_tallys: bool,
     /// Why no counter counts what the name means.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
@@ -97,10 +102,11 @@ fn no_match(catalogue: &Catalogue, pattern: &str) -> Failure {
 }
 
 /// The names that other tools use, then the vendor's, then those of encodings that the vendor's
-/// table does not have.
+/// table does not have, then Tally's own.
 fn listed(pmu: Pmu) -> Result<(Catalogue, Vec<Listed>)> {
-    // Some events exist only with the out-of-order pipeline.
-    let virtual_pmu = machine::virtual_pmu_of(pmu, &["pipeline=ooo".to_owned()])?;
+    // Some events exist only with the out-of-order pipeline, and with its CPI stacks.
+    let options = ["pipeline=ooo", "stacks=yes"].map(str::to_owned);
+    let virtual_pmu = machine::virtual_pmu_of(pmu, &options)?;
     let catalogue = explain::detect(&virtual_pmu)?.catalogue();
     let profile = virtual_pmu.profile();
     let vendors: Vec<Listed> = catalogue.entries().map(|entry| of_entry(&entry, profile)).collect();
@@ -113,8 +119,10 @@ fn listed(pmu: Pmu) -> Result<(Catalogue, Vec<Listed>)> {
     let mut all: Vec<Listed> = catalogue.generic_names().map(generic).collect();
     let unlisted = profile.events().filter(|event| event.is_unlisted);
     let unlisted: Vec<Listed> = unlisted.map(|event| of_unlisted(&catalogue, event)).collect();
+    let tallys = profile.events().filter(|event| event.is_tallys());
     all.extend(vendors);
     all.extend(unlisted);
+    all.extend(tallys.map(of_tallys));
     Ok((catalogue, all))
 }
 
@@ -140,6 +148,20 @@ fn of_unlisted(catalogue: &Catalogue, event: &Event) -> Listed {
         refused: Some(why),
         definition: Some(event.about),
         needs_ooo: event.needs_out_of_order,
+        ..Listed::default()
+    }
+}
+
+fn of_tallys(event: &Event) -> Listed {
+    let Event { code, umask, .. } = event;
+    Listed {
+        name: event.name.to_owned(),
+        encoding: Some(format!("event={code:#04x},umask={umask:#04x}")),
+        counters: Some("general".to_owned()),
+        definition: Some(event.about),
+        needs_ooo: event.needs_out_of_order,
+        needs_stacks: event.needs_stacks,
+        is_tallys: true,
         ..Listed::default()
     }
 }
@@ -187,9 +209,14 @@ fn lines(event: &Listed) -> String {
         None => NOT_MODELLED,
         Some(definition) => definition,
     };
-    if event.needs_ooo {
-        what += " With --vpmu pipeline=ooo.";
+    if event.is_tallys {
+        what += " Not the vendor's: the virtual PMU's own.";
     }
+    what += match event {
+        Listed { needs_stacks: true, .. } => " With --vpmu pipeline=ooo,stacks=yes.",
+        Listed { needs_ooo: true, .. } => " With --vpmu pipeline=ooo.",
+        _ => "",
+    };
     let mut line = String::new();
     for word in what.split_whitespace() {
         if INDENT + line.len() + 1 + word.len() > COLUMNS && !line.is_empty() {
@@ -265,6 +292,22 @@ mod tests {
                   --vpmu pipeline=ooo.
         "#]]
         .assert_eq(&text("RESOURCE_STALLS", Pmu::Intel));
+    }
+
+    #[test]
+    fn events_of_no_vendor_are_marked() {
+        let all = all(Pmu::Zen3);
+        let tallys = all.iter().filter(|event| event.is_tallys).collect::<Vec<_>>();
+        assert!(tallys.iter().all(|event| event.name.starts_with("tally.")));
+        let named = |name| *tallys.iter().find(|event| event.name == name).unwrap();
+        expect![[r#"
+            tally.fmt.branch
+                  Cycles for mispredicted branches, by the frontend miss event table. Not
+                  the vendor's: the virtual PMU's own. With --vpmu pipeline=ooo,stacks=yes.
+        "#]]
+        .assert_eq(&lines(named("tally.fmt.branch")));
+        let [stall, resumed] = ["tally.stall.l1i", "tally.resume.l1i"].map(named);
+        assert_eq!([stall.needs_ooo, resumed.needs_ooo], [false, true]);
     }
 
     #[test]

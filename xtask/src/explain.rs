@@ -55,6 +55,7 @@ pub fn detect(pmu: &VirtualPmu) -> Result<DetectedPmu> {
         CpuIdResult { eax, ebx, ecx, edx }
     };
     tally_pmu::detect(reader)
+        .map(DetectedPmu::with_tallys_events)
         .map_err(|why| Failure::new(why.error().exit_status(), format!("{why}")))
 }
 

@@ -19,12 +19,31 @@ pub struct Truth {
     pub profile: String,
     /// Regions in the order in which they were first opened.
     pub regions: Vec<Region>,
+    /// The same of the shadow cores, in the order in which the options name them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shadows: Vec<ShadowTruth>,
+}
+
+/// What cores counted that ran beside the CPUs' own on the same instructions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShadowTruth {
+    /// The structures that never missed, as the option has them.
+    pub perfect: String,
+    /// The truth's regions. What overflow interrupts cost is not told.
+    pub regions: Vec<Region>,
+}
+
+impl ShadowTruth {
+    /// As [`Truth::region`].
+    pub fn region(&self, kind: RegionKind, tag: u32) -> Option<&Region> {
+        region(&self.regions, kind, tag)
+    }
 }
 
 impl Truth {
     /// The region of this kind with this tag; the first, if several address spaces have one.
     pub fn region(&self, kind: RegionKind, tag: u32) -> Option<&Region> {
-        self.regions.iter().find(|region| region.kind == kind && region.tag == tag)
+        region(&self.regions, kind, tag)
     }
 
     /// The session with this tag, in all address spaces together: one on a program has one, one on
@@ -36,6 +55,10 @@ impl Truth {
         regions.for_each(|region| all.add(region));
         Some(all)
     }
+}
+
+fn region(regions: &[Region], kind: RegionKind, tag: u32) -> Option<&Region> {
+    regions.iter().find(|region| region.kind == kind && region.tag == tag)
 }
 
 /// How a region was opened. Tags are unique within a kind.
@@ -136,7 +159,8 @@ mod tests {
             region(session, 2, 1000, true),
             region(session, 1, 4, false),
         ]);
-        let truth = Truth { version: VERSION, profile: String::new(), regions };
+        let truth =
+            Truth { version: VERSION, profile: String::new(), regions, shadows: Vec::new() };
         let all = truth.session(1).unwrap();
         let sum = Count { user: 7, kernel: 2 };
         assert_eq!((all.events["E"], all.cpus[1]["E"], all.pmi.events["E"]), (sum, sum, sum));

@@ -313,6 +313,12 @@ impl DetectedPmu {
         (self.kind, self.core) == (other.kind, other.core)
     }
 
+    /// The same with the events that only Tally's virtual PMU has, for a machine that has it.
+    #[must_use]
+    pub fn with_tallys_events(self) -> DetectedPmu {
+        DetectedPmu { catalogue: self.catalogue.with_tallys(), ..self }
+    }
+
     /// The processor's events.
     pub fn catalogue(&self) -> Catalogue {
         self.catalogue

@@ -92,9 +92,11 @@ pub(super) fn init(line: &CommandLine) {
     SETTINGS.call_once(|| settings);
 }
 
-/// This CPU's PMU, without the counter that halts need.
+/// This CPU's PMU, without the counter that halts need, and with the virtual PMU's own events if it
+/// is that.
 fn detect(halts: Option<Halts>) -> Result<DetectedPmu, NoPmu> {
     let found = tally_pmu::detect(CpuIdReaderNative)?;
+    let found = if virtual_pmu::is_there() { found.with_tallys_events() } else { found };
     if halts.is_some() { found.with_halt_timer() } else { Ok(found) }
 }
 

@@ -1,8 +1,9 @@
 //! A translated block: a description of its instructions, computed once.
 
 use crate::{
+    counts::Lanes,
     operation::Operation,
-    signal::{Lanes, STATIC_SIGNALS, Signal},
+    signal::{STATIC_SIGNALS, Signal},
 };
 
 /// The longest block that QEMU translates.

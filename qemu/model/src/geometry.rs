@@ -43,6 +43,9 @@ impl TlbShape {
 /// branch itself issues and executes.
 pub(crate) const RESOLVE_CYCLES: u32 = 2;
 
+/// Cycles of a page walk beside its reads of page-table entries.
+pub(crate) const WALK_BASE_CYCLES: u32 = 6;
+
 /// Load-to-use latencies and penalties, in core cycles.
 #[derive(Clone, Copy, Debug)]
 pub struct Latency {
@@ -154,8 +157,16 @@ perfect! {
     l1d,
     /// The L2.
     l2,
+    /// The L2 for code alone.
+    l2i,
+    /// The L2 for data alone, page tables aside.
+    l2d,
     /// The last-level cache.
     llc,
+    /// The last-level cache for code alone.
+    llci,
+    /// The last-level cache for data alone, page tables aside.
+    llcd,
     /// The first-level instruction TLB.
     itlb,
     /// The first-level data TLB.
@@ -209,6 +220,8 @@ pub struct Geometry {
     pub pipeline: Pipeline,
     /// The structures that never miss.
     pub perfect: Perfect,
+    /// Whether the out-of-order pipeline counts the CPI stacks of paper 001's architectures too.
+    pub stacks: bool,
 }
 
 impl Geometry {

@@ -18,18 +18,21 @@ mod branch;
 mod cache;
 mod core;
 pub mod cost;
+mod counts;
 mod geometry;
 mod llc;
 mod ooo;
 mod operation;
 mod profiles;
 mod signal;
+mod stacks;
 mod tlb;
 
 pub use self::{
     access::Access,
     block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Privilege},
     core::Core,
+    counts::Counts,
     geometry::{
         Backend, CacheShape, Geometry, Latency, Perfect, Pipeline, PipelineMode, TlbShape,
         UnitShape,
@@ -37,7 +40,8 @@ pub use self::{
     llc::Llc,
     operation::{Operation, RegisterSet, Unit},
     profiles::is_equal,
-    signal::{Counts, STATIC_SIGNALS, Signal},
+    signal::{STATIC_SIGNALS, Signal},
+    stacks::{Architecture, Component},
 };
 
 /// The most by which a signal can grow while the clock advances by one slot.

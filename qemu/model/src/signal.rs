@@ -1,9 +1,9 @@
 //! The signals that the model counts. Events are sums of signals.
 //!
-//! Invariant: a block's bytes alone determine the first [`STATIC_SIGNALS`], so that a block adds
-//! them as one short vector ([`Lanes`]); the rest depend on addresses, outcomes and time.
+//! Invariant: a block's bytes alone determine the first [`STATIC_SIGNALS`]; the rest depend on
+//! addresses, outcomes and time.
 
-use std::ops::{Index, IndexMut};
+mod sets;
 
 macro_rules! signals {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
@@ -220,150 +220,113 @@ signals! {
     Forwards,
     /// Loads that waited for a store that could not be forwarded.
     ForwardsBlocked,
+    /// Cycles without retirement, each gap charged whole when it ended: to a serializing or
+    /// microcoded instruction that ended it.
+    ResumedSerialize,
+    /// Likewise, the divider.
+    ResumedDivider,
+    /// Likewise, a chain of dependent results: always 0.
+    ResumedChain,
+    /// Likewise, a line of code.
+    ResumedL1i,
+    /// Likewise, a translation of code.
+    ResumedItlb,
+    /// Likewise, the way back from a misprediction.
+    ResumedMispredict,
+    /// Likewise, fetch and dispatch, for no other cause.
+    ResumedFrontEnd,
+    /// Likewise, a full structure.
+    ResumedResources,
+    /// Likewise, data of the L1 data cache or the store queue.
+    ResumedL1Hit,
+    /// Likewise, data of the L2.
+    ResumedL2Hit,
+    /// Likewise, data of the last-level cache.
+    ResumedL3Hit,
+    /// Likewise, data of memory.
+    ResumedMemory,
+    /// Likewise, a data page walk.
+    ResumedDtlb,
+    /// Likewise, a store.
+    ResumedStore,
+    /// Likewise, a floating-point or vector unit.
+    ResumedFp,
+    /// Likewise, an integer unit.
+    ResumedInteger,
+    /// Cycles by paper 001's naive counters: the L1 instruction cache.
+    NaiveL1i,
+    /// Likewise, the L2 for code.
+    NaiveL2i,
+    /// Likewise, the instruction TLB.
+    NaiveItlb,
+    /// Likewise, mispredicted branches.
+    NaiveBranch,
+    /// Likewise, the L1 data cache.
+    NaiveL1d,
+    /// Likewise, the L2 for data.
+    NaiveL2d,
+    /// Likewise, the data TLB.
+    NaiveDtlb,
+    /// Cycles by its naive counters of completed instructions: the L1 instruction cache.
+    NonSpecL1i,
+    /// Likewise, the L2 for code.
+    NonSpecL2i,
+    /// Likewise, the instruction TLB.
+    NonSpecItlb,
+    /// Likewise, mispredicted branches.
+    NonSpecBranch,
+    /// Likewise, the L1 data cache.
+    NonSpecL1d,
+    /// Likewise, the L2 for data.
+    NonSpecL2d,
+    /// Likewise, the data TLB.
+    NonSpecDtlb,
+    /// Cycles by POWER5's counters: the L1 instruction cache.
+    Power5L1i,
+    /// Likewise, the L2 for code.
+    Power5L2i,
+    /// Likewise, the instruction TLB.
+    Power5Itlb,
+    /// Likewise, mispredicted branches.
+    Power5Branch,
+    /// Likewise, the L1 data cache.
+    Power5L1d,
+    /// Likewise, the L2 for data.
+    Power5L2d,
+    /// Likewise, the data TLB.
+    Power5Dtlb,
+    /// Likewise, long operations of units.
+    Power5Units,
+    /// Cycles by its frontend miss event table: the L1 instruction cache.
+    FmtL1i,
+    /// Likewise, the L2 for code.
+    FmtL2i,
+    /// Likewise, the instruction TLB.
+    FmtItlb,
+    /// Likewise, mispredicted branches.
+    FmtBranch,
+    /// Likewise, the L1 data cache.
+    FmtL1d,
+    /// Likewise, the L2 for data.
+    FmtL2d,
+    /// Likewise, the data TLB.
+    FmtDtlb,
+    /// Likewise, long operations of units.
+    FmtUnits,
+    /// Of these the cycles before the resolution of a branch that was mispredicted.
+    FmtBranchUnits,
+    /// Cycles by its simplified table: the L1 instruction cache.
+    SfmtL1i,
+    /// Likewise, the L2 for code.
+    SfmtL2i,
+    /// Likewise, the instruction TLB.
+    SfmtItlb,
     /// Interrupts and exceptions delivered.
     Interrupts,
     /// TLB flushes.
     TlbFlushes,
 }
 
-impl Signal {
-    /// The causes of cycles without retirement: disjoint, and together all such cycles.
-    pub const STALLS: &[Signal] = &[
-        Signal::StallSerialize,
-        Signal::StallDivider,
-        Signal::StallChain,
-        Signal::StallL1i,
-        Signal::StallItlb,
-        Signal::StallMispredict,
-        Signal::StallFrontEnd,
-        Signal::StallResources,
-        Signal::StallL1Hit,
-        Signal::StallL2Hit,
-        Signal::StallL3Hit,
-        Signal::StallMemory,
-        Signal::StallDtlb,
-        Signal::StallStore,
-        Signal::StallFp,
-        Signal::StallInteger,
-    ];
-
-    /// The causes of cycles without retirement that lie in memory.
-    pub const MEMORY_STALLS: [Signal; 6] = [
-        Signal::StallL1Hit,
-        Signal::StallL2Hit,
-        Signal::StallL3Hit,
-        Signal::StallMemory,
-        Signal::StallDtlb,
-        Signal::StallStore,
-    ];
-
-    /// The slots of dispatch that no retired micro-operation used, by cause: disjoint. With `Uops`
-    /// they add up to `Slots` whenever the pipeline is empty: at a serializing instruction and at a
-    /// change of the ring.
-    pub const LOST_SLOTS: &[Signal] = &[
-        Signal::SlotsFetchLatency,
-        Signal::SlotsFetchBandwidth,
-        Signal::SlotsWrongPath,
-        Signal::SlotsRefill,
-        Signal::SlotsMemory,
-        Signal::SlotsCore,
-    ];
-}
-
 /// The number of signals that a block's bytes alone determine.
 pub const STATIC_SIGNALS: usize = 30;
 const _: () = assert!(Signal::CondTaken as usize == STATIC_SIGNALS);
-
-/// The number of signals in [`Lanes`]: the first ones, which occur in most blocks.
-const LANES: usize = 16;
-
-/// Sums of the first signals over some blocks, narrow enough that adding a block's is two vector
-/// additions.
-#[derive(Clone, Copy, Debug)]
-#[repr(C, align(32))]
-pub(crate) struct Lanes([u16; LANES]);
-
-// No lane overflows before it is cleared; the addition relies on it.
-const _: () = assert!(Lanes::BLOCKS as u32 * Lanes::MAX <= u16::MAX as u32);
-
-impl Lanes {
-    pub(crate) const ZERO: Lanes = Lanes([0; LANES]);
-    /// The number of blocks that the sums can contain.
-    pub(crate) const BLOCKS: u16 = 256;
-    /// The most that one block may add to any signal.
-    const MAX: u32 = (u16::MAX / Lanes::BLOCKS) as u32;
-
-    /// A block's counts, if they are small and it counts no other signals.
-    pub(crate) fn of(counts: &[u32; STATIC_SIGNALS]) -> Option<Lanes> {
-        let (first, others) = counts.split_at(LANES);
-        let fits = first.iter().all(|count| *count <= Lanes::MAX)
-            && others.iter().all(|count| *count == 0);
-        fits.then(|| Lanes(std::array::from_fn(|lane| first[lane] as u16)))
-    }
-
-    /// Clears a signal, if it has a lane.
-    pub(crate) fn clear(&mut self, signal: Signal) {
-        if let Some(lane) = self.0.get_mut(signal as usize) {
-            *lane = 0;
-        }
-    }
-
-    #[inline]
-    pub(crate) fn add(&mut self, other: &Lanes) {
-        // Read and written as a whole, so that it compiles to vector additions.
-        self.0 = std::array::from_fn(|lane| self.0[lane] + other.0[lane]);
-    }
-}
-
-/// One accumulator for each signal.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counts([u64; Signal::ALL.len()]);
-
-impl Counts {
-    /// All zero.
-    pub const ZERO: Counts = Counts([0; Signal::ALL.len()]);
-
-    /// Adds what was counted between two moments.
-    pub fn add_difference(&mut self, from: &Counts, to: &Counts) {
-        for (sum, (from, to)) in self.0.iter_mut().zip(from.0.iter().zip(&to.0)) {
-            *sum += to - from;
-        }
-    }
-
-    /// Adds the sums of some blocks.
-    pub(crate) fn add_lanes(&mut self, lanes: &Lanes) {
-        for (acc, lane) in self.0.iter_mut().zip(&lanes.0) {
-            *acc += u64::from(*lane);
-        }
-    }
-
-    /// Adds a block's counts of the static signals.
-    pub(crate) fn add_static(&mut self, counts: &[u32; STATIC_SIGNALS]) {
-        for (acc, count) in self.0.iter_mut().zip(counts) {
-            *acc += u64::from(*count);
-        }
-    }
-}
-
-impl Index<Signal> for Lanes {
-    type Output = u16;
-    #[inline]
-    fn index(&self, signal: Signal) -> &u16 {
-        &self.0[signal as usize]
-    }
-}
-
-impl Index<Signal> for Counts {
-    type Output = u64;
-    #[inline]
-    fn index(&self, signal: Signal) -> &u64 {
-        &self.0[signal as usize]
-    }
-}
-
-impl IndexMut<Signal> for Counts {
-    #[inline]
-    fn index_mut(&mut self, signal: Signal) -> &mut u64 {
-        &mut self.0[signal as usize]
-    }
-}

@@ -6,8 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use tally_abi::truth::Truth;
+use tally_vpmu::PluginOptions;
+
 use crate::{
     blocks::{self, Blocks},
+    cores::{self, Cores},
     handlers, log, options, region, series,
     vcpu::{self, Vcpu},
 };
@@ -35,10 +39,8 @@ pub(crate) extern "C" fn on_exit(_: *mut c_void) {
         options.blocks.as_deref().map_or(Ok(()), |path| blocks::write(path, &options.profile))
     };
     let truth = || match &options.truth {
-        Some(path) => {
-            write(path, &region::truth(&options.profile, vcpu::all().map(|vcpu| &vcpu.truth)))
-                .map_err(|error| format!("truth={}: {error}", path.display()))
-        }
+        Some(path) => write(path, &all_truth(options))
+            .map_err(|error| format!("truth={}: {error}", path.display())),
         None => Ok(()),
     };
     if let Err(error) = series::finish()
@@ -50,6 +52,16 @@ pub(crate) extern "C" fn on_exit(_: *mut c_void) {
         // A run whose truth is missing must not look like a run without one.
         // SAFETY: QEMU has finished; nothing is left to be written but what just failed.
         unsafe { _exit(1) }
+    }
+}
+
+/// The truth of all vCPUs and of their shadow cores.
+fn all_truth(options: &PluginOptions) -> Truth {
+    let vcpus: Vec<&Vcpu> = vcpu::all().map(|vcpu| &*vcpu).collect();
+    let cores: Vec<&Cores> = vcpus.iter().map(|vcpu| &vcpu.core).collect();
+    Truth {
+        shadows: cores::shadows(options, &cores),
+        ..region::truth(&options.profile, vcpus.iter().map(|vcpu| &vcpu.truth))
     }
 }
 
@@ -66,7 +78,7 @@ pub(crate) fn check_truth_path(path: &Path) -> Result<(), String> {
 }
 
 /// Writes another file and renames it, so that there is never an incomplete truth.
-fn write(path: &Path, truth: &tally_abi::truth::Truth) -> Result<(), String> {
+fn write(path: &Path, truth: &Truth) -> Result<(), String> {
     let text = serde_json::to_string_pretty(truth).map_err(|error| error.to_string())?;
     fs::write(partial(path), text).map_err(|error| error.to_string())?;
     fs::rename(partial(path), path).map_err(|error| error.to_string())

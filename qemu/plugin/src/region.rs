@@ -219,6 +219,7 @@ pub(crate) fn truth<'a>(profile: &Profile, vcpus: impl Iterator<Item = &'a VcpuT
         version: tally_abi::truth::VERSION,
         profile: profile.name.to_owned(),
         regions: shared.iter().map(|region| region.without_counts(profile)).collect(),
+        shadows: Vec::new(),
     };
     let width = u64::from(profile.geometry.width);
     for vcpu in vcpus {

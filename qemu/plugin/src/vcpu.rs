@@ -8,17 +8,15 @@
 //! Invariant: everything before the pending block is counted, and of the pending block the first
 //! `settled` instructions.
 
-use std::sync::{
-    OnceLock,
-    atomic::{AtomicPtr, Ordering},
-};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
-use tally_model::{Block, Core, Llc, Privilege, cost};
+use tally_model::{Block, Privilege, cost};
 use tally_vpmu::{Deliveries, PluginOptions, VirtualPmu};
 
 use crate::{
     apic::Apic,
     blocks::Blocks,
+    cores::Cores,
     injection::{self, Injections},
     log::{self, Once},
     pending::{self, BlockExit, Fixup},
@@ -38,7 +36,7 @@ static VCPUS: [AtomicPtr<Vcpu>; MAX_VCPUS] =
 pub(crate) struct Vcpu {
     pub(crate) registers: GuestRegisters,
     pub(crate) pmu: VirtualPmu,
-    pub(crate) core: Core,
+    pub(crate) core: Cores,
     pub(crate) apic: Apic,
     pub(crate) truth: VcpuTruth,
     pub(crate) pending: *const Block,
@@ -76,12 +74,6 @@ pub(crate) struct Vcpu {
     pub(crate) block_exit: Option<BlockExit>,
 }
 
-/// The last-level cache that all vCPUs share.
-fn llc(options: &PluginOptions) -> Llc {
-    static SHARED: OnceLock<Llc> = OnceLock::new();
-    SHARED.get_or_init(|| Llc::new(options.profile.geometry.llc)).clone()
-}
-
 /// Creates a vCPU's state; called once for each, from its initialization.
 pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String> {
     let slot = VCPUS
@@ -97,7 +89,7 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
         pmu: VirtualPmu::new(options.profile, options.counters_of(index as u32))
             .with_quirks(&options.quirks)
             .with_unit(options.has_unit),
-        core: Core::sharing(&profile.geometry, llc(options)),
+        core: Cores::new(options),
         apic: Apic::default(),
         truth: VcpuTruth::new(series),
         pending: std::ptr::null(),
@@ -384,6 +376,7 @@ impl Vcpu {
         let profile = *self.pmu.profile();
         let clock = self.core.clock();
         self.generation = self.truth.update(self.space, self.core.counts(), clock, &profile);
+        self.core.update_regions(self.space);
     }
 
     /// Leaves every region and ends the series' last row, for good.
@@ -391,6 +384,7 @@ impl Vcpu {
         let profile = *self.pmu.profile();
         let clock = self.core.clock();
         self.truth.end(self.core.counts(), clock, &profile);
+        self.core.end_truth();
     }
 
     /// Returns whether the running block is counted: none is before the first counter or region.

@@ -20,10 +20,14 @@ pub enum Conversion {
 /// Time-stamp counter ticks for each tick of the crystal clock: 2 GHz to 25 MHz.
 const REFERENCE_PER_CRYSTAL: u64 = 80;
 
+/// The event code of Tally's own events, which no vendor's has; their unit mask is a number, not a
+/// set of bits.
+pub(crate) const TALLY_CODE: u16 = 0xfd;
+
 /// One event of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// The vendor's name.
+    /// The vendor's name; `tally.…` of an event that is no vendor's.
     pub name: &'static str,
     /// Event select; on AMD with bits 11:8 in place.
     pub code: u16,
@@ -43,6 +47,8 @@ pub struct Event {
     pub conversion: Conversion,
     /// Whether only the out-of-order pipeline models what it counts.
     pub needs_out_of_order: bool,
+    /// Whether only a pipeline that counts CPI stacks has it.
+    pub needs_stacks: bool,
     /// Whether its encoding is missing in the vendor's published table of this processor.
     pub is_unlisted: bool,
     /// What it counts in the model, in one sentence.
@@ -69,6 +75,7 @@ impl Event {
             signals,
             conversion: Conversion::Plain,
             needs_out_of_order: false,
+            needs_stacks: false,
             is_unlisted: false,
             about,
         }
@@ -104,9 +111,19 @@ impl Event {
         Event { is_unlisted: true, ..self }
     }
 
+    /// The same, in an out-of-order pipeline that counts CPI stacks only.
+    pub(crate) const fn stacks(self) -> Event {
+        Event { needs_stacks: true, ..self.out_of_order() }
+    }
+
     /// The same, in the out-of-order pipeline only.
     pub const fn out_of_order(self) -> Event {
         Event { needs_out_of_order: true, ..self }
+    }
+
+    /// Returns whether it is Tally's own, and no vendor's.
+    pub fn is_tallys(&self) -> bool {
+        self.code == TALLY_CODE
     }
 
     /// Its count in one ring.

@@ -24,7 +24,7 @@ mod unit;
 
 pub use self::{
     event::{Conversion, Event},
-    options::{Columns, Interval, PluginOptions, SeriesOptions},
+    options::{Columns, Interval, PluginOptions, SeriesOptions, Shadow},
     pmu::{AccessResult, CpuidKind, Unmodelled, VirtualPmu},
     profile::{Profile, QemuMachine, Vendor},
     quirks::{Deliveries, Delivery, Left, Quirks},

@@ -3,9 +3,11 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use tally_model::{Perfect, Pipeline, PipelineMode};
-
 use crate::{profile::Profile, quirks::Quirks};
+
+mod machine;
+
+pub use self::machine::Shadow;
 
 /// The options of a machine's virtual PMU, checked.
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ pub struct PluginOptions {
     pub from_boot: bool,
     /// File for what overflow interrupts' handlers execute and access.
     pub handlers: Option<PathBuf>,
+    /// Cores that run beside each CPU's own, with other perfect structures.
+    pub shadows: Vec<Shadow>,
     /// File for the plugin's messages.
     pub log: Option<PathBuf>,
 }
@@ -85,7 +89,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 31] = [
+const NAMES: [&str; 33] = [
     "profile",
     "counters",
     "unlike",
@@ -117,6 +121,8 @@ const NAMES: [&str; 31] = [
     "pipeline",
     "mode",
     "perfect",
+    "stacks",
+    "shadows",
 ];
 
 /// The arguments by name, not parsed yet.
@@ -161,8 +167,10 @@ impl<'a> Given<'a> {
         if let Some(text) = self.get("tsc") {
             profile = profile.with_tsc(text)?;
         }
-        profile.geometry.pipeline = pipeline(self.get("pipeline"), self.get("mode"))?;
-        profile.geometry.perfect = perfect(self.get("perfect"))?;
+        profile.geometry.pipeline = machine::pipeline(self.get("pipeline"), self.get("mode"))?;
+        profile.geometry.perfect = machine::perfect(self.get("perfect"))?;
+        profile.geometry.stacks = self.is_second("stacks", ["no", "yes"])?;
+        machine::check_stacks(&profile.geometry)?;
         Ok(profile)
     }
 
@@ -259,6 +267,7 @@ impl PluginOptions {
             interrupts: given.interrupts()?,
             from_boot: given.is_second("from", ["first", "boot"])?,
             handlers: given.path("handlers")?,
+            shadows: machine::shadows(given.get("shadows"), &profile.geometry)?,
             log: given.path("log")?,
             profile,
         })
@@ -295,37 +304,6 @@ fn general_counters(profile: &Profile, asked_for: Option<&str>) -> Result<u8, St
     })
 }
 
-fn pipeline(name: Option<&str>, mode: Option<&str>) -> Result<Pipeline, String> {
-    let out_of_order = match mode {
-        None | Some("real") => PipelineMode::Real,
-        Some("single") => PipelineMode::SingleDispatch,
-        Some("inorder") => PipelineMode::InOrder,
-        Some(mode) => {
-            return Err(format!("unknown mode '{mode}': use real, single or inorder"));
-        }
-    };
-    match (name.unwrap_or("interval"), mode) {
-        ("interval", None) => Ok(Pipeline::Interval),
-        ("interval", Some(mode)) => {
-            Err(format!("mode={mode} needs the other pipeline: add pipeline=ooo"))
-        }
-        ("ooo", _) => Ok(Pipeline::OutOfOrder(out_of_order)),
-        (name, _) => Err(format!("unknown pipeline '{name}': use interval or ooo")),
-    }
-}
-
-/// Structures joined by `+`, as QEMU's own option parser splits at commas.
-fn perfect(names: Option<&str>) -> Result<Perfect, String> {
-    let mut perfect = Perfect::default();
-    for name in names.into_iter().flat_map(|names| names.split('+')) {
-        if !perfect.set(name) {
-            let names = Perfect::NAMES.join(", ");
-            return Err(format!("perfect={name} is no structure: use {names}, joined by +"));
-        }
-    }
-    Ok(perfect)
-}
-
 fn profile(name: &str) -> Result<Profile, String> {
     Profile::find(name).ok_or_else(|| {
         let names: Vec<_> = Profile::ALL.iter().map(|profile| profile.name).collect();
@@ -347,25 +325,6 @@ mod tests {
         assert_eq!(parse(&["truth=x", "profile=zen4"]).map(|options| options.counters), Ok(6));
         assert_eq!(parse(&["counters=8"]).map(|options| options.counters), Ok(8));
         assert_eq!(parse(&["unit=yes"]).map(|options| options.has_unit), Ok(true));
-    }
-
-    #[test]
-    fn the_model_is_configured_in_any_order() {
-        let geometry =
-            |arguments: &[&str]| parse(arguments).map(|options| options.profile.geometry);
-        for (arguments, pipeline) in [
-            (&[][..], Pipeline::Interval),
-            (&["pipeline=ooo"], Pipeline::OutOfOrder(PipelineMode::Real)),
-            (&["mode=inorder", "pipeline=ooo"], Pipeline::OutOfOrder(PipelineMode::InOrder)),
-            (
-                &["pipeline=ooo", "mode=single", "profile=zen4"],
-                Pipeline::OutOfOrder(PipelineMode::SingleDispatch),
-            ),
-        ] {
-            assert_eq!(geometry(arguments).map(|geometry| geometry.pipeline), Ok(pipeline));
-        }
-        let perfect = geometry(&["perfect=l1d+branch"]).map(|geometry| geometry.perfect);
-        assert_eq!(perfect, Ok(Perfect { l1d: true, branch: true, ..Perfect::default() }));
     }
 
     #[test]
@@ -412,6 +371,9 @@ mod tests {
             ("pmi=100+x", "pmi=x"),
             ("from=now", "from=now"),
             ("unit=on", "use no or yes"),
+            ("stacks=yes", "add pipeline=ooo"),
+            ("shadows=none", "add pipeline=ooo"),
+            ("shadows=l1d+l4", "shadows=l1d+l4"),
         ] {
             let error = parse(&[argument]).expect_err(argument);
             assert!(error.contains(part) && !error.contains('\n'), "{error}");

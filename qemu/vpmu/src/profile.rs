@@ -71,11 +71,14 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The events of its general counters, with the selected pipeline.
+    /// The events of its general counters, with the selected pipeline: the vendor's, then Tally's
+    /// own.
     pub fn events(&self) -> impl Iterator<Item = &'static Event> + use<> {
         let out_of_order = matches!(self.geometry.pipeline, Pipeline::OutOfOrder(_));
+        let stacks = self.geometry.stacks;
         let all = self.tables.iter().copied().flatten();
         all.filter(move |event| out_of_order || !event.needs_out_of_order)
+            .filter(move |event| stacks || !event.needs_stacks)
     }
 
     /// The same processor with another version of Intel's architecture, 1 to 5; none for AMD.

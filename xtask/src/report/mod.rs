@@ -297,6 +297,7 @@ mod tests {
             version: tally_abi::truth::VERSION,
             profile: "zen4".into(),
             regions: vec![region(1, pmi(7_000)), region(2, pmi(9_000))],
+            shadows: Vec::new(),
         };
         let of = |tag, engine_ticks| {
             let stats =

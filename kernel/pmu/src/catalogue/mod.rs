@@ -24,6 +24,8 @@ mod tables {
     include!(concat!(env!("OUT_DIR"), "/tables.rs"));
 }
 
+use core::iter;
+
 use crate::registers::intel::OffcoreRsp;
 
 pub use aliases::Derived;
@@ -44,6 +46,8 @@ pub struct Catalogue {
     pfm: &'static [&'static str],
     /// The architectural events that are not there, by their bits in CPUID leaf 0AH's EBX.
     absent: u32,
+    /// Whether Tally's own events are there: those of the virtual PMU.
+    has_tallys: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,6 +92,7 @@ macro_rules! catalogue {
             table: &tables::$table,
             pfm: &$pfm,
             absent: 0,
+            has_tallys: false,
         }
     };
 }
@@ -138,13 +143,34 @@ impl Catalogue {
         self.name
     }
 
-    /// All entries, in the order of the table.
+    /// The same with the events of Tally's virtual PMU that are no vendor's.
+    #[must_use]
+    pub fn with_tallys(self) -> Catalogue {
+        Catalogue { has_tallys: true, ..self }
+    }
+
+    /// Its tables: the vendor's, and that of Tally's own events if they are there.
+    fn tables(&self) -> impl Iterator<Item = &'static Table> + use<> {
+        iter::once(self.table).chain(self.has_tallys.then_some(&tables::TALLY))
+    }
+
+    /// All of the vendor's entries, in the order of the table.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'static>> + use<> {
         self.table.entries.iter().copied()
     }
 
     /// The entry of this name, in whatever case.
     pub fn find(&self, name: &str) -> Option<Entry<'static>> {
-        self.table.find(name).copied()
+        self.tables().find_map(|table| table.find(name)).copied()
+    }
+
+    /// Returns whether `name`, in whatever case, is an event of Tally's own, there or not.
+    fn is_tallys(name: &str) -> bool {
+        tables::TALLY.find(name).is_some()
+    }
+
+    /// The entries of all tables with a code.
+    fn with_code(&self, code: u16) -> impl Iterator<Item = &'static Entry<'static>> + use<> {
+        self.tables().flat_map(move |table| table.with_code(code))
     }
 }

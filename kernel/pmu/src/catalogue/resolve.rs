@@ -108,7 +108,7 @@ impl Catalogue {
         };
         let entry = self.entry(&spelling)?;
         let demand = self.demand_of(&spelling, &entry, mode, session)?;
-        let native = self.table.with_code(entry.code).find(|e| e.is_same(&entry)).map(|e| e.name);
+        let native = self.with_code(entry.code).find(|e| e.is_same(&entry)).map(|e| e.name);
         let plain = Spelling { name: spelling.name, share: spelling.share, ..Spelling::default() };
         let name = match spelling.label {
             Some(label) => label,
@@ -190,6 +190,11 @@ impl Catalogue {
                 Err((Error::EventNotSupported, format!("it is a {what}: count {a} and {b}")))
             }
             Some(Alias::Refused(why)) => Err((Error::EventNotSupported, why.into())),
+            None if Self::is_tallys(&name) => {
+                let why = "it is an event of Tally's virtual PMU, which this machine does not have: \
+                           count it under `cargo xtask run`";
+                Err((Error::EventNotSupported, why.into()))
+            }
             None if SOFTWARE.iter().any(|(software, _)| *software == name) => {
                 let why =
                     format!("the kernel counts it, and no counter: use `tally stat -e {name}`");

@@ -287,3 +287,18 @@ fn lists_are_split_and_counted() {
     assert_eq!(refused(icelake(), " , ").1, Error::NoEvents);
     assert_eq!(refused(icelake(), &"r00c4 ".repeat(1025)).1, Error::TooManyEvents);
 }
+
+#[test]
+fn tally_s_own_events_are_there_under_its_virtual_pmu_only() {
+    for catalogue in catalogues() {
+        let (_, error, why) = refused(catalogue, "tally.fmt.branch");
+        assert_eq!(error, Error::EventNotSupported);
+        assert!(why.contains("cargo xtask run"), "{why}");
+        let there = catalogue.with_tallys();
+        let event = one(there, "TALLY.FMT.BRANCH:u").unwrap();
+        assert_eq!(event.native, Some("tally.fmt.branch"));
+        assert_eq!(event.demand.selector.0 & 0xffff, 0x53fd);
+        assert_eq!(there.entries().count(), catalogue.entries().count());
+        assert!(catalogue.entries().all(|entry| entry.code != 0xfd), "{}", catalogue.name());
+    }
+}

@@ -19,7 +19,7 @@ impl Core {
         let wrong = self.predictor.conditional(branch.pc, taken) & !self.geometry.perfect.branch;
         self.outcomes[ring as usize][usize::from(wrong) << 1 | usize::from(taken)] += 1;
         if let Some(engine) = &mut self.engine {
-            engine.branch(taken, wrong);
+            engine.branch(taken, wrong, &mut self.counts[ring as usize]);
         }
         if wrong {
             self.mispredicted(ring);
@@ -48,7 +48,7 @@ impl Core {
         };
         counts[Signal::Taken] += 1;
         if let Some(engine) = &mut self.engine {
-            engine.branch(true, wrong);
+            engine.branch(true, wrong, counts);
         }
         if wrong {
             let kind = match branch.kind {

@@ -1,6 +1,9 @@
 //! Loads and stores, and their translations.
 
-use super::state::{Core, StringAccess, StringAccesses};
+use super::{
+    levels::Stream,
+    state::{Core, StringAccess, StringAccesses},
+};
 use crate::{
     access::{Access, ServedBy},
     block::{Block, Privilege},
@@ -224,7 +227,7 @@ impl Core {
         } else {
             [Signal::L2ReadHit, Signal::LlcReadHit, Signal::LlcReadMiss]
         };
-        let source = self.beyond_l1(block.ring, line, served);
+        let source = self.beyond_l1(block.ring, line, Stream::Data, served);
         if self.engine.is_none() {
             let cycles = self.exposed_cycles::<STORE>(block, access, source);
             self.stall(block.ring, source.stall(), cycles);

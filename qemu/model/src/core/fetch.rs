@@ -1,7 +1,10 @@
 //! Fetch of lines of code, and their translations.
 
-use super::state::{Core, LINE_BITS};
-use crate::{block::Block, signal::Signal, tlb::TlbLevel};
+use super::{
+    levels::Stream,
+    state::{Core, LINE_BITS},
+};
+use crate::{block::Block, signal::Signal, stacks::FetchWait, tlb::TlbLevel};
 
 impl Core {
     /// A block is about to run: fetches its first line. Its other lines are fetched when an
@@ -43,10 +46,10 @@ impl Core {
         }
         self.bump(block.ring, Signal::L1iMiss);
         let served = [Signal::L2CodeHit, Signal::LlcCodeHit, Signal::LlcCodeMiss];
-        let source = self.beyond_l1(block.ring, line, served);
+        let source = self.beyond_l1(block.ring, line, Stream::Code, served);
         // Fetch is ahead of the pipeline by about half of the L2's latency.
         let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
-        self.starve(block, ordinal, Signal::StallL1i, cycles);
+        self.starve(block, ordinal, FetchWait::Code(source), cycles);
     }
 
     fn translate_fetch(&mut self, block: &Block, ordinal: u32, page: u64, frame: u64) {
@@ -55,27 +58,27 @@ impl Core {
         match self.tlbs.code(page, frame) {
             TlbLevel::Second if !perfect.itlb => {
                 self.bump(block.ring, Signal::ItlbStlbHit);
-                self.starve(block, ordinal, Signal::StallItlb, stlb_cycles);
+                self.starve(block, ordinal, FetchWait::Translation, stlb_cycles);
             }
             TlbLevel::Walk if !perfect.itlb && perfect.stlb => {
                 self.bump(block.ring, Signal::ItlbStlbHit);
-                self.starve(block, ordinal, Signal::StallItlb, stlb_cycles);
+                self.starve(block, ordinal, FetchWait::Translation, stlb_cycles);
             }
             TlbLevel::Walk if !perfect.itlb => {
                 let cycles = self.walk(block.ring, page);
                 self.bump(block.ring, Signal::ItlbWalks);
                 self.add(block.ring, Signal::ItlbWalkCycles, u64::from(cycles));
-                self.starve(block, ordinal, Signal::StallItlb, cycles);
+                self.starve(block, ordinal, FetchWait::Translation, cycles);
             }
             _ => self.bump(block.ring, Signal::ItlbHit),
         }
     }
 
     /// Fetch waits for line `ordinal` of the block.
-    fn starve(&mut self, block: &Block, ordinal: u32, cause: Signal, cycles: u32) {
+    fn starve(&mut self, block: &Block, ordinal: u32, wait: FetchWait, cycles: u32) {
         match &mut self.engine {
-            None => self.stall(block.ring, cause, cycles),
-            Some(engine) => engine.starve(block, ordinal, cause, cycles),
+            None => self.stall(block.ring, wait.cause(), cycles),
+            Some(engine) => engine.starve(block, ordinal, wait, cycles),
         }
     }
 }

@@ -1,10 +1,15 @@
 //! The levels beyond the first, and page walks, which read through them.
 
 use super::state::{Core, WALK_LINE_BITS};
-use crate::{access::ServedBy, block::Privilege, signal::Signal};
+use crate::{access::ServedBy, block::Privilege, geometry::WALK_BASE_CYCLES, signal::Signal};
 
-/// Cycles of a page walk beside its reads of page-table entries.
-const WALK_BASE_CYCLES: u32 = 6;
+/// What a level beyond the first is accessed for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    Code,
+    Data,
+    PageTable,
+}
 
 impl Core {
     /// Walks the page tables: reads their entries through the caches. Returns its cycles.
@@ -21,7 +26,7 @@ impl Core {
 
     fn walker_read(&mut self, ring: Privilege, line: u64) -> u32 {
         self.bump(ring, Signal::L2WalkReads);
-        let source = self.lookup(line);
+        let source = self.lookup(line, Stream::PageTable);
         self.latency(source)
     }
 
@@ -31,9 +36,10 @@ impl Core {
         &mut self,
         ring: Privilege,
         line: u64,
+        stream: Stream,
         served: [Signal; 3],
     ) -> ServedBy {
-        let source = self.lookup(line);
+        let source = self.lookup(line, stream);
         let [l2, llc, memory] = served;
         self.bump(
             ring,
@@ -47,11 +53,16 @@ impl Core {
     }
 
     /// The level beyond the L1 that has a line. Inserts it into the L2.
-    fn lookup(&mut self, line: u64) -> ServedBy {
+    fn lookup(&mut self, line: u64, stream: Stream) -> ServedBy {
         let perfect = self.geometry.perfect;
-        if self.l2.touch(line) || perfect.l2 {
+        let (l2, llc) = match stream {
+            Stream::Code => (perfect.l2i, perfect.llci),
+            Stream::Data => (perfect.l2d, perfect.llcd),
+            Stream::PageTable => (false, false),
+        };
+        if self.l2.touch(line) || perfect.l2 || l2 {
             ServedBy::L2
-        } else if self.llc.touch(line) || perfect.llc {
+        } else if self.llc.touch(line) || perfect.llc || llc {
             ServedBy::Llc
         } else {
             ServedBy::Memory

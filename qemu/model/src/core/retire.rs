@@ -5,7 +5,8 @@ use std::ops::Range;
 use super::state::{Core, TIMES};
 use crate::{
     block::{Block, BranchKind, Privilege, StaticCounts, fuses},
-    signal::{Lanes, Signal},
+    counts::Lanes,
+    signal::Signal,
 };
 
 impl Core {

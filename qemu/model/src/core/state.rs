@@ -5,10 +5,12 @@ use crate::{
     block::Privilege,
     branch::Predictor,
     cache::{Cache, NARROW, WIDE},
+    counts::{Counts, Lanes},
     geometry::{CacheShape, Geometry, Pipeline, RESOLVE_CYCLES},
     llc::Llc,
     ooo::Engine,
-    signal::{Counts, Lanes, Signal},
+    signal::Signal,
+    stacks::charge_products,
     tlb::{FRAME_BITS, Tlbs},
 };
 
@@ -188,6 +190,8 @@ impl Core {
         }
         if self.engine.is_none() {
             self.counts.iter_mut().for_each(|counts| charge_slots(counts, &self.geometry));
+        } else if self.geometry.stacks {
+            self.counts.iter_mut().for_each(|counts| charge_products(counts, &self.geometry));
         }
         self.lanes_left = Lanes::BLOCKS;
     }

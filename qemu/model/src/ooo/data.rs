@@ -5,7 +5,7 @@ use super::{
     state::{Engine, Touch},
     steps::Steps,
 };
-use crate::{access::ServedBy, block::Insn, signal::Signal};
+use crate::{access::ServedBy, block::Insn, signal::Signal, stacks::Watch};
 
 /// Cycles until the replay of a load to which a store could not be forwarded. With the store's own
 /// time to reach the cache they add up to the published 12 to 14.
@@ -13,12 +13,12 @@ const REPLAY_CYCLES: u64 = 5;
 
 impl Engine {
     /// Executes all loads of an instruction; returns the cycle of their data.
-    pub(super) fn load_all(
+    pub(super) fn load_all<W: Watch>(
         &mut self,
         insn: &Insn,
         start: u64,
         touches: &[Touch],
-        steps: &mut Steps<'_>,
+        steps: &mut Steps<'_, W>,
     ) -> u64 {
         let mut data_at = 0;
         if touches.is_empty() {
@@ -34,7 +34,7 @@ impl Engine {
     }
 
     /// Executes one load; returns the cycle of its data.
-    fn load(&mut self, touch: &Touch, issued: u64, steps: &mut Steps<'_>) -> u64 {
+    fn load<W: Watch>(&mut self, touch: &Touch, issued: u64, steps: &mut Steps<'_, W>) -> u64 {
         let latency = &self.geometry.latency;
         let translated = issued + u64::from(touch.walk_cycles);
         steps.until(translated + 1, Signal::StallDtlb);
@@ -97,10 +97,12 @@ impl Engine {
     }
 
     /// Writes retired stores to the cache, one a cycle, in order, each when its line has arrived.
-    pub(super) fn commit(&mut self, data_at: u64, touches: &[Touch]) {
+    pub(super) fn commit(&mut self, data_at: u64, touches: &[Touch], watch: &mut impl Watch) {
         for touch in touches.iter().filter(|touch| touch.store) {
             let next = self.store_done.max(self.retired_at) + 1;
-            let line_at = self.lines.in_flight(touch.line, next).map_or(next, |(at, _)| at);
+            let in_flight = self.lines.in_flight(touch.line, next);
+            let (line_at, by) = in_flight.unwrap_or((next, ServedBy::L1));
+            watch.store_waited(next, line_at, by);
             self.store_done = line_at;
             self.stores.take(line_at);
             self.forwards.store(touch.access, data_at, line_at);

@@ -9,8 +9,9 @@
 //! Every cycle between two retirements is charged to one cause. Until the oldest instruction is
 //! dispatched, that is the cause of the delay of its fetch or dispatch. From then on it is the
 //! present part of the instruction's execution, as all older instructions have retired (`Steps`).
-//! This is the "first event that lets retirement resume" of Azimi, Stumm and Wisniewski (ICS 2005,
-//! section 4).
+//! This divides a gap as IBM's POWER5 does. A second account charges each gap whole, when
+//! retirement resumes, to the step that ended last: as Azimi, Stumm and Wisniewski have it (ICS
+//! 2005, section 5.1).
 //!
 //! Every slot of dispatch that no retired micro-operation uses has one cause too (`slots`).
 //! Dispatch is ahead of retirement, which the clock follows: the slots in between get their causes

@@ -91,6 +91,11 @@ impl Stage {
         self.cycle
     }
 
+    /// The first cycle in which nothing is processed yet.
+    pub(super) fn unused_from(&self) -> u64 {
+        self.cycle + u64::from(self.used != 0)
+    }
+
     /// Processes `count` from `earliest` on; returns the cycle of the last.
     #[inline]
     pub(super) fn take(&mut self, earliest: u64, count: u8) -> u64 {

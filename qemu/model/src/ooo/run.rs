@@ -8,9 +8,11 @@ use super::{
 };
 use crate::{
     block::{Block, Insn, Privilege},
+    counts::Counts,
     geometry::{PipelineMode, RESOLVE_CYCLES},
     operation::Unit,
-    signal::{Counts, Signal},
+    signal::Signal,
+    stacks::{Dispatched, FetchWait, Mispredicted, Watch},
 };
 
 /// Cycles from dispatch to retirement of an instruction that nothing delays: issue, one cycle of
@@ -48,11 +50,11 @@ impl Engine {
 
     /// Fetch waits for line `ordinal` of the block: delays the first instruction that reaches into
     /// it.
-    pub(crate) fn starve(&mut self, block: &Block, ordinal: u32, cause: Signal, cycles: u32) {
+    pub(crate) fn starve(&mut self, block: &Block, ordinal: u32, wait: FetchWait, cycles: u32) {
         let insn = (0..block.insns().len())
             .find(|index| block.lines_through(*index) > ordinal)
             .unwrap_or_default();
-        self.starved.push(Starved { insn, cause, cycles });
+        self.starved.push(Starved { insn, wait, cycles });
     }
 
     /// Runs instructions of a block; returns the slots that passed.
@@ -62,6 +64,24 @@ impl Engine {
         range: Range<usize>,
         fused: bool,
         counts: &mut Counts,
+    ) -> u64 {
+        match self.stacks.take() {
+            None => self.run_watched(block, range, fused, counts, &mut ()),
+            Some(mut stacks) => {
+                let slots = self.run_watched(block, range, fused, counts, &mut *stacks);
+                self.stacks = Some(stacks);
+                slots
+            }
+        }
+    }
+
+    fn run_watched(
+        &mut self,
+        block: &Block,
+        range: Range<usize>,
+        fused: bool,
+        counts: &mut Counts,
+        watch: &mut impl Watch,
     ) -> u64 {
         let before = self.retired_at;
         let mut touches = std::mem::take(&mut self.touches);
@@ -75,9 +95,9 @@ impl Engine {
             while touches.get(done).is_some_and(|touch| touch.access.insn == index) {
                 done += 1;
             }
-            self.apply_delays(index);
+            self.apply_delays(index, watch);
             let uops = if fused && index == range.start { 0 } else { insn.uops };
-            self.step(insn, uops, &touches[first..done], counts);
+            self.step(insn, uops, &touches[first..done], counts, watch);
         }
         touches.drain(..done);
         self.touches = touches;
@@ -87,20 +107,29 @@ impl Engine {
     }
 
     /// Applies the delays of fetch before the instruction.
-    fn apply_delays(&mut self, index: usize) {
+    fn apply_delays(&mut self, index: usize, watch: &mut impl Watch) {
         for at in 0..self.starved.len() {
-            let Starved { insn, cause, cycles } = self.starved[at];
+            let Starved { insn, wait, cycles } = self.starved[at];
             if insn == index {
                 // Fetch is ahead by at most the queue before dispatch.
-                self.fetched_at = self.fetched_at.max(self.queue.room(1)) + u64::from(cycles);
-                self.fetch_cause = cause;
+                let from = self.fetched_at.max(self.queue.room(1));
+                self.fetched_at = from + u64::from(cycles);
+                self.fetch_cause = wait.cause();
+                watch.fetch_waited(from, self.fetched_at, wait);
             }
         }
     }
 
     /// Runs one instruction.
-    fn step(&mut self, insn: &Insn, uops: u8, touches: &[Touch], counts: &mut Counts) {
-        let mut steps = Steps::after(self.retired_at, counts);
+    fn step<W: Watch>(
+        &mut self,
+        insn: &Insn,
+        uops: u8,
+        touches: &[Touch],
+        counts: &mut Counts,
+        watch: &mut W,
+    ) {
+        let mut steps = Steps::after(self.retired_at, counts, watch);
         let dispatched = self.dispatch_at(uops, touches, &mut steps);
         let mut start = dispatched + 1;
         if self.mode == PipelineMode::InOrder || insn.serialize_cycles != 0 {
@@ -137,17 +166,23 @@ impl Engine {
         if insn.serialize_cycles != 0 {
             self.slots.until(self.retired_at, Signal::SlotsCore, counts);
         }
-        self.commit(result, touches);
+        self.commit(result, touches, watch);
         let (loads, _) = kinds(touches);
         (0..loads).for_each(|_| self.loads.take(self.retired_at));
     }
 
     /// The cycle of dispatch: the instruction is fetched, there is a slot, and every structure has
     /// room for it.
-    fn dispatch_at(&mut self, uops: u8, touches: &[Touch], steps: &mut Steps<'_>) -> u64 {
+    fn dispatch_at<W: Watch>(
+        &mut self,
+        uops: u8,
+        touches: &[Touch],
+        steps: &mut Steps<'_, W>,
+    ) -> u64 {
         let (loads, stores) = kinds(touches);
-        let fetched = self.fetched_at;
+        let (fetched, from) = (self.fetched_at, self.dispatch.unused_from());
         let mut at = self.dispatch.cycle().max(fetched);
+        let could_at = at;
         let mut cause = if at == fetched { self.fetch_cause } else { Signal::StallFrontEnd };
         let reorder = self.reorder.room(uops.into());
         let mut behind_memory = reorder & 1 == 1;
@@ -176,7 +211,12 @@ impl Engine {
         if self.slots.are_behind(at) {
             self.charge_slots(fetched, room_at, at, behind_memory, steps.counts());
         }
+        let full_until = if at > could_at { at } else { room_at };
+        let behind_stores = rooms[2].0 == full_until;
         let at = self.dispatch.take(at, uops);
+        let empty_from = self.retired_at + 1;
+        let (watch, counts) = steps.watch();
+        watch.dispatched(Dispatched { from, full_until, behind_stores, empty_from, at }, counts);
         self.slots.take(uops);
         if self.mode != PipelineMode::Real {
             self.dispatch.close();
@@ -213,13 +253,13 @@ impl Engine {
     }
 
     /// Executes the instruction's own operation; returns the cycle of its result.
-    fn compute(
+    fn compute<W: Watch>(
         &mut self,
         insn: &Insn,
         start: u64,
         data_at: u64,
         fused: bool,
-        steps: &mut Steps<'_>,
+        steps: &mut Steps<'_, W>,
     ) -> u64 {
         let operation = &insn.operation;
         let ready = start.max(data_at).max(self.ready(operation.reads));
@@ -241,7 +281,7 @@ impl Engine {
     }
 
     /// Retires in order, and charges every cycle without retirement to its cause.
-    fn retire(&mut self, uops: u8, complete: u64, steps: Steps<'_>) {
+    fn retire<W: Watch>(&mut self, uops: u8, complete: u64, steps: Steps<'_, W>) {
         let retired = self.retirement.take((complete + 1).max(self.retired_at), uops);
         if self.mode != PipelineMode::Real {
             self.retirement.close();
@@ -258,7 +298,32 @@ impl Engine {
     }
 
     /// The last instruction was a branch: delays fetch.
-    pub(crate) fn branch(&mut self, taken: bool, wrong: bool) {
+    pub(crate) fn branch(&mut self, taken: bool, wrong: bool, counts: &mut Counts) {
+        self.steer(taken, wrong);
+        if let Some(mut stacks) = self.stacks.take() {
+            let mispredicted = wrong.then(|| Mispredicted {
+                full_at: self.full_at(stacks.dispatched_at()),
+                resolved: self.resolved_at,
+                refilled: self.refilled_at,
+            });
+            stacks.branch(self.retired_at, mispredicted, counts);
+            self.stacks = Some(stacks);
+        }
+    }
+
+    /// The cycle at which micro-operations of a wrong path, dispatched behind `dispatched` at full
+    /// width, have filled the reorder buffer.
+    fn full_at(&self, dispatched: u64) -> u64 {
+        let width = usize::from(self.geometry.width);
+        let cycles = self.geometry.reorder_uops as usize / width + 1;
+        let is_full =
+            |passed: &usize| self.reorder.room(passed * width) >> 1 > dispatched + *passed as u64;
+        let passed = (1..=cycles).find(is_full).unwrap_or(cycles);
+        dispatched + passed as u64
+    }
+
+    /// Delays fetch behind a branch.
+    fn steer(&mut self, taken: bool, wrong: bool) {
         if wrong {
             let penalty = self.geometry.latency.mispredict_cycles;
             let refill = u64::from(penalty.saturating_sub(RESOLVE_CYCLES));
@@ -280,6 +345,9 @@ impl Engine {
             let waited =
                 if self.waited_for_memory { Signal::SlotsMemory } else { Signal::SlotsCore };
             self.slots.until(self.retired_at, waited, &mut counts[self.ring as usize]);
+            if let Some(stacks) = &mut self.stacks {
+                stacks.drain(&mut counts[self.ring as usize]);
+            }
             self.ring = ring;
         }
     }
@@ -288,6 +356,7 @@ impl Engine {
     pub(crate) fn idle(&mut self, cycles: u32, counts: &mut Counts) -> u64 {
         let (cycles, width) = (u64::from(cycles), u64::from(self.geometry.width));
         counts[Signal::StallSerialize] += cycles;
+        counts[Signal::ResumedSerialize] += cycles;
         counts[Signal::Slots] += cycles * width;
         self.retired_at += cycles;
         self.slots.until(self.retired_at, Signal::SlotsCore, counts);

@@ -3,7 +3,7 @@
 //! Each cycle has as many slots as dispatch is wide. Dispatch uses them in order, so one position
 //! is enough: all slots before it belong to a micro-operation or to a cause.
 
-use crate::signal::{Counts, Signal};
+use crate::{counts::Counts, signal::Signal};
 
 /// The slots up to which each has its user or its cause.
 #[derive(Clone, Debug)]

@@ -12,6 +12,7 @@ use crate::{
     geometry::{Geometry, PipelineMode},
     operation::{REGISTERS, RegisterSet},
     signal::Signal,
+    stacks::{FetchWait, Stacks},
 };
 
 /// The accesses of one instruction that are modelled one by one; a repeated string instruction can
@@ -32,7 +33,7 @@ pub(crate) struct Touch {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Starved {
     pub(super) insn: usize,
-    pub(super) cause: Signal,
+    pub(super) wait: FetchWait,
     pub(super) cycles: u32,
 }
 
@@ -79,6 +80,8 @@ pub(crate) struct Engine {
     pub(super) forwards: Stores,
     /// The cycle at which the last instruction was complete.
     pub(super) complete_at: u64,
+    /// The CPI stacks of paper 001's architectures, if they are counted.
+    pub(super) stacks: Option<Box<Stacks>>,
 }
 
 impl Engine {
@@ -113,6 +116,7 @@ impl Engine {
             lines: Lines::new(),
             forwards: Stores::new(),
             complete_at: 0,
+            stacks: geometry.stacks.then(|| Box::new(Stacks::new(geometry))),
         }
     }
 

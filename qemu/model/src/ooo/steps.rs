@@ -1,21 +1,24 @@
 //! The steps for which an instruction waited, and the causes of the cycles without retirement.
 
-use crate::signal::{Counts, Signal};
+use crate::{counts::Counts, signal::Signal, stacks::Watch};
 
 /// The cycles since the last retirement, and up to where they are charged. Each step of an
 /// instruction lasts until a cycle; of concurrent steps the longer hides the other. No step may
 /// last beyond the instruction's own retirement.
 #[derive(Debug)]
-pub(super) struct Steps<'a> {
+pub(super) struct Steps<'a, W> {
     counts: &'a mut Counts,
+    watch: &'a mut W,
+    /// The first of the cycles.
+    from: u64,
     at: u64,
     cause: Signal,
 }
 
-impl Steps<'_> {
+impl<'a, W: Watch> Steps<'a, W> {
     /// The steps after a retirement at the cycle `retired`.
-    pub(super) fn after(retired: u64, counts: &mut Counts) -> Steps<'_> {
-        Steps { counts, at: retired + 1, cause: Signal::StallFrontEnd }
+    pub(super) fn after(retired: u64, counts: &'a mut Counts, watch: &'a mut W) -> Steps<'a, W> {
+        Steps { counts, watch, from: retired + 1, at: retired + 1, cause: Signal::StallFrontEnd }
     }
 
     /// Charges the cycles up to but not including `end` to `cause`.
@@ -23,6 +26,7 @@ impl Steps<'_> {
     pub(super) fn until(&mut self, end: u64, cause: Signal) {
         if end > self.at {
             self.counts[cause] += end - self.at;
+            self.watch.stalled(self.at, end, cause, self.counts);
             (self.at, self.cause) = (end, cause);
         }
     }
@@ -30,6 +34,11 @@ impl Steps<'_> {
     /// The counts.
     pub(super) fn counts(&mut self) -> &mut Counts {
         self.counts
+    }
+
+    /// The counts, and what watches the pipeline.
+    pub(super) fn watch(&mut self) -> (&mut W, &mut Counts) {
+        (self.watch, self.counts)
     }
 
     /// The cause of the last step, if there was a cycle without retirement before `cycle`.
@@ -44,11 +53,12 @@ impl Steps<'_> {
     }
 
     /// Retires at `cycle`. The last step's cause is charged for the rest, which the width of
-    /// retirement can add.
+    /// retirement can add, and in the second account for the whole gap.
     #[inline]
     pub(super) fn retire(mut self, cycle: u64) {
         debug_assert!(self.at <= cycle, "a step lasts until {}, beyond {cycle}", self.at);
         self.until(cycle, self.cause);
+        self.counts[self.cause.resumed()] += cycle - self.from;
         self.counts[Signal::RetireCycles] += 1;
     }
 }
@@ -60,7 +70,8 @@ mod tests {
     #[test]
     fn every_cycle_has_one_cause() {
         let mut counts = Counts::ZERO;
-        let mut steps = Steps::after(10, &mut counts);
+        let mut watch = ();
+        let mut steps = Steps::after(10, &mut counts, &mut watch);
         steps.until(12, Signal::StallMispredict);
         steps.until(11, Signal::StallDtlb);
         steps.until(20, Signal::StallMemory);
@@ -69,5 +80,20 @@ mod tests {
         assert_eq!(counts[Signal::StallDtlb], 0);
         assert_eq!(counts[Signal::StallMemory], 11);
         assert_eq!(counts[Signal::RetireCycles], 1);
+        assert_eq!(Signal::RESUMED.iter().map(|cause| counts[*cause]).sum::<u64>(), 12);
+        assert_eq!(counts[Signal::ResumedMemory], 12);
+    }
+
+    #[test]
+    fn of_steps_that_end_together_the_first_is_charged() {
+        let mut counts = Counts::ZERO;
+        let mut watch = ();
+        let mut steps = Steps::after(0, &mut counts, &mut watch);
+        steps.until(9, Signal::StallL2Hit);
+        steps.until(9, Signal::StallInteger);
+        steps.retire(9);
+        assert_eq!((counts[Signal::ResumedL2Hit], counts[Signal::ResumedInteger]), (8, 0));
+        Steps::after(9, &mut counts, &mut watch).retire(10);
+        assert_eq!(counts[Signal::RetireCycles], 2);
     }
 }

@@ -61,4 +61,5 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     ref_per_1000_cycles: 800,
     pipeline: Pipeline::Interval,
     perfect: Perfect::NONE,
+    stacks: false,
 };

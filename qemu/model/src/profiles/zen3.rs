@@ -62,4 +62,5 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     ref_per_1000_cycles: 700,
     pipeline: Pipeline::Interval,
     perfect: Perfect::NONE,
+    stacks: false,
 };

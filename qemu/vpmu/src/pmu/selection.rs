@@ -6,7 +6,7 @@
 
 use crate::{
     counter::CounterInput,
-    event::Event,
+    event::{Event, TALLY_CODE},
     offcore,
     pmu::{
         access::{Unmodelled, select},
@@ -123,6 +123,10 @@ impl VirtualPmu {
         let (inv, edge) = (value & select::INV != 0, value & select::EDGE != 0);
         if let Some(event) = self.profile.event(code, umask, cmask, inv, edge) {
             return vec![event];
+        }
+        if code == TALLY_CODE {
+            // Its unit masks are numbers.
+            return Vec::new();
         }
         let bits = (0..8).map(|bit| 1u8 << bit).filter(|bit| umask & bit != 0);
         bits.filter_map(|bit| self.profile.event(code, bit, cmask, inv, edge)).collect()

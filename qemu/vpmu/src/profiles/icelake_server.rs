@@ -5,6 +5,7 @@ use tally_model::{Geometry, Signal::*};
 use super::{
     intel::{COMMON, LOW},
     shared::{MEMORY, e},
+    tally::TALLY,
 };
 use crate::{
     event::{Conversion, Event},
@@ -32,7 +33,7 @@ pub(super) const PROFILE: Profile = Profile {
         counters: 4,
         checks: &["", "counters=8,fixed=2,width=40,unit=yes", "pipeline=ooo"],
     },
-    tables: &[COMMON, EVENTS],
+    tables: &[COMMON, EVENTS, TALLY],
 };
 
 /// Events of Ice Lake only, or with another encoding.

@@ -9,6 +9,7 @@ mod icelake_server;
 mod intel;
 mod sapphire_rapids;
 mod shared;
+mod tally;
 mod zen3;
 mod zen4;
 
@@ -34,14 +35,20 @@ mod tests {
     use tally_model::{Geometry, Pipeline, PipelineMode};
     use tally_pmu::catalogue::{Catalogue, Counter};
 
-    use super::*;
-    use crate::profile::Vendor;
+    use super::{tally::TALLY, *};
+    use crate::{
+        event::{Event, TALLY_CODE},
+        profile::Vendor,
+    };
 
-    /// Every profile with the out-of-order pipeline, which has all events.
+    /// Every profile with all events: those of the out-of-order pipeline, and CPI stacks.
     fn profiles() -> impl Iterator<Item = Profile> {
         Profile::ALL.iter().map(|profile| {
             let pipeline = Pipeline::OutOfOrder(PipelineMode::Real);
-            Profile { geometry: Geometry { pipeline, ..profile.geometry }, ..*profile }
+            Profile {
+                geometry: Geometry { pipeline, stacks: true, ..profile.geometry },
+                ..*profile
+            }
         })
     }
 
@@ -51,6 +58,7 @@ mod tests {
             Vendor::Intel => Catalogue::intel(6, model, profile.signature as u8 & 0xf),
             Vendor::Amd => Catalogue::amd(0x19, model),
         }
+        .with_tallys()
     }
 
     #[test]
@@ -73,8 +81,22 @@ mod tests {
                     other => panic!("{}: {other:?}", event.name),
                 };
                 let most = (1u32 << profile.counters.1) - 1;
-                assert_eq!(u32::from(event.counters) & most, u32::from(mask), "{}", event.name);
+                let (ours, theirs) = (u32::from(event.counters), u32::from(mask));
+                assert_eq!(ours & most, theirs & most, "{}", event.name);
             }
+        }
+    }
+
+    #[test]
+    fn no_vendor_has_the_code_of_tally_s_events() {
+        for profile in profiles() {
+            let vendors = catalogue(&profile);
+            let (tallys, others): (Vec<&Event>, Vec<&Event>) =
+                profile.events().partition(|event| event.is_tallys());
+            assert_eq!(tallys.len(), TALLY.len());
+            assert!(tallys.iter().all(|event| event.name.starts_with("tally.")));
+            assert!(others.iter().all(|event| !event.name.starts_with("tally.")));
+            assert!(vendors.entries().all(|entry| entry.code != TALLY_CODE), "{}", profile.name);
         }
     }
 

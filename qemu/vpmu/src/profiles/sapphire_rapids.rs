@@ -6,6 +6,7 @@ use super::{
     icelake_server,
     intel::{COMMON, LOW},
     shared::{BAD_SPECULATION_SLOTS, LOAD_STALLS, e},
+    tally::TALLY,
 };
 use crate::{
     event::{Conversion, Event},
@@ -27,7 +28,7 @@ pub(super) const PROFILE: Profile = Profile {
         counters: 8,
         checks: &["", "pipeline=ooo,mode=single"],
     },
-    tables: &[COMMON, EVENTS],
+    tables: &[COMMON, EVENTS, TALLY],
     ..icelake_server::PROFILE
 };
 

@@ -5,6 +5,7 @@ use tally_model::{Geometry, Signal::*};
 use super::{
     amd::{COMMON, LINUX, QUEUE_EMPTY},
     shared::e,
+    tally::TALLY,
     zen4::{self, DISPATCHED},
 };
 use crate::{
@@ -27,7 +28,7 @@ pub(super) const PROFILE: Profile = Profile {
         counters: 6,
         checks: &["", "pipeline=ooo,mode=inorder"],
     },
-    tables: &[COMMON, LINUX, &[QUEUE_EMPTY], EVENTS],
+    tables: &[COMMON, LINUX, &[QUEUE_EMPTY], EVENTS, TALLY],
     ..zen4::PROFILE
 };
 

@@ -8,6 +8,7 @@ use tally_model::{
 use super::{
     amd::{COMMON, LINUX, QUEUE_EMPTY},
     shared::{BACK_END_SLOTS, NOT_COMPLETE, e},
+    tally::TALLY,
 };
 use crate::{
     event::{Conversion, Event},
@@ -35,7 +36,7 @@ pub(super) const PROFILE: Profile = Profile {
         counters: 6,
         checks: &["", "counters=4", "pipeline=ooo,unit=yes"],
     },
-    tables: &[COMMON, LINUX, &[QUEUE_EMPTY.unlisted()], EVENTS],
+    tables: &[COMMON, LINUX, &[QUEUE_EMPTY.unlisted()], EVENTS, TALLY],
 };
 
 /// What is dispatched: what retires, and wrong paths.

@@ -1,0 +1,93 @@
+//! Sets of signals that belong together.
+
+use super::Signal;
+
+impl Signal {
+    /// The causes of cycles without retirement: disjoint, and together all such cycles.
+    pub const STALLS: &[Signal] = &[
+        Signal::StallSerialize,
+        Signal::StallDivider,
+        Signal::StallChain,
+        Signal::StallL1i,
+        Signal::StallItlb,
+        Signal::StallMispredict,
+        Signal::StallFrontEnd,
+        Signal::StallResources,
+        Signal::StallL1Hit,
+        Signal::StallL2Hit,
+        Signal::StallL3Hit,
+        Signal::StallMemory,
+        Signal::StallDtlb,
+        Signal::StallStore,
+        Signal::StallFp,
+        Signal::StallInteger,
+    ];
+
+    /// The same cycles, each gap between two retirements charged whole when retirement resumes, to
+    /// the step that ended last (paper 000, section 5.1); in the order of [`Self::STALLS`]. Of
+    /// steps that end in the same cycle it is the first of: fetch and dispatch, translation, data,
+    /// unit, store. The out-of-order pipeline has them.
+    pub const RESUMED: &[Signal] = &[
+        Signal::ResumedSerialize,
+        Signal::ResumedDivider,
+        Signal::ResumedChain,
+        Signal::ResumedL1i,
+        Signal::ResumedItlb,
+        Signal::ResumedMispredict,
+        Signal::ResumedFrontEnd,
+        Signal::ResumedResources,
+        Signal::ResumedL1Hit,
+        Signal::ResumedL2Hit,
+        Signal::ResumedL3Hit,
+        Signal::ResumedMemory,
+        Signal::ResumedDtlb,
+        Signal::ResumedStore,
+        Signal::ResumedFp,
+        Signal::ResumedInteger,
+    ];
+
+    /// The causes of cycles without retirement that lie in memory.
+    pub const MEMORY_STALLS: [Signal; 6] = [
+        Signal::StallL1Hit,
+        Signal::StallL2Hit,
+        Signal::StallL3Hit,
+        Signal::StallMemory,
+        Signal::StallDtlb,
+        Signal::StallStore,
+    ];
+
+    /// The slots of dispatch that no retired micro-operation used, by cause: disjoint. With `Uops`
+    /// they add up to `Slots` whenever the pipeline is empty: at a serializing instruction and at a
+    /// change of the ring.
+    pub const LOST_SLOTS: &[Signal] = &[
+        Signal::SlotsFetchLatency,
+        Signal::SlotsFetchBandwidth,
+        Signal::SlotsWrongPath,
+        Signal::SlotsRefill,
+        Signal::SlotsMemory,
+        Signal::SlotsCore,
+    ];
+
+    /// The signal to which a whole gap is charged that this cause ended.
+    #[inline]
+    pub(crate) fn resumed(self) -> Signal {
+        match self {
+            Signal::StallSerialize => Signal::ResumedSerialize,
+            Signal::StallDivider => Signal::ResumedDivider,
+            Signal::StallChain => Signal::ResumedChain,
+            Signal::StallL1i => Signal::ResumedL1i,
+            Signal::StallItlb => Signal::ResumedItlb,
+            Signal::StallMispredict => Signal::ResumedMispredict,
+            Signal::StallResources => Signal::ResumedResources,
+            Signal::StallL1Hit => Signal::ResumedL1Hit,
+            Signal::StallL2Hit => Signal::ResumedL2Hit,
+            Signal::StallL3Hit => Signal::ResumedL3Hit,
+            Signal::StallMemory => Signal::ResumedMemory,
+            Signal::StallDtlb => Signal::ResumedDtlb,
+            Signal::StallStore => Signal::ResumedStore,
+            Signal::StallFp => Signal::ResumedFp,
+            Signal::StallInteger => Signal::ResumedInteger,
+            _ => Signal::ResumedFrontEnd,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The naive architecture: counts of events times a fixed penalty, whatever overlaps.
+//!
+//! It counts what the structures see, so the paper's has the events of wrong paths too. Wrong paths
+//! are not modelled: what this one has beyond the non-speculative one are the accesses of
+//! instructions that did not retire at the first attempt, of software prefetches, and those that
+//! are parts of an instruction. It costs nothing beside its counters.
+
+use super::component::Component;
+use crate::{
+    counts::Counts,
+    geometry::{Geometry, Latency, WALK_BASE_CYCLES},
+    signal::Signal,
+};
+
+/// A page walk that reads one entry from the L2.
+pub(super) fn walk_cycles(latency: &Latency) -> u64 {
+    u64::from(WALK_BASE_CYCLES + latency.l2_cycles)
+}
+
+/// The cycles of the front end's components, which both naive architectures compute alike: without
+/// wrong paths every line of code, translation and branch is of an instruction that completes.
+pub(super) fn front_end(component: Component, counts: &Counts, geometry: &Geometry) -> u64 {
+    let latency = &geometry.latency;
+    // Fetch is ahead of the pipeline by about half of the L2's latency.
+    let fetch = |cycles: u32| u64::from(cycles - latency.l2_cycles / 2);
+    match component {
+        Component::L1i => counts[Signal::L2CodeHit] * fetch(latency.l2_cycles),
+        Component::L2i => {
+            counts[Signal::LlcCodeHit] * fetch(latency.llc_cycles)
+                + counts[Signal::LlcCodeMiss] * fetch(latency.memory_cycles)
+        }
+        Component::Itlb => {
+            counts[Signal::ItlbStlbHit] * u64::from(latency.stlb_cycles)
+                + counts[Signal::ItlbWalks] * walk_cycles(latency)
+        }
+        Component::Branch => counts[Signal::Mispredicts] * u64::from(latency.mispredict_cycles),
+        _ => 0,
+    }
+}
+
+/// The cycles of a component.
+pub(super) fn cycles(component: Component, counts: &Counts, geometry: &Geometry) -> u64 {
+    let latency = &geometry.latency;
+    let sum = |signals: &[Signal]| signals.iter().map(|signal| counts[*signal]).sum::<u64>();
+    match component {
+        Component::L1d => {
+            sum(&[Signal::L2ReadHit, Signal::L2RfoHit]) * u64::from(latency.l2_cycles)
+        }
+        Component::L2d => {
+            sum(&[Signal::LlcReadHit, Signal::LlcRfoHit]) * u64::from(latency.llc_cycles)
+                + sum(&[Signal::LlcReadMiss, Signal::LlcRfoMiss]) * u64::from(latency.memory_cycles)
+        }
+        Component::Dtlb => {
+            sum(&[Signal::DtlbLoadStlbHit, Signal::DtlbStoreStlbHit])
+                * u64::from(latency.stlb_cycles)
+                + sum(&[Signal::DtlbLoadWalks, Signal::DtlbStoreWalks]) * walk_cycles(latency)
+        }
+        _ => front_end(component, counts, geometry),
+    }
+}

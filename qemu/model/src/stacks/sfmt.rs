@@ -1,0 +1,59 @@
+//! The simplified table (sFMT): as the FMT, with one set of counters of the instruction side for
+//! all branches, and a bit in each entry of the reorder buffer that its instruction waited there.
+//!
+//! Completing such an instruction adds the set to the global counters and clears it. Completing a
+//! mispredicted branch clears it without adding: what was counted behind the branch so far was on
+//! the wrong path, or on the right one before the branch retired, which is lost.
+
+use super::{component::Component, fmt};
+use crate::{counts::Counts, geometry::Geometry, signal::Signal};
+
+/// The counter of a component; those of branches and of the back end are the FMT's.
+pub(super) fn signal(component: Component) -> Signal {
+    match component {
+        Component::L1i => Signal::SfmtL1i,
+        Component::L2i => Signal::SfmtL2i,
+        Component::Itlb => Signal::SfmtItlb,
+        other => fmt::signal(other),
+    }
+}
+
+/// The bits beside the global counters.
+pub(super) fn bits(geometry: &Geometry) -> u64 {
+    fmt::shared_bits(geometry) + fmt::miss_bits() + u64::from(geometry.reorder_uops)
+}
+
+/// The table, as the last cycle in which it was cleared: an instruction whose wait was counted
+/// since then completes later than every mispredicted branch before it, and adds it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sfmt {
+    cleared_at: u64,
+}
+
+impl Sfmt {
+    /// A mispredicted branch completes.
+    pub(super) fn clear(&mut self, cycle: u64) {
+        self.cleared_at = self.cleared_at.max(cycle);
+    }
+
+    /// Dispatch got nothing from cycle `from` up to `until` because of a miss.
+    pub(super) fn unfed(&self, from: u64, until: u64, miss: Component, counts: &mut Counts) {
+        counts[signal(miss)] += until.saturating_sub(from.max(self.cleared_at));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_before_a_mispredicted_branch_completes_are_lost() {
+        let (mut sfmt, mut counts) = (Sfmt::default(), Counts::ZERO);
+        sfmt.unfed(10, 30, Component::L1i, &mut counts);
+        sfmt.clear(50);
+        sfmt.unfed(35, 45, Component::L2i, &mut counts);
+        sfmt.unfed(45, 60, Component::Itlb, &mut counts);
+        let counted = [Signal::SfmtL1i, Signal::SfmtL2i, Signal::SfmtItlb].map(|s| counts[s]);
+        assert_eq!(counted, [20, 0, 10]);
+    }
+}

@@ -1,0 +1,161 @@
+//! A vCPU's core, and shadow cores that run beside it on the same stream with other perfect
+//! structures. Everything the vCPU does to its core is done to all; only its own counts for the
+//! guest.
+//!
+//! Invariant: a shadow core shares nothing with others but, with the same shadow of other vCPUs,
+//! its last-level cache. So it changes no count of the vCPU's own core.
+
+use std::{ops::Range, sync::OnceLock};
+
+use tally_abi::truth::{ShadowTruth, Truth};
+use tally_model::{Access, Block, Branch, Core, Counts, Llc, Privilege};
+use tally_vpmu::{PluginOptions, Profile};
+
+use crate::region::{self, VcpuTruth};
+
+/// A vCPU's cores.
+pub(crate) struct Cores {
+    own: Core,
+    shadows: Box<[Shadow]>,
+}
+
+/// A shadow core, and what it executed in each region.
+struct Shadow {
+    core: Core,
+    profile: Profile,
+    truth: VcpuTruth,
+}
+
+impl Shadow {
+    fn update_regions(&mut self, space: u64) {
+        let clock = self.core.clock();
+        self.truth.update(space, self.core.counts(), clock, &self.profile);
+    }
+
+    fn end_truth(&mut self) {
+        let clock = self.core.clock();
+        self.truth.end(self.core.counts(), clock, &self.profile);
+    }
+}
+
+/// The last-level caches that all vCPUs share: their own cores', then one for each shadow.
+fn shared(options: &PluginOptions) -> &'static [Llc] {
+    static SHARED: OnceLock<Box<[Llc]>> = OnceLock::new();
+    SHARED.get_or_init(|| {
+        let count = 1 + options.shadows.len();
+        (0..count).map(|_| Llc::new(options.profile.geometry.llc)).collect()
+    })
+}
+
+impl Cores {
+    pub(crate) fn new(options: &PluginOptions) -> Cores {
+        let caches = shared(options);
+        let shadow = |(shadow, cache): (&tally_vpmu::Shadow, &Llc)| {
+            let mut profile = options.profile;
+            profile.geometry.perfect = shadow.perfect;
+            let core = Core::sharing(&profile.geometry, cache.clone());
+            Shadow { core, profile, truth: VcpuTruth::new(None) }
+        };
+        Cores {
+            own: Core::sharing(&options.profile.geometry, caches[0].clone()),
+            shadows: options.shadows.iter().zip(&caches[1..]).map(shadow).collect(),
+        }
+    }
+
+    #[inline(always)]
+    fn each(&mut self, act: impl Fn(&mut Core)) {
+        act(&mut self.own);
+        for shadow in &mut self.shadows {
+            act(&mut shadow.core);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn counts(&mut self) -> &[Counts; 2] {
+        self.own.counts()
+    }
+
+    #[inline]
+    pub(crate) fn clock(&self) -> u64 {
+        self.own.clock()
+    }
+
+    #[inline]
+    pub(crate) fn needs_sizes(&self) -> bool {
+        self.own.needs_sizes()
+    }
+
+    #[inline]
+    pub(crate) fn fetch(&mut self, block: &Block) {
+        self.each(|core| core.fetch(block));
+    }
+
+    /// The common case of [`Self::access`]. It does not apply in the out-of-order pipeline, the
+    /// only one that has shadows.
+    #[inline(always)]
+    pub(crate) fn access_recent<const STORE: bool>(
+        &mut self,
+        ring: Privilege,
+        address: u64,
+    ) -> bool {
+        self.own.access_recent::<STORE>(ring, address)
+    }
+
+    pub(crate) fn access<const STORE: bool>(
+        &mut self,
+        block: &Block,
+        access: Access,
+        translate: impl Fn(u64) -> u64,
+    ) {
+        self.each(|core| core.access::<STORE>(block, access, &translate));
+    }
+
+    #[inline(always)] // As the core's own.
+    pub(crate) fn retire(&mut self, block: &Block, next_pc: u64) {
+        self.each(|core| core.retire(block, next_pc));
+    }
+
+    pub(crate) fn retire_part(&mut self, block: &Block, range: Range<usize>) {
+        self.each(|core| core.retire_part(block, range.clone()));
+    }
+
+    pub(crate) fn resolve(&mut self, ring: Privilege, branch: &Branch, next_pc: u64) {
+        self.each(|core| core.resolve(ring, branch, next_pc));
+    }
+
+    pub(crate) fn interrupt(&mut self, cycles: u32) {
+        self.each(|core| core.interrupt(cycles));
+    }
+
+    pub(crate) fn switch_space(&mut self, space: u64) {
+        self.each(|core| core.switch_space(space));
+    }
+
+    pub(crate) fn flush(&mut self, global_too: bool) {
+        self.each(|core| core.flush(global_too));
+    }
+
+    pub(crate) fn flush_page(&mut self, address: u64) {
+        self.each(|core| core.flush_page(address));
+    }
+
+    /// Shadows enter and leave regions, as their vCPU does.
+    pub(crate) fn update_regions(&mut self, space: u64) {
+        self.shadows.iter_mut().for_each(|shadow| shadow.update_regions(space));
+    }
+
+    /// Shadows leave every region, for good.
+    pub(crate) fn end_truth(&mut self) {
+        self.shadows.iter_mut().for_each(Shadow::end_truth);
+    }
+}
+
+/// The truth of each shadow, on all vCPUs.
+pub(crate) fn shadows(options: &PluginOptions, vcpus: &[&Cores]) -> Vec<ShadowTruth> {
+    let truth = |(index, shadow): (usize, &tally_vpmu::Shadow)| {
+        let parts = vcpus.iter().filter_map(|cores| cores.shadows.get(index));
+        let Truth { regions, .. } = region::truth(&options.profile, parts.map(|part| &part.truth));
+        ShadowTruth { perfect: shadow.name.clone(), regions }
+    };
+    options.shadows.iter().enumerate().map(truth).collect()
+}

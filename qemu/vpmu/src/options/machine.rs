@@ -1,0 +1,139 @@
+//! The options of the machine's model: its pipeline, its perfect structures, and the cores that run
+//! beside it.
+
+use tally_model::{Geometry, Perfect, Pipeline, PipelineMode};
+
+/// The name of a shadow core without perfect structures.
+const REAL: &str = "none";
+/// Shadow cores that one CPU can have. Each takes the memory and the time of a whole one.
+const MOST_SHADOWS: usize = 32;
+
+/// A core that runs beside a CPU's own on the same stream, with other perfect structures, and
+/// changes nothing there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shadow {
+    /// The option's text.
+    pub name: String,
+    /// The structures that never miss.
+    pub perfect: Perfect,
+}
+
+pub(super) fn pipeline(name: Option<&str>, mode: Option<&str>) -> Result<Pipeline, String> {
+    let out_of_order = match mode {
+        None | Some("real") => PipelineMode::Real,
+        Some("single") => PipelineMode::SingleDispatch,
+        Some("inorder") => PipelineMode::InOrder,
+        Some(mode) => {
+            return Err(format!("unknown mode '{mode}': use real, single or inorder"));
+        }
+    };
+    match (name.unwrap_or("interval"), mode) {
+        ("interval", None) => Ok(Pipeline::Interval),
+        ("interval", Some(mode)) => {
+            Err(format!("mode={mode} needs the other pipeline: add pipeline=ooo"))
+        }
+        ("ooo", _) => Ok(Pipeline::OutOfOrder(out_of_order)),
+        (name, _) => Err(format!("unknown pipeline '{name}': use interval or ooo")),
+    }
+}
+
+/// Structures joined by `+`, as QEMU's own option parser splits at commas.
+pub(super) fn perfect(names: Option<&str>) -> Result<Perfect, String> {
+    let names = names.into_iter().flat_map(|names| names.split('+'));
+    structures(names).map_err(|name| {
+        let names = Perfect::NAMES.join(", ");
+        format!("perfect={name} is no structure: use {names}, joined by +")
+    })
+}
+
+/// These structures; the name that is none's.
+fn structures<'a>(names: impl Iterator<Item = &'a str>) -> Result<Perfect, &'a str> {
+    let mut perfect = Perfect::default();
+    for name in names {
+        if !perfect.set(name) {
+            return Err(name);
+        }
+    }
+    Ok(perfect)
+}
+
+/// Checks that CPI stacks are asked for of the pipeline that counts them.
+pub(super) fn check_stacks(geometry: &Geometry) -> Result<(), String> {
+    match geometry.pipeline {
+        Pipeline::Interval if geometry.stacks => {
+            Err("stacks=yes needs the other pipeline: add pipeline=ooo".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The cores of a list like `l1i+branch/none`.
+pub(super) fn shadows(list: Option<&str>, geometry: &Geometry) -> Result<Vec<Shadow>, String> {
+    let Some(list) = list else { return Ok(Vec::new()) };
+    let one = |name: &str| {
+        let names = name.split('+').filter(|one| *one != REAL);
+        let perfect = structures(names).map_err(|_| {
+            let names = Perfect::NAMES.join(", ");
+            format!(
+                "shadows={name} is no core: use {REAL}, or perfect structures joined by +, of \
+                 {names}; a / between cores"
+            )
+        })?;
+        Ok(Shadow { name: name.to_owned(), perfect })
+    };
+    let all: Vec<Shadow> = list.split('/').map(one).collect::<Result<_, String>>()?;
+    if geometry.pipeline == Pipeline::Interval {
+        return Err("shadows=... needs the other pipeline: add pipeline=ooo".to_owned());
+    }
+    match all.len() {
+        ..=MOST_SHADOWS => Ok(all),
+        count => Err(format!("shadows=... has {count} cores: use at most {MOST_SHADOWS}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::PluginOptions, *};
+
+    fn parse(arguments: &[&str]) -> Result<PluginOptions, String> {
+        PluginOptions::parse(&arguments.iter().map(|text| text.to_string()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_model_is_configured_in_any_order() {
+        let geometry =
+            |arguments: &[&str]| parse(arguments).map(|options| options.profile.geometry);
+        for (arguments, pipeline) in [
+            (&[][..], Pipeline::Interval),
+            (&["pipeline=ooo"], Pipeline::OutOfOrder(PipelineMode::Real)),
+            (&["mode=inorder", "pipeline=ooo"], Pipeline::OutOfOrder(PipelineMode::InOrder)),
+            (
+                &["pipeline=ooo", "mode=single", "profile=zen4"],
+                Pipeline::OutOfOrder(PipelineMode::SingleDispatch),
+            ),
+        ] {
+            assert_eq!(geometry(arguments).map(|geometry| geometry.pipeline), Ok(pipeline));
+        }
+        let perfect = geometry(&["perfect=l1d+branch"]).map(|geometry| geometry.perfect);
+        assert_eq!(perfect, Ok(Perfect { l1d: true, branch: true, ..Perfect::default() }));
+    }
+
+    #[test]
+    fn shadows_are_cores_with_their_own_structures() {
+        let shadows = |list: &str| {
+            let options = parse(&["pipeline=ooo", &format!("shadows={list}")])?;
+            Ok::<_, String>(options.shadows)
+        };
+        let names = |list: &str| {
+            let all = shadows(list)?.into_iter().map(|shadow| shadow.name);
+            Ok::<_, String>(all.collect::<Vec<_>>())
+        };
+        assert_eq!(names("l1i+branch/none"), Ok(vec!["l1i+branch".into(), "none".into()]));
+        let perfect = Perfect { l1i: true, branch: true, ..Perfect::default() };
+        assert_eq!(shadows("l1i+branch").map(|all| all[0].perfect), Ok(perfect));
+        assert_eq!(shadows("none").map(|all| all[0].perfect), Ok(Perfect::default()));
+        assert!(shadows("").unwrap_err().contains("use none"));
+        assert!(shadows(&["none"; 33].join("/")).unwrap_err().contains("at most 32"));
+        assert!(parse(&["pipeline=ooo", "stacks=yes"]).unwrap().profile.geometry.stacks);
+    }
+}

@@ -1,0 +1,36 @@
+//! Tally's own events: each is selected by its number, on every profile that has it.
+
+use tally_model::{Geometry, Pipeline, PipelineMode};
+use tally_vpmu::{Profile, VirtualPmu};
+
+/// A PMU of each profile, with these CPI stacks in the out-of-order pipeline or with the other one.
+fn pmus(pipeline: Pipeline, stacks: bool) -> impl Iterator<Item = VirtualPmu> {
+    Profile::ALL.iter().map(move |profile| {
+        let mut profile = *profile;
+        profile.geometry = Geometry { pipeline, stacks, ..profile.geometry };
+        VirtualPmu::new(profile, 4)
+    })
+}
+
+fn modelled(pmu: &VirtualPmu) -> Vec<u64> {
+    (0..0x100).filter(|number| pmu.models(number << 8 | 0xfd, 0)).collect()
+}
+
+#[test]
+fn a_unit_mask_is_a_number_and_not_a_set_of_bits() {
+    let numbers = |ranges: &[(u64, u64)]| -> Vec<u64> {
+        ranges.iter().flat_map(|(first, last)| *first..=*last).collect()
+    };
+    let ooo = Pipeline::OutOfOrder(PipelineMode::Real);
+    let resumed = [(0x00, 0x11), (0x13, 0x1f)];
+    let stacks = [(0x20, 0x26), (0x30, 0x36), (0x40, 0x47), (0x50, 0x58), (0x60, 0x67)];
+    for (pipeline, has_stacks, want) in [
+        (Pipeline::Interval, false, numbers(&[(0x00, 0x0f)])),
+        (ooo, false, numbers(&resumed)),
+        (ooo, true, [numbers(&resumed), numbers(&stacks)].concat()),
+    ] {
+        for pmu in pmus(pipeline, has_stacks) {
+            assert_eq!(modelled(&pmu), want, "{} {pipeline:?}", pmu.profile().name);
+        }
+    }
+}
