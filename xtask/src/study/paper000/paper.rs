@@ -113,11 +113,30 @@ pub(super) struct PaperCause {
 
 impl PaperCause {
     /// The columns of a series of signals that it consists of.
-    ///
-    /// This is the one place that chooses among ways of charging stalls: these signals charge the
-    /// successive steps of the oldest instruction.
-    pub(super) fn columns(&self) -> impl Iterator<Item = String> {
-        self.signals.iter().map(|signal| format!("{signal:?}"))
+    pub(super) fn columns(&self, charging: Charging) -> impl Iterator<Item = String> {
+        self.signals.iter().map(move |signal| format!("{:?}", charging.signal(*signal)))
+    }
+}
+
+/// To which cause a stall's cycles are charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Charging {
+    /// All to the last, when retirement resumes: the paper's way (section 5.1).
+    Resumption,
+    /// To the successive steps of the oldest instruction.
+    Steps,
+}
+
+impl Charging {
+    /// The signal of a cause that is charged in this way.
+    fn signal(self, stall: Signal) -> Signal {
+        let resumed = || Signal::STALLS.iter().zip(Signal::RESUMED);
+        match self {
+            Charging::Steps => stall,
+            Charging::Resumption => {
+                resumed().find(|(of, _)| **of == stall).map_or(stall, |(_, resumed)| *resumed)
+            }
+        }
     }
 }
 
@@ -130,9 +149,9 @@ const fn cause(
     PaperCause { name, signals, single: cells(single), inorder: cells(inorder) }
 }
 
-/// Table 3, and the divider: it is both the integer and the floating-point unit's, and the model does
-/// not tell whose work it does. A load that hits the first level, a serializing instruction and a front end that has
-/// nothing to give for another cause are in none of the paper's causes.
+/// Table 3, and the divider: it is both the integer and the floating-point unit's, and the model
+/// does not tell whose work it does. A load that hits the first level, a serializing instruction
+/// and a front end that has nothing to give for another cause are in none of the paper's causes.
 pub(super) const TABLE_3: [PaperCause; 8] = [
     cause(
         "L1I miss",
@@ -193,6 +212,15 @@ mod tests {
         assert_eq!(within(TABLE_2.iter().map(|event| &event.paper)), (55, 63));
         assert_eq!(within(TABLE_3.iter().map(|cause| &cause.single)), (38, 47));
         assert_eq!(within(TABLE_3.iter().map(|cause| &cause.inorder)), (37, 47));
+    }
+
+    #[test]
+    fn every_cause_can_be_charged_either_way() {
+        for cause in &TABLE_3 {
+            let of = |charging| cause.columns(charging).collect::<Vec<_>>();
+            assert!(of(Charging::Steps).iter().all(|name| name.starts_with("Stall")));
+            assert!(of(Charging::Resumption).iter().all(|name| name.starts_with("Resumed")));
+        }
     }
 
     #[test]

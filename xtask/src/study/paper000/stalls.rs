@@ -8,7 +8,7 @@ use super::{
     distance,
     grid::{Cell, Grid, Row},
     machine::{self, Machines, Program, Recorded},
-    paper::{PaperCause, TABLE_3},
+    paper::{Charging, PaperCause, TABLE_3},
 };
 use crate::{Failure, Result};
 
@@ -22,8 +22,8 @@ const FEWEST_INTERVALS: u64 = 4;
 /// Stalls over time.
 struct Stalls {
     instructions: u64,
-    /// By cause and interval: cycles.
-    causes: Vec<Vec<u64>>,
+    /// By way of charging, cause and interval: cycles.
+    causes: [Vec<Vec<u64>>; 2],
 }
 
 /// Table 3.
@@ -35,6 +35,10 @@ pub(super) struct StallStudy {
     pub(super) single: Grid,
     /// Distances of instructions in order.
     pub(super) inorder: Grid,
+    /// The same, of stalls that are charged to successive steps.
+    pub(super) single_by_steps: Grid,
+    /// See `single_by_steps`.
+    pub(super) inorder_by_steps: Grid,
 }
 
 /// Runs each program in each mode.
@@ -62,17 +66,26 @@ pub(super) fn run(
             return Err(Failure::new(ExitStatus::CheckFailed, why));
         }
     }
-    let grid = |mode: usize| {
+    let grid = |charging: usize, mode: usize| {
+        let of = |run: &Stalls| (run.causes[charging].clone(), run.instructions);
+        let runs: Vec<_> = by_program.iter().map(|runs| (of(&runs[0]), of(&runs[mode]))).collect();
         let row = |(index, cause): (usize, &PaperCause)| Row {
             name: cause.name.to_owned(),
-            cells: by_program.iter().map(|runs| cell(&runs[0], &runs[mode], index)).collect(),
+            cells: runs
+                .iter()
+                .map(|((real, instructions), (other, _))| {
+                    cell(&real[index], &other[index], *instructions)
+                })
+                .collect(),
         };
         Grid {
             programs: programs.iter().map(|program| program.name.clone()).collect(),
             rows: TABLE_3.iter().enumerate().map(row).collect(),
         }
     };
-    Ok(StallStudy { interval_instructions, single: grid(1), inorder: grid(2) })
+    let [single, inorder] = [1, 2].map(|mode| grid(0, mode));
+    let [single_by_steps, inorder_by_steps] = [1, 2].map(|mode| grid(1, mode));
+    Ok(StallStudy { interval_instructions, single, inorder, single_by_steps, inorder_by_steps })
 }
 
 fn stalls(
@@ -102,25 +115,31 @@ fn stalls(
         );
         return Err(Failure::new(ExitStatus::TooShort, why));
     }
-    let cycles = |cause: &PaperCause, interval: u64| {
+    let cycles = |charging, cause: &PaperCause, interval: u64| {
         let from = interval * interval_instructions;
         let of = |column: String| series.between(&column, from, from + interval_instructions);
-        cause.columns().map(of).sum::<Option<u64>>()
+        cause.columns(charging).map(of).sum::<Option<u64>>()
     };
-    let over_time = |cause| (0..intervals).map(|interval| cycles(cause, interval)).collect();
-    let causes: Option<Vec<Vec<u64>>> = TABLE_3.iter().map(over_time).collect();
-    let causes = causes.ok_or_else(|| {
-        Failure::new(ExitStatus::CheckFailed, "the virtual PMU's series lacks a cause of stalls")
-    })?;
+    let over_time = |charging, cause: &PaperCause| -> Option<Vec<u64>> {
+        (0..intervals).map(|interval| cycles(charging, cause, interval)).collect()
+    };
+    let causes = |charging| -> Result<Vec<Vec<u64>>> {
+        let all: Option<_> = TABLE_3.iter().map(|cause| over_time(charging, cause)).collect();
+        all.ok_or_else(|| {
+            let why = "the virtual PMU's series lacks a cause of stalls";
+            Failure::new(ExitStatus::CheckFailed, why)
+        })
+    };
+    let causes = [causes(Charging::Resumption)?, causes(Charging::Steps)?];
     Ok(Stalls { instructions: series.end(), causes })
 }
 
-/// The distance of a cause's stalls in another mode from those in the real one.
-fn cell(real: &Stalls, other: &Stalls, cause: usize) -> Cell {
-    let full = &real.causes[cause];
-    let other: Vec<f64> = other.causes[cause].iter().map(|cycles| *cycles as f64).collect();
-    let distance = distance::is_significant(full.iter().sum(), real.instructions)
-        .then(|| distance::of_estimates(full, &other))
+/// The distance of a cause's stalls in another mode, by interval, from those in the real one, of a
+/// run of this many instructions.
+fn cell(real: &[u64], other: &[u64], instructions: u64) -> Cell {
+    let other: Vec<f64> = other.iter().map(|cycles| *cycles as f64).collect();
+    let distance = distance::is_significant(real.iter().sum(), instructions)
+        .then(|| distance::of_estimates(real, &other))
         .flatten();
     Cell { distance, is_frequent: false }
 }
@@ -131,14 +150,10 @@ mod tests {
 
     #[test]
     fn a_rare_cause_has_no_distance_and_a_cause_that_moved_has_one() {
-        let of = |causes: [&[u64]; 3]| Stalls {
-            instructions: 1_000_000,
-            causes: causes.map(<[u64]>::to_vec).to_vec(),
-        };
-        let real = of([&[99, 0], &[500, 500], &[500, 500]]);
-        let other = of([&[0, 99], &[5_000, 5_000], &[900, 100]]);
-        let of = |cause| cell(&real, &other, cause).distance;
-        assert_eq!((of(0), of(1)), (None, Some(0.0)));
-        assert!(of(2) > Some(0.5), "{:?}", of(2));
+        let of = |real: &[u64], other: &[u64]| cell(real, other, 1_000_000).distance;
+        assert_eq!(of(&[99, 0], &[0, 99]), None);
+        assert_eq!(of(&[500, 500], &[5_000, 5_000]), Some(0.0));
+        let moved = of(&[500, 500], &[900, 100]);
+        assert!(moved > Some(0.5), "{moved:?}");
     }
 }
