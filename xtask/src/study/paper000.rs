@@ -19,10 +19,7 @@ mod sweep;
 use std::{ops::RangeInclusive, path::PathBuf};
 
 use clap::{Args, FromArgMatches, ValueEnum};
-use tally_abi::{
-    ExitStatus,
-    session::{MAX_SLICE, MIN_SLICE},
-};
+use tally_abi::{ExitStatus, session::MAX_SLICE};
 
 use self::{
     machine::{Machines, Program},
@@ -46,8 +43,11 @@ const COMPILER: &str = "tcc";
 const COMPRESSOR: &str = "bzip2";
 /// Instructions of each program, and with `--quick`.
 const INSTRUCTIONS: [u64; 2] = [1_000_000_000, 40_000_000];
-/// Cycles of a slice, and with `--quick`: the paper's, and a tenth.
-const SLICE_CYCLES: [u64; 2] = [200_000, 20_000];
+/// Cycles of a slice, and with `--quick`: the paper's, and a quarter.
+const SLICE_CYCLES: [u64; 2] = [200_000, 50_000];
+/// The shortest slices. A tenth of it is run too; shorter ones write more records between two turns
+/// of the scheduler's timer than a trace ring holds.
+const LEAST_SLICE_CYCLES: u64 = 50_000;
 /// Slices of a round: the paper's.
 const RATIO: usize = 10;
 /// Instructions of Table 3's intervals for each cycle of a slice.
@@ -100,9 +100,9 @@ pub(super) struct Paper000Args {
     instructions: Option<u64>,
     /// Length of a slice in cycles [default: 200000]
     #[arg(long, value_name = "CYCLES",
-          value_parser = clap::value_parser!(u64).range(10 * MIN_SLICE..=MAX_SLICE / 10))]
+          value_parser = clap::value_parser!(u64).range(LEAST_SLICE_CYCLES..=MAX_SLICE / 10))]
     slice: Option<u64>,
-    /// Two programs of 40 million instructions, slices of 20,000 cycles: whether it works
+    /// Two programs of 40 million instructions, slices of 50,000 cycles: whether it works
     #[arg(long)]
     quick: bool,
     /// Run Table 2 with the seeds 1 to N, or A to B, and give the mean; the rest has the first

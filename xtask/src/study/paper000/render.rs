@@ -116,7 +116,7 @@ fn table_3(results: &Results, study: &StallStudy) -> String {
         [("one at a time", &study.single_by_steps), ("in order", &study.inorder_by_steps)];
     for (mode, grid) in by_steps {
         let of = verdict(grid.acceptable(), AIM[1]);
-        text += &format!("{mode}, charged to the steps of the oldest instruction: {of}\n");
+        text += &format!("{mode}, charged by steps: {of}\n");
     }
     let single = TABLE_3.iter().map(|cause| (cause.name, cause.single));
     let inorder = TABLE_3.iter().map(|cause| (cause.name, cause.inorder));

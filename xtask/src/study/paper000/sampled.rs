@@ -115,7 +115,7 @@ impl EventList {
             if plan.groups.len() >= ratio {
                 break;
             }
-            if events.iter().any(|known| known == event.name) {
+            if event.is_tallys() || events.iter().any(|known| known == event.name) {
                 continue;
             }
             events.push(event.name.to_owned());
