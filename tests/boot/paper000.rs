@@ -29,8 +29,9 @@ fn sampled_counts_are_near_the_full_ones_round_by_round() {
         let (json, text) = study(&format!("table2 figure5 figure7 --pmu {pmu}"));
         let grid = |name: &str| json["table_2"][name].clone();
         let [scaled, predicted, short] = ["scaled", "predicted", "short_predicted"].map(grid);
-        // Instructions are counted in every slice; scaled, one slice stands for a round.
-        assert_eq!(distance(&predicted, "Instructions"), Some(0.0), "{text}");
+        // Instructions are counted in every slice, and the truth between two rows of the series is
+        // in proportion; scaled, one slice stands for a round.
+        assert!(distance(&predicted, "Instructions") < Some(1e-5), "{text}");
         assert!(distance(&scaled, "Instructions") > Some(0.0), "{text}");
         for event in ["L1D loads", "L1D stores", "Mispredictions"] {
             let of = [&scaled, &predicted, &short].map(|grid| distance(grid, event).expect(event));

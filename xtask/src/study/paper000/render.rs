@@ -25,8 +25,8 @@ pub(super) fn render(results: &Results) -> String {
     if let Some(figure) = &results.figure_5 {
         let rounds = figure.middle_cycles.len();
         parts.push(format!(
-            "Figure 5: instructions and L1D misses of {} in {rounds} rounds ({pmu}, {pipeline}):\n\
-             a picture, with --pictures\n",
+            "Figure 5: instructions and L1D misses of {} in {rounds} rounds\n\
+             ({pmu}, {pipeline}): a picture, with --pictures\n",
             figure.program
         ));
     }
@@ -91,7 +91,7 @@ fn table_2(results: &Results, table: &Table2) -> String {
     }
     let [long, short] = table.handlers.map(|shares| shares.map(|share| percent(share, false)));
     text += &format!(
-        "overflow handlers take {} to {} of the cycles, with short slices {} to {}\n",
+        "overflow handlers take {} to {} of the cycles,\nwith short slices {} to {}\n",
         long[0], long[1], short[0], short[1]
     );
     let rows = TABLE_2.iter().map(|event| (event.name, event.paper));
