@@ -89,14 +89,12 @@ const ON_AMD: &str = "cargo xtask run --pmu amd";
 default_job! { default_job_on_intel by ON_INTEL, with the catalogue "icelake-server" }
 default_job! { default_job_on_amd by ON_AMD, with the catalogue "zen4" }
 
-/// Those of studies, which take too long for a test, are on pages of their own.
 #[test]
 fn samples_on_pages_are_of_the_default_job_or_the_check() {
     for (page, _, figure) in docs::samples(&Project::here()).unwrap() {
         let command = &figure.command;
-        let is_study = page.starts_with("docs/studies") && command.contains(" study ");
         let known = [ON_INTEL, ON_AMD, CHECK];
-        assert!(is_study || known.contains(&&**command), "{}: {command}", page.display());
+        assert!(known.contains(&&**command), "{}: {command}", page.display());
     }
 }
 

@@ -7,8 +7,9 @@
 //! named `on_…`, each of which turns its pointers into references and calls safe functions.
 //!
 //! Layers, each using only those above it: `ffi`, `guest`, `registers`; `options`, `log`, `totals`,
-//! `tag`, `region`, `series`, `blocks`, `cores`; `pending`, `injection`; `vcpu`; `handlers`, `injector`,
-//! `fixup`, `restart`; `instrumentation`, `replaced`, `intercept`, `exec`, `exit`; `translate`.
+//! `tag`, `region`, `series`, `blocks`, `cores`; `pending`, `injection`; `vcpu`; `handlers`,
+//! `injector`, `fixup`, `restart`; `instrumentation`, `replaced`, `intercept`, `exec`, `exit`;
+//! `translate`.
 
 mod apic;
 mod blocks;

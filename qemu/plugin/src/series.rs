@@ -1,5 +1,5 @@
-//! The truth over time: every event, or every signal, in every interval, by vCPU, address space, region and
-//! privilege.
+//! The truth over time: every event, or every signal, in every interval, by vCPU, address space,
+//! region and privilege.
 //!
 //! Each vCPU has its own intervals, measured in its instructions or cycles. An interval ends at the
 //! end of the block that passes its length. The vCPU sums its counts in each scope: an address

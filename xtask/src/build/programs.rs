@@ -86,8 +86,8 @@ fn make_guests(project: &Project, programs: &[&Listed]) -> Result<()> {
     Ok(())
 }
 
-/// Fetches or builds a program as the file `path`; its source in C is in `sources`, the packages are
-/// unpacked in `root`.
+/// Fetches or builds a program as the file `path`; its source in C is in `sources`, the packages
+/// are unpacked in `root`.
 fn make_one(
     project: &Project,
     (name, origin): (&str, &Origin),

@@ -15,6 +15,8 @@ use std::{iter, ops::Range};
 pub const MARK: &str = "Measured:";
 /// The mark of a fenced block's first and last line.
 pub const FENCE: &str = "```";
+/// How the command of a sample begins. What a study prints takes too long to be made again.
+const RUN: &str = "cargo xtask run";
 /// The line of a sample that stands for lines left out.
 const OMITTED: &str = "…";
 
@@ -36,7 +38,7 @@ pub struct Figure {
     pub command: String,
     /// The commit at which the command ran.
     pub commit: String,
-    /// The sample's lines, without the fences.
+    /// The sample's lines, without the fences, if it is the output of a run.
     pub sample: Option<Range<usize>>,
 }
 
@@ -51,7 +53,8 @@ impl Figure {
         let figure = |(line, text): (usize, &&str)| {
             let (command, commit) = source(text).ok_or_else(|| format!("{}: {text}", line + 1))?;
             let (command, commit) = (command.to_owned(), commit.to_owned());
-            Ok(Figure { line, command, commit, sample: sample_before(&lines[..line]) })
+            let sample = sample_before(&lines[..line]).filter(|_| command.starts_with(RUN));
+            Ok(Figure { line, command, commit, sample })
         };
         marked.map(figure).collect()
     }

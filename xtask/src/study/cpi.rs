@@ -58,10 +58,8 @@ pub(super) fn main(project: &Project, args: &CpiArgs) -> Result<u8> {
     let programs = programs::read(project, &args.names)?;
     let list = List::read(project)?;
     // All that boot tests need, so that the packages are the same.
-    let on_demand = match programs.iter().any(|program| program.from.is_some()) {
-        true => built::make(project, &list, true)?,
-        false => Vec::new(),
-    };
+    let is_built = programs.iter().any(|program| program.from.is_some());
+    let on_demand = if is_built { built::make(project, &list, true)? } else { Vec::new() };
     let artefacts = Artefacts { on_demand, ..Artefacts::make(project)? };
     let results = seeds::in_parallel("programs", 1..=programs.len() as u64, |number| {
         let program = &programs[number as usize - 1];

@@ -248,7 +248,8 @@ fn render(machines: &[Machine]) -> String {
     text
 }
 
-/// The number of rows from 5 to 200 kHz with at most half of the paper's overhead, and of such rows.
+/// The number of rows from 5 to 200 kHz with at most half of the paper's overhead, and of such
+/// rows.
 pub(super) fn halved(rows: &[Row]) -> (usize, usize) {
     let aimed = rows.iter().filter(|row| (5..=200).contains(&row.khz));
     (aimed.clone().filter(|row| row.overhead <= row.paper / 2.0).count(), aimed.count())

@@ -171,6 +171,18 @@ impl Engine {
         (0..loads).for_each(|_| self.loads.take(self.retired_at));
     }
 
+    /// From which cycle on each structure has room for an instruction that is dispatched at `at` or
+    /// later; the reorder buffer has it from `reorder` on.
+    #[inline(always)]
+    fn rooms(&mut self, reorder: u64, [loads, stores]: [usize; 2], at: u64) -> [(u64, Signal); 4] {
+        [
+            (reorder, Signal::FullReorder),
+            (if loads > 0 { self.loads.room(loads) } else { 0 }, Signal::FullLoads),
+            (if stores > 0 { self.stores.room(stores) } else { 0 }, Signal::FullStores),
+            (self.scheduler.room(at), Signal::FullScheduler),
+        ]
+    }
+
     /// The cycle of dispatch: the instruction is fetched, there is a slot, and every structure has
     /// room for it.
     fn dispatch_at<W: Watch>(
@@ -186,12 +198,7 @@ impl Engine {
         let mut cause = if at == fetched { self.fetch_cause } else { Signal::StallFrontEnd };
         let reorder = self.reorder.room(uops.into());
         let mut behind_memory = reorder & 1 == 1;
-        let rooms = [
-            (reorder >> 1, Signal::FullReorder),
-            (if loads > 0 { self.loads.room(loads) } else { 0 }, Signal::FullLoads),
-            (if stores > 0 { self.stores.room(stores) } else { 0 }, Signal::FullStores),
-            (self.scheduler.room(at), Signal::FullScheduler),
-        ];
+        let rooms = self.rooms(reorder >> 1, [loads, stores], at);
         for (room, full) in rooms {
             if room > at {
                 steps.count(full, room - at);

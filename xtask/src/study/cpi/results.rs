@@ -189,7 +189,8 @@ pub(super) mod tests {
         let result = result();
         assert!((result.error("FMT") - 0.025).abs() < 1e-9);
         assert!((result.error("naive") - 0.1).abs() < 1e-9);
-        let reached = targets(&[result.clone()]).iter().map(|t| t.is_reached).collect::<Vec<_>>();
+        let reached =
+            targets(std::slice::from_ref(&result)).iter().map(|t| t.is_reached).collect::<Vec<_>>();
         assert_eq!(reached, [true; 5]);
         let mut off = result.clone();
         off.methods[3].error = 0.2;
