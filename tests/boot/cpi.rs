@@ -30,8 +30,12 @@ fn events(command: &str) -> Boot {
 #[test]
 fn events_of_no_vendor_are_counted_as_others_are() {
     for (pmu, vpmu, list) in [
-        ("zen3", "pipeline=interval", "tally.stall.memory,tally.stall.mispredict"),
-        ("intel", "pipeline=ooo", "tally.stall.l1_hit,tally.resume.integer,tally.resume.memory"),
+        ("zen3", "pipeline=interval", "tally.stall.l1i,tally.stall.mispredict"),
+        (
+            "intel",
+            "pipeline=ooo",
+            "tally.stall.l1_hit,tally.resume.integer,tally.resume.mispredict",
+        ),
         ("amd", "pipeline=ooo,stacks=yes", "tally.fmt.branch,tally.sfmt.l2i,tally.power5.branch"),
     ] {
         let command =
