@@ -315,7 +315,7 @@ fn profile(name: &str) -> Result<Profile, String> {
 mod tests {
     use super::*;
 
-    fn parse(arguments: &[&str]) -> Result<PluginOptions, String> {
+    pub(super) fn parse(arguments: &[&str]) -> Result<PluginOptions, String> {
         PluginOptions::parse(&arguments.iter().map(|text| text.to_string()).collect::<Vec<_>>())
     }
 

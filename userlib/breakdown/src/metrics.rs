@@ -59,7 +59,8 @@ impl Metrics {
     /// (CPUID leaf 1, EAX); none if it asks for nothing. From here on the command counts its
     /// events.
     ///
-    /// # Errors The processor has no metrics, or not these.
+    /// # Errors
+    /// The processor has no metrics, or not these.
     pub fn counted_by(command: &mut Command<'_>, signature: u32) -> Result<Option<Self>, String> {
         if command.samples_breakdown {
             let stack = stacks::of(signature).ok_or_else(stacks::missing)?;

@@ -27,24 +27,15 @@ impl Signal {
     /// the step that ended last (paper 000, section 5.1); in the order of [`Self::STALLS`]. Of
     /// steps that end in the same cycle it is the first of: fetch and dispatch, translation, data,
     /// unit, store. The out-of-order pipeline has them.
-    pub const RESUMED: &[Signal] = &[
-        Signal::ResumedSerialize,
-        Signal::ResumedDivider,
-        Signal::ResumedChain,
-        Signal::ResumedL1i,
-        Signal::ResumedItlb,
-        Signal::ResumedMispredict,
-        Signal::ResumedFrontEnd,
-        Signal::ResumedResources,
-        Signal::ResumedL1Hit,
-        Signal::ResumedL2Hit,
-        Signal::ResumedL3Hit,
-        Signal::ResumedMemory,
-        Signal::ResumedDtlb,
-        Signal::ResumedStore,
-        Signal::ResumedFp,
-        Signal::ResumedInteger,
-    ];
+    pub const RESUMED: &[Signal] = &{
+        let mut all = [Signal::StallSerialize; Signal::STALLS.len()];
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = Signal::STALLS[index].resumed();
+            index += 1;
+        }
+        all
+    };
 
     /// The causes of cycles without retirement that lie in memory.
     pub const MEMORY_STALLS: [Signal; 6] = [
@@ -70,7 +61,7 @@ impl Signal {
 
     /// The signal to which a whole gap is charged that this cause ended.
     #[inline]
-    pub(crate) fn resumed(self) -> Signal {
+    pub const fn resumed(self) -> Signal {
         match self {
             Signal::StallSerialize => Signal::ResumedSerialize,
             Signal::StallDivider => Signal::ResumedDivider,

@@ -93,11 +93,7 @@ pub(super) fn shadows(list: Option<&str>, geometry: &Geometry) -> Result<Vec<Sha
 
 #[cfg(test)]
 mod tests {
-    use super::{super::PluginOptions, *};
-
-    fn parse(arguments: &[&str]) -> Result<PluginOptions, String> {
-        PluginOptions::parse(&arguments.iter().map(|text| text.to_string()).collect::<Vec<_>>())
-    }
+    use super::{super::tests::parse, *};
 
     #[test]
     fn the_model_is_configured_in_any_order() {

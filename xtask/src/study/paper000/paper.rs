@@ -130,12 +130,9 @@ pub(super) enum Charging {
 impl Charging {
     /// The signal of a cause that is charged in this way.
     fn signal(self, stall: Signal) -> Signal {
-        let resumed = || Signal::STALLS.iter().zip(Signal::RESUMED);
         match self {
             Charging::Steps => stall,
-            Charging::Resumption => {
-                resumed().find(|(of, _)| **of == stall).map_or(stall, |(_, resumed)| *resumed)
-            }
+            Charging::Resumption => stall.resumed(),
         }
     }
 }

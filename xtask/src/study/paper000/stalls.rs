@@ -67,16 +67,13 @@ pub(super) fn run(
         }
     }
     let grid = |charging: usize, mode: usize| {
-        let of = |run: &Stalls| (run.causes[charging].clone(), run.instructions);
-        let runs: Vec<_> = by_program.iter().map(|runs| (of(&runs[0]), of(&runs[mode]))).collect();
+        let of = |runs: &[Stalls], cause: usize| {
+            let [real, other] = [0, mode].map(|mode| &runs[mode].causes[charging][cause]);
+            cell(real, other, runs[0].instructions)
+        };
         let row = |(index, cause): (usize, &PaperCause)| Row {
             name: cause.name.to_owned(),
-            cells: runs
-                .iter()
-                .map(|((real, instructions), (other, _))| {
-                    cell(&real[index], &other[index], *instructions)
-                })
-                .collect(),
+            cells: by_program.iter().map(|runs| of(runs, index)).collect(),
         };
         Grid {
             programs: programs.iter().map(|program| program.name.clone()).collect(),
