@@ -32,8 +32,10 @@ const COLORS: [RGBColor; 12] = [
     RGBColor(0x66, 0x55, 0xbb),
 ];
 
-type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+/// Whether the plotting library could draw.
+pub type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
+/// What is drawn on.
+pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// The colour of the part at this index of a stack.
 pub fn color(index: usize) -> RGBColor {
@@ -44,7 +46,7 @@ pub fn color(index: usize) -> RGBColor {
 ///
 /// # Errors
 /// The plotting library fails.
-fn drawn(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<String> {
+pub fn drawn(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<String> {
     let mut svg = String::new();
     let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
     let result = draw(&area);
@@ -54,6 +56,24 @@ fn drawn(size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<Stri
     };
     result.map_err(failed)?;
     Ok(svg)
+}
+
+/// Draws the names of a chart's curves, in a frame.
+///
+/// # Errors
+/// The plotting library fails.
+pub fn legend<'a, C: CoordTranslate>(
+    chart: &mut ChartContext<'a, SVGBackend<'a>, C>,
+    position: SeriesLabelPosition,
+    background: impl Into<ShapeStyle>,
+) -> Drawn {
+    chart
+        .configure_series_labels()
+        .position(position)
+        .background_style(background)
+        .border_style(BLACK.mix(0.3))
+        .draw()?;
+    Ok(())
 }
 
 /// The names of the parts, in the order of the pipeline.
@@ -118,12 +138,7 @@ fn draw_stack(area: &Area<'_>, program: &str, intervals: &[Interval]) -> Drawn {
             PathElement::new(ends, BLACK.mix(0.6))
         }))?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE)
-        .border_style(BLACK.mix(0.3))
-        .draw()?;
+    legend(&mut chart, SeriesLabelPosition::UpperRight, WHITE)?;
     area.present()?;
     Ok(())
 }

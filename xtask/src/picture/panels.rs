@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::{Area, Drawn, color, drawn};
+use super::{Area, Drawn, color, drawn, legend};
 use crate::Result;
 
 /// Size of a panel in pixels.
@@ -63,12 +63,7 @@ fn draw(area: &Area<'_>, panel: &Panel) -> Drawn {
             .label(name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .draw()?;
+    legend(&mut chart, SeriesLabelPosition::UpperRight, WHITE.mix(0.8))?;
     Ok(())
 }
 

@@ -1,13 +1,15 @@
 //! The study's picture: for each program a bar for each stack, as the paper's figure has it.
 
-use plotters::{coord::Shift, prelude::*};
-use tally_abi::ExitStatus;
+use plotters::prelude::*;
 
 use super::{
     results::ProgramResult,
     stack::{COMPONENTS, Stack},
 };
-use crate::{Failure, Result, picture::color};
+use crate::{
+    Result,
+    picture::{Area, Drawn, color, drawn},
+};
 
 /// Pixels of a program's panel, and of the line with the components' names.
 const PANEL: (u32, u32) = (300, 220);
@@ -16,8 +18,6 @@ const COLUMNS: usize = 4;
 /// Names of the bars: the references, then the architectures.
 const BARS: [&str; 8] = ["sim", "inv", "naive", "n-spec", "P5", "FMT", "sFMT", "+units"];
 
-type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
-
 /// Draws all programs: an SVG document.
 ///
 /// # Errors
@@ -25,22 +25,10 @@ type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 pub(super) fn draw(programs: &[ProgramResult]) -> Result<String> {
     let rows = programs.len().div_ceil(COLUMNS).max(1);
     let size = (PANEL.0 * COLUMNS as u32, PANEL.1 * rows as u32 + LEGEND_HEIGHT);
-    let mut svg = String::new();
-    let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-    let drawn = plot(&area, programs, rows);
-    drop(area);
-    let failed = |error: Box<dyn std::error::Error>| {
-        Failure::new(ExitStatus::HostError, format!("the picture cannot be drawn: {error}"))
-    };
-    drawn.map_err(failed)?;
-    Ok(svg)
+    drawn(size, |area| plot(area, programs, rows))
 }
 
-fn plot(
-    area: &DrawingArea<SVGBackend<'_>, Shift>,
-    programs: &[ProgramResult],
-    rows: usize,
-) -> Drawn {
+fn plot(area: &Area<'_>, programs: &[ProgramResult], rows: usize) -> Drawn {
     area.fill(&WHITE)?;
     let (legend, panels) = area.split_vertically(LEGEND_HEIGHT);
     for (index, component) in COMPONENTS.iter().enumerate() {
@@ -56,7 +44,7 @@ fn plot(
     Ok(())
 }
 
-fn bars(area: &DrawingArea<SVGBackend<'_>, Shift>, program: &ProgramResult) -> Drawn {
+fn bars(area: &Area<'_>, program: &ProgramResult) -> Drawn {
     let stacks = [&program.reference, &program.inverse].into_iter();
     let stacks: Vec<&Stack> = stacks.chain(program.methods.iter().map(|m| &m.stack)).collect();
     let above = |stack: &&Stack| stack.0.iter().filter(|part| **part > 0.0).sum::<f64>();

@@ -1,14 +1,16 @@
 //! The study's picture: what halts change in the paper's events, by length and by number.
 
-use plotters::{coord::Shift, prelude::*};
-use tally_abi::ExitStatus;
+use plotters::prelude::*;
 
 use super::{
     experiment::Varied,
     paper::{FINDINGS, Finding},
     results::{EventResult, HaltingStudy, Point},
 };
-use crate::{Failure, Result};
+use crate::{
+    Result,
+    picture::{Area, Drawn, drawn, legend},
+};
 
 /// Size in pixels.
 const SIZE: (u32, u32) = (960, 420);
@@ -21,8 +23,6 @@ const DRAWN: [&str; 5] = [
     "conditional branch mispredictions",
 ];
 
-type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
-
 /// A name, and differences in percent of the unhalted count, by abscissa, with half widths.
 type Curve = (&'static str, Vec<(f64, f64, f64)>);
 
@@ -31,18 +31,10 @@ type Curve = (&'static str, Vec<(f64, f64, f64)>);
 /// # Errors
 /// The plotting library fails.
 pub(super) fn draw(study: &HaltingStudy) -> Result<String> {
-    let mut svg = String::new();
-    let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-    let drawn = plot(&area, study);
-    drop(area);
-    let failed = |error: Box<dyn std::error::Error>| {
-        Failure::new(ExitStatus::HostError, format!("the picture cannot be drawn: {error}"))
-    };
-    drawn.map_err(failed)?;
-    Ok(svg)
+    drawn(SIZE, |area| plot(area, study))
 }
 
-fn plot(area: &DrawingArea<SVGBackend<'_>, Shift>, study: &HaltingStudy) -> Drawn {
+fn plot(area: &Area<'_>, study: &HaltingStudy) -> Drawn {
     area.fill(&WHITE)?;
     let (left, right) = area.split_horizontally(SIZE.0 / 2);
     for (area, varied) in [(left, Varied::Length), (right, Varied::Frequency)] {
@@ -79,7 +71,7 @@ fn points(result: &EventResult, varied: Varied) -> Vec<(f64, f64, f64)> {
     result.points.iter().map(of).collect()
 }
 
-fn panel(area: &DrawingArea<SVGBackend<'_>, Shift>, study: &HaltingStudy, varied: Varied) -> Drawn {
+fn panel(area: &Area<'_>, study: &HaltingStudy, varied: Varied) -> Drawn {
     let curves = curves(study, varied);
     let all = || curves.iter().flat_map(|(_, points)| points);
     let right = all().map(|(x, ..)| *x).fold(1.0, f64::max);
@@ -113,11 +105,6 @@ fn panel(area: &DrawingArea<SVGBackend<'_>, Shift>, study: &HaltingStudy, varied
         });
         chart.draw_series(bars)?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.3))
-        .draw()?;
+    legend(&mut chart, SeriesLabelPosition::UpperLeft, WHITE.mix(0.8))?;
     Ok(())
 }

@@ -1,14 +1,14 @@
 //! The study's picture: overheads by frequency, both on logarithmic scales.
 
-use plotters::{coord::Shift, prelude::*};
-use tally_abi::ExitStatus;
+use plotters::prelude::*;
 
-use crate::{Failure, Result};
+use crate::{
+    Result,
+    picture::{Area, Drawn, drawn, legend},
+};
 
 /// Size in pixels.
 const SIZE: (u32, u32) = (720, 440);
-
-type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
 
 /// A name, and overheads in percent by frequency in kHz.
 pub(super) type Curve = (String, Vec<(f64, f64)>);
@@ -18,18 +18,10 @@ pub(super) type Curve = (String, Vec<(f64, f64)>);
 /// # Errors
 /// The plotting library fails.
 pub(super) fn draw(curves: &[Curve]) -> Result<String> {
-    let mut svg = String::new();
-    let area = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-    let drawn = plot(&area, curves);
-    drop(area);
-    let failed = |error: Box<dyn std::error::Error>| {
-        Failure::new(ExitStatus::HostError, format!("the picture cannot be drawn: {error}"))
-    };
-    drawn.map_err(failed)?;
-    Ok(svg)
+    drawn(SIZE, |area| plot(area, curves))
 }
 
-fn plot(area: &DrawingArea<SVGBackend<'_>, Shift>, curves: &[Curve]) -> Drawn {
+fn plot(area: &Area<'_>, curves: &[Curve]) -> Drawn {
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(area)
         .caption("What group switches cost, budget off", ("sans-serif", 18))
@@ -52,12 +44,7 @@ fn plot(area: &DrawingArea<SVGBackend<'_>, Shift>, curves: &[Curve]) -> Drawn {
             .label(name.clone())
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE)
-        .border_style(BLACK.mix(0.3))
-        .draw()?;
+    legend(&mut chart, SeriesLabelPosition::UpperLeft, WHITE)?;
     area.present()?;
     Ok(())
 }
