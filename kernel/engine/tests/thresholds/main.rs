@@ -4,6 +4,7 @@
 #[path = "../fake/mod.rs"]
 mod fake;
 mod many;
+mod ring_0;
 
 use fake::{SetClock, Simulated};
 use proptest::prelude::*;
@@ -20,10 +21,7 @@ use tally_engine::{
 
 const SLICE: u64 = 10_000;
 /// Eight events, instructions and cycles.
-const EVENTS: usize = 10 + MANY;
-/// How often the cycles are in the list once more, behind the others.
-const MANY: usize = 200;
-
+const EVENTS: usize = 10;
 const INSTRUCTIONS: usize = 8;
 const CYCLES: usize = 9;
 
@@ -61,6 +59,11 @@ impl Bench {
     }
 
     fn counting(mode: Mode, counters: u32, seed: u64, value: u64) -> Bench {
+        Bench::listing(0, mode, counters, seed, value)
+    }
+
+    /// With the cycles `more` times in the list once more, behind the others.
+    fn listing(more: usize, mode: Mode, counters: u32, seed: u64, value: u64) -> Bench {
         let layout = Layout {
             general: ((1_u16 << counters) - 1) as u8,
             reference: true,
@@ -69,7 +72,7 @@ impl Bench {
         };
         let mut demands: Vec<_> = (0..8).map(|e| Demand::general(Selector(e), 0xff)).collect();
         demands.extend([Pinned::Instructions, Pinned::Cycles].map(Demand::pinned));
-        demands.extend([Demand::pinned(Pinned::Cycles); MANY]);
+        demands.extend(vec![Demand::pinned(Pinned::Cycles); more]);
         let config = SessionConfig {
             mode,
             slice: Slice::Cycles(SLICE),
@@ -80,7 +83,7 @@ impl Bench {
         let mut session = Session::open(9, 0x5000, config, seed, demands, &layout).unwrap();
         let page = || &*Box::leak(Box::<Page>::default());
         let pages: Vec<&'static Page> =
-            (0..words(EVENTS).div_ceil(PAGE_WORDS)).map(|_| page()).collect();
+            (0..words(EVENTS + more).div_ceil(PAGE_WORDS)).map(|_| page()).collect();
         assert!(session.map_bank(page(), pages.into(), |_| 0));
         let multiplexer = Multiplexer::new(pmu.clone(), 3, 0);
         let clock = SetClock::default();
@@ -208,7 +211,7 @@ fn a_threshold_that_is_passed_already_fires_at_once_and_one_taken_away_does_not(
     assert!(bench.pmu.is_armed());
     bench.suspend(End::Stopped);
     assert!(!bench.pmu.is_armed());
-    assert_eq!(bench.session.set_threshold(EVENTS, Some(1)), Err(ThresholdError::NoSuchEvent));
+    assert_eq!(bench.session.set_threshold(99, Some(1)), Err(ThresholdError::NoSuchEvent));
 }
 
 #[test]
@@ -362,28 +365,4 @@ proptest! {
         prop_assert_eq!(bench.session.stats().cycles, cycles);
         prop_assert!(!bench.pmu.is_armed());
     }
-}
-
-/// Where ring 0 is counted, so is what the engine does while it lets counters count: all of it is
-/// credited.
-#[test]
-fn nothing_is_lost_where_counters_are_set_while_ring_0_is_counted() {
-    let mut bench = Bench::counting(Mode::Full, 2, 1, 0);
-    let threshold = |bench: &mut Bench, event: usize, at| {
-        bench.session.set_threshold(event, Some(at)).unwrap();
-    };
-    for step in 1..=2_000 {
-        threshold(&mut bench, INSTRUCTIONS, 3_000 * step);
-        threshold(&mut bench, step as usize % 8, 2_000 * step);
-        bench.resume();
-        bench.run(step * 37 % 4_000, &[1; 8]);
-        bench.sync();
-        // The slice may end in the kernel, whose interrupt waits.
-        bench.pmu.run(step * 91 % 5_000, 5_000, &[1; 8]);
-        bench.sync();
-        bench.suspend(if step % 3 == 0 { End::Stopped } else { End::SwitchedOut });
-        let stats = bench.session.stats();
-        assert_eq!((stats.cycles, stats.instructions), bench.pmu.truth(), "step {step}");
-    }
-    assert!(bench.pmu.preloads() > 100);
 }
