@@ -35,6 +35,10 @@ const LEAST_SAMPLES: u64 = 30;
 /// The fewest slices of each event from which a breakdown of the whole program is made.
 const LEAST_SLICES: u64 = 4;
 
+/// The piece that all code without symbols is. An address is too little code to be one: samples are
+/// late by some instructions, and the bars do not know of that.
+const NO_SYMBOLS: &str = "code without symbols";
+
 /// The fewest samples of instructions in a piece of code for which cycles an instruction are given.
 const LEAST_OF_RATIO: u64 = 4;
 
@@ -144,6 +148,10 @@ impl ByCode {
         truth: Option<&CodeTruth>,
     ) -> Result<ByCode> {
         let key = |sample: &SampleRecord| {
+            let is_code = sample.user && sample.address != 0;
+            if is_code && symbolizer.place(of, sample).is_none() {
+                return NO_SYMBOLS.to_owned();
+            }
             let mut functions = symbolizer.functions(of, sample);
             if inlined { functions.pop() } else { functions.drain(..).next() }.unwrap_or_default()
         };
@@ -167,6 +175,11 @@ impl ByCode {
             let why = format!("no sample is in a function '{part}'; there are some in {names}");
             return Err(Failure::new(ExitStatus::Usage, why));
         };
+        if asked == NO_SYMBOLS {
+            let why = "most cycles are in code without symbols: link the program without -s, and do \
+                       not strip it";
+            return Err(Failure::new(ExitStatus::BadTrace, why));
+        }
         let key = |sample: &SampleRecord| {
             let functions = symbolizer.functions(of, sample);
             if functions.first() != Some(asked) {

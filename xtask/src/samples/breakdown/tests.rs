@@ -9,6 +9,7 @@ use super::*;
 use crate::{
     recording::Stacks,
     report::EventReport,
+    symbols::CallGraph,
     trace::run::{Run, TracedEvent},
     trace_file::Records,
 };
@@ -162,4 +163,17 @@ fn too_few_samples_are_refused_with_what_can_be_had() {
     let empty = Recording { run: Run::default(), ..recording(1) };
     let why = ByCode::of(&empty, &name, None).unwrap_err().message;
     assert!(why.contains("record --breakdown PROGRAM"), "{why}");
+}
+
+/// A sample is late by some instructions, so its address alone says little of where its event was.
+#[test]
+fn code_without_symbols_is_one_piece() {
+    let recording = recording(700);
+    let symbolizer = Symbolizer::read(&[], CallGraph::Fp).unwrap();
+    let by = ByCode::functions(&recording, &symbolizer, false, None).unwrap();
+    let names: Vec<&str> = by.code.iter().map(|code| &*code.name).collect();
+    assert_eq!(names, [NO_SYMBOLS]);
+    assert!(by.code[0].share > 0.9, "{by:?}");
+    let why = ByCode::lines(&recording, &symbolizer, None).unwrap_err().message;
+    assert!(why.contains("link the program without -s"), "{why}");
 }
