@@ -56,7 +56,7 @@ pub(super) fn share_within(cells: impl Iterator<Item = Option<f64>>, limit: f64)
 }
 
 impl Within {
-    /// The share in percent; 100 of no cells.
+    /// The share in percent; 0 of no cells.
     pub(super) fn percent(self) -> f64 {
         100.0 * self.within as f64 / self.of.max(1) as f64
     }
