@@ -187,3 +187,28 @@ fn the_kernel_plans_as_run_explain_says_on_sapphire_rapids() {
 fn the_kernel_plans_as_run_explain_says_on_zen_3() {
     check_explained(Pmu::Zen3);
 }
+
+/// A session changes its list between loops, and while the program that it counts runs.
+fn check_changes(pmu: Pmu, [list, other]: [&str; 2]) {
+    let boot = boot(&Request { pmu, ..Request::new(format!("wire -- change {list} {other}")) });
+    assert_success(&boot);
+    assert_output(&boot, "change: done");
+    let report = Report::of(&boot);
+    // The program's own four lists, the exclusive one, and two of the child.
+    assert_eq!(report.sessions().count(), 7);
+    for event in report.sessions().flat_map(|session| &session.events) {
+        if event.kind == Kind::Exact {
+            assert_eq!(event.estimate, event.truth, "{}", event.name);
+        }
+    }
+}
+
+#[test]
+fn sessions_change_their_events_on_intel() {
+    check_changes(Pmu::Intel, [INTEL, "INST_RETIRED.ANY,MEM_INST_RETIRED.ALL_STORES"]);
+}
+
+#[test]
+fn sessions_change_their_events_on_amd() {
+    check_changes(Pmu::Amd, [AMD, "RETIRED_INSTRUCTIONS,LS_DISPATCH.STORE_DISPATCH"]);
+}

@@ -21,6 +21,9 @@ use crate::{
 pub struct Session {
     id: u64,
     events: usize,
+    /// What it counts: a program or a set of CPUs, as `SESSION_OPEN` has it.
+    of: u64,
+    config: SessionConfig,
 }
 
 impl Session {
@@ -63,7 +66,7 @@ impl Session {
     }
 
     fn open_by_number(
-        program: u64,
+        of: u64,
         events: &str,
         config: SessionConfig,
     ) -> Result<Session, OpenError> {
@@ -75,13 +78,26 @@ impl Session {
             words.as_ptr() as u64,
             detail.as_mut_ptr() as u64,
             detail.len() as u64,
-            program,
+            of,
         ];
         // SAFETY: the list and the configuration are valid for reading, the detail for writing.
         let result = check(unsafe { sys::tally_call(sys::SESSION_OPEN, arguments) });
         let word = result.map_err(|error| OpenError::new(error, &detail))?;
         let Opened { session, events } = Opened::from_word(word);
-        Ok(Session { id: session.into(), events: events as usize })
+        Ok(Session { id: session.into(), events: events as usize, of, config })
+    }
+
+    /// Counts other events of the same program or CPUs, in the same configuration. What was counted
+    /// of the former list is reported as at the session's end. The new list begins at 0, under
+    /// another number, and is not started; map its bank and set thresholds and samples anew.
+    ///
+    /// # Errors
+    /// As [`Self::open`]. The session is then as it was, and counts on if it is started. For a
+    /// moment there are both, so one that must be alone (exclusive, or with ring 0) is `Busy`, and
+    /// the last of 8 is `TooManySessions`: drop it and open another.
+    pub fn change(&mut self, events: &str) -> Result<(), OpenError> {
+        *self = Session::open_by_number(self.of, events, self.config)?;
+        Ok(())
     }
 
     /// Starts or resumes counting.
