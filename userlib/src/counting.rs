@@ -65,11 +65,7 @@ impl Session {
         Session::open_by_number(cpus, events, SessionConfig { scope: Scope::Cpus, ..config })
     }
 
-    fn open_by_number(
-        of: u64,
-        events: &str,
-        config: SessionConfig,
-    ) -> Result<Session, OpenError> {
+    fn open_by_number(of: u64, events: &str, config: SessionConfig) -> Result<Session, OpenError> {
         let words = config.to_words();
         let mut detail = [0_u8; MAX_DETAIL_BYTES];
         let arguments = [
