@@ -1,5 +1,6 @@
 //! What overflow interrupts' handlers execute and access inside regions and sessions, one line for
-//! each: for `cargo xtask bench switch`.
+//! each: for `cargo xtask bench switch`. What the kernel does next, until ring 3 goes on, and ring
+//! 3's first instruction are in the file too.
 //!
 //! An instruction's line is its virtual address and, of the page there, the binary logarithm of its
 //! size. An access of that instruction follows it: a blank, its virtual address, its bytes, and the
@@ -52,21 +53,15 @@ pub(crate) fn finish() -> Result<(), String> {
     written.and_then(|()| file.flush()).map_err(|error| failed(&path, &error))
 }
 
-/// Registers the callbacks of an instruction at `pc`, if handlers are recorded.
+type OnInstruction = extern "C" fn(c_uint, *mut c_void);
+
+/// Registers the callbacks of the kernel's instruction at `pc`, if handlers are recorded.
 pub(crate) fn follow(insn: *mut ffi::TbInsn, pc: u64) {
     if handlers_file().is_none() {
         return;
     }
-    // SAFETY: the caller's handle is the translation callback's; the word is no pointer.
-    unsafe {
-        ffi::qemu_plugin_register_vcpu_insn_exec_cb(
-            insn,
-            on_instruction,
-            ffi::CB_NO_REGS,
-            pc as *mut c_void,
-        );
-    }
-    // SAFETY: likewise.
+    register(insn, pc, on_instruction);
+    // SAFETY: the caller's handle is the translation callback's.
     unsafe {
         ffi::qemu_plugin_register_vcpu_mem_cb(
             insn,
@@ -78,19 +73,40 @@ pub(crate) fn follow(insn: *mut ffi::TbInsn, pc: u64) {
     }
 }
 
-/// An instruction is about to run.
+/// Registers the callback of the first instruction of a block of ring 3, at `pc`, likewise.
+pub(crate) fn follow_program(insn: *mut ffi::TbInsn, pc: u64) {
+    if handlers_file().is_some() {
+        register(insn, pc, on_program);
+    }
+}
+
+fn register(insn: *mut ffi::TbInsn, pc: u64, callback: OnInstruction) {
+    let word = pc as *mut c_void;
+    // SAFETY: the caller's handle is the translation callback's; the word is no pointer.
+    unsafe {
+        ffi::qemu_plugin_register_vcpu_insn_exec_cb(insn, callback, ffi::CB_NO_REGS, word);
+    }
+}
+
+/// An instruction of the kernel is about to run.
 extern "C" fn on_instruction(vcpu: c_uint, pc: *mut c_void) {
     let (vcpu, pc) = (vcpu::current(vcpu), pc as u64);
-    if vcpu.handler_depth.is_some() {
+    if vcpu.is_followed {
         let page = page_bits(vcpu, pc);
         write(format_args!("{pc:x} {page}"));
     }
 }
 
+/// Ring 3 goes on.
+extern "C" fn on_program(vcpu: c_uint, pc: *mut c_void) {
+    on_instruction(vcpu, pc);
+    vcpu::current(vcpu).is_followed = false;
+}
+
 /// An instruction accesses memory.
 extern "C" fn on_access(vcpu: c_uint, info: u32, address: u64, _: *mut c_void) {
     let vcpu = vcpu::current(vcpu);
-    if vcpu.handler_depth.is_some() {
+    if vcpu.is_followed {
         let page = page_bits(vcpu, address);
         // SAFETY: `info` is this callback's.
         let bytes = 1_u32 << unsafe { ffi::qemu_plugin_mem_size_shift(info) };

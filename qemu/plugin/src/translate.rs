@@ -84,9 +84,12 @@ impl Translator {
         let block = make_block(ring, first, &mut insns, recurrence.cycles);
         let block: *const Block = self.keep(block);
         fixup::before_block(tb, block);
-        if ring == Privilege::Kernel {
-            // Before the intercepts, which can leave the block.
-            insns.iter().for_each(|insn| handlers::follow(insn.handle, insn.decoded.insn.pc));
+        // Before the intercepts, which can leave the block.
+        match ring {
+            Privilege::Kernel => {
+                insns.iter().for_each(|insn| handlers::follow(insn.handle, insn.decoded.insn.pc));
+            }
+            Privilege::User => handlers::follow_program(insns[0].handle, first),
         }
         self.intercept(tb, &insns, ring);
         let is_single = insns.len() == 1 && insns[0].decoded.branch == BranchKind::None;

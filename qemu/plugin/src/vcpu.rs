@@ -55,6 +55,8 @@ pub(crate) struct Vcpu {
     /// Interrupts and exceptions inside the performance handler that have not returned, while it
     /// runs.
     pub(crate) handler_depth: Option<u32>,
+    /// Whether the performance handler runs, or what the kernel does next until ring 3 goes on.
+    pub(crate) is_followed: bool,
     /// Whether an exception was raised and is not delivered yet.
     pub(crate) raised: bool,
     /// A register, and the value to restore when the fault that the plugin provoked is delivered.
@@ -101,6 +103,7 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
         idt: None,
         expected_handler: None,
         handler_depth: None,
+        is_followed: false,
         raised: false,
         restore: None,
         fault_at: None,
@@ -302,6 +305,7 @@ impl Vcpu {
             self.expected_handler = None;
             if self.truth.inside() {
                 self.handler_depth = Some(0);
+                self.is_followed = true;
                 let (profile, clock) = (*self.pmu.profile(), self.core.clock());
                 self.truth.begin_handler(self.core.counts(), clock, &profile);
             }

@@ -31,7 +31,8 @@ enum Bench {
     /// Nanoseconds and instructions per trace record of 16 bytes, compared with other rings and
     /// LTTng-UST
     Ring(ring::RingArgs),
-    /// Instructions, MSR accesses, cache lines and TLB entries of a group switch, by step
+    /// Instructions, MSR accesses, cache lines and TLB entries of a group switch, by step; latency
+    /// of thresholds
     Switch(switch::SwitchArgs),
 }
 

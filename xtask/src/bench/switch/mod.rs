@@ -7,31 +7,34 @@
 //! as there are different ones; a page counts as one entry of the TLB, whatever its size. What the
 //! processor itself accesses to deliver the interrupt is not counted.
 //!
+//! The latency of a threshold is the number of instructions from the crossing to the first of its
+//! handler in the program.
+//!
 //! The skew is the number of instructions that a switch adds to or removes from a count: the count
 //! of a pinned event less the truth of the region, per switch.
 
 mod handlers;
+mod record;
 mod skew;
 mod steps;
+mod upcall;
 
-use std::{
-    fmt::Write as _,
-    fs,
-    io::{BufRead as _, BufReader},
-};
+use std::fmt::Write as _;
 
 use clap::Args;
 use serde::Serialize;
 use tally_abi::ExitStatus;
 
 use self::{
-    handlers::{Cost, Costs, Recorded},
+    handlers::{Cost, Costs},
+    record::record,
     skew::{SLICE_CYCLES, Skew},
     steps::{KernelCode, PathStep},
+    upcall::Latency,
 };
 use crate::{
     Failure, Result,
-    machine::{self, Artefacts, Outcome, Pmu, Request},
+    machine::{Artefacts, Pmu},
     output, progress,
     project::Project,
 };
@@ -80,6 +83,7 @@ pub(super) struct Switch {
     whole_traced: Cost,
     /// WRMSR and RDPMC of Linux's rotation of n counters: 3n + 2 and n.
     linux: (f64, f64),
+    threshold: Latency,
     skews: Vec<Skew>,
 }
 
@@ -105,8 +109,9 @@ pub(super) fn measure(artefacts: &Artefacts) -> Result<Vec<Switch>> {
         let step = progress::Step::start(&title);
         let costs = trace(artefacts, pmu, events, "wire")?;
         let traced = trace(artefacts, pmu, events, "wire trace")?;
+        let threshold = upcall::measure(artefacts, pmu)?;
         let skews = skew::measure(artefacts, pmu, events)?;
-        switches.push(Switch::new(pmu, &costs, &traced, skews));
+        switches.push(Switch::new(pmu, &costs, &traced, threshold, skews));
         step.done();
     }
     Ok(switches)
@@ -122,36 +127,29 @@ pub(super) fn name(pmu: Pmu) -> &'static str {
 /// Measures the switches of a kernel with these options.
 fn trace(artefacts: &Artefacts, pmu: Pmu, events: &str, options: &str) -> Result<Costs> {
     let mut code = KernelCode::read(&artefacts.symbols)?;
-    let path = std::env::temp_dir().join(format!("tally-handlers-{}", std::process::id()));
     let line = format!("seed=1 {options} -- switches {events} {SLICE_CYCLES} user {SWITCHES}");
-    let vpmu = vec![format!("handlers={}", path.display())];
-    let boot = machine::boot(artefacts, &Request { pmu, vpmu, ..Request::new(line) }, &mut |_| {})?;
-    let file = fs::File::open(&path).map_err(|error| Failure::io("open", &path, &error))?;
-    // The open file stays readable.
-    let _ = fs::remove_file(&path);
-    let lines = BufReader::new(file).lines().map_while(std::io::Result::ok);
-    let mut events = lines.filter_map(|line| Recorded::parse(&line)).peekable();
-    let (Some(Recorded::Instruction { address: first, .. }), Outcome::Done(0)) =
-        (events.peek().copied(), &boot.outcome)
-    else {
-        let why = format!("the run of group switches failed: {}", boot.outcome);
-        return Err(Failure::new(ExitStatus::MachineFailed, why));
-    };
+    let recording = record(artefacts, pmu, line)?;
     let entry = code.address("pmi_entry").ok_or_else(|| {
         Failure::new(ExitStatus::HostError, "the kernel's file has no symbols of its entries")
     })?;
     // The kernel runs at another address than that of its file.
-    let offset = first.wrapping_sub(entry);
+    let offset = recording.entry.wrapping_sub(entry);
     let classify = |address: u64| {
         let address = address.wrapping_sub(offset);
         let (step, access) = code.classify(address);
         (step, access, code.is_return(address))
     };
-    Ok(handlers::account(events, first, classify))
+    Ok(handlers::account(recording.events.into_iter(), recording.entry, classify))
 }
 
 impl Switch {
-    fn new(pmu: Pmu, costs: &Costs, traced: &Costs, skews: Vec<Skew>) -> Switch {
+    fn new(
+        pmu: Pmu,
+        costs: &Costs,
+        traced: &Costs,
+        threshold: Latency,
+        skews: Vec<Skew>,
+    ) -> Switch {
         // Two of the counters read are those of pinned events.
         let counters = costs.switch.rdpmcs - 2.0;
         Switch {
@@ -165,6 +163,7 @@ impl Switch {
             log_traced: traced.steps[PathStep::Log as usize],
             whole_traced: traced.whole,
             linux: (3.0 * counters + 2.0, counters),
+            threshold,
             skews,
         }
     }
@@ -207,6 +206,12 @@ pub(super) fn table(switches: &[Switch]) -> String {
             s.switch.msr_accesses - s.changed,
             s.linux.0,
             s.linux.1
+        );
+        let Latency { calls, kernel: [least, median, most], user } = &s.threshold;
+        let _ = writeln!(
+            text,
+            "  from a threshold to its handler: {median} instructions of ring 0 ({least} to {most}, \
+             {calls} calls),\n  at most {user} of ring 3"
         );
         for skew in &s.skews {
             let _ = writeln!(
