@@ -9,6 +9,7 @@ pub mod live;
 mod machines;
 pub mod overhead;
 pub mod paper000;
+mod paper002;
 pub mod papi;
 pub mod programs;
 pub mod quirks;
@@ -47,6 +48,8 @@ enum Study {
     Overhead(overhead::OverheadArgs),
     /// Paper 000's experiments with free programs: Tables 2 to 4, Figures 5 to 7
     Paper000(paper000::Paper000Args),
+    /// Paper 002's table and figure with NAS BT and FT: 31 events on two CPUs, and vectors
+    Paper002(paper002::Paper002Args),
     /// PAPI's own tests with Tally's libpapi.a, on a machine of each vendor; tests/papi/list.toml
     /// has them
     Papi(papi::PapiArgs),
@@ -74,6 +77,7 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
         Study::Machines(args) => machines::main(project, args),
         Study::Overhead(args) => overhead::main(project, args),
         Study::Paper000(args) => paper000::main(project, args),
+        Study::Paper002(args) => paper002::main(project, args),
         Study::Papi(args) => papi::main(project, args),
         Study::Programs(args) => programs::main(project, args),
         Study::Quirks(args) => quirks::main(project, args),

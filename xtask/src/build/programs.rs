@@ -97,8 +97,8 @@ fn make_one(
 ) -> Result<()> {
     let built = match origin {
         Origin::Package { file, .. } => root.join(file),
-        Origin::Source { source, link, .. } => {
-            return compile(&sources.join(source), link, root, path);
+        Origin::Source { source, options, link, .. } => {
+            return compile(&sources.join(source), (options, link), root, path);
         }
         Origin::Go { go } => {
             return compile_go(project, &project.root.join(FOLDER).join("go").join(go), root, path);
@@ -112,7 +112,13 @@ fn make_one(
     fs::copy(&built, path).map(drop).map_err(|error| Failure::io("copy", &built, &error))
 }
 
-fn compile(source: &Path, link: &[String], root: &Path, path: &Path) -> Result<()> {
+/// Compiles a file in C with these options of the compiler and the linker.
+fn compile(
+    source: &Path,
+    (options, link): (&[String], &[String]),
+    root: &Path,
+    path: &Path,
+) -> Result<()> {
     let mut sysroot = std::ffi::OsString::from("--sysroot=");
     sysroot.push(root);
     let mut libraries = std::ffi::OsString::from("-B");
@@ -120,6 +126,7 @@ fn compile(source: &Path, link: &[String], root: &Path, path: &Path) -> Result<(
     let mut cc = Command::new("cc");
     cc.args([sysroot, libraries])
         .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", "-static", "-pthread"])
+        .args(options)
         .arg("-o")
         .arg(path)
         .arg(source)

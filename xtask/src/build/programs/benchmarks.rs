@@ -62,6 +62,8 @@ pub enum Role {
     Judge,
     /// What a study chooses is chosen by it.
     Tune,
+    /// Paper 002's table and figure are of it.
+    Paper002,
 }
 
 #[derive(Debug, Deserialize)]

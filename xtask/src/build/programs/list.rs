@@ -57,6 +57,9 @@ pub enum Origin {
         source: String,
         /// The packages.
         packages: Vec<String>,
+        /// Options of the compiler, behind its usual ones.
+        #[serde(default)]
+        options: Vec<String>,
         /// Options of the linker.
         link: Vec<String>,
     },
@@ -83,6 +86,16 @@ pub enum Origin {
         /// Its name.
         guest: String,
     },
+}
+
+impl Origin {
+    /// The options of the compiler that it has beside the usual ones.
+    pub fn options(&self) -> &[String] {
+        match self {
+            Origin::Source { options, .. } => options,
+            _ => &[],
+        }
+    }
 }
 
 impl List {
