@@ -32,6 +32,7 @@ mod machines;
 mod outcomes;
 mod overhead;
 mod paper000;
+mod paper002;
 mod papi;
 mod phases;
 mod programs;

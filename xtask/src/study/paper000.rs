@@ -29,7 +29,7 @@ use self::{
 use super::{overhead, seeds};
 use crate::{
     Failure, Result,
-    build::programs::benchmarks::{self, Benchmark},
+    build::programs::benchmarks::{self, Benchmark, Role},
     guest_files::GuestFile,
     machine::{Artefacts, Pmu},
     output,
@@ -141,7 +141,9 @@ impl Paper000Args {
     /// The programs that are asked for.
     fn benchmarks(&self, all: &[Benchmark]) -> Result<Vec<Benchmark>> {
         if self.quick && self.program.is_empty() {
-            return Ok(Benchmark::quick(all));
+            let mut quick = Benchmark::quick(all);
+            quick.retain(|it| it.role == Role::Judge);
+            return Ok(quick);
         }
         Benchmark::named(all, &self.program)
     }

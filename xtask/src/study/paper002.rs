@@ -2,20 +2,23 @@
 //! section 8), run again: Table 1, 31 events of BT on two processors in one session, and Figure 7,
 //! the floating-point instructions of FT with and without vectors.
 //!
-//! Both programs are of NAS, written from its specification. The machine has two CPUs with a program
-//! on each; the session counts both CPUs, each with a truth of its own. The paper's processor has a
-//! counter for each of the events; here they share those of the PMU.
+//! Both programs are of NAS, written from its specification. The machine has two CPUs with a
+//! program on each; the session counts both CPUs, each with a truth of its own. The paper's
+//! processor has a counter for each of the events; here they share those of the PMU.
 
 mod events;
 mod render;
+mod results;
 
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
 use tally_abi::ExitStatus;
 
-use self::events::{TABLE_1, VECTORS};
+use self::{
+    events::{TABLE_1, VECTORS},
+    results::{Bar, Results, Row, Table},
+};
 use super::{programs::PMUS, seeds};
 use crate::{
     Failure, Result,
@@ -24,7 +27,7 @@ use crate::{
     machine::{Artefacts, Boot, Outcome, Pmu, Request},
     output,
     project::Project,
-    report::{EventReport, Report},
+    report::Report,
 };
 
 /// Of one machine.
@@ -50,36 +53,6 @@ pub(super) struct Paper002Args {
     /// Print one JSON object, alone on standard output
     #[arg(long)]
     json: bool,
-}
-
-/// An event of the table on both CPUs, in their order.
-#[derive(Clone, Debug, Serialize)]
-struct Row {
-    name: String,
-    cpus: [EventReport; 2],
-}
-
-/// The table of one machine.
-#[derive(Clone, Debug, Serialize)]
-struct Table {
-    pmu: &'static str,
-    rows: Vec<Row>,
-}
-
-/// What the figure has of one way to compile the program.
-#[derive(Clone, Debug, Serialize)]
-struct Bar {
-    program: &'static str,
-    /// How it was compiled.
-    options: String,
-    events: Vec<EventReport>,
-}
-
-/// What was run.
-#[derive(Clone, Debug, Serialize)]
-struct Results {
-    table_1: Vec<Table>,
-    figure_7: Vec<Bar>,
 }
 
 pub(super) fn main(project: &Project, args: &Paper002Args) -> Result<u8> {

@@ -2,7 +2,7 @@
 
 use tally_abi::text::Grouped;
 
-use super::{Bar, Results, Row, Table};
+use super::results::{Bar, Results, Row, Table};
 use crate::report::{EventReport, Kind};
 
 /// Characters of a bar for the longest.

@@ -1,0 +1,35 @@
+//! What the study has measured.
+
+use serde::Serialize;
+
+use crate::report::EventReport;
+
+/// An event of the table on both CPUs, in their order.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Row {
+    pub(super) name: String,
+    pub(super) cpus: [EventReport; 2],
+}
+
+/// The table of one machine.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Table {
+    pub(super) pmu: &'static str,
+    pub(super) rows: Vec<Row>,
+}
+
+/// What the figure has of one way to compile the program.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Bar {
+    pub(super) program: &'static str,
+    /// How it was compiled.
+    pub(super) options: String,
+    pub(super) events: Vec<EventReport>,
+}
+
+/// What was run.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Results {
+    pub(super) table_1: Vec<Table>,
+    pub(super) figure_7: Vec<Bar>,
+}
