@@ -25,8 +25,8 @@ pub struct Breakdown {
     pub instructions: u64,
     /// The parts, the largest first, work among them. Their cycles sum to `cycles`.
     pub parts: Vec<CyclePart>,
-    /// The share of the cycles in which the divider was busy, 0 to 1, if they were counted. They are
-    /// in other parts too.
+    /// The share of the cycles in which the divider was busy, 0 to 1, if they were counted. They
+    /// are in other parts too.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub divider_busy: Option<f64>,
     /// What this processor does not tell apart.
