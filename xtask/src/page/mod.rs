@@ -4,6 +4,7 @@
 mod chart;
 #[cfg(test)]
 mod chromium;
+mod cycles;
 mod rates;
 mod run;
 mod samples;

@@ -137,6 +137,38 @@ fn a_page_has_the_object_and_each_of_its_values() {
     }
 }
 
+#[test]
+fn each_ring_that_is_broken_down_has_its_tables() {
+    let mut report = sample();
+    let one = all(&read(&report), "section[aria-labelledby^=breakdown-]").len();
+    let session = report.first.as_mut().unwrap();
+    let mut kernel = session.breakdown.clone().unwrap();
+    kernel.cycles = 7_654_321;
+    kernel.parts[0].share = 0.1234;
+    session.kernel_breakdown = Some(kernel);
+    let page = read(&report);
+    let sections = all(&page, "section[aria-labelledby^=breakdown-]");
+    assert_eq!((one, sections.len()), (1, 2));
+    let of_kernel = text(sections[1]);
+    let heading = "Where the cycles in ring 0, without the engine's interrupts, go";
+    assert!(of_kernel.starts_with(heading), "{of_kernel}");
+    assert!(of_kernel.contains("7,654,321") && of_kernel.contains("12.3%"), "{of_kernel}");
+    assert!(!text(sections[0]).contains("7,654,321"));
+    assert_eq!(all(&page, "nav a[href='#breakdown-0-ring-0']").len(), 1);
+    assert_eq!(all(&page, "#breakdown-0-ring-0").len(), 1);
+}
+
+/// As of a default run.
+#[test]
+fn a_first_level_has_a_table_of_cycles_alone() {
+    let mut report = sample();
+    let breakdown = report.first.as_mut().unwrap().breakdown.as_mut().unwrap();
+    (breakdown.divider_busy, breakdown.slots_missing) = (None, "".into());
+    breakdown.slots.clear();
+    let page = text(all(&read(&report), "main")[0]);
+    assert!(page.contains("Cycles by what they went to") && !page.contains("slots"), "{page}");
+}
+
 pub(crate) fn number(text: Option<&str>) -> f64 {
     text.unwrap().parse().unwrap()
 }
