@@ -114,13 +114,13 @@ fn write_asked(
     if let Some(path) = &args.trace {
         write_trace(boot, report, command_line, path)?;
     }
+    let blocks = args.vpmu.iter().find_map(|option| option.strip_prefix("blocks="));
+    let asked = (command_line, blocks.map(Path::new));
     if !args.json && args.work.programs().iter().any(|it| record(it) == Some(true)) {
-        let blocks = args.vpmu.iter().find_map(|option| option.strip_prefix("blocks="));
-        let asked = (command_line, blocks.map(Path::new));
         show_breakdown(project, &args.work.files()?, boot, report, asked)?;
     }
     if let Some(path) = &args.report {
-        let sampled = sampled(project, &args.work.files()?, boot, report, command_line)?;
+        let sampled = sampled(project, &args.work.files()?, boot, report, asked)?;
         page::write(report, &sampled, path)?;
     }
     args.over_time.as_deref().map(|path| over_time::write(report, path)).transpose()?;

@@ -4,6 +4,9 @@ use serde::Serialize;
 
 use crate::report::{Breakdown, CyclePart, SessionReport, SlotPart};
 
+/// A truth that is nearer than this to the end of an interval is in it: a thousandth of a percent.
+const LEAST_DIFFERENCE: f64 = 1e-5;
+
 /// Where the cycles of a session in some rings went.
 #[derive(Serialize)]
 pub(super) struct Cycles<'a> {
@@ -13,9 +16,9 @@ pub(super) struct Cycles<'a> {
     rings: &'static str,
     breakdown: &'a Breakdown,
     /// Parts of the cycles.
-    parts: Vec<Share<'a>>,
+    parts: Vec<Share<&'a str>>,
     /// Parts of the slots.
-    slots: Vec<Share<'a>>,
+    slots: Vec<Share<&'a str>>,
     /// What most cycles are lost to.
     losses: Option<String>,
 }
@@ -40,15 +43,15 @@ impl<'a> Cycles<'a> {
 }
 
 /// A part of the cycles or slots. Shares are 0 to 1.
-#[derive(Serialize)]
-pub(super) struct Share<'a> {
-    name: &'a str,
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Share<Text> {
+    name: Text,
     /// The metric's name in perf.
-    metric: Option<&'a str>,
+    metric: Option<Text>,
     /// The level in a tree, from 1.
     level: u8,
     of_cycles: bool,
-    cpi: Option<f64>,
+    pub(super) cpi: Option<f64>,
     share: f64,
     half_width: f64,
     low: f64,
@@ -57,8 +60,33 @@ pub(super) struct Share<'a> {
     is_within: Option<bool>,
 }
 
+impl<Text> Share<Text> {
+    /// A share of a tree's level with its half width, and the truth.
+    pub(super) fn around(
+        name: Text,
+        level: u8,
+        [share, half_width]: [f64; 2],
+        truth: Option<f64>,
+    ) -> Share<Text> {
+        let is_within = |truth: f64| (truth - share).abs() <= half_width + LEAST_DIFFERENCE;
+        Share {
+            name,
+            metric: None,
+            level,
+            of_cycles: false,
+            cpi: None,
+            share,
+            half_width,
+            low: (share - half_width).max(0.0),
+            high: (share + half_width).min(1.0),
+            truth,
+            is_within: truth.map(is_within),
+        }
+    }
+}
+
 /// A part of all of these cycles.
-fn part(part: &CyclePart, cycles: u64) -> Share<'_> {
+fn part(part: &CyclePart, cycles: u64) -> Share<&str> {
     let of_all = |part: f64| part / cycles.max(1) as f64;
     Share {
         name: &part.name,
@@ -75,7 +103,7 @@ fn part(part: &CyclePart, cycles: u64) -> Share<'_> {
     }
 }
 
-fn slot(part: &SlotPart) -> Share<'_> {
+fn slot(part: &SlotPart) -> Share<&str> {
     Share {
         name: &part.name,
         metric: Some(&part.metric),

@@ -5,7 +5,7 @@ use std::{path::Path, process::Command};
 use plotters::style::RGBColor;
 use serde::Serialize;
 
-use super::{chart::Chart, cycles::Cycles, rates, samples::Sampled, template::page};
+use super::{chart::Chart, cycles::Cycles, rates, samples::Samples, template::page};
 use crate::{
     Result, machine,
     picture::{self, Band},
@@ -24,12 +24,12 @@ const AXES: [f64; 7] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 ///
 /// # Errors
 /// A picture cannot be drawn.
-pub fn render(report: &Report, sampled: &[Sampled]) -> Result<String> {
+pub fn render(report: &Report, samples: &Samples) -> Result<String> {
     let several = report.sessions().count() > 1;
     let sessions = report.sessions().enumerate();
     let view = View {
         run: report,
-        sampled,
+        samples,
         is_complete: report.first.is_some() && report.sessions().all(is_complete),
         command: report
             .made
@@ -46,15 +46,14 @@ pub fn render(report: &Report, sampled: &[Sampled]) -> Result<String> {
 ///
 /// # Errors
 /// As [`render`], or the file cannot be written.
-pub fn write(report: &Report, sampled: &[Sampled], path: &Path) -> Result<()> {
-    project::write(path, render(report, sampled)?.as_bytes())
+pub fn write(report: &Report, samples: &Samples, path: &Path) -> Result<()> {
+    project::write(path, render(report, samples)?.as_bytes())
 }
 
 #[derive(Serialize)]
 struct View<'a> {
     run: &'a Report,
-    /// The samples of each event.
-    sampled: &'a [Sampled],
+    samples: &'a Samples,
     /// Whether the list of what was not measured is empty.
     is_complete: bool,
     /// The command line, for a shell.
