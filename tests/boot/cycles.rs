@@ -108,10 +108,50 @@ fn what_the_processor_cannot_tell_is_named_with_what_can_be_had() {
     }
 }
 
+/// The text of the default run's report, and its breakdown as an object.
+fn by_default(machine: &str) -> (String, Value) {
+    let ran = run(&["--pmu", machine]);
+    assert!(ran.status.success(), "{ran:?}");
+    let object = run(&["--pmu", machine, "--json"]);
+    let object: Value = serde_json::from_slice(&object.stdout).unwrap();
+    (text(&ran.stderr).to_owned(), object["breakdown"].clone())
+}
+
 #[test]
-fn the_default_run_says_how_to_ask_where_the_cycles_go() {
-    let ran = run(&["--program", "rounds"]);
-    assert!(text(&ran.stderr).contains("add --breakdown"), "{ran:?}");
+fn the_default_run_says_where_the_cycles_go_before_its_counts() {
+    let (mut judged, mut outside) = (0, 0);
+    for machine in ["intel", "sapphire-rapids", "amd"] {
+        let (text, breakdown) = by_default(machine);
+        let place = |line: &str| text.find(line).unwrap_or_else(|| panic!("{line}: {text}"));
+        let named = place("most are lost to: ");
+        assert!(place("cycles in ") < named && named < place("estimate "), "{text}");
+        assert!(text.contains("add --breakdown"), "{text}");
+        let all = breakdown["cycles"].as_f64().unwrap();
+        let parts = breakdown["parts"].as_array().unwrap();
+        let sum: f64 = parts.iter().map(|part| part["cycles"].as_f64().unwrap()).sum();
+        assert!((sum - all).abs() < 1.0, "{machine}: {breakdown}");
+        let losses = parts.iter().filter(|part| part["name"] != "work");
+        let truth = |part: &Value| part["truth"].as_f64().unwrap();
+        let largest = losses.max_by(|a, b| truth(a).total_cmp(&truth(b))).unwrap();
+        let rest = text[named..].lines().next().unwrap();
+        assert!(rest.contains(largest["name"].as_str().unwrap()), "{rest}: {breakdown}");
+        for part in parts {
+            let [share, half_width, truth] = shares(part, all);
+            assert!((share - truth).abs() < MOST_POINTS, "{machine}: {part}");
+            judged += 1;
+            outside += u32::from((share - truth).abs() > half_width + 1e-5);
+        }
+    }
+    assert!(judged == 15 && outside <= 2, "{outside} of {judged}");
+}
+
+#[test]
+fn a_default_run_on_a_processor_without_causes_says_so_in_a_line() {
+    let ran = run(&["--pmu", "zen3"]);
+    let text = text(&ran.stderr);
+    assert!(ran.status.success() && !text.contains("cycles in "), "{text}");
+    let line = text.lines().find(|line| line.starts_with("no breakdown of the cycles: "));
+    assert!(line.is_some_and(|line| line.contains("record -e cycles")), "{text}");
 }
 
 /// The parts of a stack by the truth up to each moment.

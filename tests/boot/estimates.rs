@@ -30,7 +30,10 @@ macro_rules! default_job {
 
             #[test]
             fn samples_on_pages_are_current() {
-                let output = table::render(&Report::of(BOOT.get()));
+                let args = RunArgs::of($command).unwrap();
+                let plan = args.plan().unwrap();
+                let report = Report::with(BOOT.get(), plan.as_ref(), &args.additions());
+                let output = table::render(&report);
                 let stale = docs::stale_lines(&Project::here(), $command, &output).unwrap();
                 let lines = stale.join("\n");
                 assert!(stale.is_empty(), "run `cargo xtask docs --samples`; stale:\n{lines}");

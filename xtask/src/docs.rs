@@ -184,14 +184,15 @@ fn renew_samples(project: &Project) -> Result<()> {
 
 /// What `command`, a `cargo xtask run`, prints.
 fn print(artefacts: &Artefacts, command: &str) -> Result<String> {
-    let boot = machine::boot_with_progress(artefacts, &RunArgs::of(command)?.request()?, true)?;
+    let args = RunArgs::of(command)?;
+    let boot = machine::boot_with_progress(artefacts, &args.request()?, true)?;
     if !boot.outcome.is_success() {
         return Err(Failure::new(ExitStatus::CheckFailed, format!("{command}: {}", boot.outcome)));
     }
     if check::is_check(&boot) {
         return Ok(check::render(&CheckReport::of(&boot)?));
     }
-    Ok(table::render(&Report::of(&boot)))
+    Ok(table::render(&Report::with(&boot, args.plan()?.as_ref(), &args.additions())))
 }
 
 /// Lists the figures, those with the most commits since first.

@@ -26,7 +26,7 @@ use crate::{
     output, page, program_words,
     project::{self, Project},
     repeat::{self, Repeated},
-    report::{Report, stack_of},
+    report::{Report, Stack, no_stack, stack_of},
 };
 
 /// Runs the machine and prints the results; the status is the outcome's.
@@ -69,11 +69,21 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     // The files are written also if the report cannot be printed.
     let shown = show(&boot, &report, args.json, Some(&folder));
     let shown = shown.map(|status| if status == 0 { status_of(args, &report) } else { status });
-    if !args.json && args.is_default_list() && stack_of(args.pmu.signature()).is_some() {
-        output::note("where do the cycles go, and to what are they lost? add --breakdown");
+    if !args.json && args.is_default() {
+        output::note(more_of_cycles(stack_of(args.pmu.signature())));
     }
     write_asked(project, args, &boot, &report, &request.command_line)?;
     shown
+}
+
+/// Behind a default run: how to ask for more, or why it has no breakdown.
+fn more_of_cycles(stack: Option<&Stack>) -> String {
+    match stack {
+        Some(_) => {
+            "each cause that cycles are lost to, and slots of dispatch: add --breakdown".into()
+        }
+        None => format!("no breakdown of the cycles: {}", no_stack()),
+    }
 }
 
 /// The status of a run that ended well: whether it has the breakdown that was asked for.
@@ -104,13 +114,13 @@ fn write_asked(
     if let Some(path) = &args.trace {
         write_trace(boot, report, command_line, path)?;
     }
+    let blocks = args.vpmu.iter().find_map(|option| option.strip_prefix("blocks="));
+    let asked = (command_line, blocks.map(Path::new));
     if !args.json && args.work.programs().iter().any(|it| record(it) == Some(true)) {
-        let blocks = args.vpmu.iter().find_map(|option| option.strip_prefix("blocks="));
-        let asked = (command_line, blocks.map(Path::new));
         show_breakdown(project, &args.work.files()?, boot, report, asked)?;
     }
     if let Some(path) = &args.report {
-        let sampled = sampled(project, &args.work.files()?, boot, report, command_line)?;
+        let sampled = sampled(project, &args.work.files()?, boot, report, asked)?;
         page::write(report, &sampled, path)?;
     }
     args.over_time.as_deref().map(|path| over_time::write(report, path)).transpose()?;
@@ -154,6 +164,6 @@ fn explained(args: &RunArgs) -> Result<u8> {
         return Err(Failure::new(ExitStatus::Usage, why));
     }
     let pmu = machine::virtual_pmu_of(args.pmu, &args.vpmu)?;
-    let asked = Asked::of(&args.work.job, &args.work.first(), pmu.profile().signature)?;
+    let asked = Asked::of(&args.sampled_job(), &args.work.first(), pmu.profile().signature)?;
     explain::main(&explain::detect(&pmu)?, &asked, args.json)
 }

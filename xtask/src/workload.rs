@@ -121,6 +121,11 @@ impl Workload {
         all.unwrap_or_default().into_iter().flat_map(|one| one.programs).collect()
     }
 
+    /// Whether the program that runs is the one of a command line without options.
+    pub fn is_default_program(&self) -> bool {
+        self.programs().is_empty() && self.job.program == Job::default().program
+    }
+
     /// The first program behind `--` with its arguments; empty without one.
     pub fn first(&self) -> Vec<String> {
         self.programs().into_iter().next().unwrap_or_default()

@@ -25,13 +25,17 @@ pub struct Breakdown {
     pub instructions: u64,
     /// The parts, the largest first, work among them. Their cycles sum to `cycles`.
     pub parts: Vec<CyclePart>,
-    /// The share of the cycles in which the divider was busy, 0 to 1. They are in other parts too.
-    pub divider_busy: f64,
+    /// The share of the cycles in which the divider was busy, 0 to 1, if they were counted. They
+    /// are in other parts too.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub divider_busy: Option<f64>,
     /// What this processor does not tell apart.
     pub not_told_apart: Cow<'static, str>,
-    /// The shares of the slots of dispatch, as a tree.
+    /// The shares of the slots of dispatch, as a tree; none of a first level.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
     pub slots: Vec<SlotPart>,
-    /// What is missing of the vendor's tree.
+    /// What is missing of the vendor's tree, if there is one.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "str::is_empty"))]
     pub slots_missing: Cow<'static, str>,
 }
 
@@ -119,7 +123,7 @@ pub fn break_down(
         cycles,
         instructions,
         parts,
-        divider_busy: count(stack.divider) / cycles.max(1) as f64,
+        divider_busy: stack.divider.map(|name| count(name) / cycles.max(1) as f64),
         not_told_apart: stack.together.into(),
         slots: slot_parts(counts, errors, stack.slots),
         slots_missing: stack.slots.missing.into(),
@@ -190,6 +194,8 @@ impl Breakdown {
 
 #[cfg(test)]
 mod tests {
+    use std::string::ToString;
+
     use super::{
         super::{
             count::{Count, INDEPENDENT},
@@ -283,6 +289,25 @@ mod tests {
         let half_width = |name: &str| parts.iter().find(|part| part.name == name).unwrap();
         assert_eq!(half_width("execution units, L1, stores").half_width_95, 5.0);
         assert_eq!(half_width("loads that missed the L1").half_width_95, 20.0);
+    }
+
+    #[test]
+    fn a_first_level_has_no_slots_and_does_not_know_of_the_divider() {
+        let stack = stacks::short_of(0x606a6).unwrap();
+        let counts = [
+            ("CPU_CLK_UNHALTED.THREAD", 1_000),
+            ("INST_RETIRED.ANY", 500),
+            ("UOPS_RETIRED.STALL_CYCLES", 700),
+            ("CYCLE_ACTIVITY.STALLS_MEM_ANY", 450),
+        ];
+        let breakdown = break_down(&counted(stack, &counts), INDEPENDENT, stack).unwrap();
+        let parts: Vec<(&str, f64)> =
+            breakdown.parts.iter().map(|part| (&*part.name, part.cycles)).collect();
+        assert_eq!(parts[..2], [("memory, caches, TLB, stores", 450.0), ("work", 300.0)]);
+        assert_eq!((breakdown.divider_busy, breakdown.slots.len()), (None, 0));
+        let text = breakdown.to_string();
+        assert!(!text.contains("slots") && !text.contains("missing here"), "{text}");
+        assert!(text.contains("most are lost to: memory, caches, TLB, stores\n"), "{text}");
     }
 
     #[test]

@@ -43,6 +43,9 @@ pub struct TopDown {
     pub missing: &'static str,
 }
 
+/// No slots are divided.
+pub static NONE: TopDown = TopDown { events: &[], metrics: &[], missing: "" };
+
 const fn slots(
     level: u8,
     name: &'static str,

@@ -25,5 +25,7 @@ pub use self::{
     cycles::{Breakdown, CyclePart, break_down, cycle_parts},
     metrics::{MetricShare, Metrics},
     slots::SlotPart,
-    stacks::{ALL as STACKS, Stack, missing as no_stack, of as stack_of},
+    stacks::{
+        ALL as STACKS, Stack, missing as no_stack, of as stack_of, short_of as short_stack_of,
+    },
 };

@@ -35,8 +35,8 @@ impl Breakdown {
             let [share, bar] = [*share, of_all(*half_width_95)].map(|share| percent(share, false));
             writeln!(f, "{name:<32} {cpi:>8.3} {share:>8} {bar:>8}{truth}")?;
         }
-        if *divider_busy >= LEAST_BUSY {
-            writeln!(f, "the divider was busy in {} of the cycles", percent(*divider_busy, false))?;
+        if let Some(busy) = divider_busy.filter(|busy| *busy >= LEAST_BUSY) {
+            writeln!(f, "the divider was busy in {} of the cycles", percent(busy, false))?;
         }
         if let Some(losses) = self.losses() {
             writeln!(f, "most are lost to: {losses}")?;
@@ -44,8 +44,11 @@ impl Breakdown {
         writeln!(f, "not told apart here: {not_told_apart}\n")
     }
 
-    /// Where the slots of dispatch went.
+    /// Where the slots of dispatch went, if they are divided.
     fn write_slots(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.slots.is_empty() {
+            return Ok(());
+        }
         let has_truth = self.slots.iter().any(|part| part.truth.is_some());
         let (name, share, bar) = ("slots of dispatch", "share", "± 95 %");
         writeln!(f, "{name:<41} {share:>8} {bar:>8}{}", Truth::heading(has_truth))?;

@@ -14,14 +14,14 @@ pub struct Stack {
     pub instructions: &'static str,
     /// The parts, in the order of the pipeline.
     pub parts: &'static [Part],
-    /// Cycles in which the divider was busy. They are in other parts too.
-    pub divider: &'static str,
+    /// Cycles in which the divider was busy, if they are counted. They are in other parts too.
+    pub divider: Option<&'static str>,
     /// What this processor does not tell apart, for the user.
     pub together: &'static str,
     /// Events that are counted in the same slices, as parts are differences of them: what they err
     /// by cancels.
     pub groups: &'static [&'static [&'static str]],
-    /// The vendor's top-down method.
+    /// The vendor's top-down method; one without metrics if slots are not divided.
     pub(super) slots: &'static TopDown,
 }
 
@@ -80,13 +80,29 @@ pub static ICE_LAKE: Stack = Stack {
         part("serializing instructions", &[SERIALIZING], &[]),
         part("execution units", &[STALLS], &[FRONT_END, RESTEER, IN_MEMORY, SERIALIZING]),
     ],
-    divider: "ARITH.DIVIDER_ACTIVE",
+    divider: Some("ARITH.DIVIDER_ACTIVE"),
     together: "first-level cache, data TLB, stores",
     groups: &[
         &[IN_MEMORY, BEYOND_L1, BEYOND_L2, BEYOND_L3],
         &[STALLS, FRONT_END, RESTEER, SERIALIZING],
     ],
     slots: &formulas::ICE_LAKE,
+};
+
+/// The first level of [`ICE_LAKE`]: what fits on four counters.
+static ICE_LAKE_SHORT: Stack = Stack {
+    parts: &[
+        part("work", &["CPU_CLK_UNHALTED.THREAD"], &[STALLS]),
+        part("front end", &[FRONT_END], &[]),
+        part("mispredicted branches", &[RESTEER], &[]),
+        part("memory, caches, TLB, stores", &[IN_MEMORY], &[]),
+        part("execution units, serializing", &[STALLS], &[FRONT_END, RESTEER, IN_MEMORY]),
+    ],
+    divider: None,
+    together: "the causes of one line: --breakdown does",
+    groups: &[&[STALLS, FRONT_END, RESTEER, IN_MEMORY]],
+    slots: &formulas::NONE,
+    ..ICE_LAKE
 };
 
 const IN_LOADS: &str = "EXE_ACTIVITY.BOUND_ON_LOADS";
@@ -111,13 +127,26 @@ pub static SAPPHIRE_RAPIDS: Stack = Stack {
         part("serializing instructions", &[SERIALIZING], &[]),
         part("execution units, stores", &[STALLS], &[FRONT_END, RESTEER, IN_LOADS, SERIALIZING]),
     ],
-    divider: "ARITH.DIVIDER_ACTIVE",
+    divider: Some("ARITH.DIVIDER_ACTIVE"),
     together: "first-level cache and data TLB; execution units and stores",
     groups: &[
         &[IN_LOADS, LOADS_BEYOND_L1, LOADS_BEYOND_L2, LOADS_BEYOND_L3],
         &[STALLS, FRONT_END, RESTEER, SERIALIZING],
     ],
     slots: &formulas::SAPPHIRE_RAPIDS,
+};
+
+/// The first level of [`SAPPHIRE_RAPIDS`].
+static SAPPHIRE_RAPIDS_SHORT: Stack = Stack {
+    parts: &[
+        part("work", &["CPU_CLK_UNHALTED.THREAD"], &[STALLS]),
+        part("front end", &[FRONT_END], &[]),
+        part("mispredicted branches", &[RESTEER], &[]),
+        part("memory, caches, TLB", &[IN_LOADS], &[]),
+        part("execution units, stores, others", &[STALLS], &[FRONT_END, RESTEER, IN_LOADS]),
+    ],
+    groups: &[&[STALLS, FRONT_END, RESTEER, IN_LOADS]],
+    ..ICE_LAKE_SHORT
 };
 
 const EMPTY: &str = "CYCLES_NO_RETIRE.EMPTY";
@@ -137,22 +166,34 @@ pub static ZEN_4: Stack = Stack {
         part("execution units, L1, stores", &[NOT_COMPLETE], &[MISSING]),
         part("serializing, full structures", &[OTHER], &[]),
     ],
-    divider: "DIV_CYCLES_BUSY_COUNT",
+    divider: Some("DIV_CYCLES_BUSY_COUNT"),
     together: "front end and mispredictions; levels of caches beyond L1",
     groups: &[&[EMPTY, NOT_COMPLETE, MISSING, OTHER]],
     slots: &formulas::ZEN_4,
 };
+
+/// [`ZEN_4`] without slots.
+static ZEN_4_SHORT: Stack = Stack { divider: None, slots: &formulas::NONE, ..ZEN_4 };
 
 /// Those of all processors.
 pub static ALL: [&Stack; 3] = [&ICE_LAKE, &SAPPHIRE_RAPIDS, &ZEN_4];
 
 /// The stack of the processor with this signature (CPUID leaf 1, EAX), if it has events for one.
 pub fn of(signature: u32) -> Option<&'static Stack> {
+    of_both(signature).map(|[whole, _]| whole)
+}
+
+/// The first level of the same: few events, which a list for something else has room for.
+pub fn short_of(signature: u32) -> Option<&'static Stack> {
+    of_both(signature).map(|[_, short]| short)
+}
+
+fn of_both(signature: u32) -> Option<[&'static Stack; 2]> {
     let model = signature >> 12 & 0xf0 | signature >> 4 & 0xf;
     match (signature & 0x0ff0_0f00, model) {
-        (0x600, 0x6a | 0x6c) => Some(&ICE_LAKE),
-        (0x600, 0x8f) => Some(&SAPPHIRE_RAPIDS),
-        (0xa0_0f00, 0x10..=0x1f | 0x60..=0xaf) => Some(&ZEN_4),
+        (0x600, 0x6a | 0x6c) => Some([&ICE_LAKE, &ICE_LAKE_SHORT]),
+        (0x600, 0x8f) => Some([&SAPPHIRE_RAPIDS, &SAPPHIRE_RAPIDS_SHORT]),
+        (0xa0_0f00, 0x10..=0x1f | 0x60..=0xaf) => Some([&ZEN_4, &ZEN_4_SHORT]),
         _ => None,
     }
 }
@@ -170,12 +211,19 @@ impl Stack {
     /// The events to count.
     pub fn events(&self) -> Vec<&'static str> {
         let mut events = self.of_cycles();
-        for event in [self.divider].iter().chain(self.slots.events) {
+        for event in self.divider.iter().chain(self.slots.events) {
             if !events.contains(event) {
                 events.push(event);
             }
         }
         events
+    }
+
+    /// The events to count, and behind them those of a list for something else.
+    pub fn before<'a>(&self, list: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+        let own = self.events();
+        let others = list.filter(|event| !own.contains(event)).collect::<Vec<_>>();
+        [own, others].concat()
     }
 
     /// The events that the parts of the cycles need; those that are counted together follow one
@@ -198,9 +246,25 @@ mod tests {
 
     use super::*;
 
+    const SHORT: [&Stack; 3] = [&ICE_LAKE_SHORT, &SAPPHIRE_RAPIDS_SHORT, &ZEN_4_SHORT];
+
+    #[test]
+    fn a_first_level_is_one_group_of_events_of_the_whole_stack() {
+        for (whole, short) in ALL.into_iter().zip(SHORT) {
+            let [group] = short.groups else { panic!("{short:?}") };
+            assert!(group.len() <= 4, "{group:?}");
+            let events = short.events();
+            assert_eq!(events[..2], [whole.cycles, whole.instructions]);
+            assert_eq!(events[2..], **group);
+            assert!(events.iter().all(|event| whole.events().contains(event)), "{events:?}");
+            let list = ["A", group[1], "B", whole.cycles];
+            assert_eq!(short.before(list.into_iter()), [&events[..], &["A", "B"]].concat());
+        }
+    }
+
     #[test]
     fn the_parts_of_each_stack_are_all_cycles_once() {
-        for stack in ALL {
+        for stack in ALL.into_iter().chain(SHORT) {
             let mut sum: BTreeMap<&str, i32> = BTreeMap::new();
             for part in stack.parts {
                 part.plus.iter().for_each(|event| *sum.entry(event).or_default() += 1);

@@ -158,7 +158,7 @@ mod tests {
         events[1].name = HOSTILE.into();
         // A page is read as well as an object.
         let page = folder.join("b.html");
-        crate::page::write(&other, &[], &page).unwrap();
+        crate::page::write(&other, &crate::page::Samples::default(), &page).unwrap();
         let diff = Diff::of(Run::read(&path).unwrap(), Run::read(&page).unwrap()).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         let page = Html::parse_document(&super::render(&diff).unwrap());

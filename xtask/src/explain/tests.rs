@@ -146,8 +146,12 @@ fn a_pmu_that_is_too_old_is_refused() {
 fn events_that_parts_are_differences_of_are_in_one_group() {
     for pmu in [Pmu::Intel, Pmu::SapphireRapids, Pmu::Amd] {
         let machine = machine::virtual_pmu_of(pmu, &[]).unwrap();
-        let stack = tally_breakdown::stack_of(machine.profile().signature).unwrap();
-        for events in [stack.events(), stack.of_cycles()] {
+        let signature = machine.profile().signature;
+        let stack = tally_breakdown::stack_of(signature).unwrap();
+        let short = tally_breakdown::short_stack_of(signature).unwrap();
+        let by_default = short.before(events::words(events::default_list(signature)));
+        let lists = [(stack, stack.events()), (stack, stack.of_cycles()), (short, by_default)];
+        for (stack, events) in lists {
             let (_, plan) = plan_of(&machine, &asked(&events.join(","))).unwrap();
             let group_of = |name: &&str| {
                 let index = events.iter().position(|event| event == name).unwrap();

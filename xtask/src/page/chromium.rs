@@ -12,7 +12,7 @@ use std::{
 use scraper::{Html, Selector};
 
 use super::{
-    render,
+    Samples, render,
     tests::{recording, sample, with_phases},
 };
 use crate::{output, recording::Symbolizer, report::EventReport};
@@ -141,7 +141,7 @@ fn left<'a>(page: &'a Html, name: &str) -> &'a str {
 fn chromium_sorts_the_page_and_its_console_is_empty() {
     let Some(chromium) = chromium() else { return };
     let report = sample();
-    let page = opened(&chromium, &render(&report, &[]).unwrap(), PRESS);
+    let page = opened(&chromium, &render(&report, &Samples::default()).unwrap(), PRESS);
     let mut events = report.first.expect("there is a session").events;
     events.sort_by_key(|event| event.estimate);
     let names = |events: &[EventReport]| {
@@ -157,7 +157,7 @@ fn chromium_sorts_the_page_and_its_console_is_empty() {
 #[test]
 fn no_table_scrolls_in_a_narrow_window() {
     let Some(chromium) = chromium() else { return };
-    let page = render(&sample(), &[]).unwrap();
+    let page = render(&sample(), &Samples::default()).unwrap();
     for width in [1200, 1000, 500] {
         let page = opened_in(width, &chromium, &page, WIDE);
         assert_eq!(left(&page, "inner"), width.to_string());
@@ -168,7 +168,7 @@ fn no_table_scrolls_in_a_narrow_window() {
 #[test]
 fn time_lines_zoom_together_by_wheel_drag_keys_and_buttons() {
     let Some(chromium) = chromium() else { return };
-    let page = opened(&chromium, &render(&with_phases(), &[]).unwrap(), ZOOM);
+    let page = opened(&chromium, &render(&with_phases(), &Samples::default()).unwrap(), ZOOM);
     let shares = |name: &str| left(&page, name).split(" | ").next().unwrap().to_owned();
     assert_eq!(shares("all"), "0.000+1.000");
     assert_eq!(shares("in"), "0.250+0.500");
@@ -183,7 +183,7 @@ fn time_lines_zoom_together_by_wheel_drag_keys_and_buttons() {
 #[test]
 fn a_flame_graph_zooms_without_a_network() {
     let Some(chromium) = chromium() else { return };
-    let sampled = super::sampled(&recording("rounds"), &Symbolizer::default()).unwrap();
+    let sampled = super::sampled(&recording("rounds"), &Symbolizer::default(), None).unwrap();
     // In the page its console is empty too.
     let whole = render(&sample(), &sampled).unwrap();
     let page = opened(&chromium, &whole, "");

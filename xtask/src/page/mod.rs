@@ -1,9 +1,11 @@
 //! A run as one HTML page, which opens without a network and without JavaScript: what `--json`
 //! prints, for the eye, with the JSON object itself inside.
 
+mod by_code;
 mod chart;
 #[cfg(test)]
 mod chromium;
+mod cycles;
 mod rates;
 mod run;
 mod samples;
@@ -14,6 +16,6 @@ pub(crate) mod tests;
 pub(crate) use self::samples::sampled;
 pub use self::{
     run::{render, write},
-    samples::Sampled,
+    samples::Samples,
     template::{object, page},
 };

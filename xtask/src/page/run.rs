@@ -5,14 +5,13 @@ use std::{path::Path, process::Command};
 use plotters::style::RGBColor;
 use serde::Serialize;
 
-use super::{chart::Chart, rates, samples::Sampled, template::page};
+use super::{chart::Chart, cycles::Cycles, rates, samples::Samples, template::page};
 use crate::{
     Result, machine,
     picture::{self, Band},
     project,
     report::{
-        Breakdown, CyclePart, Estimate, EventReport, Kind, PhaseShare, Report, SessionReport,
-        SlotPart,
+        Estimate, EventReport, Kind, PhaseShare, Report, SessionReport,
         cells::{Cells, TruthCells, engine_rows, estimate_and_bar},
         glyph,
     },
@@ -25,12 +24,12 @@ const AXES: [f64; 7] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 ///
 /// # Errors
 /// A picture cannot be drawn.
-pub fn render(report: &Report, sampled: &[Sampled]) -> Result<String> {
+pub fn render(report: &Report, samples: &Samples) -> Result<String> {
     let several = report.sessions().count() > 1;
     let sessions = report.sessions().enumerate();
     let view = View {
         run: report,
-        sampled,
+        samples,
         is_complete: report.first.is_some() && report.sessions().all(is_complete),
         command: report
             .made
@@ -47,15 +46,14 @@ pub fn render(report: &Report, sampled: &[Sampled]) -> Result<String> {
 ///
 /// # Errors
 /// As [`render`], or the file cannot be written.
-pub fn write(report: &Report, sampled: &[Sampled], path: &Path) -> Result<()> {
-    project::write(path, render(report, sampled)?.as_bytes())
+pub fn write(report: &Report, samples: &Samples, path: &Path) -> Result<()> {
+    project::write(path, render(report, samples)?.as_bytes())
 }
 
 #[derive(Serialize)]
 struct View<'a> {
     run: &'a Report,
-    /// The samples of each event.
-    sampled: &'a [Sampled],
+    samples: &'a Samples,
     /// Whether the list of what was not measured is empty.
     is_complete: bool,
     /// The command line, for a shell.
@@ -70,12 +68,8 @@ struct SessionView<'a> {
     /// What headings have behind them: its program and number, if there are several sessions.
     of: String,
     session: &'a SessionReport,
-    /// Parts of the cycles.
-    parts: Vec<Share<'a>>,
-    /// Parts of the slots.
-    slots: Vec<Share<'a>>,
-    /// What most cycles are lost to.
-    losses: Option<String>,
+    /// Where the cycles went, of each ring that is broken down.
+    breakdowns: Vec<Cycles<'a>>,
     over_time: Option<Chart>,
     /// The names of the parts in it and their colours, in CSS.
     legend: Vec<(&'a str, String)>,
@@ -102,7 +96,6 @@ impl<'a> SessionView<'a> {
     fn of(session: &'a SessionReport, index: usize, several: bool) -> Result<SessionView<'a>> {
         let number = session.session.unwrap_or_default();
         let axis = axis(&session.events);
-        let breakdown = session.breakdown.as_ref();
         let judged = || session.events.iter().filter_map(EventReport::is_within);
         Ok(SessionView {
             index,
@@ -112,11 +105,7 @@ impl<'a> SessionView<'a> {
                 String::new()
             },
             session,
-            parts: breakdown
-                .map(|it| it.parts.iter().map(|of| part(of, it.cycles)).collect())
-                .unwrap_or_default(),
-            slots: breakdown.map(|it| it.slots.iter().map(slot).collect()).unwrap_or_default(),
-            losses: breakdown.and_then(Breakdown::losses),
+            breakdowns: Cycles::of(session),
             over_time: over_time(session, index)?,
             legend: legend(session),
             phases: phases_over_time(session, index)?,
@@ -130,58 +119,6 @@ impl<'a> SessionView<'a> {
             axis,
             engine: engine_rows(session),
         })
-    }
-}
-
-/// A part of the cycles or slots. Shares are 0 to 1.
-#[derive(Serialize)]
-struct Share<'a> {
-    name: &'a str,
-    /// The metric's name in perf.
-    metric: Option<&'a str>,
-    /// The level in a tree, from 1.
-    level: u8,
-    of_cycles: bool,
-    cpi: Option<f64>,
-    share: f64,
-    half_width: f64,
-    low: f64,
-    high: f64,
-    truth: Option<f64>,
-    is_within: Option<bool>,
-}
-
-/// A part of all of these cycles.
-fn part(part: &CyclePart, cycles: u64) -> Share<'_> {
-    let of_all = |part: f64| part / cycles.max(1) as f64;
-    Share {
-        name: &part.name,
-        metric: None,
-        level: 1,
-        of_cycles: false,
-        cpi: Some(part.cpi),
-        share: part.share,
-        half_width: of_all(part.half_width_95),
-        low: of_all(part.low_95),
-        high: of_all(part.high_95),
-        truth: part.truth.map(of_all),
-        is_within: part.truth.map(|truth| part.contains(truth)),
-    }
-}
-
-fn slot(part: &SlotPart) -> Share<'_> {
-    Share {
-        name: &part.name,
-        metric: Some(&part.metric),
-        level: part.level,
-        of_cycles: part.of_cycles,
-        cpi: None,
-        share: part.share,
-        half_width: part.half_width_95,
-        low: part.low_95,
-        high: part.high_95,
-        truth: part.truth,
-        is_within: part.truth.map(|truth| part.contains(truth)),
     }
 }
 

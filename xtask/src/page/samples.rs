@@ -2,11 +2,15 @@
 
 use serde::Serialize;
 
+use super::by_code::Functions;
 use crate::{
     Result,
     export::Stacks,
     recording::{Recording, Symbolizer},
-    samples::report::{How, OfEvent, by_event},
+    samples::{
+        breakdown::{ByCode, CodeTruth},
+        report::{How, OfEvent, by_event},
+    },
 };
 
 /// Width of a flame graph in pixels, where it is not scaled.
@@ -14,7 +18,7 @@ const WIDTH: usize = 1200;
 
 /// The samples of one event.
 #[derive(Clone, Debug, Serialize)]
-pub struct Sampled {
+pub(super) struct Sampled {
     #[serde(flatten)]
     of: OfEvent,
     /// The document with the flame graph, which has scripts of its own.
@@ -24,11 +28,25 @@ pub struct Sampled {
     height: u32,
 }
 
-/// The samples of each event of a recording.
+/// What a page shows of samples.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Samples {
+    /// Of each event.
+    pub(super) events: Vec<Sampled>,
+    /// Where the cycles of functions went, if the samples tell.
+    pub(super) functions: Option<Functions>,
+}
+
+/// The samples of a recording, and where the cycles of its functions went by them and by the truth,
+/// if there is one.
 ///
 /// # Errors
 /// A flame graph cannot be drawn.
-pub(crate) fn sampled(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<Sampled>> {
+pub(crate) fn sampled(
+    of: &Recording,
+    symbolizer: &Symbolizer,
+    truth: Option<&CodeTruth>,
+) -> Result<Samples> {
     let events = by_event(of, symbolizer, How { inlined: true, ..How::default() }).into_iter();
     let sampled = events.map(|event| {
         let stacks = Stacks::of(of, symbolizer, Some(event.event()))?;
@@ -36,7 +54,10 @@ pub(crate) fn sampled(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<Sam
         let (document, height) = document(&String::from_utf8_lossy(&svg));
         Ok(Sampled { of: event, document, width: WIDTH, height })
     });
-    sampled.collect()
+    // Other samples tell nothing of causes.
+    let by_code = ByCode::functions(of, symbolizer, false, truth).ok();
+    let functions = by_code.as_ref().map(Functions::of);
+    Ok(Samples { events: sampled.collect::<Result<_>>()?, functions })
 }
 
 /// A document of HTML with the picture, and the height of the picture. The picture's script keeps

@@ -8,9 +8,11 @@ use tally_abi::{
     trace::{SampleRecord, SlicePlace},
 };
 
+use super::{Samples, by_code::Functions};
 use crate::{
     recording::{Recording, Stacks, Symbolizer},
     report::{Estimate, EventReport, PhaseReport, Report, made_up_phases},
+    samples::breakdown::tests::{recording as breakdown_recording, two_functions},
     trace::run::{Program, Run, TracedEvent, TracedSession},
     trace_file::Records,
 };
@@ -78,7 +80,7 @@ pub(super) fn recording(program: &str) -> Recording {
 
 /// The page of a report as a browser reads it; nothing in it is against the grammar.
 fn read(report: &Report) -> Html {
-    parsed(&super::render(report, &[]).unwrap())
+    parsed(&super::render(report, &Samples::default()).unwrap())
 }
 
 fn parsed(page: &str) -> Html {
@@ -135,6 +137,38 @@ fn a_page_has_the_object_and_each_of_its_values() {
         let values: Vec<f64> = row.select(&data).map(|it| number(it.attr("value"))).collect();
         assert!(values.contains(&part.share) && values.contains(&part.cpi), "{part:?}: {values:?}");
     }
+}
+
+#[test]
+fn each_ring_that_is_broken_down_has_its_tables() {
+    let mut report = sample();
+    let one = all(&read(&report), "section[aria-labelledby^=breakdown-]").len();
+    let session = report.first.as_mut().unwrap();
+    let mut kernel = session.breakdown.clone().unwrap();
+    kernel.cycles = 7_654_321;
+    kernel.parts[0].share = 0.1234;
+    session.kernel_breakdown = Some(kernel);
+    let page = read(&report);
+    let sections = all(&page, "section[aria-labelledby^=breakdown-]");
+    assert_eq!((one, sections.len()), (1, 2));
+    let of_kernel = text(sections[1]);
+    let heading = "Where the cycles in ring 0, without the engine's interrupts, go";
+    assert!(of_kernel.starts_with(heading), "{of_kernel}");
+    assert!(of_kernel.contains("7,654,321") && of_kernel.contains("12.3%"), "{of_kernel}");
+    assert!(!text(sections[0]).contains("7,654,321"));
+    assert_eq!(all(&page, "nav a[href='#breakdown-0-ring-0']").len(), 1);
+    assert_eq!(all(&page, "#breakdown-0-ring-0").len(), 1);
+}
+
+/// As of a default run.
+#[test]
+fn a_first_level_has_a_table_of_cycles_alone() {
+    let mut report = sample();
+    let breakdown = report.first.as_mut().unwrap().breakdown.as_mut().unwrap();
+    (breakdown.divider_busy, breakdown.slots_missing) = (None, "".into());
+    breakdown.slots.clear();
+    let page = text(all(&read(&report), "main")[0]);
+    assert!(page.contains("Cycles by what they went to") && !page.contains("slots"), "{page}");
 }
 
 pub(crate) fn number(text: Option<&str>) -> f64 {
@@ -253,8 +287,36 @@ fn phases_are_in_a_table_and_shade_the_time() {
 }
 
 #[test]
+fn cycles_of_functions_are_in_a_table_with_their_causes() {
+    let of = two_functions(HOSTILE);
+    let (events, functions) = (Vec::new(), Some(Functions::of(&of)));
+    let page = parsed(&super::render(&sample(), &Samples { events, functions }).unwrap());
+    assert_eq!(all(&page, "#functions").len(), 1);
+    let rows = all(&page, "section[aria-labelledby=functions] tbody tr");
+    let named: Vec<_> = rows.iter().filter_map(|row| row.attr("data-code")).collect();
+    assert_eq!(named, [HOSTILE, "fetches"]);
+    let data = Selector::parse("data").unwrap();
+    let mut shares = [0.0; 2];
+    for row in &rows {
+        let values: Vec<f64> = row.select(&data).map(|it| number(it.attr("value"))).collect();
+        // Of a function cycles an instruction come first; of the rest the share is all.
+        let is_part = row.attr("data-code").is_none();
+        shares[usize::from(is_part)] += values[usize::from(!is_part)];
+    }
+    let [whole, parts] = shares;
+    assert!((whole - 1.0).abs() < 1e-9 && (parts - 1.0).abs() < 1e-9, "{shares:?}");
+    assert!(rows.iter().any(|row| text(*row).starts_with("* loads that missed the L1")));
+    assert_eq!(all(&page, "script").len(), 2, "the object and the page's own");
+    // By way of a recording: code without symbols is one piece.
+    let sampled = super::sampled(&breakdown_recording(700), &Symbolizer::default(), None).unwrap();
+    let page = parsed(&super::render(&sample(), &sampled).unwrap());
+    assert_eq!(all(&page, "tr[data-code='code without symbols']").len(), 1);
+    assert!(all(&read(&sample()), "#functions").is_empty());
+}
+
+#[test]
 fn samples_are_in_a_flame_graph_and_in_a_table() {
-    let sampled = super::sampled(&recording(HOSTILE), &Symbolizer::default()).unwrap();
+    let sampled = super::sampled(&recording(HOSTILE), &Symbolizer::default(), None).unwrap();
     let page = parsed(&super::render(&sample(), &sampled).unwrap());
     let [frame] = all(&page, "iframe")[..] else { panic!("one picture") };
     assert!(frame.attr("title").unwrap().starts_with("Flame graph of cycles"));

@@ -28,7 +28,9 @@ use tally_abi::{
     truth::{Count, Region, Truth},
 };
 
-pub use tally_breakdown::{Breakdown, CyclePart, SlotPart, Stack, no_stack, stack_of};
+pub use tally_breakdown::{
+    Breakdown, CyclePart, SlotPart, Stack, no_stack, short_stack_of, stack_of,
+};
 
 use self::sums::Sums;
 pub use self::{

@@ -6,6 +6,7 @@ use clap::{Args, FromArgMatches, builder::ArgPredicate};
 use tally_abi::{
     ExitStatus, PhaseConfig, Shares,
     command::{Command, Verb},
+    events,
 };
 use tally_engine::Plan;
 use tally_pmu::CostTable;
@@ -18,7 +19,7 @@ use crate::{
     live::{Known, Planned},
     machine::{self, Accel, Pmu, Request, memory_mib},
     phases, program_words,
-    report::{Additions, Rings, Stack, no_stack, stack_of},
+    report::{Additions, Rings, Stack, no_stack, short_stack_of, stack_of},
     workload::Workload,
 };
 /// Options of `cargo xtask run`.
@@ -150,24 +151,47 @@ impl RunArgs {
     }
 
     /// The job, with the shares that `--unobserved` needs and the events of `--breakdown`.
-    fn sampled_job(&self) -> Job {
+    pub(super) fn sampled_job(&self) -> Job {
         let shares = if self.unobserved { Some(Shares::Paired) } else { self.work.job.shares };
-        let stack = self.stack().map(|stack| self.rings().list(stack));
-        let events = stack.or_else(|| self.work.job.events.clone()).or_else(|| self.phase_events());
+        let events = self.stack_events().or_else(|| self.work.job.events.clone());
+        let events = events.or_else(|| self.phase_events());
         let phases = self.work.phases.config().ok().flatten();
         Job { shares, events, phases, ..self.work.job.clone() }
     }
 
-    /// The stack of `--breakdown`, if it is asked for and the processor has one.
+    /// The stack of `--breakdown`, or of a default run its first level, if the processor has one.
     pub fn stack(&self) -> Option<&'static Stack> {
-        stack_of(self.pmu.signature()).filter(|_| self.breakdown.is_some())
+        let signature = self.pmu.signature();
+        match self.breakdown {
+            Some(_) => stack_of(signature),
+            None => short_stack_of(signature).filter(|_| self.is_known_default()),
+        }
     }
 
-    /// Whether the programs count what they do by default.
-    pub(super) fn is_default_list(&self) -> bool {
+    /// The events of the stack; of a default run with those that the program would count.
+    fn stack_events(&self) -> Option<String> {
+        let stack = self.stack()?;
+        Some(match self.breakdown {
+            Some(rings) => rings.list(stack),
+            None => {
+                let own = events::default_list(self.pmu.signature());
+                stack.before(events::words(own)).join(",")
+            }
+        })
+    }
+
+    /// Whether the default program counts its own list, on one machine.
+    pub(super) fn is_default(&self) -> bool {
         let RunArgs { work, breakdown, unobserved, refine, .. } = self;
-        let is_own = work.job.events.is_none() && work.programs().is_empty() && !work.job.check;
-        is_own && breakdown.is_none() && !unobserved && !refine && work.phases.phases.is_none()
+        let is_own = work.is_default_program() && work.job.events.is_none() && !work.job.check;
+        let is_one = self.repeat.is_none() && work.jobs.is_none();
+        let asks = breakdown.is_some() || *unobserved || *refine || work.phases.phases.is_some();
+        is_own && is_one && !asks
+    }
+
+    /// The same, on a processor that is known before the run.
+    fn is_known_default(&self) -> bool {
+        self.is_default() && self.accel == Accel::Tcg
     }
 
     /// The rings of `--breakdown`.
@@ -292,7 +316,7 @@ impl RunArgs {
         };
         let has_samples = self.work.programs().iter().any(is_shown);
         // They tell how the events of a part err together.
-        let is_broken_down = self.breakdown.is_some() && self.accel == Accel::Tcg;
+        let is_broken_down = self.stack().is_some() && self.accel == Accel::Tcg;
         is_broken_down || self.trace.is_some() || self.needs_slices() || self.live || has_samples
     }
 
@@ -370,3 +394,6 @@ fn check(args: &RunArgs) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

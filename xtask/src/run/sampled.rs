@@ -7,7 +7,7 @@ use crate::{
     guest_files::GuestFile,
     machine::Boot,
     output,
-    page::{self, Sampled},
+    page::{self, Samples},
     project::Project,
     recording::{Recording, Symbolizer},
     report::Report,
@@ -18,19 +18,22 @@ use crate::{
 };
 
 /// The samples of a run whose kernel had this command line, by the functions of its programs; none
-/// if its trace has none, or is not complete.
+/// if its trace has none, or is not complete. With the truth of the file of `--vpmu blocks=FILE`.
 ///
 /// # Errors
-/// A program cannot be read, or a picture cannot be drawn.
+/// A program or the file cannot be read, or a picture cannot be drawn.
 pub(super) fn sampled(
     project: &Project,
     files: &[GuestFile],
     boot: &Boot,
     report: &Report,
-    command_line: &str,
-) -> Result<Vec<Sampled>> {
-    let read = read(project, files, boot, report, command_line)?;
-    read.map_or(Ok(Vec::new()), |(recording, symbolizer)| page::sampled(&recording, &symbolizer))
+    (command_line, blocks): (&str, Option<&Path>),
+) -> Result<Samples> {
+    let Some((recording, symbolizer)) = read(project, files, boot, report, command_line)? else {
+        return Ok(Samples::default());
+    };
+    let truth = blocks.map(CodeTruth::read).transpose()?;
+    page::sampled(&recording, &symbolizer, truth.as_ref())
 }
 
 /// Prints where the cycles of the functions of a run went that sampled the events for it, with the

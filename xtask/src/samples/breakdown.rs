@@ -47,23 +47,23 @@ const LEAST_OF_RATIO: u64 = 4;
 pub(crate) struct ByCode {
     /// The program's number and name.
     program: u32,
-    name: String,
+    pub(crate) name: String,
     /// Core cycles and instructions of the session.
-    cycles: f64,
+    pub(crate) cycles: f64,
     instructions: f64,
     /// All samples of the session.
-    samples: u64,
+    pub(crate) samples: u64,
     /// How late samples are.
-    skid: Option<Skid>,
+    pub(crate) skid: Option<Skid>,
     /// What the processor does not tell apart.
-    not_told_apart: &'static str,
+    pub(crate) not_told_apart: &'static str,
     /// The pieces of code, those with the most cycles first.
     code: Vec<Code>,
 }
 
 /// How far behind its event a sample is taken, by samples of events that are counted all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-struct Skid {
+pub(crate) struct Skid {
     /// Median and 95th percentile of the instructions from the overflow to the interrupt.
     instructions: [u64; 2],
     /// The same in cycles.
@@ -83,7 +83,7 @@ pub(crate) struct Code {
     /// The virtual PMU's share, if it was asked for (`--vpmu blocks=FILE`).
     pub(crate) truth: Option<f64>,
     /// Cycles an instruction; none if too few samples of either are in it.
-    cpi: Option<f64>,
+    pub(crate) cpi: Option<f64>,
     /// What most of its cycles are lost to; none if none are.
     pub(crate) largest_loss: Option<String>,
     /// The parts of its cycles, the largest first, with shares of the piece's cycles. They add up
@@ -271,4 +271,4 @@ impl Skid {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

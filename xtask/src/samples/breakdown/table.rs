@@ -4,6 +4,8 @@ use std::fmt::{self, Write as _};
 
 use tally_abi::text::Grouped;
 
+use tally_breakdown::CyclePart;
+
 use super::{ByCode, Code, Skid};
 
 /// The least share of all cycles of a part that is printed by itself.
@@ -27,18 +29,24 @@ impl fmt::Display for ByCode {
         let has_truth = self.code.iter().any(|code| code.truth.is_some());
         let truth = if has_truth { "   truth" } else { "" };
         writeln!(f, "{:<COLUMNS$}   share  ± 95 %     CPI{truth}", "code")?;
-        let large = self.code.iter().take_while(|code| code.share >= LEAST_CODE).count();
-        let shown = large.clamp(1, SHOWN).min(self.code.len());
-        for code in &self.code[..shown] {
+        let (shown, rest) = self.shown();
+        for code in shown {
             code.write(f, self.cycles, has_truth)?;
         }
-        let rest = &self.code[shown..];
         if !rest.is_empty() {
             let share: f64 = rest.iter().map(|code| code.share).sum();
             let name = format!("{} others", rest.len());
             writeln!(f, "{name:<COLUMNS$} {}", percent(share))?;
         }
         writeln!(f, "not told apart here: {}", self.not_told_apart)
+    }
+}
+
+impl ByCode {
+    /// The pieces that are shown one by one, and the rest.
+    pub(crate) fn shown(&self) -> (&[Code], &[Code]) {
+        let large = self.code.iter().take_while(|code| code.share >= LEAST_CODE).count();
+        self.code.split_at(large.clamp(1, SHOWN).min(self.code.len()))
     }
 }
 
@@ -67,13 +75,9 @@ impl Code {
         }
         writeln!(f, "{}", line.trim_end())?;
         let all = cycles.max(1.0);
-        let mut rest = 0.0;
-        for part in &self.parts {
+        let (shown, rest) = self.shown(all);
+        for part in shown {
             let share = part.cycles / all;
-            if share < LEAST_PART {
-                rest += share;
-                continue;
-            }
             let is_most = self.largest_loss.as_deref() == Some(&*part.name);
             let mark = if is_most { "* " } else { "  " };
             let mut line = format!("{:<COLUMNS$}", format!("  {mark}{}", part.name));
@@ -89,6 +93,15 @@ impl Code {
             writeln!(f, "{:<COLUMNS$} {}", "    the rest", percent(rest))?;
         }
         Ok(())
+    }
+}
+
+impl Code {
+    /// The parts that are shown one by one, and the share of the others; of all `cycles`.
+    pub(crate) fn shown(&self, cycles: f64) -> (impl Iterator<Item = &CyclePart>, f64) {
+        let shares = self.parts.iter().map(|part| part.cycles / cycles);
+        let rest = shares.filter(|share| *share < LEAST_PART).sum();
+        (self.parts.iter().filter(move |part| part.cycles / cycles >= LEAST_PART), rest)
     }
 }
 

@@ -30,7 +30,7 @@ fn function(slice: u64) -> usize {
 /// groups of the same length the other one is not seen, so totals are twice what was counted. Every
 /// hundred-and-first slice ends in the kernel, where samples have no address.
 #[expect(clippy::too_many_lines, reason = "two kinds of records with all of their fields")]
-fn recording(slices: u64) -> Recording {
+pub(crate) fn recording(slices: u64) -> Recording {
     let stack = STACKS[2];
     let names = stack.of_cycles();
     let mut counts = [0; tally_abi::trace::MAX_COUNTS];
@@ -100,6 +100,15 @@ fn recording(slices: u64) -> Recording {
     let records = Records { samples, slices: records, ..Records::default() };
     let stacks = Stacks::of(&records);
     Recording { run, records, stacks, start_tsc: 0, tsc_hz: 1_000_000_000 }
+}
+
+/// Two functions, one with this name.
+pub(crate) fn two_functions(other: &str) -> ByCode {
+    let named = |sample: &SampleRecord| {
+        let name = name(sample);
+        if name == "loads" { other.to_owned() } else { name }
+    };
+    ByCode::of(&recording(700), &named, None).unwrap()
 }
 
 fn name(sample: &SampleRecord) -> String {

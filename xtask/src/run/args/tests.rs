@@ -1,0 +1,32 @@
+//! Which runs count what by default.
+
+use super::*;
+
+#[test]
+fn a_default_run_has_the_first_level_of_where_its_cycles_go() {
+    let of = |words: &str| RunArgs::of(&format!("cargo xtask run{words}")).unwrap();
+    for words in ["", " --pmu amd", " --slice 20000 --seed 3", " --json", " --trace t"] {
+        let args = of(words);
+        let stack = args.stack().expect(words);
+        let events = args.sampled_job().events.unwrap();
+        assert!(events.starts_with(&stack.events().join(",")), "{words}: {events}");
+        let own = events::default_list(args.pmu.signature());
+        let has = |event| events.split(',').any(|other| other == event);
+        assert!(events::words(own).all(has), "{words}: {events}");
+    }
+    for words in [
+        " --pmu zen3",
+        " --events cycles",
+        " --program rounds",
+        " --repeat 2",
+        " --refine",
+        " --unobserved",
+        " --check",
+        " --accel kvm",
+        " -- stat deflate",
+    ] {
+        let args = of(words);
+        assert!(args.stack().is_none(), "{words}");
+        assert_eq!(args.sampled_job().events, args.work.job.events, "{words}");
+    }
+}
