@@ -13,6 +13,7 @@ pub mod papi;
 pub mod programs;
 pub mod quirks;
 mod seeds;
+mod timed;
 mod unobserved;
 pub mod verdict;
 
