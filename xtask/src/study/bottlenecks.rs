@@ -1,0 +1,134 @@
+//! `cargo xtask study bottlenecks`: the cost model and the phases of Gao and Sair (paper 004,
+//! sections V to VII), against the truth: Figures 4, 5, 7 and 8.
+//!
+//! Each program runs once, in pipeline `ooo`, with the truth over time. Decision 63 has the rules.
+
+mod fit;
+mod interval;
+mod judge;
+mod nnls;
+mod phases;
+mod picture;
+mod render;
+mod results;
+mod terms;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tally_abi::ExitStatus;
+
+use self::{
+    interval::Interval,
+    results::{INTERVAL, Run, Study},
+    terms::Term,
+};
+use super::{
+    seeds,
+    timed::{self, Machines, Program, Recorded},
+};
+use crate::{
+    Failure, Result,
+    build::programs::benchmarks::{self, Benchmark},
+    guest_files::GuestFile,
+    machine::{self, Artefacts, Pmu},
+    output,
+    project::{self, Project},
+};
+
+/// The pipeline that fills queues and tells causes apart.
+const PIPELINE: &str = "pipeline=ooo";
+/// The seed of the machines: nothing is multiplexed.
+const SEED: u64 = 1;
+/// Fewer programs have no others to fit to.
+const FEWEST_PROGRAMS: usize = 2;
+
+/// Options of `cargo xtask study bottlenecks`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct BottlenecksArgs {
+    /// Programs of tests/benchmarks/list.toml, at least two, as penalties are fitted to the others
+    /// [default: all]
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
+    programs: Vec<String>,
+    /// Instructions of each program, about
+    #[arg(long, value_name = "N", default_value_t = 600_000_000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    instructions: u64,
+    /// PMU of the machines: one with a cost model
+    #[arg(long, value_enum, default_value_t)]
+    pmu: Pmu,
+    /// Machines that run at a time
+    #[arg(long, value_name = "N", default_value_t = seeds::AT_ONCE as u64,
+          value_parser = clap::value_parser!(u64).range(1..=64))]
+    jobs: u64,
+    /// Write the pictures of Figures 4, 5 and 7 into this folder, in SVG
+    #[arg(long, value_name = "DIR")]
+    pictures: Option<PathBuf>,
+    /// Print one JSON object, alone on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(project: &Project, args: &BottlenecksArgs) -> Result<u8> {
+    let virtual_pmu = machine::virtual_pmu_of(args.pmu, &[PIPELINE.to_owned()])?;
+    let terms = terms::terms(&virtual_pmu)?;
+    let profile = virtual_pmu.profile();
+    if let Some(folder) = &args.pictures {
+        project::make_folder(folder)?;
+    }
+    let all = Benchmark::all(project)?;
+    let wanted = benchmarks(&all, &args.programs)?;
+    let files = benchmarks::make(project, &all, &wanted)?;
+    let artefacts = Artefacts::make_for_run(project, &GuestFile::by_names(&files))?;
+    let machines = Machines { artefacts: &artefacts, pmu: args.pmu, jobs: args.jobs as usize };
+    let width = u32::from(profile.geometry.width);
+    let runs = machines.each("programs", wanted.len(), |number| {
+        let Benchmark { name, .. } = &wanted[number];
+        let command = wanted[number].command(args.instructions);
+        run(&machines, &Program { name: name.clone(), command }, &terms, width)
+    })?;
+    let study = Study::of(profile.name, width, terms, &runs);
+    if let Some(folder) = &args.pictures {
+        for (name, svg) in picture::draw(&study)? {
+            project::write(&folder.join(name), svg.as_bytes())?;
+        }
+    }
+    output::print(args.json, &study, &render::render(&study))?;
+    Ok(0)
+}
+
+/// The programs that are asked for.
+fn benchmarks(all: &[Benchmark], names: &[String]) -> Result<Vec<Benchmark>> {
+    let wanted = match names {
+        [] => all.to_vec(),
+        names => Benchmark::named(all, names)?,
+    };
+    if wanted.len() < FEWEST_PROGRAMS {
+        let why = "penalties are fitted to the other programs: name at least two with --programs";
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
+    Ok(wanted)
+}
+
+/// Runs a program with its truth over time.
+fn run(machines: &Machines, program: &Program, terms: &[Term], width: u32) -> Result<Run> {
+    let recorded = Recorded {
+        clock: "Instructions",
+        vpmu: vec![PIPELINE.to_owned(), "columns=signals".into(), format!("every={INTERVAL}i")],
+    };
+    let series = machines.run(&timed::plain_job(SEED), &program.command, &recorded)?.series;
+    let intervals = Interval::read(&series, terms, width, INTERVAL).ok_or_else(|| {
+        let why = "the virtual PMU's series lacks a signal of the cost model";
+        Failure::new(ExitStatus::CheckFailed, why)
+    })?;
+    if intervals.len() < 2 {
+        let why = format!(
+            "{}: {} intervals of {INTERVAL} instructions, and 2 are needed: use more \
+             --instructions",
+            program.name,
+            intervals.len()
+        );
+        return Err(Failure::new(ExitStatus::TooShort, why));
+    }
+    Ok(Run { name: program.name.clone(), command: program.command.join(" "), intervals })
+}
