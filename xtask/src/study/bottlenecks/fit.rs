@@ -107,7 +107,7 @@ impl Fit<'_> {
         best.1
     }
 
-    /// The rows of all intervals, in shares of their cycles; each program counts as much as another.
+    /// The rows of all intervals, in shares of their cycles; all programs count the same.
     fn rows(&self, penalties: &[f64], programs: &[&[Interval]]) -> Rows {
         let mut rows = Rows::new(self.terms.len());
         self.published(&mut rows, programs.len());
@@ -211,6 +211,11 @@ mod tests {
         kinds.iter().enumerate().map(term).collect()
     }
 
+    /// A number below 10,000 that looks random.
+    fn event(key: u64) -> u64 {
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).wrapping_mul(2_654_435_761) % 10_000
+    }
+
     /// Intervals whose cycles are the model's with these penalties.
     fn planted(terms: &[Term], penalties: &[f64], seed: u64) -> Vec<Interval> {
         let model = model(4, terms, penalties);
@@ -219,7 +224,7 @@ mod tests {
                 cycles: 600_000,
                 instructions: 1_000_000,
                 events: (0..terms.len() as u64)
-                    .map(|n| (number * 7 + n * seed * 13) % 997)
+                    .map(|n| event(seed << 32 | n << 16 | number))
                     .collect(),
                 ..Interval::default()
             };
@@ -239,13 +244,13 @@ mod tests {
     #[test]
     fn planted_penalties_are_found_and_what_a_way_does_not_use_is_0() {
         let kinds = [Bottleneck::DirectMisprediction, Bottleneck::Dl1Miss, Bottleneck::DtlbMiss];
-        let (terms, penalties) = (terms(&kinds), [170.0, 140.0, 90.0]);
+        let (terms, penalties) = (terms(&kinds), [17.0, 14.0, 9.0]);
         let programs = [planted(&terms, &penalties, 3), planted(&terms, &penalties, 5)];
         let programs = [&programs[0][..], &programs[1][..]];
         for way in [Way::Cycles, Way::Stalls] {
             let found = way.penalties(4, &terms, &programs);
             for (found, planted) in found.iter().zip(penalties) {
-                assert!((found / planted - 1.0).abs() < 0.05, "{way:?} {found} {planted}");
+                assert!((found / planted - 1.0).abs() < 0.03, "{way:?} {found} {planted}");
             }
         }
         assert_eq!(Way::Catalogue.penalties(4, &terms, &programs), [10.0, 10.0, 0.0]);

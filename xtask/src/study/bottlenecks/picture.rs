@@ -1,7 +1,7 @@
 //! The study's pictures: Figures 4, 5 and 7.
 
 use plotters::prelude::*;
-use tally_abi::phase::{Bottleneck, DEFAULT_UNIT};
+use tally_abi::phase::{Bottleneck, COSTS, DEFAULT_UNIT};
 
 use super::{
     fit::Way,
@@ -100,7 +100,7 @@ fn map(area: &Area<'_>, program: &ProgramResult) -> Drawn {
     let mean = |column: &[Vec<u64>], cost: usize| {
         column.iter().map(|costs| costs[cost]).sum::<u64>() / column.len().max(1) as u64
     };
-    let all = || columns.iter().flat_map(|column| (0..11).map(|cost| mean(column, cost)));
+    let all = || columns.iter().flat_map(|column| (0..COSTS).map(|cost| mean(column, cost)));
     let most = all().max().unwrap_or_default().max(1);
     for kind in Bottleneck::ALL {
         let y = MARGINS.1 + ROW * kind as i32;
@@ -111,7 +111,7 @@ fn map(area: &Area<'_>, program: &ProgramResult) -> Drawn {
             (level > 0).then(|| BLACK.mix(level as f64 / STEPS as f64).filled())
         })?;
     }
-    let y = MARGINS.1 + ROW * 11 + 4;
+    let y = MARGINS.1 + ROW * COSTS as i32 + 4;
     area.draw(&Text::new("phase (centroid)", (8, y + 2), ("sans-serif", 12)))?;
     let own = program.centroid.iter().find(|of| of.unit == DEFAULT_UNIT);
     let sequence = own.map(|of| of.sequence.as_slice()).unwrap_or_default();

@@ -135,8 +135,8 @@ fn aims(study: &Study) -> String {
         let (named, _) = study.mean(way, AIMED, |judged| judged.named);
         let enough = number >= FEWEST;
         text += &format!(
-            "{:<9} the sum errs by {} % over {number} programs; 5 %: {}\n{:<9} the largest is named \
-             right in {} %; 90 %: {}\n",
+            "{:<9} the sum errs by {} % over {number} programs; 5 %: {}\n\
+             {:<9} the largest is named right in {} %; 90 %: {}\n",
             way.word(),
             percent(error),
             reached(enough && error <= AIM_ERROR),
@@ -183,8 +183,8 @@ fn figure_7(study: &Study) -> String {
         None => text + "no program has centroids of the hash's error within phases\n",
         Some(median) => {
             text + &format!(
-                "centroids at the hash's error within phases (unit {DEFAULT_UNIT}), median of {known} \
-                 programs:\n{:+.1} points; aim +5: {}\n",
+                "centroids at the hash's error within phases (unit {DEFAULT_UNIT}), median of \
+                 {known} programs:\n{:+.1} points; aim +5: {}\n",
                 100.0 * median,
                 reached(*median >= AIM_GAIN)
             )
@@ -196,18 +196,18 @@ fn figure_8(study: &Study) -> String {
     let mut text = format!(
         "Figure 8: predictions right in percent, unit {DEFAULT_UNIT}, at transitions alone in\n\
          the second line; the paper: alike but for one program, where Markov is better\n\
-         {:<8}{:<8}{:>7}{:>7}",
-        "", "", "phases", "trans."
+         {:<8}{:<9}{:>4}{:>4}",
+        "", "", "ph.", "tr."
     );
-    Predictor::ALL.iter().for_each(|name| text += &format!("{:>10}", name.word()));
+    Predictor::ALL.iter().for_each(|name| text += &format!("{:>11}", name.word()));
     for program in &study.programs {
         for (kind, all) in [("hash", &program.hash), ("centroid", &program.centroid)] {
             let Some(of) = all.iter().find(|of| of.unit == DEFAULT_UNIT) else { continue };
             let (phases, transitions) = (of.phases, of.transitions);
-            text += &format!("\n{:<8}{kind:<8}{phases:>7}{transitions:>7}", program.program);
+            text += &format!("\n{:<8}{kind:<9}{phases:>4}{transitions:>4}", program.program);
             cells(&mut text, &of.right);
             if let Some(right) = &of.right_at_transitions {
-                text += &format!("\n{:<30}", "");
+                text += &format!("\n{:<25}", "");
                 cells(&mut text, right);
             }
         }
@@ -216,5 +216,5 @@ fn figure_8(study: &Study) -> String {
 }
 
 fn cells(text: &mut String, right: &[f64; PREDICTORS]) {
-    right.iter().for_each(|right| *text += &format!("{:>10}", percent(*right)));
+    right.iter().for_each(|right| *text += &format!("{:>11}", percent(*right)));
 }
