@@ -1,7 +1,7 @@
 //! `cargo xtask study`: repeats a run over many seeds and compares its estimates with the truth;
 //! compares programs with their runs on the build machine; runs PAPI's own tests.
 
-mod bottlenecks;
+pub mod bottlenecks;
 mod cpi;
 mod error;
 pub(crate) mod estimators;

@@ -15,8 +15,9 @@ mod terms;
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, FromArgMatches};
 use tally_abi::ExitStatus;
+use tally_vpmu::VirtualPmu;
 
 use self::{
     interval::Interval,
@@ -70,9 +71,8 @@ pub(super) struct BottlenecksArgs {
 }
 
 pub(super) fn main(project: &Project, args: &BottlenecksArgs) -> Result<u8> {
-    let virtual_pmu = machine::virtual_pmu_of(args.pmu, &[PIPELINE.to_owned()])?;
-    let terms = terms::terms(&virtual_pmu)?;
-    let profile = virtual_pmu.profile();
+    // Before anything is built: not every processor has a cost model.
+    terms::terms(&virtual_pmu(args.pmu)?)?;
     if let Some(folder) = &args.pictures {
         project::make_folder(folder)?;
     }
@@ -81,13 +81,7 @@ pub(super) fn main(project: &Project, args: &BottlenecksArgs) -> Result<u8> {
     let files = benchmarks::make(project, &all, &wanted)?;
     let artefacts = Artefacts::make_for_run(project, &GuestFile::by_names(&files))?;
     let machines = Machines { artefacts: &artefacts, pmu: args.pmu, jobs: args.jobs as usize };
-    let width = u32::from(profile.geometry.width);
-    let runs = machines.each("programs", wanted.len(), |number| {
-        let Benchmark { name, .. } = &wanted[number];
-        let command = wanted[number].command(args.instructions);
-        run(&machines, &Program { name: name.clone(), command }, &terms, width)
-    })?;
-    let study = Study::of(profile.name, width, terms, &runs);
+    let study = study(&machines, args, &wanted)?;
     if let Some(folder) = &args.pictures {
         for (name, svg) in picture::draw(&study)? {
             project::write(&folder.join(name), svg.as_bytes())?;
@@ -95,6 +89,46 @@ pub(super) fn main(project: &Project, args: &BottlenecksArgs) -> Result<u8> {
     }
     output::print(args.json, &study, &render::render(&study))?;
     Ok(0)
+}
+
+/// Runs what the words of a command line ask for on machines whose programs are there; returns the
+/// JSON object and the text.
+///
+/// # Errors
+/// A word is wrong, or a machine fails.
+pub fn run_words(
+    project: &Project,
+    artefacts: &Artefacts,
+    words: &str,
+) -> Result<(serde_json::Value, String)> {
+    let command =
+        BottlenecksArgs::augment_args(clap::Command::new("bottlenecks").no_binary_name(true));
+    let parsed = command.try_get_matches_from(words.split_whitespace());
+    let parsed = parsed.and_then(|mut parsed| BottlenecksArgs::from_arg_matches_mut(&mut parsed));
+    let args = parsed.map_err(|error| Failure::new(ExitStatus::Usage, error.to_string()))?;
+    let machines = Machines { artefacts, pmu: args.pmu, jobs: args.jobs as usize };
+    let study = study(&machines, &args, &benchmarks(&Benchmark::all(project)?, &args.programs)?)?;
+    let json = serde_json::to_value(&study);
+    Ok((json.expect("texts and finite numbers have a form in JSON"), render::render(&study)))
+}
+
+/// Runs these programs.
+fn study(machines: &Machines, args: &BottlenecksArgs, wanted: &[Benchmark]) -> Result<Study> {
+    let virtual_pmu = virtual_pmu(args.pmu)?;
+    let terms = terms::terms(&virtual_pmu)?;
+    let profile = virtual_pmu.profile();
+    let width = u32::from(profile.geometry.width);
+    let runs = machines.each("programs", wanted.len(), |number| {
+        let Benchmark { name, .. } = &wanted[number];
+        let command = wanted[number].command(args.instructions);
+        run(machines, &Program { name: name.clone(), command }, &terms, width)
+    })?;
+    Ok(Study::of(profile.name, width, terms, &runs))
+}
+
+/// The virtual PMU of the machines.
+fn virtual_pmu(pmu: Pmu) -> Result<VirtualPmu> {
+    machine::virtual_pmu_of(pmu, &[PIPELINE.to_owned()])
 }
 
 /// The programs that are asked for.

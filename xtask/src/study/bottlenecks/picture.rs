@@ -142,3 +142,47 @@ fn strip(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::{
+            interval::Interval,
+            results::Run,
+            terms::{Source, Term},
+        },
+        *,
+    };
+
+    #[test]
+    fn each_program_has_a_map_with_a_row_for_each_cost() {
+        let term = Term {
+            kind: Bottleneck::Dl2Miss,
+            name: "MISSES".into(),
+            source: Source::Catalogue,
+            published_cycles: 100,
+            columns: Vec::new(),
+        };
+        let interval = |number: u64| Interval {
+            cycles: 1_000_000 + 500_000 * (number / 7 % 2),
+            instructions: 1_000_000,
+            events: vec![1_000 + 9_000 * (number / 7 % 2)],
+            ..Interval::default()
+        };
+        let run = |name: &str| Run {
+            name: name.into(),
+            command: name.into(),
+            intervals: (0..400).map(interval).collect(),
+        };
+        let study = Study::of("x", 4, vec![term], &[run("one"), run("other")]);
+        let pictures = draw(&study).unwrap();
+        let [(_, error), (name, map), (_, phases)] = &pictures[..] else { panic!("{pictures:?}") };
+        assert_eq!(*name, "bottlenecks-figure5.svg");
+        for kind in Bottleneck::ALL {
+            assert_eq!(map.lines().filter(|line| *line == kind.word()).count(), 2, "{map}");
+        }
+        // The costs of one row change with the phase.
+        assert!(map.matches("<rect").count() > 100, "{map}");
+        assert!(error.contains("catalogue") && phases.contains("centroid"));
+    }
+}

@@ -41,8 +41,8 @@ fn percent(share: f64) -> String {
 
 fn terms(study: &Study) -> String {
     let mut text = format!(
-        "Costs of {}: events, and cycles of one. Fitted: the least and the most\n\
-         of {} fits, each to all programs but one\n{:<28}{:>10}{:>18}{:>18}\n",
+        "Costs on {}: events, and cycles of one. Fitted: the least and\n\
+         the most of {} fits, each to all programs but one\n{:<28}{:>10}{:>18}{:>18}\n",
         study.pmu,
         study.programs.len(),
         "",
