@@ -61,9 +61,8 @@ impl Way {
     /// The penalties of a model, in cycles in the order of the terms, for a program that is none of
     /// these.
     pub(super) fn penalties(self, width: u32, terms: &[Term], others: &[&[Interval]]) -> Vec<f64> {
-        let published = |term: &Term| match self.uses(term) {
-            true => f64::from(term.published_cycles),
-            false => 0.0,
+        let published = |term: &Term| {
+            if self.uses(term) { f64::from(term.published_cycles) } else { 0.0 }
         };
         let start: Vec<f64> = terms.iter().map(published).collect();
         if matches!(self, Way::Catalogue | Way::Published) {

@@ -129,7 +129,7 @@ pub(super) fn terms(pmu: &VirtualPmu) -> Result<Vec<Term>> {
         if terms.iter().any(|term| term.kind == kind && term.columns == own) {
             continue;
         }
-        let vendors = vendors(&profile, signals);
+        let vendors = vendors(profile, signals);
         terms.push(Term {
             kind,
             name: vendors.map_or_else(|| own.join(" + "), str::to_owned),
