@@ -9,6 +9,7 @@
 mod attacks;
 mod bank;
 mod beside;
+mod bottlenecks;
 mod breakdown;
 mod check;
 mod children;

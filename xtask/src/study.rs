@@ -1,6 +1,7 @@
 //! `cargo xtask study`: repeats a run over many seeds and compares its estimates with the truth;
 //! compares programs with their runs on the build machine; runs PAPI's own tests.
 
+pub mod bottlenecks;
 mod cpi;
 mod error;
 pub(crate) mod estimators;
@@ -14,6 +15,7 @@ pub mod papi;
 pub mod programs;
 pub mod quirks;
 mod seeds;
+mod timed;
 mod unobserved;
 pub mod verdict;
 
@@ -30,6 +32,8 @@ pub struct StudyArgs {
 
 #[derive(Debug, Subcommand)]
 enum Study {
+    /// Costs of paper 004's bottlenecks beside true stalls, and the phases that they make
+    Bottlenecks(bottlenecks::BottlenecksArgs),
     /// CPI stacks by paper 001's counter architectures beside runs with perfect structures
     Cpi(cpi::CpiArgs),
     /// How often 95 % intervals contain the truth; fails unless it is 93 to 97 % of the estimated
@@ -69,6 +73,7 @@ enum Study {
 /// A machine cannot be built, or a run of the job fails.
 pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
     match &args.study {
+        Study::Bottlenecks(args) => bottlenecks::main(project, args),
         Study::Cpi(args) => cpi::main(project, args),
         Study::Error(args) => error::main(project, args),
         Study::Estimators(args) => estimators::main(project, args),

@@ -6,7 +6,6 @@
 mod distance;
 mod figures;
 mod grid;
-mod machine;
 mod over_time;
 mod paper;
 mod render;
@@ -22,11 +21,13 @@ use clap::{Args, FromArgMatches, ValueEnum};
 use tally_abi::{ExitStatus, session::MAX_SLICE};
 
 use self::{
-    machine::{Machines, Program},
     results::{Figure5, ProgramResult, Results, Table2},
     sampled::{EventList, SampledRun, Sampling},
 };
-use super::{overhead, seeds};
+use super::{
+    overhead, seeds,
+    timed::{Machines, Program},
+};
 use crate::{
     Failure, Result,
     build::programs::benchmarks::{self, Benchmark, Role},

@@ -4,10 +4,10 @@
 use serde::Serialize;
 use tally_abi::ExitStatus;
 
-use super::machine::{self, Machines, Program};
 use crate::{
     Failure, Result,
     report::{Additions, Interval, Report, Rings, stack_of},
+    study::timed::{self, Machines, Program},
 };
 
 /// Intervals of the picture.
@@ -38,8 +38,8 @@ pub(super) fn run(
         return Err(Failure::new(ExitStatus::NoBreakdown, why));
     };
     let events: Vec<String> = stack.events().iter().map(|event| (*event).to_owned()).collect();
-    let plan = machine::plan_of(&machine::virtual_pmu(machines.pmu)?, &events)?;
-    let job = machine::job(&events, slice_cycles, seed);
+    let plan = timed::plan_of(&timed::virtual_pmu(machines.pmu)?, &events)?;
+    let job = timed::job(&events, slice_cycles, seed);
     let boot = machines.boot(&job, &program.command, vec![format!("pipeline={pipeline}")])?;
     let additions = Additions {
         unobserved: false,

@@ -8,7 +8,6 @@ use tally_vpmu::Vendor;
 use super::{
     distance::{self, Sample},
     grid::Cell,
-    machine::{self, Machines, Program, Recorded},
     paper::{PaperEvent, TABLE_2},
     rounds::{Rounds, intervals},
 };
@@ -16,6 +15,7 @@ use crate::{
     Failure, Result,
     machine::Pmu,
     report::{Report, Series, Slice, over_time},
+    study::timed::{self, Machines, Program, Recorded},
 };
 
 /// An event in so many cycles or fewer is frequent: the paper's "infrequent" is rarer.
@@ -106,11 +106,11 @@ impl EventList {
     /// # Errors
     /// There are more groups already, or too few events.
     pub(super) fn of(pmu: Pmu, ratio: usize) -> Result<EventList> {
-        let pmu = machine::virtual_pmu(pmu)?;
+        let pmu = timed::virtual_pmu(pmu)?;
         let vendor = pmu.profile().vendor;
         let own = TABLE_2.iter().map(|event| event.of(vendor));
         let mut events: Vec<String> = own.map(str::to_owned).collect();
-        let mut plan = machine::plan_of(&pmu, &events)?;
+        let mut plan = timed::plan_of(&pmu, &events)?;
         for event in pmu.profile().events() {
             if plan.groups.len() >= ratio {
                 break;
@@ -119,7 +119,7 @@ impl EventList {
                 continue;
             }
             events.push(event.name.to_owned());
-            match machine::plan_of(&pmu, &events) {
+            match timed::plan_of(&pmu, &events) {
                 Ok(with) => plan = with,
                 Err(_) => drop(events.pop()),
             }
@@ -149,7 +149,7 @@ pub(super) fn run(
 ) -> Result<SampledRun> {
     let Sampling { slice_cycles, rounds, .. } = sampling;
     let vendor = machines.pmu.profile().vendor;
-    let job = machine::job(&list.events, slice_cycles, seed);
+    let job = timed::job(&list.events, slice_cycles, seed);
     let ran = machines.run(&job, &program.command, &sampling.recorded(vendor))?;
     let slices = ran.slices()?;
     let intervals = intervals(&slices, &list.plan, slice_cycles, rounds)

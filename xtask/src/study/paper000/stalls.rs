@@ -7,10 +7,12 @@ use tally_abi::ExitStatus;
 use super::{
     distance,
     grid::{Cell, Grid, Row},
-    machine::{self, Machines, Program, Recorded},
     paper::{Charging, PaperCause, TABLE_3},
 };
-use crate::{Failure, Result};
+use crate::{
+    Failure, Result,
+    study::timed::{self, Machines, Program, Recorded},
+};
 
 /// The pipeline's modes, the one that the others are compared with first.
 const MODES: [&str; 3] = ["real", "single", "inorder"];
@@ -102,7 +104,7 @@ fn stalls(
             format!("every={row_instructions}i"),
         ],
     };
-    let series = machines.run(&machine::plain_job(seed), &program.command, &recorded)?.series;
+    let series = machines.run(&timed::plain_job(seed), &program.command, &recorded)?.series;
     let intervals = series.end() / interval_instructions;
     if intervals < FEWEST_INTERVALS {
         let why = format!(

@@ -4,11 +4,13 @@ use serde::Serialize;
 use tally_abi::ExitStatus;
 
 use super::{
-    machine::{Machines, Program},
     paper::TABLE_2,
     sampled::{self, Estimated, EventList, SampledRun, Sampling},
 };
-use crate::{Failure, Result};
+use crate::{
+    Failure, Result,
+    study::timed::{Machines, Program},
+};
 
 /// The figure's events, by their places in Table 2.
 pub(super) const EVENTS: [usize; 3] = [3, 6, 8];

@@ -1,4 +1,4 @@
-//! The study's machines: one program on each, with its truth over time.
+//! Machines of the studies that look at programs over time: one program on each, with its truth.
 
 use std::time::Duration;
 

@@ -1,0 +1,49 @@
+//! The study of paper 004 with two programs of `tests/benchmarks`.
+
+use serde_json::Value;
+use tally_abi::ExitStatus;
+use xtask::{project::Project, study::bottlenecks};
+
+use crate::{artefacts, shared::machine_permit};
+
+/// The mean error of the model of this way over both programs, at a million instructions.
+fn error(json: &Value, way: &str) -> f64 {
+    let programs = json["programs"].as_array().unwrap();
+    let of = |program: &Value| {
+        let models = program["models"].as_array().unwrap();
+        let model = models.iter().find(|model| model["way"] == way).expect(way);
+        model["judged"][0]["error"].as_f64().unwrap()
+    };
+    programs.iter().map(of).sum::<f64>() / programs.len() as f64
+}
+
+#[test]
+fn costs_with_penalties_fitted_to_another_program_are_nearer_to_the_cycles() {
+    for pmu in ["intel", "amd"] {
+        let _permit = machine_permit();
+        let words = format!("--programs qhull,bzip2 --instructions 40000000 --jobs 1 --pmu {pmu}");
+        let (json, text) = bottlenecks::run_words(&Project::here(), &artefacts(), &words)
+            .unwrap_or_else(|failure| panic!("{words}: {failure}"));
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(error(&json, "cycles") < 0.8 * error(&json, "catalogue"), "{text}");
+        for program in json["programs"].as_array().unwrap() {
+            assert!(program["intervals"].as_u64() > Some(30), "{text}");
+            let models = program["models"].as_array().unwrap();
+            let penalties = models.iter().flat_map(|model| model["penalties"].as_array().unwrap());
+            assert!(penalties.into_iter().all(|penalty| penalty.as_f64() >= Some(0.0)), "{text}");
+            let right = |index: usize| program["hash"][index]["right"][0].as_f64().unwrap();
+            assert!(right(0) < right(6), "a larger unit is easier to predict: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_processor_without_costs_is_refused_and_so_is_one_program() {
+    for (words, why, status) in [
+        ("--programs qhull,bzip2 --pmu zen3", "no cost model", ExitStatus::EventNotSupported),
+        ("--programs qhull", "name at least two", ExitStatus::Usage),
+    ] {
+        let failure = bottlenecks::run_words(&Project::here(), &artefacts(), words).unwrap_err();
+        assert!(failure.message.contains(why) && failure.status == status, "{failure}");
+    }
+}

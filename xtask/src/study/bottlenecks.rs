@@ -1,0 +1,168 @@
+//! `cargo xtask study bottlenecks`: the cost model and the phases of Gao and Sair (paper 004,
+//! sections V to VII), against the truth: Figures 4, 5, 7 and 8.
+//!
+//! Each program runs once, in pipeline `ooo`, with the truth over time. Decision 63 has the rules.
+
+mod fit;
+mod interval;
+mod judge;
+mod nnls;
+mod phases;
+mod picture;
+mod render;
+mod results;
+mod terms;
+
+use std::path::PathBuf;
+
+use clap::{Args, FromArgMatches};
+use tally_abi::ExitStatus;
+use tally_vpmu::VirtualPmu;
+
+use self::{
+    interval::Interval,
+    results::{INTERVAL, Run, Study},
+    terms::Term,
+};
+use super::{
+    seeds,
+    timed::{self, Machines, Program, Recorded},
+};
+use crate::{
+    Failure, Result,
+    build::programs::benchmarks::{self, Benchmark, Role},
+    guest_files::GuestFile,
+    machine::{self, Artefacts, Pmu},
+    output,
+    project::{self, Project},
+};
+
+/// The pipeline that fills queues and tells causes apart.
+const PIPELINE: &str = "pipeline=ooo";
+/// The seed of the machines: nothing is multiplexed.
+const SEED: u64 = 1;
+/// Fewer programs have no others to fit to.
+const FEWEST_PROGRAMS: usize = 2;
+
+/// Options of `cargo xtask study bottlenecks`.
+#[derive(Args, Clone, Debug)]
+pub(super) struct BottlenecksArgs {
+    /// Programs of tests/benchmarks/list.toml, at least two, as penalties are fitted to the others
+    /// [default: all that judge or tune]
+    #[arg(long, value_name = "NAME", num_args = 1.., value_delimiter = ',')]
+    programs: Vec<String>,
+    /// Instructions of each program, about
+    #[arg(long, value_name = "N", default_value_t = 600_000_000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    instructions: u64,
+    /// PMU of the machines: one with a cost model
+    #[arg(long, value_enum, default_value_t)]
+    pmu: Pmu,
+    /// Machines that run at a time
+    #[arg(long, value_name = "N", default_value_t = seeds::AT_ONCE as u64,
+          value_parser = clap::value_parser!(u64).range(1..=64))]
+    jobs: u64,
+    /// Write the pictures of Figures 4, 5 and 7 into this folder, in SVG
+    #[arg(long, value_name = "DIR")]
+    pictures: Option<PathBuf>,
+    /// Print one JSON object, alone on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn main(project: &Project, args: &BottlenecksArgs) -> Result<u8> {
+    // Before anything is built: not every processor has a cost model.
+    terms::terms(&virtual_pmu(args.pmu)?)?;
+    if let Some(folder) = &args.pictures {
+        project::make_folder(folder)?;
+    }
+    let all = Benchmark::all(project)?;
+    let wanted = benchmarks(&all, &args.programs)?;
+    let files = benchmarks::make(project, &all, &wanted)?;
+    let artefacts = Artefacts::make_for_run(project, &GuestFile::by_names(&files))?;
+    let machines = Machines { artefacts: &artefacts, pmu: args.pmu, jobs: args.jobs as usize };
+    let study = study(&machines, args, &wanted)?;
+    if let Some(folder) = &args.pictures {
+        for (name, svg) in picture::draw(&study)? {
+            project::write(&folder.join(name), svg.as_bytes())?;
+        }
+    }
+    output::print(args.json, &study, &render::render(&study))?;
+    Ok(0)
+}
+
+/// Runs what the words of a command line ask for on machines whose programs are there; returns the
+/// JSON object and the text.
+///
+/// # Errors
+/// A word is wrong, or a machine fails.
+pub fn run_words(
+    project: &Project,
+    artefacts: &Artefacts,
+    words: &str,
+) -> Result<(serde_json::Value, String)> {
+    let command =
+        BottlenecksArgs::augment_args(clap::Command::new("bottlenecks").no_binary_name(true));
+    let parsed = command.try_get_matches_from(words.split_whitespace());
+    let parsed = parsed.and_then(|mut parsed| BottlenecksArgs::from_arg_matches_mut(&mut parsed));
+    let args = parsed.map_err(|error| Failure::new(ExitStatus::Usage, error.to_string()))?;
+    let machines = Machines { artefacts, pmu: args.pmu, jobs: args.jobs as usize };
+    let study = study(&machines, &args, &benchmarks(&Benchmark::all(project)?, &args.programs)?)?;
+    let json = serde_json::to_value(&study);
+    Ok((json.expect("texts and finite numbers have a form in JSON"), render::render(&study)))
+}
+
+/// Runs these programs.
+fn study(machines: &Machines, args: &BottlenecksArgs, wanted: &[Benchmark]) -> Result<Study> {
+    let virtual_pmu = virtual_pmu(args.pmu)?;
+    let terms = terms::terms(&virtual_pmu)?;
+    let profile = virtual_pmu.profile();
+    let width = u32::from(profile.geometry.width);
+    let runs = machines.each("programs", wanted.len(), |number| {
+        let Benchmark { name, .. } = &wanted[number];
+        let command = wanted[number].command(args.instructions);
+        run(machines, &Program { name: name.clone(), command }, &terms, width)
+    })?;
+    Ok(Study::of(profile.name, width, terms, &runs))
+}
+
+/// The virtual PMU of the machines.
+fn virtual_pmu(pmu: Pmu) -> Result<VirtualPmu> {
+    machine::virtual_pmu_of(pmu, &[PIPELINE.to_owned()])
+}
+
+/// The programs that are asked for.
+fn benchmarks(all: &[Benchmark], names: &[String]) -> Result<Vec<Benchmark>> {
+    let wanted = match names {
+        [] => all.iter().filter(|it| it.role != Role::Paper002).cloned().collect(),
+        names => Benchmark::named(all, names)?,
+    };
+    if wanted.len() < FEWEST_PROGRAMS {
+        let why = "penalties are fitted to the other programs: name at least two with --programs";
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
+    Ok(wanted)
+}
+
+/// Runs a program with its truth over time.
+fn run(machines: &Machines, program: &Program, terms: &[Term], width: u32) -> Result<Run> {
+    let recorded = Recorded {
+        clock: "Instructions",
+        vpmu: vec![PIPELINE.to_owned(), "columns=signals".into(), format!("every={INTERVAL}i")],
+    };
+    let series = machines.run(&timed::plain_job(SEED), &program.command, &recorded)?.series;
+    let intervals = Interval::read(&series, terms, width, INTERVAL).ok_or_else(|| {
+        let why = "the virtual PMU's series lacks a signal of the cost model";
+        Failure::new(ExitStatus::CheckFailed, why)
+    })?;
+    if intervals.len() < 2 {
+        let why = format!(
+            "{}: {} intervals of {INTERVAL} instructions, and 2 are needed: use more \
+             --instructions",
+            program.name,
+            intervals.len()
+        );
+        return Err(Failure::new(ExitStatus::TooShort, why));
+    }
+    Ok(Run { name: program.name.clone(), command: program.command.join(" "), intervals })
+}

@@ -1,0 +1,274 @@
+//! Penalties: as published, or fitted to the runs of programs.
+
+use serde::Serialize;
+use tally_abi::phase::Bottleneck;
+use tally_engine::phase::{
+    Formula, Model,
+    cost::{CYCLE, formula},
+};
+
+use super::{
+    interval::Interval,
+    nnls::Rows,
+    terms::{CAUSES, Source, Term},
+};
+
+/// A penalty that is twice the published one, or 0, weighs as much as this error of every interval.
+const PULL: f64 = 0.002;
+/// Times that is decided anew in which intervals a full queue costs more than what filled it.
+const ROUNDS: usize = 12;
+
+/// How the penalties of a model are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Way {
+    /// The catalogue's events and penalties: the model of `run --phases`.
+    Catalogue,
+    /// All events, published penalties.
+    Published,
+    /// The processor's events, penalties fitted to the other programs' cycles.
+    Vendor,
+    /// All events, likewise.
+    Cycles,
+    /// All events, penalties fitted to the other programs' cycles and true stalls.
+    Stalls,
+}
+
+impl Way {
+    /// All, in the order of the tables.
+    pub(super) const ALL: [Way; 5] =
+        [Way::Catalogue, Way::Published, Way::Vendor, Way::Cycles, Way::Stalls];
+
+    /// Its name in tables.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Way::Catalogue => "catalogue",
+            Way::Published => "published",
+            Way::Vendor => "vendor's",
+            Way::Cycles => "cycles",
+            Way::Stalls => "stalls",
+        }
+    }
+
+    fn uses(self, term: &Term) -> bool {
+        match self {
+            Way::Catalogue => term.source == Source::Catalogue,
+            Way::Vendor => term.source != Source::TruthOnly,
+            Way::Published | Way::Cycles | Way::Stalls => true,
+        }
+    }
+
+    /// The penalties of a model, in cycles in the order of the terms, for a program that is none of
+    /// these.
+    pub(super) fn penalties(self, width: u32, terms: &[Term], others: &[&[Interval]]) -> Vec<f64> {
+        let published = |term: &Term| {
+            if self.uses(term) { f64::from(term.published_cycles) } else { 0.0 }
+        };
+        let start: Vec<f64> = terms.iter().map(published).collect();
+        if matches!(self, Way::Catalogue | Way::Published) {
+            return start;
+        }
+        let fit = Fit { width, terms, way: self };
+        fit.from(start, others)
+    }
+}
+
+/// The engine's model with these penalties.
+pub(super) fn model(width: u32, terms: &[Term], penalties: &[f64]) -> Model {
+    let mut model = Model { width, ..Model::default() };
+    for (slot, (term, penalty)) in model.terms.iter_mut().zip(terms.iter().zip(penalties)) {
+        *slot = Some((term.kind, (penalty * f64::from(CYCLE)).round() as u32));
+    }
+    model
+}
+
+/// A fit of penalties. The cost of a full queue is what is beyond the costs of execution, so that
+/// the model is linear only where it is known in which intervals there is such a rest. These are
+/// found in turns with the penalties.
+struct Fit<'a> {
+    width: u32,
+    terms: &'a [Term],
+    way: Way,
+}
+
+impl Fit<'_> {
+    fn from(&self, start: Vec<f64>, programs: &[&[Interval]]) -> Vec<f64> {
+        let mut penalties = start;
+        let mut best = (f64::INFINITY, penalties.clone());
+        for _ in 0..ROUNDS {
+            penalties = self.rows(&penalties, programs).solve();
+            let error = self.error(&penalties, programs);
+            if error >= best.0 {
+                break;
+            }
+            best = (error, penalties.clone());
+        }
+        best.1
+    }
+
+    /// The rows of all intervals, in shares of their cycles; all programs count the same.
+    fn rows(&self, penalties: &[f64], programs: &[&[Interval]]) -> Rows {
+        let mut rows = Rows::new(self.terms.len());
+        self.published(&mut rows, programs.len());
+        for program in programs {
+            for interval in *program {
+                let weight = 1.0 / (interval.cycles.max(1) as f64).powi(2) / program.len() as f64;
+                let is_full = self.rest(penalties, interval) > 0.0;
+                let beyond = interval.cycles as f64 - self.ideal(interval);
+                rows.add(&self.factors(interval, is_full, &Bottleneck::ALL), beyond, weight);
+                if self.way != Way::Stalls {
+                    continue;
+                }
+                for (cause, stall) in CAUSES.iter().zip(interval.stalls) {
+                    rows.add(&self.factors(interval, is_full, cause.kinds), stall as f64, weight);
+                }
+            }
+        }
+        rows
+    }
+
+    /// Rows that draw penalties to the published ones: where programs say little of an event.
+    fn published(&self, rows: &mut Rows, programs: usize) {
+        for (index, term) in self.terms.iter().enumerate().filter(|(_, term)| self.way.uses(term)) {
+            let published = f64::from(term.published_cycles);
+            let scale = published.max(1.0);
+            let mut factors = vec![0.0; self.terms.len()];
+            factors[index] = 1.0 / scale;
+            rows.add(&factors, published / scale, PULL * PULL * programs as f64);
+        }
+    }
+
+    /// By how much each penalty's cycle adds to the sum of these costs.
+    fn factors(&self, interval: &Interval, is_full: bool, kinds: &[Bottleneck]) -> Vec<f64> {
+        let fills = is_full && kinds.contains(&Bottleneck::QueueFull);
+        let factor = |(term, count): (&Term, &u64)| {
+            let (count, is_own) = (*count as f64, kinds.contains(&term.kind));
+            if !self.way.uses(term) {
+                return 0.0;
+            }
+            match formula(term.kind) {
+                Formula::Stops => count * f64::from(u8::from(is_own)),
+                // The rest of a full queue is the less, the more these cost.
+                Formula::Overlaps => {
+                    let parts = f64::from(u8::from(is_own)) - f64::from(u8::from(fills));
+                    parts * count / interval.parallelism()
+                }
+                Formula::Remains => count * f64::from(u8::from(fills)),
+            }
+        };
+        self.terms.iter().zip(&interval.events).map(factor).collect()
+    }
+
+    fn ideal(&self, interval: &Interval) -> f64 {
+        interval.instructions as f64 / f64::from(self.width)
+    }
+
+    /// What full queues cost beyond the costs of execution; below 0 if that is nothing.
+    fn rest(&self, penalties: &[f64], interval: &Interval) -> f64 {
+        let factors = self.factors(interval, true, &[Bottleneck::QueueFull]);
+        factors.iter().zip(penalties).map(|(factor, penalty)| factor * penalty).sum()
+    }
+
+    /// Half the sum of squares of the model's relative errors, and of the causes' if they are
+    /// fitted to.
+    fn error(&self, penalties: &[f64], programs: &[&[Interval]]) -> f64 {
+        let of = |interval: &Interval, kinds: &[Bottleneck], target: f64| -> f64 {
+            let is_full = self.rest(penalties, interval) > 0.0;
+            let factors = self.factors(interval, is_full, kinds);
+            let cost: f64 = factors.iter().zip(penalties).map(|(factor, p)| factor * p).sum();
+            ((cost - target) / interval.cycles.max(1) as f64).powi(2)
+        };
+        let interval = |interval: &Interval| {
+            let beyond = interval.cycles as f64 - self.ideal(interval);
+            let causes = CAUSES.iter().zip(interval.stalls);
+            let causes = causes.filter(|_| self.way == Way::Stalls);
+            of(interval, &Bottleneck::ALL, beyond)
+                + causes.map(|(cause, stall)| of(interval, cause.kinds, stall as f64)).sum::<f64>()
+        };
+        let mean = |program: &&[Interval]| {
+            program.iter().map(interval).sum::<f64>() / program.len().max(1) as f64
+        };
+        programs.iter().map(mean).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tally_abi::phase::COSTS;
+
+    use super::*;
+
+    /// Terms of these kinds, of which the truth alone has the last.
+    fn terms(kinds: &[Bottleneck]) -> Vec<Term> {
+        let term = |(index, kind): (usize, &Bottleneck)| Term {
+            kind: *kind,
+            name: index.to_string(),
+            source: if index + 1 < kinds.len() { Source::Catalogue } else { Source::TruthOnly },
+            published_cycles: 10,
+            columns: Vec::new(),
+        };
+        kinds.iter().enumerate().map(term).collect()
+    }
+
+    /// A number below 10,000 that looks random.
+    fn event(key: u64) -> u64 {
+        (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).wrapping_mul(2_654_435_761) % 10_000
+    }
+
+    /// Intervals whose cycles are the model's with these penalties.
+    fn planted(terms: &[Term], penalties: &[f64], seed: u64) -> Vec<Interval> {
+        let model = model(4, terms, penalties);
+        let of = |number: u64| {
+            let mut interval = Interval {
+                cycles: 600_000,
+                instructions: 1_000_000,
+                events: (0..terms.len() as u64)
+                    .map(|n| event(seed << 32 | n << 16 | number))
+                    .collect(),
+                ..Interval::default()
+            };
+            // The cycles are on both sides: f is of them.
+            for _ in 0..40 {
+                interval.cycles = model.time(&interval.counted());
+            }
+            let costs = model.cycles(&interval.counted());
+            for (stall, cause) in interval.stalls.iter_mut().zip(&CAUSES) {
+                *stall = cause.kinds.iter().map(|kind| costs[*kind as usize].cycles).sum();
+            }
+            interval
+        };
+        (0..100).map(of).collect()
+    }
+
+    #[test]
+    fn planted_penalties_are_found_and_what_a_way_does_not_use_is_0() {
+        let kinds = [Bottleneck::DirectMisprediction, Bottleneck::Dl1Miss, Bottleneck::DtlbMiss];
+        let (terms, penalties) = (terms(&kinds), [17.0, 14.0, 9.0]);
+        let programs = [planted(&terms, &penalties, 3), planted(&terms, &penalties, 5)];
+        let programs = [&programs[0][..], &programs[1][..]];
+        for way in [Way::Cycles, Way::Stalls] {
+            let found = way.penalties(4, &terms, &programs);
+            for (found, planted) in found.iter().zip(penalties) {
+                assert!((found / planted - 1.0).abs() < 0.03, "{way:?} {found} {planted}");
+            }
+        }
+        assert_eq!(Way::Catalogue.penalties(4, &terms, &programs), [10.0, 10.0, 0.0]);
+        assert_eq!(Way::Published.penalties(4, &terms, &programs), [10.0; 3]);
+        assert_eq!(Way::Vendor.penalties(4, &terms, &programs)[2], 0.0);
+    }
+
+    #[test]
+    fn penalties_are_never_negative_and_an_event_that_never_happens_keeps_the_published_one() {
+        let terms = terms(&Bottleneck::ALL);
+        for seed in 1..20 {
+            let mut intervals = planted(&terms, &[3.0; COSTS], seed);
+            for (index, interval) in intervals.iter_mut().enumerate() {
+                interval.cycles = 100_000 + (index as u64 * seed * 7919) % 900_000;
+                interval.events[0] = 0;
+            }
+            let found = Way::Cycles.penalties(4, &terms, &[&intervals]);
+            assert!(found.iter().all(|penalty| *penalty >= 0.0), "{found:?}");
+            assert!((found[0] - 10.0).abs() < 1e-3, "{found:?}");
+        }
+    }
+}

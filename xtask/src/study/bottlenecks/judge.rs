@@ -1,0 +1,80 @@
+//! What a model says of a program's intervals, beside the truth.
+
+use serde::Serialize;
+use tally_engine::phase::Model;
+
+use super::{
+    interval::Interval,
+    terms::{CAUSES, Cause},
+};
+
+/// A model of a program, judged by its intervals of one length.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Judged {
+    /// Intervals.
+    pub(super) intervals: usize,
+    /// The mean of |T − T_model| / T (formula 2), 0 to 1 and more.
+    pub(super) error: f64,
+    /// The share of intervals whose largest cost is the truth's largest cause, 0 to 1.
+    pub(super) named: f64,
+    /// By cause: its true share of the cycles, and the mean of the differences of the cost's share
+    /// from it.
+    pub(super) causes: [(f64, f64); CAUSES.len()],
+}
+
+/// Judges a model; none without intervals.
+pub(super) fn judge(model: &Model, intervals: &[Interval]) -> Option<Judged> {
+    let number = intervals.len() as f64;
+    let mut judged = Judged { intervals: intervals.len(), ..Judged::default() };
+    for interval in intervals {
+        let counted = interval.counted();
+        let (costs, time) = (model.cycles(&counted), model.time(&counted));
+        let cycles = interval.cycles.max(1) as f64;
+        judged.error += (time as f64 - cycles).abs() / cycles / number;
+        let cost = |cause: &Cause| -> u64 {
+            cause.kinds.iter().map(|kind| costs[*kind as usize].cycles).sum()
+        };
+        let own = CAUSES.each_ref().map(cost);
+        judged.named += f64::from(u8::from(largest(&own) == largest(&interval.stalls))) / number;
+        for (share, (cost, stall)) in judged.causes.iter_mut().zip(own.iter().zip(interval.stalls))
+        {
+            share.0 += stall as f64 / cycles / number;
+            share.1 += cost.abs_diff(stall) as f64 / cycles / number;
+        }
+    }
+    (!intervals.is_empty()).then_some(judged)
+}
+
+fn largest(costs: &[u64; CAUSES.len()]) -> Option<usize> {
+    let costs = costs.iter().enumerate().rev();
+    costs.max_by_key(|(_, cost)| **cost).filter(|(_, cost)| **cost > 0).map(|(index, _)| index)
+}
+
+#[cfg(test)]
+mod tests {
+    use tally_abi::phase::Bottleneck;
+    use tally_engine::phase::cost::CYCLE;
+
+    use super::*;
+
+    #[test]
+    fn the_sum_and_the_largest_cost_are_compared_with_the_truth() {
+        let mut model = Model { width: 4, ..Model::default() };
+        model.terms[0] = Some((Bottleneck::Il1Miss, 10 * CYCLE));
+        model.terms[1] = Some((Bottleneck::ItlbMiss, 20 * CYCLE));
+        let interval = |events: [u64; 2]| Interval {
+            cycles: 1_000,
+            instructions: 1_000,
+            events: events.into(),
+            stalls: [0, 500, 0, 0, 0, 0, 0, 0],
+        };
+        let judged = judge(&model, &[interval([75, 0]), interval([10, 10])]).unwrap();
+        // 250 + 750, and 250 + 100 + 200 of 1,000 cycles.
+        assert!((judged.error - 0.45 / 2.0).abs() < 1e-9, "{judged:?}");
+        assert_eq!((judged.intervals, judged.named), (2, 0.5));
+        let [(_, itlb), (share, code), ..] = judged.causes;
+        assert!((share - 0.5).abs() < 1e-9 && (code - (0.25 + 0.4) / 2.0).abs() < 1e-9);
+        assert!((itlb - 0.1).abs() < 1e-9, "{judged:?}");
+        assert!(judge(&model, &[]).is_none());
+    }
+}

@@ -1,0 +1,131 @@
+//! The study's results, as JSON has them.
+
+use serde::Serialize;
+
+use super::{
+    fit::{self, Way},
+    interval::Interval,
+    judge::{Judged, judge},
+    phases::{Classified, classified, gain},
+    terms::Term,
+};
+
+/// Instructions of an interval.
+pub(super) const INTERVAL: u64 = 1_000_000;
+/// Lengths of Figure 4, in intervals: 1, 10 and 100 million instructions.
+pub(super) const LENGTHS: [usize; 3] = [1, 10, 100];
+/// The length at which the aims are: 10 million instructions.
+pub(super) const AIMED: usize = 1;
+
+/// A program and its intervals.
+#[derive(Clone, Debug)]
+pub(super) struct Run {
+    /// The program.
+    pub(super) name: String,
+    /// Its command.
+    pub(super) command: String,
+    /// Its intervals.
+    pub(super) intervals: Vec<Interval>,
+}
+
+/// What a way of finding penalties says of a program.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Modelled {
+    /// The way.
+    pub(super) way: Way,
+    /// The penalties in cycles, in the order of the terms.
+    pub(super) penalties: Vec<f64>,
+    /// By length; none if the program is shorter.
+    pub(super) judged: [Option<Judged>; LENGTHS.len()],
+}
+
+/// A program's results.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct ProgramResult {
+    /// The program.
+    pub(super) program: String,
+    /// Its command.
+    pub(super) command: String,
+    /// Its intervals of a million instructions.
+    pub(super) intervals: usize,
+    /// The models, in the order of [`Way::ALL`].
+    pub(super) models: Vec<Modelled>,
+    /// Phases by the hash, by unit.
+    pub(super) hash: Vec<Classified>,
+    /// Phases by the nearest centroid, by unit.
+    pub(super) centroid: Vec<Classified>,
+    /// See [`gain`].
+    pub(super) gain: Option<f64>,
+    /// The costs of each interval in cycles per 1,000 instructions.
+    #[serde(skip)]
+    pub(super) costs: Vec<Vec<u64>>,
+}
+
+/// The study.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Study {
+    /// The processor.
+    pub(super) pmu: &'static str,
+    /// The events of the model.
+    pub(super) terms: Vec<Term>,
+    /// The programs.
+    pub(super) programs: Vec<ProgramResult>,
+}
+
+/// Phases are of costs that a program can count.
+const OF_PHASES: Way = Way::Vendor;
+
+impl Study {
+    /// Of runs: each program's penalties are fitted to all others.
+    pub(super) fn of(pmu: &'static str, width: u32, terms: Vec<Term>, runs: &[Run]) -> Study {
+        let program = |(index, run): (usize, &Run)| {
+            let others = runs.iter().enumerate().filter(|(other, _)| *other != index);
+            let others: Vec<&[Interval]> = others.map(|(_, run)| &run.intervals[..]).collect();
+            ProgramResult::of(width, &terms, run, &others)
+        };
+        let programs = runs.iter().enumerate().map(program).collect();
+        Study { pmu, terms, programs }
+    }
+
+    /// The mean over the programs that are long enough, and their number.
+    pub(super) fn mean(&self, way: Way, length: usize, of: fn(&Judged) -> f64) -> (f64, usize) {
+        let judged = |program: &ProgramResult| {
+            let model = program.models.iter().find(|model| model.way == way)?;
+            model.judged[length].as_ref().map(of)
+        };
+        let all: Vec<f64> = self.programs.iter().filter_map(judged).collect();
+        (all.iter().sum::<f64>() / all.len().max(1) as f64, all.len())
+    }
+}
+
+impl ProgramResult {
+    fn of(width: u32, terms: &[Term], run: &Run, others: &[&[Interval]]) -> ProgramResult {
+        let lengths = LENGTHS.map(|length| Interval::together(&run.intervals, length));
+        let modelled = |way: Way| {
+            let penalties = way.penalties(width, terms, others);
+            let model = fit::model(width, terms, &penalties);
+            Modelled {
+                way,
+                penalties,
+                judged: lengths.each_ref().map(|intervals| judge(&model, intervals)),
+            }
+        };
+        let models = Way::ALL.map(modelled).to_vec();
+        let penalties = OF_PHASES.penalties(width, terms, others);
+        let model = fit::model(width, terms, &penalties);
+        let [hash, centroid] = classified(&model, &run.intervals);
+        let costs = |interval: &Interval| {
+            model.vector(&interval.counted()).costs.iter().map(|cost| cost.cycles).collect()
+        };
+        ProgramResult {
+            program: run.name.clone(),
+            command: run.command.clone(),
+            intervals: run.intervals.len(),
+            models,
+            gain: gain(&hash, &centroid),
+            hash,
+            centroid,
+            costs: run.intervals.iter().map(costs).collect(),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The events of the cost model and the true causes that they are judged against.
+//!
+//! The catalogue has the events of each processor (`kernel/pmu/src/catalogue/costs.rs`). What it
+//! lacks is added here from the model's signals: under its vendor's name where the processor has
+//! such an event, else as truth alone, which no program can count.
+
+use serde::Serialize;
+use tally_abi::{ExitStatus, phase::Bottleneck};
+use tally_engine::phase::MAX_TERMS;
+use tally_model::Signal;
+use tally_vpmu::{Conversion, Profile, VirtualPmu};
+
+use crate::{Failure, Result, phases};
+
+/// A term of the model: an event that costs cycles.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Term {
+    /// What its cycles are for.
+    pub(super) kind: Bottleneck,
+    /// The vendor's name, or the signal's.
+    pub(super) name: String,
+    /// Where it comes from.
+    pub(super) source: Source,
+    /// The published penalty of one in cycles.
+    pub(super) published_cycles: u32,
+    /// The columns of a series of signals that it is the sum of.
+    #[serde(skip)]
+    pub(super) columns: Vec<String>,
+}
+
+/// Where an event of the model comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Source {
+    /// The catalogue's table of costs.
+    Catalogue,
+    /// The processor has the event, but the catalogue's table of costs does not.
+    Vendor,
+    /// The processor has no one event for it: the virtual PMU's truth alone counts it.
+    TruthOnly,
+}
+
+/// A true cause of stalls, and the costs that stand for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cause {
+    /// Its name.
+    pub(super) name: &'static str,
+    /// The costs: those that the truth does not tell apart are one.
+    pub(super) kinds: &'static [Bottleneck],
+    /// The model's causes.
+    signals: &'static [Signal],
+}
+
+impl Cause {
+    /// The columns of a series of signals that it is the sum of.
+    pub(super) fn columns(&self) -> Vec<String> {
+        columns(self.signals)
+    }
+}
+
+/// The causes. Serializing instructions and a front end that has nothing to give for another cause
+/// are in none of the paper's costs. A load that hits the first level takes 5 cycles here and 1 in
+/// the paper: what waits for it waits for an operation of more than one cycle.
+pub(super) const CAUSES: [Cause; 8] = {
+    use Bottleneck as B;
+    use Signal as S;
+    const fn cause(name: &'static str, kinds: &'static [B], signals: &'static [S]) -> Cause {
+        Cause { name, kinds, signals }
+    }
+    [
+        cause("ITLB", &[B::ItlbMiss], &[S::StallItlb]),
+        cause("code", &[B::Il1Miss, B::Il2Miss], &[S::StallL1i]),
+        cause(
+            "branches",
+            &[B::DirectMisprediction, B::IndirectMisprediction],
+            &[S::StallMispredict],
+        ),
+        cause("queues", &[B::QueueFull], &[S::StallResources, S::StallStore, S::StallChain]),
+        cause(
+            "units",
+            &[B::ResourceContention, B::ExpensiveInstructions],
+            &[S::StallDivider, S::StallFp, S::StallInteger, S::StallL1Hit],
+        ),
+        cause("DTLB", &[B::DtlbMiss], &[S::StallDtlb]),
+        cause("L1D", &[B::Dl1Miss], &[S::StallL2Hit]),
+        cause("L2 data", &[B::Dl2Miss], &[S::StallL3Hit, S::StallMemory]),
+    ]
+};
+
+/// What the catalogue's tables lack: a cost, signals whose sum is its event, a published penalty. A
+/// full queue costs its cycles; floating-point additions and multiplications have a latency of 4.
+/// Loads that hit the first level and taken branches, behind which fetch gives nothing in their
+/// cycle, cost nothing in the paper: all that they have is fitted.
+const LACKING: [(Bottleneck, &[Signal], u32); 8] = [
+    (Bottleneck::QueueFull, &[Signal::FullReorder], 1),
+    (Bottleneck::QueueFull, &[Signal::FullScheduler], 1),
+    (Bottleneck::QueueFull, &[Signal::FullLoads], 1),
+    (Bottleneck::QueueFull, &[Signal::FullStores], 1),
+    (Bottleneck::ExpensiveInstructions, &[Signal::FpScalarDouble, Signal::FpScalarSingle], 3),
+    (Bottleneck::ExpensiveInstructions, &[Signal::FpPackedDouble, Signal::FpPackedSingle], 3),
+    (Bottleneck::ExpensiveInstructions, &[Signal::LoadL1Hit], 0),
+    (Bottleneck::ResourceContention, &[Signal::Taken], 0),
+];
+
+fn columns(signals: &[Signal]) -> Vec<String> {
+    signals.iter().map(|signal| format!("{signal:?}")).collect()
+}
+
+/// The terms of a processor: those of the catalogue that the virtual PMU counts, then what it
+/// lacks.
+///
+/// # Errors
+/// The catalogue has no costs of this processor.
+pub(super) fn terms(pmu: &VirtualPmu) -> Result<Vec<Term>> {
+    let (table, profile) = (phases::costs(pmu)?, pmu.profile());
+    let counted = table.terms.iter().filter_map(|term| {
+        let event = profile.events().find(|event| event.name == term.event)?;
+        (event.conversion == Conversion::Plain && !event.signals.is_empty()).then(|| Term {
+            kind: term.kind,
+            name: term.event.to_owned(),
+            source: Source::Catalogue,
+            published_cycles: term.penalty_cycles,
+            columns: columns(event.signals),
+        })
+    });
+    let mut terms: Vec<Term> = counted.collect();
+    for (kind, signals, published_cycles) in LACKING {
+        let own = columns(signals);
+        if terms.iter().any(|term| term.kind == kind && term.columns == own) {
+            continue;
+        }
+        let vendors = vendors(profile, signals);
+        terms.push(Term {
+            kind,
+            name: vendors.map_or_else(|| own.join(" + "), str::to_owned),
+            source: if vendors.is_some() { Source::Vendor } else { Source::TruthOnly },
+            published_cycles,
+            columns: own,
+        });
+    }
+    if terms.len() > MAX_TERMS {
+        let why = format!("the cost model has {} events, {MAX_TERMS} at most", terms.len());
+        return Err(Failure::new(ExitStatus::CheckFailed, why));
+    }
+    Ok(terms)
+}
+
+/// The name of the processor's event that counts exactly these signals.
+fn vendors(profile: &Profile, signals: &[Signal]) -> Option<&'static str> {
+    let is_it = |event: &&'static tally_vpmu::Event| {
+        event.signals == signals && event.conversion == Conversion::Plain && !event.is_tallys()
+    };
+    profile.events().find(is_it).map(|event| event.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{Pmu, virtual_pmu_of};
+
+    #[test]
+    fn each_cost_has_an_event_and_a_cause() {
+        for pmu in [Pmu::Intel, Pmu::Amd] {
+            let terms = terms(&virtual_pmu_of(pmu, &["pipeline=ooo".into()]).unwrap()).unwrap();
+            for kind in Bottleneck::ALL {
+                let has = terms.iter().any(|term| term.kind == kind);
+                assert!(has, "{pmu:?} {kind:?}");
+                let of = CAUSES.iter().filter(|cause| cause.kinds.contains(&kind)).count();
+                assert_eq!(of, 1, "{kind:?}");
+            }
+            // No event of a vendor counts a full scheduler in the model.
+            let scheduler = terms.iter().find(|term| term.columns == ["FullScheduler"]).unwrap();
+            assert_eq!(scheduler.source, Source::TruthOnly);
+            for (index, term) in terms.iter().enumerate() {
+                let same =
+                    |other: &Term| (other.kind, &other.columns) == (term.kind, &term.columns);
+                assert!(!terms[..index].iter().any(same), "{term:?}");
+            }
+        }
+        assert!(self::terms(&virtual_pmu_of(Pmu::Zen3, &[]).unwrap()).is_err());
+    }
+}
