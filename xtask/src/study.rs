@@ -18,6 +18,7 @@ mod seeds;
 mod timed;
 mod unobserved;
 pub mod verdict;
+mod words;
 
 use clap::{Args, Subcommand};
 

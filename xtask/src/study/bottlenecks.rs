@@ -15,7 +15,7 @@ mod terms;
 
 use std::path::PathBuf;
 
-use clap::{Args, FromArgMatches};
+use clap::Args;
 use tally_abi::ExitStatus;
 use tally_vpmu::VirtualPmu;
 
@@ -27,6 +27,7 @@ use self::{
 use super::{
     seeds,
     timed::{self, Machines, Program, Recorded},
+    words,
 };
 use crate::{
     Failure, Result,
@@ -101,11 +102,7 @@ pub fn run_words(
     artefacts: &Artefacts,
     words: &str,
 ) -> Result<(serde_json::Value, String)> {
-    let command =
-        BottlenecksArgs::augment_args(clap::Command::new("bottlenecks").no_binary_name(true));
-    let parsed = command.try_get_matches_from(words.split_whitespace());
-    let parsed = parsed.and_then(|mut parsed| BottlenecksArgs::from_arg_matches_mut(&mut parsed));
-    let args = parsed.map_err(|error| Failure::new(ExitStatus::Usage, error.to_string()))?;
+    let args = words::parse::<BottlenecksArgs>(words)?;
     let machines = Machines { artefacts, pmu: args.pmu, jobs: args.jobs as usize };
     let study = study(&machines, &args, &benchmarks(&Benchmark::all(project)?, &args.programs)?)?;
     let json = serde_json::to_value(&study);

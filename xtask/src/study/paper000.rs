@@ -17,8 +17,8 @@ mod sweep;
 
 use std::{ops::RangeInclusive, path::PathBuf};
 
-use clap::{Args, FromArgMatches, ValueEnum};
-use tally_abi::{ExitStatus, session::MAX_SLICE};
+use clap::{Args, ValueEnum};
+use tally_abi::session::MAX_SLICE;
 
 use self::{
     results::{Figure5, ProgramResult, Results, Table2},
@@ -27,9 +27,10 @@ use self::{
 use super::{
     overhead, seeds,
     timed::{Machines, Program},
+    words,
 };
 use crate::{
-    Failure, Result,
+    Result,
     build::programs::benchmarks::{self, Benchmark, Role},
     guest_files::GuestFile,
     machine::{Artefacts, Pmu},
@@ -231,10 +232,7 @@ pub fn run_words(
     artefacts: &Artefacts,
     words: &str,
 ) -> Result<(serde_json::Value, String)> {
-    let command = Paper000Args::augment_args(clap::Command::new("paper000").no_binary_name(true));
-    let parsed = command.try_get_matches_from(words.split_whitespace());
-    let parsed = parsed.and_then(|mut parsed| Paper000Args::from_arg_matches_mut(&mut parsed));
-    let args = parsed.map_err(|error| Failure::new(ExitStatus::Usage, error.to_string()))?;
+    let args = words::parse::<Paper000Args>(words)?;
     let machines = Machines { artefacts, pmu: args.pmu, jobs: args.jobs as usize };
     let wanted = args.benchmarks(&Benchmark::all(project)?)?;
     let results = run(&machines, &args, &args.programs(&wanted))?;
