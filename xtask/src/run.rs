@@ -26,7 +26,7 @@ use crate::{
     output, page, program_words,
     project::{self, Project},
     repeat::{self, Repeated},
-    report::{Report, Stack, no_stack, stack_of},
+    report::{Report, Stack, stack_of},
 };
 
 /// Runs the machine and prints the results; the status is the outcome's.
@@ -77,12 +77,13 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
 }
 
 /// Behind a default run: how to ask for more, or why it has no breakdown.
-fn more_of_cycles(stack: Option<&Stack>) -> String {
+fn more_of_cycles(stack: Option<&Stack>) -> &'static str {
     match stack {
-        Some(_) => {
-            "each cause that cycles are lost to, and slots of dispatch: add --breakdown".into()
+        Some(_) => "each cause that cycles are lost to, and slots of dispatch: add --breakdown",
+        None => {
+            "no breakdown of the cycles: this processor has no events for their causes; with\n\
+             record -e cycles, samples say where they go; --breakdown says what can be had"
         }
-        None => format!("no breakdown of the cycles: {}", no_stack()),
     }
 }
 
