@@ -54,7 +54,7 @@ pub(crate) struct Vcpu {
     pub(crate) expected_handler: Option<u64>,
     /// Interrupts and exceptions inside the performance handler that have not returned, while it
     /// runs.
-    pub(crate) handler_depth: Option<u32>,
+    handler_depth: Option<u32>,
     /// Whether the performance handler runs, or what the kernel does next until ring 3 goes on.
     pub(crate) is_followed: bool,
     /// Whether an exception was raised and is not delivered yet.

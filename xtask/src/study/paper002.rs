@@ -16,7 +16,7 @@ use clap::Args;
 use tally_abi::ExitStatus;
 
 use self::{
-    events::{TABLE_1, VECTORS},
+    events::{FIGURE_7, TABLE_1, VECTORS},
     results::{Bar, Results, Row, Table},
 };
 use super::{programs::PMUS, seeds};
@@ -103,7 +103,7 @@ fn bar(
         VECTORS.join(","),
         args.runs
     );
-    let request = Request { pmu: Pmu::Intel, time_limit: TIME_LIMIT, ..Request::new(line) };
+    let request = Request { pmu: FIGURE_7, time_limit: TIME_LIMIT, ..Request::new(line) };
     let boot = boot(artefacts, &request, args)?;
     let Some(session) = Report::of(&boot).first else {
         return Err(Failure::new(ExitStatus::CheckFailed, "a run has no session"));

@@ -111,8 +111,8 @@ impl ProgramResult {
             }
         };
         let models = Way::ALL.map(modelled).to_vec();
-        let penalties = OF_PHASES.penalties(width, terms, others);
-        let model = fit::model(width, terms, &penalties);
+        let of_phases = &models[OF_PHASES as usize];
+        let model = fit::model(width, terms, &of_phases.penalties);
         let [hash, centroid] = classified(&model, &run.intervals);
         let costs = |interval: &Interval| {
             model.vector(&interval.counted()).costs.iter().map(|cost| cost.cycles).collect()

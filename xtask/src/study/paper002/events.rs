@@ -89,6 +89,9 @@ pub(super) const TABLE_1: Lists = Lists {
     ],
 };
 
+/// The machine of Figure 7: the model counts floating-point instructions by width on Intel alone.
+pub(super) const FIGURE_7: Pmu = Pmu::Intel;
+
 /// Figure 7's: instructions on one number and on two at a time, and what they load and store.
 pub(super) const VECTORS: [&str; 5] = [
     "INST_RETIRED.ANY",

@@ -2,7 +2,10 @@
 
 use tally_abi::text::Grouped;
 
-use super::results::{Bar, Results, Row, Table};
+use super::{
+    events::FIGURE_7,
+    results::{Bar, Results, Row, Table},
+};
 use crate::report::{EventReport, Kind};
 
 /// Characters of a bar for the longest.
@@ -61,9 +64,11 @@ fn cells(event: &EventReport) -> String {
 }
 
 fn figure_7(bars: &[Bar]) -> String {
-    let mut text = "Figure 7: floating-point instructions of FT by options of the compiler\n\
-                    (icelake-server; on one number, and on two at a time)\n"
-        .to_owned();
+    let mut text = format!(
+        "Figure 7: floating-point instructions of FT by options of the compiler\n\
+         ({}; on one number, and on two at a time)\n",
+        FIGURE_7.profile().name
+    );
     let counts = bars.iter().flat_map(|bar| &bar.events[1..3]).filter_map(|it| it.estimate);
     let longest = counts.max().unwrap_or(0).max(1) as f64;
     for Bar { program, options, events } in bars {
