@@ -13,6 +13,10 @@
 
 /// Millionths of the whole.
 const WHOLE_PPM: u64 = 1_000_000;
+/// The most that an update lengthens slices by, as a factor. The next update comes a fixed number of
+/// slices later, however long they are: one that sees a program start, mostly in ring 0, must not
+/// make slices that outlast it.
+const MOST_RISE: u32 = 4;
 
 /// What the engine may take for a session, and the slice multiplier that keeps it within that.
 #[derive(Clone, Copy, Debug)]
@@ -110,8 +114,9 @@ impl Budget {
         let wanted = engine.saturating_mul(WHOLE_PPM - limit) / limit;
         let slice_multiplier =
             wanted.saturating_mul(self.slice_multiplier.into()).div_ceil(program);
+        let most = self.slice_multiplier.saturating_mul(MOST_RISE).min(self.max_multiplier);
         let slice_multiplier =
-            u32::try_from(slice_multiplier).unwrap_or(u32::MAX).clamp(1, self.max_multiplier);
+            u32::try_from(slice_multiplier).unwrap_or(u32::MAX).clamp(1, most);
         // Down by a quarter or not at all, so that lengths do not alternate.
         if slice_multiplier > self.slice_multiplier
             || slice_multiplier < self.slice_multiplier - self.slice_multiplier / 4
@@ -205,9 +210,23 @@ mod tests {
     #[test]
     fn slices_become_short_again_when_switches_become_cheap() {
         let mut budget = Budget::new(20_000, 1_000, 1, MAX_SLICE);
-        budget.update(1_000, 2_000);
-        assert_eq!(budget.slice_multiplier(), 49);
-        budget.update(1_100, 1_000_000);
+        budget.update(1_000, 6_000);
+        budget.update(2_000, 21_000);
+        assert_eq!(budget.slice_multiplier(), 14);
+        budget.update(2_100, 1_000_000);
         assert_eq!(budget.slice_multiplier(), 1);
+    }
+
+    #[test]
+    fn a_start_in_ring_0_does_not_make_slices_that_outlast_the_program() {
+        // The engine's time is ahead of the session's while nothing of the program is credited.
+        let mut budget = Budget::new(100_000, 1_800, 1, MAX_SLICE);
+        budget.update(5_000, 4_000);
+        assert_eq!(budget.slice_multiplier(), 4);
+        let mut by_cycles = Budget::new(100_000, 1_800, 1, MAX_SLICE);
+        let start = Stretch { slices: 16, passed: 9_000_000, counted: 16 * 1_800 };
+        by_cycles.observe(start);
+        by_cycles.update_by_cycles(start);
+        assert_eq!(by_cycles.slice_multiplier(), 4);
     }
 }
