@@ -15,7 +15,7 @@ use tally_abi::{
 };
 use tally_engine::{
     Clock, CounterMask, Counts, Demand, Group, Layout, Multiplexer, Pinned, Pmu, Selector, Session,
-    Setup, Sink, Widths, for_each_counter,
+    Setup, Sink, Switch, Widths, for_each_counter,
 };
 
 /// Counters are 48 bits wide.
@@ -70,8 +70,6 @@ impl Hardware {
 /// The driver of it.
 struct Driver<'a> {
     hardware: &'a Hardware,
-    /// What the next switch will do.
-    prepared: (Group, u64),
 }
 
 impl Pmu for Driver<'_> {
@@ -104,17 +102,16 @@ impl Pmu for Driver<'_> {
         self.hardware.counters.get()
     }
 
-    fn prepare(&mut self, _: CounterMask, next: &Group, slice: u64) {
-        self.prepared = (*next, slice);
-    }
-
-    fn switch(&mut self, counts: &mut Counts) -> bool {
+    fn switch(&mut self, next: &Switch, counts: &mut Counts) -> bool {
         if !self.hardware.has_overflowed() {
             return false;
         }
         *counts = self.hardware.counters.get();
-        let (next, slice) = self.prepared;
-        self.hardware.set(&next, slice);
+        let mut group = self.hardware.group.get();
+        for_each_counter(next.changed, |counter| {
+            group.selectors[counter] = next.selectors[counter];
+        });
+        self.hardware.set(&group, next.length.into());
         true
     }
 
@@ -174,7 +171,7 @@ fn measure(steps: u64) -> (Vec<Reading>, [u64; 4], Vec<SliceRecord>) {
     let mut session = Session::open(1, 0, SessionConfig::default(), 7, demands, &layout)
         .expect("two counters can count them two by two");
     // One for each CPU, which has taken its PMU over.
-    let driver = Driver { hardware: &hardware, prepared: (Group::NONE, 0) };
+    let driver = Driver { hardware: &hardware };
     let mut multiplexer = Multiplexer::new(driver, 0, 0);
     let (mut records, mut truth) = (Records::default(), [0; 4]);
     // Where the program comes onto the CPU.

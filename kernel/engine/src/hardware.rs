@@ -20,6 +20,7 @@ use tally_abi::{
 use crate::{
     demand::{MAX_GENERAL, Pinned, Widths},
     group::Group,
+    switch::Switch,
 };
 
 /// How a session sets the PMU up, whichever group is on its counters.
@@ -40,6 +41,7 @@ pub struct Setup {
 /// Values of counters, or differences between two such. Those of the pinned events are found by
 /// indexing with [`Pinned`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Counts {
     always: [u64; 3],
     /// General counters, by hardware index; the value of one that was not read means nothing.
@@ -234,16 +236,11 @@ pub trait Pmu {
     /// The values of the counters in `set`.
     fn read(&mut self, set: CounterMask) -> Counts;
 
-    /// Prepares [`Pmu::switch`]: it will read the counters in `set`, change to `next`, whose
-    /// counters are in `set`, and arm the slice timer with `slice`. Counters that `next` does not
-    /// use may count on, unless `next` is to be alone. Any other call but [`Pmu::read`] and
-    /// [`Pmu::ack_and_resume`] voids the preparation.
-    fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64);
-
     /// In the overflow interrupt, between [`Pmu::enable`] and [`Pmu::stop`]: if the slice timer has
-    /// overflowed, reads the counters into `counts` and changes to the prepared group. Returns
-    /// whether it has; if not, counting continues, and `counts` mean nothing.
-    fn switch(&mut self, counts: &mut Counts) -> bool;
+    /// overflowed, reads the counters into `counts`, makes the switch to `next`, from the group
+    /// that is on the counters, and sets the slice timer. Returns whether it has; if not, counting
+    /// continues, and `counts` mean nothing.
+    fn switch(&mut self, next: &Switch, counts: &mut Counts) -> bool;
 
     /// Acknowledges the overflow and resumes counting.
     fn ack_and_resume(&mut self);

@@ -37,6 +37,7 @@ pub mod plan;
 mod rows;
 mod session;
 mod setup;
+mod switch;
 mod sync;
 mod turns;
 
@@ -53,4 +54,5 @@ pub use hardware::{
 pub use multiplex::Multiplexer;
 pub use plan::{Lack, PlanError, plan};
 pub use session::{Neighbours, Session, Snapshot};
+pub use switch::Switch;
 pub use turns::Turns;

@@ -138,17 +138,8 @@ impl<P: Pmu> Multiplexer<P> {
     /// Publishes what was counted so far, and enables the counters that [`Self::program`] set up.
     fn enable(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         self.publish(session, session.slice_start(), true, tsc, sink);
-        self.prepare(session);
         // Last: where ring 0 is counted, counters count from here on.
         self.pmu.enable();
-    }
-
-    /// Prepares the driver for the group switch at the end of the current slice.
-    #[inline(always)]
-    fn prepare(&mut self, session: &mut Session) {
-        let length = session.choose_next_length();
-        let (set, next) = session.next_switch();
-        self.pmu.prepare(set, next, length);
     }
 
     /// Scrubs counters that hold another session's counts, before the program of `session`, which
@@ -201,7 +192,6 @@ impl<P: Pmu> Multiplexer<P> {
             return self.end(session, End::Stopped, tsc, sink);
         }
         let preloaded = self.publish(session, session.slice_start(), true, tsc, sink);
-        self.prepare(session);
         if preloaded {
             self.pmu.ack_and_resume();
         }
@@ -213,12 +203,13 @@ impl<P: Pmu> Multiplexer<P> {
     /// nothing that could be out of range. With n = [`crate::MAX_GENERAL`] counters:
     ///
     /// - *A session without a bank.* At most n counters and the pinned events' counters are read
-    ///   into a row; the next group is known and the one after it drawn in constant time. If the
-    ///   rows are full, all are folded ([`Self::fold`]). The driver writes at most n selectors,
+    ///   into a row; the switch is prepared. If the rows are full, all are folded
+    ///   ([`Self::fold`]), and as many slices drawn. The driver writes at most n selectors,
     ///   [`crate::MAX_EXTRA`] values of extra registers, the timer's reload, the acknowledgement
     ///   and, where counting has to be stopped for it, two more. Without global registers (AMD) a
     ///   selector is two writes, or stopping and resuming n each.
-    /// - *A session with a bank.* In addition the row is folded, and each event of the list that is
+    /// - *A session with a bank.* In addition the row is folded, a slice drawn, and, where slices
+    ///   become longer or shorter, the lengths of those to come set; each event of the list that is
     ///   in the group is published, in constant time, with one division each: n of them, more only
     ///   where the list names one event several times, at most
     ///   [`tally_abi::session::MAX_EVENTS`].
@@ -243,7 +234,7 @@ impl<P: Pmu> Multiplexer<P> {
         let Some(session) = session.filter(|session| session.is_running()) else {
             return self.handle_stray_overflow();
         };
-        if self.pmu.switch(&mut self.rows.next().raw) {
+        if self.pmu.switch(session.next_switch(), &mut self.rows.next().raw) {
             if session.folds_at_once() {
                 if self.log_at_once(session, start_tsc, clock, sink) {
                     self.pmu.ack_and_resume();

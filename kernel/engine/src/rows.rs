@@ -3,28 +3,31 @@
 
 use alloc::boxed::Box;
 
-use crate::{Counts, session::DrawnSlice};
+use crate::Counts;
 
 /// The most rows: at 200,000 cycles a slice, some milliseconds.
-pub(crate) const ROWS: usize = 64;
+pub(crate) const ROWS: usize = 62;
+/// Room for rows, so that no index is out of range.
+const ROOM: usize = 64;
+const _: () = assert!(ROWS <= ROOM && ROOM.is_power_of_two());
 /// Rows from one mark to the next.
 const STRETCH: usize = ROWS / 2;
 
-/// One slice that an overflow interrupt has ended: two cache lines.
+/// One slice that an overflow interrupt has ended: two cache lines, or one if its groups use the
+/// first four counters alone.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(crate) struct Row {
-    /// The counters' values at its end: of the general ones, those of its group and of the next.
-    pub(crate) raw: Counts,
-    pub(crate) slice: DrawnSlice,
     /// When it ended.
     pub(crate) tsc: u64,
+    /// The counters' values at its end: of the general ones, those of its group and of the next.
+    pub(crate) raw: Counts,
 }
 
 /// Up to [`ROWS`] rows.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
-    rows: Box<[Row; ROWS]>,
+    rows: Box<[Row; ROOM]>,
     filled: usize,
     /// How many rows are filled when the next mark is due: up to [`STRETCH`] more than are filled.
     /// Emptying the rows does not put it off.
@@ -42,7 +45,7 @@ pub(crate) struct Mark {
 
 impl Default for Rows {
     fn default() -> Rows {
-        Rows { rows: Box::new([Row::default(); ROWS]), filled: 0, due: STRETCH, mark: None }
+        Rows { rows: Box::new([Row::default(); ROOM]), filled: 0, due: STRETCH, mark: None }
     }
 }
 
@@ -59,19 +62,14 @@ impl Rows {
     /// The row that is filled next. There is one, as full rows are folded at once.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> &mut Row {
-        &mut self.rows[self.filled % ROWS]
+        &mut self.rows[self.filled % ROOM]
     }
 
-    /// Completes the next row, whose values are read.
+    /// Takes the next row, whose values are read, as filled: its slice ended at `tsc`. Returns
+    /// whether a mark is due, once in [`STRETCH`] rows.
     #[inline(always)]
-    pub(crate) fn complete(&mut self, slice: DrawnSlice, tsc: u64) {
-        let row = self.next();
-        (row.slice, row.tsc) = (slice, tsc);
-    }
-
-    /// Takes the next row as filled. Returns whether a mark is due, once in [`STRETCH`] rows.
-    #[inline(always)]
-    pub(crate) fn push(&mut self) -> bool {
+    pub(crate) fn push(&mut self, tsc: u64) -> bool {
+        self.next().tsc = tsc;
         self.filled += 1;
         self.filled == self.due
     }
@@ -101,7 +99,7 @@ mod tests {
         let mut marks = 0;
         for _ in 0..number {
             assert!(rows.filled < ROWS);
-            if rows.push() {
+            if rows.push(0) {
                 rows.mark(Some(1));
                 marks += 1;
                 if rows.is_full() {

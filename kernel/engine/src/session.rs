@@ -16,6 +16,7 @@ mod phases;
 mod publish;
 mod readings;
 mod sampling;
+mod schedule;
 mod skew;
 mod slice;
 mod snapshot;
@@ -23,7 +24,7 @@ mod state;
 mod thresholds;
 mod tracked;
 
-pub(crate) use self::state::{DrawnSlice, SliceStart, Timestamp};
+pub(crate) use self::state::{SliceStart, Timestamp};
 pub use self::{
     snapshot::Snapshot,
     state::{Neighbours, Session},

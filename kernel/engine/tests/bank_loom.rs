@@ -11,7 +11,7 @@ use tally_abi::{
 };
 use tally_engine::{
     Clock, CounterMask, Counts, Demand, Group, Layout, Multiplexer, Pinned, Pmu, Selector, Session,
-    Setup, Sink, Widths, bank::Page,
+    Setup, Sink, Switch, Widths, bank::Page,
 };
 
 /// Each time somebody looks, every counter has gone on by 100.
@@ -38,8 +38,7 @@ impl Pmu for Steady {
         Pinned::ALL.into_iter().for_each(|event| counts[event] = self.0);
         counts
     }
-    fn prepare(&mut self, _: CounterMask, _: &Group, _: u64) {}
-    fn switch(&mut self, counts: &mut Counts) -> bool {
+    fn switch(&mut self, _: &Switch, counts: &mut Counts) -> bool {
         *counts = self.read(CounterMask::default());
         true
     }

@@ -12,7 +12,7 @@ use tally_engine::{Demand, Layout, Multiplexer, Selector, Session, Sink, Widths}
 
 const SLICE: u64 = 10_000;
 /// Rows that a multiplexer has room for.
-const ROWS: u64 = 64;
+const ROWS: u64 = 62;
 
 /// Records, and how often folding was asked for.
 #[derive(Default)]

@@ -26,13 +26,13 @@ use core::mem::take;
 
 use tally_abi::{Mode, bank::PINNED_SLOT};
 use tally_engine::{
-    CounterMask, Counts, Group, MAX_GENERAL, Pinned, Pmu, Selector, Setup, Widths, for_each_counter,
+    CounterMask, Counts, Group, MAX_GENERAL, Pinned, Pmu, Selector, Setup, Switch, Widths,
+    for_each_counter,
 };
 
 use crate::{
     bus::{Bus, CountingBus},
     init::{InitError, counters},
-    prepared::Prepared,
     registers::{
         Register,
         amd::{
@@ -40,6 +40,7 @@ use crate::{
             RETIRED_INSTRUCTIONS,
         },
     },
+    selects::Selects,
 };
 
 const CYCLES: u8 = 0;
@@ -58,9 +59,9 @@ pub struct Amd<B: Bus> {
     features: Features,
     /// All counters, those of others included, as a mask.
     counters: u8,
-    /// The next group switch, and the selectors in the event selects. Without global registers the
-    /// registers' enable bits follow [`Self::enabled`]; here they are set in any case.
-    prepared: Prepared<FULL>,
+    /// Without global registers the registers' enable bits follow [`Self::enabled`]; here they are
+    /// set in any case.
+    selects: Selects<FULL>,
     /// Whether counters are enabled, by the global control or one by one.
     enabled: bool,
     /// The slice timer's counter.
@@ -71,9 +72,6 @@ pub struct Amd<B: Bus> {
     acknowledged: u8,
     /// Whether the session counts ring 0, and so the driver too.
     counts_kernel: bool,
-    /// Whether the next switch disables all counters: to change events, with one access where there
-    /// are global registers, or to keep the handler's own events out of the session.
-    pauses: bool,
 }
 
 impl<B: Bus> Amd<B> {
@@ -86,13 +84,12 @@ impl<B: Bus> Amd<B> {
             bus,
             features,
             counters: features.counters | features.reserved,
-            prepared: Prepared::new(rdpmc_pinned),
+            selects: Selects::new(),
             enabled: false,
             timer: CYCLES,
             armed: 0,
             acknowledged: 0,
             counts_kernel: false,
-            pauses: false,
         };
         if features.global {
             driver.bus.put(0, PerfCntrGlobalCtl::empty());
@@ -130,13 +127,13 @@ impl<B: Bus> Amd<B> {
             } else {
                 self.select_each(index, wanted);
             }
-            self.prepared.set_selector(index, Selector(wanted.bits()));
+            self.selects.set_held(index, Selector(wanted.bits()));
         }
     }
 
     /// The value in a select.
     fn held(&self, index: usize) -> PerfCtl {
-        PerfCtl::from_bits_retain(self.prepared.selectors()[index].0)
+        PerfCtl::from_bits_retain(self.selects.held()[index].0)
     }
 
     /// With global registers, disables all counters by one access before the first event changes;
@@ -222,7 +219,7 @@ impl<B: Bus> Pmu for Amd<B> {
             _ => Pinned::Cycles,
         };
         self.timer = counter_of(timer);
-        self.prepared.time_by(timer, self.widths().pinned);
+        self.selects.time_by(timer, self.widths().pinned);
         self.acknowledged = 1 << self.timer;
         self.counts_kernel = setup.kernel;
         // Selects that this group does not use are cleared: its program must not read others'
@@ -300,31 +297,26 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 
     #[inline(always)]
-    fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64) {
-        self.prepared.prepare(self.features.counters & !PINNED, set, next, slice);
-        self.pauses = self.counts_kernel || self.features.global && self.prepared.changed != 0;
-    }
-
-    #[inline(always)]
-    fn switch(&mut self, counts: &mut Counts) -> bool {
+    fn switch(&mut self, next: &Switch, counts: &mut Counts) -> bool {
         if !self.features.global {
-            return self.switch_each(counts);
+            return self.switch_each(next, counts);
         }
-        if self.pauses {
+        // To change events, with one access, or to keep the handler's own out of the session.
+        if next.changed != 0 || self.counts_kernel {
             debug_assert!(self.enabled);
             self.enabled = false;
             self.control(PerfCntrGlobalCtl::empty());
         }
-        let Amd { prepared, bus, .. } = self;
-        if !prepared.read::<false, _>(bus, counts) {
+        let Amd { selects, bus, .. } = self;
+        if !selects.read::<false, _>(bus, rdpmc_pinned, next, counts) {
             self.resume();
             return false;
         }
-        let Amd { prepared, bus, .. } = self;
-        bus.msr_accesses += prepared.change(|index, wanted| {
+        let Amd { selects, bus, .. } = self;
+        bus.msr_accesses += selects.change(next, |index, wanted| {
             bus.put_uncounted_from::<PerfCtl>(index as u8, &wanted.0);
         });
-        reload(bus, self.timer, &prepared.reload);
+        reload(bus, self.timer, &selects.reload(next));
         true
     }
 
@@ -377,6 +369,7 @@ fn reload<B: Bus>(bus: &mut CountingBus<B>, timer: u8, value: &u64) {
 }
 
 /// RDPMC's ECX for a pinned event's counter.
+#[inline(always)]
 pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
     counter_of(event).into()
 }

@@ -1,7 +1,7 @@
 //! One driver type over both vendors' drivers.
 
 use tally_abi::Mode;
-use tally_engine::{CounterMask, Counts, Group, Pmu, Setup, Widths};
+use tally_engine::{CounterMask, Counts, Group, Pmu, Setup, Switch, Widths};
 
 use crate::{amd::Amd, bus::Bus, intel::Intel};
 
@@ -57,13 +57,8 @@ impl<B: Bus> Pmu for Driver<B> {
     }
 
     #[inline(always)]
-    fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64) {
-        either!(self, driver => driver.prepare(set, next, slice));
-    }
-
-    #[inline(always)]
-    fn switch(&mut self, counts: &mut Counts) -> bool {
-        either!(self, driver => driver.switch(counts))
+    fn switch(&mut self, next: &Switch, counts: &mut Counts) -> bool {
+        either!(self, driver => driver.switch(next, counts))
     }
 
     #[inline(always)]

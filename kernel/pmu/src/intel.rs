@@ -41,14 +41,13 @@ pub(crate) use self::{
 
 use tally_abi::Mode;
 use tally_engine::{
-    CounterMask, Counts, Extras, Group, MAX_EXTRA, Pinned, Pmu, Selector, Setup, Widths,
+    CounterMask, Counts, Group, MAX_EXTRA, Pinned, Pmu, Selector, Setup, Switch, Widths,
     for_each_counter,
 };
 
 use crate::{
     bus::{Bus, CountingBus},
     init::{InitError, counters},
-    prepared::Prepared,
     registers::{
         Register,
         intel::{
@@ -56,6 +55,7 @@ use crate::{
             RDPMC_FIXED,
         },
     },
+    selects::Selects,
 };
 
 // A fixed counter's number is its event's value.
@@ -72,10 +72,7 @@ pub struct Intel<B: Bus> {
     features: Features,
     /// All general counters, those of others included, as a mask.
     general: u8,
-    /// The next group switch, and the selectors in the event selects.
-    prepared: Prepared<FULL>,
-    /// The values that extra registers need then.
-    prepared_extra: Extras,
+    selects: Selects<FULL>,
     /// The values in the extra registers.
     extra: [u64; MAX_EXTRA],
     /// The value in IA32_FIXED_CTR_CTRL.
@@ -103,8 +100,7 @@ impl<B: Bus> Intel<B> {
             bus,
             features,
             general: features.general | features.reserved,
-            prepared: Prepared::new(rdpmc_pinned),
-            prepared_extra: Extras::default(),
+            selects: Selects::new(),
             extra: [0; MAX_EXTRA],
             fixed: FixedCtrCtrl::empty(),
             timer: Timer::new(Pinned::Cycles),
@@ -178,9 +174,9 @@ impl<B: Bus> Intel<B> {
 
     /// Writes a selector, if it changes.
     fn select(&mut self, index: usize, wanted: Selector) {
-        if self.prepared.selectors()[index] != wanted {
+        if self.selects.held()[index] != wanted {
             self.bus.put(index as u8, register_of(wanted));
-            self.prepared.set_selector(index, wanted);
+            self.selects.set_held(index, wanted);
         }
     }
 
@@ -234,6 +230,7 @@ fn register_of(selector: Selector) -> PerfEvtSel {
 }
 
 /// RDPMC's ECX for the counter of an event that is always counted.
+#[inline(always)]
 pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
     RDPMC_FIXED | event as u32
 }
@@ -242,7 +239,7 @@ impl<B: Bus> Pmu for Intel<B> {
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
         self.must_stop = setup.kernel;
         self.timer = Timer::new(setup.timer);
-        self.prepared.time_by(setup.timer, self.features.widths.pinned);
+        self.selects.time_by(setup.timer, self.features.widths.pinned);
         if group.extra.used != 0 {
             self.load_extra(&group.extra);
         }
@@ -311,34 +308,26 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 
     #[inline(always)]
-    fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64) {
-        self.prepared.prepare(self.features.general, set, next, slice);
-        self.prepared_extra.used = next.extra.used;
-        if next.extra.used != 0 {
-            self.prepared_extra = next.extra;
-        }
-    }
-
-    #[inline(always)]
-    fn switch(&mut self, counts: &mut Counts) -> bool {
+    fn switch(&mut self, next: &Switch, counts: &mut Counts) -> bool {
         if self.must_stop {
             // One access: this handler's own events must not be the session's.
             self.disable();
         }
-        let Intel { prepared, bus, .. } = self;
-        if !prepared.read::<true, _>(bus, counts) {
+        let Intel { selects, bus, .. } = self;
+        if !selects.read::<true, _>(bus, rdpmc_pinned, next, counts) {
             self.resume();
             return false;
         }
-        if self.prepared_extra.used != 0 {
-            self.load_extra(&{ self.prepared_extra });
+        if next.has_extra {
+            self.load_extra(&next.extra);
         }
-        let Intel { prepared, bus, .. } = self;
+        let Intel { selects, bus, .. } = self;
         // One access for each event that changes: there is no cheaper way to change it.
-        let changes =
-            prepared.change(|index, wanted| bus.put_uncounted(index as u8, register_of(*wanted)));
+        let changes = selects.change(next, |index, wanted| {
+            bus.put_uncounted(index as u8, register_of(*wanted));
+        });
         bus.msr_accesses += changes;
-        reload(bus, self.timer.event, &prepared.reload);
+        reload(bus, self.timer.event, &selects.reload(next));
         true
     }
 

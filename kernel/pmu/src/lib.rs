@@ -23,8 +23,8 @@ mod driver;
 mod halt_timer;
 mod init;
 mod intel;
-mod prepared;
 pub mod registers;
+mod selects;
 mod self_check;
 #[cfg(test)]
 mod testing;

@@ -9,7 +9,7 @@ use super::Multiplexer;
 use crate::{Clock, Pinned, Pmu, Session, Sink, session::Timestamp};
 
 impl<P: Pmu> Multiplexer<P> {
-    /// Logs the slice that has ended: completes its row, and draws the slice after the next.
+    /// Logs the slice that has ended: completes its row, and moves on to the next.
     #[inline(always)]
     pub(super) fn log(
         &mut self,
@@ -18,12 +18,10 @@ impl<P: Pmu> Multiplexer<P> {
         clock: &impl Clock,
         sink: &mut impl Sink,
     ) {
-        self.rows.complete(session.live_slice(), tsc);
         session.advance();
-        if self.rows.push() {
+        if self.rows.push(tsc) {
             self.make_room(session, clock, sink);
         }
-        self.prepare(session);
     }
 
     /// Reads the processor's core cycles, for the budget, and has rows folded soon, or, if there is
@@ -52,9 +50,8 @@ impl<P: Pmu> Multiplexer<P> {
         sink: &mut impl Sink,
     ) -> bool {
         let ended = session.slice_start();
-        self.rows.complete(session.live_slice(), tsc);
         session.advance();
-        self.rows.push();
+        self.rows.push(tsc);
         let stopped = self.fold_rows::<true>(session, sink);
         if session.is_mark_due()
             && let Some(core_cycles) = clock.core_cycles()
@@ -65,13 +62,13 @@ impl<P: Pmu> Multiplexer<P> {
         if stopped {
             session.mark_idle();
             self.pmu.stop();
+        } else {
+            // An event that stays on its counter would stay armed.
+            self.pmu.disarm();
         }
         self.publish(session, ended, !stopped, tsc, sink);
         if session.takes_turns() || session.errors_are_due() || session.interval_is_due() {
             sink.fold_soon();
-        }
-        if !stopped {
-            self.prepare(session);
         }
         !stopped
     }
@@ -106,19 +103,18 @@ impl<P: Pmu> Multiplexer<P> {
         let (timer, mut stopped) = (session.setup().timer, false);
         let (rows, mark) = self.rows.take();
         for (index, row) in rows.iter().enumerate() {
-            let followed = rows.get(index + 1).map_or(session.live_slice(), |next| next.slice);
-            let sets = session.sets(row.slice, followed);
+            let sets = session.sets();
             let mut raw = row.raw;
             if !sets[0].reference {
                 raw[Pinned::Reference] = self.base[Pinned::Reference];
             }
             self.base.advance(&raw, sets[1].general, widths, &mut self.counted);
-            self.base[timer] = session.length_of(followed).wrapping_neg() & widths.pinned;
+            self.base[timer] = session.following().reload(widths.pinned);
             stopped = session.deduct_stopped(sets[0], &mut self.counted);
             let counted = &self.counted;
             session
                 .record(self.cpu, End::Overflow, sink, |session| session.piece(row.tsc, counted));
-            session.fold_slice(&self.counted, sets, row.tsc, followed);
+            session.fold_slice(&self.counted, sets, row.tsc);
             if !IN_INTERRUPT && session.interval_is_due() {
                 session.end_interval(Timestamp { cpu: self.cpu, tsc: row.tsc }, sink);
             }

@@ -14,7 +14,9 @@ impl Session {
     /// Sets what is to be known of the other sessions of the program. The session is on no counter.
     pub fn set_neighbours(&mut self, neighbours: Neighbours) {
         self.neighbours = neighbours;
-        self.live.switched.reference = self.counts_reference() || neighbours.reference;
+        let reference = self.counts_reference() || neighbours.reference;
+        self.live.reference = reference;
+        self.live.schedule.for_each_to_come(|switch| switch.reference = reference);
         self.note_folding();
     }
 

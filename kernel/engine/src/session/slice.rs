@@ -5,12 +5,13 @@ use tally_abi::{
     trace::{End, SliceRecord},
 };
 
-use super::state::{CurrentSlice, CycleMark, DrawnSlice, Session, SliceStart};
+use super::state::{CurrentSlice, CycleMark, Session, SliceStart};
 use crate::{
     CounterMask, Counts, Pinned, Sink,
     budget::{Budget, Stretch},
     for_each_counter,
     order::Draw,
+    switch::{DrawnSlice, Switch},
 };
 
 impl Session {
@@ -24,19 +25,6 @@ impl Session {
         SliceStart { group: self.current.drawn.draw.group, start_tsc: self.current.piece_start_tsc }
     }
 
-    /// In the overflow path: the next slice is on the counters. Draws the one after it.
-    #[inline]
-    pub(crate) fn advance(&mut self) {
-        let next = self.order.draw();
-        let next_used = self.group_at(next.group).used;
-        let live = &mut self.live;
-        live.slice = live.next;
-        live.used = live.next_used;
-        live.next.draw = next;
-        live.next_used = next_used;
-        live.switched.general = live.used | next_used;
-    }
-
     /// Switches the current slice, or its remainder, in.
     pub(crate) fn switch_in(&mut self, tsc: u64) {
         self.current.piece = Counts::default();
@@ -48,7 +36,8 @@ impl Session {
 
     /// The remainder of the current slice, in its unit; 0 if its length was reached.
     pub(crate) fn left(&self) -> u64 {
-        self.length_of(self.current.drawn).saturating_sub(self.current.slice[self.setup.timer])
+        let length = u64::from(self.live.schedule.oldest().length);
+        length.saturating_sub(self.current.slice[self.setup.timer])
     }
 
     /// Credits what the counters in the mask `used` counted since the last credit, in the middle of
@@ -66,22 +55,22 @@ impl Session {
         self.total.add(counted, 0);
     }
 
-    /// The counters of a slice, and those that were read at its end: those of the slice that
-    /// followed it too.
-    pub(crate) fn sets(&self, slice: DrawnSlice, following: DrawnSlice) -> [CounterMask; 2] {
-        let [used, other] = [slice, following].map(|slice| self.group_at(slice.draw.group).used);
-        [used, used | other].map(|general| CounterMask { general, ..self.live.switched })
+    /// The counters of the first slice that is not folded, and those that were read at its end:
+    /// those of the slice that followed it too.
+    pub(crate) fn sets(&self) -> [CounterMask; 2] {
+        let used = self.group_at(self.current.drawn.draw.group).used;
+        let Switch { general, reference, .. } = *self.following();
+        [used, general].map(|general| CounterMask { general, reference })
     }
 
     /// Folds the current slice, which an overflow interrupt has ended: adds what its counters in
     /// the mask `used` counted since the last credit. `read` counters were read. The slice that
-    /// `followed` becomes current.
+    /// followed becomes current.
     pub(crate) fn fold_slice(
         &mut self,
         counted: &Counts,
         [set, read]: [CounterMask; 2],
         tsc: u64,
-        followed: DrawnSlice,
     ) {
         self.stats.pmis += 1;
         self.stats.slices += 1;
@@ -90,10 +79,10 @@ impl Session {
         if self.current.credited {
             self.credit(counted, set.general, tsc);
             let slice = self.current.slice;
-            self.complete_slice(&slice, set.general, followed);
+            self.complete_slice(&slice, set.general);
         } else {
             self.add_total(counted, tsc);
-            self.complete_slice(counted, set.general, followed);
+            self.complete_slice(counted, set.general);
         }
     }
 
@@ -104,9 +93,9 @@ impl Session {
         self.stats.slices += 1;
         // The PMU drops an overflow that was pending; its slice has ended all the same.
         if end == End::Stopped || self.left() == 0 {
-            let used = self.live.used;
+            let used = self.set().general;
             self.advance();
-            self.complete_slice(&slice, used, self.live.slice);
+            self.complete_slice(&slice, used);
             self.update_budget();
         }
         self.live.running = false;
@@ -128,9 +117,9 @@ impl Session {
         self.live.running = false;
     }
 
-    /// Adds the current slice, in which `slice` was counted, to its group, and makes the slice that
-    /// followed current.
-    fn complete_slice(&mut self, slice: &Counts, used: u8, followed: DrawnSlice) {
+    /// Adds the current slice, in which `slice` was counted, to its group, makes the slice that
+    /// followed current, and draws one more.
+    fn complete_slice(&mut self, slice: &Counts, used: u8) {
         let turn = self.current_turn();
         let CurrentSlice { drawn, credited, .. } = self.current;
         if let Some(moments) = self.moments.get_mut(usize::from(drawn.draw.group)) {
@@ -145,8 +134,10 @@ impl Session {
         if credited {
             self.current = CurrentSlice::default();
         }
+        let followed = self.following().slice();
         self.current.drawn = followed;
         self.lengths.renew(followed.draw.round);
+        self.draw_one();
         self.current.piece_start_tsc = self.ticks_until;
         if self.bank.is_none() {
             self.restate_share();
@@ -168,6 +159,7 @@ impl Session {
             self.budget.skip(engine_ticks, session_ticks);
         } else {
             self.budget.update(engine_ticks, session_ticks);
+            self.restate_lengths();
         }
     }
 
@@ -194,6 +186,7 @@ impl Session {
         self.budget.observe(stretch);
         if !then.starting && !now.starting {
             self.budget.update_by_cycles(stretch);
+            self.restate_lengths();
         }
     }
 

@@ -5,7 +5,8 @@ use alloc::{boxed::Box, vec, vec::Vec};
 use tally_abi::{SessionConfig, SessionStats};
 
 use super::{
-    adaptive::Adaptive, lengths::Lengths, sampling::Sampling, skew::Skew, tracked::Tracked,
+    adaptive::Adaptive, lengths::Lengths, sampling::Sampling, schedule::Schedule, skew::Skew,
+    tracked::Tracked,
 };
 use crate::{
     CounterMask, Counts, Demand, Group, Layout, Pinned, Plan, PlanError, Setup,
@@ -16,6 +17,7 @@ use crate::{
     order::{Draw, Order},
     plan::plan,
     setup::{first_multiplier, longest},
+    switch::DrawnSlice,
 };
 
 /// A slice: its group, by number, and when it was switched in.
@@ -45,6 +47,10 @@ pub struct Session {
     /// The current slice, which may be switched out, or the first one.
     pub(super) current: CurrentSlice,
     pub(super) live: Live,
+    /// The length of the longest slices, in the slice timer's unit.
+    pub(super) longest: u64,
+    /// The general counters that groups use, as a mask.
+    pub(super) counters: u8,
     pub(super) lengths: Lengths,
     pub(super) setup: Setup,
     pub(super) moments: Box<[GroupMoments]>,
@@ -93,53 +99,21 @@ pub struct Neighbours {
     pub exposed: bool,
 }
 
-/// A slice as it was drawn.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct DrawnSlice {
-    pub(crate) draw: Draw,
-    /// Its length, in units of the session's slices.
-    pub(crate) multiplier: u32,
-}
-
 /// What the overflow interrupt reads and changes at the end of each slice.
 ///
-/// [`Session::current`] is the first slice that is not folded, and so this one wherever all rows
-/// are folded: everywhere but in the overflow interrupt.
-#[derive(Clone, Copy, Debug)]
+/// [`Session::current`] is the first slice that is not folded, and so the one on the counters
+/// wherever all rows are folded: everywhere but in the overflow interrupt.
+#[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Live {
-    /// The slice that is on the counters, or was when its program was switched out.
-    pub(super) slice: DrawnSlice,
-    /// The slice after it: drawn in advance.
-    pub(super) next: DrawnSlice,
-    /// The length of the session's longest slices.
-    length: u64,
-    /// The general counters that the two groups use, as masks: looked up once.
-    pub(super) used: u8,
-    pub(super) next_used: u8,
-    /// The counters of both.
-    pub(super) switched: CounterMask,
+    pub(super) schedule: Schedule,
     pub(super) running: bool,
+    /// Whether the counter of reference cycles is read.
+    pub(super) reference: bool,
     /// Whether rows are folded in the overflow interrupt, one by one: a bank shows each at once,
     /// a session that counts ring 0 must not count the folding, and sessions that take turns change
     /// at the end of a slice.
     folds_at_once: bool,
-}
-
-impl Live {
-    fn new(setup: &Setup, config: SessionConfig, reference: bool) -> Live {
-        let (length, multiplier) = (longest(config), first_multiplier(config.slice));
-        Live {
-            slice: DrawnSlice { multiplier, ..DrawnSlice::default() },
-            next: DrawnSlice { multiplier, ..DrawnSlice::default() },
-            length,
-            used: 0,
-            next_used: 0,
-            switched: CounterMask { reference, ..CounterMask::default() },
-            running: false,
-            folds_at_once: setup.kernel,
-        }
-    }
 }
 
 fn budget(config: SessionConfig, setup: &Setup) -> Budget {
@@ -239,7 +213,14 @@ impl Session {
             order: Order::new(shares.into(), seed, id),
             adaptive,
             current: CurrentSlice::default(),
-            live: Live::new(&setup, config, plan.counts_reference()),
+            longest: longest(config),
+            counters: plan.groups.iter().fold(0, |all, group| all | group.used),
+            live: Live {
+                schedule: Schedule::empty(),
+                running: false,
+                reference: plan.counts_reference(),
+                folds_at_once: setup.kernel,
+            },
             lengths: Lengths::new(config, seed ^ u64::from(id)),
             setup,
             last_readings: vec![0; plan.assignments.len()].into(),
@@ -261,15 +242,6 @@ impl Session {
         };
         session.draw_first();
         session
-    }
-
-    /// Draws the first two slices.
-    fn draw_first(&mut self) {
-        let first = self.order.draw();
-        self.live.next.draw = first;
-        self.live.next_used = self.group_at(first.group).used;
-        self.advance();
-        self.current.drawn = self.live.slice;
     }
 
     /// The session's number.
@@ -333,7 +305,7 @@ impl Session {
 
     /// The group of the current slice.
     pub(crate) fn group(&self) -> &Group {
-        self.group_at(self.live.slice.draw.group)
+        self.group_at(self.live.schedule.live().slice().draw.group)
     }
 
     pub(super) fn group_at(&self, index: u16) -> &Group {
@@ -342,39 +314,13 @@ impl Session {
 
     /// The counters to read for the current slice.
     pub(crate) fn set(&self) -> CounterMask {
-        CounterMask { general: self.live.used, ..self.live.switched }
+        CounterMask { general: self.group().used, reference: self.live.reference }
     }
 
     /// The position of the current slice in the order of slices.
     pub(super) fn current_turn(&self) -> Turn {
         let Draw { round, block, .. } = self.current.drawn.draw;
         Turn { number: self.finished, round, block }
-    }
-
-    /// The next group, and the counters to read at the switch to it: the bases of its counts, and
-    /// the ends of the current slice's.
-    #[inline]
-    pub(crate) fn next_switch(&self) -> (CounterMask, &Group) {
-        (self.live.switched, self.group_at(self.live.next.draw.group))
-    }
-
-    /// Decides the length of the slice after the current one, and returns it.
-    #[inline]
-    pub(crate) fn choose_next_length(&mut self) -> u64 {
-        self.live.next.multiplier = self.budget.slice_multiplier();
-        self.length_of(self.live.next)
-    }
-
-    /// The length of a slice, in its unit.
-    #[inline]
-    pub(crate) fn length_of(&self, slice: DrawnSlice) -> u64 {
-        (self.live.length * u64::from(slice.multiplier)) >> self.lengths.halvings(slice.draw.round)
-    }
-
-    /// The slice that is on the counters.
-    #[inline]
-    pub(crate) fn live_slice(&self) -> DrawnSlice {
-        self.live.slice
     }
 
     /// Returns whether rows are folded in the overflow interrupt, one by one.

@@ -10,7 +10,7 @@ use tally_abi::{
     trace::{SliceRecord, ThresholdRecord},
 };
 use tally_engine::{
-    Clock, CounterMask, Counts, Group, Pinned, Pmu, Setup, Sink, Widths, for_each_counter,
+    Clock, CounterMask, Counts, Group, Pinned, Pmu, Selector, Setup, Sink, Switch, Widths, for_each_counter,
 };
 
 /// All counters are 48 bits wide.
@@ -41,8 +41,6 @@ struct State {
     preloads: u64,
     /// The fewest events that a counter was preloaded with.
     nearest: Option<u64>,
-    /// What the switch to come will do.
-    prepared: Option<(CounterMask, Group, u64)>,
 }
 
 impl Simulated {
@@ -137,11 +135,11 @@ impl Simulated {
         });
     }
 
-    fn change(&self, next: &Group, slice: u64) {
+    fn change(&self, changed: u8, selectors: &[Selector; 8], slice: u64) {
         let mut state = self.0.borrow_mut();
-        for_each_counter(next.used, |counter| {
+        for_each_counter(changed, |counter| {
             state.preloaded &= !(1 << counter);
-            state.group.selectors[counter] = next.selectors[counter];
+            state.group.selectors[counter] = selectors[counter];
         });
         state.counters[Pinned::Cycles] = slice.wrapping_neg() & WIDTH;
         state.armed.push(slice);
@@ -156,8 +154,7 @@ impl Simulated {
 impl Pmu for Simulated {
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
         assert!(!self.is_counting());
-        self.change(group, slice);
-        self.0.borrow_mut().prepared = None;
+        self.change(u8::MAX, &group.selectors, slice);
         self.0.borrow_mut().kernel = setup.kernel;
     }
 
@@ -183,7 +180,6 @@ impl Pmu for Simulated {
         let mut state = self.0.borrow_mut();
         (state.counting, state.held) = (false, false);
         state.preloaded = 0;
-        state.prepared = None;
     }
 
     fn is_counting(&mut self) -> bool {
@@ -202,20 +198,14 @@ impl Pmu for Simulated {
         counts
     }
 
-    fn prepare(&mut self, set: CounterMask, next: &Group, slice: u64) {
-        self.engine();
-        self.0.borrow_mut().prepared = Some((set, *next, slice));
-    }
-
-    fn switch(&mut self, counts: &mut Counts) -> bool {
+    fn switch(&mut self, next: &Switch, counts: &mut Counts) -> bool {
         if self.0.borrow().counters[Pinned::Cycles] >> 47 == 1 {
             return false;
         }
         self.0.borrow_mut().held = true;
-        let prepared = self.0.borrow_mut().prepared.take();
-        let (set, next, slice) = prepared.expect("a switch that nobody prepared");
-        *counts = self.read(set);
-        self.change(&next, slice);
+        let Switch { general, reference, .. } = *next;
+        *counts = self.read(CounterMask { general, reference });
+        self.change(next.changed, &next.selectors, next.length.into());
         true
     }
 
@@ -235,14 +225,12 @@ impl Pmu for Simulated {
         state.preloaded |= 1 << slot;
         state.preloads += 1;
         state.nearest = Some(state.nearest.map_or(remaining, |nearest| nearest.min(remaining)));
-        state.prepared = None;
         value
     }
 
     fn disarm(&mut self) {
         let mut state = self.0.borrow_mut();
         state.preloaded = 0;
-        state.prepared = None;
     }
 
     fn widths(&self) -> Widths {

@@ -1,8 +1,8 @@
 //! The driver without global registers: each counter has its own enable bit.
 
-use tally_engine::{Counts, MAX_GENERAL, Selector};
+use tally_engine::{Counts, MAX_GENERAL, Selector, Switch};
 
-use super::{Amd, reload};
+use super::{Amd, rdpmc_pinned, reload};
 use crate::{
     bus::{Bus, CountingBus},
     registers::amd::PerfCtl,
@@ -11,18 +11,18 @@ use crate::{
 impl<B: Bus> Amd<B> {
     /// [`tally_engine::Pmu::switch`].
     #[inline(never)]
-    pub(super) fn switch_each(&mut self, counts: &mut Counts) -> bool {
-        if self.pauses {
+    pub(super) fn switch_each(&mut self, next: &Switch, counts: &mut Counts) -> bool {
+        if self.counts_kernel {
             self.disable();
         }
-        let Amd { prepared, bus, enabled, .. } = self;
-        if !prepared.read::<false, _>(bus, counts) {
+        let Amd { selects, bus, enabled, .. } = self;
+        if !selects.read::<false, _>(bus, rdpmc_pinned, next, counts) {
             self.enable();
             return false;
         }
         let select = |wanted: &Selector| PerfCtl::from_bits_retain(wanted.0);
-        prepared.change(|index, wanted| put_select(bus, *enabled, index, select(wanted)));
-        reload(bus, self.timer, &prepared.reload);
+        selects.change(next, |index, wanted| put_select(bus, *enabled, index, select(wanted)));
+        reload(bus, self.timer, &selects.reload(next));
         true
     }
 

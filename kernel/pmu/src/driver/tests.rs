@@ -112,14 +112,9 @@ fn general(counts: &Counts, group: &Group) -> Vec<u64> {
     used.map(|(_, count)| *count).collect()
 }
 
-fn set(group: &Group) -> CounterMask {
-    CounterMask { general: group.used, reference: false }
-}
-
-/// The overflow interrupt, where `next` was prepared.
-fn switch(pmu: &mut Driver<Model>, next: &Group, counts: &mut Counts) -> bool {
-    pmu.prepare(set(next), next, SLICE);
-    pmu.switch(counts)
+/// The overflow interrupt: from the group `before`, which is on the counters, to `next`.
+fn switch(pmu: &mut Driver<Model>, [before, next]: [&Group; 2], counts: &mut Counts) -> bool {
+    pmu.switch(&Switch::new(before, next, before.used | next.used, SLICE), counts)
 }
 
 fn setup(mode: Mode) -> Setup {
@@ -139,10 +134,10 @@ fn slices_count_what_happened_and_interrupt_once() {
             happen(&mut pmu, mode == Mode::Kernel, SLICE - 1);
             assert_eq!(model(&mut pmu).interrupts, 0);
             let mut raw = Counts::default();
-            assert!(!switch(&mut pmu, &b, &mut raw));
+            assert!(!switch(&mut pmu, [&a, &b], &mut raw));
             happen(&mut pmu, mode == Mode::Kernel, 8);
             assert_eq!(model(&mut pmu).interrupts, 1, "{vendor:?} {mode:?}");
-            assert!(switch(&mut pmu, &b, &mut raw));
+            assert!(switch(&mut pmu, [&a, &b], &mut raw));
             // The interrupt handler's own events are nobody's.
             happen(&mut pmu, true, 1000);
             let slice = since(&raw, &base, a.used, pmu.widths());
@@ -160,7 +155,7 @@ fn slices_count_what_happened_and_interrupt_once() {
                 (slice[Pinned::Cycles], general(&slice, &b)),
                 (100, [50, 20, 30, 60].to_vec())
             );
-            assert!(!switch(&mut pmu, &a, &mut raw));
+            assert!(!switch(&mut pmu, [&b, &a], &mut raw));
         }
     }
 }
@@ -201,7 +196,7 @@ fn slices_of_instructions_end_by_the_instruction_counter() {
         pmu.enable();
         happen(&mut pmu, false, SLICE / 2);
         assert_eq!(model(&mut pmu).interrupts, 1);
-        assert!(switch(&mut pmu, &group, &mut Counts::default()));
+        assert!(switch(&mut pmu, [&group; 2], &mut Counts::default()));
     }
 }
 
@@ -209,13 +204,14 @@ fn slices_of_instructions_end_by_the_instruction_counter() {
 fn cost(vendor: Vendor, mode: Mode, changed: usize) -> u64 {
     let mut pmu = driver(vendor);
     let mut codes = [1, 2, 3, 4];
-    pmu.program(&group(vendor, codes, mode), &setup(mode), SLICE);
+    let first = group(vendor, codes, mode);
+    pmu.program(&first, &setup(mode), SLICE);
     pmu.enable();
     codes[..changed].fill(9);
     happen(&mut pmu, mode == Mode::Kernel, SLICE + 1);
     let before = pmu.msr_accesses();
     let next = group(vendor, codes, mode);
-    assert!(switch(&mut pmu, &next, &mut Counts::default()));
+    assert!(switch(&mut pmu, [&first, &next], &mut Counts::default()));
     pmu.ack_and_resume();
     pmu.msr_accesses() - before
 }
@@ -247,7 +243,7 @@ fn intel_acknowledges_after_the_reload() {
     pmu.enable();
     happen(&mut pmu, false, SLICE);
     model(&mut pmu).written.clear();
-    assert!(switch(&mut pmu, &group, &mut Counts::default()));
+    assert!(switch(&mut pmu, [&group; 2], &mut Counts::default()));
     pmu.ack_and_resume();
     let timer = (0x30a, SLICE.wrapping_neg() & WIDTH);
     assert_eq!(model(&mut pmu).written, [timer, (0x390, 1 << 33)]);
@@ -269,18 +265,18 @@ fn extra_registers_are_written_before_selectors_and_only_when_they_change() {
         pmu.program(&a, &setup(Mode::User), SLICE);
         pmu.enable();
         assert_eq!(model(&mut pmu).written[..2], [(0x1a6, 0x1_0001), (0x3f7, 0x11)]);
-        let mut step = |next: &Group| {
+        let mut step = |from: &Group, to: &Group| {
             happen(&mut pmu, false, SLICE + 1);
             model(&mut pmu).written.clear();
-            assert!(switch(&mut pmu, next, &mut Counts::default()));
+            assert!(switch(&mut pmu, [from, to], &mut Counts::default()));
             pmu.ack_and_resume();
             core::mem::take(&mut model(&mut pmu).written)
         };
         let select = |code: u64| (0x186, 1 << 22 | 1 << 16 | code);
-        assert_eq!(step(&b)[..2], [(0x1a7, 0x1_0002), select(5)]);
+        assert_eq!(step(&a, &b)[..2], [(0x1a7, 0x1_0002), select(5)]);
         // All values that it needs are there still.
-        assert_eq!(step(&a)[0], select(1));
-        assert_eq!(step(&b)[0], select(5));
+        assert_eq!(step(&b, &a)[0], select(1));
+        assert_eq!(step(&a, &b)[0], select(5));
     }
 }
 
@@ -296,7 +292,7 @@ fn an_event_of_ring_0_in_a_session_of_ring_3_is_not_counted_in_the_handler() {
         happen(&mut pmu, true, 1);
         happen(&mut pmu, false, SLICE + 1);
         let mut raw = Counts::default();
-        assert!(switch(&mut pmu, &events, &mut raw));
+        assert!(switch(&mut pmu, [&events; 2], &mut raw));
         happen(&mut pmu, true, 1);
         pmu.ack_and_resume();
         let counts = counted(&mut pmu, &events, &base);
@@ -338,7 +334,7 @@ fn a_freeze_that_others_left_behind_is_undone() {
         for _ in 0..3 {
             let before = read(&mut pmu, group.used);
             happen(&mut pmu, false, SLICE + 1);
-            assert!(switch(&mut pmu, &group, &mut Counts::default()), "{vendor:?}");
+            assert!(switch(&mut pmu, [&group; 2], &mut Counts::default()), "{vendor:?}");
             pmu.ack_and_resume();
             assert_eq!(general(&counted(&mut pmu, &group, &before), &group), [10, 20, 30, 40]);
         }

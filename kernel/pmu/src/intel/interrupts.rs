@@ -19,7 +19,7 @@ impl<B: Bus> Intel<B> {
         let Some(event) = slot.checked_sub(PINNED_SLOT) else {
             let index = slot % MAX_GENERAL;
             self.armed |= 1 << index;
-            let interrupts = self.prepared.selectors()[index].0 | PerfEvtSel::INT.bits();
+            let interrupts = self.selects.held()[index].0 | PerfEvtSel::INT.bits();
             self.select(index, Selector(interrupts));
             self.timer.acknowledge |= PerfGlobalOvfCtrl::from_bits_retain(1 << index);
             let value = remaining.wrapping_neg() & self.features.widths.general;
@@ -51,7 +51,7 @@ impl<B: Bus> Intel<B> {
     /// See [`tally_engine::Pmu::disarm`].
     pub(super) fn disarm_all(&mut self) {
         for_each_counter(take(&mut self.armed), |index| {
-            let silent = self.prepared.selectors()[index].0 & !PerfEvtSel::INT.bits();
+            let silent = self.selects.held()[index].0 & !PerfEvtSel::INT.bits();
             self.select(index, Selector(silent));
         });
         let all = FixedCtrCtrl::PMI0.bits() * 0x111;

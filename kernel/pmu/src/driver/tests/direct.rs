@@ -36,7 +36,7 @@ fn a_program_that_looks_after_its_counters_finds_them_as_it_left_them() {
             pmu.program(&group, &setup(Mode::Full), SLICE);
             pmu.enable();
             happen(&mut pmu, false, 2 * SLICE);
-            assert!(switch(&mut pmu, &group, &mut raw));
+            assert!(switch(&mut pmu, [&group; 2], &mut raw));
             pmu.ack_and_resume();
             pmu.stop();
             pmu.scrub();

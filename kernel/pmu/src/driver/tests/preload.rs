@@ -23,7 +23,7 @@ fn preloaded_counters_interrupt_once_at_their_count() {
                 assert_eq!(interrupts(&mut pmu), expected, "{vendor:?} {mode:?} {step}");
                 if expected == 1 {
                     // Not the timer's; what it froze goes on.
-                    assert!(!switch(&mut pmu, &b, &mut Counts::default()));
+                    assert!(!switch(&mut pmu, [&a, &b], &mut Counts::default()));
                     pmu.ack_and_resume();
                 }
             }
@@ -49,7 +49,7 @@ fn preloaded_counters_interrupt_once_at_their_count() {
             happen(&mut pmu, kernel, SLICE - 1);
             assert_eq!(interrupts(&mut pmu), 2, "{vendor:?} {mode:?}");
             happen(&mut pmu, kernel, 1);
-            assert!(switch(&mut pmu, &b, &mut Counts::default()));
+            assert!(switch(&mut pmu, [&a, &b], &mut Counts::default()));
             pmu.preload(first + 1, 20);
             pmu.ack_and_resume();
             happen(&mut pmu, kernel, 1);

@@ -50,9 +50,11 @@ fn an_event_that_is_to_be_alone_is_and_no_other_switch_takes_longer() {
             let mut pmu = driver(vendor);
             pmu.program(&all, &setup(Mode::User), SLICE);
             pmu.enable();
+            let mut before = all;
             let mut step = |next: &Group| {
                 happen(&mut pmu, false, SLICE + 1);
-                assert!(switch(&mut pmu, next, &mut Counts::default()));
+                assert!(switch(&mut pmu, [&before, next], &mut Counts::default()));
+                before = *next;
                 pmu.ack_and_resume();
                 others(&mut pmu)
             };

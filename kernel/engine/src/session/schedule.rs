@@ -1,0 +1,202 @@
+//! The slices to come: drawn, and their switches prepared, some dozens ahead of the counters.
+//!
+//! The overflow interrupt takes the next switch and moves on by one. Each slice that is folded
+//! makes room for one more, which is drawn then: outside of the interrupt, where rows are not
+//! folded at once.
+
+use alloc::boxed::Box;
+
+use super::state::Session;
+use crate::{
+    rows::ROWS,
+    switch::{DrawnSlice, Switch},
+};
+
+/// Switches in the ring: for the slice on the counters, those whose rows wait, and the next.
+const SWITCHES: usize = 64;
+const _: () = assert!(ROWS + 2 <= SWITCHES && SWITCHES.is_power_of_two());
+
+/// A ring of switches. It is always full.
+#[derive(Clone, Debug)]
+pub(super) struct Schedule {
+    switches: Box<[Switch; SWITCHES]>,
+    /// The place of the first slice that is not folded.
+    oldest: usize,
+    /// The place of the slice that is on the counters, or was when its program was switched out.
+    live: usize,
+}
+
+impl Schedule {
+    /// Of slices that are not drawn yet.
+    pub(super) fn empty() -> Schedule {
+        let switches = Box::new([Switch::default(); SWITCHES]);
+        Schedule { switches, oldest: 0, live: 0 }
+    }
+
+    #[inline(always)]
+    fn at(&self, place: usize) -> &Switch {
+        &self.switches[place % SWITCHES]
+    }
+
+    /// The switch to the first slice that is not folded.
+    pub(super) fn oldest(&self) -> &Switch {
+        self.at(self.oldest)
+    }
+
+    /// That to the slice after it.
+    pub(super) fn following(&self) -> &Switch {
+        self.at(self.oldest.wrapping_add(1))
+    }
+
+    /// The switch to the slice that is on the counters.
+    pub(super) fn live(&self) -> &Switch {
+        self.at(self.live)
+    }
+
+    /// The switch that comes next.
+    #[inline(always)]
+    pub(super) fn next(&self) -> &Switch {
+        self.at(self.live.wrapping_add(1))
+    }
+
+    /// The last slice that is drawn.
+    pub(super) fn newest(&self) -> &Switch {
+        self.at(self.oldest.wrapping_sub(1))
+    }
+
+    /// The next switch was made.
+    #[inline(always)]
+    pub(super) fn advance(&mut self) {
+        self.live = self.live.wrapping_add(1);
+    }
+
+    /// The oldest slice is folded: `switch` takes its place, as the last to come.
+    pub(super) fn renew(&mut self, switch: Switch) {
+        debug_assert!(self.oldest != self.live, "the slice on the counters is not over");
+        self.switches[self.oldest % SWITCHES] = switch;
+        self.oldest = self.oldest.wrapping_add(1);
+    }
+
+    /// The switches that are not made.
+    pub(super) fn for_each_to_come(&mut self, mut visit: impl FnMut(&mut Switch)) {
+        let last = self.oldest.wrapping_add(SWITCHES);
+        let mut place = self.live.wrapping_add(1);
+        while place != last {
+            visit(&mut self.switches[place % SWITCHES]);
+            place = place.wrapping_add(1);
+        }
+    }
+}
+
+impl Session {
+    /// Draws the first slices.
+    pub(super) fn draw_first(&mut self) {
+        for _ in 0..SWITCHES {
+            self.advance();
+            self.draw_one();
+        }
+        self.current.drawn = self.live.schedule.live().slice();
+    }
+
+    /// The oldest slice is folded: draws the one after the newest in its place.
+    pub(super) fn draw_one(&mut self) {
+        let before = self.live.schedule.newest().slice().draw.group;
+        let draw = self.order.draw();
+        let slice = DrawnSlice { draw, multiplier: self.budget.slice_multiplier() };
+        let [before, after] = [before, draw.group].map(|group| self.group_at(group));
+        let mut switch = Switch::new(before, after, self.counters, self.length_of(slice)).to(slice);
+        switch.reference = self.live.reference;
+        self.live.schedule.renew(switch);
+    }
+
+    /// The length of a slice, in the slice timer's unit.
+    fn length_of(&self, slice: DrawnSlice) -> u64 {
+        (self.longest * u64::from(slice.multiplier)) >> self.lengths.halvings(slice.draw.round)
+    }
+
+    /// Slices to come have the length that the budget wants now.
+    pub(super) fn restate_lengths(&mut self) {
+        let multiplier = self.budget.slice_multiplier();
+        if self.live.schedule.newest().slice().multiplier == multiplier {
+            return;
+        }
+        let length = self.longest * u64::from(multiplier);
+        let lengths = &self.lengths;
+        self.live.schedule.for_each_to_come(|switch| {
+            let round = switch.slice().draw.round;
+            switch.set_length(multiplier, length >> lengths.halvings(round));
+        });
+    }
+
+    /// In the overflow path: the next slice is on the counters.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self) {
+        self.live.schedule.advance();
+    }
+
+    /// The switch that ends the slice that is on the counters.
+    #[inline(always)]
+    pub(crate) fn next_switch(&self) -> &Switch {
+        self.live.schedule.next()
+    }
+
+    /// The switch that ended the first slice that is not folded.
+    pub(crate) fn following(&self) -> &Switch {
+        self.live.schedule.following()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Group;
+    use std::vec::Vec;
+
+    /// A schedule whose slices have the lengths 1, 2, 3 and so on.
+    fn counting() -> (Schedule, impl FnMut() -> Switch) {
+        let mut drawn = 0;
+        let mut draw = move || {
+            drawn += 1;
+            Switch::new(&Group::NONE, &Group::NONE, 0, drawn)
+        };
+        let mut schedule = Schedule::empty();
+        for _ in 0..SWITCHES {
+            schedule.advance();
+            schedule.renew(draw());
+        }
+        (schedule, draw)
+    }
+
+    #[test]
+    fn slices_come_in_the_order_in_which_they_were_drawn() {
+        let (mut schedule, mut draw) = counting();
+        for turn in 1..500 {
+            assert_eq!(schedule.live().length, turn);
+            assert_eq!(schedule.next().length, turn + 1);
+            schedule.advance();
+            assert_eq!((schedule.oldest().length, schedule.following().length), (turn, turn + 1));
+            schedule.renew(draw());
+            assert_eq!(schedule.newest().length, turn + SWITCHES as u32);
+        }
+    }
+
+    #[test]
+    fn rows_that_wait_keep_their_slices() {
+        let (mut schedule, mut draw) = counting();
+        (0..ROWS).for_each(|_| schedule.advance());
+        assert_eq!(schedule.oldest().length, 1);
+        assert_eq!(schedule.next().length, ROWS as u32 + 2);
+        (0..ROWS).for_each(|_| schedule.renew(draw()));
+        assert_eq!(schedule.oldest().length, schedule.live().length);
+    }
+
+    #[test]
+    fn only_switches_to_come_are_visited() {
+        let (mut schedule, mut draw) = counting();
+        (0..5).for_each(|_| schedule.advance());
+        (0..3).for_each(|_| schedule.renew(draw()));
+        let mut visited = Vec::new();
+        schedule.for_each_to_come(|switch| visited.push(switch.length));
+        assert_eq!(visited, (7..=SWITCHES as u32 + 3).collect::<Vec<_>>());
+    }
+}

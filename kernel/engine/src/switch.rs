@@ -1,0 +1,129 @@
+//! A group switch, prepared when its slice is drawn: the overflow interrupt looks nothing up and
+//! compares nothing.
+
+use tally_abi::session::MAX_SLICE;
+
+use crate::{
+    demand::{MAX_GENERAL, Selector},
+    group::{Extras, Group},
+    order::Draw,
+};
+
+/// A slice as it was drawn.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DrawnSlice {
+    pub(crate) draw: Draw,
+    /// Its length, in units of the session's slices.
+    pub(crate) multiplier: u32,
+}
+
+/// A group switch: from the slice that ends to the one that begins.
+///
+/// What the overflow interrupt reads for a full group of four counters is in the first cache line.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(64))]
+pub struct Switch {
+    /// The general counters to read, as a mask: those of the slice that ends, and of the one that
+    /// begins.
+    pub general: u8,
+    /// Whether that of reference cycles is read.
+    pub reference: bool,
+    /// The general counters whose event changes, as a mask.
+    pub changed: u8,
+    /// Whether [`Self::extra`] is needed.
+    pub has_extra: bool,
+    /// The length of the slice that begins, in the slice timer's unit; at most [`MAX_SLICE`].
+    pub length: u32,
+    draw: Draw,
+    /// The event selects after the switch, by hardware index; those of counters that do not change
+    /// mean nothing.
+    pub selectors: [Selector; MAX_GENERAL],
+    multiplier: u32,
+    /// What the events that begin need besides counters.
+    pub extra: Extras,
+}
+
+const _: () = assert!(MAX_SLICE <= u32::MAX as u64);
+const _: () = assert!(size_of::<Switch>() == 128);
+
+impl Switch {
+    /// A switch from the group `before` to the group `after`, whose slice has this length. Groups
+    /// use the counters in the mask `all`.
+    ///
+    /// A counter that `after` does not use may count on, unless `after` is to be alone. So what is
+    /// in the selects of counters that `before` does not use is not known here: those are written.
+    pub fn new(before: &Group, after: &Group, all: u8, length: u64) -> Switch {
+        let mut changed = if after.alone { all } else { after.used };
+        let selectors = before.selectors.iter().zip(&after.selectors);
+        for (index, (held, wanted)) in selectors.enumerate() {
+            if before.used >> index & 1 == 1 && held == wanted {
+                changed &= !(1 << index);
+            }
+        }
+        Switch {
+            general: before.used | after.used,
+            changed,
+            has_extra: after.extra.used != 0,
+            length: length.min(MAX_SLICE) as u32,
+            selectors: after.selectors,
+            extra: after.extra,
+            ..Switch::default()
+        }
+    }
+
+    /// Of the slice that begins.
+    pub(crate) fn to(self, slice: DrawnSlice) -> Switch {
+        Switch { draw: slice.draw, multiplier: slice.multiplier, ..self }
+    }
+
+    /// The slice that begins.
+    #[inline]
+    pub(crate) fn slice(&self) -> DrawnSlice {
+        DrawnSlice { draw: self.draw, multiplier: self.multiplier }
+    }
+
+    /// Makes the slice that begins as long as this.
+    pub(crate) fn set_length(&mut self, multiplier: u32, length: u64) {
+        (self.multiplier, self.length) = (multiplier, length.min(MAX_SLICE) as u32);
+    }
+
+    /// The value that the slice timer's counter is set to, whose bits are `width`.
+    #[inline(always)]
+    pub fn reload(&self, width: u64) -> u64 {
+        u64::from(self.length).wrapping_neg() & width
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(used: u8, codes: [u64; MAX_GENERAL]) -> Group {
+        Group { used, selectors: codes.map(Selector), ..Group::NONE }
+    }
+
+    #[test]
+    fn only_what_differs_is_written() {
+        let a = group(0b1111, [1, 2, 3, 4, 0, 0, 0, 0]);
+        let b = group(0b1111, [1, 5, 3, 6, 0, 0, 0, 0]);
+        assert_eq!(Switch::new(&a, &b, 0b1111, 7).changed, 0b1010);
+        assert_eq!(Switch::new(&a, &a, 0b1111, 7).changed, 0);
+    }
+
+    #[test]
+    fn what_an_unused_counter_holds_is_not_known() {
+        let full = group(0b1111, [1, 2, 3, 4, 0, 0, 0, 0]);
+        let part = group(0b0011, [1, 2, 0, 0, 0, 0, 0, 0]);
+        let there = Switch::new(&full, &part, 0b1111, 7);
+        assert_eq!((there.changed, there.general), (0, 0b1111));
+        assert_eq!(Switch::new(&part, &full, 0b1111, 7).changed, 0b1100);
+        let alone = Group { alone: true, ..part };
+        assert_eq!(Switch::new(&full, &alone, 0b1111, 7).changed, 0b1100);
+    }
+
+    #[test]
+    fn the_timer_is_set_to_minus_the_length() {
+        let switch = Switch::new(&Group::NONE, &Group::NONE, 0, 5_000);
+        assert_eq!(switch.reload((1 << 48) - 1), (1 << 48) - 5_000);
+    }
+}

@@ -1,0 +1,138 @@
+//! A group switch's reads and writes, in the same way for every vendor.
+
+use tally_engine::{
+    Counts, MAX_GENERAL, Pinned, Selector, Switch, for_each_counter, for_each_counter_likely,
+};
+
+use crate::bus::{Bus, CountingBus};
+
+/// The event selects, and the slice timer. Most groups have the counters in the mask `FULL`.
+#[derive(Debug)]
+pub(crate) struct Selects<const FULL: u8> {
+    /// The slice timer.
+    timer: Pinned,
+    /// The bits of its counter, and the highest of them.
+    width: u64,
+    top: u64,
+    /// The selectors in the event selects.
+    held: [Selector; MAX_GENERAL],
+}
+
+impl<const FULL: u8> Selects<FULL> {
+    /// Counters that have no event yet.
+    pub(crate) fn new() -> Self {
+        Selects { timer: Pinned::Cycles, width: 0, top: 0, held: [Selector(0); MAX_GENERAL] }
+    }
+
+    /// Makes the counter of `event` the slice timer; its bits are `width`.
+    pub(crate) fn time_by(&mut self, event: Pinned, width: u64) {
+        (self.timer, self.width, self.top) = (event, width, width ^ width >> 1);
+    }
+
+    /// The value of the slice timer at the begin of the slice that `switch` begins.
+    #[inline(always)]
+    pub(crate) fn reload(&self, switch: &Switch) -> u64 {
+        switch.reload(self.width)
+    }
+
+    /// Reads the counters that `switch` names, if the slice timer has overflowed. Returns whether
+    /// it has. `pinned` returns RDPMC's ECX for a pinned event.
+    ///
+    /// `REFERENCE`: whether there is a counter of reference cycles.
+    #[inline(always)]
+    pub(crate) fn read<const REFERENCE: bool, B: Bus>(
+        &self,
+        bus: &mut CountingBus<B>,
+        pinned: impl Fn(Pinned) -> u32,
+        switch: &Switch,
+        counts: &mut Counts,
+    ) -> bool {
+        for event in [Pinned::Cycles, Pinned::Instructions] {
+            bus.count_into(pinned(event), &mut counts[event]);
+        }
+        // The highest bit is set until then.
+        if counts[self.timer] & self.top != 0 {
+            return false;
+        }
+        if REFERENCE && switch.reference {
+            bus.count_into(pinned(Pinned::Reference), &mut counts[Pinned::Reference]);
+        }
+        if switch.general == FULL {
+            read_general::<FULL, _>(FULL, bus, counts);
+        } else {
+            read_some::<FULL, _>(switch.general, bus, counts);
+        }
+        true
+    }
+
+    /// The selectors in the event selects.
+    pub(crate) fn held(&self) -> &[Selector; MAX_GENERAL] {
+        &self.held
+    }
+
+    /// Notes a selector that was written outside of a switch.
+    pub(crate) fn set_held(&mut self, index: usize, selector: Selector) {
+        self.held[index] = selector;
+    }
+
+    /// Makes the switch: calls `change` for each event select whose selector changes. Returns how
+    /// many they are.
+    #[inline(always)]
+    pub(crate) fn change(
+        &mut self,
+        switch: &Switch,
+        change: impl FnMut(usize, &Selector),
+    ) -> u64 {
+        if switch.changed == FULL {
+            change_each::<FULL>(FULL, switch, &mut self.held, change);
+            FULL.count_ones().into()
+        } else {
+            change_some::<FULL>(switch, &mut self.held, change)
+        }
+    }
+}
+
+#[inline(always)]
+fn read_general<const FULL: u8, B: Bus>(set: u8, bus: &mut CountingBus<B>, counts: &mut Counts) {
+    for_each_counter_likely::<FULL>(set, |index| {
+        bus.count_into(index as u32, &mut counts.general[index]);
+    });
+}
+
+/// [`read_general`] of other sets than `FULL`, apart: its loop takes registers, which the overflow
+/// path would have to save.
+#[cold]
+#[inline(never)]
+fn read_some<const FULL: u8, B: Bus>(set: u8, bus: &mut CountingBus<B>, counts: &mut Counts) {
+    read_general::<FULL, B>(set, bus, counts);
+}
+
+#[inline(always)]
+fn change_each<const FULL: u8>(
+    changed: u8,
+    switch: &Switch,
+    held: &mut [Selector; MAX_GENERAL],
+    mut change: impl FnMut(usize, &Selector),
+) {
+    for_each_counter_likely::<FULL>(changed, |index| {
+        change(index, &switch.selectors[index]);
+        held[index] = switch.selectors[index];
+    });
+}
+
+/// [`change_each`] of other sets than `FULL`, apart as [`read_some`].
+#[cold]
+#[inline(never)]
+fn change_some<const FULL: u8>(
+    switch: &Switch,
+    held: &mut [Selector; MAX_GENERAL],
+    mut change: impl FnMut(usize, &Selector),
+) -> u64 {
+    let mut changes = 0;
+    for_each_counter(switch.changed, |index| {
+        change(index, &switch.selectors[index]);
+        held[index] = switch.selectors[index];
+        changes += 1;
+    });
+    changes
+}
