@@ -182,7 +182,7 @@ fn measure(steps: u64) -> (Vec<Reading>, [u64; 4], Vec<SliceRecord>) {
         truth.iter_mut().zip(events).for_each(|(sum, more)| *sum += more);
         if hardware.step(events) {
             // The overflow interrupt.
-            multiplexer.overflow(Some(&mut session), &hardware, &mut records);
+            multiplexer.overflow(Some(&mut session), &hardware, || &mut records);
         }
     }
     // Where it leaves the CPU, or stops counting.

@@ -115,8 +115,7 @@ impl Budget {
         let slice_multiplier =
             wanted.saturating_mul(self.slice_multiplier.into()).div_ceil(program);
         let most = self.slice_multiplier.saturating_mul(MOST_RISE).min(self.max_multiplier);
-        let slice_multiplier =
-            u32::try_from(slice_multiplier).unwrap_or(u32::MAX).clamp(1, most);
+        let slice_multiplier = u32::try_from(slice_multiplier).unwrap_or(u32::MAX).clamp(1, most);
         // Down by a quarter or not at all, so that lengths do not alternate.
         if slice_multiplier > self.slice_multiplier
             || slice_multiplier < self.slice_multiplier - self.slice_multiplier / 4

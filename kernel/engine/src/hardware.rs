@@ -308,6 +308,32 @@ pub trait Sink {
     }
 }
 
+impl<S: Sink> Sink for &mut S {
+    fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
+        (**self).record(record);
+    }
+
+    fn fold_soon(&mut self) {
+        (**self).fold_soon();
+    }
+
+    fn threshold(&mut self, record: ThresholdRecord) {
+        (**self).threshold(record);
+    }
+
+    fn interrupted(&self) -> Option<(u64, bool)> {
+        (**self).interrupted()
+    }
+
+    fn phase(&mut self, record: impl FnOnce() -> PhaseRecord, changed: bool) {
+        (**self).phase(record, changed);
+    }
+
+    fn sample(&mut self, record: SampleRecord) {
+        (**self).sample(record);
+    }
+}
+
 /// The processor's counts of time.
 pub trait Clock {
     /// The time-stamp counter, in ticks.

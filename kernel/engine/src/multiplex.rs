@@ -22,30 +22,32 @@ use crate::{
     session::{SliceStart, Timestamp},
 };
 
-/// One CPU's side of the engine.
+/// One CPU's side of the engine. What the overflow path needs comes first, in as few cache lines as
+/// it takes.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Multiplexer<P: Pmu> {
-    pmu: P,
+    /// TSC ticks of the overflow interrupts that stored rows, for which the session is not charged
+    /// yet.
+    engine_ticks: u64,
+    /// Slices that overflow interrupts ended and that are not folded into the session, which is
+    /// running then.
+    rows: Rows,
+    /// Whether what was programmed last counts ring 0.
+    counts_kernel: bool,
+    /// Whether the running program is in direct mode.
+    direct: bool,
     cpu: u16,
+    /// The session whose counts are in the counters; sessions are numbered from 1.
+    last_session: u32,
+    pmu: P,
     /// MSR accesses that the kernel adds to each overflow interrupt, to unmask it and to signal its
     /// end.
     other_msr_accesses: u64,
     /// The driver's count of MSR accesses, and the session's of interrupts, at the last charge.
     charged: Charged,
-    /// The session whose counts are in the counters; sessions are numbered from 1.
-    last_session: u32,
-    /// Whether the running program is in direct mode.
-    direct: bool,
-    /// Whether what was programmed last counts ring 0.
-    counts_kernel: bool,
     /// Overflow interrupts with counters enabled that no session owns.
     stray_overflows: u64,
-    /// Slices that overflow interrupts ended and that are not folded into the session, which is
-    /// running then.
-    rows: Rows,
-    /// TSC ticks of the overflow interrupts that stored rows, for which the session is not charged
-    /// yet.
-    engine_ticks: u64,
     /// The counters' values at the last fold or credit.
     base: Counts,
     /// Events counted since, or up to the next row.
@@ -221,26 +223,29 @@ impl<P: Pmu> Multiplexer<P> {
     ///   preloaded counter overflowed, and not the timer, counting stops and starts instead of a
     ///   group switch: n selectors again, and five writes.
     ///
-    /// First the counters are read, switched and armed, then the row is completed:
-    /// `cargo xtask bench switch` measures the two apart.
+    /// `sink` is called once at most, where there is something to record. First the counters are
+    /// read, switched and armed, then the row is logged: `cargo xtask bench switch` measures the two
+    /// apart.
     #[inline(always)]
-    pub fn overflow(
+    pub fn overflow<S: Sink>(
         &mut self,
         session: Option<&mut Session>,
         clock: &impl Clock,
-        sink: &mut impl Sink,
+        sink: impl FnOnce() -> S,
     ) {
         let start_tsc = clock.tsc();
         let Some(session) = session.filter(|session| session.is_running()) else {
             return self.handle_stray_overflow();
         };
-        if self.pmu.switch(session.next_switch(), &mut self.rows.next().raw) {
+        let row = self.rows.next();
+        row.tsc = start_tsc;
+        if self.pmu.switch(session.next_switch(), &mut row.raw) {
             if session.folds_at_once() {
-                if self.log_at_once(session, start_tsc, clock, sink) {
+                if self.log_at_once(session, start_tsc, clock, &mut sink()) {
                     self.pmu.ack_and_resume();
                 }
             } else {
-                self.log(session, start_tsc, clock, sink);
+                self.log(session, clock, sink);
                 self.pmu.ack_and_resume();
                 self.engine_ticks += clock.tsc().wrapping_sub(start_tsc);
                 return;
@@ -248,7 +253,7 @@ impl<P: Pmu> Multiplexer<P> {
         } else {
             session.stats_mut().spurious_pmis += 1;
             if session.is_watched() {
-                self.rearm_mid_slice(session, start_tsc, sink);
+                self.rearm_mid_slice(session, start_tsc, &mut sink());
             }
         }
         session.stats_mut().engine_ticks += clock.tsc().wrapping_sub(start_tsc);

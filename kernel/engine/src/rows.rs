@@ -24,8 +24,9 @@ pub(crate) struct Row {
     pub(crate) raw: Counts,
 }
 
-/// Up to [`ROWS`] rows.
+/// Up to [`ROWS`] rows. What the overflow path needs comes first.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Rows {
     rows: Box<[Row; ROOM]>,
     filled: usize,
@@ -65,11 +66,9 @@ impl Rows {
         &mut self.rows[self.filled % ROOM]
     }
 
-    /// Takes the next row, whose values are read, as filled: its slice ended at `tsc`. Returns
-    /// whether a mark is due, once in [`STRETCH`] rows.
+    /// Takes the next row as filled. Returns whether a mark is due, once in [`STRETCH`] rows.
     #[inline(always)]
-    pub(crate) fn push(&mut self, tsc: u64) -> bool {
-        self.next().tsc = tsc;
+    pub(crate) fn push(&mut self) -> bool {
         self.filled += 1;
         self.filled == self.due
     }
@@ -99,7 +98,7 @@ mod tests {
         let mut marks = 0;
         for _ in 0..number {
             assert!(rows.filled < ROWS);
-            if rows.push(0) {
+            if rows.push() {
                 rows.mark(Some(1));
                 marks += 1;
                 if rows.is_full() {

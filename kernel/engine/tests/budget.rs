@@ -113,7 +113,7 @@ impl Bench {
         self.now.pass(length);
         self.now.pass_cycles(cycles);
         assert!(self.pmu.run(length, length, &[1; 8]));
-        self.multiplexer.overflow(Some(&mut self.session), &self.now, &mut self.sink);
+        self.multiplexer.overflow(Some(&mut self.session), &self.now, || &mut self.sink);
     }
 
     fn fold(&mut self) {

@@ -77,7 +77,7 @@ impl Bench {
     }
 
     fn overflow(&mut self) {
-        self.multiplexer.overflow(Some(&mut self.session), &self.clock, &mut self.records);
+        self.multiplexer.overflow(Some(&mut self.session), &self.clock, || &mut self.records);
     }
 
     /// The program runs, and is interrupted if the timer overflows.
@@ -186,7 +186,7 @@ fn what_nobody_owns_is_stopped() {
     let mut bench = Bench::new(2, 1, 0);
     bench.resume();
     assert!(bench.pmu.run(SLICE, 0, &EVENTS));
-    bench.multiplexer.overflow(None, &bench.clock, &mut bench.records);
+    bench.multiplexer.overflow(None, &bench.clock, || &mut bench.records);
     assert!(!bench.pmu.is_counting());
 }
 

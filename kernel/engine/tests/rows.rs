@@ -59,7 +59,7 @@ impl Bench {
     /// The program runs through a slice, in which so many events happen, and is interrupted.
     fn run(&mut self, events: u64) {
         assert!(self.pmu.run(4 * SLICE + events, 2 * SLICE, &[events, 1, 2, 3, 4, 5, 6, 7]));
-        self.multiplexer.overflow(Some(&mut self.session), &NoClock, &mut self.sink);
+        self.multiplexer.overflow(Some(&mut self.session), &NoClock, || &mut self.sink);
     }
 
     fn fold(&mut self) {

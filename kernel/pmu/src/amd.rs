@@ -52,26 +52,27 @@ const FULL: u8 = 0x3f & !PINNED;
 /// Counters are 48 bits wide (manual, "Performance Monitoring Counters").
 pub(crate) const WIDTH_BITS: u8 = 48;
 
-/// The driver of one CPU's PMU.
+/// The driver of one CPU's PMU. What a group switch needs comes first, in two cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Amd<B: Bus> {
-    bus: CountingBus<B>,
-    features: Features,
+    /// Whether counters are enabled, by the global control or one by one.
+    enabled: bool,
+    /// Whether the session counts ring 0, and so the driver too.
+    counts_kernel: bool,
+    /// The slice timer's counter.
+    timer: u8,
+    /// Counters whose overflow is acknowledged: the timer's, and those that were preloaded.
+    acknowledged: u8,
     /// All counters, those of others included, as a mask.
     counters: u8,
+    /// Counters that are preloaded for thresholds, as a mask.
+    armed: u8,
+    features: Features,
+    bus: CountingBus<B>,
     /// Without global registers the registers' enable bits follow [`Self::enabled`]; here they are
     /// set in any case.
     selects: Selects<FULL>,
-    /// Whether counters are enabled, by the global control or one by one.
-    enabled: bool,
-    /// The slice timer's counter.
-    timer: u8,
-    /// Counters that are preloaded for thresholds, as a mask.
-    armed: u8,
-    /// Counters whose overflow is acknowledged: the timer's, and those that were preloaded.
-    acknowledged: u8,
-    /// Whether the session counts ring 0, and so the driver too.
-    counts_kernel: bool,
 }
 
 impl<B: Bus> Amd<B> {

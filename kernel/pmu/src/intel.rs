@@ -65,23 +65,24 @@ const FULL: u8 = 0x0f;
 const CYCLES: u8 = Pinned::Cycles as u8;
 const _: () = assert!(CYCLES == 1 && Pinned::Reference as u8 == 2);
 
-/// The driver of one CPU's PMU.
+/// The driver of one CPU's PMU. What a group switch needs comes first, in two cache lines.
 #[derive(Debug)]
+#[repr(C)]
 pub struct Intel<B: Bus> {
+    /// Whether the overflow path has to stop counting: the session counts ring 0.
+    must_stop: bool,
     bus: CountingBus<B>,
+    timer: Timer,
+    selects: Selects<FULL>,
     features: Features,
     /// All general counters, those of others included, as a mask.
     general: u8,
-    selects: Selects<FULL>,
     /// The values in the extra registers.
     extra: [u64; MAX_EXTRA],
     /// The value in IA32_FIXED_CTR_CTRL.
     fixed: FixedCtrCtrl,
-    timer: Timer,
     /// General counters that are preloaded, as a mask.
     armed: u8,
-    /// Whether the overflow path has to stop counting: the session counts ring 0.
-    must_stop: bool,
     /// Whether general counters can be written in full width.
     full_width: bool,
 }

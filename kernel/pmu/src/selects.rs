@@ -8,6 +8,7 @@ use crate::bus::{Bus, CountingBus};
 
 /// The event selects, and the slice timer. Most groups have the counters in the mask `FULL`.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Selects<const FULL: u8> {
     /// The slice timer.
     timer: Pinned,
@@ -78,11 +79,7 @@ impl<const FULL: u8> Selects<FULL> {
     /// Makes the switch: calls `change` for each event select whose selector changes. Returns how
     /// many they are.
     #[inline(always)]
-    pub(crate) fn change(
-        &mut self,
-        switch: &Switch,
-        change: impl FnMut(usize, &Selector),
-    ) -> u64 {
+    pub(crate) fn change(&mut self, switch: &Switch, change: impl FnMut(usize, &Selector)) -> u64 {
         if switch.changed == FULL {
             change_each::<FULL>(FULL, switch, &mut self.held, change);
             FULL.count_ones().into()

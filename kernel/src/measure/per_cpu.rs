@@ -39,13 +39,15 @@ use turn::Turn;
 /// thousands of instructions for each of its events, as the kernel has no floating-point unit.
 const GROUPS_A_TICK: usize = 1;
 
-/// One CPU's part of the engine.
+/// One CPU's part of the engine. What the overflow path needs comes first.
+#[repr(C, align(64))]
 pub struct Measure {
-    cpu: u16,
-    /// None if this CPU cannot count.
-    multiplexer: Option<Multiplexer<Driver<Native>>>,
     /// What is counted of the program that runs on this CPU.
     slot: Slot,
+    lapic: Lapic,
+    /// None if this CPU cannot count.
+    multiplexer: Option<Multiplexer<Driver<Native>>>,
+    cpu: u16,
     of_cpu: OfCpu,
     turn: Turn,
     /// Whether ring 3 may execute RDPMC.
@@ -53,7 +55,6 @@ pub struct Measure {
     trace: TraceSink,
     /// None if CPUs are not halted.
     halter: Option<Halter>,
-    lapic: Lapic,
     /// When the counters were last checked.
     checked_ns: u64,
 }
@@ -108,13 +109,17 @@ impl Measure {
     #[inline(always)]
     fn handle_overflow(&mut self, interrupted: &InterruptFrame) {
         if let Some(multiplexer) = &mut self.multiplexer {
+            let trace = &mut self.trace;
             let context = self.slot.context.as_deref_mut();
             let (session, stack_bytes) = match context {
                 Some(Context { session, stack_bytes, .. }) => (Some(session), &*stack_bytes),
                 None => (None, &0),
             };
-            let mut sink = AtInterrupt { trace: &mut self.trace, interrupted, stack_bytes };
-            multiplexer.overflow(session, &ProcessorClock, &mut sink);
+            multiplexer.overflow(session, &ProcessorClock, move || AtInterrupt {
+                trace,
+                interrupted,
+                stack_bytes,
+            });
         }
     }
 

@@ -30,6 +30,9 @@ pub(crate) struct TbInsn([u8; 0]);
 /// The handle of a register.
 #[repr(C)]
 pub(crate) struct RegisterHandle([u8; 0]);
+/// The physical address of an access.
+#[repr(C)]
+pub(crate) struct HwAddr([u8; 0]);
 
 #[repr(C)]
 pub(crate) struct GByteArray {
@@ -151,6 +154,8 @@ unsafe extern "C" {
 
     pub(crate) fn qemu_plugin_mem_size_shift(info: u32) -> c_uint;
     pub(crate) fn qemu_plugin_mem_get_value(info: u32) -> MemValue;
+    pub(crate) fn qemu_plugin_get_hwaddr(info: u32, vaddr: u64) -> *mut HwAddr;
+    pub(crate) fn qemu_plugin_hwaddr_is_io(address: *const HwAddr) -> bool;
     pub(crate) fn qemu_plugin_translate_vaddr(vaddr: u64, hwaddr: *mut u64) -> bool;
 
     pub(crate) fn qemu_plugin_get_registers() -> *mut GArray;

@@ -3,8 +3,9 @@
 //! 3's first instruction are in the file too.
 //!
 //! An instruction's line is its virtual address and, of the page there, the binary logarithm of its
-//! size. An access of that instruction follows it: a blank, its virtual address, its bytes, and the
-//! same of its page. Addresses are hexadecimal. What the processor itself accesses to deliver the
+//! size. An access of that instruction follows it: a blank, its virtual address, its bytes, the same
+//! of its page, and `device` if a device answers it, which no cache holds. Addresses are
+//! hexadecimal. What the processor itself accesses to deliver the
 //! interrupt is not in the file.
 
 use std::{
@@ -110,8 +111,17 @@ extern "C" fn on_access(vcpu: c_uint, info: u32, address: u64, _: *mut c_void) {
         let page = page_bits(vcpu, address);
         // SAFETY: `info` is this callback's.
         let bytes = 1_u32 << unsafe { ffi::qemu_plugin_mem_size_shift(info) };
-        write(format_args!(" {address:x} {bytes} {page}"));
+        let device = if is_device(info, address) { " device" } else { "" };
+        write(format_args!(" {address:x} {bytes} {page}{device}"));
     }
+}
+
+/// Returns whether a device answers this access, which is the callback's.
+fn is_device(info: u32, address: u64) -> bool {
+    // SAFETY: `info` and `address` are this callback's, in which QEMU allows the call.
+    let found = unsafe { ffi::qemu_plugin_get_hwaddr(info, address) };
+    // SAFETY: QEMU's handle is valid up to the next such call.
+    !found.is_null() && unsafe { ffi::qemu_plugin_hwaddr_is_io(found) }
 }
 
 fn write(line: std::fmt::Arguments) {

@@ -9,18 +9,17 @@ use super::Multiplexer;
 use crate::{Clock, Pinned, Pmu, Session, Sink, session::Timestamp};
 
 impl<P: Pmu> Multiplexer<P> {
-    /// Logs the slice that has ended: completes its row, and moves on to the next.
+    /// Logs the slice that has ended, whose row is complete: moves on to the next.
     #[inline(always)]
-    pub(super) fn log(
+    pub(super) fn log<S: Sink>(
         &mut self,
         session: &mut Session,
-        tsc: u64,
         clock: &impl Clock,
-        sink: &mut impl Sink,
+        sink: impl FnOnce() -> S,
     ) {
         session.advance();
-        if self.rows.push(tsc) {
-            self.make_room(session, clock, sink);
+        if self.rows.push() {
+            self.make_room(session, clock, &mut sink());
         }
     }
 
@@ -51,7 +50,7 @@ impl<P: Pmu> Multiplexer<P> {
     ) -> bool {
         let ended = session.slice_start();
         session.advance();
-        self.rows.push(tsc);
+        self.rows.push();
         let stopped = self.fold_rows::<true>(session, sink);
         if session.is_mark_due()
             && let Some(core_cycles) = clock.core_cycles()

@@ -66,12 +66,7 @@ impl Session {
     /// Folds the current slice, which an overflow interrupt has ended: adds what its counters in
     /// the mask `used` counted since the last credit. `read` counters were read. The slice that
     /// followed becomes current.
-    pub(crate) fn fold_slice(
-        &mut self,
-        counted: &Counts,
-        [set, read]: [CounterMask; 2],
-        tsc: u64,
-    ) {
+    pub(crate) fn fold_slice(&mut self, counted: &Counts, [set, read]: [CounterMask; 2], tsc: u64) {
         self.stats.pmis += 1;
         self.stats.slices += 1;
         // The timer's own value showed the overflow; the others were read after it.

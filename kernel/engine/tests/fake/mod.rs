@@ -10,7 +10,8 @@ use tally_abi::{
     trace::{SliceRecord, ThresholdRecord},
 };
 use tally_engine::{
-    Clock, CounterMask, Counts, Group, Pinned, Pmu, Selector, Setup, Sink, Switch, Widths, for_each_counter,
+    Clock, CounterMask, Counts, Group, Pinned, Pmu, Selector, Setup, Sink, Switch, Widths,
+    for_each_counter,
 };
 
 /// All counters are 48 bits wide.

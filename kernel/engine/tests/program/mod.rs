@@ -225,7 +225,7 @@ impl Bench {
 
     pub fn run(&mut self, cycles: u64, events: &[u64; 8]) {
         if self.pmu.run(cycles, cycles * (events[0] % 5), events) {
-            self.multiplexer.overflow(Some(&mut self.session), &NoClock, &mut NoSink);
+            self.multiplexer.overflow(Some(&mut self.session), &NoClock, || NoSink);
         }
     }
 }

@@ -231,7 +231,7 @@ pub fn traced(
     multiplexer.resume(&mut session, &NoClock, sink);
     for (slice, step) in steps.iter().enumerate() {
         assert!(pmu.run(SLICE_CYCLES, step.instructions, &step.events));
-        multiplexer.overflow(Some(&mut session), &NoClock, sink);
+        multiplexer.overflow(Some(&mut session), &NoClock, || &mut *sink);
         if slice % TICK == 0 {
             multiplexer.fold(&mut session, &NoClock, sink);
             session.adapt(GROUPS_A_TICK);

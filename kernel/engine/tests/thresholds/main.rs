@@ -111,7 +111,7 @@ impl Bench {
 
     fn run(&mut self, cycles: u64, events: &[u64; 8]) {
         if self.pmu.run(cycles, 2 * cycles, events) {
-            self.multiplexer.overflow(Some(&mut self.session), &self.clock, &mut self.fired);
+            self.multiplexer.overflow(Some(&mut self.session), &self.clock, || &mut self.fired);
         }
     }
 

@@ -15,8 +15,8 @@ const LINE_BITS: u32 = 6;
 pub(super) enum Recorded {
     /// An instruction, and the binary logarithm of the size of its page.
     Instruction { address: u64, page_bits: u32 },
-    /// An access of it.
-    Access { address: u64, bytes: u64, page_bits: u32 },
+    /// An access of it; no cache holds what a `device` answers.
+    Access { address: u64, bytes: u64, page_bits: u32, device: bool },
 }
 
 impl Recorded {
@@ -26,7 +26,8 @@ impl Recorded {
         let mut number = || words.next()?.parse::<u32>().ok();
         if line.starts_with(' ') {
             let (bytes, page_bits) = (number()?.into(), number()?);
-            return Some(Recorded::Access { address, bytes, page_bits });
+            let device = words.next() == Some("device");
+            return Some(Recorded::Access { address, bytes, page_bits, device });
         }
         Some(Recorded::Instruction { address, page_bits: number()? })
     }
@@ -72,9 +73,11 @@ struct Touched {
 }
 
 impl Touched {
-    fn touch(&mut self, address: u64, bytes: u64, page_bits: u32) {
+    fn touch(&mut self, address: u64, bytes: u64, page_bits: u32, cached: bool) {
         let last = address + bytes.max(1) - 1;
-        self.lines.extend(address >> LINE_BITS..=last >> LINE_BITS);
+        if cached {
+            self.lines.extend(address >> LINE_BITS..=last >> LINE_BITS);
+        }
         self.pages.extend([address, last].map(|byte| (byte >> page_bits, page_bits)));
     }
 
@@ -156,11 +159,11 @@ pub(super) fn account(
                     PmuAccess::Counter => footprint.rdpmcs += 1,
                     PmuAccess::None => {}
                 }
-                footprint.code.touch(address, 1, page_bits);
+                footprint.code.touch(address, 1, page_bits, true);
             }
-            Recorded::Access { address, bytes, page_bits } => {
+            Recorded::Access { address, bytes, page_bits, device } => {
                 if let Some(steps) = &mut one {
-                    steps[step as usize].data.touch(address, bytes, page_bits);
+                    steps[step as usize].data.touch(address, bytes, page_bits, !device);
                 }
             }
         }
@@ -205,8 +208,10 @@ mod tests {
     fn lines_are_parsed() {
         let instruction = Recorded::Instruction { address: 0xffff_8000_0000_0010, page_bits: 12 };
         assert_eq!(Recorded::parse("ffff800000000010 12"), Some(instruction));
-        let access = Recorded::Access { address: 0x1f, bytes: 8, page_bits: 21 };
-        assert_eq!(Recorded::parse(" 1f 8 21"), Some(access));
+        for (line, device) in [(" 1f 8 21", false), (" 1f 8 21 device", true)] {
+            let access = Recorded::Access { address: 0x1f, bytes: 8, page_bits: 21, device };
+            assert_eq!(Recorded::parse(line), Some(access));
+        }
         assert_eq!(["", "x 12", "10", " 10 8"].map(Recorded::parse), [None; 4]);
     }
 
@@ -218,8 +223,8 @@ mod tests {
 
     #[test]
     fn a_line_or_page_counts_once_in_each_step_and_once_in_all() {
-        let handler =
-            "1000 12\n ffe 8 12\n1001 12\n2000 12\n 1000 8 12\n 40000000 8 21\n1041 12\n 1010 8 12";
+        let handler = "1000 12\n ffe 8 12\n1001 12\n2000 12\n 1000 8 12\n 40000000 8 21\n1041 12\n \
+             1010 8 12\n 1080 4 12 device";
         // What runs between handlers counts nothing, and the last one has no end.
         let file =
             format!("1041 12\n{handler}\n5000 12\n 5000 8 12\n{handler}\n1000 12\n ffe 8 12");

@@ -4,8 +4,9 @@
 //! instruction and memory access from the PMI's entry to its IRET. Each is attributed to the step
 //! whose function the instruction was inlined from, by the kernel's line tables. The counts are of
 //! what was executed and do not depend on the host. Cache lines and pages are counted as many times
-//! as there are different ones; a page counts as one entry of the TLB, whatever its size. What the
-//! processor itself accesses to deliver the interrupt is not counted.
+//! as there are different ones; a page counts as one entry of the TLB, whatever its size. The
+//! interrupt controller's registers take an entry of the TLB and no line. What the processor itself
+//! accesses to deliver the interrupt is not counted.
 //!
 //! The latency of a threshold is the number of instructions from the crossing to the first of its
 //! handler in the program.
