@@ -282,6 +282,30 @@ fn losses_are_dated_before_the_records_that_are_left() {
     assert!(losses.iter().all(|loss| loss.tsc <= first.end_tsc), "{first:?}, {losses:?}");
 }
 
+/// Slices as short as they can be, with a trace that has these options.
+fn shortest_slices(options: &str) -> Boot {
+    let boot = boot(&Request::new(format!("wire {options} -- switches {EVENTS} 1800 user 20000")));
+    assert_success(&boot);
+    boot
+}
+
+#[test]
+fn a_program_that_waits_for_the_host_loses_no_record() {
+    let boot = shortest_slices("trace=halt trace-ring=16");
+    assert_complete(&boot);
+    let [ring] = boot.transcript.rings[..] else { panic!("{:?}", boot.transcript.rings) };
+    assert!(ring.lost == 0 && ring.written > 20_000, "{ring:?}");
+}
+
+#[test]
+fn a_small_ring_loses_and_counts_what_the_host_does_not_take_in_time() {
+    let boot = shortest_slices("trace trace-ring=2");
+    let [ring] = boot.transcript.rings[..] else { panic!("{:?}", boot.transcript.rings) };
+    assert!(ring.lost > ring.read && ring.written == ring.read + ring.lost, "{ring:?}");
+    let lost: u64 = boot.transcript.losses.iter().map(|loss| loss.records).sum();
+    assert_eq!(lost, ring.lost);
+}
+
 /// Runs the program of the signals, and one that ends with a status, on one CPU.
 fn with_events(events: &str) -> Boot {
     let boot = boot(&Request::new(format!("wire trace {events} -- signals -- status 0")));

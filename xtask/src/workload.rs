@@ -3,6 +3,7 @@
 
 mod inputs;
 mod list;
+mod tracing;
 
 use std::path::PathBuf;
 
@@ -10,13 +11,16 @@ use clap::Args;
 use tally_abi::{ExitStatus, boot::LogLevel};
 use tally_vpmu::VirtualPmu;
 
-use self::list::{JobPrograms, read};
+use self::{
+    list::{JobPrograms, read},
+    tracing::TracingArgs,
+};
 use crate::{
     Failure, Result,
     explain::{self, Asked},
     guest_files::GuestFile,
     halts::HaltArgs,
-    job::{Job, level, trace_events},
+    job::{Job, level},
     phases::PhaseArgs,
     program_words,
 };
@@ -30,13 +34,8 @@ pub struct Workload {
     pub(crate) phases: PhaseArgs,
     #[command(flatten)]
     pub(crate) halts: HaltArgs,
-    /// Keep only the last 128 KiB of each CPU's trace, sent when all programs have ended
-    #[arg(long, requires = "trace")]
-    pub trace_last: bool,
-    /// What to trace beside slices, thresholds and samples: syscalls, switches and signals, any of
-    /// them
-    #[arg(long, value_name = "KINDS", requires = "trace", value_parser = trace_events)]
-    trace_events: Option<String>,
+    #[command(flatten)]
+    tracing: TracingArgs,
     /// The lowest level of messages in the kernel's log: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
     log: LogLevel,
@@ -148,6 +147,9 @@ impl Workload {
             one.job.check().map_err(|why| one.at_its_place(why))?;
         }
         self.halts.check(self.job.overflows)?;
+        if let Some(why) = self.tracing.error() {
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
         if self.phases.config()?.is_some() && self.programs().is_empty() {
             let why = "--phases tracks a program behind `--`, as in `--phases -- PROGRAM`";
             return Err(Failure::new(ExitStatus::Usage, why));
@@ -197,10 +199,7 @@ impl Workload {
             options += &format!(" date={seconds}");
         }
         if is_trace {
-            options += if self.trace_last { " trace=last" } else { " trace" };
-        }
-        if let Some(events) = &self.trace_events {
-            options += &format!(" trace-events={events}");
+            options += &self.tracing.options();
         }
         options + &self.halts.options()
     }

@@ -4,11 +4,14 @@ mod log_level;
 
 pub use log_level::LogLevel;
 
-use crate::halt::{HaltTimer, Halts};
 pub use crate::{
     failure::Failure,
     jobs::{Job, JobNumber},
     program::{BadOption, Program, Variables},
+};
+use crate::{
+    halt::{HaltTimer, Halts},
+    trace::RING_PAGES,
 };
 
 /// Name of the QEMU firmware-configuration file with the command line.
@@ -52,8 +55,12 @@ pub struct CommandLine<'a> {
     pub wire: bool,
     /// How often all jobs run (`repeat=N`, default 1), each time with the next seed.
     pub repeat: u64,
-    /// Where trace records go (`trace`, `trace=last`); `None`: the kernel writes none.
+    /// Where trace records go (`trace`, `trace=halt`, `trace=last`); `None`: the kernel writes none.
     pub trace: Option<Tracing>,
+    /// The most pages of each CPU's ring that hold records which the host does not have
+    /// (`trace-ring=PAGES`, 2 to [`RING_PAGES`]; with `trace=halt` [`MIN_HALTING_PAGES`] or more). A
+    /// page is 2 KiB. Not with `trace=last`.
+    pub trace_pages: Option<usize>,
     /// Processors to start at most (`cpus=N`, default all up to [`MAX_CPUS`]).
     pub cpus: usize,
     /// What programs may count (`paranoid=N`), as Linux's `perf_event_paranoid`. 2, the default:
@@ -95,10 +102,17 @@ pub struct CommandLine<'a> {
 pub enum Tracing {
     /// To the host while programs run. Records that the host does not read in time are lost.
     Stream,
+    /// To the host while programs run. Where a ring is half full, its CPU runs no program until the
+    /// host has all of it: no record is lost as long as the host reads (paper 003, section 3).
+    Halt,
     /// To the host after all programs have ended; each ring has the last records of its CPU: a
     /// flight recorder.
     Last,
 }
+
+/// The fewest pages of a ring with [`Tracing::Halt`]: half of them have room for the records that
+/// are written before the CPU can wait.
+pub const MIN_HALTING_PAGES: usize = 16;
 
 /// What follows where a CPU's counters do not pass the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,6 +189,7 @@ impl<'a> CommandLine<'a> {
             repeat: 1,
             wire: false,
             trace: None,
+            trace_pages: None,
             cpus: MAX_CPUS,
             paranoid: DEFAULT_PARANOID,
             date: DEFAULT_DATE,
@@ -201,6 +216,16 @@ impl<'a> CommandLine<'a> {
         if self.trace_events != TraceEvents::default() && self.trace.is_none() {
             return Some("trace-events");
         }
+        if let Some(pages) = self.trace_pages {
+            let least = match self.trace {
+                Some(Tracing::Stream) => 2,
+                Some(Tracing::Halt) => MIN_HALTING_PAGES,
+                Some(Tracing::Last) | None => return Some("trace-ring"),
+            };
+            if pages < least {
+                return Some("trace-ring");
+            }
+        }
         // An NMI can interrupt the kernel, and halts wait for a program.
         if self.halts.is_some() && self.overflows == Delivery::Nmi {
             return Some("halt");
@@ -219,6 +244,11 @@ impl<'a> CommandLine<'a> {
             }
             None if option == "trace" => self.trace = Some(Tracing::Stream),
             Some(("trace", "last")) => self.trace = Some(Tracing::Last),
+            Some(("trace", "halt")) => self.trace = Some(Tracing::Halt),
+            Some(("trace-ring", pages)) => {
+                let pages = pages.parse().ok().filter(|pages| (2..=RING_PAGES).contains(pages))?;
+                self.trace_pages = Some(pages);
+            }
             Some(("seed", n)) => self.seed = n.parse().ok()?,
             Some(("repeat", n)) => self.repeat = n.parse().ok().filter(|n| *n > 0)?,
             Some(("cpus", n)) => {
@@ -319,10 +349,27 @@ mod tests {
         let traces = |text| CommandLine::parse(text).map(|line| line.trace);
         assert_eq!(traces("trace"), Ok(Some(Tracing::Stream)));
         assert_eq!(traces("trace=last"), Ok(Some(Tracing::Last)));
+        assert_eq!(traces("trace=halt"), Ok(Some(Tracing::Halt)));
         assert_eq!(traces("trace=first"), Err(BadOption("trace=first")));
         assert_eq!(programs("seed=7 -- a --x 1 -- b"), vec![vec!["a", "--x", "1"], vec!["b"]]);
         assert_eq!(programs("-- a"), vec![vec!["a"]]);
         assert_eq!(programs("seed=3"), Vec::<Vec<&str>>::new());
+    }
+
+    #[test]
+    fn rings_have_room_for_what_is_written_before_a_cpu_can_wait() {
+        let pages = |text| CommandLine::parse(text).map(|line| line.trace_pages);
+        assert_eq!(pages("trace trace-ring=2"), Ok(Some(2)));
+        assert_eq!(pages("trace=halt trace-ring=16"), Ok(Some(16)));
+        for (text, option) in [
+            ("trace trace-ring=1", "trace-ring=1"),
+            ("trace trace-ring=65", "trace-ring=65"),
+            ("trace=halt trace-ring=15", "trace-ring"),
+            ("trace=last trace-ring=16", "trace-ring"),
+            ("trace-ring=16", "trace-ring"),
+        ] {
+            assert_eq!(pages(text), Err(BadOption(option)), "{text}");
+        }
     }
 
     #[test]

@@ -22,6 +22,9 @@ pub const LOST: usize = 3;
 /// Control word: what happens to a record without room. 0: the record is lost. 1: the oldest page
 /// is overwritten.
 pub const MODE: usize = 4;
+/// Control word: the most pages that hold records which the reader has not finished. Unused if the
+/// oldest page is overwritten.
+pub const CAPACITY: usize = 5;
 /// Control word: the number of pages that the reader has finished. Unused if the oldest page is
 /// overwritten.
 pub const TAIL: usize = 8;

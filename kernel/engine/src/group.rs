@@ -83,6 +83,11 @@ impl Plan {
         self.assignments.contains(&CounterAssignment::Pinned(Pinned::Reference))
     }
 
+    /// The general counters that its groups use, as a mask.
+    pub(crate) fn counters(&self) -> u8 {
+        self.groups.iter().fold(0, |all, group| all | group.used)
+    }
+
     /// Where the trace's records of slices have the counts of the event with this assignment.
     pub fn place_in_slices(&self, assigned: CounterAssignment) -> SlicePlace {
         match assigned {

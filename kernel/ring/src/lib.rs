@@ -38,7 +38,8 @@ mod reader;
 mod writer;
 
 use tally_abi::ring::{
-    CONTROL_WORDS, END, LOST, MODE, PAGE_HEADER_WORDS, PAGE_START, PAGE_TSC, READY, RESERVED,
+    CAPACITY, CONTROL_WORDS, END, LOST, MODE, PAGE_HEADER_WORDS, PAGE_START, PAGE_TSC, READY,
+    RESERVED, TAIL,
 };
 
 use local::{AtomicU64, Ordering};
@@ -155,7 +156,30 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         self.control[END].store(Self::end(0), Ordering::Relaxed);
         self.control[READY].store(2 * 2, Ordering::Relaxed);
         self.control[MODE].store(mode as u64, Ordering::Relaxed);
+        self.control[CAPACITY].store(PAGES as u64, Ordering::Relaxed);
         self.page(0, PAGE_TSC).store(tsc, Ordering::Relaxed);
+    }
+
+    /// Lets a ring that discards have `pages` pages at most, 2 to `PAGES`, whose records the reader
+    /// has not consumed; the others stay empty. After [`Self::init`].
+    pub fn limit(&mut self, pages: usize) {
+        // Relaxed: the ring is not shared yet.
+        self.control[CAPACITY].store(pages.clamp(2, PAGES) as u64, Ordering::Relaxed);
+    }
+
+    /// The most pages that hold records which the reader has not consumed.
+    fn capacity(&self) -> u64 {
+        // Relaxed: it never changes.
+        self.control[CAPACITY].load(Ordering::Relaxed)
+    }
+
+    /// Returns whether half of a ring that discards is full of records which the reader has not
+    /// consumed, or more.
+    pub fn is_half_full(&self) -> bool {
+        // Relaxed: a count, which nothing else depends on.
+        let consumed = self.control[TAIL].load(Ordering::Relaxed);
+        let written = self.place().page(Self::PAGE_WORDS);
+        2 * written.saturating_sub(consumed) >= self.capacity()
     }
 
     fn mode(&self) -> WhenFull {

@@ -219,7 +219,11 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     /// Clears the slot of a page for its records, if it is the next page, no other writer is
     /// clearing it, and its old records may be dropped.
     fn make_ready(&self, page: u64) {
-        if page >= PAGES as u64 && !self.may_drop(page - PAGES as u64) {
+        let capacity = match self.mode() {
+            WhenFull::Discard => self.capacity(),
+            WhenFull::Overwrite => PAGES as u64,
+        };
+        if page >= capacity && !self.may_drop(page - capacity) {
             return;
         }
         window();

@@ -57,10 +57,12 @@ proptest! {
     #[test]
     fn what_is_read_was_written_and_the_rest_is_counted(
         overwrite: bool,
+        pages in 2..=PAGES,
         steps in prop::collection::vec(step(), 1..400),
     ) {
         let mode = if overwrite { WhenFull::Overwrite } else { WhenFull::Discard };
-        let ring = Ring::<WORDS, PAGES>::new(mode, 1 << 50);
+        let mut ring = Ring::<WORDS, PAGES>::new(mode, 1 << 50);
+        ring.limit(pages);
         let (mut reader, mut looker) = (Reader::consume(&ring), Reader::observe(&ring));
         let (mut written, mut lost, mut looked) = (0, 0, 0);
         // Records that were written and not read yet.
@@ -169,4 +171,25 @@ fn memory_that_is_no_ring_is_none() {
     assert!(matches!(record, Some(Item::Record { kind: 9, tsc: 7, words: [_, 5] })), "{record:?}");
     assert!(Ring::<64, 4>::at(&words[1..]).is_none());
     assert!(Ring::<64, 4>::at(&words[..words.len() - 8]).is_none());
+}
+
+#[test]
+fn a_ring_takes_as_many_pages_as_its_limit_and_says_when_half_are_full() {
+    for pages in 2..=PAGES {
+        let mut ring = Ring::<WORDS, PAGES>::new(WhenFull::Discard, 0);
+        ring.limit(pages);
+        let mut reader = Reader::consume(&ring);
+        // The reader stays in the page that it has read, until it turns to the next.
+        for room in [pages, pages - 1, pages - 1] {
+            // A page has room for one record of this length.
+            let tail = [0; WORDS / PAGES - 3 - 2];
+            for number in 1..=room {
+                assert!(write(&ring, 1, 0, &[0], &tail), "{number} of {room}");
+                let full = pages - room + number - 1;
+                assert_eq!(ring.is_half_full(), 2 * full >= pages, "{number} of {room}");
+            }
+            assert!(!write(&ring, 1, 0, &[0], &tail));
+            while reader.take().is_some() {}
+        }
+    }
 }

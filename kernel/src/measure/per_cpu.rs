@@ -239,11 +239,13 @@ impl Measure {
         }
     }
 
-    /// Folds what overflow interrupts have stored into the running program's session, and publishes
-    /// the errors in its bank that are due.
+    /// Folds what overflow interrupts have stored into the running program's session, publishes the
+    /// errors in its bank that are due, and, where programs wait for the trace's reader, waits.
     pub fn fold(&mut self) {
+        self.trace.wait();
         let Some((multiplexer, session, trace)) = self.counted() else { return };
         multiplexer.fold(session, &ProcessorClock, trace);
+        trace.wait();
         if session.errors_are_due() {
             self.sync();
             self.publish_errors();

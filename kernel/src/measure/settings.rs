@@ -32,6 +32,7 @@ pub(super) struct Settings {
     /// Relaxed order is enough: it changes while no program runs.
     seed: AtomicU64,
     pub(super) trace: Option<Tracing>,
+    pub(super) trace_pages: Option<usize>,
     trace_events: TraceEvents,
     pub(super) virtual_pmu: bool,
     paranoid: u8,
@@ -80,6 +81,7 @@ pub(super) fn init(line: &CommandLine) {
     let settings = Settings {
         seed: AtomicU64::new(line.seed),
         trace: line.trace,
+        trace_pages: line.trace_pages,
         trace_events: line.trace_events,
         virtual_pmu: virtual_pmu::is_there(),
         paranoid: line.paranoid,

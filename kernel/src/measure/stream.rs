@@ -1,7 +1,8 @@
 //! Sends the trace to the host ([`tally_abi::trace`]): from the rings, page by page.
 //!
 //! Each CPU drains its own ring at every turn of the scheduler and at every switch out, unless the
-//! command line asks for the last records alone. At the end the last CPU drains all rings. If the
+//! command line asks for the last records alone. If it asks that programs wait, a CPU whose ring is
+//! half full drains it whole before it goes on. At the end the last CPU drains all rings. If the
 //! host stops reading, records stay in their ring, which loses and counts those without room.
 //!
 //! One lock guards the stream; interrupts are off while a CPU holds it. The overflow path does not
@@ -54,6 +55,8 @@ struct RingSource {
     reader: Box<Reader<'static, RING_WORDS, RING_PAGES>>,
     /// Records handed to the transport.
     sent: u64,
+    /// How often the CPU has waited for the host.
+    waits: u64,
 }
 
 /// Begins a trace with the description of its records.
@@ -76,7 +79,7 @@ pub(super) fn init() {
 
 /// Adds a CPU's ring.
 pub(super) fn add(cpu: u16, ring: &'static TraceRing) {
-    let source = RingSource { ring, reader: Box::new(Reader::consume(ring)), sent: 0 };
+    let source = RingSource { ring, reader: Box::new(Reader::consume(ring)), sent: 0, waits: 0 };
     if let Some(stream) = STREAM.lock().as_mut()
         && let Some(slot) = stream.sources.get_mut(usize::from(cpu))
     {
@@ -91,6 +94,18 @@ pub(super) fn drain(cpu: u16) {
     }
 }
 
+/// Sends all records of a CPU's ring, and waits for the transport to have room for them, as long as
+/// the host reads.
+#[cold]
+pub(super) fn drain_whole(cpu: u16) {
+    let mut guard = STREAM.lock();
+    let Some(stream) = guard.as_mut() else { return };
+    if let Some(Some(source)) = stream.sources.get_mut(usize::from(cpu)) {
+        source.waits += 1;
+    }
+    while stream.transport.wait_for_page() && stream.send_page(cpu, RingSource::fill) {}
+}
+
 /// Ends the trace: sends the rest of all rings, and how many records of each were lost. Nothing
 /// writes to a ring any more.
 pub fn finish() {
@@ -99,6 +114,11 @@ pub fn finish() {
     for cpu in 0..MAX_CPUS as u16 {
         while stream.transport.wait_for_page() && stream.send_page(cpu, RingSource::fill) {}
         stream.send_page(cpu, RingSource::fill_rest);
+    }
+    for (cpu, source) in (0_usize..).zip(stream.sources.iter().flatten()) {
+        if source.waits > 0 {
+            log::info!("CPU {cpu}: waited {} times until the host had its trace", source.waits);
+        }
     }
     let arrived = stream.transport.wait_for_all();
     let mut rings = [const { None }; MAX_CPUS];

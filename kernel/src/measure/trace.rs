@@ -12,6 +12,7 @@ use tally_abi::{
 use tally_engine::{Clock, Sink};
 
 use super::{
+    settings::settings,
     stream,
     trace_ring::{self, ProcessorClock, TraceRing, write},
 };
@@ -23,6 +24,8 @@ pub(super) struct TraceSink {
     cpu: u16,
     /// Whether records are sent to the host while programs run, not at the end alone.
     streams: bool,
+    /// Whether programs wait for the host where the ring is half full.
+    halts: bool,
     lapic: Lapic,
     /// The program and the thread that the CPU runs; 0: the idle loop.
     running: (u32, u32),
@@ -90,6 +93,7 @@ impl Sink for AtInterrupt<'_> {
     #[inline(always)]
     fn record(&mut self, record: impl FnOnce() -> SliceRecord) {
         self.trace.record(record);
+        self.wait_soon();
     }
 
     fn fold_soon(&mut self) {
@@ -98,6 +102,7 @@ impl Sink for AtInterrupt<'_> {
 
     fn threshold(&mut self, record: ThresholdRecord) {
         self.trace.threshold(record);
+        self.wait_soon();
     }
 
     fn interrupted(&self) -> Option<(u64, bool)> {
@@ -107,10 +112,21 @@ impl Sink for AtInterrupt<'_> {
     fn sample(&mut self, record: SampleRecord) {
         let SampleRecord { session, tsc, address, user, .. } = record;
         self.trace.sample(record);
+        self.wait_soon();
         if user && *self.stack_bytes > 0 && self.trace.is_on() {
             self.trace.stack =
                 Some(SampledStack { session, tsc, address, bytes: *self.stack_bytes });
             self.trace.lapic.interrupt_self(vectors::STACK);
+        }
+    }
+}
+
+impl AtInterrupt<'_> {
+    /// Has the CPU wait for the host after this interrupt, if it has to.
+    #[inline]
+    fn wait_soon(&mut self) {
+        if self.trace.has_to_wait() {
+            self.fold_soon();
         }
     }
 }
@@ -124,7 +140,7 @@ impl TraceSink {
     /// The sink of CPU number `cpu`, once. Makes the CPU's ring, if a trace is wanted.
     pub(super) fn new(cpu: u16, lapic: Lapic, wanted: Option<Tracing>) -> TraceSink {
         let ring = wanted.and_then(|tracing| {
-            let ring = trace_ring::make(cpu, tracing);
+            let ring = trace_ring::make(cpu, tracing, settings().trace_pages);
             if ring.is_none() {
                 log::error!("CPU {cpu}: trace ring allocation failed; no trace");
             }
@@ -136,7 +152,8 @@ impl TraceSink {
         TraceSink {
             ring,
             cpu,
-            streams: wanted == Some(Tracing::Stream),
+            streams: matches!(wanted, Some(Tracing::Stream | Tracing::Halt)),
+            halts: wanted == Some(Tracing::Halt),
             lapic,
             running: (0, 0),
             stack: None,
@@ -224,6 +241,19 @@ impl TraceSink {
     pub(super) fn drain(&self) {
         if self.ring.is_some() && self.streams {
             stream::drain(self.cpu);
+        }
+    }
+
+    /// Returns whether the CPU has to wait for the host: its ring is half full.
+    fn has_to_wait(&self) -> bool {
+        self.halts && self.ring.is_some_and(TraceRing::is_half_full)
+    }
+
+    /// Waits until the host has all of the ring's records, if it is half full and programs wait for
+    /// that. Not in the overflow interrupt.
+    pub(super) fn wait(&self) {
+        if self.has_to_wait() {
+            stream::drain_whole(self.cpu);
         }
     }
 

@@ -56,18 +56,21 @@ pub(super) fn write<const HEAD: usize>(
     unsafe { ring.write(kind, clock, head, tail) };
 }
 
-/// Makes a CPU's ring, once; none if no memory is left.
-pub(super) fn make(cpu: u16, tracing: Tracing) -> Option<&'static TraceRing> {
+/// Makes a CPU's ring of at most `pages` pages, once; none if no memory is left.
+pub(super) fn make(cpu: u16, tracing: Tracing, pages: Option<usize>) -> Option<&'static TraceRing> {
     let memory = Shared::allocate(size_of::<TraceRing>()).ok()?;
     let ring = memory.start().as_mut_ptr::<TraceRing>();
     // SAFETY: (1) the memory has room for a ring, is aligned as pages are and is never freed; (2)
     // it holds zeros, which are a value of a ring's words; (3) nothing else refers to it yet.
     let ring = unsafe { &mut *ring };
     let mode = match tracing {
-        Tracing::Stream => WhenFull::Discard,
+        Tracing::Stream | Tracing::Halt => WhenFull::Discard,
         Tracing::Last => WhenFull::Overwrite,
     };
     ring.init(mode, ProcessorClock.tsc());
+    if let Some(pages) = pages {
+        ring.limit(pages);
+    }
     RINGS.get(usize::from(cpu))?.call_once(|| memory);
     Some(ring)
 }

@@ -53,6 +53,10 @@ that no slice covers. Records of slices are written when their rows are folded (
 rings in memory have the same record format (`kernel/abi/src/ring.rs`).
 With `trace=last` (`run --trace-last`) the kernel sends nothing while programs run, and new records
 replace the oldest; the trace is what the rings hold at the end.
+With `trace=halt` (`run --trace-halt`) no record is lost as long as the host reads: a CPU whose ring
+is half full runs no program until the host has all of it. Events in ring 3 do not see the wait, but
+for what it leaves in caches; the clock does. `trace-ring=PAGES` (`run --trace-ring`) makes rings
+smaller than their 64 pages of 2 KiB, so that records are lost, or programs wait, the sooner.
 
 With `paranoid=0` a program can map the ring of any CPU read-only and read the records of all
 programs on that CPU while the kernel writes them (`tally::trace::TraceReader`). Without that

@@ -36,6 +36,16 @@ fn the_options_of_a_workload_are_on_the_kernel_s_command_line() {
 }
 
 #[test]
+fn what_a_trace_does_where_its_reader_is_slow_is_on_the_kernel_s_command_line() {
+    let line = |words: &[&str]| workload(words).command_line("wire", true).unwrap();
+    let halting = line(&["--trace", "--trace-halt", "--trace-ring", "16", "--", "prog"]);
+    assert!(halting.contains(" trace=halt trace-ring=16 "), "{halting}");
+    let small = line(&["--trace", "--trace-ring", "2", "--", "prog"]);
+    assert!(small.contains(" trace trace-ring=2 "), "{small}");
+    assert!(workload(&["--trace", "--trace-halt", "--trace-ring", "15"]).tracing.error().is_some());
+}
+
+#[test]
 fn jobs_of_a_file_follow_each_other() {
     let text = "# two jobs\n\n--program deflate,rounds --slice 9000\n \
                 --events 'a,b' --env 'A=b c' -- prog \"x y\" -- stat -e c p\n-- stat -e c prog ---\n";

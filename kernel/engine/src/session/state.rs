@@ -116,6 +116,12 @@ pub(super) struct Live {
     folds_at_once: bool,
 }
 
+impl Live {
+    fn new(setup: &Setup, reference: bool) -> Live {
+        Live { schedule: Schedule::empty(), running: false, reference, folds_at_once: setup.kernel }
+    }
+}
+
 fn budget(config: SessionConfig, setup: &Setup) -> Budget {
     let first = first_multiplier(config.slice);
     Budget::new(config.budget_ppm, longest(config), first, setup.max_slice)
@@ -214,13 +220,8 @@ impl Session {
             adaptive,
             current: CurrentSlice::default(),
             longest: longest(config),
-            counters: plan.groups.iter().fold(0, |all, group| all | group.used),
-            live: Live {
-                schedule: Schedule::empty(),
-                running: false,
-                reference: plan.counts_reference(),
-                folds_at_once: setup.kernel,
-            },
+            counters: plan.counters(),
+            live: Live::new(&setup, plan.counts_reference()),
             lengths: Lengths::new(config, seed ^ u64::from(id)),
             setup,
             last_readings: vec![0; plan.assignments.len()].into(),
