@@ -17,6 +17,12 @@ const WHOLE_PPM: u64 = 1_000_000;
 /// slices later, however long they are: one that sees a program start, mostly in ring 0, must not
 /// make slices that outlast it.
 const MOST_RISE: u32 = 4;
+/// Slices become shorter by this part of their length, or not at all.
+const LEAST_FALL: u32 = 16;
+/// The estimate of what a switch costs rises by this part of itself at most, from one stretch of
+/// slices to the next. In one of six stretches of the default job the kernel does nothing else; a
+/// part of an eighth kept the estimate a third above the cost in those.
+const COST_RISE: u64 = 16;
 
 /// What the engine may take for a session, and the slice multiplier that keeps it within that.
 #[derive(Clone, Copy, Debug)]
@@ -77,10 +83,10 @@ impl Budget {
     /// Estimates the cost of a switch anew.
     pub(crate) fn observe(&mut self, stretch: Stretch) {
         let cost = stretch.passed.saturating_sub(stretch.counted) / stretch.slices.max(1);
-        // The estimate rises by an eighth at most: it stays near the least of the last stretches.
+        // It stays near the least of the last stretches.
         let most = match self.switch_cycles {
             0 => u64::MAX,
-            known => known + known.div_ceil(8),
+            known => known + known.div_ceil(COST_RISE),
         };
         self.switch_cycles = cost.clamp(1, most);
     }
@@ -116,9 +122,9 @@ impl Budget {
             wanted.saturating_mul(self.slice_multiplier.into()).div_ceil(program);
         let most = self.slice_multiplier.saturating_mul(MOST_RISE).min(self.max_multiplier);
         let slice_multiplier = u32::try_from(slice_multiplier).unwrap_or(u32::MAX).clamp(1, most);
-        // Down by a quarter or not at all, so that lengths do not alternate.
+        // A small step down is not worth the setting of lengths anew.
         if slice_multiplier > self.slice_multiplier
-            || slice_multiplier < self.slice_multiplier - self.slice_multiplier / 4
+            || slice_multiplier < self.slice_multiplier - self.slice_multiplier / LEAST_FALL
         {
             self.slice_multiplier = slice_multiplier;
         }
@@ -197,7 +203,7 @@ mod tests {
         let stretch =
             |cost: u64| Stretch { slices: 16, counted: 80_000, passed: 80_000 + 16 * cost };
         budget.observe(stretch(1_000));
-        (0..12).for_each(|_| budget.observe(stretch(3_000)));
+        (0..20).for_each(|_| budget.observe(stretch(3_000)));
         assert_eq!(budget.switch_cycles(), 3_000);
     }
 
