@@ -23,6 +23,7 @@ mod geometry;
 mod llc;
 mod ooo;
 mod operation;
+mod prefetch;
 mod profiles;
 mod signal;
 mod stacks;
@@ -39,6 +40,7 @@ pub use self::{
     },
     llc::Llc,
     operation::{Operation, RegisterSet, Unit},
+    prefetch::Prefetchers,
     profiles::is_equal,
     signal::{STATIC_SIGNALS, Signal},
     stacks::{Architecture, Component},

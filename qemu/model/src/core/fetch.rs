@@ -50,6 +50,10 @@ impl Core {
         // Fetch is ahead of the pipeline by about half of the L2's latency.
         let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
         self.starve(block, ordinal, FetchWait::Code(source), cycles);
+        if let Some(engine) = &mut self.engine {
+            engine.fetch_code_ahead(&self.ahead);
+            self.ahead.clear();
+        }
     }
 
     fn translate_fetch(&mut self, block: &Block, ordinal: u32, page: u64, frame: u64) {
