@@ -1,6 +1,6 @@
 //! The parameters of a modelled processor: structures, latencies, pipeline, perfect structures.
 
-use crate::{operation::Unit, prefetch::Prefetchers};
+use crate::{assist::Assist, operation::Unit, prefetch::Prefetchers};
 
 /// Sets and ways of a cache of 64-byte lines.
 #[derive(Clone, Copy, Debug)]
@@ -224,6 +224,8 @@ pub struct Geometry {
     pub prefetch: Option<Prefetchers>,
     /// Whether those of neighbouring lines fetch previous ones too, as AMD's do.
     pub prefetches_both_ways: bool,
+    /// The structure that the table of paper 004 assists, if there is one.
+    pub assist: Option<Assist>,
     /// Whether the out-of-order pipeline counts the CPI stacks of paper 001's architectures too.
     pub stacks: bool,
 }

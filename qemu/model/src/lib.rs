@@ -13,6 +13,7 @@
 //! of [`Core::clock`] plus the counts of one block; the PMU's overflow check relies on it.
 
 mod access;
+mod assist;
 mod block;
 mod branch;
 mod cache;
@@ -31,6 +32,7 @@ mod tlb;
 
 pub use self::{
     access::Access,
+    assist::Assist,
     block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Privilege},
     core::Core,
     counts::Counts,

@@ -5,7 +5,7 @@ mod common;
 use common::{Ran, Random, feed, stream::stream};
 use proptest::prelude::*;
 use tally_model::{
-    BranchKind, CacheShape, Core, Counts, GROWTH_PER_SLOT, Geometry, Operation, Perfect,
+    Assist, BranchKind, CacheShape, Core, Counts, GROWTH_PER_SLOT, Geometry, Operation, Perfect,
     PipelineMode, Prefetchers, Signal, TlbShape,
 };
 
@@ -46,6 +46,9 @@ fn machines() -> Vec<(String, Geometry)> {
     ];
     let stacks = Geometry::ICELAKE_SERVER.out_of_order(PipelineMode::Real);
     machines.push(("stacks".to_owned(), Geometry { stacks: true, ..stacks }));
+    for assist in Assist::ALL {
+        machines.push((assist.name().to_owned(), Geometry { assist: Some(assist), ..stacks }));
+    }
     for (name, geometry) in Geometry::ALL {
         machines.push((format!("{name} interval"), *geometry));
         for mode in [PipelineMode::Real, PipelineMode::SingleDispatch, PipelineMode::InOrder] {

@@ -89,7 +89,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 34] = [
+const NAMES: [&str; 35] = [
     "profile",
     "counters",
     "unlike",
@@ -122,6 +122,7 @@ const NAMES: [&str; 34] = [
     "mode",
     "perfect",
     "prefetch",
+    "assist",
     "stacks",
     "shadows",
 ];
@@ -171,6 +172,7 @@ impl<'a> Given<'a> {
         profile.geometry.pipeline = machine::pipeline(self.get("pipeline"), self.get("mode"))?;
         profile.geometry.perfect = machine::perfect(self.get("perfect"))?;
         profile.geometry.prefetch = machine::prefetch(self.get("prefetch"))?;
+        profile.geometry.assist = machine::assist(self.get("assist"))?;
         profile.geometry.stacks = self.is_second("stacks", ["no", "yes"])?;
         machine::check_stacks(&profile.geometry)?;
         Ok(profile)
@@ -364,6 +366,7 @@ mod tests {
             ("pipeline=fast", "unknown pipeline 'fast'"),
             ("mode=single", "add pipeline=ooo"),
             ("prefetch=l1-stride+l3", "prefetch=l3"),
+            ("assist=cache", "use data, code or branch"),
             ("perfect=l1d+l4", "perfect=l4"),
             ("fixed=5", "fixed=5"),
             ("width=31", "width=31"),

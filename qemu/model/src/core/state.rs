@@ -2,6 +2,7 @@
 
 use crate::{
     access::{Ahead, ServedBy},
+    assist::{Assist, ENTRIES},
     block::Privilege,
     branch::Predictor,
     cache::{Cache, NARROW, WIDE},
@@ -111,8 +112,7 @@ impl Core {
             Pipeline::Interval => None,
             Pipeline::OutOfOrder(mode) => Some(Box::new(Engine::new(geometry, mode))),
         };
-        let prefetch =
-            geometry.prefetch.map(|on| Box::new(Prefetch::new(on, geometry.prefetches_both_ways)));
+        let prefetch = prefetch_of(geometry).map(Box::new);
         let needs_all = engine.is_some() || prefetch.is_some();
         Core {
             touched: u64::MAX,
@@ -128,7 +128,7 @@ impl Core {
             l2: Cache::new(geometry.l2.sets, geometry.l2.ways),
             llc,
             tlbs: Tlbs::new(geometry),
-            predictor: Predictor::new(geometry.returns),
+            predictor: Predictor::new(geometry.returns, geometry.assist),
             fetched: u64::MAX,
             fetched_page: u64::MAX,
             // No block is running.
@@ -229,6 +229,18 @@ impl Core {
         self.add(ring, cause, u64::from(cycles));
         self.add(ring, Signal::Slots, slots);
         self.clock += slots;
+    }
+}
+
+/// The core's prefetchers: the processor's, and the table's if it assists the data cache.
+fn prefetch_of(geometry: &Geometry) -> Option<Prefetch> {
+    let of = |on| Prefetch::new(on, geometry.prefetches_both_ways);
+    match (geometry.prefetch, geometry.assist) {
+        (on, Some(Assist::Data)) => {
+            let on = Prefetchers { l1_stride: true, ..on.unwrap_or_default() };
+            Some(of(on).with_table(ENTRIES))
+        }
+        (on, _) => on.map(of),
     }
 }
 

@@ -99,6 +99,11 @@ impl Prefetch {
         }
     }
 
+    /// The same with a table of strides of `entries`, a power of two.
+    pub(crate) fn with_table(self, entries: usize) -> Prefetch {
+        Prefetch { strides: Strides::table(entries), ..self }
+    }
+
     /// The instruction at `pc` loads from physical address `address`: lines for the L1.
     pub(crate) fn loads(&mut self, pc: u64, address: u64) -> Lines<2> {
         let line = address >> 6;

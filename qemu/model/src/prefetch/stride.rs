@@ -28,22 +28,27 @@ struct Entry {
 
 #[derive(Clone, Debug)]
 pub(super) struct Strides {
-    /// The keys that have an entry.
-    known: Cache<WIDE>,
-    entries: Box<[Entry; KEYS as usize]>,
+    /// The keys that have an entry; none if each has one.
+    known: Option<Cache<WIDE>>,
+    entries: Box<[Entry]>,
 }
 
 impl Strides {
     pub(super) fn new() -> Strides {
-        let entries = Box::new([Entry::default(); KEYS as usize]);
-        Strides { known: Cache::new(1, ENTRIES), entries }
+        let entries = vec![Entry::default(); KEYS as usize].into_boxed_slice();
+        Strides { known: Some(Cache::new(1, ENTRIES)), entries }
+    }
+
+    /// A table of `entries` (a power of two) by the lowest bits of the instruction pointer.
+    pub(super) fn table(entries: usize) -> Strides {
+        Strides { known: None, entries: vec![Entry::default(); entries].into_boxed_slice() }
     }
 
     /// The instruction at `pc` loads from `address`: the line of its next load.
     pub(super) fn load(&mut self, pc: u64, address: u64) -> Option<u64> {
-        let key = pc % KEYS;
+        let key = pc & (self.entries.len() as u64 - 1);
         let entry = &mut self.entries[key as usize];
-        if !self.known.touch(key) {
+        if self.known.as_mut().is_some_and(|known| !known.touch(key)) {
             *entry = Entry { address, ..Entry::default() };
             return None;
         }

@@ -63,5 +63,6 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     perfect: Perfect::NONE,
     prefetch: None,
     prefetches_both_ways: false,
+    assist: None,
     stacks: false,
 };

@@ -64,5 +64,6 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     perfect: Perfect::NONE,
     prefetch: None,
     prefetches_both_ways: true,
+    assist: None,
     stacks: false,
 };

@@ -1,7 +1,7 @@
 //! The options of the machine's model: its pipeline, its perfect structures, and the cores that run
 //! beside it.
 
-use tally_model::{Geometry, Perfect, Pipeline, PipelineMode, Prefetchers};
+use tally_model::{Assist, Geometry, Perfect, Pipeline, PipelineMode, Prefetchers};
 
 /// The name of a shadow core without perfect structures.
 const REAL: &str = "none";
@@ -62,6 +62,15 @@ pub(super) fn prefetch(names: Option<&str>) -> Result<Option<Prefetchers>, Strin
             Err(format!("prefetch={name} is no prefetcher: use off, on, or {names}, joined by +"))
         }
     }
+}
+
+/// The structure that paper 004's table assists.
+pub(super) fn assist(name: Option<&str>) -> Result<Option<Assist>, String> {
+    let Some(name) = name else { return Ok(None) };
+    let assist = Assist::ALL.into_iter().find(|assist| assist.name() == name);
+    assist.map(Some).ok_or_else(|| {
+        format!("assist={name} is nothing that a table assists: use data, code or branch")
+    })
 }
 
 /// These structures; the name that is none's.
