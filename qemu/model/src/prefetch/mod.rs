@@ -20,11 +20,13 @@
 //! knows no time: when a line arrives is the pipeline's affair.
 
 mod next_line;
+mod page;
 mod pair;
 mod stream;
 mod stride;
 
 use next_line::NextLine;
+use page::share_page;
 use pair::Pairs;
 use stream::Streams;
 use stride::Strides;
@@ -33,9 +35,6 @@ use stride::Strides;
 /// outstanding misses beyond the L2 (Intel, Architecture Day 2021); for the other cores no figure
 /// is published.
 pub(crate) const IN_FLIGHT: u32 = 48;
-
-/// Lines in a page of 4 KiB.
-const PAGE_LINES: u64 = 64;
 
 macro_rules! prefetchers {
     ($($(#[$doc:meta])* $field:ident: $name:literal),* $(,)?) => {
@@ -119,11 +118,6 @@ impl Prefetch {
             if self.on.l2_stream { self.streams.request(line) } else { [None, None] };
         [one, other, pair].map(|ahead| ahead.filter(|ahead| share_page(*ahead, line)))
     }
-}
-
-/// Returns whether two lines are in one page.
-fn share_page(one: u64, other: u64) -> bool {
-    one / PAGE_LINES == other / PAGE_LINES
 }
 
 #[cfg(test)]

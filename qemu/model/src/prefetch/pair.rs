@@ -5,7 +5,7 @@
 //! history to determine whether to fetch the next or previous line"; here by the direction of the
 //! last two requests inside one page.
 
-use super::share_page;
+use super::page::share_page;
 
 #[derive(Clone, Debug)]
 pub(super) struct Pairs {

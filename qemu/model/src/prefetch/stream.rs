@@ -7,7 +7,7 @@
 //! far lines go into the last level only, and that it moderates when many requests are in flight,
 //! is not modelled.
 
-use super::PAGE_LINES;
+use super::page::PAGE_LINES;
 
 const STREAMS: usize = 32;
 /// Lines that it runs ahead at most.

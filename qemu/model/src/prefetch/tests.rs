@@ -1,6 +1,6 @@
 //! What each prefetcher asks for.
 
-use super::*;
+use super::{page::PAGE_LINES, *};
 
 /// Prefetchers of one kind alone.
 fn only(name: &str, both_ways: bool) -> Prefetch {
