@@ -64,7 +64,7 @@ impl Core {
     #[cold]
     fn fetch_next_line(&mut self, line: u64) {
         let next = line + 1;
-        if next % 64 != 0 && !self.l1i.touch(next) {
+        if !next.is_multiple_of(64) && !self.l1i.touch(next) {
             self.lookup(next, Stream::Code);
         }
     }

@@ -138,7 +138,9 @@ fn chase(geometry: &Geometry, bytes: u64, step: u64) -> f64 {
     geometry.perfect.dtlb = step == 64;
     let (places, mut at) = (bytes / step, 0);
     // Every place comes once in a round.
-    let shared = |stride: &u64| (2..=*stride).any(|by| stride % by == 0 && places % by == 0);
+    let shared = |stride: &u64| {
+        (2..=*stride).any(|by| stride.is_multiple_of(by) && places.is_multiple_of(by))
+    };
     let stride = (places * 5 / 8..).find(|stride| !shared(stride)).unwrap_or(1);
     warm(&geometry, places, |core| {
         for _ in 0..places {

@@ -33,7 +33,7 @@ fn saved(all: &[(&ProgramResult, &Worth)]) -> String {
          {:<24}{:>6}{:>7}",
         "", "saved", "true"
     );
-    Way::ALL.iter().for_each(|way| text += &format!("{:>10}", short(*way)));
+    Way::ALL.iter().for_each(|way| text += &format!("{:>8}", short(*way)));
     for (index, structure) in STRUCTURES.iter().enumerate() {
         let of = |value: &dyn Fn(&Saved) -> Option<f64>| {
             let values = all.iter().filter_map(|(_, worth)| value(&worth.saved[index]));
@@ -43,16 +43,18 @@ fn saved(all: &[(&ProgramResult, &Worth)]) -> String {
         text += &format!("\n{:<24}{:>6}", structure.perfect, of(&|saved| Some(saved.saved)));
         text += &format!("{:>7}", of(&|saved| Some(from(saved.stalls?, saved))));
         for way in Way::ALL {
-            text += &format!("{:>10}", of(&|saved| Some(from(saved.costs[way as usize], saved))));
+            text += &format!("{:>8}", of(&|saved| Some(from(saved.costs[way as usize], saved))));
         }
     }
     text + "\n"
 }
 
-/// The way's name in nine columns.
+/// The way's name in seven columns.
 fn short(way: Way) -> &'static str {
     match way {
-        Way::Catalogue => "catalog.",
+        Way::Catalogue => "catal.",
+        Way::Published => "publ.",
+        Way::Vendor => "vendor",
         way => way.word(),
     }
 }
@@ -79,8 +81,10 @@ fn table(all: &[(&ProgramResult, &Worth)]) -> String {
     text + "\n"
 }
 
-/// The columns of the table: widths and values.
-const COLUMNS: [(usize, fn(&Adaptive) -> f64); 11] = [
+/// A column of the table: its width, and its value.
+type Column = (usize, fn(&Adaptive) -> f64);
+
+const COLUMNS: [Column; 11] = [
     (6, |it| it.alone[0]),
     (6, |it| it.alone[1]),
     (7, |it| it.alone[2]),
