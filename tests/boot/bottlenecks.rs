@@ -38,6 +38,36 @@ fn costs_with_penalties_fitted_to_another_program_are_nearer_to_the_cycles() {
 }
 
 #[test]
+fn costs_stand_beside_perfect_structures_and_a_table_serves_the_largest() {
+    let _permit = machine_permit();
+    let words = "--programs lame,qhull --instructions 20000000 --jobs 1 --structures";
+    let (json, text) = bottlenecks::run_words(&Project::here(), &artefacts(), words)
+        .unwrap_or_else(|failure| panic!("{words}: {failure}"));
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    for program in json["programs"].as_array().unwrap() {
+        let worth = &program["structures"];
+        let saved = |name: &str| {
+            let all = worth["saved"].as_array().unwrap();
+            let one = all.iter().find(|one| one["structure"] == name).expect(name);
+            one["saved"].as_f64().unwrap()
+        };
+        // Both programs mispredict; what is perfect in two is worth more than in one.
+        assert!(saved("branch+indirect+returns") > 0.05, "{text}");
+        assert!(saved("branch+indirect+returns") >= saved("branch"), "{text}");
+        assert!(saved("l1i") >= saved("l2i"), "{text}");
+        let table = &worth["table"];
+        let numbers = |name: &str| -> Vec<f64> {
+            table[name].as_array().unwrap().iter().map(|one| one.as_f64().unwrap()).collect()
+        };
+        let best = table["best"].as_f64().unwrap();
+        assert!(numbers("alone").iter().all(|alone| *alone <= best), "{text}");
+        assert!(table["adaptive"].as_f64() > Some(0.0), "{text}");
+        let chosen: f64 = numbers("chosen").iter().sum();
+        assert!(chosen > 0.8 && chosen < 1.0, "the first interval has none: {text}");
+    }
+}
+
+#[test]
 fn a_processor_without_costs_is_refused_and_so_is_one_program() {
     for (words, why, status) in [
         ("--programs qhull,bzip2 --pmu zen3", "no cost model", ExitStatus::EventNotSupported),

@@ -15,6 +15,7 @@ pub mod papi;
 pub mod programs;
 pub mod quirks;
 mod seeds;
+mod shadows;
 mod timed;
 mod unobserved;
 pub mod verdict;

@@ -12,6 +12,7 @@ mod flags;
 mod injections;
 mod kernel;
 mod machine;
+mod prefetch;
 mod report;
 mod rule;
 mod rules;

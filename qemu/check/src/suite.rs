@@ -7,6 +7,7 @@ use tally_pvh::StartInfo;
 use crate::{
     edges, exactness, features, injections, kernel,
     machine::{self, Serial},
+    prefetch,
     report::CheckReport,
     rules, unit,
 };
@@ -17,12 +18,14 @@ use crate::{
 extern "C" fn pvh_main(_info: &'static StartInfo) -> ! {
     kernel::set_up();
     let mut report = CheckReport::default();
+    prefetch::turn_off();
     injections::run_first(&mut report);
     rules::run(&mut report);
     edges::run(&mut report);
     features::run(&mut report);
     injections::run(&mut report);
     unit::run(&mut report);
+    prefetch::run(&mut report);
     exactness::run(&mut report);
     let _ = writeln!(Serial, "{report}");
     machine::exit(u32::from(!report.all_held()))

@@ -27,6 +27,16 @@ impl Access {
     }
 }
 
+/// A line that a prefetcher fetches.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ahead {
+    pub(crate) line: u64,
+    /// The level that has it.
+    pub(crate) by: ServedBy,
+    /// Whether it comes into the L1, or else into the L2.
+    pub(crate) into_l1: bool,
+}
+
 /// The level that serves an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ServedBy {

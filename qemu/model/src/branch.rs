@@ -4,14 +4,18 @@
 //! was wrong. Wrong paths are not modelled, so predictors learn nothing on them.
 
 mod direction;
+mod local;
 mod target;
 
-use self::{direction::Directions, target::Targets};
+use self::{direction::Directions, local::Locals, target::Targets};
+use crate::assist::Assist;
 
 /// A core's predictors.
 #[derive(Clone, Debug)]
 pub(crate) struct Predictor {
     directions: Directions,
+    /// The assist of directions, if there is one.
+    locals: Option<Box<Locals>>,
     targets: Targets,
     returns: Box<[u64]>,
     top: usize,
@@ -19,9 +23,11 @@ pub(crate) struct Predictor {
 
 impl Predictor {
     /// Untrained predictors, with a stack of `returns` return addresses.
-    pub(crate) fn new(returns: u8) -> Predictor {
+    pub(crate) fn new(returns: u8, assist: Option<Assist>) -> Predictor {
+        let is_assisted = assist == Some(Assist::Branch);
         Predictor {
             directions: Directions::new(),
+            locals: is_assisted.then(|| Box::new(Locals::new())),
             targets: Targets::new(),
             returns: vec![0; usize::from(returns.max(1))].into_boxed_slice(),
             top: 0,
@@ -31,7 +37,11 @@ impl Predictor {
     /// Learns a conditional branch's outcome; returns whether the prediction was wrong.
     #[inline(always)]
     pub(crate) fn conditional(&mut self, pc: u64, taken: bool) -> bool {
-        self.directions.learn(pc, taken)
+        let wrong = self.directions.learn(pc, taken);
+        match &mut self.locals {
+            None => wrong,
+            Some(locals) => locals.learn(pc, taken, wrong),
+        }
     }
 
     /// Learns an indirect branch's target; returns whether the prediction was wrong.
@@ -62,7 +72,7 @@ mod tests {
     #[test]
     fn returns_match_calls_to_the_stack_depth() {
         for depth in [22, 32] {
-            let mut predictor = Predictor::new(depth);
+            let mut predictor = Predictor::new(depth, None);
             (0..u64::from(depth)).for_each(|pc| predictor.call(pc + 1));
             assert_eq!((0..u64::from(depth)).rev().filter(|pc| predictor.ret(pc + 1)).count(), 0);
             assert!(predictor.ret(7));
@@ -71,7 +81,7 @@ mod tests {
 
     #[test]
     fn calls_deeper_than_the_stack_overwrite_the_oldest() {
-        let mut predictor = Predictor::new(16);
+        let mut predictor = Predictor::new(16, None);
         (0..20).for_each(|pc| predictor.call(pc + 1));
         let wrong = (0..20).rev().filter(|pc| predictor.ret(pc + 1)).count();
         assert_eq!(wrong, 4);

@@ -1,6 +1,6 @@
 //! The parameters of a modelled processor: structures, latencies, pipeline, perfect structures.
 
-use crate::operation::Unit;
+use crate::{assist::Assist, operation::Unit, prefetch::Prefetchers};
 
 /// Sets and ways of a cache of 64-byte lines.
 #[derive(Clone, Copy, Debug)]
@@ -220,6 +220,12 @@ pub struct Geometry {
     pub pipeline: Pipeline,
     /// The structures that never miss.
     pub perfect: Perfect,
+    /// The hardware prefetchers that are on at first; none if the core has no prefetchers.
+    pub prefetch: Option<Prefetchers>,
+    /// Whether those of neighbouring lines fetch previous ones too, as AMD's do.
+    pub prefetches_both_ways: bool,
+    /// The structure that the table of paper 004 assists, if there is one.
+    pub assist: Option<Assist>,
     /// Whether the out-of-order pipeline counts the CPI stacks of paper 001's architectures too.
     pub stacks: bool,
 }

@@ -13,6 +13,7 @@
 //! of [`Core::clock`] plus the counts of one block; the PMU's overflow check relies on it.
 
 mod access;
+mod assist;
 mod block;
 mod branch;
 mod cache;
@@ -23,6 +24,7 @@ mod geometry;
 mod llc;
 mod ooo;
 mod operation;
+mod prefetch;
 mod profiles;
 mod signal;
 mod stacks;
@@ -30,6 +32,7 @@ mod tlb;
 
 pub use self::{
     access::Access,
+    assist::Assist,
     block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Privilege},
     core::Core,
     counts::Counts,
@@ -39,6 +42,7 @@ pub use self::{
     },
     llc::Llc,
     operation::{Operation, RegisterSet, Unit},
+    prefetch::Prefetchers,
     profiles::is_equal,
     signal::{STATIC_SIGNALS, Signal},
     stacks::{Architecture, Component},

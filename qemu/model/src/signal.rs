@@ -321,6 +321,20 @@ signals! {
     SfmtL2i,
     /// Likewise, the instruction TLB.
     SfmtItlb,
+    /// Lines that the L1 data cache's prefetchers fetched and the L2 had.
+    L1PrefetchL2Hit,
+    /// Likewise, the last-level cache.
+    L1PrefetchLlcHit,
+    /// Likewise, memory.
+    L1PrefetchLlcMiss,
+    /// Lines of data that the L2's prefetchers fetched and the last-level cache had.
+    L2PrefetchLlcHit,
+    /// Likewise, memory.
+    L2PrefetchLlcMiss,
+    /// Lines of code that the L2's prefetchers fetched and the last-level cache had.
+    L2PrefetchCodeHit,
+    /// Likewise, memory.
+    L2PrefetchCodeMiss,
     /// Interrupts and exceptions delivered.
     Interrupts,
     /// TLB flushes.

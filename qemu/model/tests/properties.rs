@@ -5,8 +5,8 @@ mod common;
 use common::{Ran, Random, feed, stream::stream};
 use proptest::prelude::*;
 use tally_model::{
-    BranchKind, CacheShape, Core, Counts, GROWTH_PER_SLOT, Geometry, Operation, Perfect,
-    PipelineMode, Signal, TlbShape,
+    Assist, BranchKind, CacheShape, Core, Counts, GROWTH_PER_SLOT, Geometry, Operation, Perfect,
+    PipelineMode, Prefetchers, Signal, TlbShape,
 };
 
 /// A machine so small that code and data evict each other everywhere, so that counts depend on the
@@ -31,20 +31,32 @@ fn narrow() -> Geometry {
     }
 }
 
+/// The same machine with all prefetchers.
+fn prefetching(geometry: Geometry) -> Geometry {
+    Geometry { prefetch: Some(Prefetchers::ALL), ..geometry }
+}
+
 fn machines() -> Vec<(String, Geometry)> {
     let mut machines = vec![
         ("tiny interval".to_owned(), tiny()),
         ("tiny out of order".to_owned(), tiny().out_of_order(PipelineMode::Real)),
+        ("tiny with prefetchers, interval".to_owned(), prefetching(tiny())),
         ("narrow interval".to_owned(), narrow()),
         ("narrow out of order".to_owned(), narrow().out_of_order(PipelineMode::Real)),
     ];
     let stacks = Geometry::ICELAKE_SERVER.out_of_order(PipelineMode::Real);
     machines.push(("stacks".to_owned(), Geometry { stacks: true, ..stacks }));
+    for assist in Assist::ALL {
+        machines.push((assist.name().to_owned(), Geometry { assist: Some(assist), ..stacks }));
+    }
     for (name, geometry) in Geometry::ALL {
         machines.push((format!("{name} interval"), *geometry));
         for mode in [PipelineMode::Real, PipelineMode::SingleDispatch, PipelineMode::InOrder] {
             machines.push((format!("{name} {mode:?}"), geometry.out_of_order(mode)));
         }
+        let out_of_order = prefetching(geometry.out_of_order(PipelineMode::Real));
+        machines.push((format!("{name} with prefetchers"), out_of_order));
+        machines.push((format!("{name} with prefetchers, interval"), prefetching(*geometry)));
     }
     machines
 }
@@ -241,8 +253,11 @@ fn pipelines_agree_on_what_is_not_time() {
             .any(|timed| name.starts_with(timed))
         })
         .collect();
-    for (name, geometry) in Geometry::ALL {
-        let interval = count(geometry, &stream, |_| false);
+    let with_and_without = |(name, geometry): &(&'static str, Geometry)| {
+        [(*name, *geometry), (*name, prefetching(*geometry))]
+    };
+    for (name, geometry) in Geometry::ALL.iter().flat_map(with_and_without) {
+        let interval = count(&geometry, &stream, |_| false);
         let ooo = count(&geometry.out_of_order(PipelineMode::Real), &stream, |_| false);
         for signal in &untimed {
             assert_eq!(interval[0][**signal], ooo[0][**signal], "{name}: {signal:?}");

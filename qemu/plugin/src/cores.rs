@@ -8,7 +8,7 @@
 use std::{ops::Range, sync::OnceLock};
 
 use tally_abi::truth::{ShadowTruth, Truth};
-use tally_model::{Access, Block, Branch, Core, Counts, Llc, Privilege};
+use tally_model::{Access, Block, Branch, Core, Counts, Llc, Prefetchers, Privilege};
 use tally_vpmu::{PluginOptions, Profile};
 
 use crate::region::{self, VcpuTruth};
@@ -137,6 +137,10 @@ impl Cores {
 
     pub(crate) fn flush_page(&mut self, address: u64) {
         self.each(|core| core.flush_page(address));
+    }
+
+    pub(crate) fn set_prefetchers(&mut self, on: Prefetchers) {
+        self.each(|core| core.set_prefetchers(on));
     }
 
     /// Shadows enter and leave regions, as their vCPU does.

@@ -209,6 +209,9 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
             if vcpu.pmu.is_counting() {
                 instrumentation::enable_full();
             }
+            if let Some(on) = vcpu.pmu.prefetchers() {
+                vcpu.core.set_prefetchers(on);
+            }
             vcpu.after_pmu();
             Disposition::Run
         }

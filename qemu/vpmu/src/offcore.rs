@@ -5,8 +5,8 @@ use tally_model::Signal::*;
 
 use crate::event::Event;
 
-/// Requests by demand loads, stores and fetches. The others are prefetchers', which do not exist
-/// here.
+/// Requests by demand loads, stores and fetches. The others, prefetchers' among them, are not
+/// modelled as events.
 const REQUESTS: [u64; 3] = [1 << 0, 1 << 1, 1 << 2];
 /// Any responder.
 const ANY_RESPONSE: u64 = 1 << 16;

@@ -89,7 +89,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 33] = [
+const NAMES: [&str; 35] = [
     "profile",
     "counters",
     "unlike",
@@ -121,6 +121,8 @@ const NAMES: [&str; 33] = [
     "pipeline",
     "mode",
     "perfect",
+    "prefetch",
+    "assist",
     "stacks",
     "shadows",
 ];
@@ -169,6 +171,8 @@ impl<'a> Given<'a> {
         }
         profile.geometry.pipeline = machine::pipeline(self.get("pipeline"), self.get("mode"))?;
         profile.geometry.perfect = machine::perfect(self.get("perfect"))?;
+        profile.geometry.prefetch = machine::prefetch(self.get("prefetch"))?;
+        profile.geometry.assist = machine::assist(self.get("assist"))?;
         profile.geometry.stacks = self.is_second("stacks", ["no", "yes"])?;
         machine::check_stacks(&profile.geometry)?;
         Ok(profile)
@@ -361,6 +365,8 @@ mod tests {
             ("mode=odd", "unknown mode 'odd'"),
             ("pipeline=fast", "unknown pipeline 'fast'"),
             ("mode=single", "add pipeline=ooo"),
+            ("prefetch=l1-stride+l3", "prefetch=l3"),
+            ("assist=cache", "use data, code or branch"),
             ("perfect=l1d+l4", "perfect=l4"),
             ("fixed=5", "fixed=5"),
             ("width=31", "width=31"),

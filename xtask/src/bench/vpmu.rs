@@ -47,6 +47,9 @@ pub struct VpmuArgs {
     /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pmu: Pmu,
+    /// Options of the virtual PMU where a model counts (qemu/README.md), such as prefetch=on
+    #[arg(long, value_name = "NAME=VALUE", value_delimiter = ',')]
+    vpmu: Vec<String>,
     /// Print one JSON object, alone on standard output
     #[arg(long)]
     json: bool,
@@ -100,14 +103,15 @@ impl Setting {
         }
     }
 
-    fn request(self, pmu: Pmu) -> Request {
+    fn request(self, pmu: Pmu, options: &[String]) -> Request {
         let mark = if self.counts() { " mark" } else { "" };
         let job = format!("wire -- rounds {} {ROUND_BYTES}{mark}", self.rounds());
         let ooo = (self == Setting::Ooo).then(|| "pipeline=ooo".to_owned());
+        let options = if self.counts() { options } else { &[] };
         Request {
             pmu,
             virtual_pmu: self != Setting::None,
-            vpmu: ooo.into_iter().collect(),
+            vpmu: ooo.into_iter().chain(options.iter().cloned()).collect(),
             time_limit: TIME_LIMIT,
             ..Request::new(job)
         }
@@ -139,6 +143,7 @@ struct Speeds {
 /// # Errors
 /// A crate does not build, a job fails, or the models disagree.
 pub fn main(project: &Project, args: &VpmuArgs) -> Result<u8> {
+    machine::check_vpmu(args.pmu, &args.vpmu, 1)?;
     let artefacts = Artefacts::make(project)?;
     let empty = Artefacts { plugin: build::empty_plugin(project)?, ..artefacts.clone() };
     let step = Step::start("Running the job with each setting");
@@ -147,7 +152,7 @@ pub fn main(project: &Project, args: &VpmuArgs) -> Result<u8> {
         for setting in Setting::ALL {
             step.at(&format!("{}, {repetition} of {}", setting.name(), args.repetitions));
             let artefacts = if setting == Setting::Empty { &empty } else { &artefacts };
-            runs.push(run(artefacts, setting, args.pmu)?);
+            runs.push(run(artefacts, setting, args.pmu, &args.vpmu)?);
         }
     }
     step.done();
@@ -169,9 +174,9 @@ pub fn main(project: &Project, args: &VpmuArgs) -> Result<u8> {
 }
 
 /// Boots a machine for the job and times its rounds.
-fn run(artefacts: &Artefacts, setting: Setting, pmu: Pmu) -> Result<Run> {
+fn run(artefacts: &Artefacts, setting: Setting, pmu: Pmu, options: &[String]) -> Result<Run> {
     let (mut printed, mut begin, mut end) = (Vec::new(), None, None);
-    let mut boot = machine::boot(artefacts, &setting.request(pmu), &mut |output| {
+    let mut boot = machine::boot(artefacts, &setting.request(pmu, options), &mut |output| {
         printed.extend_from_slice(&output.bytes);
         let has = |line: &str| String::from_utf8_lossy(&printed).lines().any(|known| known == line);
         if begin.is_none() && has("begin") {

@@ -2,7 +2,10 @@
 //! sections V to VII), against the truth: Figures 4, 5, 7 and 8.
 //!
 //! Each program runs once, in pipeline `ooo`, with the truth over time. Decision 63 has the rules.
+//! On request it also runs with perfect structures and with the table of section VIII (Figures 9
+//! and 10).
 
+mod adaptive;
 mod fit;
 mod interval;
 mod judge;
@@ -11,22 +14,26 @@ mod phases;
 mod picture;
 mod render;
 mod results;
+mod structures;
+mod structures_text;
 mod terms;
 
 use std::path::PathBuf;
 
 use clap::Args;
 use tally_abi::ExitStatus;
+use tally_model::Assist;
 use tally_vpmu::VirtualPmu;
 
 use self::{
     interval::Interval,
-    results::{INTERVAL, Run, Study},
+    results::{INTERVAL, Run, Structures, Study},
     terms::Term,
 };
 use super::{
     seeds,
-    timed::{self, Machines, Program, Recorded},
+    shadows::wrong,
+    timed::{self, Machines, Program, Ran, Recorded},
     words,
 };
 use crate::{
@@ -59,6 +66,10 @@ pub(super) struct BottlenecksArgs {
     /// PMU of the machines: one with a cost model
     #[arg(long, value_enum, default_value_t)]
     pmu: Pmu,
+    /// Also run each program with perfect structures, beside their costs, and with one table that
+    /// serves the largest cost: Figures 9 and 10. Takes some ten times as long
+    #[arg(long)]
+    structures: bool,
     /// Machines that run at a time
     #[arg(long, value_name = "N", default_value_t = seeds::AT_ONCE as u64,
           value_parser = clap::value_parser!(u64).range(1..=64))]
@@ -118,7 +129,8 @@ fn study(machines: &Machines, args: &BottlenecksArgs, wanted: &[Benchmark]) -> R
     let runs = machines.each("programs", wanted.len(), |number| {
         let Benchmark { name, .. } = &wanted[number];
         let command = wanted[number].command(args.instructions);
-        run(machines, &Program { name: name.clone(), command }, &terms, width)
+        let program = Program { name: name.clone(), command };
+        Runner { machines, terms: &terms, width }.program(&program, args.structures)
     })?;
     Ok(Study::of(profile.name, width, terms, &runs))
 }
@@ -141,25 +153,55 @@ fn benchmarks(all: &[Benchmark], names: &[String]) -> Result<Vec<Benchmark>> {
     Ok(wanted)
 }
 
-/// Runs a program with its truth over time.
-fn run(machines: &Machines, program: &Program, terms: &[Term], width: u32) -> Result<Run> {
-    let recorded = Recorded {
-        clock: "Instructions",
-        vpmu: vec![PIPELINE.to_owned(), "columns=signals".into(), format!("every={INTERVAL}i")],
-    };
-    let series = machines.run(&timed::plain_job(SEED), &program.command, &recorded)?.series;
-    let intervals = Interval::read(&series, terms, width, INTERVAL).ok_or_else(|| {
-        let why = "the virtual PMU's series lacks a signal of the cost model";
-        Failure::new(ExitStatus::CheckFailed, why)
-    })?;
-    if intervals.len() < 2 {
-        let why = format!(
-            "{}: {} intervals of {INTERVAL} instructions, and 2 are needed: use more \
-             --instructions",
-            program.name,
-            intervals.len()
-        );
-        return Err(Failure::new(ExitStatus::TooShort, why));
+/// Runs programs with their truth over time.
+struct Runner<'a> {
+    machines: &'a Machines<'a>,
+    terms: &'a [Term],
+    width: u32,
+}
+
+impl Runner<'_> {
+    /// Runs a program, on request with perfect structures and with the table too.
+    fn program(&self, program: &Program, structures: bool) -> Result<Run> {
+        let (name, command) = (program.name.clone(), program.command.join(" "));
+        if !structures {
+            let (intervals, _) = self.run(program, &[])?;
+            return Ok(Run { name, command, intervals, structures: None });
+        }
+        let (intervals, ran) = self.run(program, &[structures::option()])?;
+        let session = ran.boot.transcript.sessions.first_key_value().map(|(session, _)| *session);
+        let truth = ran.boot.truth.as_ref().zip(session);
+        let (truth, session) =
+            truth.ok_or_else(|| wrong(format!("{name}: the run has no truth")))?;
+        let cycles = structures::Cycles::of(truth, session)?;
+        let assisted = |assist: Assist| {
+            self.run(program, &[format!("assist={}", assist.name())]).map(|(run, _)| run)
+        };
+        let [data, code, branch] = Assist::ALL;
+        let with = [assisted(data)?, assisted(code)?, assisted(branch)?];
+        Ok(Run { name, command, intervals, structures: Some(Structures { cycles, with }) })
     }
-    Ok(Run { name: program.name.clone(), command: program.command.join(" "), intervals })
+
+    /// Runs a program with these further options of the virtual PMU.
+    fn run(&self, program: &Program, options: &[String]) -> Result<(Vec<Interval>, Ran)> {
+        let mut vpmu =
+            vec![PIPELINE.to_owned(), "columns=signals".into(), format!("every={INTERVAL}i")];
+        vpmu.extend_from_slice(options);
+        let recorded = Recorded { clock: "Instructions", vpmu };
+        let ran = self.machines.run(&timed::plain_job(SEED), &program.command, &recorded)?;
+        let intervals = Interval::read(&ran.series, self.terms, self.width, INTERVAL);
+        let intervals = intervals.ok_or_else(|| {
+            wrong("the virtual PMU's series lacks a signal of the cost model".into())
+        })?;
+        if intervals.len() < 2 {
+            let why = format!(
+                "{}: {} intervals of {INTERVAL} instructions, and 2 are needed: use more \
+                 --instructions",
+                program.name,
+                intervals.len()
+            );
+            return Err(Failure::new(ExitStatus::TooShort, why));
+        }
+        Ok((intervals, ran))
+    }
 }

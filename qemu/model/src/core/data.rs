@@ -5,7 +5,7 @@ use super::{
     state::{Core, StringAccess, StringAccesses},
 };
 use crate::{
-    access::{Access, ServedBy},
+    access::{Access, Ahead, ServedBy},
     block::{Block, Privilege},
     ooo::Touch,
     signal::Signal,
@@ -157,11 +157,35 @@ impl Core {
             self.data_miss::<STORE>(block, access, line)
         };
         self.served::<STORE>(block.ring, access.retires, by);
+        if !STORE && self.prefetch.is_some() {
+            self.prefetch_into_l1(block, access, line);
+        }
         if let Some(engine) = &mut self.engine {
             let repeats = block.insns().get(access.insn).is_some_and(|insn| insn.repeats);
-            engine.touch(Touch { access, store: STORE, line, by, walk_cycles }, repeats);
+            let touch = Touch { access, store: STORE, line, by, walk_cycles, ahead: (0, 0) };
+            engine.touch(touch, &self.ahead, repeats);
+            self.ahead.clear();
         }
         by
+    }
+
+    /// The L1's prefetchers see a load from `line`.
+    #[cold]
+    fn prefetch_into_l1(&mut self, block: &Block, access: Access, line: u64) {
+        let Some(prefetch) = &mut self.prefetch else { return };
+        let pc = block.insns().get(access.insn).map_or(0, |insn| insn.pc);
+        let lines = prefetch.loads(pc, line << 6 | access.address & 63);
+        for line in lines.into_iter().flatten() {
+            if self.geometry.perfect.l1d || self.l1d.find(line) {
+                continue;
+            }
+            self.fetch_rest(block, block.lines_through(access.insn));
+            self.l1d.fill(line);
+            let served =
+                [Signal::L1PrefetchL2Hit, Signal::L1PrefetchLlcHit, Signal::L1PrefetchLlcMiss];
+            let by = self.beyond_l1(block.ring, line, Stream::Data, served);
+            self.fetch_ahead(block.ring, Ahead { line, by, into_l1: true });
+        }
     }
 
     /// Translates through the second level or a page walk; returns the frame and the cycles.

@@ -4,7 +4,7 @@ use super::{
     levels::Stream,
     state::{Core, LINE_BITS},
 };
-use crate::{block::Block, signal::Signal, stacks::FetchWait, tlb::TlbLevel};
+use crate::{assist::Assist, block::Block, signal::Signal, stacks::FetchWait, tlb::TlbLevel};
 
 impl Core {
     /// A block is about to run: fetches its first line. Its other lines are fetched when an
@@ -35,6 +35,9 @@ impl Core {
         let (page, line) = block.line(ordinal);
         self.fetched = line;
         let line = line & ((1 << LINE_BITS) - 1);
+        if self.geometry.assist == Some(Assist::Code) {
+            self.fetch_next_line(line);
+        }
         if page == self.fetched_page {
             self.bump(block.ring, Signal::ItlbHit);
         } else {
@@ -50,6 +53,20 @@ impl Core {
         // Fetch is ahead of the pipeline by about half of the L2's latency.
         let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
         self.starve(block, ordinal, FetchWait::Code(source), cycles);
+        if let Some(engine) = &mut self.engine {
+            engine.fetch_code_ahead(&self.ahead);
+            self.ahead.clear();
+        }
+    }
+
+    /// The table's assist of the L1 instruction cache: the line behind `line` is fetched. It is
+    /// there at once, and counted nowhere.
+    #[cold]
+    fn fetch_next_line(&mut self, line: u64) {
+        let next = line + 1;
+        if !next.is_multiple_of(64) && !self.l1i.touch(next) {
+            self.lookup(next, Stream::Code);
+        }
     }
 
     fn translate_fetch(&mut self, block: &Block, ordinal: u32, page: u64, frame: u64) {

@@ -1,7 +1,13 @@
 //! The levels beyond the first, and page walks, which read through them.
 
 use super::state::{Core, WALK_LINE_BITS};
-use crate::{access::ServedBy, block::Privilege, geometry::WALK_BASE_CYCLES, signal::Signal};
+use crate::{
+    access::{Ahead, ServedBy},
+    block::Privilege,
+    geometry::WALK_BASE_CYCLES,
+    prefetch::IN_FLIGHT,
+    signal::Signal,
+};
 
 /// What a level beyond the first is accessed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,11 +55,49 @@ impl Core {
                 ServedBy::Memory => memory,
             },
         );
+        if self.prefetch.is_some() {
+            self.prefetch_into_l2(ring, line, source, stream);
+        }
         source
     }
 
+    /// The L2's prefetchers see a request that `source` served.
+    #[cold]
+    pub(super) fn prefetch_into_l2(
+        &mut self,
+        ring: Privilege,
+        line: u64,
+        source: ServedBy,
+        stream: Stream,
+    ) {
+        let Some(prefetch) = &mut self.prefetch else { return };
+        let lines = prefetch.requests(line, source > ServedBy::L2);
+        let [hit, miss] = match stream {
+            Stream::Code => [Signal::L2PrefetchCodeHit, Signal::L2PrefetchCodeMiss],
+            Stream::Data | Stream::PageTable => {
+                [Signal::L2PrefetchLlcHit, Signal::L2PrefetchLlcMiss]
+            }
+        };
+        for line in lines.into_iter().flatten() {
+            let by = self.lookup(line, stream);
+            if by > ServedBy::L2 {
+                self.bump(ring, if by == ServedBy::Llc { hit } else { miss });
+                self.fetch_ahead(ring, Ahead { line, by, into_l1: false });
+            }
+        }
+    }
+
+    /// A prefetcher fetches a line. In the interval pipeline it is there at once, and takes its
+    /// share of the bandwidth beyond the L2.
+    pub(super) fn fetch_ahead(&mut self, ring: Privilege, ahead: Ahead) {
+        match self.engine {
+            None => self.stall(ring, ahead.by.stall(), self.latency(ahead.by) / IN_FLIGHT),
+            Some(_) => self.ahead.push(ahead),
+        }
+    }
+
     /// The level beyond the L1 that has a line. Inserts it into the L2.
-    fn lookup(&mut self, line: u64, stream: Stream) -> ServedBy {
+    pub(super) fn lookup(&mut self, line: u64, stream: Stream) -> ServedBy {
         let perfect = self.geometry.perfect;
         let (l2, llc) = match stream {
             Stream::Code => (perfect.l2i, perfect.llci),

@@ -1,7 +1,8 @@
 //! A core's state: its structures, and what it has counted.
 
 use crate::{
-    access::ServedBy,
+    access::{Ahead, ServedBy},
+    assist::{Assist, ENTRIES},
     block::Privilege,
     branch::Predictor,
     cache::{Cache, NARROW, WIDE},
@@ -9,6 +10,7 @@ use crate::{
     geometry::{CacheShape, Geometry, Pipeline, RESOLVE_CYCLES},
     llc::Llc,
     ooo::Engine,
+    prefetch::{Prefetch, Prefetchers},
     signal::Signal,
     stacks::charge_products,
     tlb::{FRAME_BITS, Tlbs},
@@ -65,9 +67,9 @@ pub struct Core {
     pub(super) llc: Llc,
     pub(super) tlbs: Tlbs,
     /// The virtual line of data accessed last. It is the most recent everywhere, so that another
-    /// access changes nothing. Never set if the pipeline needs every access.
+    /// access changes nothing. Never set if every access is needed.
     pub(super) touched: u64,
-    /// All ones if the pipeline needs every access, or else 0.
+    /// All ones if the pipeline or prefetchers need every access, or else 0.
     pub(super) all_accesses: u64,
     pub(super) predictor: Predictor,
     /// The line of code fetched last.
@@ -90,6 +92,10 @@ pub struct Core {
     /// The count of micro-operations up to which an earlier long miss hides a later one.
     pub(super) shadow_ends_uops: u64,
     pub(super) engine: Option<Box<Engine>>,
+    /// The hardware prefetchers, if there are any.
+    pub(super) prefetch: Option<Box<Prefetch>>,
+    /// What they fetch at the present access, for the out-of-order pipeline.
+    pub(super) ahead: Vec<Ahead>,
     pub(super) geometry: Geometry,
 }
 
@@ -106,9 +112,11 @@ impl Core {
             Pipeline::Interval => None,
             Pipeline::OutOfOrder(mode) => Some(Box::new(Engine::new(geometry, mode))),
         };
+        let prefetch = prefetch_of(geometry).map(Box::new);
+        let needs_all = engine.is_some() || prefetch.is_some();
         Core {
             touched: u64::MAX,
-            all_accesses: if engine.is_some() { u64::MAX } else { 0 },
+            all_accesses: if needs_all { u64::MAX } else { 0 },
             counts: [Counts::ZERO, Counts::ZERO],
             lanes: [Lanes::ZERO; 2],
             lanes_left: Lanes::BLOCKS,
@@ -120,7 +128,7 @@ impl Core {
             l2: Cache::new(geometry.l2.sets, geometry.l2.ways),
             llc,
             tlbs: Tlbs::new(geometry),
-            predictor: Predictor::new(geometry.returns),
+            predictor: Predictor::new(geometry.returns, geometry.assist),
             fetched: u64::MAX,
             fetched_page: u64::MAX,
             // No block is running.
@@ -132,6 +140,8 @@ impl Core {
             string: StringAccesses::default(),
             shadow_ends_uops: 0,
             engine,
+            prefetch,
+            ahead: Vec::with_capacity(16),
             geometry: *geometry,
         }
     }
@@ -158,6 +168,13 @@ impl Core {
     #[inline]
     pub fn needs_sizes(&self) -> bool {
         self.all_accesses != 0
+    }
+
+    /// Turns prefetchers on and off, if there are any; what they have learnt stays.
+    pub fn set_prefetchers(&mut self, on: Prefetchers) {
+        if let Some(prefetch) = &mut self.prefetch {
+            prefetch.on = on;
+        }
     }
 
     /// Adds the separately collected sums to the counts. Called only between blocks: every amount
@@ -212,6 +229,18 @@ impl Core {
         self.add(ring, cause, u64::from(cycles));
         self.add(ring, Signal::Slots, slots);
         self.clock += slots;
+    }
+}
+
+/// The core's prefetchers: the processor's, and the table's if it assists the data cache.
+fn prefetch_of(geometry: &Geometry) -> Option<Prefetch> {
+    let of = |on| Prefetch::new(on, geometry.prefetches_both_ways);
+    match (geometry.prefetch, geometry.assist) {
+        (on, Some(Assist::Data)) => {
+            let on = Prefetchers { l1_stride: true, ..on.unwrap_or_default() };
+            Some(of(on).with_table(ENTRIES))
+        }
+        (on, _) => on.map(of),
     }
 }
 

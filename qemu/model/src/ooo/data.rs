@@ -5,7 +5,12 @@ use super::{
     state::{Engine, Touch},
     steps::Steps,
 };
-use crate::{access::ServedBy, block::Insn, signal::Signal, stacks::Watch};
+use crate::{
+    access::{Ahead, ServedBy},
+    block::Insn,
+    signal::Signal,
+    stacks::Watch,
+};
 
 /// Cycles until the replay of a load to which a store could not be forwarded. With the store's own
 /// time to reach the cache they add up to the published 12 to 14.
@@ -29,6 +34,7 @@ impl Engine {
             let issued = self.ports.issue(self.geometry.backend.load_ports, ready);
             self.scheduler.take(issued);
             data_at = data_at.max(self.load(touch, issued, steps));
+            self.fetch_ahead(touch, issued);
         }
         data_at
     }
@@ -58,26 +64,62 @@ impl Engine {
             ServedBy::L1 => {
                 self.lines.in_flight(touch.line, hit_at).unwrap_or((hit_at, ServedBy::L1))
             }
-            from => (self.fill(touch, translated), from),
+            by => self.fill(touch.line, by, translated),
         };
         steps.until(data_at + 1, from.stall());
         data_at
     }
 
     /// Brings a line into the L1 as soon as a fill buffer is free; returns the cycle of its
-    /// arrival.
-    fn fill(&mut self, touch: &Touch, translated: u64) -> u64 {
+    /// arrival, and from where it comes.
+    fn fill(&mut self, line: u64, by: ServedBy, requested: u64) -> (u64, ServedBy) {
+        let (arrives, from) = self.arrival(line, by, requested.max(self.fills.room(1)));
+        self.fills.take(arrives);
+        self.lines.request(line, arrives, from);
+        (arrives, from)
+    }
+
+    /// The cycle at which a line arrives that is requested at `start`, and from where it comes: the
+    /// modelled L2 contains a line as soon as a prefetcher requests it.
+    fn arrival(&self, line: u64, by: ServedBy, start: u64) -> (u64, ServedBy) {
         let latency = &self.geometry.latency;
-        let cycles = match touch.by {
+        let cycles = match by {
             ServedBy::L1 => latency.l1_cycles,
             ServedBy::L2 => latency.l2_cycles,
             ServedBy::Llc => latency.llc_cycles,
             ServedBy::Memory => latency.memory_cycles,
         };
-        let arrives = translated.max(self.fills.room(1)) + u64::from(cycles);
-        self.fills.take(arrives);
-        self.lines.request(touch.line, arrives, touch.by);
-        arrives
+        let arrives = start + u64::from(cycles);
+        let on_its_way = self.into_l2.as_ref().filter(|_| by == ServedBy::L2);
+        on_its_way.and_then(|into| into.lines.in_flight(line, arrives)).unwrap_or((arrives, by))
+    }
+
+    /// Prefetchers fetch lines for an access that was issued at `issued`.
+    fn fetch_ahead(&mut self, touch: &Touch, issued: u64) {
+        let requested = issued + u64::from(touch.walk_cycles);
+        for index in touch.ahead.0..touch.ahead.1 {
+            let Ahead { line, by, into_l1 } = self.ahead[index];
+            if into_l1 {
+                self.fill(line, by, requested);
+            } else {
+                self.fill_l2(line, by, requested);
+            }
+        }
+    }
+
+    /// Brings a line into the L2, as soon as an entry for prefetches is free.
+    fn fill_l2(&mut self, line: u64, by: ServedBy, requested: u64) {
+        let Some(mut into) = self.into_l2.take() else { return };
+        let (arrives, from) = self.arrival(line, by, requested.max(into.entries.room(1)));
+        into.entries.take(arrives);
+        into.lines.request(line, arrives, from);
+        self.into_l2 = Some(into);
+    }
+
+    /// Prefetchers fetch lines for a fetch of code.
+    pub(crate) fn fetch_code_ahead(&mut self, ahead: &[Ahead]) {
+        let requested = self.fetched_at.max(self.dispatch.cycle());
+        ahead.iter().for_each(|ahead| self.fill_l2(ahead.line, ahead.by, requested));
     }
 
     /// Computes the addresses of an instruction's stores; returns the cycle of the last.
@@ -90,8 +132,9 @@ impl Engine {
             last = last.max(issued + 1);
             if touch.by != ServedBy::L1 {
                 // Requested as soon as the address is known, long before the store retires.
-                self.fill(touch, issued + u64::from(touch.walk_cycles));
+                self.fill(touch.line, touch.by, issued + u64::from(touch.walk_cycles));
             }
+            self.fetch_ahead(touch, issued);
         }
         last
     }

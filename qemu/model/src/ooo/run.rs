@@ -7,6 +7,7 @@ use super::{
     steps::Steps,
 };
 use crate::{
+    access::Ahead,
     block::{Block, Insn, Privilege},
     counts::Counts,
     geometry::{PipelineMode, RESOLVE_CYCLES},
@@ -21,6 +22,7 @@ const TRANSIT_CYCLES: u64 = 3;
 /// Cycles of an atomic operation beyond those of its load and store: the published figures for both
 /// vendors' cores are 18 to 20 in all.
 const LOCK_CYCLES: u64 = 12;
+
 impl Engine {
     /// A block begins. A repeated string instruction that continues keeps its accesses; those of
     /// any other instruction that did not retire are dropped.
@@ -34,8 +36,9 @@ impl Engine {
         self.starved.clear();
     }
 
-    /// An instruction accessed memory. A repeated string instruction makes one access to each line.
-    pub(crate) fn touch(&mut self, touch: Touch, repeats: bool) {
+    /// An instruction accessed memory, for which prefetchers fetch `ahead`. A repeated string
+    /// instruction makes one access to each line.
+    pub(crate) fn touch(&mut self, touch: Touch, ahead: &[Ahead], repeats: bool) {
         let of_it = |other: &&Touch| other.access.insn == touch.access.insn;
         let again = |other: &Touch| (other.line, other.store) == (touch.line, touch.store);
         // The last load and the last store are compared, as they alternate.
@@ -45,7 +48,12 @@ impl Engine {
         {
             return;
         }
-        self.touches.push(touch);
+        if self.touches.is_empty() {
+            self.ahead.clear();
+        }
+        let first = self.ahead.len();
+        self.ahead.extend_from_slice(ahead);
+        self.touches.push(Touch { ahead: (first, self.ahead.len()), ..touch });
     }
 
     /// Fetch waits for line `ordinal` of the block: delays the first instruction that reaches into

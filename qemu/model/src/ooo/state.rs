@@ -7,10 +7,11 @@ use super::{
     slots::Slots,
 };
 use crate::{
-    access::{Access, ServedBy},
+    access::{Access, Ahead, ServedBy},
     block::Privilege,
     geometry::{Geometry, PipelineMode},
     operation::{REGISTERS, RegisterSet},
+    prefetch::IN_FLIGHT,
     signal::Signal,
     stacks::{FetchWait, Stacks},
 };
@@ -27,6 +28,15 @@ pub(crate) struct Touch {
     pub(crate) line: u64,
     pub(crate) by: ServedBy,
     pub(crate) walk_cycles: u32,
+    /// What prefetchers fetch for it: the first and the end in [`Engine::ahead`].
+    pub(crate) ahead: (usize, usize),
+}
+
+/// Lines on their way into the L2 that its prefetchers fetch.
+#[derive(Clone, Debug)]
+pub(super) struct IntoL2 {
+    pub(super) entries: Fifo,
+    pub(super) lines: Lines,
 }
 
 /// A delay of fetch before an instruction.
@@ -43,6 +53,7 @@ pub(crate) struct Engine {
     pub(super) geometry: Geometry,
     pub(super) mode: PipelineMode,
     pub(super) touches: Vec<Touch>,
+    pub(super) ahead: Vec<Ahead>,
     pub(super) starved: Vec<Starved>,
 
     /// The cycle from which the next instruction can be dispatched, and what delayed it last.
@@ -77,6 +88,8 @@ pub(crate) struct Engine {
     /// The cycle at which the last store reaches the cache.
     pub(super) store_done: u64,
     pub(super) lines: Lines,
+    /// None without prefetchers.
+    pub(super) into_l2: Option<Box<IntoL2>>,
     pub(super) forwards: Stores,
     /// The cycle at which the last instruction was complete.
     pub(super) complete_at: u64,
@@ -91,6 +104,7 @@ impl Engine {
             geometry: *geometry,
             mode,
             touches: Vec::with_capacity(2 * MOST_TOUCHES),
+            ahead: Vec::new(),
             starved: Vec::with_capacity(64),
             fetched_at: 0,
             fetch_cause: Signal::StallFrontEnd,
@@ -114,6 +128,9 @@ impl Engine {
             fence: 0,
             store_done: 0,
             lines: Lines::new(),
+            into_l2: geometry.prefetch.map(|_| {
+                Box::new(IntoL2 { entries: Fifo::new(IN_FLIGHT as usize), lines: Lines::new() })
+            }),
             forwards: Stores::new(),
             complete_at: 0,
             stacks: geometry.stacks.then(|| Box::new(Stacks::new(geometry))),

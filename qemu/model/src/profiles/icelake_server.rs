@@ -61,5 +61,8 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     ref_per_1000_cycles: 800,
     pipeline: Pipeline::Interval,
     perfect: Perfect::NONE,
+    prefetch: None,
+    prefetches_both_ways: false,
+    assist: None,
     stacks: false,
 };

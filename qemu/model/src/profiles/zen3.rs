@@ -62,5 +62,8 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     ref_per_1000_cycles: 700,
     pipeline: Pipeline::Interval,
     perfect: Perfect::NONE,
+    prefetch: None,
+    prefetches_both_ways: true,
+    assist: None,
     stacks: false,
 };

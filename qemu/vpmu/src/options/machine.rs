@@ -1,7 +1,7 @@
 //! The options of the machine's model: its pipeline, its perfect structures, and the cores that run
 //! beside it.
 
-use tally_model::{Geometry, Perfect, Pipeline, PipelineMode};
+use tally_model::{Assist, Geometry, Perfect, Pipeline, PipelineMode, Prefetchers};
 
 /// The name of a shadow core without perfect structures.
 const REAL: &str = "none";
@@ -43,6 +43,33 @@ pub(super) fn perfect(names: Option<&str>) -> Result<Perfect, String> {
     structures(names).map_err(|name| {
         let names = Perfect::NAMES.join(", ");
         format!("perfect={name} is no structure: use {names}, joined by +")
+    })
+}
+
+/// The prefetchers that are on after reset: `off`, a machine without any, `on`, all of them, or
+/// names joined by `+`.
+pub(super) fn prefetch(names: Option<&str>) -> Result<Option<Prefetchers>, String> {
+    let names = match names {
+        None | Some("off") => return Ok(None),
+        Some("on") => return Ok(Some(Prefetchers::ALL)),
+        Some(names) => names,
+    };
+    let mut on = Prefetchers::NONE;
+    match names.split('+').find(|name| !on.set(name)) {
+        None => Ok(Some(on)),
+        Some(name) => {
+            let names = Prefetchers::NAMES.join(", ");
+            Err(format!("prefetch={name} is no prefetcher: use off, on, or {names}, joined by +"))
+        }
+    }
+}
+
+/// The structure that paper 004's table assists.
+pub(super) fn assist(name: Option<&str>) -> Result<Option<Assist>, String> {
+    let Some(name) = name else { return Ok(None) };
+    let assist = Assist::ALL.into_iter().find(|assist| assist.name() == name);
+    assist.map(Some).ok_or_else(|| {
+        format!("assist={name} is nothing that a table assists: use data, code or branch")
     })
 }
 
@@ -112,6 +139,17 @@ mod tests {
         }
         let perfect = geometry(&["perfect=l1d+branch"]).map(|geometry| geometry.perfect);
         assert_eq!(perfect, Ok(Perfect { l1d: true, branch: true, ..Perfect::default() }));
+    }
+
+    #[test]
+    fn prefetchers_are_off_on_or_named() {
+        let prefetch =
+            |arguments: &[&str]| parse(arguments).map(|options| options.profile.geometry.prefetch);
+        assert_eq!(prefetch(&[]), Ok(None));
+        assert_eq!(prefetch(&["prefetch=off"]), Ok(None));
+        assert_eq!(prefetch(&["prefetch=on"]), Ok(Some(Prefetchers::ALL)));
+        let named = Prefetchers { l1_next: true, l2_pair: true, ..Prefetchers::NONE };
+        assert_eq!(prefetch(&["prefetch=l1-next+l2-pair"]), Ok(Some(named)));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::{
         access::{AccessResult, CpuidKind},
         cycles,
         intel::TSC_LEAF,
+        prefetch,
         state::VirtualPmu,
     },
     profile::Vendor,
@@ -19,7 +20,7 @@ impl VirtualPmu {
         if let Some(value) = self.cycles.read(msr, counts, self.geometry()) {
             return AccessResult::Done(value);
         }
-        if let Some(access) = self.unit_rdmsr(msr, counts) {
+        if let Some(access) = self.unit_rdmsr(msr, counts).or_else(|| self.prefetch_rdmsr(msr)) {
             return access;
         }
         match self.profile.vendor {
@@ -35,6 +36,9 @@ impl VirtualPmu {
             return AccessResult::Done(0);
         }
         if let Some(access) = self.unit_wrmsr(msr, value, counts) {
+            return access;
+        }
+        if let Some(access) = self.prefetch_wrmsr(msr, value) {
             return access;
         }
         let access = match self.profile.vendor {
@@ -63,6 +67,10 @@ impl VirtualPmu {
             let [eax, ebx, ecx, edx] = registers;
             return [eax, ebx, ecx | cycles::CPUID_ECX, edx];
         }
+        if leaf == prefetch::CPUID_LEAF && prefetch::is_announced(&self.profile) {
+            let [eax, ebx, ecx, edx] = registers;
+            return [eax | prefetch::CPUID_EAX, ebx, ecx, edx];
+        }
         match self.profile.vendor {
             Vendor::Intel => self.intel_cpuid(leaf, subleaf, registers),
             Vendor::Amd => self.amd_cpuid(leaf, subleaf, registers),
@@ -76,6 +84,9 @@ impl VirtualPmu {
             (Vendor::Intel, TSC_LEAF) if self.profile.tsc_hz.is_some() => CpuidKind::Whole,
             (Vendor::Amd, 0x8000_0022) if self.profile.version >= 2 => CpuidKind::Whole,
             (_, cycles::CPUID_LEAF) => CpuidKind::Patched,
+            (_, prefetch::CPUID_LEAF) if prefetch::is_announced(&self.profile) => {
+                CpuidKind::Patched
+            }
             (Vendor::Intel, 0 | 1) | (Vendor::Amd, 1 | 0x8000_0000 | 0x8000_0001) => {
                 CpuidKind::Patched
             }

@@ -14,7 +14,7 @@ use crate::{event::Event, offcore, profile::Profile};
 enum Absent {
     /// Memory of another socket, of which the machine has one.
     RemoteMemory,
-    /// Hardware prefetchers, which the model does not have.
+    /// Hardware prefetchers, of which the profile has no event.
     Prefetchers,
     /// The processor itself does not have the event: Linux removed it from its table later (commit
     /// "perf/x86/amd/core: Fix Family 17h+ instruction cache events").

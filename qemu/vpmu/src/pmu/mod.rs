@@ -1,8 +1,8 @@
 //! The PMU of one virtual CPU.
 //!
 //! [`VirtualPmu`] is defined in `state`; the other files are its operations, each importing only
-//! from those before it: `access`, `cycles`, `selection`, `counting`, `intel` and `amd`, `unit`,
-//! `dispatch`.
+//! from those before it: `access`, `prefetch`, `cycles`, `selection`, `counting`, `intel` and
+//! `amd`, `unit`, `dispatch`.
 
 mod access;
 mod amd;
@@ -14,6 +14,7 @@ mod dispatch;
 mod intel;
 #[cfg(test)]
 mod linux_tests;
+mod prefetch;
 #[cfg(test)]
 mod quirk_tests;
 mod selection;

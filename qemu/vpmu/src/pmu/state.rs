@@ -9,6 +9,7 @@ use crate::{
     pmu::{
         access::{DEBUGCTL_FREEZE_ON_PMI, STATUS_FROZEN, Unmodelled, select},
         cycles::CycleRegisters,
+        prefetch,
     },
     profile::Profile,
     quirks::{Held, Left, Quirks},
@@ -26,6 +27,8 @@ pub struct VirtualPmu {
     pub(crate) global_ctrl: u64,
     pub(crate) status: u64,
     pub(crate) debugctl: u64,
+    /// The register that turns prefetchers off.
+    pub(crate) prefetch_control: u64,
     /// Extra registers: two off-core response filters, and two that only store their value.
     pub(crate) extra: [u64; 4],
     pub(crate) metrics: Option<Metrics>,
@@ -63,6 +66,7 @@ impl VirtualPmu {
             global_ctrl: all,
             status: 0,
             debugctl: 0,
+            prefetch_control: prefetch::initial(&profile),
             extra: [0; 4],
             metrics: profile.has_metrics().then(|| Metrics::new(profile.second_level)),
             cycles: CycleRegisters::default(),

@@ -3,7 +3,7 @@
 use tally_model::{Geometry, Signal::*};
 
 use super::{
-    intel::{COMMON, LOW},
+    intel::{BEYOND_L2, COMMON, DATA_BEYOND_L2, LOW},
     shared::{MEMORY, e},
     tally::TALLY,
 };
@@ -31,7 +31,7 @@ pub(super) const PROFILE: Profile = Profile {
         name: "intel",
         cpu: "Icelake-Server,-rdrand,-rdseed",
         counters: 4,
-        checks: &["", "counters=8,fixed=2,width=40,unit=yes", "pipeline=ooo"],
+        checks: &["", "counters=8,fixed=2,width=40,unit=yes", "pipeline=ooo", "prefetch=on"],
     },
     tables: &[COMMON, EVENTS, TALLY],
 };
@@ -45,8 +45,8 @@ const EVENTS: &[Event] = &[
         "Code reads that went beyond the L2.").on(LOW),
     e("OFFCORE_REQUESTS.DEMAND_RFO", 0xb0, 0x04, &[LlcRfoHit, LlcRfoMiss],
         "Requests for ownership that went beyond the L2.").on(LOW),
-    e("OFFCORE_REQUESTS.ALL_DATA_RD", 0xb0, 0x08, &[LlcReadHit, LlcReadMiss],
-        "Data reads that went beyond the L2; there are no prefetchers.").on(LOW),
+    e("OFFCORE_REQUESTS.ALL_DATA_RD", 0xb0, 0x08, DATA_BEYOND_L2,
+        "Data reads that went beyond the L2, prefetchers' too.").on(LOW),
     e("OFFCORE_REQUESTS.L3_MISS_DEMAND_DATA_RD", 0xb0, 0x10, &[LlcReadMiss],
         "Data reads that memory served.").on(LOW),
     e("IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE", 0x9c, 0x01, &[SlotsFetchLatency],
@@ -58,9 +58,8 @@ const EVENTS: &[Event] = &[
         "Micro-operations issued, those of wrong paths included."),
     e("CPU_CLK_UNHALTED.REF_XCLK", 0x3c, 0x01, &[Slots],
         "Ticks of the 25 MHz crystal while not halted.").conversion(Conversion::SlotsAsCrystal),
-    e("L2_LINES_IN.ALL", 0xf1, 0x1f,
-        &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss],
-        "Lines brought into the L2.").on(LOW),
+    e("L2_LINES_IN.ALL", 0xf1, 0x1f, BEYOND_L2,
+        "Lines brought into the L2, by prefetchers too.").on(LOW),
     e("ICACHE_64B.IFTAG_HIT", 0x83, 0x01, &[L1iHit],
         "Lines of code fetched that the L1 instruction cache had.").on(LOW),
     e("ICACHE_64B.IFTAG_MISS", 0x83, 0x02, &[L1iMiss],

@@ -16,6 +16,20 @@ pub(super) const STALLS: &[tally_model::Signal] = tally_model::Signal::STALLS;
 /// Every code read that accesses the L2.
 pub(super) const L2_CODE: &[tally_model::Signal] = &[L2CodeHit, LlcCodeHit, LlcCodeMiss];
 
+/// Every request that goes beyond the L2, prefetchers' too.
+#[rustfmt::skip] // By requester.
+pub(super) const BEYOND_L2: &[tally_model::Signal] = &[
+    LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss,
+    L1PrefetchLlcHit, L1PrefetchLlcMiss, L2PrefetchLlcHit, L2PrefetchLlcMiss,
+    L2PrefetchCodeHit, L2PrefetchCodeMiss,
+];
+/// Every read of data that goes beyond the L2, prefetchers' too.
+#[rustfmt::skip] // Likewise.
+pub(super) const DATA_BEYOND_L2: &[tally_model::Signal] = &[
+    LlcReadHit, LlcReadMiss,
+    L1PrefetchLlcHit, L1PrefetchLlcMiss, L2PrefetchLlcHit, L2PrefetchLlcMiss,
+];
+
 /// Events of both.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
 pub(super) const COMMON: &[Event] = &[
@@ -74,7 +88,9 @@ pub(super) const COMMON: &[Event] = &[
         "Loads retired that neither L1 nor L2 served.").on(LOW),
     e("MEM_LOAD_RETIRED.L3_MISS", 0xd1, 0x20, &[LoadL3Miss],
         "Loads retired that memory served.").on(LOW),
-    e("L1D.REPLACEMENT", 0x51, 0x01, &[L1dFills], "Lines brought into the L1 data cache.").on(LOW),
+    e("L1D.REPLACEMENT", 0x51, 0x01,
+        &[L1dFills, L1PrefetchL2Hit, L1PrefetchLlcHit, L1PrefetchLlcMiss],
+        "Lines brought into the L1 data cache, by prefetchers too.").on(LOW),
     e("L2_RQSTS.DEMAND_DATA_RD_HIT", 0x24, 0xc1, &[L2ReadHit],
         "Data reads that hit the L2.").on(LOW),
     e("L2_RQSTS.DEMAND_DATA_RD_MISS", 0x24, 0x21, &[LlcReadHit, LlcReadMiss],
@@ -94,11 +110,12 @@ pub(super) const COMMON: &[Event] = &[
     e("L2_RQSTS.ALL_DEMAND_MISS", 0x24, 0x27,
         &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss],
         "Demand requests that missed the L2.").on(LOW),
-    e("LONGEST_LAT_CACHE.REFERENCE", 0x2e, 0x4f,
-        &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss],
-        "Requests that asked the last-level cache."),
-    e("LONGEST_LAT_CACHE.MISS", 0x2e, 0x41, &[LlcReadMiss, LlcRfoMiss, LlcCodeMiss],
-        "Requests that the last-level cache did not serve."),
+    e("LONGEST_LAT_CACHE.REFERENCE", 0x2e, 0x4f, BEYOND_L2,
+        "Requests that asked the last-level cache, prefetchers' too."),
+    e("LONGEST_LAT_CACHE.MISS", 0x2e, 0x41,
+        &[LlcReadMiss, LlcRfoMiss, LlcCodeMiss, L1PrefetchLlcMiss, L2PrefetchLlcMiss,
+          L2PrefetchCodeMiss],
+        "Requests that the last-level cache did not serve, prefetchers' too."),
     e("ICACHE_DATA.STALLS", 0x80, 0x04, &[StallL1i],
         "Cycles in which fetch waited for a line of code.").on(LOW),
     e("ICACHE_TAG.STALLS", 0x83, 0x04, &[StallItlb],

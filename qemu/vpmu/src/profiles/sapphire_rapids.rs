@@ -4,7 +4,7 @@ use tally_model::{Geometry, Signal::*};
 
 use super::{
     icelake_server,
-    intel::{COMMON, LOW},
+    intel::{BEYOND_L2, COMMON, DATA_BEYOND_L2, LOW},
     shared::{BAD_SPECULATION_SLOTS, LOAD_STALLS, e},
     tally::TALLY,
 };
@@ -41,8 +41,8 @@ const EVENTS: &[Event] = &[
         "Code reads that went beyond the L2.").on(LOW),
     e("OFFCORE_REQUESTS.DEMAND_RFO", 0x21, 0x04, &[LlcRfoHit, LlcRfoMiss],
         "Requests for ownership that went beyond the L2.").on(LOW),
-    e("OFFCORE_REQUESTS.DATA_RD", 0x21, 0x08, &[LlcReadHit, LlcReadMiss],
-        "Data reads that went beyond the L2; there are no prefetchers.").on(LOW),
+    e("OFFCORE_REQUESTS.DATA_RD", 0x21, 0x08, DATA_BEYOND_L2,
+        "Data reads that went beyond the L2, prefetchers' too.").on(LOW),
     e("OFFCORE_REQUESTS.L3_MISS_DEMAND_DATA_RD", 0x21, 0x10, &[LlcReadMiss],
         "Data reads that memory served.").on(LOW),
     e("L2_RQSTS.ALL_DEMAND_REFERENCES", 0x24, 0xe7,
@@ -77,9 +77,8 @@ const EVENTS: &[Event] = &[
          branch-load-misses.").unlisted(),
     e("UOPS_ISSUED.ANY", 0xae, 0x01, &[Uops, SlotsWrongPath],
         "Micro-operations issued, those of wrong paths included."),
-    e("L2_LINES_IN.ALL", 0x25, 0x1f,
-        &[LlcReadHit, LlcReadMiss, LlcRfoHit, LlcRfoMiss, LlcCodeHit, LlcCodeMiss],
-        "Lines brought into the L2.").on(LOW),
+    e("L2_LINES_IN.ALL", 0x25, 0x1f, BEYOND_L2,
+        "Lines brought into the L2, by prefetchers too.").on(LOW),
     e("ITLB_MISSES.STLB_HIT", 0x11, 0x20, &[ItlbStlbHit],
         "Fetches that missed the instruction TLB and hit the second level.").on(LOW),
     e("ITLB_MISSES.WALK_COMPLETED", 0x11, 0x0e, &[ItlbWalks], "Page walks for fetches.").on(LOW),

@@ -34,7 +34,7 @@ pub(super) const PROFILE: Profile = Profile {
         name: "amd",
         cpu: "EPYC-Genoa,-rdrand,-rdseed",
         counters: 6,
-        checks: &["", "counters=4", "pipeline=ooo,unit=yes"],
+        checks: &["", "counters=4", "pipeline=ooo,unit=yes,prefetch=on"],
     },
     tables: &[COMMON, LINUX, &[QUEUE_EMPTY.unlisted()], EVENTS, TALLY],
 };

@@ -1,8 +1,9 @@
 //! Loses most of its cycles to one cause, which is known by construction.
 //!
-//! `bottleneck chase|branch|divide STEPS`: loads of which each needs the one before, from 4 MiB;
-//! branches that random numbers decide; divisions of which each needs the one before. Several such
-//! pairs of words are done one after the other, and with a number before them that many times.
+//! `bottleneck chase|stream|branch|divide STEPS`: loads of which each needs the one before, from
+//! 4 MiB; loads from 4 MiB in order; branches that random numbers decide; divisions of which each
+//! needs the one before. Several such pairs of words are done one after the other, and with a
+//! number before them that many times.
 
 #![no_std]
 #![no_main]
@@ -31,6 +32,12 @@ fn chase(steps: u64) -> u64 {
     (0..steps).fold(0, |at, _| black_box(&chain)[at as usize]).into()
 }
 
+fn stream(steps: u64) -> u64 {
+    let numbers: Vec<u32> = (0..NUMBERS).collect();
+    let number = |step: u64| u64::from(black_box(&numbers)[step as usize % NUMBERS as usize]);
+    (0..steps).map(number).sum()
+}
+
 fn branch(steps: u64) -> u64 {
     let mut random = Random(1);
     let mut taken = 0;
@@ -54,6 +61,7 @@ fn main() -> i32 {
     while let Some(word) = words.next() {
         let work: Work = match word {
             "chase" => chase,
+            "stream" => stream,
             "branch" => branch,
             "divide" => divide,
             _ => return usage(),
@@ -72,6 +80,6 @@ fn main() -> i32 {
 }
 
 fn usage() -> i32 {
-    eprintln!("usage: bottleneck [TIMES] chase|branch|divide STEPS …");
+    eprintln!("usage: bottleneck [TIMES] chase|stream|branch|divide STEPS …");
     u8::from(ExitStatus::Usage).into()
 }

@@ -170,6 +170,7 @@ mod tests {
             ..Interval::default()
         };
         let run = |name: &str| Run {
+            structures: None,
             name: name.into(),
             command: name.into(),
             intervals: (0..400).map(interval).collect(),

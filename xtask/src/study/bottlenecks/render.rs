@@ -7,6 +7,7 @@ use super::{
     judge::Judged,
     phases::{Classified, UNITS},
     results::{AIMED, LENGTHS, Study},
+    structures_text,
     terms::{CAUSES, Source},
 };
 
@@ -31,6 +32,7 @@ pub(super) fn render(study: &Study) -> String {
         aims(study),
         figure_7(study),
         figure_8(study),
+        structures_text::render(study),
     ]
     .join("\n")
 }

@@ -1,12 +1,15 @@
 //! The study's results, as JSON has them.
 
 use serde::Serialize;
+use tally_model::Assist;
 
 use super::{
+    adaptive::{Adaptive, Runs},
     fit::{self, Way},
     interval::Interval,
     judge::{Judged, judge},
     phases::{Classified, classified, gain},
+    structures::{Cycles, Saved, saved},
     terms::Term,
 };
 
@@ -26,6 +29,26 @@ pub(super) struct Run {
     pub(super) command: String,
     /// Its intervals.
     pub(super) intervals: Vec<Interval>,
+    /// With perfect structures and the table, if that was asked for.
+    pub(super) structures: Option<Structures>,
+}
+
+/// A program's runs with perfect structures and with the table of section VIII.
+#[derive(Clone, Debug)]
+pub(super) struct Structures {
+    /// Cycles with each structure perfect.
+    pub(super) cycles: Cycles,
+    /// The intervals with each assist.
+    pub(super) with: [Vec<Interval>; Assist::ALL.len()],
+}
+
+/// What perfect structures and the table are worth to a program.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Worth {
+    /// Each structure beside its costs.
+    pub(super) saved: Vec<Saved>,
+    /// The table.
+    pub(super) table: Adaptive,
 }
 
 /// What a way of finding penalties says of a program.
@@ -54,6 +77,9 @@ pub(super) struct ProgramResult {
     pub(super) hash: Vec<Classified>,
     /// Phases by the nearest centroid, by unit.
     pub(super) centroid: Vec<Classified>,
+    /// Only with `--structures`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) structures: Option<Worth>,
     /// See [`gain`].
     pub(super) gain: Option<f64>,
     /// The costs of each interval in cycles per 1,000 instructions.
@@ -117,7 +143,17 @@ impl ProgramResult {
         let costs = |interval: &Interval| {
             model.vector(&interval.counted()).costs.iter().map(|cost| cost.cycles).collect()
         };
+        let worth = |structures: &Structures| {
+            let of = |way: Way| fit::model(width, terms, &models[way as usize].penalties);
+            let all = Way::ALL.map(of);
+            let runs = Runs { without: &run.intervals, with: &structures.with };
+            Worth {
+                saved: saved(&structures.cycles, &all, &run.intervals),
+                table: Adaptive::of(&model, runs, &structures.cycles),
+            }
+        };
         ProgramResult {
+            structures: run.structures.as_ref().map(worth),
             program: run.name.clone(),
             command: run.command.clone(),
             intervals: run.intervals.len(),

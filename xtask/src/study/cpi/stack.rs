@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tally_abi::{
-    ExitStatus,
-    truth::{Count, Region},
-};
+use tally_abi::truth::Region;
 
-use crate::{Failure, Result};
+use crate::{
+    Result,
+    study::shadows::{self, wrong},
+};
 
 /// The components of a stack, from the bottom.
 pub(super) const COMPONENTS: [&str; 8] =
@@ -41,11 +41,6 @@ pub(super) const METHODS: [Method; 6] = [
     method("sfmt", "sFMT"),
     Method { takes_units: true, ..method("fmt", "FMT+units") },
 ];
-
-/// Cycles by each vendor.
-const CYCLES: [&str; 2] = ["CPU_CLK_UNHALTED.THREAD", "CYCLES_NOT_IN_HALT"];
-/// Instructions by each vendor.
-const INSTRUCTIONS: [&str; 2] = ["INST_RETIRED.ANY", "RETIRED_INSTRUCTIONS"];
 
 /// A core of the reference: the structures that never miss, as the virtual PMU's option has them.
 const BASE: &str = "l1i+l1d+itlb+dtlb+branch+indirect+returns";
@@ -112,6 +107,7 @@ pub(super) fn shadows() -> String {
 pub(super) struct Counted {
     own: BTreeMap<String, u64>,
     cycles: BTreeMap<String, u64>,
+    instructions: u64,
 }
 
 impl Counted {
@@ -120,21 +116,16 @@ impl Counted {
     /// # Errors
     /// The truth lacks an event or executed something else on a shadow.
     pub(super) fn of(own: &Region, shadows: &[(&str, &Region)]) -> Result<Counted> {
-        let instructions = one_of(&own.events, INSTRUCTIONS)?;
-        let mut cycles = BTreeMap::from([(REAL.to_owned(), one_of(&own.events, CYCLES)?)]);
-        for (perfect, region) in shadows {
-            if one_of(&region.events, INSTRUCTIONS)? != instructions {
-                return Err(wrong(format!("the core {perfect} ran another program")));
-            }
-            cycles.insert((*perfect).to_owned(), one_of(&region.events, CYCLES)?);
-        }
+        let mut cycles = shadows::beside(own, shadows)?;
+        cycles.insert(REAL.to_owned(), shadows::cycles(own)?);
+        let instructions = shadows::instructions(own)?;
         let own = own.events.iter().map(|(name, count)| (name.clone(), count.user)).collect();
-        Ok(Counted { own, cycles })
+        Ok(Counted { own, cycles, instructions })
     }
 
     /// Instructions retired.
     pub(super) fn instructions(&self) -> u64 {
-        INSTRUCTIONS.iter().find_map(|name| self.own.get(*name)).copied().unwrap_or(1)
+        self.instructions.max(1)
     }
 
     /// The reference's stack, in the paper's order and in the inverse.
@@ -186,18 +177,9 @@ fn index(component: &str) -> usize {
     COMPONENTS.iter().position(|name| *name == component).unwrap_or(0)
 }
 
-fn one_of(events: &BTreeMap<String, Count>, names: [&str; 2]) -> Result<u64> {
-    let found = names.iter().find_map(|name| events.get(*name));
-    found.map(|count| count.user).ok_or_else(|| wrong(format!("the truth has no {}", names[0])))
-}
-
-fn wrong(why: String) -> Failure {
-    Failure::new(ExitStatus::CheckFailed, why)
-}
-
 #[cfg(test)]
 pub(super) mod tests {
-    use tally_abi::truth::{PmiCost, RegionKind};
+    use tally_abi::truth::{Count, PmiCost, RegionKind};
     use tally_model::Perfect;
 
     use super::*;

@@ -1,0 +1,80 @@
+//! The branch assist: counters by the last outcomes of the same branch, which the predictor by
+//! global history does not see.
+
+use crate::assist::ENTRIES;
+
+/// Branches that have a history of their own, and outcomes in it.
+const BRANCHES: usize = 1 << 10;
+const OUTCOMES: u32 = 10;
+/// Counters' bounds.
+const MOST: i8 = 3;
+const LEAST: i8 = -4;
+
+/// A branch's last outcomes, and whether the counters were better than the predictor.
+#[derive(Clone, Copy, Debug, Default)]
+struct History {
+    outcomes: u16,
+    better: i8,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Locals {
+    histories: Box<[History; BRANCHES]>,
+    counters: Box<[i8; ENTRIES]>,
+}
+
+impl Locals {
+    pub(super) fn new() -> Locals {
+        let histories = Box::new([History::default(); BRANCHES]);
+        Locals { histories, counters: Box::new([0; ENTRIES]) }
+    }
+
+    /// Learns an outcome, which the predictor predicted unless `wrong`; returns whether the
+    /// prediction of both was wrong.
+    pub(super) fn learn(&mut self, pc: u64, taken: bool, wrong: bool) -> bool {
+        let spread = pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let history = &mut self.histories[spread as usize % BRANCHES];
+        let place = (spread as usize >> 16 << OUTCOMES | usize::from(history.outcomes)) % ENTRIES;
+        let counter = &mut self.counters[place];
+        let is_sure = *counter == MOST || *counter == LEAST;
+        let own_wrong = (*counter >= 0) != taken;
+        let overrides = is_sure && history.better > 0;
+        if is_sure && own_wrong != wrong {
+            history.better = towards(history.better, wrong);
+        }
+        *counter = towards(*counter, taken);
+        history.outcomes = (history.outcomes << 1 | u16::from(taken)) & ((1 << OUTCOMES) - 1);
+        if overrides { own_wrong } else { wrong }
+    }
+}
+
+/// A counter one step up or down.
+fn towards(counter: i8, up: bool) -> i8 {
+    if up { (counter + 1).min(MOST) } else { (counter - 1).max(LEAST) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_with_a_period_of_its_own_is_learnt_where_the_predictor_is_wrong() {
+        let mut locals = Locals::new();
+        let wrongs = (0..2_000).filter(|at| {
+            let wrong = locals.learn(0x40_1234, at % 7 == 0, at % 3 == 0);
+            wrong && *at >= 1_000
+        });
+        assert_eq!(wrongs.count(), 0);
+    }
+
+    #[test]
+    fn a_predictor_that_is_right_is_believed() {
+        let mut locals = Locals::new();
+        let mut state = 1u64;
+        let wrongs = (0..10_000).filter(|_| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            locals.learn(0x40_1234, state >> 63 == 1, false)
+        });
+        assert!(wrongs.count() < 200);
+    }
+}

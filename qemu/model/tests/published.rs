@@ -1,0 +1,11 @@
+//! The crate's page has what the model measures, beside what is published.
+
+#[path = "common/published.rs"]
+mod published;
+
+#[test]
+fn the_page_has_the_measured_table() {
+    let table = published::table();
+    let page = include_str!("../README.md");
+    assert!(page.contains(&table), "README.md lacks what `--example published` prints:\n{table}");
+}

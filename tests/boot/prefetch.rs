@@ -1,0 +1,82 @@
+//! Hardware prefetchers of the virtual PMU: a stream misses where they are off. That software turns
+//! them off by the processor's own register is in `cargo xtask vpmu-check`.
+
+use xtask::{
+    report::{EventReport, Kind, Report, SessionReport},
+    run::RunArgs,
+};
+
+use crate::{assert_success, boot};
+
+/// Passes of a load from 4 MiB in order.
+const PROGRAM: &str = "bottleneck stream 8000000";
+/// Lines that the program loads.
+const LINES: u64 = 8_000_000 * 4 / 64;
+
+fn run(pmu: &str, vpmu: &str, options: &str) -> SessionReport {
+    let command = format!("cargo xtask run --pmu {pmu} --vpmu {vpmu} {options} -- {PROGRAM}");
+    let boot = boot(&RunArgs::of(&command).and_then(|args| args.request()).expect("it is a run"));
+    assert_success(&boot);
+    Report::of(&boot).first.unwrap_or_else(|| panic!("{command}: no session"))
+}
+
+/// The exact count of an event, which is the truth.
+fn exact(session: &SessionReport, name: &str) -> u64 {
+    let event = session.events.iter().find(|event| event.name == name).expect(name);
+    assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth), "{event:?}");
+    event.truth.expect("there is the virtual PMU")
+}
+
+#[test]
+fn a_stream_misses_without_prefetchers_alone() {
+    let intel = "MEM_LOAD_RETIRED.L1_MISS,MEM_LOAD_RETIRED.L2_MISS,L1D.REPLACEMENT";
+    let amd = "DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LOCAL_CCX,MAB_ALLOCATION_BY_TYPE.LS,\
+               REQUESTS_TO_L2_GROUP1.RD_BLK_L";
+    for (pmu, pipeline, list, cycles) in [
+        ("intel", "interval", intel, "CPU_CLK_UNHALTED.THREAD"),
+        ("intel", "ooo", intel, "CPU_CLK_UNHALTED.THREAD"),
+        ("amd", "ooo", amd, "CYCLES_NOT_IN_HALT"),
+    ] {
+        let of = |prefetch: &str| {
+            let options = format!("--events {list},{cycles}");
+            run(pmu, &format!("pipeline={pipeline},prefetch={prefetch}"), &options)
+        };
+        let [off, on] = ["off", "on"].map(of);
+        let names: Vec<&str> = list.split(',').collect();
+        let counts = |name: &str| [&off, &on].map(|session| exact(session, name));
+        // Demand loads: prefetches are none.
+        for demand in &names[..2] {
+            let [off, on] = counts(demand);
+            assert!(off > LINES * 9 / 10 && on < off / 10, "{pmu}: {demand}: {off}, {on}");
+        }
+        // Lines and requests: prefetches are some.
+        let [fewer, more] = counts(names[2]);
+        assert!(fewer.abs_diff(more) < fewer / 5, "{pmu}: {}: {fewer}, {more}", names[2]);
+        let [slow, fast] = counts(cycles);
+        assert!(fast < slow, "{pmu}: {slow}, {fast}");
+    }
+}
+
+#[test]
+fn estimates_with_prefetchers_are_as_good_as_without() {
+    let intel = "MEM_LOAD_RETIRED.L1_HIT,MEM_LOAD_RETIRED.L2_MISS,L1D.REPLACEMENT,L2_LINES_IN.ALL,\
+                 LONGEST_LAT_CACHE.REFERENCE,LONGEST_LAT_CACHE.MISS,L2_RQSTS.ALL_DEMAND_DATA_RD,\
+                 OFFCORE_REQUESTS.ALL_DATA_RD,BR_INST_RETIRED.COND,MEM_INST_RETIRED.ALL_STORES";
+    let amd = "LS_DISPATCH.LD_DISPATCH,MAB_ALLOCATION_BY_TYPE.LS,REQUESTS_TO_L2_GROUP1.RD_BLK_L,\
+               ANY_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2,LS_DISPATCH.STORE_DISPATCH,\
+               DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LOCAL_CCX,RETIRED_BRANCH_INSTRUCTIONS,\
+               CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.LS_RD_BLK_L_HIT_X,\
+               CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.LS_RD_BLK_C,RETIRED_TAKEN_BRANCH_INSTRUCTIONS";
+    for (pmu, list) in [("intel", intel), ("amd", amd)] {
+        let session = run(pmu, "prefetch=on", &format!("--events {list} --slice 20000"));
+        let estimated: Vec<_> =
+            session.events.iter().filter(|event| event.kind == Kind::Estimated).collect();
+        assert!(estimated.len() >= 6, "{pmu}: {}", estimated.len());
+        let holds = |event: &&&EventReport| {
+            let (estimate, truth) = (event.estimate.unwrap() as f64, event.truth.unwrap() as f64);
+            (estimate - truth).abs() <= 2.0 * event.half_width_95.unwrap().max(20.0)
+        };
+        let held = estimated.iter().filter(holds).count();
+        assert!(held * 10 >= estimated.len() * 9, "{pmu}: {held} of {}", estimated.len());
+    }
+}

@@ -1,0 +1,171 @@
+//! Each cost beside the cycles that its structure saves when it is perfect.
+
+use serde::Serialize;
+use tally_abi::{
+    phase::Bottleneck,
+    truth::{RegionKind, Truth},
+};
+use tally_engine::phase::Model;
+
+use super::{
+    fit::Way,
+    interval::Interval,
+    terms::{CAUSES, Cause},
+};
+use crate::{
+    Result,
+    study::shadows::{self, wrong},
+};
+
+/// A structure, and the costs that stand for its misses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Structure {
+    /// The virtual PMU's name of a core where it is perfect.
+    pub(super) perfect: &'static str,
+    /// The costs.
+    pub(super) kinds: &'static [Bottleneck],
+}
+
+/// The L1 instruction cache, that for data, and predictors of all branches: the places of these
+/// three in [`STRUCTURES`].
+pub(super) const SERVED: [usize; 3] = [6, 1, 3];
+
+/// The structures. Costs without one are those of execution and of full queues: the model has no
+/// perfect units and no endless queues.
+pub(super) const STRUCTURES: [Structure; 9] = {
+    use Bottleneck as B;
+    const fn of(perfect: &'static str, kinds: &'static [B]) -> Structure {
+        Structure { perfect, kinds }
+    }
+    [
+        of("itlb", &[B::ItlbMiss]),
+        of("l1i", &[B::Il1Miss, B::Il2Miss]),
+        of("l2i", &[B::Il2Miss]),
+        of("branch+indirect+returns", &[B::DirectMisprediction, B::IndirectMisprediction]),
+        of("branch", &[B::DirectMisprediction]),
+        of("indirect+returns", &[B::IndirectMisprediction]),
+        of("l1d", &[B::Dl1Miss, B::Dl2Miss]),
+        of("l2d", &[B::Dl2Miss]),
+        of("dtlb", &[B::DtlbMiss]),
+    ]
+};
+
+/// The virtual PMU's option that has a core for each.
+pub(super) fn option() -> String {
+    format!("shadows={}", STRUCTURES.map(|structure| structure.perfect).join("/"))
+}
+
+/// Core cycles of a run, and with each structure perfect.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cycles {
+    pub(super) own: u64,
+    pub(super) perfect: [u64; STRUCTURES.len()],
+}
+
+impl Cycles {
+    /// Of the truth of a session.
+    ///
+    /// # Errors
+    /// The truth lacks a core or an event.
+    pub(super) fn of(truth: &Truth, session: u32) -> Result<Cycles> {
+        let missing = || wrong("a run has no truth of its session".into());
+        let own = truth.region(RegionKind::Session, session).ok_or_else(missing)?;
+        let beside = truth
+            .shadows
+            .iter()
+            .map(|shadow| Some((&*shadow.perfect, shadow.region(RegionKind::Session, session)?)));
+        let beside: Option<Vec<_>> = beside.collect();
+        let cycles = shadows::beside(own, &beside.ok_or_else(missing)?)?;
+        let mut perfect = [0; STRUCTURES.len()];
+        for (cycle, structure) in perfect.iter_mut().zip(&STRUCTURES) {
+            *cycle = *cycles.get(structure.perfect).ok_or_else(missing)?;
+        }
+        Ok(Cycles { own: shadows::cycles(own)?, perfect })
+    }
+
+    /// The share of the cycles that a structure saves when it is perfect; below 0 if it costs some.
+    pub(super) fn saved(&self, structure: usize) -> f64 {
+        1.0 - self.perfect[structure] as f64 / self.own.max(1) as f64
+    }
+}
+
+/// What a structure saves, and what is said of it, in shares of the cycles.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Saved {
+    /// Its name.
+    pub(super) structure: &'static str,
+    /// The cycles that it saves when it is perfect.
+    pub(super) saved: f64,
+    /// The true stalls; none if they are not told apart.
+    pub(super) stalls: Option<f64>,
+    /// The costs, in the order of [`Way::ALL`].
+    pub(super) costs: [f64; Way::ALL.len()],
+}
+
+/// Every structure of a program, whose models are in the order of [`Way::ALL`].
+pub(super) fn saved(
+    cycles: &Cycles,
+    models: &[Model; Way::ALL.len()],
+    intervals: &[Interval],
+) -> Vec<Saved> {
+    let all = intervals.iter().map(|interval| interval.cycles).sum::<u64>().max(1) as f64;
+    let one = |(index, structure): (usize, &Structure)| Saved {
+        structure: structure.perfect,
+        saved: cycles.saved(index),
+        stalls: stalls(structure, intervals).map(|stalls| stalls as f64 / all),
+        costs: models.each_ref().map(|model| cost(model, structure.kinds, intervals) as f64 / all),
+    };
+    STRUCTURES.iter().enumerate().map(one).collect()
+}
+
+/// What these kinds cost in these intervals, in cycles.
+fn cost(model: &Model, kinds: &[Bottleneck], intervals: &[Interval]) -> u64 {
+    let of = |interval: &Interval| -> u64 {
+        let costs = model.cycles(&interval.counted());
+        kinds.iter().map(|kind| costs[*kind as usize].cycles).sum()
+    };
+    intervals.iter().map(of).sum()
+}
+
+/// The true stalls of a structure, if causes are its kinds and no others.
+fn stalls(structure: &Structure, intervals: &[Interval]) -> Option<u64> {
+    let is_of = |cause: &Cause| cause.kinds.iter().all(|kind| structure.kinds.contains(kind));
+    let causes = || CAUSES.iter().enumerate().filter(|(_, cause)| is_of(cause));
+    let kinds: usize = causes().map(|(_, cause)| cause.kinds.len()).sum();
+    let of = |interval: &Interval| causes().map(|(index, _)| interval.stalls[index]).sum::<u64>();
+    (kinds == structure.kinds.len()).then(|| intervals.iter().map(of).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use tally_engine::phase::cost::CYCLE;
+
+    use super::*;
+
+    #[test]
+    fn costs_stand_beside_what_their_structures_save() {
+        let mut model = Model { width: 4, ..Model::default() };
+        model.terms[0] = Some((Bottleneck::Il1Miss, 10 * CYCLE));
+        let interval = Interval {
+            cycles: 1_000,
+            instructions: 1_000,
+            events: vec![30],
+            stalls: [0, 200, 50, 0, 0, 0, 10, 20],
+        };
+        let mut cycles = Cycles { own: 1_000, perfect: [1_000; STRUCTURES.len()] };
+        cycles.perfect[1] = 750;
+        let all = saved(&cycles, &[model; Way::ALL.len()], &[interval]);
+        let of = |name: &str| all.iter().find(|saved| saved.structure == name).unwrap();
+        assert_eq!((of("l1i").saved, of("l1i").costs[0], of("l1i").stalls), (0.25, 0.3, Some(0.2)));
+        assert_eq!((of("l2i").costs[0], of("l2i").stalls), (0.0, None));
+        // Two causes together, and one that is not told apart.
+        assert!((of("l1d").stalls.unwrap() - 0.03).abs() < 1e-9);
+        assert_eq!(of("branch").stalls, None);
+    }
+
+    #[test]
+    fn the_served_structures_are_those_of_their_names() {
+        let names = SERVED.map(|index| STRUCTURES[index].perfect);
+        assert_eq!(names, ["l1d", "l1i", "branch+indirect+returns"]);
+    }
+}
