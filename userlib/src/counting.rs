@@ -185,10 +185,21 @@ impl Session {
     /// make system calls there.
     ///
     /// # Errors
-    /// The session is started, counts threads or whole CPUs apart, or is on a program that has
-    /// ended; or there is no memory.
+    /// The session is started, counts threads apart, or is on a program that has ended; or there is
+    /// no memory.
     pub fn map(&self) -> Result<Bank<'_>, Error> {
-        let address = self.call(sys::SESSION_MAP, 0, 0)?;
+        self.map_cpu(0)
+    }
+
+    /// Maps the bank of a CPU of a session on whole CPUs, by its index among the instances. It shows
+    /// what was counted up to the end of the CPU's last slice, or of the last turn of the scheduler's
+    /// timer (10 ms); half widths are those of the last [`Self::instances`]. [`Bank::start`] and
+    /// [`Bank::stop`] start and stop the session.
+    ///
+    /// # Errors
+    /// As [`Self::map`]; `BadArgument`: there is no such CPU.
+    pub fn map_cpu(&self, index: usize) -> Result<Bank<'_>, Error> {
+        let address = self.call(sys::SESSION_MAP, index as u64, 0)?;
         // SAFETY: the kernel keeps a bank of all events there, behind the program's writable page,
         // until the session closes, which takes the `Session` that the bank borrows.
         Ok(unsafe { Bank::new(address as *const u64, self.events, self.id) })

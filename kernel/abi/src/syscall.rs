@@ -396,15 +396,17 @@ pub const SESSION_STATS: u64 = TALLY_BASE + 4;
 /// program ends, the kernel closes its session.
 pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 
-/// `session_map(session)` → address of the session's logical counter bank ([`crate::bank`]). The
+/// `session_map(session, cpu)` → address of the session's logical counter bank ([`crate::bank`]). The
 /// bank is mapped read-only until the session closes; the page before it is writable. From then on
-/// the program may use RDPMC. The call must come before [`SESSION_START`].
+/// the program may use RDPMC. The call must come before [`SESSION_START`]. In a session on whole
+/// CPUs each has a bank, without RDPMC; `cpu` is its index among the instances.
 pub const SESSION_MAP: u64 = TALLY_BASE + 6;
-/// `session_threshold(session, event, count, handler, data)` → 0. Sets the event's threshold, in
+/// `session_threshold(session, event, count, handler, data, cpu)` → 0. Sets the event's threshold, in
 /// place of an earlier one; [`crate::bank::NO_THRESHOLD`] as `count` removes it. The threshold
 /// fires once, when the event's logical counter, as the bank shows it, reaches `count`. Then the
 /// kernel writes a trace record and, if `handler` is not 0, calls the handler at that address (an
-/// upcall). The session must be mapped ([`SESSION_MAP`]).
+/// upcall). The session must be mapped ([`SESSION_MAP`]). In a session on whole CPUs the threshold
+/// is that of the CPU `cpu`, an index among the instances.
 ///
 /// The handler gets the event in RDI, the count in RSI and `data` in RDX. Its stack is aligned to
 /// 16 bytes and lies below the red zone. It ends with [`UPCALL_RETURN`]; other upcalls stay pending

@@ -30,20 +30,12 @@ use super::{
     session_id, settings,
     threads::ThreadCounts,
     truth::{mark, mark_in},
+    upcall::{Threshold, Upcall, UpcallHandler},
 };
 use crate::{
     machine::clock,
     memory::{heap, lent::LentPages, space::AddressSpace, user::UserMemory},
 };
-
-/// A program's function that a threshold calls.
-#[derive(Clone, Copy, Debug)]
-pub struct UpcallHandler {
-    /// Its first instruction, an address of the program's.
-    pub entry: u64,
-    /// A word that it is given.
-    pub data: u64,
-}
 
 /// The samples of an event.
 #[derive(Clone, Copy, Debug)]
@@ -370,9 +362,7 @@ impl Context {
     /// There is no such event, or no bank.
     pub(super) fn set_threshold(
         &mut self,
-        event: usize,
-        count: Option<u64>,
-        handler: Option<UpcallHandler>,
+        Threshold { event, count, handler }: Threshold,
     ) -> Result<(), Error> {
         self.session.set_threshold(event, count).map_err(refused_threshold)?;
         self.handlers.resize(self.resolved.len(), None);
@@ -382,7 +372,7 @@ impl Context {
 
     /// Takes a threshold that has fired and has a handler: handler, event, count; or a change of
     /// phase.
-    pub(super) fn take_upcall(&mut self) -> Option<(UpcallHandler, u64, u64)> {
+    pub(super) fn take_upcall(&mut self) -> Option<Upcall> {
         while let Some((event, count)) = self.session.take_fired() {
             if let Some(handler) = self.handlers.get(event).copied().flatten() {
                 return Some((handler, event as u64, count));

@@ -19,7 +19,7 @@ use tally_engine::{Multiplexer, Session};
 use tally_pmu::{Driver, bus::Native};
 
 use super::{
-    context::{Context, Samples, UpcallHandler},
+    context::{Context, Samples},
     halt::Halter,
     instances::ThreadTurn,
     refusal::Refusal,
@@ -27,6 +27,7 @@ use super::{
     slot::Slot,
     trace::{AtInterrupt, TraceSink},
     trace_ring::ProcessorClock,
+    upcall::{Threshold, Upcall},
 };
 use crate::{
     arch::{control, frame::InterruptFrame, lapic::Lapic},
@@ -182,7 +183,8 @@ impl Measure {
 
     /// Allows ring 3 RDPMC if the running program has a bank or is in direct mode.
     fn update_rdpmc_access(&mut self) {
-        let has_bank = self.slot.contexts().any(|it| it.session.has_bank());
+        // A program has none of the bank of the CPU that it runs on.
+        let has_bank = self.slot.contexts().any(|it| it.session.has_bank() && !it.is_of_a_cpu());
         if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &self.slot.context)
             && has_bank
             && !context.session.is_running()
@@ -307,21 +309,17 @@ impl Measure {
     }
 
     /// Sets the threshold of an event of the running program.
-    pub(super) fn set_threshold(
-        &mut self,
-        event: usize,
-        count: Option<u64>,
-        handler: Option<UpcallHandler>,
-    ) -> Result<(), Error> {
+    pub(super) fn set_threshold(&mut self, threshold: Threshold) -> Result<(), Error> {
         let context = self.slot.context.as_mut().ok_or(Error::NoSession)?;
-        context.set_threshold(event, count, handler)?;
+        context.set_threshold(threshold)?;
         self.sync();
         Ok(())
     }
 
     /// Takes a threshold of the running program that has fired: handler, event and count.
-    pub fn take_upcall(&mut self) -> Option<(UpcallHandler, u64, u64)> {
-        self.slot.contexts_mut().find_map(Context::take_upcall)
+    pub fn take_upcall(&mut self) -> Option<Upcall> {
+        let mut contexts = self.slot.contexts_mut().filter(|context| !context.is_of_a_cpu());
+        contexts.find_map(Context::take_upcall)
     }
 
     /// Starts counting.
