@@ -191,10 +191,10 @@ impl Session {
         self.map_cpu(0)
     }
 
-    /// Maps the bank of a CPU of a session on whole CPUs, by its index among the instances. It shows
-    /// what was counted up to the end of the CPU's last slice, or of the last turn of the scheduler's
-    /// timer (10 ms); half widths are those of the last [`Self::instances`]. [`Bank::start`] and
-    /// [`Bank::stop`] start and stop the session.
+    /// Maps the bank of a CPU of a session on whole CPUs, by its index among the instances. It
+    /// shows what was counted up to the end of the CPU's last slice, or of the last turn of the
+    /// scheduler's timer (10 ms); half widths are those of the last [`Self::instances`].
+    /// [`Bank::start`] and [`Bank::stop`] start and stop the session.
     ///
     /// # Errors
     /// As [`Self::map`]; `BadArgument`: there is no such CPU.
