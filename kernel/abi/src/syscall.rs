@@ -397,8 +397,8 @@ pub const SESSION_STATS: u64 = TALLY_BASE + 4;
 pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 
 /// `session_map(session, cpu)` → address of the session's logical counter bank ([`crate::bank`]).
-/// The bank is mapped read-only until the session closes; the page before it is writable. From then on
-/// the program may use RDPMC. The call must come before [`SESSION_START`]. In a session on whole
+/// The bank is mapped read-only until the session closes; the page before it is writable. From then
+/// on the program may use RDPMC. The call must come before [`SESSION_START`]. In a session on whole
 /// CPUs each has a bank, without RDPMC; `cpu` is its index among the instances.
 pub const SESSION_MAP: u64 = TALLY_BASE + 6;
 /// `session_threshold(session, event, count, handler, data, cpu)` → 0. Sets the event's threshold, in
