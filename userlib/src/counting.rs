@@ -166,6 +166,17 @@ impl Session {
         }
     }
 
+    /// What the counter unit counted of every event up to now, in the order of the list, all exact:
+    /// of a session with [`SessionConfig::unit`].
+    ///
+    /// # Errors
+    /// `WrongState`: the session does not count on the unit.
+    pub fn unit_counts(&self) -> Result<Vec<u64>, Error> {
+        let mut counts = vec![0; self.events];
+        self.call(sys::SESSION_UNIT, counts.as_mut_ptr() as u64, counts.len() as u64)?;
+        Ok(counts)
+    }
+
     /// The engine's statistics of the session and of its own work.
     ///
     /// # Errors

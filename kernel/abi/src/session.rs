@@ -184,6 +184,9 @@ pub struct SessionConfig {
     pub exclusive: bool,
     /// What it counts apart.
     pub scope: Scope,
+    /// Whether the counter unit counts its list too, all of it all the time: exact counts beside
+    /// the estimates. The virtual PMU alone has the unit (decision 68).
+    pub unit: bool,
 }
 
 impl Default for SessionConfig {
@@ -195,6 +198,7 @@ impl Default for SessionConfig {
             shares: Shares::Planned,
             exclusive: false,
             scope: Scope::Program,
+            unit: false,
         }
     }
 }
@@ -204,7 +208,7 @@ pub type ConfigWords = [u64; 6];
 
 impl SessionConfig {
     /// Encodes: mode, unit of the slice, length of the slice, budget, shares, flags: 1 exclusive,
-    /// 2 threads apart, 4 CPUs.
+    /// 2 threads apart, 4 CPUs, 8 the counter unit too.
     pub fn to_words(self) -> ConfigWords {
         let (unit, length) = match self.slice {
             Slice::Cycles(length) => (0, length),
@@ -212,7 +216,8 @@ impl SessionConfig {
             Slice::Auto => (2, 0),
         };
         let (mode, shares) = (self.mode as u64, self.shares as u64);
-        let flags = u64::from(self.exclusive) | (self.scope as u64) << 1;
+        let flags =
+            u64::from(self.exclusive) | (self.scope as u64) << 1 | u64::from(self.unit) << 3;
         [mode, unit, length, self.budget_ppm.into(), shares, flags]
     }
 
@@ -241,13 +246,13 @@ impl SessionConfig {
             _ => return Err(Malformed),
         };
         let exclusive = flags & 1 != 0;
-        let scope = match flags >> 1 {
-            0 => Scope::Program,
-            1 => Scope::Threads,
-            2 => Scope::Cpus,
+        let (scope, unit) = match (flags >> 1 & 3, flags >> 3) {
+            (0, unit @ 0..2) => (Scope::Program, unit == 1),
+            (1, 0) => (Scope::Threads, false),
+            (2, 0) => (Scope::Cpus, false),
             _ => return Err(Malformed),
         };
-        Ok(SessionConfig { mode, slice, budget_ppm, shares, exclusive, scope })
+        Ok(SessionConfig { mode, slice, budget_ppm, shares, exclusive, scope, unit })
     }
 }
 
@@ -362,9 +367,11 @@ mod tests {
                 for shares in [Shares::Planned, Shares::Adaptive, Shares::Paired] {
                     let exclusive = shares == Shares::Adaptive;
                     for scope in [Scope::Program, Scope::Threads, Scope::Cpus] {
-                        let budget_ppm = 7;
-                        let config =
-                            SessionConfig { mode, slice, budget_ppm, shares, exclusive, scope };
+                        let (budget_ppm, unit) = (7, exclusive && scope == Scope::Program);
+                        #[rustfmt::skip]
+                        let config = SessionConfig {
+                            mode, slice, budget_ppm, shares, exclusive, scope, unit,
+                        };
                         assert_eq!(SessionConfig::from_words(config.to_words()), Ok(config));
                     }
                 }
@@ -373,7 +380,9 @@ mod tests {
         assert_eq!(SessionConfig::from_words([3, 0, 1, 1, 0, 0]), Err(Malformed));
         assert_eq!(SessionConfig::from_words([0, 2, 1, 1, 0, 0]), Err(Malformed));
         assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 3, 0]), Err(Malformed));
-        assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 0, 6]), Err(Malformed));
+        for flags in [6, 8 + 2, 8 + 4, 16] {
+            assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 0, flags]), Err(Malformed));
+        }
         for budget in [0, 1_000_001, u64::MAX] {
             assert_eq!(SessionConfig::from_words([0, 0, 1, budget, 0, 0]), Err(Malformed));
         }

@@ -401,8 +401,8 @@ pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 /// on the program may use RDPMC. The call must come before [`SESSION_START`]. In a session on whole
 /// CPUs each has a bank, without RDPMC; `cpu` is its index among the instances.
 pub const SESSION_MAP: u64 = TALLY_BASE + 6;
-/// `session_threshold(session, event, count, handler, data, cpu)` → 0. Sets the event's threshold, in
-/// place of an earlier one; [`crate::bank::NO_THRESHOLD`] as `count` removes it. The threshold
+/// `session_threshold(session, event, count, handler, data, cpu)` → 0. Sets the event's threshold,
+/// in place of an earlier one; [`crate::bank::NO_THRESHOLD`] as `count` removes it. The threshold
 /// fires once, when the event's logical counter, as the bank shows it, reaches `count`. Then the
 /// kernel writes a trace record and, if `handler` is not 0, calls the handler at that address (an
 /// upcall). The session must be mapped ([`SESSION_MAP`]). In a session on whole CPUs the threshold
@@ -457,6 +457,10 @@ pub const SESSION_PHASE: u64 = TALLY_BASE + 13;
 /// [`crate::instance::MAX_INSTANCE_EVENTS`] events, is on another program, and has no values of the
 /// whole: [`SESSION_READ`] is refused with `WrongState`.
 pub const SESSION_INSTANCE: u64 = TALLY_BASE + 14;
+/// `session_unit(session, counts, n)` → number of events. Writes the first `n` counts of the
+/// counter unit, a word each, in the order of the list, up to now: those of a session that counts
+/// its list on the unit too ([`crate::SessionConfig::unit`]). `WrongState` for another one.
+pub const SESSION_UNIT: u64 = TALLY_BASE + 15;
 
 /// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)` → number of events.
 ///
@@ -532,7 +536,8 @@ names! {
     GETCPU, RENAMEAT2, GETRANDOM, MEMFD_CREATE, MLOCK2, COPY_FILE_RANGE, STATX, RSEQ, CLONE3, CLOSE_RANGE,
     FACCESSAT2, EPOLL_PWAIT2, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ,
     SESSION_STATS, SESSION_CLOSE, SESSION_MAP, SESSION_THRESHOLD, UPCALL_RETURN, SESSION_SAMPLE,
-    SESSION_SAMPLES, SESSION_THREAD, SESSION_PHASES, SESSION_PHASE, SESSION_INSTANCE, DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD,
+    SESSION_SAMPLES, SESSION_THREAD, SESSION_PHASES, SESSION_PHASE, SESSION_INSTANCE, SESSION_UNIT, DIRECT_OPEN,
+    DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD,
     PROGRAM_RUN, PROGRAM_WAIT, PROGRAM_WAIT_FOR, PROGRAM_USAGE, PROGRAM_KILL,
 }
 

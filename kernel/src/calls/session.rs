@@ -76,7 +76,8 @@ pub(super) fn call(
         | syscall::SESSION_SAMPLES
         | syscall::SESSION_PHASES
         | syscall::SESSION_PHASE
-        | syscall::SESSION_INSTANCE => {
+        | syscall::SESSION_INSTANCE
+        | syscall::SESSION_UNIT => {
             if progress.readings.as_mut().is_some_and(|readings| readings.step()) {
                 return Ok(Answer::Continue(take(progress)));
             }
@@ -138,6 +139,13 @@ fn handle(
         syscall::SESSION_CLOSE => return readings::close(caller, session, progress),
         syscall::SESSION_INSTANCE => readings::instance(caller, session.context()?, arguments)?,
         syscall::SESSION_MAP => session.map(caller)?,
+        syscall::SESSION_UNIT => {
+            let counts = session.unit_counts()?;
+            let words = counts.iter().take(count as usize).map(|it| it.to_le_bytes());
+            let words: Vec<_> = words.collect();
+            caller.write(buffer, words.as_flattened()).map_err(BadPointer::from)?;
+            counts.len() as u64
+        }
         syscall::SESSION_SAMPLES => samples(caller, session.context()?, buffer, count)?,
         syscall::SESSION_START => session.start().map(|()| 0)?,
         syscall::SESSION_THRESHOLD => {

@@ -30,6 +30,7 @@ use super::{
     session_id, settings,
     threads::ThreadCounts,
     truth::{mark, mark_in},
+    unit::UnitCounts,
     upcall::{Threshold, Upcall, UpcallHandler},
 };
 use crate::{
@@ -89,6 +90,8 @@ pub struct Context {
     pub(super) last_readings: Option<Vec<Reading>>,
     /// What was counted of each thread, from the first call on that asks for it.
     pub(super) threads: Option<Box<ThreadCounts>>,
+    /// What the counter unit counts, if that counts too.
+    pub(super) unit: Option<UnitCounts>,
     /// The CPU that it counts, if it counts one instead of a program.
     cpu: Option<CountedCpu>,
     /// That no session counts whole CPUs, if it cannot share the counters.
@@ -138,6 +141,7 @@ impl Context {
         if owner != Owner::CommandLine {
             catalogue::permit_kernel(config.mode, &demands)?;
         }
+        let unit = config.unit.then(|| UnitCounts::new(found, &resolved)).transpose()?;
         let id = session_id::next();
         let instances = Instances::of(config, demands.len())?;
         // The number of a session that counts threads apart is that of the truth of all of them.
@@ -170,6 +174,7 @@ impl Context {
             stack_bytes: 0,
             last_readings: None,
             threads: None,
+            unit,
             cpu: None,
             _claim: claim,
         })
@@ -273,6 +278,15 @@ impl Context {
     /// The result of `SESSION_OPEN`.
     pub fn opened(&self) -> Opened {
         Opened { session: self.id(), events: self.events() as u32 }
+    }
+
+    /// What the counter unit counted, in the order of the list; it is on no unit.
+    ///
+    /// # Errors
+    /// The session does not count on it.
+    pub fn unit_counts(&self) -> Result<Vec<u64>, Error> {
+        let counts = self.unit.as_ref().ok_or(Error::WrongState)?;
+        Ok(counts.counts().to_vec())
     }
 
     /// How many logical counters it has.

@@ -31,6 +31,7 @@ mod trace;
 mod trace_ring;
 mod transport;
 mod truth;
+mod unit;
 mod upcall;
 
 use tally_abi::boot::CommandLine;

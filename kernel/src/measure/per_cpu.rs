@@ -10,8 +10,9 @@ mod start;
 mod thread;
 mod turn;
 mod turns;
+mod unit;
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 use core::mem::take;
 
 use tally_abi::{Error, Opened, boot::Delivery, trace::End, usage::Usage};
@@ -27,6 +28,7 @@ use super::{
     slot::Slot,
     trace::{AtInterrupt, TraceSink},
     trace_ring::ProcessorClock,
+    unit::{Unit, of_this_cpu},
     upcall::{Threshold, Upcall},
 };
 use crate::{
@@ -45,6 +47,8 @@ pub struct Measure {
     cpu: u16,
     /// None if this CPU cannot count.
     multiplexer: Option<Multiplexer<Driver<Native>>>,
+    /// None if there is none.
+    unit: Option<Unit>,
     /// What is counted of the program that runs on this CPU.
     slot: Slot,
     of_cpu: OfCpu,
@@ -73,6 +77,7 @@ impl Measure {
         Measure {
             cpu,
             multiplexer,
+            unit: of_this_cpu(),
             slot: Slot::default(),
             of_cpu: OfCpu::default(),
             turn: Turn::new(cpu),
@@ -151,6 +156,7 @@ impl Measure {
             self.enter_thread(first);
         }
         self.resume();
+        self.update_unit();
         // A threshold may have fired as the program was switched out.
         self.repost_upcall();
     }
@@ -177,6 +183,7 @@ impl Measure {
             self.leave_program(usage);
         }
         self.save_direct();
+        self.unload_unit();
         *slot = take(&mut self.slot);
         self.update_rdpmc_access();
     }
@@ -335,6 +342,7 @@ impl Measure {
         if !self.others_started() {
             self.resume();
         }
+        self.update_unit();
         Ok(())
     }
 
@@ -354,6 +362,15 @@ impl Measure {
         if let Some(context) = &mut self.slot.context {
             context.end();
         }
+        self.update_unit();
+    }
+
+    /// What the counter unit counted of the running program's session, after [`Self::session`].
+    pub(super) fn unit_counts(&mut self) -> Result<Vec<u64>, Error> {
+        self.unload_unit();
+        let counts = self.context().and_then(|context| context.unit_counts());
+        self.update_unit();
+        counts
     }
 
     /// Ends a session of the running program's: stops counting and reports the last values.

@@ -1,5 +1,7 @@
 //! A session as a system call works on it, wherever the measured program is.
 
+use alloc::vec::Vec;
+
 use tally_abi::{Error, PhaseConfig};
 
 use super::{
@@ -120,6 +122,17 @@ impl SessionRef<'_> {
         match self {
             SessionRef::Running(measure) => measure.publish_errors(),
             SessionRef::Parked { context, .. } => context.publish_errors(),
+        }
+    }
+
+    /// What the counter unit counted up to now.
+    ///
+    /// # Errors
+    /// The session does not count on it.
+    pub fn unit_counts(&mut self) -> Result<Vec<u64>, Error> {
+        match self {
+            SessionRef::Running(measure) => measure.unit_counts(),
+            SessionRef::Parked { context, .. } => context.unit_counts(),
         }
     }
 
