@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Malformed, instance::Scope};
 
+pub use crate::opened::Opened;
+
 /// The most events in one session's list. With 8 counters and a slice of 200,000 cycles, a round of
 /// this many events takes 26 million cycles. Longer rounds give no useful estimates.
 pub const MAX_EVENTS: usize = 1024;
@@ -29,28 +31,6 @@ pub const MIN_SLICE: u64 = 1_800;
 /// processors without full-width writes (Intel SDM volume 3, "Full-Width Writes to Performance
 /// Counter Registers").
 pub const MAX_SLICE: u64 = 1 << 30;
-
-/// The result of `SESSION_OPEN`, in one word: the number of events in the high half, the session in
-/// the low half.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
-    /// The session's number, from 1.
-    pub session: u32,
-    /// The number of events, 1 to [`MAX_EVENTS`].
-    pub events: u32,
-}
-
-impl Opened {
-    /// Encodes the word.
-    pub fn to_word(self) -> u64 {
-        u64::from(self.events) << 32 | u64::from(self.session)
-    }
-
-    /// Decodes the word.
-    pub fn from_word(word: u64) -> Opened {
-        Opened { session: word as u32, events: (word >> 32) as u32 }
-    }
-}
 
 /// The privilege at which events are counted (paper 000, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -395,13 +375,5 @@ mod tests {
         assert_eq!(stats.to_words(), words);
         let both = stats.with(stats);
         assert_eq!((both.groups, both.slices, both.switch_cycles), (1, 4, 14));
-    }
-    #[test]
-    fn opened_keeps_session_and_events_apart() {
-        let opened = Opened { session: u32::MAX, events: MAX_EVENTS as u32 };
-        assert_eq!(opened.to_word(), 0x0000_0400_ffff_ffff);
-        assert_eq!(Opened::from_word(opened.to_word()), opened);
-        // A negative result is an error number: no session's word is negative.
-        assert!(i64::try_from(opened.to_word()).is_ok());
     }
 }

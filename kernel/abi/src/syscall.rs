@@ -372,7 +372,7 @@ pub const EPOLL_PWAIT2: u64 = 441;
 /// The first of Tally's own calls.
 pub const TALLY_BASE: u64 = 0x7a11_0000;
 /// `session_open(events, events_bytes, config, detail, detail_bytes, program)` →
-/// [`crate::session::Opened`]: session number and number of events.
+/// [`crate::Opened`]: session number and number of events.
 ///
 /// `events` is the list of event names, separated by commas or white space. `config` points to
 /// [`crate::session::ConfigWords`]. `program` is the number of a program that the caller loaded, or

@@ -1,5 +1,5 @@
-//! What the counter unit counts beside a session (decision 68): its whole list, all the time, of the
-//! program in ring 3.
+//! What the counter unit counts beside a session (decision 68): its whole list, all the time, of
+//! the program in ring 3.
 //!
 //! The context has the counts while its program is off the CPUs or it is not started. Otherwise the
 //! unit of the CPU has what came since.

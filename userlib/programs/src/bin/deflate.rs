@@ -3,8 +3,8 @@
 //!
 //! It processes the text block by block, as a store of compressed blocks does.
 //!
-//! `deflate [--events LIST] [--slice CYCLES] [--budget PERCENT] [--shares KIND] [--unit yes] [--file
-//! PATH] [--level 0..10]`
+//! `deflate [--events LIST] [--slice CYCLES] [--budget PERCENT] [--shares KIND] [--unit yes]
+//! [--file PATH] [--level 0..10]`
 
 #![no_std]
 #![no_main]
