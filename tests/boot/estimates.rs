@@ -90,13 +90,15 @@ macro_rules! default_job {
 const ON_INTEL: &str = "cargo xtask run";
 const ON_AMD: &str = "cargo xtask run --pmu amd";
 default_job! { default_job_on_intel by ON_INTEL, with the catalogue "icelake-server" }
+const WITH_UNIT: &str = "cargo xtask run --unit";
+default_job! { default_job_with_the_unit by WITH_UNIT, with the catalogue "icelake-server" }
 default_job! { default_job_on_amd by ON_AMD, with the catalogue "zen4" }
 
 #[test]
 fn samples_on_pages_are_of_the_default_job_or_the_check() {
     for (page, _, figure) in docs::samples(&Project::here()).unwrap() {
         let command = &figure.command;
-        let known = [ON_INTEL, ON_AMD, CHECK];
+        let known = [ON_INTEL, ON_AMD, WITH_UNIT, CHECK];
         assert!(known.contains(&&**command), "{}: {command}", page.display());
     }
 }

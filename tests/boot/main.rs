@@ -55,6 +55,7 @@ mod threads;
 mod thresholds;
 mod traces;
 mod turns;
+mod unit;
 mod unobserved;
 mod virtual_pmu;
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use tally_abi::truth::RegionKind;
 use xtask::{
-    machine::{Boot, Request},
+    machine::{Boot, Pmu, Request},
     report::{Kind, Report, SessionReport},
 };
 
-use crate::{SharedBoot, boot, output_of};
+use crate::{SharedBoot, assert_output, assert_success, boot, output_of};
 
 const EXACT: &str = "instructions,cycles,branches,task-clock,user_time,cs,page-faults";
 /// More events than counters.
@@ -220,4 +220,46 @@ fn intervals_of_cpus_add_up() {
     let sum: u64 = counts.iter().sum();
     let rest = cpus(boot).iter().map(instructions).sum::<f64>() - sum as f64;
     assert!((1.0..100e3).contains(&rest), "{rest}: {printed}");
+}
+
+/// Defines a test of a program that reads the banks of all CPUs and sets thresholds on them.
+macro_rules! banks {
+    ($($name:ident on $pmu:expr, $cpus:literal CPUs: $events:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            let line = format!("wire trace paranoid=0 -- banks {} 40000000 {}", $events, $cpus);
+            assert_banks(&boot(&Request { pmu: $pmu, cpus: $cpus, ..Request::new(line) }), $cpus);
+        }
+    )*};
+}
+
+banks! {
+    banks_of_one_cpu_on_intel on Pmu::Intel, 1 CPUs:
+        "INST_RETIRED.ANY,CPU_CLK_UNHALTED.THREAD,r01c4,r02c4,r08c4,r10c4,r20c4,r40c4";
+    banks_of_two_cpus_on_intel on Pmu::Intel, 2 CPUs:
+        "INST_RETIRED.ANY,CPU_CLK_UNHALTED.THREAD,r01c4,r02c4,r08c4,r10c4,r20c4,r40c4";
+    banks_of_two_cpus_on_amd on Pmu::Amd, 2 CPUs:
+        "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT,r0c2,r0c4,r0c0";
+}
+
+/// What the program read in the banks is what the session reports, as the program checks, and that
+/// is the truth.
+fn assert_banks(boot: &Boot, parts: usize) {
+    assert_output(boot, "banks: done");
+    assert!(!boot.transcript.text().contains("FAILED"), "{}", boot.transcript.text());
+    assert_success(boot);
+    let cpus = cpus(boot);
+    assert_eq!(cpus.len(), parts);
+    for event in cpus.iter().flat_map(|session| &session.events) {
+        match event.kind {
+            Kind::Exact => assert_eq!(event.estimate, event.truth, "{event:?}"),
+            // Intervals are judged where there are more.
+            _ => println!("{event:?}"),
+        }
+    }
+    let thresholds = &boot.transcript.thresholds;
+    assert_eq!(thresholds.len(), parts + 1, "{thresholds:?}");
+    for record in thresholds {
+        assert!((record.threshold..record.threshold + 20).contains(&record.count), "{record:?}");
+    }
 }

@@ -40,6 +40,7 @@ int main(void)
     REFUSED(tally_stop(session));
     REFUSED(tally_read(session, readings, 1));
     REFUSED(tally_stats(session, &stats));
+    REFUSED(tally_unit_counts(session, indices, 1));
     REFUSED(tally_threshold(session, 0, 1, handler));
     REFUSED(tally_sample(session, 0, 1000));
     REFUSED(tally_sample_with_stack(session, 0, 1000, 4096));

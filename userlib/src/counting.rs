@@ -166,6 +166,17 @@ impl Session {
         }
     }
 
+    /// What the counter unit counted of every event up to now, in the order of the list, all exact:
+    /// of a session with [`SessionConfig::unit`].
+    ///
+    /// # Errors
+    /// `WrongState`: the session does not count on the unit.
+    pub fn unit_counts(&self) -> Result<Vec<u64>, Error> {
+        let mut counts = vec![0; self.events];
+        self.call(sys::SESSION_UNIT, counts.as_mut_ptr() as u64, counts.len() as u64)?;
+        Ok(counts)
+    }
+
     /// The engine's statistics of the session and of its own work.
     ///
     /// # Errors
@@ -185,10 +196,21 @@ impl Session {
     /// make system calls there.
     ///
     /// # Errors
-    /// The session is started, counts threads or whole CPUs apart, or is on a program that has
-    /// ended; or there is no memory.
+    /// The session is started, counts threads apart, or is on a program that has ended; or there is
+    /// no memory.
     pub fn map(&self) -> Result<Bank<'_>, Error> {
-        let address = self.call(sys::SESSION_MAP, 0, 0)?;
+        self.map_cpu(0)
+    }
+
+    /// Maps the bank of a CPU of a session on whole CPUs, by its index among the instances. It
+    /// shows what was counted up to the end of the CPU's last slice, or of the last turn of the
+    /// scheduler's timer (10 ms); half widths are those of the last [`Self::instances`].
+    /// [`Bank::start`] and [`Bank::stop`] start and stop the session.
+    ///
+    /// # Errors
+    /// As [`Self::map`]; `BadArgument`: there is no such CPU.
+    pub fn map_cpu(&self, index: usize) -> Result<Bank<'_>, Error> {
+        let address = self.call(sys::SESSION_MAP, index as u64, 0)?;
         // SAFETY: the kernel keeps a bank of all events there, behind the program's writable page,
         // until the session closes, which takes the `Session` that the bank borrows.
         Ok(unsafe { Bank::new(address as *const u64, self.events, self.id) })

@@ -26,7 +26,37 @@ impl Session {
     /// The session has no such event, or no bank.
     pub fn set_threshold(&self, event: usize, count: u64) -> Result<(), Error> {
         // SAFETY: there is no handler.
-        unsafe { self.set(event, count, [0, 0]) }
+        unsafe { self.set(0, event, count, [0, 0]) }
+    }
+
+    /// Sets a threshold of a CPU of a session on whole CPUs, by its index among the instances: on
+    /// what programs do there. Otherwise as [`Self::set_threshold`].
+    ///
+    /// # Errors
+    /// As [`Self::set_threshold`]; or there is no such CPU.
+    pub fn set_cpu_threshold(&self, cpu: usize, event: usize, count: u64) -> Result<(), Error> {
+        // SAFETY: there is no handler.
+        unsafe { self.set(cpu, event, count, [0, 0]) }
+    }
+
+    /// Sets a threshold as [`Self::set_cpu_threshold`] does, with an upcall to `handler`: in this
+    /// program, on the CPU that runs it, within one turn of the scheduler's timer (10 ms) in which
+    /// it runs.
+    ///
+    /// # Errors
+    /// As [`Self::set_cpu_threshold`].
+    ///
+    /// # Safety
+    /// As [`Self::set_threshold_handler`].
+    pub unsafe fn set_cpu_threshold_handler(
+        &self,
+        cpu: usize,
+        event: usize,
+        count: u64,
+        handler: Handler,
+    ) -> Result<(), Error> {
+        // SAFETY: the caller guarantees it.
+        unsafe { self.set(cpu, event, count, handler_words(handler)) }
     }
 
     /// Sets a threshold as [`Self::set_threshold`] does, with an upcall to `handler`. When the
@@ -50,7 +80,7 @@ impl Session {
         handler: Handler,
     ) -> Result<(), Error> {
         // SAFETY: the caller guarantees it.
-        unsafe { self.set(event, count, handler_words(handler)) }
+        unsafe { self.set(0, event, count, handler_words(handler)) }
     }
 
     /// Clears an event's threshold, if it has one: its handler does not run any more.
@@ -65,8 +95,14 @@ impl Session {
     ///
     /// # Safety
     /// The words are 0, or those of a handler that may be called ([`Self::set_threshold_handler`]).
-    unsafe fn set(&self, event: usize, count: u64, [entry, data]: [u64; 2]) -> Result<(), Error> {
-        let arguments = [self.id(), event as u64, count, entry, data, 0];
+    unsafe fn set(
+        &self,
+        cpu: usize,
+        event: usize,
+        count: u64,
+        [entry, data]: [u64; 2],
+    ) -> Result<(), Error> {
+        let arguments = [self.id(), event as u64, count, entry, data, cpu as u64];
         // SAFETY: the call has no buffer, and the caller guarantees the handler.
         check(unsafe { sys::tally_call(sys::SESSION_THRESHOLD, arguments) }).map(|_| ())
     }

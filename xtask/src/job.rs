@@ -26,7 +26,8 @@ pub struct Job {
     pub program: Vec<String>,
     /// Check the machine's counters and events, on every CPU, and print a report of it, in place of
     /// running programs
-    #[arg(long, conflicts_with_all = ["program", "events", "slice", "budget", "shares", "env"])]
+    #[arg(long, conflicts_with_all = ["program", "events", "slice", "budget", "shares", "unit",
+                                "env"])]
     pub check: bool,
     /// Events to count, separated by commas; without it, the program's own list
     #[arg(long, value_name = "LIST")]
@@ -46,6 +47,10 @@ pub struct Job {
     /// with larger errors [default: planned]
     #[arg(long, value_name = "KIND", value_parser = shares)]
     pub shares: Option<Shares>,
+    /// Also count the events on the counter unit of paper 002, which only the virtual PMU has: all
+    /// of them all the time, beside the estimates
+    #[arg(long)]
+    pub unit: bool,
     /// Add NAME=VALUE to the environment of the programs, which is empty otherwise; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub env: Vec<String>,
@@ -146,6 +151,7 @@ impl Job {
             slice: self.slice.unwrap_or_default(),
             budget_ppm: self.budget.map_or(default.budget_ppm, ppm),
             shares: self.shares.unwrap_or_default(),
+            unit: self.unit,
             ..default
         }
     }
@@ -188,18 +194,19 @@ impl Job {
             return Err(Failure::new(ExitStatus::Usage, why));
         };
         let words = kernel_words(command)?;
-        let is_configured = self.slice.is_some() || self.budget.is_some() || self.shares.is_some();
+        let is_sliced = self.slice.is_some() || self.budget.is_some() || self.shares.is_some();
+        let is_configured = is_sliced || self.unit;
         if tally(command).is_some() && (is_configured || self.events.is_some()) {
             let why = format!(
-                "--events, --slice, --budget and --shares have no effect on `{program}`: give them to it, \
-                 as in `-- stat -e EVENTS --slice CYCLES PROGRAM`"
+                "--events, --slice, --budget, --shares and --unit have no effect on `{program}`: give it \
+                 those that it has, as in `-- stat -e EVENTS --slice CYCLES PROGRAM`"
             );
             return Err(Failure::new(ExitStatus::Usage, why));
         }
         if self.events.is_none() && is_configured {
             let why = format!(
-                "--slice, --budget and --shares have no effect without --events: add --events, or give \
-                 {program} options of its own"
+                "--slice, --budget, --shares and --unit have no effect without --events: add --events, or \
+                 give {program} options of its own"
             );
             return Err(Failure::new(ExitStatus::Usage, why));
         }
@@ -215,6 +222,9 @@ impl Job {
         }
         if let Some(shares) = self.shares {
             line += &format!(" shares={}", shares.word());
+        }
+        if self.unit {
+            line += " unit=yes";
         }
         if let Some(phases) = self.phases {
             line += &format!(" phases={phases}");
@@ -247,6 +257,9 @@ impl Job {
             }
             if let Some(shares) = self.shares {
                 line += &format!(" --shares {}", shares.word());
+            }
+            if self.unit {
+                line += " --unit yes";
             }
         }
         line

@@ -91,6 +91,15 @@ impl Workload {
         Workload { job, ..self.clone() }
     }
 
+    /// The virtual PMU's options, with the counter unit if a job counts on it.
+    pub fn vpmu(&self, given: &[String]) -> Vec<String> {
+        let jobs = self.known.iter().flatten().map(|one| &one.job);
+        let has_unit = jobs.chain([&self.job]).any(|job| job.unit);
+        let is_given = given.iter().any(|option| option.starts_with("unit="));
+        let unit = (has_unit && !is_given).then(|| "unit=yes".to_owned());
+        given.iter().cloned().chain(unit).collect()
+    }
+
     /// The same with the file of `--jobs` read, which may be a pipe.
     ///
     /// # Errors

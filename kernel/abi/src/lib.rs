@@ -27,6 +27,7 @@ mod jobs;
 pub mod loader;
 #[cfg(feature = "alloc")]
 pub mod nearest;
+mod opened;
 pub mod phase;
 mod program;
 pub mod reading;

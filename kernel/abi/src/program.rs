@@ -34,12 +34,13 @@ impl<'a> Iterator for Variables<'a> {
 
     fn next(&mut self) -> Option<&'a str> {
         // Options end at the first word that is none.
-        let known = ["env", "stdin", "events", "slice", "budget", "shares", "phases", "region"];
+        const KNOWN: [&str; 9] =
+            ["env", "stdin", "events", "slice", "budget", "shares", "unit", "phases", "region"];
         loop {
             let (name, value) = self.0.next()?.split_once('=')?;
             match name {
                 "env" => return Some(value),
-                name if known.contains(&name) => {}
+                name if KNOWN.contains(&name) => {}
                 _ => return None,
             }
         }
@@ -67,6 +68,7 @@ impl<'a> Program<'a> {
                 Some(("shares", shares)) => {
                     config.shares = Shares::parse(shares).ok_or(BadOption(option))?;
                 }
+                Some(("unit", "yes")) => config.unit = true,
                 Some(("phases", how)) => {
                     phases = Some(PhaseConfig::parse(how).ok_or(BadOption(option))?);
                 }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Malformed, instance::Scope};
 
+pub use crate::opened::Opened;
+
 /// The most events in one session's list. With 8 counters and a slice of 200,000 cycles, a round of
 /// this many events takes 26 million cycles. Longer rounds give no useful estimates.
 pub const MAX_EVENTS: usize = 1024;
@@ -29,28 +31,6 @@ pub const MIN_SLICE: u64 = 1_800;
 /// processors without full-width writes (Intel SDM volume 3, "Full-Width Writes to Performance
 /// Counter Registers").
 pub const MAX_SLICE: u64 = 1 << 30;
-
-/// The result of `SESSION_OPEN`, in one word: the number of events in the high half, the session in
-/// the low half.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Opened {
-    /// The session's number, from 1.
-    pub session: u32,
-    /// The number of events, 1 to [`MAX_EVENTS`].
-    pub events: u32,
-}
-
-impl Opened {
-    /// Encodes the word.
-    pub fn to_word(self) -> u64 {
-        u64::from(self.events) << 32 | u64::from(self.session)
-    }
-
-    /// Decodes the word.
-    pub fn from_word(word: u64) -> Opened {
-        Opened { session: word as u32, events: (word >> 32) as u32 }
-    }
-}
 
 /// The privilege at which events are counted (paper 000, section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,6 +164,9 @@ pub struct SessionConfig {
     pub exclusive: bool,
     /// What it counts apart.
     pub scope: Scope,
+    /// Whether the counter unit counts its list too, all of it all the time: exact counts beside
+    /// the estimates. The virtual PMU alone has the unit (decision 68).
+    pub unit: bool,
 }
 
 impl Default for SessionConfig {
@@ -195,6 +178,7 @@ impl Default for SessionConfig {
             shares: Shares::Planned,
             exclusive: false,
             scope: Scope::Program,
+            unit: false,
         }
     }
 }
@@ -204,7 +188,7 @@ pub type ConfigWords = [u64; 6];
 
 impl SessionConfig {
     /// Encodes: mode, unit of the slice, length of the slice, budget, shares, flags: 1 exclusive,
-    /// 2 threads apart, 4 CPUs.
+    /// 2 threads apart, 4 CPUs, 8 the counter unit too.
     pub fn to_words(self) -> ConfigWords {
         let (unit, length) = match self.slice {
             Slice::Cycles(length) => (0, length),
@@ -212,7 +196,8 @@ impl SessionConfig {
             Slice::Auto => (2, 0),
         };
         let (mode, shares) = (self.mode as u64, self.shares as u64);
-        let flags = u64::from(self.exclusive) | (self.scope as u64) << 1;
+        let flags =
+            u64::from(self.exclusive) | (self.scope as u64) << 1 | u64::from(self.unit) << 3;
         [mode, unit, length, self.budget_ppm.into(), shares, flags]
     }
 
@@ -241,13 +226,13 @@ impl SessionConfig {
             _ => return Err(Malformed),
         };
         let exclusive = flags & 1 != 0;
-        let scope = match flags >> 1 {
-            0 => Scope::Program,
-            1 => Scope::Threads,
-            2 => Scope::Cpus,
+        let (scope, unit) = match (flags >> 1 & 3, flags >> 3) {
+            (0, unit @ 0..2) => (Scope::Program, unit == 1),
+            (1, 0) => (Scope::Threads, false),
+            (2, 0) => (Scope::Cpus, false),
             _ => return Err(Malformed),
         };
-        Ok(SessionConfig { mode, slice, budget_ppm, shares, exclusive, scope })
+        Ok(SessionConfig { mode, slice, budget_ppm, shares, exclusive, scope, unit })
     }
 }
 
@@ -362,9 +347,11 @@ mod tests {
                 for shares in [Shares::Planned, Shares::Adaptive, Shares::Paired] {
                     let exclusive = shares == Shares::Adaptive;
                     for scope in [Scope::Program, Scope::Threads, Scope::Cpus] {
-                        let budget_ppm = 7;
-                        let config =
-                            SessionConfig { mode, slice, budget_ppm, shares, exclusive, scope };
+                        let (budget_ppm, unit) = (7, exclusive && scope == Scope::Program);
+                        #[rustfmt::skip]
+                        let config = SessionConfig {
+                            mode, slice, budget_ppm, shares, exclusive, scope, unit,
+                        };
                         assert_eq!(SessionConfig::from_words(config.to_words()), Ok(config));
                     }
                 }
@@ -373,7 +360,9 @@ mod tests {
         assert_eq!(SessionConfig::from_words([3, 0, 1, 1, 0, 0]), Err(Malformed));
         assert_eq!(SessionConfig::from_words([0, 2, 1, 1, 0, 0]), Err(Malformed));
         assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 3, 0]), Err(Malformed));
-        assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 0, 6]), Err(Malformed));
+        for flags in [6, 8 + 2, 8 + 4, 16] {
+            assert_eq!(SessionConfig::from_words([0, 0, 1, 1, 0, flags]), Err(Malformed));
+        }
         for budget in [0, 1_000_001, u64::MAX] {
             assert_eq!(SessionConfig::from_words([0, 0, 1, budget, 0, 0]), Err(Malformed));
         }
@@ -386,13 +375,5 @@ mod tests {
         assert_eq!(stats.to_words(), words);
         let both = stats.with(stats);
         assert_eq!((both.groups, both.slices, both.switch_cycles), (1, 4, 14));
-    }
-    #[test]
-    fn opened_keeps_session_and_events_apart() {
-        let opened = Opened { session: u32::MAX, events: MAX_EVENTS as u32 };
-        assert_eq!(opened.to_word(), 0x0000_0400_ffff_ffff);
-        assert_eq!(Opened::from_word(opened.to_word()), opened);
-        // A negative result is an error number: no session's word is negative.
-        assert!(i64::try_from(opened.to_word()).is_ok());
     }
 }

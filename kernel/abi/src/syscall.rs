@@ -372,7 +372,7 @@ pub const EPOLL_PWAIT2: u64 = 441;
 /// The first of Tally's own calls.
 pub const TALLY_BASE: u64 = 0x7a11_0000;
 /// `session_open(events, events_bytes, config, detail, detail_bytes, program)` →
-/// [`crate::session::Opened`]: session number and number of events.
+/// [`crate::Opened`]: session number and number of events.
 ///
 /// `events` is the list of event names, separated by commas or white space. `config` points to
 /// [`crate::session::ConfigWords`]. `program` is the number of a program that the caller loaded, or
@@ -396,15 +396,17 @@ pub const SESSION_STATS: u64 = TALLY_BASE + 4;
 /// program ends, the kernel closes its session.
 pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 
-/// `session_map(session)` → address of the session's logical counter bank ([`crate::bank`]). The
-/// bank is mapped read-only until the session closes; the page before it is writable. From then on
-/// the program may use RDPMC. The call must come before [`SESSION_START`].
+/// `session_map(session, cpu)` → address of the session's logical counter bank ([`crate::bank`]).
+/// The bank is mapped read-only until the session closes; the page before it is writable. From then
+/// on the program may use RDPMC. The call must come before [`SESSION_START`]. In a session on whole
+/// CPUs each has a bank, without RDPMC; `cpu` is its index among the instances.
 pub const SESSION_MAP: u64 = TALLY_BASE + 6;
-/// `session_threshold(session, event, count, handler, data)` → 0. Sets the event's threshold, in
-/// place of an earlier one; [`crate::bank::NO_THRESHOLD`] as `count` removes it. The threshold
+/// `session_threshold(session, event, count, handler, data, cpu)` → 0. Sets the event's threshold,
+/// in place of an earlier one; [`crate::bank::NO_THRESHOLD`] as `count` removes it. The threshold
 /// fires once, when the event's logical counter, as the bank shows it, reaches `count`. Then the
 /// kernel writes a trace record and, if `handler` is not 0, calls the handler at that address (an
-/// upcall). The session must be mapped ([`SESSION_MAP`]).
+/// upcall). The session must be mapped ([`SESSION_MAP`]). In a session on whole CPUs the threshold
+/// is that of the CPU `cpu`, an index among the instances.
 ///
 /// The handler gets the event in RDI, the count in RSI and `data` in RDX. Its stack is aligned to
 /// 16 bytes and lies below the red zone. It ends with [`UPCALL_RETURN`]; other upcalls stay pending
@@ -455,6 +457,10 @@ pub const SESSION_PHASE: u64 = TALLY_BASE + 13;
 /// [`crate::instance::MAX_INSTANCE_EVENTS`] events, is on another program, and has no values of the
 /// whole: [`SESSION_READ`] is refused with `WrongState`.
 pub const SESSION_INSTANCE: u64 = TALLY_BASE + 14;
+/// `session_unit(session, counts, n)` → number of events. Writes the first `n` counts of the
+/// counter unit, a word each, in the order of the list, up to now: those of a session that counts
+/// its list on the unit too ([`crate::SessionConfig::unit`]). `WrongState` for another one.
+pub const SESSION_UNIT: u64 = TALLY_BASE + 15;
 
 /// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)` → number of events.
 ///
@@ -530,7 +536,8 @@ names! {
     GETCPU, RENAMEAT2, GETRANDOM, MEMFD_CREATE, MLOCK2, COPY_FILE_RANGE, STATX, RSEQ, CLONE3, CLOSE_RANGE,
     FACCESSAT2, EPOLL_PWAIT2, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ,
     SESSION_STATS, SESSION_CLOSE, SESSION_MAP, SESSION_THRESHOLD, UPCALL_RETURN, SESSION_SAMPLE,
-    SESSION_SAMPLES, SESSION_THREAD, SESSION_PHASES, SESSION_PHASE, SESSION_INSTANCE, DIRECT_OPEN, DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD,
+    SESSION_SAMPLES, SESSION_THREAD, SESSION_PHASES, SESSION_PHASE, SESSION_INSTANCE, SESSION_UNIT, DIRECT_OPEN,
+    DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD,
     PROGRAM_RUN, PROGRAM_WAIT, PROGRAM_WAIT_FOR, PROGRAM_USAGE, PROGRAM_KILL,
 }
 

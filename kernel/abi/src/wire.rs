@@ -16,7 +16,7 @@ use crate::{
 
 /// The version of the messages: of two builds with the same one, either reads what the other's
 /// kernel sends. A change of [`Message`] or of what it contains makes a new one.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 /// The most bytes of a frame, including the zero byte at its end.
 pub const MAX_FRAME_BYTES: usize = 2048;
 /// The most bytes of text that one [`Message::Output`] carries.
@@ -106,6 +106,8 @@ pub enum Message<'a> {
         place: SlicePlace,
         /// Its value.
         reading: Reading,
+        /// What the counter unit counted, if the session counts on that too.
+        unit: Option<u64>,
     },
     /// The engine's statistics of the session that just ended.
     Stats {
@@ -314,6 +316,7 @@ mod tests {
             mode: Mode::Kernel,
             place: SlicePlace::List { group: 1, index: 2 },
             reading,
+            unit: Some(u64::MAX),
         });
     }
 
@@ -331,7 +334,7 @@ mod tests {
         // The last message's number shows that none was put before it.
         let last = Message::Job { job: JobNumber { number: 7, seed: 9 } };
         assert_eq!(last.encode(&mut [0; 8]), Ok(&[4, 22, 7, 9, 0][..]));
-        assert_eq!((VERSION, length(stats), length(session)), (5, Ok(20), Ok(17)));
+        assert_eq!((VERSION, length(stats), length(session)), (6, Ok(20), Ok(18)));
     }
 
     #[test]

@@ -23,6 +23,7 @@ const NO_LIMIT: SessionConfig = SessionConfig {
     budget_ppm: session::NO_BUDGET_PPM,
     shares: Shares::Planned,
     exclusive: false,
+    unit: false,
     scope: tally_abi::Scope::Program,
 };
 const EVENTS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];

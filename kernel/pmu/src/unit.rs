@@ -100,17 +100,27 @@ impl<B: Bus> CounterUnit<B> {
         self.used = 0;
     }
 
+    /// Checks that the unit counts an event, on a counter that is free, if one is.
+    ///
+    /// # Errors
+    /// [`UnitError::Full`]; [`UnitError::NotSupported`].
+    pub fn check(&mut self, event: UnitConfig) -> Result<(), UnitError> {
+        let index = u8::try_from(self.used).map_err(|_| UnitError::Full)?;
+        // Not enabled: it counts nothing meanwhile.
+        self.bus.put(index, event - UnitConfig::EN);
+        let found: UnitConfig = self.bus.get(index);
+        self.bus.put(index, UnitConfig::empty());
+        if found.contains(UnitConfig::SUPPORTED) { Ok(()) } else { Err(UnitError::NotSupported) }
+    }
+
     /// Takes a counter for an event, from a count of 0 on.
     ///
     /// # Errors
     /// [`UnitError::Full`]; [`UnitError::NotSupported`].
     pub fn add(&mut self, event: UnitConfig) -> Result<UnitCounter, UnitError> {
         let index = u8::try_from(self.used).map_err(|_| UnitError::Full)?;
+        self.check(event)?;
         self.bus.put(index, event);
-        if !self.bus.get::<UnitConfig>(index).contains(UnitConfig::SUPPORTED) {
-            self.bus.put(index, UnitConfig::empty());
-            return Err(UnitError::NotSupported);
-        }
         self.bus.put(index, UnitCount(0));
         self.offsets[usize::from(index)] = 0;
         self.used += 1;

@@ -8,6 +8,7 @@ use tally_abi::{Error, syscall};
 use super::{
     answer::{Answer, BadPointer},
     readings,
+    thresholds::threshold_of,
 };
 use crate::{cpu::Cpu, measure::cpus, task::thread::Progress};
 
@@ -16,7 +17,7 @@ pub(super) fn session(cpu: &mut Cpu, number: u64, [id, ..]: [u64; 6]) -> Option<
     let is_on_session = matches!(
         number,
         syscall::SESSION_START..=syscall::SESSION_THRESHOLD
-            | syscall::SESSION_SAMPLE..=syscall::SESSION_INSTANCE
+            | syscall::SESSION_SAMPLE..=syscall::SESSION_UNIT
     );
     let id = u32::try_from(id).ok().filter(|_| is_on_session)?;
     cpus::is_open(id, cpu.process().pid).then_some(id)
@@ -44,6 +45,17 @@ pub(super) fn call(
             Ok(Answer::Value(0))
         }
         syscall::SESSION_INSTANCE => instance(cpu, arguments, id, progress),
+        syscall::SESSION_MAP => {
+            let index = arguments[1] as usize;
+            Ok(Answer::Value(cpus::map(id, owner, index, &mut cpu.process().memory)?))
+        }
+        syscall::SESSION_THRESHOLD => {
+            if progress.at == 0 {
+                let index = arguments[5] as usize;
+                cpus::set_threshold(id, owner, index, threshold_of(arguments)?)?;
+            }
+            wait(cpu, progress, || cpus::are_set(id, owner))
+        }
         syscall::SESSION_CLOSE => {
             if progress.at == 0 {
                 // A session that is not started needs no stop.
@@ -53,7 +65,7 @@ pub(super) fn call(
                 return Ok(Answer::Continue(take(progress)));
             }
             let Some(context) = cpus::remove(id, owner)? else { return Ok(Answer::Value(0)) };
-            context.close(None);
+            context.close(Some(&mut cpu.process().memory));
             Ok(Answer::Continue(take(progress)))
         }
         _ => Err(Error::WrongState),

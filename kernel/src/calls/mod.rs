@@ -31,6 +31,7 @@ mod streams;
 mod system;
 mod texts;
 mod threads;
+mod thresholds;
 mod time;
 mod timers;
 mod trace;

@@ -8,7 +8,6 @@ use core::mem::take;
 
 use tally_abi::{
     Error, Mode, Opened, PhaseConfig, Scope, SessionConfig,
-    bank::NO_THRESHOLD,
     phase::PhaseConfigWords,
     session::{ConfigWords, MAX_DETAIL_BYTES, MAX_EVENT_LIST_BYTES},
     syscall,
@@ -18,14 +17,15 @@ use tally_abi::{
 use super::{
     answer::{Answer, BadPointer},
     cpus, readings,
+    thresholds::{handler_of, threshold_of},
 };
 use crate::{
     cpu::{Cpu, online},
     measure::{
         self, Context, DirectCounters, NmiCell, Owner, Refusal, Samples, SessionRef, Subject,
-        UpcallHandler, permit, ring_memory,
+        permit, ring_memory,
     },
-    memory::{frames, heap, space::USER_END, user::UserMemory},
+    memory::{frames, heap, user::UserMemory},
     sched::table::{self, Lookup},
     task::{Process, thread::Progress},
 };
@@ -76,7 +76,8 @@ pub(super) fn call(
         | syscall::SESSION_SAMPLES
         | syscall::SESSION_PHASES
         | syscall::SESSION_PHASE
-        | syscall::SESSION_INSTANCE => {
+        | syscall::SESSION_INSTANCE
+        | syscall::SESSION_UNIT => {
             if progress.readings.as_mut().is_some_and(|readings| readings.step()) {
                 return Ok(Answer::Continue(take(progress)));
             }
@@ -138,9 +139,18 @@ fn handle(
         syscall::SESSION_CLOSE => return readings::close(caller, session, progress),
         syscall::SESSION_INSTANCE => readings::instance(caller, session.context()?, arguments)?,
         syscall::SESSION_MAP => session.map(caller)?,
+        syscall::SESSION_UNIT => {
+            let counts = session.unit_counts()?;
+            let words = counts.iter().take(count as usize).map(|it| it.to_le_bytes());
+            let words: Vec<_> = words.collect();
+            caller.write(buffer, words.as_flattened()).map_err(BadPointer::from)?;
+            counts.len() as u64
+        }
         syscall::SESSION_SAMPLES => samples(caller, session.context()?, buffer, count)?,
         syscall::SESSION_START => session.start().map(|()| 0)?,
-        syscall::SESSION_THRESHOLD => set_threshold(session, arguments).map(|()| 0)?,
+        syscall::SESSION_THRESHOLD => {
+            session.set_threshold(threshold_of(arguments)?).map(|()| 0)?
+        }
         syscall::SESSION_PHASES => track_phases(session, caller, arguments).map(|()| 0)?,
         syscall::SESSION_PHASE => {
             let words = session.context()?.phase()?.to_words();
@@ -367,24 +377,8 @@ fn track_phases(
     caller: &mut UserMemory,
     [_, config, handler, data, ..]: [u64; 6],
 ) -> Result<(), Error> {
-    if handler >= USER_END {
-        return Err(Error::BadPointer);
-    }
+    let handler = handler_of(handler, data)?;
     let words: PhaseConfigWords = caller.read_words(config).map_err(BadPointer::from)?;
     let config = PhaseConfig::from_words(words).map_err(|_| Error::BadArgument)?;
-    let handler = (handler != 0).then_some(UpcallHandler { entry: handler, data });
     session.track_phases(config, handler)
-}
-
-/// `session_threshold(session, event, count, handler, data)`.
-fn set_threshold(
-    session: SessionRef,
-    [_, event, count, handler, data, _]: [u64; 6],
-) -> Result<(), Error> {
-    if handler >= USER_END {
-        return Err(Error::BadPointer);
-    }
-    let handler = (handler != 0).then_some(UpcallHandler { entry: handler, data });
-    let event = usize::try_from(event).map_err(|_| Error::BadArgument)?;
-    session.set_threshold(event, (count != NO_THRESHOLD).then_some(count), handler)
 }

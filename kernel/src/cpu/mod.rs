@@ -22,7 +22,7 @@ use crate::{
         lapic::Lapic,
         vectors,
     },
-    measure::NmiCell,
+    measure::{NmiCell, cpus::upcalls},
     memory::kernel,
     task::Process,
 };
@@ -110,10 +110,15 @@ impl Cpu {
         }
     }
 
-    /// Does what calls on sessions on CPUs have asked of this one.
+    /// Does what calls on sessions on CPUs have asked of this one, and interrupts the program that
+    /// runs here for the upcalls of its sessions on CPUs.
     pub fn serve(&mut self) {
         let process = self.current.as_deref();
-        self.measure.lock().serve(|| process.map(Process::usage));
+        let mut measure = self.measure.lock();
+        measure.serve(|| process.map(Process::usage));
+        if process.is_some_and(|process| upcalls::are_due(process.pid)) {
+            measure.raise_upcall();
+        }
     }
 
     /// Interrupts the other CPUs, so that each runs [`Self::serve`].

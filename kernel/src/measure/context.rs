@@ -30,20 +30,13 @@ use super::{
     session_id, settings,
     threads::ThreadCounts,
     truth::{mark, mark_in},
+    unit::UnitCounts,
+    upcall::{Threshold, Upcall, UpcallHandler},
 };
 use crate::{
     machine::clock,
     memory::{heap, lent::LentPages, space::AddressSpace, user::UserMemory},
 };
-
-/// A program's function that a threshold calls.
-#[derive(Clone, Copy, Debug)]
-pub struct UpcallHandler {
-    /// Its first instruction, an address of the program's.
-    pub entry: u64,
-    /// A word that it is given.
-    pub data: u64,
-}
 
 /// The samples of an event.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +90,8 @@ pub struct Context {
     pub(super) last_readings: Option<Vec<Reading>>,
     /// What was counted of each thread, from the first call on that asks for it.
     pub(super) threads: Option<Box<ThreadCounts>>,
+    /// What the counter unit counts, if that counts too.
+    pub(super) unit: Option<UnitCounts>,
     /// The CPU that it counts, if it counts one instead of a program.
     cpu: Option<CountedCpu>,
     /// That no session counts whole CPUs, if it cannot share the counters.
@@ -146,6 +141,7 @@ impl Context {
         if owner != Owner::CommandLine {
             catalogue::permit_kernel(config.mode, &demands)?;
         }
+        let unit = config.unit.then(|| UnitCounts::new(found, &resolved)).transpose()?;
         let id = session_id::next();
         let instances = Instances::of(config, demands.len())?;
         // The number of a session that counts threads apart is that of the truth of all of them.
@@ -178,6 +174,7 @@ impl Context {
             stack_bytes: 0,
             last_readings: None,
             threads: None,
+            unit,
             cpu: None,
             _claim: claim,
         })
@@ -283,6 +280,15 @@ impl Context {
         Opened { session: self.id(), events: self.events() as u32 }
     }
 
+    /// What the counter unit counted, in the order of the list; it is on no unit.
+    ///
+    /// # Errors
+    /// The session does not count on it.
+    pub fn unit_counts(&self) -> Result<Vec<u64>, Error> {
+        let counts = self.unit.as_ref().ok_or(Error::WrongState)?;
+        Ok(counts.counts().to_vec())
+    }
+
     /// How many logical counters it has.
     pub fn events(&self) -> usize {
         self.resolved.len()
@@ -370,9 +376,7 @@ impl Context {
     /// There is no such event, or no bank.
     pub(super) fn set_threshold(
         &mut self,
-        event: usize,
-        count: Option<u64>,
-        handler: Option<UpcallHandler>,
+        Threshold { event, count, handler }: Threshold,
     ) -> Result<(), Error> {
         self.session.set_threshold(event, count).map_err(refused_threshold)?;
         self.handlers.resize(self.resolved.len(), None);
@@ -382,7 +386,7 @@ impl Context {
 
     /// Takes a threshold that has fired and has a handler: handler, event, count; or a change of
     /// phase.
-    pub(super) fn take_upcall(&mut self) -> Option<(UpcallHandler, u64, u64)> {
+    pub(super) fn take_upcall(&mut self) -> Option<Upcall> {
         while let Some((event, count)) = self.session.take_fired() {
             if let Some(handler) = self.handlers.get(event).copied().flatten() {
                 return Some((handler, event as u64, count));

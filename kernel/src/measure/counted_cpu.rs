@@ -7,7 +7,8 @@ use tally_abi::{Instance, usage::Usage};
 pub struct CountedCpu {
     /// The number of the session that the context is a part of.
     pub(super) session: u32,
-    cpu: u16,
+    /// The CPU's number.
+    pub(super) cpu: u16,
     /// What the running program had used when the CPU switched to it, or counting began; none
     /// while nothing is counted.
     since: Option<Usage>,

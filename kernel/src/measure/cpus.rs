@@ -6,8 +6,13 @@
 //! interrupts the CPUs ([`serve`]); it is done once each CPU has taken its context,
 //! returned it, or left its values.
 
+pub mod upcalls;
+
 use alloc::{boxed::Box, format, vec::Vec};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::{
+    mem::take as empty,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use spin::Mutex;
 use tally_abi::{Error, Instance, Opened, Reading, SessionConfig, SessionStats, usage::Usage};
@@ -17,7 +22,9 @@ use super::{
     context::{Context, Owner, Subject},
     refusal::Refusal,
     session_id, settings,
+    upcall::{Threshold, Upcall},
 };
+use crate::memory::user::UserMemory;
 
 /// The most sessions on CPUs at once: each takes memory of the kernel's for each CPU.
 const MAX_SESSIONS: usize = 4;
@@ -34,7 +41,12 @@ struct CpuSession {
     /// The program that opened it.
     owner: u32,
     is_started: bool,
+    /// How many events it has.
+    events: usize,
     parts: Vec<Part>,
+    /// What thresholds of it fired on CPUs, and its owner has not been called for: the CPU's
+    /// number, and the upcall.
+    upcalls: Vec<(u16, Upcall)>,
     _claim: Claim,
 }
 
@@ -46,6 +58,18 @@ struct Part {
     /// Whether the CPU, which has the context, is asked for its values.
     is_asked: bool,
     values: Option<(Instance, Vec<Reading>)>,
+    /// Whether the owner has mapped its bank.
+    is_mapped: bool,
+    /// Thresholds that the CPU, which has the context, is to set.
+    thresholds: Vec<Threshold>,
+}
+
+impl Part {
+    fn new(cpu: u16, context: Box<Context>) -> Part {
+        let (is_asked, values) = (false, None);
+        let (is_mapped, thresholds) = (false, Vec::new());
+        Part { cpu, context: Some(context), is_asked, values, is_mapped, thresholds }
+    }
 }
 
 impl CpuSession {
@@ -111,12 +135,19 @@ pub fn open(
         let subject = Subject { pid: 0, name: format!("CPU{cpu}"), space: 0 };
         let context = Context::open(subject, Owner::Program(owner), list, config)?;
         let context = context.on_cpu(session, cpu)?;
-        events = context.events() as u32;
-        parts.push(Part { cpu, context: Some(context), is_asked: false, values: None });
+        events = context.events();
+        parts.push(Part::new(cpu, context));
     }
-    let opened = CpuSession { id: session, owner, is_started: false, parts, _claim: claim };
-    SESSIONS.lock().push(opened);
-    Ok(Opened { session, events })
+    SESSIONS.lock().push(CpuSession {
+        id: session,
+        owner,
+        is_started: false,
+        events,
+        parts,
+        upcalls: Vec::new(),
+        _claim: claim,
+    });
+    Ok(Opened { session, events: events as u32 })
 }
 
 /// Wants a session started, or stopped.
@@ -179,6 +210,50 @@ pub struct Taken {
     pub values: Option<(Instance, Vec<Reading>)>,
 }
 
+/// Maps the bank of the CPU at `index` into `memory`, the owner's. Returns its address.
+///
+/// # Errors
+/// There is no such session or CPU, the session is started, or no memory is left.
+pub fn map(id: u32, owner: u32, index: usize, memory: &mut UserMemory) -> Result<u64, Error> {
+    with(id, owner, |session| {
+        let part = session.parts.get_mut(index).ok_or(Error::BadArgument)?;
+        let context = part.context.as_mut().filter(|_| !session.is_started);
+        let address = context.ok_or(Error::WrongState)?.map_for_owner(memory)?;
+        part.is_mapped = true;
+        Ok(address)
+    })
+}
+
+/// Wants a threshold of the CPU at `index` set. [`are_set`] returns whether it is.
+///
+/// # Errors
+/// There is no such session, CPU or event, or the CPU's bank is not mapped.
+pub fn set_threshold(id: u32, owner: u32, index: usize, threshold: Threshold) -> Result<(), Error> {
+    with(id, owner, |session| {
+        let part = session.parts.get_mut(index).ok_or(Error::BadArgument)?;
+        if let Some(context) = &mut part.context {
+            return context.set_threshold(threshold);
+        }
+        if threshold.event >= session.events {
+            return Err(Error::BadArgument);
+        }
+        if !part.is_mapped {
+            return Err(Error::WrongState);
+        }
+        part.thresholds.push(threshold);
+        CHANGES.fetch_add(1, Ordering::Release);
+        Ok(())
+    })
+}
+
+/// Returns whether every CPU has set the thresholds that were wanted.
+///
+/// # Errors
+/// There is no such session.
+pub fn are_set(id: u32, owner: u32) -> Result<bool, Error> {
+    with(id, owner, |session| Ok(session.parts.iter().all(|part| part.thresholds.is_empty())))
+}
+
 /// The statistics of a session that is stopped, of all its CPUs.
 ///
 /// # Errors
@@ -221,6 +296,9 @@ pub(super) trait CpuSide {
         session: u32,
         running: Option<Usage>,
     ) -> Option<(Instance, Vec<Reading>)>;
+
+    /// Sets a threshold of a session.
+    fn set_threshold_of_cpu(&mut self, session: u32, threshold: Threshold);
 }
 
 /// Does what is wanted of this CPU, whose running program, if it runs one, has used `running`.
@@ -228,8 +306,11 @@ pub(super) fn serve(measure: &mut impl CpuSide, cpu: u16, running: Option<Usage>
     for session in SESSIONS.lock().iter_mut() {
         let CpuSession { id, is_started, parts, .. } = session;
         for part in parts.iter_mut().filter(|part| part.cpu == cpu) {
-            if core::mem::take(&mut part.is_asked) {
+            if empty(&mut part.is_asked) {
                 part.values = measure.values_of_cpu(*id, running);
+            }
+            for threshold in empty(&mut part.thresholds) {
+                measure.set_threshold_of_cpu(*id, threshold);
             }
             match (&mut part.context, *is_started) {
                 (context @ Some(_), true) => measure.take_on(context.take(), running),

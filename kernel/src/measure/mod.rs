@@ -31,11 +31,13 @@ mod trace;
 mod trace_ring;
 mod transport;
 mod truth;
+mod unit;
+mod upcall;
 
 use tally_abi::boot::CommandLine;
 
 pub use checked::send as send_checked;
-pub use context::{Context, Owner, Samples, Subject, UpcallHandler};
+pub use context::{Context, Owner, Samples, Subject};
 pub use direct::DirectCounters;
 pub use instances::ThreadTurn;
 pub use nmi_cell::NmiCell;
@@ -50,6 +52,7 @@ pub use settings::{
 pub use slot::{Contexts, Slot};
 pub use trace_ring::ring_memory;
 pub use truth::{close_region, open_region};
+pub use upcall::{Threshold, Upcall, UpcallHandler};
 
 /// Detects the PMU, takes the command line's options for measuring, and begins a trace if one is
 /// asked for. Once, before CPUs start.

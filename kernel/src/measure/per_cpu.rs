@@ -10,8 +10,9 @@ mod start;
 mod thread;
 mod turn;
 mod turns;
+mod unit;
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 use core::mem::take;
 
 use tally_abi::{Error, Opened, boot::Delivery, trace::End, usage::Usage};
@@ -19,7 +20,7 @@ use tally_engine::{Multiplexer, Session};
 use tally_pmu::{Driver, bus::Native};
 
 use super::{
-    context::{Context, Samples, UpcallHandler},
+    context::{Context, Samples},
     halt::Halter,
     instances::ThreadTurn,
     refusal::Refusal,
@@ -27,6 +28,8 @@ use super::{
     slot::Slot,
     trace::{AtInterrupt, TraceSink},
     trace_ring::ProcessorClock,
+    unit::{Unit, of_this_cpu},
+    upcall::{Threshold, Upcall},
 };
 use crate::{
     arch::{control, frame::InterruptFrame, lapic::Lapic},
@@ -48,6 +51,8 @@ pub struct Measure {
     /// None if this CPU cannot count.
     multiplexer: Option<Multiplexer<Driver<Native>>>,
     cpu: u16,
+    /// None if there is none.
+    unit: Option<Unit>,
     of_cpu: OfCpu,
     turn: Turn,
     /// Whether ring 3 may execute RDPMC.
@@ -73,6 +78,7 @@ impl Measure {
         Measure {
             cpu,
             multiplexer,
+            unit: of_this_cpu(),
             slot: Slot::default(),
             of_cpu: OfCpu::default(),
             turn: Turn::new(cpu),
@@ -155,6 +161,7 @@ impl Measure {
             self.enter_thread(first);
         }
         self.resume();
+        self.update_unit();
         // A threshold may have fired as the program was switched out.
         self.repost_upcall();
     }
@@ -181,13 +188,15 @@ impl Measure {
             self.leave_program(usage);
         }
         self.save_direct();
+        self.unload_unit();
         *slot = take(&mut self.slot);
         self.update_rdpmc_access();
     }
 
     /// Allows ring 3 RDPMC if the running program has a bank or is in direct mode.
     fn update_rdpmc_access(&mut self) {
-        let has_bank = self.slot.contexts().any(|it| it.session.has_bank());
+        // A program has none of the bank of the CPU that it runs on.
+        let has_bank = self.slot.contexts().any(|it| it.session.has_bank() && !it.is_of_a_cpu());
         if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &self.slot.context)
             && has_bank
             && !context.session.is_running()
@@ -314,21 +323,17 @@ impl Measure {
     }
 
     /// Sets the threshold of an event of the running program.
-    pub(super) fn set_threshold(
-        &mut self,
-        event: usize,
-        count: Option<u64>,
-        handler: Option<UpcallHandler>,
-    ) -> Result<(), Error> {
+    pub(super) fn set_threshold(&mut self, threshold: Threshold) -> Result<(), Error> {
         let context = self.slot.context.as_mut().ok_or(Error::NoSession)?;
-        context.set_threshold(event, count, handler)?;
+        context.set_threshold(threshold)?;
         self.sync();
         Ok(())
     }
 
     /// Takes a threshold of the running program that has fired: handler, event and count.
-    pub fn take_upcall(&mut self) -> Option<(UpcallHandler, u64, u64)> {
-        self.slot.contexts_mut().find_map(Context::take_upcall)
+    pub fn take_upcall(&mut self) -> Option<Upcall> {
+        let mut contexts = self.slot.contexts_mut().filter(|context| !context.is_of_a_cpu());
+        contexts.find_map(Context::take_upcall)
     }
 
     /// Starts counting.
@@ -344,6 +349,7 @@ impl Measure {
         if !self.others_started() {
             self.resume();
         }
+        self.update_unit();
         Ok(())
     }
 
@@ -363,6 +369,15 @@ impl Measure {
         if let Some(context) = &mut self.slot.context {
             context.end();
         }
+        self.update_unit();
+    }
+
+    /// What the counter unit counted of the running program's session, after [`Self::session`].
+    pub(super) fn unit_counts(&mut self) -> Result<Vec<u64>, Error> {
+        self.unload_unit();
+        let counts = self.context().and_then(|context| context.unit_counts());
+        self.update_unit();
+        counts
     }
 
     /// Ends a session of the running program's: stops counting and reports the last values.

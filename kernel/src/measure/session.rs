@@ -1,10 +1,13 @@
 //! A session as a system call works on it, wherever the measured program is.
 
+use alloc::vec::Vec;
+
 use tally_abi::{Error, PhaseConfig};
 
 use super::{
-    context::{Context, Samples, UpcallHandler},
+    context::{Context, Samples},
     per_cpu::Measure,
+    upcall::{Threshold, UpcallHandler},
 };
 use crate::memory::user::UserMemory;
 
@@ -63,16 +66,11 @@ impl SessionRef<'_> {
     /// # Errors
     /// There is no such event, no bank, or a handler for a session on another
     /// program: an upcall would be into that.
-    pub fn set_threshold(
-        self,
-        event: usize,
-        count: Option<u64>,
-        handler: Option<UpcallHandler>,
-    ) -> Result<(), Error> {
+    pub fn set_threshold(self, threshold: Threshold) -> Result<(), Error> {
         match self {
-            SessionRef::Running(measure) => measure.set_threshold(event, count, handler),
-            SessionRef::Parked { .. } if handler.is_some() => Err(Error::WrongState),
-            SessionRef::Parked { context, .. } => context.set_threshold(event, count, None),
+            SessionRef::Running(measure) => measure.set_threshold(threshold),
+            SessionRef::Parked { .. } if threshold.handler.is_some() => Err(Error::WrongState),
+            SessionRef::Parked { context, .. } => context.set_threshold(threshold),
         }
     }
 
@@ -124,6 +122,17 @@ impl SessionRef<'_> {
         match self {
             SessionRef::Running(measure) => measure.publish_errors(),
             SessionRef::Parked { context, .. } => context.publish_errors(),
+        }
+    }
+
+    /// What the counter unit counted up to now.
+    ///
+    /// # Errors
+    /// The session does not count on it.
+    pub fn unit_counts(&mut self) -> Result<Vec<u64>, Error> {
+        match self {
+            SessionRef::Running(measure) => measure.unit_counts(),
+            SessionRef::Parked { context, .. } => context.unit_counts(),
         }
     }
 

@@ -70,6 +70,10 @@ impl Slot {
                 return Err(Refusal { error: Error::Busy, detail });
             }
         }
+        if context.unit.is_some() && self.contexts().any(|other| other.unit.is_some()) {
+            let detail = "a session of this program has the counter unit: close it first".into();
+            return Err(Refusal { error: Error::Busy, detail });
+        }
         self.put(context);
         Ok(())
     }

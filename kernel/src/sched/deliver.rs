@@ -8,7 +8,7 @@ use super::exit::{crash, end_deadlocked, exit};
 use crate::{
     arch::frame::{self, Frame},
     cpu::Cpu,
-    measure,
+    measure::{self, cpus::upcalls},
     memory::space::SpaceError,
     task::{fault::Fault, handler, signal::DEFAULT, signal_frame},
 };
@@ -79,9 +79,12 @@ fn trace(cpu: &mut Cpu, signal: u32, handler: Option<u64>, address: u64) {
 
 /// Delivers a threshold that has fired: calls its handler in the running thread, if `frame` is a
 /// thread's, and the thread neither runs such a handler nor continues a system call. Otherwise the
-/// threshold stays pending.
+/// threshold stays pending. One of a session on CPUs is delivered where its owner runs.
 pub fn upcall(cpu: &mut Cpu, frame: &mut Frame) {
     let measure = cpu.measure;
+    if measure.lock().post_upcalls() {
+        cpu.ask_others();
+    }
     let Some(process) = cpu.current.as_deref_mut().filter(|_| frame::is_user(frame)) else {
         return;
     };
@@ -89,7 +92,8 @@ pub fn upcall(cpu: &mut Cpu, frame: &mut Frame) {
     if running.signals.in_upcall || running.progress.is_some() {
         return;
     }
-    let Some(upcall) = measure.lock().take_upcall() else { return };
+    let own = measure.lock().take_upcall();
+    let Some(upcall) = own.or_else(|| upcalls::take(process.pid)) else { return };
     if let Err(fault) = signal_frame::enter_upcall(process, frame, upcall) {
         crash(cpu, frame, fault);
     }

@@ -14,7 +14,7 @@ use crate::{
         serial,
     },
     measure::{self, cpus},
-    memory::kernel,
+    memory::{kernel, user::UserMemory},
     task::{Process, fault::Fault},
 };
 
@@ -66,7 +66,7 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
     }
     let usage = process.usage();
     let contexts = cpu.measure.lock().end(&mut process.memory, usage);
-    close_cpu_sessions(cpu, process.pid);
+    close_cpu_sessions(cpu, process.pid, &mut process.memory);
     cpu.measure.lock().drain();
     if let Some(tag) = process.region {
         measure::close_region(tag);
@@ -96,7 +96,8 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
 
 /// Closes the sessions on whole CPUs of a program that has ended. Other CPUs return their parts as
 /// soon as they take interrupts; one that waits here as well does what is asked of it meanwhile.
-fn close_cpu_sessions(cpu: &mut Cpu, owner: u32) {
+/// `memory` is the program's.
+fn close_cpu_sessions(cpu: &mut Cpu, owner: u32, memory: &mut UserMemory) {
     while let Some(id) = cpus::of_owner(owner) {
         // A session that is not started needs no stop.
         let _ = cpus::want(id, owner, false);
@@ -106,7 +107,7 @@ fn close_cpu_sessions(cpu: &mut Cpu, owner: u32) {
             core::hint::spin_loop();
         }
         while let Ok(Some(context)) = cpus::remove(id, owner) {
-            context.close(None);
+            context.close(Some(memory));
         }
     }
 }

@@ -36,6 +36,7 @@ fn switch_in(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     let mut slot = take(&mut process.slot);
     cpu.measure.lock().enter(&mut slot, || process.turn());
     cpu.current = Some(process);
+    cpu.serve();
     trace(cpu);
 }
 

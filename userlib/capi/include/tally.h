@@ -41,8 +41,13 @@ struct tally_config {
     uint64_t budget_ppm;   /* the share of the program's time that the engine may take, in parts per
                             * million, 1 to 1,000,000; usual: 20,000; no limit: 1,000,000 */
     uint64_t shares;       /* enum tally_shares */
-    uint64_t exclusive;    /* 1: no other session may count the program while this one is open */
+    uint64_t exclusive;    /* 1: no other session may count the program while this one is open;
+                            * or TALLY_UNIT, or both added */
 };
+
+/* In exclusive: the counter unit counts the list too (tally_unit_counts). The virtual PMU alone has
+ * it. */
+enum { TALLY_UNIT = 8 };
 
 enum tally_kind { TALLY_EXACT = 1, TALLY_ESTIMATED = 2, TALLY_NOT_MEASURED = 3 };
 
@@ -133,6 +138,9 @@ int64_t tally_stop(int64_t session);
 /* Writes the first n readings, in the order of the list. Returns the number of events or an error.
  * May be called while the session counts. */
 int64_t tally_read(int64_t session, struct tally_reading *readings, size_t n);
+/* Writes the first n counts of the counter unit, in the order of the list, all exact: of a session
+ * with TALLY_UNIT. Returns the number of events or an error. */
+int64_t tally_unit_counts(int64_t session, uint64_t *counts, size_t n);
 /* Writes the session's statistics. Returns 0 or an error. */
 int64_t tally_stats(int64_t session, struct tally_stats *stats);
 /* Maps the session's logical counter bank, so that the program can read it without system calls.

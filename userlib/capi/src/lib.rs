@@ -249,6 +249,17 @@ pub extern "C" fn tally_sample_with_stack(
     unsafe { sys::tally_call(sys::SESSION_SAMPLE, arguments) }
 }
 
+/// Reads the counts of the counter unit. See `tally.h`.
+///
+/// # Safety
+/// `counts` has room for `n` words.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tally_unit_counts(session: i64, counts: *mut u64, n: usize) -> i64 {
+    let arguments = [session as u64, counts as u64, n as u64, 0, 0, 0];
+    // SAFETY: the caller guarantees it.
+    unsafe { sys::tally_call(sys::SESSION_UNIT, arguments) }
+}
+
 /// Reads the addresses of samples. See `tally.h`.
 ///
 /// # Safety

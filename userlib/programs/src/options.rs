@@ -15,6 +15,8 @@ pub struct ProgramOptions<'a> {
     pub budget_ppm: Option<u32>,
     /// `--shares planned|adaptive|paired`.
     pub shares: Option<Shares>,
+    /// `--unit yes`: counts on the counter unit too.
+    pub unit: bool,
     /// `--file PATH`.
     pub file: Option<&'a str>,
     /// `--level N`, 0 (store) to 10 (smallest).
@@ -33,6 +35,9 @@ impl<'a> ProgramOptions<'a> {
             let unreadable = || format!("{word} cannot be {value}");
             match word {
                 "--events" => options.events = Some(value),
+                "--unit" => {
+                    options.unit = (value == "yes").then_some(true).ok_or_else(unreadable)?;
+                }
                 "--file" => options.file = Some(value),
                 "--slice" => options.slice = Some(Slice::parse(value).ok_or_else(unreadable)?),
                 "--budget" => {

@@ -137,19 +137,20 @@ fn is_confirmed(line: &str, output: &str) -> bool {
     };
     match *new {
         _ if words.contains(&"exact") => old == new,
-        [estimate, width, _counted, _truth, _error] => {
-            let half_width = estimate * width / 100.0;
-            let quotient = old[1] / width;
-            (old[0] - estimate).abs() <= HALF_WIDTHS * half_width
-                && (1.0 / WIDTH_QUOTIENT..=WIDTH_QUOTIENT).contains(&quotient)
-                && near(2, TOLERANCE)
-                && near(3, TRUTH_TOLERANCE)
-        }
         // A part of a breakdown: cycles an instruction, share, half width, truth.
         [_, share, width, _truth] if has_shares(now) => {
             let quotient = old[2] / width;
             (old[1] - share).abs() <= HALF_WIDTHS * width
                 && (1.0 / WIDTH_QUOTIENT..=WIDTH_QUOTIENT).contains(&quotient)
+                && near(3, TRUTH_TOLERANCE)
+        }
+        // An estimate: half width, share or the unit's count, truth, and perhaps the error.
+        [estimate, width, _, _truth] | [estimate, width, _, _truth, _] if now.contains('%') => {
+            let half_width = estimate * width / 100.0;
+            let quotient = old[1] / width;
+            (old[0] - estimate).abs() <= HALF_WIDTHS * half_width
+                && (1.0 / WIDTH_QUOTIENT..=WIDTH_QUOTIENT).contains(&quotient)
+                && near(2, TOLERANCE)
                 && near(3, TRUTH_TOLERANCE)
         }
         _ => iter::zip(0.., &new).all(|(index, _)| near(index, TOLERANCE)),
@@ -201,6 +202,14 @@ Measured: `cargo xtask bench switch` at commit 26e8bd6
         for bad in ["Measured: today", "Measured: `x` at commit HEAD", "Measured: `x`"] {
             assert_eq!(Figure::all(&format!("x\n{bad}\n")), Err(format!("2: {bad}")));
         }
+    }
+
+    #[test]
+    fn an_estimate_beside_the_unit_is_judged_by_its_bar() {
+        let line = "A 1,000 2.00% 990 990";
+        assert!(is_confirmed(line, "A 1,020 1.50% 991 991"));
+        assert!(!is_confirmed(line, "A 1,100 1.50% 991 991"));
+        assert!(!is_confirmed(line, "A 1,000 2.00% 900 900"));
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct EventReading {
     pub place: SlicePlace,
     /// Its last value.
     pub reading: Reading,
+    /// What the counter unit counted, if that counted it too.
+    pub unit: Option<u64>,
 }
 
 /// A session that has ended.

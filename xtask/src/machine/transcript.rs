@@ -217,11 +217,12 @@ impl Transcript {
                     Session { pid, program, address_space, config, job, readings, stats: None };
                 self.sessions.insert(session, fresh);
             }
-            Message::Reading { session, event, native, mode, place, reading } => {
+            Message::Reading { session, event, native, mode, place, reading, unit } => {
                 let (name, native) = (event.into(), native.map(String::from));
                 match self.sessions.get_mut(&session) {
                     Some(known) => {
-                        known.readings.push(EventReading { name, native, mode, place, reading })
+                        let event = EventReading { name, native, mode, place, reading, unit };
+                        known.readings.push(event);
                     }
                     None => self.unreadable += 1,
                 }

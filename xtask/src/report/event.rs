@@ -52,6 +52,9 @@ pub struct EventReport {
     pub coverage: Option<f64>,
     /// The virtual PMU's count, in events; of ring 0 without the PMI handlers.
     pub truth: Option<u64>,
+    /// The counter unit's count, in events, if it counted too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<u64>,
     /// Why there is no estimate.
     pub reason: Option<Cow<'static, str>>,
     /// The number without interrupts, if it was asked for and is known.
@@ -91,6 +94,7 @@ impl EventReport {
             high_95,
             coverage: reading.coverage(),
             truth,
+            unit: None,
             reason,
             unobserved: None,
             refined: None,

@@ -208,7 +208,8 @@ impl SessionReport {
         let instructions_per_switch = cost.and_then(|c| ratio(c.instructions, c.count));
         let event = |event: &EventReading| {
             let truth = region.and_then(|region| truth_of(region, event));
-            EventReport::of(&event.name, &event.reading, truth)
+            let report = EventReport::of(&event.name, &event.reading, truth);
+            EventReport { unit: event.unit, ..report }
         };
         SessionReport {
             program: session.program.clone(),

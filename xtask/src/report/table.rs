@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use tally_abi::text::percent;
+use tally_abi::text::{Grouped, percent};
 
 use super::{
     EventReport, Kind, Report, SessionReport,
@@ -41,6 +41,7 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
             phases::render(text, phases)?;
         }
         write_events(text, &session.events)?;
+        write_unit(text, &session.events)?;
         write_unobserved(text, &session.events)?;
         write_refined(text, &session.events)?;
         write_engine(text, session)?;
@@ -86,6 +87,35 @@ fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {
     write!(text, "{estimate:>13} {bar:>8} {counted:>7}")?;
     if let Some(TruthCells { truth, error, mark }) = truth {
         write!(text, " {truth:>13} {error:>6}{mark}")?;
+    }
+    writeln!(text)
+}
+
+/// What the counter unit counted of the same events, if it did, beside their estimates.
+fn write_unit(text: &mut String, events: &[EventReport]) -> fmt::Result {
+    if events.iter().all(|event| event.unit.is_none()) {
+        return Ok(());
+    }
+    let (estimate, bar, unit, truth) = ("estimate", "± 95 %", "unit", "truth");
+    writeln!(text, "{:<NAME$} {estimate:>13} {bar:>8} {unit:>13} {truth:>13}", "event")?;
+    for event in events {
+        let number = |it: Option<u64>| it.map_or_else(|| "-".into(), |it| Grouped(it).to_string());
+        let Cells { estimate, bar, .. } = Cells::of(event);
+        let (unit, truth) = (number(event.unit), number(event.truth));
+        let name = &event.name;
+        if name.chars().count() > NAME {
+            write!(text, "{name}\n{:<NAME$} ", "")?;
+        } else {
+            write!(text, "{name:<NAME$} ")?;
+        }
+        writeln!(text, "{estimate:>13} {bar:>8} {unit:>13} {truth:>13}")?;
+    }
+    let judged = events.iter().filter_map(|event| event.unit.zip(event.truth));
+    let (equal, judged) = judged.fold((0, 0), |(equal, judged), (unit, truth)| {
+        (equal + usize::from(unit == truth), judged + 1)
+    });
+    if judged > 0 {
+        writeln!(text, "{equal}/{judged} counts of the unit are the truth")?;
     }
     writeln!(text)
 }

@@ -143,7 +143,7 @@ impl RunArgs {
             memory_mib: self.memory,
             // Whoever debugs may stop the machine for as long as it takes.
             time_limit: if self.gdb { Duration::MAX } else { Duration::from_secs(self.time_limit) },
-            vpmu: self.vpmu.clone(),
+            vpmu: self.work.vpmu(&self.vpmu),
             gdb: self.gdb.then(machine::gdb_socket),
             qemu_args: self.qemu_arg.clone(),
             ..Request::new(line)

@@ -23,6 +23,7 @@ pub const CONFIG: SessionConfig = SessionConfig {
     budget_ppm: session::NO_BUDGET_PPM,
     shares: Shares::Planned,
     exclusive: false,
+    unit: false,
     scope: tally_abi::Scope::Program,
 };
 /// Eight events and the cycles.

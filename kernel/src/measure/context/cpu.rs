@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use tally_abi::{Error, Instance, Reading, usage::Usage};
 
 use super::Context;
-use crate::measure::{counted_cpu::CountedCpu, readings::vouched, refusal::Refusal};
+use crate::measure::{counted_cpu::CountedCpu, cpus::upcalls, readings::vouched, refusal::Refusal};
 
 impl Context {
     /// The context of a CPU, of this session.
@@ -30,6 +30,14 @@ impl Context {
     /// Returns whether it counts a CPU for this session.
     pub(in crate::measure) fn is_of_cpu_session(&self, session: u32) -> bool {
         self.cpu.is_some_and(|of| of.session == session)
+    }
+
+    /// Leaves the upcalls of its thresholds that have fired to the session's owner. Returns whether
+    /// there were any.
+    pub(in crate::measure) fn post_upcalls_of_cpu(&mut self) -> bool {
+        let Some(CountedCpu { session, cpu, .. }) = self.cpu else { return false };
+        let upcalls = core::iter::from_fn(|| self.take_upcall());
+        upcalls.map(|upcall| upcalls::post(session, cpu, upcall)).count() > 0
     }
 
     /// The CPU runs a program from here on, which has used `usage` before. The program's address
@@ -57,6 +65,8 @@ impl Context {
     ) -> Option<(Instance, Vec<Reading>)> {
         let of = self.cpu.as_mut()?;
         running.into_iter().for_each(|usage| of.credit(usage));
+        // In one step, as the values.
+        self.session.publish_errors(1);
         Some((of.instance(), vouched(self.session.readings())))
     }
 }

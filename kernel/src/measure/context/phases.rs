@@ -7,8 +7,12 @@ use tally_abi::{Error, PhaseConfig, PhaseState, Slice};
 use tally_engine::phase::Tracker;
 use tally_pmu::CostTable;
 
-use super::{Context, UpcallHandler};
-use crate::measure::{refusal::Refusal, settings};
+use super::Context;
+use crate::measure::{
+    refusal::Refusal,
+    settings,
+    upcall::{Upcall, UpcallHandler},
+};
 
 impl Context {
     /// Tracks the phases of the program from here on.
@@ -80,7 +84,7 @@ impl Context {
     }
 
     /// Takes a change of phase that has a handler: handler, phase, number of changes.
-    pub(in crate::measure) fn take_change(&mut self) -> Option<(UpcallHandler, u64, u64)> {
+    pub(in crate::measure) fn take_change(&mut self) -> Option<Upcall> {
         let (phase, changes) = self.session.take_change()?;
         Some((self.change_handler?, phase.into(), changes))
     }

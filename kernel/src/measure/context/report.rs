@@ -5,7 +5,11 @@ use tally_engine::Session;
 use tally_pmu::Resolved;
 
 use super::Context;
-use crate::{machine::serial, measure::readings::vouched, memory::user::UserMemory};
+use crate::{
+    machine::serial,
+    measure::{readings::vouched, unit::UnitCounts},
+    memory::user::UserMemory,
+};
 
 impl Context {
     /// Ends the context: reports its last values, and unmaps the bank from `owner`, the memory of
@@ -59,17 +63,23 @@ impl Context {
         });
         let plan = session.plan();
         let events = self.resolved.iter().zip(&plan.assignments);
-        for ((event, assigned), reading) in events.zip(readings) {
+        let unit = self.unit.as_ref().map(UnitCounts::counts).unwrap_or_default();
+        let unit = unit.iter().copied().map(Some).chain(core::iter::repeat(None));
+        for (((event, assigned), reading), unit) in events.zip(readings).zip(unit) {
             let Resolved { name, native, mode, .. } = event;
             let (native, mode, place) = (*native, *mode, plan.place_in_slices(*assigned));
             let (session, reading) = (id, *reading);
-            serial::send(&Message::Reading { session, event: name, native, mode, place, reading });
+            let event = name;
+            serial::send(&Message::Reading { session, event, native, mode, place, reading, unit });
         }
         serial::send(&Message::Stats { session: id, stats: session.stats() });
     }
 
     fn log(&self, session: &Session, name: &str, readings: &[Reading]) {
         log::info!("{name}: session {}, half width at 95 %, coverage", session.id());
+        for (event, count) in self.resolved.iter().zip(self.unit_counts().unwrap_or_default()) {
+            log::info!("{:<44} {count:>16} on the counter unit", event.name);
+        }
         for (event, reading) in self.resolved.iter().zip(readings) {
             let (event, share) = (&event.name, 100.0 * reading.coverage().unwrap_or_default());
             match reading.value {

@@ -10,6 +10,7 @@ use super::Measure;
 use crate::measure::{
     context::Context,
     cpus::{self, CpuSide},
+    upcall::Threshold,
 };
 
 impl Measure {
@@ -22,6 +23,29 @@ impl Measure {
             let cpu = self.trace.cpu();
             cpus::serve(self, cpu, running());
         }
+    }
+
+    /// Leaves the upcalls of thresholds that have fired in sessions on this CPU to their owners.
+    /// Returns whether there were any.
+    pub fn post_upcalls(&mut self) -> bool {
+        let posted = self.all_contexts().map(Context::post_upcalls_of_cpu);
+        posted.fold(false, |any, has_posted| any | has_posted)
+    }
+
+    /// The contexts that wait for a program, and those of the program that runs.
+    fn all_contexts(&mut self) -> impl Iterator<Item = &mut Context> {
+        let waiting = self.of_cpu.waiting.iter_mut().map(|context| &mut **context);
+        waiting.chain(self.slot.contexts_mut())
+    }
+
+    /// This CPU's context of a session on CPUs.
+    fn context_of_cpu(&mut self, session: u32) -> Option<&mut Context> {
+        self.all_contexts().find(|context| context.is_of_cpu_session(session))
+    }
+
+    /// Raises the upcall interrupt on this CPU.
+    pub fn raise_upcall(&self) {
+        self.trace.upcall();
     }
 
     /// Returns whether sessions on whole CPUs count this one.
@@ -75,11 +99,19 @@ impl CpuSide for Measure {
         running: Option<Usage>,
     ) -> Option<(Instance, Vec<Reading>)> {
         self.suspend(End::SwitchedOut);
-        let is_it = |context: &&mut Context| context.is_of_cpu_session(session);
-        let mut waiting = self.of_cpu.waiting.iter_mut().map(|context| &mut **context);
-        let context = waiting.find(is_it).or_else(|| self.slot.contexts_mut().find(is_it));
+        let context = self.context_of_cpu(session);
         let values = context.and_then(|context| context.values_of_cpu(running));
         self.settle();
         values
+    }
+
+    fn set_threshold_of_cpu(&mut self, session: u32, threshold: Threshold) {
+        self.suspend(End::SwitchedOut);
+        if let Some(context) = self.context_of_cpu(session) {
+            // The call has checked that there are such an event and a bank.
+            let set = context.set_threshold(threshold);
+            debug_assert!(set.is_ok());
+        }
+        self.settle();
     }
 }

@@ -64,6 +64,7 @@ impl Measure {
             && context.session.is_stopped()
         {
             context.end();
+            self.update_unit();
         }
         let (Some((since, before)), Some(context)) = (self.turn.began.take(), &self.slot.context)
         else {
@@ -162,6 +163,7 @@ impl Measure {
         self.recheck_at_end();
         self.suspend(End::Stopped);
         self.slot.contexts_mut().for_each(Context::end);
+        self.update_unit();
     }
 
     /// The running program ends: stops counting, and begins the readings that the end reports, in

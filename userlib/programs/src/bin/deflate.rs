@@ -3,8 +3,8 @@
 //!
 //! It processes the text block by block, as a store of compressed blocks does.
 //!
-//! `deflate [--events LIST] [--slice CYCLES] [--budget PERCENT] [--shares KIND] [--file
-//! PATH] [--level 0..10]`
+//! `deflate [--events LIST] [--slice CYCLES] [--budget PERCENT] [--shares KIND] [--unit yes]
+//! [--file PATH] [--level 0..10]`
 
 #![no_std]
 #![no_main]
@@ -52,6 +52,7 @@ fn run() -> Result<(), Failure> {
         budget_ppm: options.budget_ppm.unwrap_or(session::DEFAULT_BUDGET_PPM),
         shares: options.shares.unwrap_or_default(),
         exclusive: true,
+        unit: options.unit,
         ..SessionConfig::default()
     };
     let events = options.events.unwrap_or_else(default_events);

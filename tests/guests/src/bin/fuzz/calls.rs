@@ -202,6 +202,7 @@ fn some_config(random: &mut Random) -> u64 {
         budget_ppm: session::NO_BUDGET_PPM,
         exclusive: random.below(8) == 0,
         scope: random.of(&[Scope::Program, Scope::Threads]),
+        unit: random.below(8) == 0,
         ..SessionConfig::default()
     };
     let words = (&raw mut MEMORY).cast::<session::ConfigWords>();

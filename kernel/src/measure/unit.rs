@@ -1,0 +1,108 @@
+//! What the counter unit counts beside a session (decision 68): its whole list, all the time, of
+//! the program in ring 3.
+//!
+//! The context has the counts while its program is off the CPUs or it is not started. Otherwise the
+//! unit of the CPU has what came since.
+
+use alloc::{format, vec, vec::Vec};
+
+use tally_abi::{Error, Mode};
+use tally_pmu::{
+    CounterUnit, DetectedPmu, Resolved, UNIT_COUNTERS, UnitCounter, UnitError, bus::Native,
+    registers::unit::UnitConfig, virtual_pmu,
+};
+
+use super::refusal::Refusal;
+
+/// This CPU's unit.
+pub type Unit = CounterUnit<Native>;
+
+/// The unit of the CPU that runs this, if it has one. Once for each CPU.
+pub fn of_this_cpu() -> Option<Unit> {
+    if virtual_pmu::unit_counters() == 0 {
+        return None;
+    }
+    // SAFETY: (1) this is ring 0; (2) the virtual PMU says that its unit is there, on every CPU;
+    // (3) the driver stays with this CPU.
+    CounterUnit::new(unsafe { Native::new() })
+}
+
+/// The counts of a list on the unit.
+pub struct UnitCounts {
+    configs: Vec<UnitConfig>,
+    /// What was counted before the unit was loaded.
+    counts: Vec<u64>,
+    /// The counters of the CPU's unit, while it is loaded.
+    counters: Vec<UnitCounter>,
+}
+
+fn refused(error: Error, detail: alloc::string::String) -> Refusal {
+    Refusal { error, detail }
+}
+
+impl UnitCounts {
+    /// The counts of these events, 0 yet.
+    ///
+    /// # Errors
+    /// There is no unit, it cannot count an event of the list, or the list is too long or one of
+    /// ring 0.
+    pub fn new(found: &DetectedPmu, events: &[Resolved]) -> Result<UnitCounts, Refusal> {
+        if virtual_pmu::unit_counters() == 0 {
+            let why = "this machine has no counter unit: the virtual PMU has one with --vpmu \
+                       unit=yes, and no processor";
+            return Err(refused(Error::NoPmu, why.into()));
+        }
+        if events.len() > UNIT_COUNTERS {
+            let many = events.len();
+            let why = format!(
+                "{many} events are more than the {UNIT_COUNTERS} counters of the unit: list fewer"
+            );
+            return Err(refused(Error::TooManyEvents, why));
+        }
+        let configs = events.iter().map(|event| config_of(found, event));
+        let configs: Vec<UnitConfig> = configs.collect::<Result<_, _>>()?;
+        let counts = vec![0; configs.len()];
+        Ok(UnitCounts { configs, counts, counters: Vec::with_capacity(events.len()) })
+    }
+
+    /// Puts the events on the unit, which counts on from here.
+    pub fn load(&mut self, unit: &mut Unit) {
+        for config in &self.configs {
+            let counter = unit.add(*config).expect("the virtual PMU models the event");
+            self.counters.push(counter);
+        }
+        unit.start();
+    }
+
+    /// Takes the events off the unit, and adds what it counted.
+    pub fn unload(&mut self, unit: &mut Unit) {
+        unit.stop();
+        for (count, counter) in self.counts.iter_mut().zip(self.counters.drain(..)) {
+            *count = count.wrapping_add(unit.read(counter));
+        }
+        unit.clear();
+    }
+
+    /// Returns whether its events are on the CPU's unit.
+    pub fn is_loaded(&self) -> bool {
+        !self.counters.is_empty()
+    }
+
+    /// The counts up to now, in the order of the list; the events are on no unit.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+}
+
+/// What a counter of the unit is to count for an event.
+fn config_of(found: &DetectedPmu, event: &Resolved) -> Result<UnitConfig, Refusal> {
+    let name = &event.name;
+    if event.mode != Mode::User {
+        let why = format!("{name}: a session counts ring 3 alone on the counter unit: omit ring 0");
+        return Err(refused(Error::EventNotSupported, why));
+    }
+    found.catalogue().on_unit(event).ok_or_else(|| {
+        let why = UnitError::NotSupported;
+        refused(Error::EventNotSupported, format!("{name}: {why}"))
+    })
+}

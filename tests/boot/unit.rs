@@ -1,0 +1,79 @@
+//! The counter unit counts the list of a session exactly, beside the multiplexed counters.
+
+use tally_abi::ExitStatus;
+use xtask::{
+    machine::{Boot, Pmu, Request},
+    report::{Kind, Report},
+};
+
+use crate::{SharedBoot, assert_exact_counts_are_true, assert_output, boot};
+
+/// A program that counts itself on both, one around which the kernel does, and one that moves
+/// between turns beside them.
+fn request(pmu: Pmu, cpus: usize, events: &str) -> Request {
+    let line = format!(
+        "wire -- deflate --unit yes --level 1 -- unit {events} 3000000 \
+         -- events={events} slice=20000 budget=100000 unit=yes deflate --level 2"
+    );
+    Request { pmu, cpus, vpmu: vec!["unit=yes".into()], ..Request::new(line) }
+}
+
+/// Every count of the unit is the truth, and most intervals of the estimates beside it contain it.
+fn assert_unit_is_true(boot: &Boot) {
+    assert_output(boot, "unit: done");
+    let text = boot.transcript.text();
+    assert!(boot.outcome.is_success() && !text.contains("FAILED"), "{}\n{text}", boot.outcome);
+    let report = Report::of(boot);
+    assert_exact_counts_are_true(&report);
+    let sessions: Vec<_> =
+        report.sessions().filter(|it| it.events.iter().any(|event| event.unit.is_some())).collect();
+    assert_eq!(sessions.len(), 3);
+    let events: Vec<_> = sessions.iter().flat_map(|session| &session.events).collect();
+    for event in &events {
+        assert_eq!(event.unit, event.truth, "{event:?}");
+    }
+    let estimated = events.iter().filter(|event| event.kind == Kind::Estimated);
+    let [inside, all] = estimated.fold([0, 0], |[inside, all], event| {
+        let count = event.unit.unwrap_or_default() as f64;
+        let is_inside = event.low_95 <= Some(count) && Some(count) <= event.high_95;
+        [inside + usize::from(is_inside), all + 1]
+    });
+    println!("{inside} of {all} intervals contain the unit's count, {} events", events.len());
+    assert!(all >= 20 && inside * 100 >= all * 85, "{inside} of {all}");
+}
+
+/// Defines a test of a machine.
+macro_rules! unit {
+    ($($name:ident on $pmu:expr, $cpus:literal CPUs: $events:literal;)*) => {$(
+        #[test]
+        fn $name() {
+            assert_unit_is_true(&boot(&request($pmu, $cpus, $events)));
+        }
+    )*};
+}
+
+unit! {
+    the_unit_counts_exactly_beside_estimates_on_intel on Pmu::Intel, 1 CPUs:
+        "INST_RETIRED.ANY,BR_INST_RETIRED.COND,BR_INST_RETIRED.COND_TAKEN,\
+         MEM_INST_RETIRED.ALL_LOADS,MEM_INST_RETIRED.ALL_STORES,UOPS_RETIRED.SLOTS,\
+         BR_INST_RETIRED.NEAR_CALL,L1D.REPLACEMENT,BR_MISP_RETIRED.COND";
+    the_unit_counts_exactly_on_two_cpus on Pmu::Intel, 2 CPUs:
+        "INST_RETIRED.ANY,BR_INST_RETIRED.COND,BR_INST_RETIRED.COND_TAKEN,\
+         MEM_INST_RETIRED.ALL_LOADS,MEM_INST_RETIRED.ALL_STORES,UOPS_RETIRED.SLOTS,\
+         BR_INST_RETIRED.NEAR_CALL,L1D.REPLACEMENT,BR_MISP_RETIRED.COND";
+    the_unit_counts_exactly_beside_estimates_on_amd on Pmu::Amd, 1 CPUs:
+        "RETIRED_INSTRUCTIONS,RETIRED_BRANCH_INSTRUCTIONS,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,\
+         RETIRED_TAKEN_BRANCH_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH,LS_DISPATCH.STORE_DISPATCH,\
+         RETIRED_OPS,RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED,RETIRED_NEAR_RETURNS";
+}
+
+static WITHOUT: SharedBoot =
+    SharedBoot::new(|| Request::new("wire -- events=INST_RETIRED.ANY unit=yes deflate --level 1"));
+
+#[test]
+fn a_machine_without_the_unit_says_so() {
+    let boot = WITHOUT.get();
+    assert_eq!(boot.outcome.status(), u8::from(ExitStatus::NoPmu));
+    let why = boot.outcome.to_string();
+    assert!(why.contains("this machine has no counter unit"), "{why}");
+}
