@@ -16,7 +16,7 @@ mod phases;
 mod publish;
 mod readings;
 mod sampling;
-mod skew;
+pub(crate) mod skew;
 mod slice;
 mod snapshot;
 mod state;

@@ -13,7 +13,10 @@ use self::judge::{Judged, Study};
 use super::seeds;
 use crate::{
     Failure, Result,
-    build::programs::benchmarks::{self, Benchmark},
+    build::programs::{
+        Symbols,
+        benchmarks::{self, Benchmark},
+    },
     guest_files::GuestFile,
     machine::{Artefacts, Folder, Pmu, Request},
     output,
@@ -62,7 +65,9 @@ pub(super) fn main(project: &Project, args: &BreakdownArgs) -> Result<u8> {
     }
     let all = Benchmark::all(project)?;
     let wanted = Benchmark::named(&all, &args.program)?;
-    let files = GuestFile::by_names(&benchmarks::make(project, &all, &wanted)?);
+    let symbols = if args.by_function { Symbols::Yes } else { Symbols::No };
+    let files = benchmarks::make_with(project, &all, &wanted, symbols)?;
+    let files = GuestFile::by_names(&files);
     let artefacts = Artefacts::make_for_run(project, &files)?;
     let seeds: Vec<u64> = args.seeds.clone().collect();
     let runs = (wanted.len() * seeds.len()) as u64;
@@ -108,7 +113,8 @@ impl Run<'_> {
         let boot = seeds::boot(self.artefacts, &request, self.seed)?;
         let report = Report::with(&boot, options.plan()?.as_ref(), &options.additions());
         let session = report.first.as_ref();
-        let all = session.into_iter().flat_map(|it| it.breakdown.iter().chain(&it.kernel_breakdown));
+        let all =
+            session.into_iter().flat_map(|it| it.breakdown.iter().chain(&it.kernel_breakdown));
         Ok(all.flat_map(|breakdown| Judged::of_whole(program, breakdown)).collect())
     }
 

@@ -1,8 +1,9 @@
 //! Loses most of its cycles to one cause, which is known by construction.
 //!
-//! `bottleneck chase|branch|divide STEPS`: loads of which each needs the one before, from 4 MiB;
-//! branches that random numbers decide; divisions of which each needs the one before. Several such
-//! pairs of words are done one after the other, and with a number before them that many times.
+//! `bottleneck chase|branch|divide|calls STEPS`: loads of which each needs the one before, from 4
+//! MiB; branches that random numbers decide; divisions of which each needs the one before; system
+//! calls, in which the kernel has the work. Several such pairs of words are done one after the
+//! other, and with a number before them that many times.
 
 #![no_std]
 #![no_main]
@@ -12,7 +13,10 @@ extern crate alloc;
 use alloc::vec::Vec;
 use core::hint::black_box;
 
-use tally::{ExitStatus, eprintln, runtime::arguments};
+use tally::{
+    ExitStatus, eprintln,
+    runtime::{arguments, now_ns},
+};
 use tally_test_guests::random::Random;
 
 tally::main!(main);
@@ -46,6 +50,10 @@ fn divide(steps: u64) -> u64 {
     (0..steps).fold(u64::MAX, |value, step| (value | 1 << 63) / (black_box(value) % 5 + step + 3))
 }
 
+fn calls(steps: u64) -> u64 {
+    (0..steps).fold(0, |last, _| last.max(now_ns()))
+}
+
 fn main() -> i32 {
     let mut words = arguments().skip(1).peekable();
     let times =
@@ -56,6 +64,7 @@ fn main() -> i32 {
             "chase" => chase,
             "branch" => branch,
             "divide" => divide,
+            "calls" => calls,
             _ => return usage(),
         };
         works.push((work, words.next().and_then(|steps| steps.parse().ok()).unwrap_or(1_000_000)));
@@ -72,6 +81,6 @@ fn main() -> i32 {
 }
 
 fn usage() -> i32 {
-    eprintln!("usage: bottleneck [TIMES] chase|branch|divide STEPS …");
+    eprintln!("usage: bottleneck [TIMES] chase|branch|divide|calls STEPS …");
     u8::from(ExitStatus::Usage).into()
 }

@@ -7,7 +7,10 @@ const NAME: usize = 36;
 
 /// The whole study.
 pub(super) fn render(study: &Study) -> String {
-    let mut text = format!("where cycles go on {}, seeds {} to {}\n", study.pmu, study.seeds[0], study.seeds[1]);
+    let mut text = format!(
+        "where cycles go on {}, seeds {} to {}\n",
+        study.pmu, study.seeds[0], study.seeds[1]
+    );
     for kind in &study.kinds {
         text += &head(kind.kind);
         let of_kind = |row: &&Row| row.kind == kind.kind;
