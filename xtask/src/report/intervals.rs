@@ -4,15 +4,17 @@
 //! In an interval an event is estimated as in the whole run: from the rate per cycle in the slices
 //! in which it was counted (ratio estimator, Särndal, Swensson and Wretman 1992, section 5.6).
 
+mod spread;
+
 use serde::{Deserialize, Serialize};
 use tally_abi::trace::SliceRecord;
 use tally_breakdown::{Count, CyclePart, Stack, cycle_parts};
 use tally_engine::{Pinned, Plan, SKEW_CYCLES, plan::CounterAssignment};
 
+use self::spread::Spreads;
 use super::{
     rings::{RING_0, Rings},
     slices::{self, Slice},
-    spread::Spreads,
 };
 
 /// The stack of an interval.

@@ -3,7 +3,7 @@
 mod added;
 pub mod cells;
 mod ended;
-mod estimate;
+pub(crate) mod estimate;
 mod event;
 mod groups;
 mod halts;
@@ -15,7 +15,6 @@ mod regression;
 mod rings;
 mod series;
 mod slices;
-mod spread;
 mod sums;
 pub mod table;
 mod together;

@@ -2,13 +2,14 @@
 //!
 //! Cycles and instructions are known of all slices. In those in which an event was counted, its
 //! counts are fitted by a·cycles + b·instructions; the estimate is the same of all cycles and
-//! instructions (generalized regression estimator, Särndal, Swensson and Wretman 1992, section 6.4).
+//! instructions (generalized regression estimator, Särndal, Swensson and Wretman 1992, section
+//! 6.4).
 //! A slice's weight is one over its cycles, so that its residuals sum to 0 and the estimate has no
 //! bias for what the fit does not tell.
 //!
 //! **Error.** A slice of which there are few draws the fit to itself, so that its residual is too
-//! small: each is divided by what the others leave of it, as the jackknife does. Slices like the one
-//! with the largest residual may be among those that were not counted: its square counts for
+//! small: each is divided by what the others leave of it, as the jackknife does. Slices like the
+//! one with the largest residual may be among those that were not counted: its square counts for
 //! [`LARGEST`] more. Sums of events of one group are fitted as a sum, so that what errs together
 //! cancels.
 

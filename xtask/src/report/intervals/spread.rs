@@ -1,12 +1,12 @@
 //! How the events of each group differ between slices, and what that tells of sums of them.
 //!
-//! Of an event the residuals are what is left of its slices' counts when its rate per cycle is taken
-//! away. Sums of their products, of each two events of a group, give the variance of any sum of
-//! events: events of one group err together, and a difference of two errs by less (decision 58).
+//! Of an event the residuals are what is left of its slices' counts when its rate per cycle is
+//! taken away. Sums of their products, of each two events of a group, give the variance of any sum
+//! of events: events of one group err together, and a difference of two errs by less (decision 58).
 
 use tally_engine::{Plan, estimate::student_t_95, plan::CounterAssignment};
 
-use super::{
+use super::super::{
     estimate::UNSEEN,
     slices::{self, Slice},
 };
@@ -80,8 +80,8 @@ impl Spreads {
         }
     }
 
-    /// The estimate of an event of the list in all of these slices (ratio estimator); none if it was
-    /// counted in fewer than two.
+    /// The estimate of an event of the list in all of these slices (ratio estimator); none if it
+    /// was counted in fewer than two.
     pub(super) fn estimate(&self, event: usize) -> Option<f64> {
         let (group, place) = self.places.get(event).copied().flatten()?;
         let of = self.groups.get(usize::from(group)).filter(|of| of.slices >= 2.0)?;
