@@ -1,7 +1,11 @@
 //! Where cycles go, of programs that lose them to a cause that is known by construction.
 
+use std::{fs, process};
+
+use tally_abi::truth::PmiCost;
+use tally_breakdown::{Count, INDEPENDENT, Stack, cycle_parts};
 use xtask::{
-    report::{Breakdown, Report, Rings, SessionReport, SlotPart},
+    report::{Breakdown, CyclePart, Interval, Report, Rings, Series, SessionReport, SlotPart},
     run::RunArgs,
 };
 
@@ -86,10 +90,85 @@ fn ring_0_has_a_breakdown_of_its_own_with_the_skew_in_its_bars() {
         for breakdown in [user, kernel] {
             let sum: f64 = breakdown.parts.iter().map(|part| part.cycles).sum();
             assert!((sum - breakdown.cycles as f64).abs() < 2.0, "{machine}: {breakdown:?}");
-            let truth = |part: &&xtask::report::CyclePart| part.contains(part.truth.unwrap());
+            let truth = |part: &&CyclePart| part.contains(part.truth.unwrap());
             let held = breakdown.parts.iter().filter(truth).count();
             assert!(held + 1 >= breakdown.parts.len(), "{machine}: {breakdown:?}");
         }
+    }
+}
+
+/// Half of the time ring 0 has most of the work, half of it hardly any: the truth over time is the
+/// series, less what the engine's interrupts take on average.
+#[test]
+fn each_ring_has_a_stack_over_time() {
+    for machine in ["intel", "amd"] {
+        let path = std::env::temp_dir().join(format!("tally-rings-{}-{machine}", process::id()));
+        let vpmu = format!("--vpmu series={},every=50000c", path.display());
+        let options = "--breakdown=both --intervals 6 --slice 10000 --budget 50";
+        let program = "bottleneck 3 calls 30000 branch 400000";
+        let command =
+            format!("cargo xtask run --pmu {machine} {vpmu} --paranoid 1 {options} -- {program}");
+        let args = RunArgs::of(&command).unwrap();
+        let boot = boot(&args.request().unwrap());
+        assert_success(&boot);
+        let report = Report::with(&boot, args.plan().unwrap().as_ref(), &args.additions());
+        let stack = args.stack().expect("it is asked for");
+        let series = Series::read(&path, 1, stack.cycles);
+        for suffix in ["", "-metadata.json"] {
+            let _ = fs::remove_file(format!("{}{suffix}", path.display()));
+        }
+        let truth = boot.truth.as_ref().unwrap();
+        let truth = OverTime { series: series.unwrap(), pmi: truth.session(1).unwrap().pmi, stack };
+        let intervals = report.first.unwrap().intervals;
+        let [mut judged, mut held] = [0, 0];
+        for interval in &intervals {
+            let all = interval.cycles as f64;
+            let sum: f64 = interval.parts.iter().map(|part| part.cycles).sum();
+            assert!((sum - all).abs() < 1.0, "{machine}: {interval:?}");
+            for (ring, parts) in [("", &interval.parts), (":k", &interval.kernel_parts)] {
+                let truth = truth.parts(interval, ring);
+                assert_eq!(parts.len(), truth.len(), "{machine}: {interval:?}");
+                // Of smaller parts, all bars hold.
+                let is_large = |of: &(&CyclePart, f64)| of.0.cycles.max(of.1) > 0.01 * all;
+                for (part, truth) in parts.iter().zip(truth).filter(is_large) {
+                    judged += 1;
+                    held += u32::from(part.contains(truth));
+                }
+            }
+        }
+        assert!(judged >= 24 && held * 10 >= judged * 9, "{machine}: {held} of {judged}");
+        let in_ring_0 = |of: &Interval| of.kernel_parts.iter().map(|part| part.cycles).sum::<f64>();
+        for two in intervals.chunks(2) {
+            let [calls, branches] = two else { panic!("{machine}: {} intervals", intervals.len()) };
+            assert!(in_ring_0(calls) > 10.0 * in_ring_0(branches), "{machine}: {two:?}");
+        }
+    }
+}
+
+/// The truth over time of a session.
+struct OverTime {
+    series: Series,
+    /// What the engine's interrupts cost in all.
+    pmi: PmiCost,
+    stack: &'static Stack,
+}
+
+impl OverTime {
+    /// The parts of an interval in a ring.
+    fn parts(&self, interval: &Interval, ring: &str) -> Vec<f64> {
+        let [from, to] = [interval.start_cycles, interval.start_cycles + interval.cycles];
+        let all = self.series.end() as f64;
+        let interrupts = |name: &str| {
+            let cost = self.pmi.events.get(name).map_or(0, |cost| cost.kernel);
+            if ring.is_empty() { 0.0 } else { cost as f64 * interval.cycles as f64 / all }
+        };
+        let counts = |name: &str| {
+            let count = self.series.between(&format!("{name}{ring}"), from, to)? as f64;
+            let estimate = count - interrupts(name);
+            Some(Count { estimate, half_width_95: 0.0, truth: None })
+        };
+        let parts = cycle_parts(&counts, INDEPENDENT, self.stack);
+        parts.into_iter().map(|part| part.cycles).collect()
     }
 }
 

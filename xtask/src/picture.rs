@@ -11,7 +11,10 @@ pub use self::{
     panels::{Panel, panels},
     timeline::{Band, TimeLine, bands, phase_line, rate_line, stack_line},
 };
-use crate::{Failure, Result, report::Interval};
+use crate::{
+    Failure, Result,
+    report::{CyclePart, Interval},
+};
 
 /// Size of a stack over time in pixels.
 const STACK: (u32, u32) = (900, 480);
@@ -76,30 +79,62 @@ pub fn legend<'a, C: CoordTranslate>(
     Ok(())
 }
 
+/// Parts of an interval: those of user mode, or of ring 0.
+pub type PartsOf = fn(&Interval) -> &[CyclePart];
+
+/// Those of user mode.
+pub const USER: PartsOf = |interval| &interval.parts;
+/// Those of ring 0.
+pub const RING_0: PartsOf = |interval| &interval.kernel_parts;
+
 /// The names of the parts, in the order of the pipeline.
-pub fn part_names(intervals: &[Interval]) -> Vec<&str> {
-    let known = intervals.iter().find(|interval| !interval.parts.is_empty());
-    known.map(|known| known.parts.iter().map(|part| &*part.name).collect()).unwrap_or_default()
+pub fn part_names(intervals: &[Interval], parts: PartsOf) -> Vec<&str> {
+    let known = intervals.iter().map(parts).find(|parts| !parts.is_empty());
+    known.map(|known| known.iter().map(|part| &*part.name).collect()).unwrap_or_default()
 }
 
-/// Where the cycles of a program went in each interval.
+/// Cycles of parts, for each instruction of user mode.
+fn per_instruction(interval: &Interval, cycles: f64) -> f64 {
+    cycles / interval.instructions.max(1) as f64
+}
+
+/// The most cycles of all parts of an interval, for each instruction of user mode.
+fn highest(intervals: &[Interval], parts: PartsOf) -> f64 {
+    let all = |of: &Interval| parts(of).iter().map(|part| part.cycles).sum();
+    intervals.iter().map(|of| per_instruction(of, all(of))).fold(0.0, f64::max)
+}
+
+/// Where the cycles of a program went in each interval; below it those of ring 0, if they are
+/// known.
 ///
 /// # Errors
 /// The plotting library fails.
 pub fn stack(program: &str, intervals: &[Interval]) -> Result<String> {
-    drawn(STACK, |area| draw_stack(area, program, intervals))
+    let user = (format!("Where the cycles of {program} go, with 95 % bars"), USER);
+    if part_names(intervals, RING_0).is_empty() {
+        return drawn(STACK, |area| draw_stack(area, user, intervals));
+    }
+    let kernel = ("Its cycles in ring 0, for each instruction of user mode".into(), RING_0);
+    drawn((STACK.0, 2 * STACK.1), |area| {
+        let (above, below) = area.split_vertically(STACK.1);
+        draw_stack(&above, user, intervals)?;
+        draw_stack(&below, kernel, intervals)
+    })
 }
 
 /// Stacks of cycles an instruction; each part has its bar, at the right of the one below it.
 #[expect(clippy::too_many_lines, reason = "one picture, drawn part by part")]
-fn draw_stack(area: &Area<'_>, program: &str, intervals: &[Interval]) -> Drawn {
-    let cpi = |interval: &Interval, cycles: f64| cycles / interval.instructions.max(1) as f64;
-    let known = || intervals.iter().filter(|interval| !interval.parts.is_empty());
-    let highest = known().map(|known| cpi(known, known.cycles as f64)).fold(0.0, f64::max);
+fn draw_stack(
+    area: &Area<'_>,
+    (caption, parts): (String, PartsOf),
+    intervals: &[Interval],
+) -> Drawn {
+    let known = || intervals.iter().filter(|interval| !parts(interval).is_empty());
+    let highest = highest(intervals, parts);
     let end = intervals.last().map_or(1, |last| last.start_cycles + last.cycles) as f64 / 1e6;
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(area)
-        .caption(format!("Where the cycles of {program} go, with 95 % bars"), ("sans-serif", 18))
+        .caption(caption, ("sans-serif", 18))
         .margin(12)
         .x_label_area_size(44)
         .y_label_area_size(56)
@@ -110,11 +145,11 @@ fn draw_stack(area: &Area<'_>, program: &str, intervals: &[Interval]) -> Drawn {
         .x_desc("million cycles of the session")
         .y_desc("cycles an instruction")
         .draw()?;
-    let names = part_names(intervals);
+    let names = part_names(intervals, parts);
     for (index, name) in names.iter().enumerate() {
         let color = color(index);
         let below = |interval: &Interval| -> f64 {
-            interval.parts[..index].iter().map(|part| part.cycles).sum()
+            parts(interval)[..index].iter().map(|part| part.cycles).sum()
         };
         let side = |interval: &Interval| {
             let start = interval.start_cycles as f64 / 1e6;
@@ -123,8 +158,9 @@ fn draw_stack(area: &Area<'_>, program: &str, intervals: &[Interval]) -> Drawn {
         chart
             .draw_series(known().map(|interval| {
                 let ((left, right), low) = (side(interval), below(interval));
-                let high = low + interval.parts[index].cycles;
-                let corners = [(left, cpi(interval, low)), (right, cpi(interval, high))];
+                let high = low + parts(interval)[index].cycles;
+                let [low, high] = [low, high].map(|end| per_instruction(interval, end));
+                let corners = [(left, low), (right, high)];
                 Rectangle::new(corners, color.filled())
             }))?
             .label(*name)
@@ -132,9 +168,9 @@ fn draw_stack(area: &Area<'_>, program: &str, intervals: &[Interval]) -> Drawn {
         chart.draw_series(known().map(|interval| {
             let (left, right) = side(interval);
             let at = left + (right - left) * (index as f64 + 0.5) / names.len() as f64;
-            let part = &interval.parts[index];
-            let ends = [part.low_95, part.high_95];
-            let ends = ends.map(|end| (at, cpi(interval, below(interval) + end)));
+            let part = &parts(interval)[index];
+            let ends = [part.low_95, part.high_95].map(|end| below(interval) + end);
+            let ends = ends.map(|end| (at, per_instruction(interval, end)));
             PathElement::new(ends, BLACK.mix(0.6))
         }))?;
     }

@@ -11,6 +11,7 @@ use std::path::Path;
 use tally_abi::{ExitStatus, command::help};
 
 pub use self::args::RunArgs;
+pub(crate) use self::sampled::by_function;
 pub(crate) use self::show::{show, write_trace};
 use self::{
     args::record,

@@ -53,6 +53,6 @@ pub use hardware::{
 };
 pub use multiplex::Multiplexer;
 pub use plan::{Lack, PlanError, plan};
-pub use session::{Neighbours, Session, Snapshot};
+pub use session::{Neighbours, Session, Snapshot, skew::SKEW_CYCLES};
 pub use switch::Switch;
 pub use turns::Turns;

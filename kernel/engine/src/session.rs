@@ -17,7 +17,7 @@ mod publish;
 mod readings;
 mod sampling;
 mod schedule;
-mod skew;
+pub(crate) mod skew;
 mod slice;
 mod snapshot;
 mod state;

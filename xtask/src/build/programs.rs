@@ -51,7 +51,8 @@ pub fn make(project: &Project, list: &List, quick: bool) -> Result<Vec<PathBuf>>
         for program in wanted {
             let path = folder.join(&program.name);
             let Listed { name, from, .. } = program;
-            make_one(project, (name, from), &project.root.join(FOLDER).join("c"), &root, &path)?;
+            let sources = project.root.join(FOLDER).join("c");
+            make_one(project, (name, from), &sources, &root, (&path, Symbols::No))?;
             made.push(path);
         }
     }
@@ -86,6 +87,15 @@ fn make_guests(project: &Project, programs: &[&Listed]) -> Result<()> {
     Ok(())
 }
 
+/// Whether a program that is compiled here has its symbols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Symbols {
+    /// None.
+    No,
+    /// Those of all functions.
+    Yes,
+}
+
 /// Fetches or builds a program as the file `path`; its source in C is in `sources`, the packages
 /// are unpacked in `root`.
 fn make_one(
@@ -93,12 +103,12 @@ fn make_one(
     (name, origin): (&str, &Origin),
     sources: &Path,
     root: &Path,
-    path: &Path,
+    (path, symbols): (&Path, Symbols),
 ) -> Result<()> {
     let built = match origin {
         Origin::Package { file, .. } => root.join(file),
         Origin::Source { source, options, link, .. } => {
-            return compile(&sources.join(source), (options, link), root, path);
+            return compile(&sources.join(source), (options, link), root, (path, symbols));
         }
         Origin::Go { go } => {
             return compile_go(project, &project.root.join(FOLDER).join("go").join(go), root, path);
@@ -117,7 +127,7 @@ fn compile(
     source: &Path,
     (options, link): (&[String], &[String]),
     root: &Path,
-    path: &Path,
+    (path, symbols): (&Path, Symbols),
 ) -> Result<()> {
     let mut sysroot = std::ffi::OsString::from("--sysroot=");
     sysroot.push(root);
@@ -125,7 +135,8 @@ fn compile(
     libraries.push(root.join("usr/lib/x86_64-linux-gnu"));
     let mut cc = Command::new("cc");
     cc.args([sysroot, libraries])
-        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s", "-static", "-pthread"])
+        .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-static", "-pthread"])
+        .args(if symbols == Symbols::No { &["-s"][..] } else { &[] })
         .args(options)
         .arg("-o")
         .arg(path)

@@ -13,7 +13,7 @@ use tally_abi::trace::{End, PhaseRecord, SliceRecord};
 use tally_engine::Plan;
 
 use crate::{
-    report::{Interval, Stack, intervals},
+    report::{Interval, Rings, Stack, intervals},
     trace_file::Records,
 };
 
@@ -44,6 +44,8 @@ pub struct Known {
     pub planned: Option<Planned>,
     /// The stack by which cycles are broken down, if that was asked for.
     pub stack: Option<&'static Stack>,
+    /// The rings whose cycles these are.
+    pub rings: Rings,
     /// Whether phases are tracked.
     pub has_phases: bool,
 }
@@ -144,7 +146,8 @@ impl State {
             return None;
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        intervals(&records, plan, &names, self.known.stack, 1).pop()
+        let stack = self.known.stack.map(|stack| (stack, self.known.rings));
+        intervals(&records, plan, &names, stack, 1).pop()
     }
 }
 

@@ -70,7 +70,7 @@ struct SessionView<'a> {
     session: &'a SessionReport,
     /// Where the cycles went, of each ring that is broken down.
     breakdowns: Vec<Cycles<'a>>,
-    over_time: Option<Chart>,
+    over_time: Vec<Chart>,
     /// The names of the parts in it and their colours, in CSS.
     legend: Vec<(&'a str, String)>,
     /// The phases over time.
@@ -210,25 +210,34 @@ fn axis(events: &[EventReport]) -> f64 {
     AXES.into_iter().find(|axis| *axis >= most).unwrap_or(AXES[AXES.len() - 1])
 }
 
-/// The stack of each interval, if the session has some.
-fn over_time(session: &SessionReport, index: usize) -> Result<Option<Chart>> {
-    let names = picture::part_names(&session.intervals);
-    if names.is_empty() {
-        return Ok(None);
-    }
-    let line = picture::stack_line(&session.intervals)?;
-    let description = format!(
-        "A stack for each of {} intervals of the run, in cycles an instruction. Its parts from below: {}.",
-        session.intervals.len(),
-        names.join(", ")
-    );
-    let title = format!("Where the cycles of {} go over time", session.program);
-    Ok(Chart::of(&line, format!("over-time-{index}"), title, description))
+/// The stack of each interval, if the session has some, and that of its ring 0.
+fn over_time(session: &SessionReport, index: usize) -> Result<Vec<Chart>> {
+    let program = &session.program;
+    let user = (picture::USER, "", format!("Where the cycles of {program} go over time"));
+    let kernel = format!("Where the cycles of {program} in ring 0 go over time");
+    let kernel = (picture::RING_0, "-ring-0", kernel);
+    let charts = [user, kernel].into_iter().map(|(parts, suffix, title)| {
+        let names = picture::part_names(&session.intervals, parts);
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let line = picture::stack_line(&session.intervals, parts)?;
+        let description = format!(
+            "A stack for each of {} intervals of the run, in cycles for each instruction of user \
+             mode. Its parts from below: {}.",
+            session.intervals.len(),
+            names.join(", ")
+        );
+        Ok(Chart::of(&line, format!("over-time-{index}{suffix}"), title, description))
+    });
+    charts.filter_map(Result::transpose).collect()
 }
 
-/// The names and colours of the parts over time.
+/// The names and colours of the parts over time; those of ring 0 are the same.
 fn legend(session: &SessionReport) -> Vec<(&str, String)> {
-    let names = picture::part_names(&session.intervals).into_iter().enumerate();
+    let of = |parts| picture::part_names(&session.intervals, parts);
+    let names = Some(of(picture::USER)).filter(|names| !names.is_empty());
+    let names = names.unwrap_or_else(|| of(picture::RING_0)).into_iter().enumerate();
     names.map(|(index, name)| (name, css(index))).collect()
 }
 

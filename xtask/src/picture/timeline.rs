@@ -5,7 +5,10 @@ use std::ops::Range;
 
 use plotters::{coord::types::RangedCoordf64, prelude::*};
 
-use super::{Area, Drawn, RateInterval, color, drawn, label, part_names, top};
+use super::{
+    Area, Drawn, PartsOf, RateInterval, color, drawn, highest, label, part_names, per_instruction,
+    top,
+};
 use crate::{
     Result,
     report::{Interval, PhaseInterval},
@@ -116,35 +119,36 @@ fn unmeasured(
     Ok(())
 }
 
-/// Where the cycles went in each interval, in cycles an instruction. Each part has its bar, at the
-/// right of the one below it. Intervals that are not broken down are shaded.
+/// Where the cycles went in each interval, in cycles for each instruction of user mode. Each part
+/// has its bar, at the right of the one below it. Intervals that are not broken down are shaded.
 ///
 /// # Errors
 /// The plotting library fails.
-pub fn stack_line(intervals: &[Interval]) -> Result<TimeLine> {
-    let cpi = |of: &Interval, cycles: f64| cycles / of.instructions.max(1) as f64;
-    let known = || intervals.iter().filter(|of| !of.parts.is_empty());
-    let highest = known().map(|known| cpi(known, known.cycles as f64)).fold(0.0, f64::max);
-    let top = (highest * 1.1).max(0.1);
+pub fn stack_line(intervals: &[Interval], parts: PartsOf) -> Result<TimeLine> {
+    let cpi = per_instruction;
+    let known = || intervals.iter().filter(|of| !parts(of).is_empty());
+    let top = (highest(intervals, parts) * 1.1).max(0.001);
     let end = intervals.last().map_or(0.0, |last| side(last.start_cycles, last.cycles).1);
     let of_side = |of: &Interval| side(of.start_cycles, of.cycles);
-    layered(LARGE, (end, top, "cycles an instruction"), &|cpi| format!("{cpi:.2}"), |chart| {
-        let missing = intervals.iter().filter(|of| of.parts.is_empty());
+    let digits = if top < 0.1 { 4 } else { 2 };
+    let axis = |cpi: &f64| format!("{cpi:.digits$}");
+    layered(LARGE, (end, top, "cycles an instruction"), &axis, |chart| {
+        let missing = intervals.iter().filter(|of| parts(of).is_empty());
         unmeasured(chart, top, missing.map(of_side))?;
-        let number = part_names(intervals).len();
+        let number = part_names(intervals, parts).len();
         for index in 0..number {
             let below =
-                |of: &Interval| of.parts[..index].iter().map(|part| part.cycles).sum::<f64>();
+                |of: &Interval| parts(of)[..index].iter().map(|part| part.cycles).sum::<f64>();
             chart.draw_series(known().map(|of| {
                 let ((left, right), low) = (of_side(of), below(of));
-                let high = low + of.parts[index].cycles;
+                let high = low + parts(of)[index].cycles;
                 let corners = [(left, cpi(of, low)), (right, cpi(of, high))];
                 Rectangle::new(corners, color(index).filled())
             }))?;
             chart.draw_series(known().map(|of| {
                 let (left, right) = of_side(of);
                 let at = left + (right - left) * (index as f64 + 0.5) / number as f64;
-                let ends = [of.parts[index].low_95, of.parts[index].high_95];
+                let ends = [parts(of)[index].low_95, parts(of)[index].high_95];
                 let ends = ends.map(|end| (at, cpi(of, below(of) + end).min(top)));
                 PathElement::new(ends, BLACK.mix(0.6))
             }))?;

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use tally_abi::{Mode, PhaseConfig, Shares, text::Grouped, trace::SliceRecord};
-use tally_breakdown::{Breakdown, INDEPENDENT, Stack, break_down};
+use tally_breakdown::{Breakdown, Count, INDEPENDENT, Stack, break_down};
 use tally_engine::Plan;
 use tally_pmu::CostTable;
 
 use super::{
     Report, SessionReport,
+    estimate::Estimate,
     event::counts,
     groups::groups,
     intervals::intervals,
     phases::PhaseReport,
     refined::Refiner,
-    rings::Rings,
+    rings::{RING_0, Rings},
     sums::{Sums, Term},
     unobserved::unobserved,
 };
@@ -54,7 +55,8 @@ impl Report {
             report.add_sums(boot, plan);
         }
         if let Some((plan, number)) = plan.zip(additions.intervals) {
-            report.add_intervals(boot, plan, additions.stack, number);
+            let stack = additions.stack.map(|stack| (stack, additions.rings));
+            report.add_intervals(boot, plan, stack, number);
         }
         if let Some(plan) = plan {
             report.add_groups(boot, plan);
@@ -100,7 +102,7 @@ impl Report {
         &mut self,
         boot: &Boot,
         plan: &Plan,
-        stack: Option<&Stack>,
+        stack: Option<(&Stack, Rings)>,
         number: usize,
     ) {
         for (report, _, slices) in self.traced(boot, plan) {
@@ -212,15 +214,30 @@ fn broken_down(
     suffix: &str,
 ) -> std::result::Result<Breakdown, Vec<&'static str>> {
     let counts = counts(&session.events);
-    let named = |name: &str| counts(&format!("{name}{suffix}"));
-    let Some(sums) = &session.sums else { return break_down(&named, INDEPENDENT, stack) };
+    let of_engine = |name: &str| counts(&format!("{name}{suffix}"));
+    let Some(sums) = &session.sums else { return break_down(&of_engine, INDEPENDENT, stack) };
+    let place = |name: &str| {
+        let full = format!("{name}{suffix}");
+        session.events.iter().position(|event| event.name == full)
+    };
+    // Counts of ring 0 have a skew in their bars, which slices do not tell (decision 23).
+    let regressed = |event: usize| sums.regressed(event).filter(|_| suffix != RING_0);
+    let named = |name: &str| {
+        let count = of_engine(name)?;
+        Some(match regressed(place(name)?) {
+            Some(Estimate { estimate, half_width_95, .. }) => {
+                Count { estimate, half_width_95, ..count }
+            }
+            None => count,
+        })
+    };
     let errors = |terms: &[(&'static str, f64)]| {
         let term = |(name, factor): &(&'static str, f64)| {
-            let full = format!("{name}{suffix}");
-            let event = session.events.iter().position(|event| event.name == full)?;
+            let event = place(name)?;
             let is_refined = session.events[event].refined.is_some();
+            let is_made_again = is_refined || regressed(event).is_some();
             let half_width_95 = named(name)?.half_width_95;
-            Some(Term { event, factor: *factor, half_width_95, is_refined })
+            Some(Term { event, factor: *factor, half_width_95, is_made_again })
         };
         terms.iter().map(term).collect::<Option<Vec<_>>>().map(|terms| sums.error(&terms))
     };

@@ -35,7 +35,7 @@ impl Estimate {
 }
 
 /// The degrees of freedom of a mean of squares: few, if few of them are most of it (decision 28).
-pub(super) fn degrees(squares: &[f64]) -> f64 {
+pub(crate) fn degrees(squares: &[f64]) -> f64 {
     let (all, number) = (squares.iter().sum::<f64>(), squares.len() as f64);
     let largest = squares.iter().copied().fold(0.0, f64::max);
     if largest == 0.0 {

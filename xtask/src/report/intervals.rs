@@ -4,13 +4,16 @@
 //! In an interval an event is estimated as in the whole run: from the rate per cycle in the slices
 //! in which it was counted (ratio estimator, Särndal, Swensson and Wretman 1992, section 5.6).
 
-use serde::{Deserialize, Serialize};
-use tally_abi::{Reading, Value, reading::Reason, trace::SliceRecord};
-use tally_breakdown::{CyclePart, INDEPENDENT, Stack, cycle_parts};
-use tally_engine::{Pinned, Plan, estimate::student_t_95, plan::CounterAssignment};
+mod spread;
 
+use serde::{Deserialize, Serialize};
+use tally_abi::trace::SliceRecord;
+use tally_breakdown::{Count, CyclePart, Stack, cycle_parts};
+use tally_engine::{Pinned, Plan, SKEW_CYCLES, plan::CounterAssignment};
+
+use self::spread::Spreads;
 use super::{
-    event::{EventReport, counts},
+    rings::{RING_0, Rings},
     slices::{self, Slice},
 };
 
@@ -26,6 +29,9 @@ pub struct Interval {
     /// The parts in the order of the pipeline; none if an event was counted in fewer than two of
     /// its slices, or no breakdown was asked for.
     pub parts: Vec<CyclePart>,
+    /// Those of ring 0, if they were asked for. All of its counts are estimates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kernel_parts: Vec<CyclePart>,
     /// The session's events.
     pub events: Vec<IntervalEvent>,
 }
@@ -41,16 +47,27 @@ pub struct IntervalEvent {
     pub half_width_95: Option<f64>,
 }
 
+/// What intervals are made of.
+struct Made<'a> {
+    plan: &'a Plan,
+    /// The events in the order of the plan.
+    names: &'a [&'a str],
+    stack: Option<(&'a Stack, Rings)>,
+    /// Of all slices.
+    session: Spreads,
+}
+
 /// Divides the slices of a session, whose records are in the order of time, into `number` intervals
 /// of about as many cycles each. `names` are the events in the order of the plan.
 pub fn intervals(
     records: &[SliceRecord],
     plan: &Plan,
     names: &[&str],
-    stack: Option<&Stack>,
+    stack: Option<(&Stack, Rings)>,
     number: usize,
 ) -> Vec<Interval> {
     let slices = slices::all(records);
+    let made = Made { plan, names, stack, session: Spreads::of(&slices, plan) };
     let all: u64 = slices.iter().map(|slice| slice.cycles).sum();
     let (mut intervals, mut start_cycles, mut rest) = (Vec::new(), 0, slices.as_slice());
     for index in 1..=number as u64 {
@@ -61,69 +78,65 @@ pub fn intervals(
         }
         let (own, later) = rest.split_at(taken);
         if !own.is_empty() {
-            intervals.push(interval(own, start_cycles, plan, names, stack));
+            intervals.push(made.interval(own, start_cycles));
         }
         (start_cycles, rest) = (start_cycles + cycles, later);
     }
     intervals
 }
 
-fn interval(
-    slices: &[Slice],
-    start_cycles: u64,
-    plan: &Plan,
-    names: &[&str],
-    stack: Option<&Stack>,
-) -> Interval {
-    let sum = |of: fn(&Slice) -> u64| slices.iter().map(of).sum();
-    let (cycles, instructions) = (sum(|slice| slice.cycles), sum(|slice| slice.instructions));
-    let event = |(name, assigned): (&&str, &CounterAssignment)| {
-        let value = match (slices::place(plan, *assigned), assigned) {
-            (Some((group, place)), _) => estimate(slices, group, place),
-            (None, CounterAssignment::Pinned(Pinned::Cycles)) => Value::Exact { count: cycles },
-            (None, CounterAssignment::Pinned(Pinned::Instructions)) => {
-                Value::Exact { count: instructions }
-            }
-            (None, _) => Value::NotMeasured { reason: Reason::TooFewSlices },
+impl Made<'_> {
+    fn interval(&self, slices: &[Slice], start_cycles: u64) -> Interval {
+        let sum = |of: fn(&Slice) -> u64| slices.iter().map(of).sum();
+        let (cycles, instructions) = (sum(|slice| slice.cycles), sum(|slice| slice.instructions));
+        let spreads = Spreads::of(slices, self.plan);
+        // What the interrupts may have added to counts of ring 0 (decision 23).
+        let skew = |name: &str| if name.ends_with(RING_0) { slices.len() as f64 } else { 0.0 };
+        let error = |terms: &[(usize, f64)]| {
+            let skews = terms.iter().map(|(event, by)| by * skew(self.names[*event]));
+            let square: f64 = skews.map(|skew| (SKEW_CYCLES as f64 * skew).powi(2)).sum();
+            spreads.error(terms, &self.session) + square.sqrt()
         };
-        let reading = Reading { value, counted: 0, counted_cycles: 1, total_cycles: 1, slices: 0 };
-        EventReport::of(name, &reading, None)
-    };
-    let events: Vec<EventReport> = names.iter().zip(&plan.assignments).map(event).collect();
-    let is_measured =
-        |name: &&str| events.iter().any(|event| event.name == *name && event.estimate.is_some());
-    let stack = stack.filter(|stack| stack.of_cycles().iter().all(is_measured));
-    let parts =
-        stack.map(|stack| cycle_parts(&counts(&events), INDEPENDENT, stack)).unwrap_or_default();
-    let events = events.into_iter().map(|event| {
-        let EventReport { name, estimate, half_width_95, .. } = event;
-        IntervalEvent { name, estimate, half_width_95 }
-    });
-    Interval { start_cycles, cycles, instructions, parts, events: events.collect() }
-}
-
-/// The estimate of the event at this place of the group, in all of the slices.
-fn estimate(slices: &[Slice], group: u16, place: usize) -> Value {
-    let counted: Vec<(f64, f64)> = slices
-        .iter()
-        .filter(|slice| slice.group == group && slice.cycles > 0)
-        .map(|slice| (slice.cycles as f64, *slice.events.get(place).unwrap_or(&0) as f64))
-        .collect();
-    if counted.len() < 2 {
-        return Value::NotMeasured { reason: Reason::TooFewSlices };
+        let count = |event: usize| match self.plan.assignments[event] {
+            CounterAssignment::Pinned(Pinned::Cycles) => Some((cycles as f64, 0.0)),
+            CounterAssignment::Pinned(Pinned::Instructions) => Some((instructions as f64, 0.0)),
+            _ => Some((spreads.estimate(event)?, error(&[(event, 1.0)]))),
+        };
+        let counts: Vec<Option<(f64, f64)>> = (0..self.names.len()).map(count).collect();
+        let parts = |suffix: &str| self.parts(suffix, &counts, &error).unwrap_or_default();
+        let rings = self.stack.map(|(_, rings)| rings.suffixes()).unwrap_or_default();
+        let [parts, kernel_parts] = rings.map(|suffix| suffix.map(parts).unwrap_or_default());
+        let event = |(name, count): (&&str, &Option<(f64, f64)>)| IntervalEvent {
+            name: (*name).to_owned(),
+            estimate: count.map(|(estimate, _)| estimate.round() as u64),
+            half_width_95: count.map(|(_, half_width)| half_width),
+        };
+        let events = self.names.iter().zip(&counts).map(event).collect();
+        Interval { start_cycles, cycles, instructions, parts, kernel_parts, events }
     }
-    let all: f64 = slices.iter().map(|slice| slice.cycles as f64).sum();
-    let cycles: f64 = counted.iter().map(|(cycles, _)| cycles).sum();
-    let rate = counted.iter().map(|(_, events)| events).sum::<f64>() / cycles;
-    let squares = counted.iter().map(|(cycles, events)| (events - rate * cycles).powi(2));
-    let number = counted.len() as f64;
-    // Of a sum of residuals of the slices that were counted, in units of their number.
-    let variance = squares.sum::<f64>() * number / (number - 1.0) * (1.0 - cycles / all);
-    let stderr = variance.sqrt() * all / cycles;
-    Value::Estimated {
-        estimate: (rate * all).round() as u64,
-        stderr,
-        half_width_95: student_t_95(number - 1.0) * stderr,
+
+    /// The parts by the events whose names have this suffix; none if one was not measured.
+    fn parts(
+        &self,
+        suffix: &str,
+        counts: &[Option<(f64, f64)>],
+        error: &dyn Fn(&[(usize, f64)]) -> f64,
+    ) -> Option<Vec<CyclePart>> {
+        let (stack, _) = self.stack?;
+        let place = |name: &str| {
+            let is = |other: &&str| other.strip_suffix(suffix) == Some(name);
+            self.names.iter().position(is)
+        };
+        let named = |name: &str| {
+            let (estimate, half_width_95) = counts[place(name)?]?;
+            Some(Count { estimate, half_width_95, truth: None })
+        };
+        let errors = |terms: &[(&'static str, f64)]| {
+            let terms = terms.iter().map(|(name, by)| Some((place(name)?, *by)));
+            terms.collect::<Option<Vec<_>>>().map(|terms| error(&terms))
+        };
+        let is_measured = stack.of_cycles().iter().all(|name| named(name).is_some());
+        is_measured.then(|| cycle_parts(&named, &errors, stack))
     }
 }
 
@@ -152,9 +165,10 @@ mod tests {
     #[test]
     fn intervals_are_all_slices_and_each_has_the_rate_of_its_own() {
         let slices = slices::all(&records());
-        let value = |slices: &[Slice]| match estimate(slices, 1, 0) {
-            Value::Estimated { estimate, half_width_95, .. } => (estimate as f64, half_width_95),
-            other => panic!("{other:?}"),
+        let session = Spreads::of(&slices, &four_groups());
+        let value = |slices: &[Slice]| {
+            let spreads = Spreads::of(slices, &four_groups());
+            (spreads.estimate(1).unwrap(), spreads.error(&[(1, 1.0)], &session))
         };
         for (half, want) in [(&slices[..200], 21_333.0), (&slices[200..], 42_667.0)] {
             let (got, half_width) = value(half);
@@ -169,7 +183,8 @@ mod tests {
     #[test]
     fn intervals_divide_the_cycles_of_a_session() {
         let stack = tally_breakdown::stack_of(0x606a6).unwrap();
-        let intervals = intervals(&records(), &four_groups(), &NAMES, Some(stack), 7);
+        let intervals =
+            intervals(&records(), &four_groups(), &NAMES, Some((stack, Rings::User)), 7);
         let cycles: Vec<u64> = intervals.iter().map(|interval| interval.cycles).collect();
         assert_eq!((cycles.len(), cycles.iter().sum::<u64>()), (7, SLICES * 1_000));
         assert!(cycles.iter().all(|cycles| cycles.abs_diff(57_142) <= 1_000), "{cycles:?}");

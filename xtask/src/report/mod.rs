@@ -3,7 +3,7 @@
 mod added;
 pub mod cells;
 mod ended;
-mod estimate;
+pub(crate) mod estimate;
 mod event;
 mod groups;
 mod halts;
@@ -11,6 +11,7 @@ mod intervals;
 mod made;
 mod phases;
 mod refined;
+mod regression;
 mod rings;
 mod series;
 mod slices;

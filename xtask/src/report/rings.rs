@@ -3,6 +3,9 @@
 use clap::ValueEnum;
 use tally_breakdown::Stack;
 
+/// What is behind the names of events of ring 0.
+pub(super) const RING_0: &str = ":k";
+
 /// The rings of `--breakdown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Rings {
@@ -18,7 +21,7 @@ impl Rings {
     pub(super) fn suffixes(self) -> [Option<&'static str>; 2] {
         match self {
             Rings::User => [Some(""), None],
-            Rings::Both => [Some(":u"), Some(":k")],
+            Rings::Both => [Some(":u"), Some(RING_0)],
         }
     }
 

@@ -4,19 +4,21 @@ use std::{collections::BTreeMap, path::Path};
 
 use tally_abi::ExitStatus;
 
+use super::rings::RING_0;
 use crate::{Failure, Result};
 
-/// Ring-3 counts of a session over time: rows of the series, summed up.
+/// Counts of a session over time: rows of the series, summed up.
 pub struct Series {
-    /// By row: the clock, a column such as instructions or cycles, up to its end.
+    /// By row: the clock, a column such as instructions or cycles in ring 3, up to its end.
     clock: Vec<u64>,
-    /// By column and row: its count up to the row's end.
+    /// By column and row: its count up to the row's end. Columns of ring 0 have a suffix.
     counts: BTreeMap<String, Vec<u64>>,
 }
 
 impl Series {
-    /// Reads the rows of a session in ring 3 from the file of `--vpmu series=FILE`; `clock` is the
-    /// column by which times are given.
+    /// Reads the rows of a session from the file of `--vpmu series=FILE`; `clock` is the column by
+    /// which times are given, in ring 3. Names of ring 0 end in `:k`; its counts have the engine's
+    /// interrupts in them.
     ///
     /// # Errors
     /// The file cannot be read, or is no series with this column.
@@ -38,20 +40,23 @@ impl Series {
         let own = column(clock).filter(|own| *own > ring)? - ring - 1;
         let tag = session.to_string();
         let names = &names[ring + 1..];
-        let (mut sums, mut counts) = (vec![0_u64; names.len()], vec![Vec::new(); names.len()]);
+        // Ring 3, and behind it ring 0.
+        let number = 2 * names.len();
+        let (mut sums, mut counts) = (vec![0_u64; number], vec![Vec::new(); number]);
         for line in lines {
             let cells: Vec<&str> = line.split(',').collect();
-            let is_own = cells.get(sessions)?.split(' ').any(|session| session == tag);
-            if !is_own || cells.get(ring) != Some(&"user") {
+            if !cells.get(sessions)?.split(' ').any(|session| session == tag) {
                 continue;
             }
-            for (index, (sum, column)) in sums.iter_mut().zip(&mut counts).enumerate() {
+            let from = if cells.get(ring) == Some(&"user") { 0 } else { names.len() };
+            for (index, sum) in sums[from..].iter_mut().take(names.len()).enumerate() {
                 *sum += cells.get(ring + 1 + index)?.parse::<u64>().ok()?;
-                column.push(*sum);
             }
+            counts.iter_mut().zip(&sums).for_each(|(column, sum)| column.push(*sum));
         }
         let clock = counts[own].clone();
-        let names = names.iter().map(|name| (*name).to_owned());
+        let of_ring = |suffix| names.iter().map(move |name| format!("{name}{suffix}"));
+        let names = of_ring("").chain(of_ring(RING_0));
         Some(Series { clock, counts: names.zip(counts).collect() })
     }
 
@@ -64,6 +69,9 @@ impl Series {
     fn up_to(&self, counts: &[u64], time: u64) -> f64 {
         let row = self.clock.partition_point(|end| *end < time);
         let Some(&last) = counts.last() else { return 0.0 };
+        if time >= self.end() {
+            return last as f64;
+        }
         let (Some(&end), Some(&to)) = (self.clock.get(row), counts.get(row)) else {
             return last as f64;
         };
@@ -92,6 +100,10 @@ mod tests {
         assert_eq!(series.between("E", 0, 100), Some(10));
         assert_eq!(series.between("E", 50, 400), Some(5));
         assert_eq!(series.between("E", 425, 500), Some(30));
+        // Ring 0 at the time of ring 3: its 50 cycles were when ring 3 had 100.
+        let in_ring_0 = [(0, 100), (0, 101), (100, 500), (101, 500)];
+        let in_ring_0 = in_ring_0.map(|(from, to)| series.between("I:k", from, to));
+        assert_eq!(in_ring_0, [0, 50, 50, 0].map(Some));
         assert_eq!(series.between("F", 0, 1), None);
         assert_eq!(series.end(), 500);
         assert!(Series::parse(text, 1, "J").is_none());

@@ -3,14 +3,24 @@
 use tally_abi::trace::SliceRecord;
 use tally_engine::Plan;
 
-use super::{refined::Refiner, slices, together::Together};
+use super::{
+    estimate::Estimate, refined::Refiner, regression::Regression, slices, together::Together,
+};
 
 /// What the slices of a session tell of sums of its events.
 #[derive(Debug)]
 pub struct Sums {
     together: Together,
-    /// The estimates made again, if they were asked for.
-    refiner: Option<Refiner>,
+    again: Again,
+}
+
+/// By which estimates sums are made again, where there are slices enough.
+#[derive(Debug)]
+enum Again {
+    /// Those that were asked for beside the engine's, of each event.
+    Refined(Refiner),
+    /// Those of sums alone.
+    Regressed(Regression),
 }
 
 /// A term of a sum: the event by its index in the session's list, its factor, its own half width,
@@ -20,13 +30,23 @@ pub(super) struct Term {
     pub(super) event: usize,
     pub(super) factor: f64,
     pub(super) half_width_95: f64,
-    pub(super) is_refined: bool,
+    pub(super) is_made_again: bool,
 }
 
 impl Sums {
     /// From all records of a session's slices, in the order of time.
     pub(super) fn of(records: &[SliceRecord], plan: &Plan, refiner: Option<Refiner>) -> Sums {
-        Sums { together: Together::of(&slices::all(records), plan), refiner }
+        let together = Together::of(&slices::all(records), plan);
+        let regressed = || Again::Regressed(Regression::of(records, plan));
+        Sums { together, again: refiner.map_or_else(regressed, Again::Refined) }
+    }
+
+    /// The estimate of an event for sums, where it is another than the event's own.
+    pub(super) fn regressed(&self, event: usize) -> Option<Estimate> {
+        match &self.again {
+            Again::Refined(_) => None,
+            Again::Regressed(regression) => regression.event(event),
+        }
     }
 
     /// Half the width of the 95 % interval of a sum. Events of one group err together; groups were
@@ -40,7 +60,7 @@ impl Sums {
         let of_group = |group: Option<u16>| {
             let own: Vec<Term> =
                 terms.iter().filter(|term| group_of(term) == group).copied().collect();
-            self.refined(group, &own).unwrap_or_else(|| {
+            self.made_again(group, &own).unwrap_or_else(|| {
                 let scaled = own.iter().map(|term| (term.event, term.factor * term.half_width_95));
                 self.together.square(&scaled.collect::<Vec<_>>())
             })
@@ -48,14 +68,18 @@ impl Sums {
         groups.into_iter().map(of_group).fold(0.0, |sum, square| sum + square).sqrt()
     }
 
-    /// The squared half width of the sum of refined estimates of one group.
-    fn refined(&self, group: Option<u16>, terms: &[Term]) -> Option<f64> {
-        let (refiner, group) = (self.refiner.as_ref()?, group?);
+    /// The squared half width of the sum of estimates of one group that were made again.
+    fn made_again(&self, group: Option<u16>, terms: &[Term]) -> Option<f64> {
+        let group = group?;
         let place = |term: &Term| {
-            let (_, place) = self.together.place(term.event).filter(|_| term.is_refined)?;
+            let (_, place) = self.together.place(term.event).filter(|_| term.is_made_again)?;
             Some((place, term.factor))
         };
         let places: Vec<(usize, f64)> = terms.iter().map(place).collect::<Option<_>>()?;
-        Some(refiner.estimate(group, &places)?.half_width_95.powi(2))
+        let found = match &self.again {
+            Again::Refined(refiner) => refiner.estimate(group, &places),
+            Again::Regressed(regression) => regression.estimate(group, &places),
+        };
+        Some(found?.half_width_95.powi(2))
     }
 }

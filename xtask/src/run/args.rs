@@ -279,6 +279,7 @@ impl RunArgs {
             budget_ppm: config.budget_ppm,
             planned: self.planned()?,
             stack: self.stack(),
+            rings: self.rings(),
             has_phases: self.work.phases.phases.is_some(),
         })
     }
@@ -377,10 +378,6 @@ fn check(args: &RunArgs) -> Result<()> {
         return Err(Failure::new(ExitStatus::NoBreakdown, why));
     }
     args.over_time.as_deref().map(Format::of).transpose()?;
-    if args.over_time.is_some() && args.rings() == Rings::Both {
-        let why = "--over-time is of user mode alone: use --breakdown without =both";
-        return Err(Failure::new(ExitStatus::Usage, why));
-    }
     if args.needs_slices() && args.accel == Accel::Kvm {
         let why =
             "--unobserved, --refine, --intervals and --phases need a virtual PMU: omit --accel kvm";

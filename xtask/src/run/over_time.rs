@@ -60,16 +60,20 @@ fn render(session: &SessionReport, format: Format) -> Result<String> {
 
 /// A line for each part of each interval, and one without a part for an interval that has none.
 fn table(intervals: &[Interval]) -> String {
-    let mut text = "start_cycles,cycles,instructions,part,part_cycles,half_width_95\n".to_owned();
+    let mut text =
+        "start_cycles,cycles,instructions,part,part_cycles,half_width_95,ring\n".to_owned();
     for interval in intervals {
-        let Interval { start_cycles, cycles, instructions, parts, .. } = interval;
+        let Interval { start_cycles, cycles, instructions, parts, kernel_parts, .. } = interval;
         let begin = format!("{start_cycles},{cycles},{instructions}");
-        if parts.is_empty() {
-            text += &format!("{begin},,,\n");
+        if parts.is_empty() && kernel_parts.is_empty() {
+            text += &format!("{begin},,,,\n");
         }
-        for part in parts {
+        // The words of the virtual PMU's series.
+        let rings = [("user", parts), ("kernel", kernel_parts)];
+        for (ring, part) in rings.iter().flat_map(|(ring, of)| of.iter().map(move |it| (ring, it)))
+        {
             let (name, part_cycles, bar) = (&part.name, part.cycles, part.half_width_95);
-            text += &format!("{begin},\"{name}\",{part_cycles:.0},{bar:.0}\n");
+            text += &format!("{begin},\"{name}\",{part_cycles:.0},{bar:.0},{ring}\n");
         }
     }
     text
@@ -94,7 +98,15 @@ mod tests {
             truth: None,
         };
         let parts = ["work", "memory"].into_iter().zip(shares).map(part).collect();
-        Interval { start_cycles, cycles: 1_000, instructions: 500, parts, events: Vec::new() }
+        let kernel_parts = Vec::new();
+        Interval {
+            start_cycles,
+            cycles: 1_000,
+            instructions: 500,
+            parts,
+            kernel_parts,
+            events: Vec::new(),
+        }
     }
 
     #[test]
@@ -104,8 +116,11 @@ mod tests {
         let session = SessionReport { program: "p".into(), intervals, ..SessionReport::default() };
         let csv = render(&session, Format::Csv).unwrap();
         let lines: Vec<&str> = csv.lines().collect();
-        assert_eq!(lines[1..3], ["0,1000,500,\"work\",250,50", "0,1000,500,\"memory\",750,50"]);
-        assert_eq!(lines[3], "1000,1000,500,,,");
+        assert_eq!(
+            lines[1..3],
+            ["0,1000,500,\"work\",250,50,user", "0,1000,500,\"memory\",750,50,user"]
+        );
+        assert_eq!(lines[3], "1000,1000,500,,,,");
         let svg = render(&session, Format::Svg).unwrap();
         for index in 0..2 {
             let RGBColor(r, g, b) = picture::color(index);
@@ -113,6 +128,14 @@ mod tests {
             let boxes = svg.matches(&format!("fill=\"{color}\"")).count();
             assert_eq!(boxes, 3, "two intervals and the legend: {color} in {svg}");
         }
+        let both = |of: &Interval| Interval { kernel_parts: of.parts.clone(), ..of.clone() };
+        let intervals = session.intervals.iter().map(both).collect();
+        let session = SessionReport { intervals, ..session };
+        let csv = render(&session, Format::Csv).unwrap();
+        assert_eq!(csv.matches(",kernel\n").count(), 4, "{csv}");
+        let both = render(&session, Format::Svg).unwrap();
+        assert!(both.contains("in ring 0") && !svg.contains("in ring 0"), "{both}");
+        assert!(both.matches("<rect").count() >= 2 * svg.matches("<rect").count(), "{both}");
     }
 
     #[test]

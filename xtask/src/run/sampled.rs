@@ -48,13 +48,27 @@ pub(super) fn show_breakdown(
     report: &Report,
     (command_line, blocks): (&str, Option<&Path>),
 ) -> Result<()> {
+    let by = by_function(project, files, boot, report, (command_line, blocks))?;
+    by.iter().for_each(|by| output::note(format_args!("\n{}", by.to_string().trim_end())));
+    Ok(())
+}
+
+/// Where they went; none if the trace has no samples, or is not complete.
+///
+/// # Errors
+/// As [`show_breakdown`].
+pub(crate) fn by_function(
+    project: &Project,
+    files: &[GuestFile],
+    boot: &Boot,
+    report: &Report,
+    (command_line, blocks): (&str, Option<&Path>),
+) -> Result<Option<ByCode>> {
     let Some((recording, symbolizer)) = read(project, files, boot, report, command_line)? else {
-        return Ok(());
+        return Ok(None);
     };
     let truth = blocks.map(CodeTruth::read).transpose()?;
-    let by = ByCode::functions(&recording, &symbolizer, false, truth.as_ref())?;
-    output::note(format_args!("\n{}", by.to_string().trim_end()));
-    Ok(())
+    ByCode::functions(&recording, &symbolizer, false, truth.as_ref()).map(Some)
 }
 
 /// The samples of a run, and the symbols of its programs.

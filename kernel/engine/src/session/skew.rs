@@ -17,7 +17,7 @@ use crate::{Demand, Pinned, plan::CounterAssignment};
 const SKEW_INSTRUCTIONS: u64 = 110;
 /// The most cycles of them, and so the most of an event that happens at most once a cycle. Measured
 /// (decision 44): 756, with the interrupt's delivery.
-const SKEW_CYCLES: u64 = 900;
+pub const SKEW_CYCLES: u64 = 900;
 /// As [`SKEW_INSTRUCTIONS`], of an interrupt that ends no slice, as one that takes a sample: it
 /// stops counting later. Measured (decision 44): 139.
 const MID_SLICE_INSTRUCTIONS: u64 = 150;

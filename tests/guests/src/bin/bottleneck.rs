@@ -1,9 +1,9 @@
 //! Loses most of its cycles to one cause, which is known by construction.
 //!
-//! `bottleneck chase|stream|branch|divide STEPS`: loads of which each needs the one before, from
-//! 4 MiB; loads from 4 MiB in order; branches that random numbers decide; divisions of which each
-//! needs the one before. Several such pairs of words are done one after the other, and with a
-//! number before them that many times.
+//! `bottleneck chase|stream|branch|divide|calls STEPS`: loads of which each needs the one before,
+//! from 4 MiB; loads from 4 MiB in order; branches that random numbers decide; divisions of which
+//! each needs the one before; system calls, in which the kernel has the work. Several such pairs of
+//! words are done one after the other, and with a number before them that many times.
 
 #![no_std]
 #![no_main]
@@ -13,7 +13,10 @@ extern crate alloc;
 use alloc::vec::Vec;
 use core::hint::black_box;
 
-use tally::{ExitStatus, eprintln, runtime::arguments};
+use tally::{
+    ExitStatus, eprintln,
+    runtime::{arguments, now_ns},
+};
 use tally_test_guests::random::Random;
 
 tally::main!(main);
@@ -53,6 +56,10 @@ fn divide(steps: u64) -> u64 {
     (0..steps).fold(u64::MAX, |value, step| (value | 1 << 63) / (black_box(value) % 5 + step + 3))
 }
 
+fn calls(steps: u64) -> u64 {
+    (0..steps).fold(0, |last, _| last.max(now_ns()))
+}
+
 fn main() -> i32 {
     let mut words = arguments().skip(1).peekable();
     let times =
@@ -64,6 +71,7 @@ fn main() -> i32 {
             "stream" => stream,
             "branch" => branch,
             "divide" => divide,
+            "calls" => calls,
             _ => return usage(),
         };
         works.push((work, words.next().and_then(|steps| steps.parse().ok()).unwrap_or(1_000_000)));
@@ -80,6 +88,6 @@ fn main() -> i32 {
 }
 
 fn usage() -> i32 {
-    eprintln!("usage: bottleneck [TIMES] chase|stream|branch|divide STEPS …");
+    eprintln!("usage: bottleneck [TIMES] chase|stream|branch|divide|calls STEPS …");
     u8::from(ExitStatus::Usage).into()
 }

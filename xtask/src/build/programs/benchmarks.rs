@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 use serde::{Deserialize, Serialize};
 use tally_abi::ExitStatus;
 
-use super::{list::Origin, make_one, packages_of};
+use super::{Symbols, list::Origin, make_one, packages_of};
 use crate::{
     Failure, Result,
     project::{self, Project},
@@ -14,8 +14,8 @@ use crate::{
 
 /// The folder of the list, of its sources and of its inputs.
 const FOLDER: &str = "tests/benchmarks";
-/// Folder of the built programs, below the target folder.
-const BUILT: &str = "guest/benchmarks";
+/// Folders of the built programs, below the target folder: without symbols, and with them.
+const BUILT: [&str; 2] = ["guest/benchmarks", "guest/benchmarks-symbols"];
 /// Folder of `.tally` with the packages.
 const PACKAGES: &str = "benchmarks";
 /// The word of a command that stands for the number of parts.
@@ -121,14 +121,28 @@ impl Benchmark {
 /// # Errors
 /// A package cannot be fetched, or a program does not build.
 pub fn make(project: &Project, all: &[Benchmark], wanted: &[Benchmark]) -> Result<Vec<PathBuf>> {
-    let (folder, sources) = (project.target.join(BUILT), project.root.join(FOLDER));
+    make_with(project, all, wanted, Symbols::No)
+}
+
+/// The same, with or without symbols.
+///
+/// # Errors
+/// As [`make`].
+pub fn make_with(
+    project: &Project,
+    all: &[Benchmark],
+    wanted: &[Benchmark],
+    symbols: Symbols,
+) -> Result<Vec<PathBuf>> {
+    let built = BUILT[usize::from(symbols == Symbols::Yes)];
+    let (folder, sources) = (project.target.join(built), project.root.join(FOLDER));
     project::make_folder(&folder)?;
     // Of all programs, so that another choice does not fetch them again.
     let root = setup::packages(project, PACKAGES, &packages_of(all.iter().map(|it| &it.from)))?;
     let mut made = BTreeSet::new();
     for Benchmark { name, from, run, .. } in wanted {
         let path = folder.join(name);
-        make_one(project, (name, from), &sources, &root, &path)?;
+        make_one(project, (name, from), &sources, &root, (&path, symbols))?;
         made.insert(path);
         let inputs = run.iter().skip(1).map(|word| sources.join(word));
         made.extend(inputs.filter(|path| path.is_file()));

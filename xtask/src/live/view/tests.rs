@@ -14,7 +14,10 @@ use crate::{
     explain::{self, Asked},
     live::state::{Known, Planned, WINDOW},
     machine::{self, Pmu},
-    report::made_up::{GROUPS, four_groups, record},
+    report::{
+        Rings,
+        made_up::{GROUPS, four_groups, record},
+    },
     trace_file::Records,
 };
 
@@ -39,6 +42,7 @@ fn state() -> State {
         budget_ppm: 20_000,
         planned: Some(Planned { names, plan: four_groups() }),
         stack: None,
+        rings: Rings::User,
         has_phases: false,
     };
     let (pmu, seed, tsc_hz) = (Some("P".into()), Some(7), Some(1_000_000_000));
@@ -175,9 +179,9 @@ fn where_cycles_go_and_phases_are_shown_if_asked_for() {
             changes 1
             0001112
             cycles in                             share   ± 95 %
-            work                                  86.3%    0.02% ██████
-            instruction cache misses              4.55%    0.02%
-            instruction TLB misses                3.55%    0.02%
+            work                                  85.9%    0.02% ██████
+            instruction cache misses              4.05%    0.02%
+            instruction TLB misses                3.05%    0.02%
             event, last 400 slices                  in 1,000 i.   ± 95 %
             CPU_CLK_UNHALTED.THREAD                      2000.0    exact
             INST_RETIRED.ANY                             1000.0    exact

@@ -9,12 +9,13 @@ use tally_engine::estimate::student_t_95;
 
 use crate::{
     recording::Recording,
+    report::estimate::degrees,
     trace::run::{TracedEvent, TracedSession},
 };
 
-/// Squared samples of an event that might be in a piece of code by chance, and are not: as
-/// `report::estimate` has it of events.
-const UNSEEN: f64 = 2.343;
+/// Samples of an event that might be in a piece of code by chance, and are not, at 95 %: the rule
+/// of three.
+const UNSEEN: f64 = 3.0;
 
 /// Where the samples of an event err together: a group's slices, or nowhere.
 type Group = Option<u16>;
@@ -186,15 +187,16 @@ impl Seen {
             let residual = |cluster: &usize| {
                 own.iter().map(|(of, by)| by * of.residual(*cluster, name)).sum::<f64>().powi(2)
             };
-            let squares: f64 = clusters.iter().map(residual).sum();
+            let squares: Vec<f64> = clusters.iter().map(residual).collect();
             if number > 1.0 {
-                let t = student_t_95(number - 1.0);
-                square += t * t * squares * number / (number - 1.0);
+                // Few clusters have most of a piece of code that runs seldom (decision 28).
+                let t = student_t_95(degrees(&squares).min(number - 1.0));
+                square += t * t * squares.iter().sum::<f64>() * number / (number - 1.0);
             }
         }
         for (of, by) in known {
             let each = by * of.scale() * of.events / of.samples.max(1) as f64;
-            square += UNSEEN * each * each;
+            square += (UNSEEN * each).powi(2);
             square += (by * of.share(name) * of.total[1]).powi(2);
         }
         square.sqrt()

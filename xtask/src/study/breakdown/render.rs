@@ -1,0 +1,58 @@
+//! Prints a study of breakdowns in 80 columns.
+
+use super::judge::{Kind, LEAST_OF_FUNCTION, LEAST_SHARE, Row, Study};
+
+/// Columns of a name.
+const NAME: usize = 36;
+
+/// The whole study.
+pub(super) fn render(study: &Study) -> String {
+    let mut text = format!(
+        "where cycles go on {}, seeds {} to {}\n",
+        study.pmu, study.seeds[0], study.seeds[1]
+    );
+    for kind in &study.kinds {
+        text += &head(kind.kind);
+        let of_kind = |row: &&Row| row.kind == kind.kind;
+        for row in study.programs.iter().filter(of_kind) {
+            text += &line(row, &row.name);
+        }
+        for row in study.parts.iter().filter(of_kind) {
+            text += &line(row, &format!("  {}", row.name));
+        }
+        text += &line(kind, "all");
+    }
+    let [least, most] = study.claimed.map(|share| 100.0 * share);
+    let verdict = if study.holds { "pass" } else { "FAIL" };
+    text += &format!(
+        "parts of at least {:.1} % of the run, of functions {:.1} %; half widths are of all cycles\n\
+         {verdict}: the claimed coverage is {least:.0} to {most:.0} %\n",
+        100.0 * LEAST_SHARE,
+        100.0 * LEAST_OF_FUNCTION
+    );
+    text
+}
+
+fn head(kind: Kind) -> String {
+    let what = match kind {
+        Kind::Cycles => "parts of the cycles",
+        Kind::Slots => "parts of the slots",
+        Kind::Functions => "functions",
+        Kind::OfFunctions => "parts of functions",
+    };
+    let (bars, held, width, error) = ("bars", "hold", "± 95 %", "error");
+    format!("{what:<NAME$} {bars:>7} {held:>8} {width:>8} {error:>8} {:>7}\n", "spread")
+}
+
+fn line(row: &Row, name: &str) -> String {
+    let name: String = name.chars().take(NAME).collect();
+    let percent = |share: f64| format!("{:.2}%", 100.0 * share);
+    format!(
+        "{name:<NAME$} {:>7} {:>7.1}% {:>8} {:>8} {:>7.2}\n",
+        row.judged,
+        100.0 * row.within,
+        percent(row.median_half_width),
+        percent(row.median_error),
+        row.spread
+    )
+}
