@@ -1,6 +1,8 @@
 //! What the end of an interval takes where phases are tracked: from the first instruction of
 //! `Session::end_interval` to its return, outside of the overflow interrupt.
 
+use std::fmt;
+
 use serde::Serialize;
 use tally_abi::{ExitStatus, PhaseConfig};
 
@@ -27,6 +29,17 @@ pub(super) struct IntervalEnds {
     /// Intervals that were measured.
     pub(super) intervals: usize,
     pub(super) instructions: [usize; 3],
+}
+
+impl fmt::Display for IntervalEnds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let IntervalEnds { intervals, instructions: [least, median, most] } = self;
+        write!(
+            f,
+            "the end of an interval of phases: {median} instructions ({least} to {most}, \
+             {intervals} intervals)"
+        )
+    }
 }
 
 /// Measures it on a machine.

@@ -221,12 +221,7 @@ pub(super) fn table(switches: &[Switch]) -> String {
             "  from a threshold to its handler: {median} instructions of ring 0 ({least} to {most}, \
              {calls} calls),\n  at most {user} of ring 3"
         );
-        let IntervalEnds { intervals, instructions: [least, median, most] } = &s.interval;
-        let _ = writeln!(
-            text,
-            "  the end of an interval of phases: {median} instructions ({least} to {most}, {intervals} \
-             intervals)"
-        );
+        let _ = writeln!(text, "  {}", s.interval);
         for skew in &s.skews {
             let _ = writeln!(
                 text,
