@@ -187,6 +187,12 @@ impl Job {
         }
     }
 
+    /// Returns whether it says how sessions count.
+    fn is_configured(&self) -> bool {
+        let is_sliced = self.slice.is_some() || self.budget.is_some() || self.shares.is_some();
+        is_sliced || self.unit
+    }
+
     /// The part of the kernel's command line for one program with its arguments.
     fn around_one(&self, command: &[String]) -> Result<String> {
         let Some(program) = command.first() else {
@@ -194,16 +200,14 @@ impl Job {
             return Err(Failure::new(ExitStatus::Usage, why));
         };
         let words = kernel_words(command)?;
-        let is_sliced = self.slice.is_some() || self.budget.is_some() || self.shares.is_some();
-        let is_configured = is_sliced || self.unit;
-        if tally(command).is_some() && (is_configured || self.events.is_some()) {
+        if tally(command).is_some() && (self.is_configured() || self.events.is_some()) {
             let why = format!(
                 "--events, --slice, --budget, --shares and --unit have no effect on `{program}`: give it \
                  those that it has, as in `-- stat -e EVENTS --slice CYCLES PROGRAM`"
             );
             return Err(Failure::new(ExitStatus::Usage, why));
         }
-        if self.events.is_none() && is_configured {
+        if self.events.is_none() && self.is_configured() {
             let why = format!(
                 "--slice, --budget, --shares and --unit have no effect without --events: add --events, or \
                  give {program} options of its own"

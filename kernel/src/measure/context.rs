@@ -141,7 +141,6 @@ impl Context {
         if owner != Owner::CommandLine {
             catalogue::permit_kernel(config.mode, &demands)?;
         }
-        let unit = config.unit.then(|| UnitCounts::new(found, &resolved)).transpose()?;
         let id = session_id::next();
         let instances = Instances::of(config, demands.len())?;
         // The number of a session that counts threads apart is that of the truth of all of them.
@@ -158,6 +157,7 @@ impl Context {
         let (program, groups) = (&subject.name, session.plan().groups.len());
         log::debug!("session {id}: on {program}, {list}, {groups} groups, {config:?}");
         Ok(Context {
+            unit: config.unit.then(|| UnitCounts::new(found, &resolved)).transpose()?,
             id,
             session,
             instances,
@@ -174,7 +174,6 @@ impl Context {
             stack_bytes: 0,
             last_readings: None,
             threads: None,
-            unit,
             cpu: None,
             _claim: claim,
         })

@@ -52,7 +52,7 @@ pub use settings::{
 pub use slot::{Contexts, Slot};
 pub use trace_ring::ring_memory;
 pub use truth::{close_region, open_region};
-pub use upcall::{Threshold, Upcall, UpcallHandler};
+pub use upcall::{Threshold, UpcallHandler};
 
 /// Detects the PMU, takes the command line's options for measuring, and begins a trace if one is
 /// asked for. Once, before CPUs start.

@@ -107,23 +107,32 @@ impl Vector {
 impl Model {
     /// The costs of an interval, in cycles (paper 004, Figure 3).
     pub fn cycles(&self, counted: &Counted) -> [Cost; COSTS] {
-        let (cycles, instructions) = (counted.cycles, counted.instructions);
         let mut costs = [Cost::default(); COSTS];
         let mut squares = [0_u64; COSTS];
         for (term, event) in self.terms.iter().zip(&counted.events) {
             let Some((kind, penalty)) = *term else { continue };
-            let index = kind as usize;
-            let scaled = |count: u64| {
-                let cost = count.saturating_mul(penalty.into()) / u64::from(CYCLE);
-                match formula(kind) {
-                    // 1 / f = cycles / (instructions + cycles).
-                    Formula::Overlaps => ratio(cost, cycles, instructions.saturating_add(cycles)),
-                    Formula::Stops | Formula::Remains => cost,
-                }
+            let (Some(cost), Some(square)) =
+                (costs.get_mut(kind as usize), squares.get_mut(kind as usize))
+            else {
+                continue;
             };
-            let bar = scaled(event.half_width);
-            costs[index].cycles = costs[index].cycles.saturating_add(scaled(event.count));
-            squares[index] = squares[index].saturating_add(bar.saturating_mul(bar));
+            let priced = |count: u64| count.saturating_mul(penalty.into()) / u64::from(CYCLE);
+            let bar = priced(event.half_width);
+            cost.cycles = cost.cycles.saturating_add(priced(event.count));
+            *square = square.saturating_add(bar.saturating_mul(bar));
+        }
+        // 1 / f = cycles / (instructions + cycles), for the sum of each kind.
+        let whole = counted.instructions.saturating_add(counted.cycles);
+        for kind in Bottleneck::ALL {
+            let (cost, square) = (&mut costs[kind as usize], &mut squares[kind as usize]);
+            if *square > 0 {
+                cost.half_width = square.isqrt();
+            }
+            if formula(kind) == Formula::Overlaps {
+                cost.cycles = ratio(cost.cycles, counted.cycles, whole);
+                cost.half_width = ratio(cost.half_width, counted.cycles, whole);
+                *square = cost.half_width.saturating_mul(cost.half_width);
+            }
         }
         // What fills the queues is not counted twice.
         let (mut execution, mut square) = (0_u64, squares[QueueFull as usize]);
@@ -134,29 +143,36 @@ impl Model {
         let queue = &mut costs[QueueFull as usize];
         if queue.cycles > 0 {
             queue.cycles = queue.cycles.saturating_sub(execution);
-            squares[QueueFull as usize] = square;
-        }
-        for (cost, square) in costs.iter_mut().zip(squares) {
-            cost.half_width = square.isqrt();
+            queue.half_width = square.isqrt();
         }
         costs
     }
 
     /// The costs of an interval in cycles per 1,000 instructions (section VI).
     pub fn vector(&self, counted: &Counted) -> Vector {
-        let per_1000 = |cycles| ratio(cycles, 1000, counted.instructions);
-        let costs = self.cycles(counted).map(|cost| Cost {
-            cycles: per_1000(cost.cycles),
-            half_width: per_1000(cost.half_width),
-        });
-        Vector { costs, cpi: per_1000(counted.cycles) }
+        self.evaluate(counted).0
     }
 
     /// The model's time of an interval, T_model, in cycles: that of an ideal pipeline, and all
     /// costs (section V, formula 1).
     pub fn time(&self, counted: &Counted) -> u64 {
+        self.evaluate(counted).1
+    }
+
+    /// Both, of one computation of the costs.
+    pub fn evaluate(&self, counted: &Counted) -> (Vector, u64) {
+        let costs = self.cycles(counted);
         let ideal = counted.instructions / u64::from(self.width.max(1));
-        self.cycles(counted).iter().fold(ideal, |sum, cost| sum.saturating_add(cost.cycles))
+        let time = costs.iter().fold(ideal, |sum, cost| sum.saturating_add(cost.cycles));
+        let per_1000 = |cycles| match cycles {
+            0 => 0,
+            cycles => ratio(cycles, 1000, counted.instructions),
+        };
+        let costs = costs.map(|cost| Cost {
+            cycles: per_1000(cost.cycles),
+            half_width: per_1000(cost.half_width),
+        });
+        (Vector { costs, cpi: per_1000(counted.cycles) }, time)
     }
 
     /// Returns whether an event counts towards this cost.

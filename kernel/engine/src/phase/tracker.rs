@@ -101,13 +101,15 @@ impl Tracker {
 
     /// Evaluates the interval that has ended, if one has.
     pub fn evaluate(&mut self) -> Option<Ended> {
-        let counted = self.closed.take()?.counted(&self.places);
+        // Where it is: the sums are long.
+        let counted = self.closed.as_ref()?.counted(&self.places);
+        self.closed = None;
         Some(self.observe(&counted))
     }
 
     /// Takes an interval's counts: its class, what is predicted, whether it is another phase.
     pub fn observe(&mut self, counted: &Counted) -> Ended {
-        let vector = self.model.vector(counted);
+        let (vector, model_cycles) = self.model.evaluate(counted);
         let class = self.classes.classify(&vector);
         let changed = self.detector.observe(&vector);
         self.predictors.observe(class.phase);
@@ -122,7 +124,7 @@ impl Tracker {
             changed,
             predicted: self.predictors.all(),
             bottleneck: vector.dominant(),
-            model_cycles: self.model.time(counted),
+            model_cycles,
         }
     }
 

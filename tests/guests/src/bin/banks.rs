@@ -103,7 +103,7 @@ fn monitor(checks: &mut Checks, events: &str, iterations: u64, cpus: usize) {
     let children: Vec<Program> = (0..cpus).map(|cpu| start_on(cpu, iterations)).collect();
     watch(checks, &session, &banks, &children, middle);
     checks.equal("status of the thief", thief.wait(), Ok(0));
-    checks.equal("stop by a bank", banks[0].stop(), ());
+    banks[0].stop();
     judge(checks, &session, &banks, middle);
 }
 

@@ -11,10 +11,14 @@
 //! The latency of a threshold is the number of instructions from the crossing to the first of its
 //! handler in the program.
 //!
+//! The end of an interval, where phases are tracked, is the instructions of its evaluation, which
+//! comes after the interrupt.
+//!
 //! The skew is the number of instructions that a switch adds to or removes from a count: the count
 //! of a pinned event less the truth of the region, per switch.
 
 mod handlers;
+mod interval;
 mod record;
 mod skew;
 mod steps;
@@ -28,6 +32,7 @@ use tally_abi::ExitStatus;
 
 use self::{
     handlers::{Cost, Costs},
+    interval::IntervalEnds,
     record::record,
     skew::{SLICE_CYCLES, Skew},
     steps::{KernelCode, PathStep},
@@ -85,6 +90,7 @@ pub(super) struct Switch {
     /// WRMSR and RDPMC of Linux's rotation of n counters: 3n + 2 and n.
     linux: (f64, f64),
     threshold: Latency,
+    interval: IntervalEnds,
     skews: Vec<Skew>,
 }
 
@@ -111,8 +117,10 @@ pub(super) fn measure(artefacts: &Artefacts) -> Result<Vec<Switch>> {
         let costs = trace(artefacts, pmu, events, "wire")?;
         let traced = trace(artefacts, pmu, events, "wire trace")?;
         let threshold = upcall::measure(artefacts, pmu)?;
+        let interval = interval::measure(artefacts, pmu)?;
         let skews = skew::measure(artefacts, pmu, events)?;
-        switches.push(Switch::new(pmu, &costs, &traced, threshold, skews));
+        let measured = (threshold, interval, skews);
+        switches.push(Switch::new(pmu, &costs, &traced, measured));
         step.done();
     }
     Ok(switches)
@@ -148,8 +156,7 @@ impl Switch {
         pmu: Pmu,
         costs: &Costs,
         traced: &Costs,
-        threshold: Latency,
-        skews: Vec<Skew>,
+        (threshold, interval, skews): (Latency, IntervalEnds, Vec<Skew>),
     ) -> Switch {
         // Two of the counters read are those of pinned events.
         let counters = costs.switch.rdpmcs - 2.0;
@@ -165,6 +172,7 @@ impl Switch {
             whole_traced: traced.whole,
             linux: (3.0 * counters + 2.0, counters),
             threshold,
+            interval,
             skews,
         }
     }
@@ -214,6 +222,7 @@ pub(super) fn table(switches: &[Switch]) -> String {
             "  from a threshold to its handler: {median} instructions of ring 0 ({least} to {most}, \
              {calls} calls),\n  at most {user} of ring 3"
         );
+        let _ = writeln!(text, "  {}", s.interval);
         for skew in &s.skews {
             let _ = writeln!(
                 text,

@@ -128,6 +128,16 @@ impl KernelCode {
         found.map(|(_, address)| *address)
     }
 
+    /// The address, in the file, of the function with this name whose path has `owner`.
+    pub(super) fn function(&self, owner: &str, name: &str) -> Option<u64> {
+        let is_it = |mangled: &str| {
+            let path = addr2line::demangle_auto(Cow::Borrowed(mangled), None);
+            own_name(&path) == name && path.contains(owner)
+        };
+        let likely = self.functions.iter().filter(|(mangled, _)| mangled.contains(name));
+        likely.clone().find(|(mangled, _)| is_it(mangled)).map(|(_, address)| *address)
+    }
+
     /// The step and the access of the instruction at this address of the file.
     pub(super) fn classify(&mut self, address: u64) -> (PathStep, PmuAccess) {
         if let Some(known) = self.known.get(&address) {
