@@ -9,7 +9,6 @@ use tally_pmu::CostTable;
 
 use super::{
     Report, SessionReport,
-    estimate::Estimate,
     event::counts,
     groups::groups,
     intervals::intervals,
@@ -225,8 +224,9 @@ fn broken_down(
     let named = |name: &str| {
         let count = of_engine(name)?;
         Some(match regressed(place(name)?) {
-            Some(Estimate { estimate, half_width_95, .. }) => {
-                Count { estimate, half_width_95, ..count }
+            Some((estimate, half_width)) => {
+                let half_width_95 = half_width.unwrap_or(count.half_width_95);
+                Count { estimate: estimate.max(0.0), half_width_95, ..count }
             }
             None => count,
         })

@@ -3,9 +3,7 @@
 use tally_abi::trace::SliceRecord;
 use tally_engine::Plan;
 
-use super::{
-    estimate::Estimate, refined::Refiner, regression::Regression, slices, together::Together,
-};
+use super::{refined::Refiner, regression::Regression, slices, together::Together};
 
 /// What the slices of a session tell of sums of its events.
 #[derive(Debug)]
@@ -41,8 +39,9 @@ impl Sums {
         Sums { together, again: refiner.map_or_else(regressed, Again::Refined) }
     }
 
-    /// The estimate of an event for sums, where it is another than the event's own.
-    pub(super) fn regressed(&self, event: usize) -> Option<Estimate> {
+    /// The number of an event for sums, where it is another than the event's own, and half the width
+    /// of its interval, if that is another, too.
+    pub(super) fn regressed(&self, event: usize) -> Option<(f64, Option<f64>)> {
         match &self.again {
             Again::Refined(_) => None,
             Again::Regressed(regression) => regression.event(event),
@@ -76,10 +75,10 @@ impl Sums {
             Some((place, term.factor))
         };
         let places: Vec<(usize, f64)> = terms.iter().map(place).collect::<Option<_>>()?;
-        let found = match &self.again {
-            Again::Refined(refiner) => refiner.estimate(group, &places),
-            Again::Regressed(regression) => regression.estimate(group, &places),
+        let half_width = match &self.again {
+            Again::Refined(refiner) => refiner.estimate(group, &places)?.half_width_95,
+            Again::Regressed(regression) => regression.error(group, &places)?,
         };
-        Some(found?.half_width_95.powi(2))
+        Some(half_width.powi(2))
     }
 }
