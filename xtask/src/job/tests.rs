@@ -109,9 +109,9 @@ fn options_without_effect_are_refused() {
     assert!(refused.iter().all(|why| why.status == ExitStatus::Usage), "{refused:?}");
     let text = refused.map(|why| format!("{why}\n")).concat();
     expect![[r#"
-        --events, --slice, --budget and --shares have no effect on `stat`: give them to it, as in `-- stat -e EVENTS --slice CYCLES PROGRAM`
-        --events, --slice, --budget and --shares have no effect on `record`: give them to it, as in `-- stat -e EVENTS --slice CYCLES PROGRAM`
-        --slice, --budget and --shares have no effect without --events: add --events, or give prog options of its own
+        --events, --slice, --budget, --shares and --unit have no effect on `stat`: give it those that it has, as in `-- stat -e EVENTS --slice CYCLES PROGRAM`
+        --events, --slice, --budget, --shares and --unit have no effect on `record`: give it those that it has, as in `-- stat -e EVENTS --slice CYCLES PROGRAM`
+        --slice, --budget, --shares and --unit have no effect without --events: add --events, or give prog options of its own
     "#]].assert_eq(&text);
 }
 
