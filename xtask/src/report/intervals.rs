@@ -47,6 +47,9 @@ pub struct IntervalEvent {
     pub half_width_95: Option<f64>,
 }
 
+/// Half the width of the 95 % interval of a sum of events, each by its index and with its factor.
+type ErrorOf<'a> = dyn Fn(&[(usize, f64)]) -> f64 + 'a;
+
 /// What intervals are made of.
 struct Made<'a> {
     plan: &'a Plan,
@@ -120,7 +123,7 @@ impl Made<'_> {
         &self,
         suffix: &str,
         counts: &[Option<(f64, f64)>],
-        error: &dyn Fn(&[(usize, f64)]) -> f64,
+        error: &ErrorOf<'_>,
     ) -> Option<Vec<CyclePart>> {
         let (stack, _) = self.stack?;
         let place = |name: &str| {
