@@ -1,8 +1,10 @@
 //! The kernel's command line, and the ports by which it reaches its host.
 
 mod log_level;
+mod tracing;
 
 pub use log_level::LogLevel;
+pub use tracing::{MIN_HALTING_PAGES, TraceEvents, Tracing};
 
 pub use crate::{
     failure::Failure,
@@ -55,11 +57,12 @@ pub struct CommandLine<'a> {
     pub wire: bool,
     /// How often all jobs run (`repeat=N`, default 1), each time with the next seed.
     pub repeat: u64,
-    /// Where trace records go (`trace`, `trace=halt`, `trace=last`); `None`: the kernel writes none.
+    /// Where trace records go (`trace`, `trace=halt`, `trace=last`); `None`: the kernel writes
+    /// none.
     pub trace: Option<Tracing>,
     /// The most pages of each CPU's ring that hold records which the host does not have
-    /// (`trace-ring=PAGES`, 2 to [`RING_PAGES`]; with `trace=halt` [`MIN_HALTING_PAGES`] or more). A
-    /// page is 2 KiB. Not with `trace=last`.
+    /// (`trace-ring=PAGES`, 2 to [`RING_PAGES`]; with `trace=halt` [`MIN_HALTING_PAGES`] or more).
+    /// A page is 2 KiB. Not with `trace=last`.
     pub trace_pages: Option<usize>,
     /// Processors to start at most (`cpus=N`, default all up to [`MAX_CPUS`]).
     pub cpus: usize,
@@ -97,23 +100,6 @@ pub struct CommandLine<'a> {
     programs: &'a str,
 }
 
-/// Where trace records go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tracing {
-    /// To the host while programs run. Records that the host does not read in time are lost.
-    Stream,
-    /// To the host while programs run. Where a ring is half full, its CPU runs no program until the
-    /// host has all of it: no record is lost as long as the host reads (paper 003, section 3).
-    Halt,
-    /// To the host after all programs have ended; each ring has the last records of its CPU: a
-    /// flight recorder.
-    Last,
-}
-
-/// The fewest pages of a ring with [`Tracing::Halt`]: half of them have room for the records that
-/// are written before the CPU can wait.
-pub const MIN_HALTING_PAGES: usize = 16;
-
 /// What follows where a CPU's counters do not pass the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterCheck {
@@ -143,33 +129,6 @@ impl Delivery {
             "nmi" => Some(Delivery::Nmi),
             _ => None,
         }
-    }
-}
-
-/// Optional kinds of trace records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TraceEvents {
-    /// [`crate::trace::SyscallRecord`].
-    pub syscalls: bool,
-    /// [`crate::trace::SwitchRecord`].
-    pub switches: bool,
-    /// [`crate::trace::SignalRecord`].
-    pub signals: bool,
-}
-
-impl TraceEvents {
-    /// Parses a list of kinds, separated by commas.
-    pub fn parse(list: &str) -> Option<TraceEvents> {
-        let mut events = TraceEvents::default();
-        for name in list.split(',') {
-            match name {
-                "syscalls" => events.syscalls = true,
-                "switches" => events.switches = true,
-                "signals" => events.signals = true,
-                _ => return None,
-            }
-        }
-        Some(events)
     }
 }
 
@@ -216,15 +175,10 @@ impl<'a> CommandLine<'a> {
         if self.trace_events != TraceEvents::default() && self.trace.is_none() {
             return Some("trace-events");
         }
-        if let Some(pages) = self.trace_pages {
-            let least = match self.trace {
-                Some(Tracing::Stream) => 2,
-                Some(Tracing::Halt) => MIN_HALTING_PAGES,
-                Some(Tracing::Last) | None => return Some("trace-ring"),
-            };
-            if pages < least {
-                return Some("trace-ring");
-            }
+        if let Some(pages) = self.trace_pages
+            && !self.trace.is_some_and(|tracing| tracing.can_have(pages))
+        {
+            return Some("trace-ring");
         }
         // An NMI can interrupt the kernel, and halts wait for a program.
         if self.halts.is_some() && self.overflows == Delivery::Nmi {

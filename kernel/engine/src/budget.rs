@@ -13,9 +13,9 @@
 
 /// Millionths of the whole.
 const WHOLE_PPM: u64 = 1_000_000;
-/// The most that an update lengthens slices by, as a factor. The next update comes a fixed number of
-/// slices later, however long they are: one that sees a program start, mostly in ring 0, must not
-/// make slices that outlast it.
+/// The most that an update lengthens slices by, as a factor. The next update comes a fixed number
+/// of slices later, however long they are: one that sees a program start, mostly in ring 0, must
+/// not make slices that outlast it.
 const MOST_RISE: u32 = 4;
 /// Slices become shorter by this part of their length, or not at all.
 const LEAST_FALL: u32 = 16;

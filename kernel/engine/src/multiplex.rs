@@ -224,8 +224,8 @@ impl<P: Pmu> Multiplexer<P> {
     ///   group switch: n selectors again, and five writes.
     ///
     /// `sink` is called once at most, where there is something to record. First the counters are
-    /// read, switched and armed, then the row is logged: `cargo xtask bench switch` measures the two
-    /// apart.
+    /// read, switched and armed, then the row is logged: `cargo xtask bench switch` measures the
+    /// two apart.
     #[inline(always)]
     pub fn overflow<S: Sink>(
         &mut self,

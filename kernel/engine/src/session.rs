@@ -10,6 +10,7 @@
 
 mod adapt;
 mod adaptive;
+mod draw;
 mod lengths;
 mod neighbours;
 mod phases;

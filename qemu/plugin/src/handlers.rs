@@ -3,10 +3,9 @@
 //! 3's first instruction are in the file too.
 //!
 //! An instruction's line is its virtual address and, of the page there, the binary logarithm of its
-//! size. An access of that instruction follows it: a blank, its virtual address, its bytes, the same
-//! of its page, and `device` if a device answers it, which no cache holds. Addresses are
-//! hexadecimal. What the processor itself accesses to deliver the
-//! interrupt is not in the file.
+//! size. An access of that instruction follows it: a blank, its virtual address, its bytes, the
+//! same of its page, and `device` if a device answers it, which no cache holds. Addresses are
+//! hexadecimal. What the processor itself accesses to deliver the interrupt is not in the file.
 
 use std::{
     ffi::{c_uint, c_void},

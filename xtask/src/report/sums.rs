@@ -39,8 +39,8 @@ impl Sums {
         Sums { together, again: refiner.map_or_else(regressed, Again::Refined) }
     }
 
-    /// The number of an event for sums, where it is another than the event's own, and half the width
-    /// of its interval, if that is another, too.
+    /// The number of an event for sums, where it is another than the event's own, and half the
+    /// width of its interval, if that is another, too.
     pub(super) fn regressed(&self, event: usize) -> Option<(f64, Option<f64>)> {
         match &self.again {
             Again::Refined(_) => None,

@@ -97,23 +97,23 @@ fn rates_of_the_window_have_error_bars() {
         &state,
         (80, 16),
         expect![[r#"
-        deflate  running 5 s  slices 400  cycles 400.00 k  instructions 200.00 k
-        cycles per slice 1,000  budget 2.00%  switching 1.00%  lost records 0  P  seed 7
-        event, last 400 slices                          in 1,000 i.   ± 95 %  per second
-        A                                                    81.980    0.34%     20.70 M
-        B                                                    81.980    0.34%     20.70 M
-        C                                                    81.980    0.34%     20.70 M
-        D                                                    81.980    0.34%     20.70 M
-        INSTRUCTIONS                                         1000.0    exact    252.53 M
-        CYCLES                                               2000.0    exact    505.05 M
+            deflate  running 5 s  slices 400  cycles 400.00 k  instructions 200.00 k
+            cycles per slice 1,000  budget 2.00%  switching 1.00%  lost records 0  P  seed 7
+            event, last 400 slices                          in 1,000 i.   ± 95 %  per second
+            A                                                    81.980    0.35%     20.70 M
+            B                                                    81.980    0.35%     20.70 M
+            C                                                    81.980    0.35%     20.70 M
+            D                                                    81.980    0.35%     20.70 M
+            INSTRUCTIONS                                         1000.0    exact    252.53 M
+            CYCLES                                               2000.0    exact    505.05 M
 
 
 
-        output of the programs, all of it at the end
-        one
-        an unfinished li
-        q stop   ↑↓ scroll   Tab next session
-    "#]],
+            output of the programs, all of it at the end
+            one
+            an unfinished li
+            q stop   ↑↓ scroll   Tab next session
+        "#]],
     );
     // What does not fit is cut, and scrolled to.
     state.scrolled = 99;
@@ -179,9 +179,9 @@ fn where_cycles_go_and_phases_are_shown_if_asked_for() {
             changes 1
             0001112
             cycles in                             share   ± 95 %
-            work                                  85.9%    0.02% ██████
-            instruction cache misses              4.05%    0.02%
-            instruction TLB misses                3.05%    0.02%
+            work                                  86.1%    0.02% ██████
+            instruction cache misses              4.25%    0.02%
+            instruction TLB misses                3.25%    0.02%
             event, last 400 slices                  in 1,000 i.   ± 95 %
             CPU_CLK_UNHALTED.THREAD                      2000.0    exact
             INST_RETIRED.ANY                             1000.0    exact

@@ -1,0 +1,62 @@
+//! Slices are drawn, and their lengths chosen, when others are folded.
+
+use super::{schedule::SWITCHES, state::Session};
+use crate::switch::{DrawnSlice, Switch};
+
+impl Session {
+    /// Draws the first slices.
+    pub(super) fn draw_first(&mut self) {
+        for _ in 0..SWITCHES {
+            self.advance();
+            self.draw_one();
+        }
+        self.current.drawn = self.live.schedule.live().slice();
+    }
+
+    /// The oldest slice is folded: draws the one after the newest in its place.
+    pub(super) fn draw_one(&mut self) {
+        let before = self.live.schedule.newest().slice().draw.group;
+        let draw = self.order.draw();
+        let slice = DrawnSlice { draw, multiplier: self.budget.slice_multiplier() };
+        let [before, after] = [before, draw.group].map(|group| self.group_at(group));
+        let mut switch = Switch::new(before, after, self.counters, self.length_of(slice)).to(slice);
+        switch.reference = self.live.reference;
+        self.live.schedule.renew(switch);
+    }
+
+    /// The length of a slice, in the slice timer's unit.
+    fn length_of(&self, slice: DrawnSlice) -> u64 {
+        (self.longest * u64::from(slice.multiplier)) >> self.lengths.halvings(slice.draw.round)
+    }
+
+    /// Slices to come have the length that the budget wants now.
+    pub(super) fn restate_lengths(&mut self) {
+        let multiplier = self.budget.slice_multiplier();
+        if self.live.schedule.newest().slice().multiplier == multiplier {
+            return;
+        }
+        let length = self.longest * u64::from(multiplier);
+        let lengths = &self.lengths;
+        self.live.schedule.for_each_to_come(|switch| {
+            let round = switch.slice().draw.round;
+            switch.set_length(multiplier, length >> lengths.halvings(round));
+        });
+    }
+
+    /// In the overflow path: the next slice is on the counters.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self) {
+        self.live.schedule.advance();
+    }
+
+    /// The switch that ends the slice that is on the counters.
+    #[inline(always)]
+    pub(crate) fn next_switch(&self) -> &Switch {
+        self.live.schedule.next()
+    }
+
+    /// The switch that ended the first slice that is not folded.
+    pub(crate) fn following(&self) -> &Switch {
+        self.live.schedule.following()
+    }
+}
