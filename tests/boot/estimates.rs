@@ -244,7 +244,10 @@ const PARTS: [(&str, &str); 7] = [
     ("L2_RQSTS.ALL_DEMAND_DATA_RD", "L2_RQSTS.DEMAND_DATA_RD_HIT+L2_RQSTS.DEMAND_DATA_RD_MISS"),
 ];
 
-/// Three sessions on wholes and parts with few slices; each draws its own random order.
+/// The sessions on wholes and parts. A bound has to limit an estimate in some of them.
+const SESSIONS: usize = 8;
+
+/// Sessions on wholes and parts with few slices; each draws its own random order.
 static WHOLES_AND_PARTS: SharedBoot = SharedBoot::new(|| {
     let events = "BR_MISP_RETIRED.COND,BR_MISP_RETIRED.ALL_BRANCHES,BR_INST_RETIRED.COND_TAKEN,\
                   BR_INST_RETIRED.NEAR_CALL,BR_INST_RETIRED.NEAR_RETURN,MEM_LOAD_RETIRED.L2_MISS,\
@@ -253,7 +256,7 @@ static WHOLES_AND_PARTS: SharedBoot = SharedBoot::new(|| {
                   L2_RQSTS.ALL_DEMAND_DATA_RD,L2_RQSTS.DEMAND_DATA_RD_HIT,\
                   L2_RQSTS.DEMAND_DATA_RD_MISS";
     let job = format!("deflate --level 1 --slice 4000000 --events {events}");
-    Request::new(format!("wire -- {}", [&*job; 3].join(" -- ")))
+    Request::new(format!("wire -- {}", [&*job; SESSIONS].join(" -- ")))
 });
 
 /// The estimates of each session's wholes and of their parts' sums.
@@ -261,7 +264,7 @@ fn wholes_and_parts() -> Vec<(String, u64, u64)> {
     let boot = WHOLES_AND_PARTS.get();
     assert_success(boot);
     let report = Report::of(boot);
-    assert_eq!(report.sessions().count(), 3);
+    assert_eq!(report.sessions().count(), SESSIONS);
     let of_session = |session: &SessionReport| {
         let estimate = |name: &str| find(&session.events, name).estimate.expect("it was measured");
         PARTS.map(|(whole, parts)| {
