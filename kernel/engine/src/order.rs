@@ -8,8 +8,8 @@
 //! The square is cyclic, with its rows and columns permuted: the slice at place c of round r is the
 //! one laid out at (column c + shift r), modulo their number. A forward Fisher–Yates shuffle does
 //! not need the whole permutation before its first element is used, so each slice of a block's
-//! first round draws its column and each round its shift: the overflow path does the same bounded
-//! work every time, at the end of a block too. Integers only.
+//! first round draws its column and each round its shift: where rows are folded in the overflow
+//! path, drawing is the same bounded work there every time. Integers only.
 //!
 //! New shares are dealt outside of that path ([`Order::deal`]) and laid out there; the next round
 //! takes them by exchanging two lists, and begins a block.
@@ -108,7 +108,7 @@ pub(crate) struct Draw {
     pub(crate) group: u16,
     /// The group's slices in its round.
     pub(crate) share: u16,
-    /// Rounds before its own, modulo 2¹⁶: 16 bits, as the overflow path copies this struct.
+    /// Rounds before its own, modulo 2¹⁶: 16 bits, for the first cache line of a switch.
     pub(crate) round: u16,
     /// Blocks before its own, modulo 2¹⁶.
     pub(crate) block: u16,

@@ -1,8 +1,8 @@
 //! How long the slices of each round are: short in a session's first rounds (decision 25), and in
 //! pairs of rounds, one of which has short slices, if the session asks for that (decision 34).
 //!
-//! The overflow path looks a round's length up. An entry is drawn anew when its round is folded,
-//! for the round [`ROUNDS`] later: rows that wait are of fewer rounds.
+//! A slice that is drawn has the length of its round. An entry is drawn anew when its round is
+//! folded, for the round [`ROUNDS`] later: slices are drawn fewer rounds ahead.
 
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
@@ -15,7 +15,7 @@ use crate::setup::{PAIR_HALVINGS, first_multiplier};
 /// The most halvings of a session's first slices. A program's start has events that never come
 /// again, such as the first use of each page. In rounds of short slices each group counts some.
 const MAX_HALVINGS: u16 = 5;
-/// Rounds whose lengths are drawn in advance: twice the rows of a multiplexer.
+/// Rounds whose lengths are drawn in advance: twice the slices that are.
 const ROUNDS: usize = 128;
 
 /// How often the slices of each round are halved.
