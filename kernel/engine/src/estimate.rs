@@ -22,7 +22,7 @@
 //!
 //! **Heavy tails.** Where the largest slice is far above the next, larger ones are likely among the
 //! slices not counted, neither in the estimate nor in the spread. The gap shows how far they may
-//! reach; what exceeds a normal distribution's gap widens the interval ([`TAIL`]).
+//! reach; what exceeds a normal distribution's gap widens the interval (`tails`).
 //!
 //! **Two bases.** Cycles and instructions of all slices are known, so it is known how far the
 //! counted slices are from having the same instructions a cycle. Where the slices differ in that,
@@ -30,6 +30,10 @@
 //! what exceeds the standard error widens the interval. And where they differ too little to explain
 //! it, there were slices unlike all that were counted, a start-up say, whose events may be
 //! [`UNMET`] times more.
+//!
+//! **Strata.** A session whose rows are folded outside of the overflow interrupt keeps the slices by
+//! their instructions a cycle, too. Where that leaves a smaller error, the estimate is made by
+//! strata of them (`stratified`).
 //!
 //! **Few slices.** The spread itself is uncertain; Student's t widens the interval accordingly. The
 //! sums of squares keep their largest term: where it is much of a sum, as where a program has few
@@ -43,36 +47,36 @@
 //! (`unseen`). A program that was steady for n slices begins something else in the next with a
 //! probability of 1/n (the rule of succession); then its rates may differ by as much as they are.
 //!
-//! Decisions 11, 18, 20 and 28 have the mathematics, the sources and the measurements.
+//! Decisions 11, 18, 20, 28 and 72 have the mathematics, the sources and the measurements.
 //!
 //! Uses floating point: never in the overflow path.
 
 mod sample;
 mod spread;
+mod stratified;
+mod tails;
 
 use libm::{pow, round, sqrt};
 use tally_abi::{Value, reading::Reason};
 
 pub use self::{sample::Sample, spread::student_t_95};
-use self::{sample::in_ones, spread::spread};
-use crate::moments::{Base, FAR, NEAR, PEAKS, Peak, WEIGHT};
+use self::{
+    sample::in_ones,
+    spread::spread,
+    stratified::stratified,
+    tails::{UNMET, UNSEEN, tail},
+};
+use crate::{
+    moments::{Base, FAR, NEAR, PEAKS, Peak, WEIGHT},
+    strata::Strata,
+};
 
 /// The fewest slices of which there is an estimate.
 pub const LEAST_SLICES: u64 = 4;
 
-/// Squared events that might have been seen or missed by chance in the slices counted: (3 / 1.96)².
-const UNSEEN: f64 = 2.343;
-/// Squared gaps between the largest residuals that are added to the squared error, and the
-/// variances that a squared gap has to exceed for that: chosen by simulation, for 93 to 97 %
-/// coverage of streams from a sine to Pareto's with a tail of 2.5 (`cargo xtask study estimators`).
-const TAIL: f64 = 22.0;
-/// See [`TAIL`].
-const NORMAL_GAP: f64 = 3.0;
 /// Standard deviations of chance beyond which the counted slices' instructions a cycle show that
 /// there were slices unlike all of them.
 const CHANCE: f64 = 2.0;
-/// By how many times their relative difference in instructions such slices may differ in events.
-const UNMET: f64 = 4.0;
 /// 2⁻³².
 const FRACTION: f64 = 1.0 / 4_294_967_296.0;
 
@@ -187,20 +191,20 @@ pub fn uncertainty(sample: &Sample) -> Option<Uncertainty> {
     })
 }
 
-/// The ratio estimate with its error; see the module.
-pub fn estimate(sample: &Sample) -> Value {
-    match best(sample) {
-        Some(best) if sample.group.slices >= LEAST_SLICES => {
-            let unseen = sample.unseen as f64;
-            let stderr = sqrt(best.variance + unseen * unseen * best.slice_variance);
-            Value::Estimated {
-                estimate: round(best.estimate) as u64,
-                stderr,
-                half_width_95: student_t_95(best.degrees) * stderr,
-            }
-        }
-        _ => Value::NotMeasured { reason: Reason::TooFewSlices },
-    }
+/// The estimate with its error; see the module. `strata` has the slices of the event on a counter
+/// of a group, if the session keeps them by their instructions a cycle.
+pub fn estimate(sample: &Sample, strata: Option<(&Strata, (u16, u8))>) -> Value {
+    let Some(best) = best(sample).filter(|_| sample.group.slices >= LEAST_SLICES) else {
+        return Value::NotMeasured { reason: Reason::TooFewSlices };
+    };
+    let t = student_t_95(best.degrees);
+    let by_strata = strata.and_then(|(strata, place)| stratified(strata, place, sample));
+    let better = by_strata.filter(|by| by.half_width_95 < t * sqrt(best.variance));
+    let (estimate, variance, t) =
+        better.map_or((best.estimate, best.variance, t), |by| (by.estimate, by.variance, by.t));
+    let unseen = sample.unseen as f64;
+    let stderr = sqrt(variance + unseen * unseen * best.slice_variance);
+    Value::Estimated { estimate: round(estimate) as u64, stderr, half_width_95: t * stderr }
 }
 
 struct ByBase {
@@ -279,9 +283,5 @@ fn unseen(sample: &Sample, base: Base, rate: f64, spread: f64) -> f64 {
     // A slice with more instructions may stray further: its excess is scaled to a mean slice.
     let mean = sample.totals[base as usize] as f64 / sample.slices.max(1) as f64;
     let size = |peak: Peak| (mean / (peak.bases[base as usize] as f64).max(1.0)).min(1.0);
-    let mut beyond = peaks.map(|peak| (size(peak) * beyond(peak)).max(0.0));
-    beyond.sort_by(f64::total_cmp);
-    let [least, .., most] = beyond;
-    let gap = (most - least) * (most - least);
-    UNSEEN + TAIL * (gap - NORMAL_GAP * spread).max(0.0)
+    UNSEEN + tail(peaks.map(|peak| size(peak) * beyond(peak)), spread)
 }

@@ -37,6 +37,7 @@ pub mod plan;
 mod rows;
 mod session;
 mod setup;
+mod strata;
 mod switch;
 mod sync;
 mod turns;

@@ -8,7 +8,7 @@ use crate::moments::{BLOCKS, Base, Difference, FAR, NEAR, WEIGHT};
 const SIGNIFICANT: f64 = 2.0;
 /// Pairs that are worth as much as one of the largest squares that make up a sum: chosen as
 /// [`super::TAIL`], and by readings of a program (`cargo xtask study live`).
-const LARGE: f64 = 4.0;
+pub(super) const LARGE: f64 = 4.0;
 
 /// A variance of residuals, and how well it is known.
 #[derive(Clone, Copy)]

@@ -146,7 +146,8 @@ impl Session {
     /// was never started.
     pub fn reading(&self, event: usize) -> Reading {
         let assigned = self.plan.assignments.get(event).copied();
-        self.totals().reading(assigned, |group, counter| self.sample(group, counter))
+        self.totals()
+            .reading(assigned, self.strata.as_deref(), |group, counter| self.sample(group, counter))
     }
 
     /// All that is known of the event on `counter` in `group`, the current slice included.

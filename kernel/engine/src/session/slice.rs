@@ -120,6 +120,9 @@ impl Session {
         if let Some(moments) = self.moments.get_mut(usize::from(drawn.draw.group)) {
             moments.add(slice, used, turn, self.round);
         }
+        if let Some(strata) = &mut self.strata {
+            strata.add(drawn.draw.group, slice);
+        }
         if let Some(phases) = &mut self.phases {
             phases.tracker.add(drawn.draw.group, slice);
         }

@@ -10,6 +10,7 @@ use crate::{
     estimate::{self, Sample},
     moments::{Base, GroupMoments},
     plan::CounterAssignment,
+    strata::Strata,
 };
 
 /// What a session has counted at one moment. Readings of that moment can be computed one by one
@@ -22,6 +23,7 @@ pub struct Snapshot {
     groups: Box<[GroupMoments]>,
     /// The group of the current slice, if anything was counted in it.
     current: Option<u16>,
+    strata: Option<Box<Strata>>,
     pub(super) totals: Totals,
 }
 
@@ -49,7 +51,7 @@ impl Snapshot {
     /// The value of an event's logical counter; see [`Session::reading`].
     pub fn reading(&self, event: usize) -> Reading {
         let assigned = self.assignments.get(event).copied();
-        self.totals.reading(assigned, |group, counter| {
+        self.totals.reading(assigned, self.strata.as_deref(), |group, counter| {
             let moments = self.groups.get(usize::from(group)).copied().unwrap_or_default();
             self.totals.sample(moments, counter, self.current == Some(group))
         })
@@ -57,10 +59,12 @@ impl Snapshot {
 }
 
 impl Totals {
-    /// The reading of the event on the counter `assigned`, of which `sample` returns what is known.
+    /// The reading of the event on the counter `assigned`, of which `sample` returns what is known
+    /// beside the session's `strata`.
     pub(super) fn reading(
         &self,
         assigned: Option<CounterAssignment>,
+        strata: Option<&Strata>,
         sample: impl FnOnce(u16, u8) -> Sample,
     ) -> Reading {
         let total_cycles = self.counts[Pinned::Cycles];
@@ -76,7 +80,7 @@ impl Totals {
                 let value = if self.is_exact {
                     Value::Exact { count: sample.event.events }
                 } else {
-                    estimate::estimate(&sample)
+                    estimate::estimate(&sample, strata.map(|strata| (strata, (group, counter))))
                 };
                 let counted = sample.event.counted();
                 (value, counted, sample.group.counted_cycles(), sample.group.slices)
@@ -108,7 +112,8 @@ impl Session {
     /// Bytes that a [`Snapshot`] takes, and the readings of it.
     pub fn snapshot_bytes(&self) -> usize {
         let event_bytes = size_of::<CounterAssignment>() + size_of::<Reading>();
-        size_of_val(&*self.moments) + self.events() * event_bytes
+        let strata = self.strata.as_ref().map_or(0, |strata| size_of::<Strata>() + strata.bytes());
+        size_of_val(&*self.moments) + strata + self.events() * event_bytes
     }
 
     /// What is counted up to now, as [`Self::reading`] has it.
@@ -119,7 +124,13 @@ impl Session {
             self.add_current(group);
         }
         let assignments = self.plan.assignments.as_slice().into();
-        Snapshot { assignments, groups, current, totals: self.totals() }
+        Snapshot {
+            assignments,
+            groups,
+            current,
+            strata: self.strata.clone(),
+            totals: self.totals(),
+        }
     }
 
     /// What was counted of an event up to the last overflow, suspend or

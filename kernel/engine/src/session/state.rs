@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
-use tally_abi::{SessionConfig, SessionStats};
+use tally_abi::{SessionConfig, SessionStats, Shares};
 
 use super::{
     adaptive::Adaptive, lengths::Lengths, sampling::Sampling, schedule::Schedule, skew::Skew,
@@ -17,6 +17,7 @@ use crate::{
     order::{Draw, Order},
     plan::plan,
     setup::{first_multiplier, longest},
+    strata::Strata,
     switch::DrawnSlice,
 };
 
@@ -54,6 +55,9 @@ pub struct Session {
     pub(super) lengths: Lengths,
     pub(super) setup: Setup,
     pub(super) moments: Box<[GroupMoments]>,
+    /// The slices by their instructions a cycle; none where rows are folded in the overflow
+    /// interrupt, or shares adapt.
+    pub(super) strata: Option<Box<Strata>>,
     /// If shares adapt.
     pub(super) adaptive: Option<Adaptive>,
     /// By event: the last estimate that [`Self::readings`] returned. It is in no estimate.
@@ -206,16 +210,15 @@ impl Session {
         let Identity { id, address_space, seed } = identity;
         let Planned { plan, setup, skew, bounds } = planned;
         let adaptive = Adaptive::new(config.shares, &plan);
-        let shares = match &adaptive {
-            Some(adaptive) => adaptive.first_shares(),
-            None => plan.groups.iter().map(|group| group.share).collect(),
-        };
+        let planned = || plan.groups.iter().map(|group| group.share).collect();
+        let shares = adaptive.as_ref().map_or_else(planned, Adaptive::first_shares);
         let mut session = Session {
             id,
             address_space,
             config,
             round: adaptive.as_ref().map_or(plan.round(), Adaptive::round),
             moments: shares.iter().map(|share| GroupMoments::of(*share)).collect(),
+            strata: strata(&setup, config, &plan),
             order: Order::new(shares.into(), seed, id),
             adaptive,
             current: CurrentSlice::default(),
@@ -330,11 +333,20 @@ impl Session {
         self.live.folds_at_once
     }
 
-    /// Notes when rows are folded.
+    /// Notes when rows are folded. Slices that are folded in the interrupt are in no stratum, so
+    /// there are none from then on.
     pub(super) fn note_folding(&mut self) {
         let others = self.bank.is_some() || self.neighbours.take_turns;
         self.live.folds_at_once = self.setup.kernel || others;
+        if self.live.folds_at_once {
+            self.strata = None;
+        }
     }
+}
+
+fn strata(setup: &Setup, config: SessionConfig, plan: &Plan) -> Option<Box<Strata>> {
+    let is_kept = !setup.kernel && config.shares == Shares::Planned && plan.groups.len() > 1;
+    is_kept.then(|| Box::new(Strata::of(plan)))
 }
 
 static NO_GROUP: Group = Group::NONE;

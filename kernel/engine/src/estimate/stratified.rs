@@ -1,0 +1,207 @@
+//! The estimate by strata of instructions a cycle (Cochran, *Sampling Techniques*, 3rd edition,
+//! sections 5A.9 and 6.10: stratification after the selection, separate ratio estimates).
+//!
+//! Of each stratum the cycles X of all slices are known, and the part Σx that passed while the
+//! event was counted: its events are X·Σy/Σx. Adjacent strata are joined until the group has
+//! [`LEAST`] slices in each, which depends on no event. The squared error is that of random slices
+//! in each stratum.
+//!
+//! Strata know nothing of the order of the slices. Where a program changes slowly, the estimate of
+//! [`super`] is better, whose errors even out over a block of rounds: the smaller half width
+//! decides.
+
+use libm::sqrt;
+
+use super::{
+    sample::Sample,
+    spread::{LARGE, student_t_95},
+    tails::{UNMET, UNSEEN, tail},
+};
+use crate::{
+    moments::{Base, PEAKS, Peak},
+    strata::{self, STRATA, Strata},
+};
+
+/// Slices of the group in each joined stratum: fewer have no useful error.
+const LEAST: u64 = 12;
+/// The fewest slices of the group, those of them with an event, and degrees of freedom. Rarer
+/// events, and those of which a few slices have most, are known better by batches and tails.
+const LEAST_SLICES: u64 = 64;
+/// See [`LEAST_SLICES`].
+const LEAST_MET: u64 = 16;
+/// See [`LEAST_SLICES`].
+const LEAST_DEGREES: f64 = 8.0;
+/// Strata between a slice and the nearest of the group beyond which it is unlike all that were
+/// counted: a quarter of an octave.
+const FAR: usize = 4;
+
+/// A total by strata.
+pub(super) struct Stratified {
+    pub(super) estimate: f64,
+    pub(super) variance: f64,
+    /// Half the width of the 95 % interval.
+    pub(super) half_width_95: f64,
+    /// Student's t of it.
+    pub(super) t: f64,
+}
+
+/// Adjacent strata: Σx of all slices, the group's slices, the event's.
+#[derive(Clone, Copy, Default)]
+struct Joined {
+    all: f64,
+    slices: f64,
+    cycles: f64,
+    squared_cycles: f64,
+    events: f64,
+    squares: f64,
+    products: f64,
+}
+
+impl Joined {
+    fn add(&mut self, (all, slices, events): (u64, strata::Slices, strata::Events)) {
+        self.all += all as f64;
+        self.slices += slices.number as f64;
+        self.cycles += slices.cycles as f64;
+        self.squared_cycles += slices.squares as f64;
+        self.events += events.events as f64;
+        self.squares += events.squares as f64;
+        self.products += events.products as f64;
+    }
+
+    fn join(&mut self, other: Joined) {
+        self.all += other.all;
+        self.slices += other.slices;
+        self.cycles += other.cycles;
+        self.squared_cycles += other.squared_cycles;
+        self.events += other.events;
+        self.squares += other.squares;
+        self.products += other.products;
+    }
+
+    fn rate(&self) -> f64 {
+        if self.cycles > 0.0 { self.events / self.cycles } else { 0.0 }
+    }
+
+    /// What a squared residual of one slice adds to the squared error of the total.
+    fn weight(&self) -> f64 {
+        let scale = self.all / self.cycles.max(1.0);
+        let uncounted = (1.0 - 1.0 / scale.max(1.0)).max(0.0);
+        scale * scale * uncounted * self.slices / (self.slices - 1.0).max(1.0)
+    }
+
+    fn residuals(&self) -> f64 {
+        let rate = self.rate();
+        (self.squares - 2.0 * rate * self.products + rate * rate * self.squared_cycles).max(0.0)
+    }
+}
+
+/// All strata, the joined one of each.
+struct Partition {
+    joined: [Joined; STRATA],
+    number: usize,
+    /// By stratum.
+    of: [usize; STRATA],
+}
+
+impl Partition {
+    fn of(sums: impl Iterator<Item = (u64, strata::Slices, strata::Events)>) -> Partition {
+        let joined = [Joined::default(); STRATA];
+        let mut all = Partition { joined, number: 0, of: [0; STRATA] };
+        let mut pending = Joined::default();
+        for (place, sums) in all.of.iter_mut().zip(sums) {
+            *place = all.number;
+            pending.add(sums);
+            if pending.slices >= LEAST as f64 {
+                all.joined[all.number] = core::mem::take(&mut pending);
+                all.number += 1;
+            }
+        }
+        // Those after the last that is complete belong to it.
+        let last = all.number.saturating_sub(1);
+        all.joined[last].join(pending);
+        all.of.iter_mut().for_each(|place| *place = (*place).min(last));
+        all.number = last + 1;
+        all
+    }
+
+    fn strata(&self) -> impl Iterator<Item = &Joined> {
+        self.joined.iter().take(self.number)
+    }
+
+    /// The variance of a slice of the group in its stratum.
+    fn slice_variance(&self) -> f64 {
+        let sum = |value: fn(&Joined) -> f64| self.strata().map(value).sum::<f64>();
+        sum(Joined::residuals) / sum(|stratum| stratum.slices).max(1.0)
+    }
+
+    /// The residual of a slice, and its weight in the squared error.
+    fn residual(&self, peak: &Peak) -> (f64, f64) {
+        let [cycles, instructions] = peak.bases;
+        let stratum = &self.joined[self.of[strata::stratum(cycles, instructions)]];
+        (peak.events as f64 - stratum.rate() * cycles as f64, stratum.weight())
+    }
+}
+
+/// The total of the event on a counter of a group. `None` where the slices are too few or too
+/// uneven.
+pub(super) fn stratified(
+    strata: &Strata,
+    (group, counter): (u16, u8),
+    sample: &Sample,
+) -> Option<Stratified> {
+    let slices = sample.group.slices;
+    let sums = || strata.sums(group, counter);
+    let met: u64 = sums().map(|(_, _, events)| events.met).sum();
+    if slices < LEAST_SLICES || met < LEAST_MET {
+        return None;
+    }
+    let partition = Partition::of(sums());
+    let of = |value: fn(&Joined) -> f64| partition.strata().map(value).sum::<f64>();
+    let (all, counted) = (of(|stratum| stratum.all), of(|stratum| stratum.cycles));
+    if all <= 0.0 || counted <= 0.0 {
+        return None;
+    }
+    // The current slice is in no stratum.
+    let total = sample.totals[Base::Cycles as usize] as f64 / all;
+    let estimate = total * of(|stratum| stratum.all * stratum.rate());
+    let squares = of(|stratum| stratum.weight() * stratum.residuals());
+    let peaks = sample.event.peaks.map(|peak| partition.residual(&peak));
+    let beyond = UNSEEN + tail(peaks.map(|(residual, _)| residual), partition.slice_variance());
+    let scale = all / counted;
+    let unmet = UNMET * unlike(sums()) / all * estimate;
+    let variance = squares + scale * (scale - 1.0).max(0.0) * beyond + unmet * unmet;
+    let degrees = degrees(peaks, squares, slices as f64, partition.number as f64);
+    let t = student_t_95(degrees);
+    let of_total = Stratified { estimate, variance, half_width_95: t * sqrt(variance), t };
+    (degrees >= LEAST_DEGREES).then_some(of_total)
+}
+
+/// The degrees of freedom of a sum of `squares` of the residuals of `slices`, of which the largest
+/// and their weights are known: few, if they are much of it (decision 28).
+fn degrees(largest: [(f64, f64); PEAKS], squares: f64, slices: f64, strata: f64) -> f64 {
+    let largest = largest.map(|(residual, weight)| weight * residual * residual);
+    let largest = largest.into_iter().fold(0.0, f64::max);
+    let excess = if squares > 0.0 { largest / squares - 1.0 / slices } else { 0.0 };
+    let even = if excess > 0.0 { LARGE / excess } else { f64::INFINITY };
+    even.min(slices - strata)
+}
+
+/// The cycles of slices that are unlike all of the group.
+fn unlike(sums: impl Iterator<Item = (u64, strata::Slices, strata::Events)>) -> f64 {
+    let mut cycles = [0_u64; STRATA];
+    let mut distance = [STRATA; STRATA];
+    let mut since = STRATA;
+    for (stratum, (all, slices, _)) in sums.enumerate().take(STRATA) {
+        since = if slices.number > 0 { 0 } else { since.saturating_add(1) };
+        (cycles[stratum], distance[stratum]) = (all, since);
+    }
+    since = STRATA;
+    let mut unlike = 0.0;
+    for (cycles, distance) in cycles.into_iter().zip(distance).rev() {
+        since = if distance == 0 { 0 } else { since.saturating_add(1) };
+        if distance.min(since) > FAR {
+            unlike += cycles as f64;
+        }
+    }
+    unlike
+}
