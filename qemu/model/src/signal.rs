@@ -242,6 +242,8 @@ signals! {
     /// Of the cycles with an empty scheduler those in which a full structure or a serializing
     /// instruction kept the next instruction from dispatch.
     IdleBlocked,
+    /// Times at which the scheduler was empty and got a micro-operation.
+    IdleEmptyEnds,
     /// Cycles in which a micro-operation had its operands and no free port.
     PortContention,
     /// Micro-operations that executed on port 0.

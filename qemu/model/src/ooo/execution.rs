@@ -85,6 +85,8 @@ pub(super) struct Execution {
     issued_to: u64,
     /// Micro-operations that issued beyond the window and are not charged yet.
     beyond: u64,
+    /// Whether the scheduler was empty in the last cycle that is charged.
+    was_empty: bool,
 }
 
 impl Execution {
@@ -100,6 +102,7 @@ impl Execution {
             charged_to: 0,
             issued_to: 0,
             beyond: 0,
+            was_empty: false,
         }
     }
 
@@ -184,9 +187,14 @@ impl Execution {
         counts[Signal::IdleLoads] += u64::from(behind_loads.count_ones()) - early;
         counts[Signal::IdleStores] += u64::from(behind_stores.count_ones());
         counts[Signal::IdleUnits] += u64::from(behind_units.count_ones());
-        counts[Signal::IdleEmpty] += u64::from((idle & !self.waiting).count_ones());
-        let blocked = idle & !self.waiting & self.blocked;
-        counts[Signal::IdleBlocked] += u64::from(blocked.count_ones());
+        let empty = idle & !self.waiting;
+        counts[Signal::IdleEmpty] += u64::from(empty.count_ones());
+        counts[Signal::IdleBlocked] += u64::from((empty & self.blocked).count_ones());
+        if mask != 0 {
+            let before = empty << 1 | u64::from(self.was_empty) << mask.trailing_zeros();
+            counts[Signal::IdleEmptyEnds] += u64::from((before & !empty & mask).count_ones());
+            self.was_empty = empty & 1 << mask.ilog2() != 0;
+        }
         counts[Signal::PortContention] += u64::from(held[CONTENDED].count_ones());
         for word in [&mut self.waiting, &mut self.stores_full, &mut self.blocked] {
             *word &= !mask;
@@ -197,6 +205,8 @@ impl Execution {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     /// A micro-operation: its ports, the cycles of its dispatch and from which on it is ready, and
@@ -232,25 +242,29 @@ mod tests {
         uops.collect()
     }
 
+    /// The cycle of each, and the ports in use.
+    fn issued(uops: &[Uop], counts: &mut Counts) -> (Vec<u64>, BTreeSet<(u64, u32)>) {
+        let mut used = BTreeSet::new();
+        let issue = |uop: &Uop| {
+            let is_port = |port: &u32| uop.ports >> port & 1 == 1;
+            let free = |cycle| (0..16).filter(is_port).find(|p| !used.contains(&(cycle, *p)));
+            let place = (uop.ready..).find_map(|cycle| Some((cycle, free(cycle)?)));
+            let (cycle, port) = place.expect("there is always a later cycle");
+            used.insert((cycle, port));
+            counts[Signal::PORTS[port as usize]] += 1;
+            cycle
+        };
+        let cycles = uops.iter().map(issue).collect();
+        (cycles, used)
+    }
+
     /// What each cycle up to `end` is charged to, cycle by cycle.
     fn directly(uops: &[Uop], end: u64) -> Counts {
         let mut counts = Counts::ZERO;
-        let mut used = std::collections::BTreeSet::new();
-        let issued: Vec<u64> = uops
-            .iter()
-            .map(|uop| {
-                let is_port = |port: &u32| uop.ports >> port & 1 == 1;
-                let free = |cycle| (0..16).filter(is_port).find(|p| !used.contains(&(cycle, *p)));
-                let place = (uop.ready..).find_map(|cycle| Some((cycle, free(cycle)?)));
-                let (cycle, port) = place.expect("there is always a later cycle");
-                used.insert((cycle, port));
-                counts[Signal::PORTS[port as usize]] += 1;
-                cycle
-            })
-            .collect();
+        let (issued, used) = issued(uops, &mut counts);
         let all = || uops.iter().zip(&issued);
         let last = Blocked { stores_to: 0, any_to: end };
-        let mut before = 0;
+        let (mut before, mut was_empty) = (0, false);
         for cycle in 0..end {
             let executed = (0..16).filter(|port| used.contains(&(cycle, *port))).count();
             let waits = all().any(|(uop, at)| (uop.dispatched..=*at).contains(&cycle));
@@ -271,6 +285,9 @@ mod tests {
                 0 => Signal::IdleUnits,
                 executed => Signal::EXECUTED[executed.min(5) - 1],
             }] += 1;
+            let is_empty = executed == 0 && !waits;
+            counts[Signal::IdleEmptyEnds] += u64::from(was_empty && !is_empty);
+            was_empty = is_empty;
             let contended = all().any(|(uop, at)| (uop.ready..*at).contains(&cycle));
             counts[Signal::PortContention] += u64::from(contended);
         }

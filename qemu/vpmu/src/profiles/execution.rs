@@ -44,6 +44,9 @@ pub(super) const ICE_LAKE: &[Event] = &[
         "Cycles in which nothing executed while units alone were at work.").unlisted().out_of_order(),
     e("RS_EVENTS.EMPTY_CYCLES", 0x5e, 0x01, &[IdleEmpty],
         "Cycles in which the scheduler was empty.").out_of_order(),
+    e("RS_EVENTS.EMPTY_END", 0x5e, 0x01, &[IdleEmptyEnds],
+        "Times at which the scheduler was empty and got a micro-operation.")
+            .cmask(1).inv().edge().out_of_order(),
     e("UOPS_DISPATCHED.PORT_0", 0xa1, 0x01, &[Port0],
         "Micro-operations executed on port 0.").out_of_order(),
     e("UOPS_DISPATCHED.PORT_1", 0xa1, 0x02, &[Port1],
@@ -68,6 +71,9 @@ pub(super) const SAPPHIRE_RAPIDS: &[Event] = &[
         "Cycles in which two or three micro-operations executed.").out_of_order(),
     e("RS_EMPTY.CYCLES", 0xa5, 0x07, &[IdleEmpty],
         "Cycles in which the scheduler was empty.").out_of_order(),
+    e("RS_EMPTY.COUNT", 0xa5, 0x07, &[IdleEmptyEnds],
+        "Times at which the scheduler was empty and got a micro-operation.")
+            .cmask(1).inv().edge().out_of_order(),
     e("RS.EMPTY_RESOURCE", 0xa5, 0x01, &[IdleBlocked],
         "Cycles in which the scheduler was empty and dispatch blocked.").out_of_order(),
     e("UOPS_DISPATCHED.PORT_0", 0xb2, 0x01, &[Port0],
