@@ -14,7 +14,7 @@ const TWO_OR_THREE: &str = "EXE_ACTIVITY.2_3_PORTS_UTIL";
 const FROM_THREE: &str = "UOPS_EXECUTED.CYCLES_GE_3";
 const NONE: &str = "EXE_ACTIVITY.EXE_BOUND_0_PORTS";
 /// The same on Ice Lake, where it has no name: perf's `EXE_ACTIVITY.3_PORTS_UTIL,umask=0x80`.
-const ICX_NONE: &str = "cpu/event=0xa6,umask=0x80/";
+const ICX_NONE: &str = "r80a6";
 const STALLS: &str = "CYCLE_ACTIVITY.STALLS_TOTAL";
 const STALLS_IN_MEMORY: &str = "CYCLE_ACTIVITY.STALLS_MEM_ANY";
 const ON_STORES: &str = "EXE_ACTIVITY.BOUND_ON_STORES";

@@ -40,7 +40,7 @@ pub(super) const COMMON: &[Event] = &[
 /// Events of Ice Lake only, or with another encoding.
 #[rustfmt::skip] // As above.
 pub(super) const ICE_LAKE: &[Event] = &[
-    e("cpu/event=0xa6,umask=0x80/", 0xa6, 0x80, &[IdleUnits],
+    e("r80a6", 0xa6, 0x80, &[IdleUnits],
         "Cycles in which nothing executed while units alone were at work.").unlisted().out_of_order(),
     e("RS_EVENTS.EMPTY_CYCLES", 0x5e, 0x01, &[IdleEmpty],
         "Cycles in which the scheduler was empty.").out_of_order(),
