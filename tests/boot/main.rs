@@ -36,6 +36,7 @@ mod paper000;
 mod paper002;
 mod papi;
 mod phases;
+mod ports;
 mod prefetch;
 mod programs;
 mod quirks;

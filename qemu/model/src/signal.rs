@@ -220,6 +220,56 @@ signals! {
     Forwards,
     /// Loads that waited for a store that could not be forwarded.
     ForwardsBlocked,
+    /// Cycles in which one micro-operation executed: an operation of a unit, a load, or a store's
+    /// address. A cycle is one of this and the next eight.
+    Executed1,
+    /// Cycles in which two executed.
+    Executed2,
+    /// Cycles in which three executed.
+    Executed3,
+    /// Cycles in which four executed.
+    Executed4,
+    /// Cycles in which five or more executed.
+    Executed5,
+    /// Cycles in which none executed, as the scheduler was empty.
+    IdleEmpty,
+    /// Cycles in which none executed while a load was outstanding.
+    IdleLoads,
+    /// Cycles in which none executed while the store queue was full and no load outstanding.
+    IdleStores,
+    /// Cycles in which none executed while operations of units alone were in progress.
+    IdleUnits,
+    /// Of the cycles with an empty scheduler those in which a full structure or a serializing
+    /// instruction kept the next instruction from dispatch.
+    IdleBlocked,
+    /// Times at which the scheduler was empty and got a micro-operation.
+    IdleEmptyEnds,
+    /// Cycles in which a micro-operation had its operands and no free port.
+    PortContention,
+    /// Micro-operations that executed on port 0.
+    Port0,
+    /// Micro-operations that executed on port 1.
+    Port1,
+    /// Micro-operations that executed on port 2.
+    Port2,
+    /// Micro-operations that executed on port 3.
+    Port3,
+    /// Micro-operations that executed on port 4.
+    Port4,
+    /// Micro-operations that executed on port 5.
+    Port5,
+    /// Micro-operations that executed on port 6.
+    Port6,
+    /// Micro-operations that executed on port 7.
+    Port7,
+    /// Micro-operations that executed on port 8.
+    Port8,
+    /// Micro-operations that executed on port 9.
+    Port9,
+    /// Micro-operations that executed on port 10.
+    Port10,
+    /// Micro-operations that executed on port 11.
+    Port11,
     /// Cycles without retirement, each gap charged whole when it ended: to a serializing or
     /// microcoded instruction that ended it.
     ResumedSerialize,

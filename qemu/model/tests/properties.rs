@@ -116,7 +116,8 @@ proptest! {
         }
     }
 
-    /// Each slot is that of a retired micro-operation, or has one cause, in each ring.
+    /// Each slot is that of a retired micro-operation, or has one cause, in each ring; and each
+    /// cycle has a number of micro-operations that execute, or a cause.
     #[test]
     fn slots_have_one_user_or_cause(seed in any::<u64>()) {
         let mut stream = stream(seed, 4000);
@@ -131,6 +132,17 @@ proptest! {
                     let grown = |signal: &Signal| ring[*signal] - before[*signal];
                     let parts = Signal::LOST_SLOTS.iter().chain([&Signal::Uops]).map(grown);
                     prop_assert_eq!(parts.sum::<u64>(), grown(&Signal::Slots), "{}", name);
+                    if name.ends_with("interval") {
+                        continue;
+                    }
+                    // So has each cycle of the ports.
+                    let executed = Signal::EXECUTED.iter().map(grown);
+                    let cycles = executed.clone().chain(Signal::IDLE.iter().map(grown));
+                    let width = u64::from(geometry.width);
+                    prop_assert_eq!(cycles.sum::<u64>() * width, grown(&Signal::Slots), "{}", name);
+                    let least = executed.zip(1..).map(|(cycles, uops)| cycles * uops);
+                    let uops: u64 = Signal::PORTS.iter().map(grown).sum();
+                    prop_assert!(least.sum::<u64>() <= uops, "{}", name);
                 }
             }
         }
@@ -248,6 +260,9 @@ fn pipelines_agree_on_what_is_not_time() {
                 "Slots",
                 "RetireCycles",
                 "Forwards",
+                "Executed",
+                "Idle",
+                "Port",
             ]
             .iter()
             .any(|timed| name.starts_with(timed))

@@ -125,7 +125,7 @@ pub fn break_down(
         parts,
         divider_busy: stack.divider.map(|name| count(name) / cycles.max(1) as f64),
         not_told_apart: stack.together.into(),
-        slots: slot_parts(counts, errors, stack.slots),
+        slots: slot_parts(counts, errors, stack),
         slots_missing: stack.slots.missing.into(),
     })
 }

@@ -46,7 +46,7 @@ pub struct TopDown {
 /// No slots are divided.
 pub static NONE: TopDown = TopDown { events: &[], metrics: &[], missing: "" };
 
-const fn slots(
+pub(super) const fn slots(
     level: u8,
     name: &'static str,
     metric: &'static str,
@@ -64,25 +64,25 @@ const fn cycles(
 }
 
 /// A share; 0 of nothing, as perf's `d_ratio`.
-fn ratio(part: f64, whole: f64) -> f64 {
+pub(super) fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
-const CYCLES: &str = "CPU_CLK_UNHALTED.THREAD";
-const RETIRED: &str = "UOPS_RETIRED.SLOTS";
-const UNDELIVERED: &str = "IDQ_UOPS_NOT_DELIVERED.CORE";
+pub(super) const CYCLES: &str = "CPU_CLK_UNHALTED.THREAD";
+pub(super) const RETIRED: &str = "UOPS_RETIRED.SLOTS";
+pub(super) const UNDELIVERED: &str = "IDQ_UOPS_NOT_DELIVERED.CORE";
 const NONE_DELIVERED: &str = "IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE";
 const DROPPED: &str = "INT_MISC.UOP_DROPPING";
-const STALLED: &str = "TOPDOWN.BACKEND_BOUND_SLOTS";
-const CLEARS: &str = "INT_MISC.CLEARS_COUNT";
+pub(super) const STALLED: &str = "TOPDOWN.BACKEND_BOUND_SLOTS";
+pub(super) const CLEARS: &str = "INT_MISC.CLEARS_COUNT";
 const MISPREDICTED: &str = "BR_MISP_RETIRED.ALL_BRANCHES";
 const MACHINE_CLEARS: &str = "MACHINE_CLEARS.COUNT";
-const WRONG: &str = "TOPDOWN.BAD_SPEC_SLOTS";
+pub(super) const WRONG: &str = "TOPDOWN.BAD_SPEC_SLOTS";
 const WRONG_BRANCH: &str = "TOPDOWN.BR_MISPREDICT_SLOTS";
 const IN_MEMORY: &str = "TOPDOWN.MEMORY_BOUND_SLOTS";
 const CODE: &str = "ICACHE_DATA.STALLS";
 const TRANSLATION: &str = "ICACHE_TAG.STALLS";
-const DIVIDER: &str = "ARITH.DIVIDER_ACTIVE";
+pub(super) const DIVIDER: &str = "ARITH.DIVIDER_ACTIVE";
 
 fn icx_slots(n: CountOf<'_>) -> f64 {
     5.0 * n(CYCLES)
@@ -90,10 +90,10 @@ fn icx_slots(n: CountOf<'_>) -> f64 {
 fn icx_front_end(n: CountOf<'_>) -> f64 {
     ratio(n(UNDELIVERED) - n(DROPPED), icx_slots(n))
 }
-fn icx_retiring(n: CountOf<'_>) -> f64 {
+pub(super) fn icx_retiring(n: CountOf<'_>) -> f64 {
     ratio(n(RETIRED), icx_slots(n))
 }
-fn icx_back_end(n: CountOf<'_>) -> f64 {
+pub(super) fn icx_back_end(n: CountOf<'_>) -> f64 {
     ratio(n(STALLED) + 5.0 * n(CLEARS), icx_slots(n))
 }
 fn icx_bad_speculation(n: CountOf<'_>) -> f64 {
@@ -150,8 +150,8 @@ pub static ICE_LAKE: TopDown = TopDown {
         slots(1, "back end", "tma_backend_bound", icx_back_end),
         cycles("divider", "tma_divider", divider),
     ],
-    missing: "memory and core, heavy and light operations (Intel's formulas need \
-              EXE_ACTIVITY.n_PORTS_UTIL and UOPS_DECODED.DEC0, which the virtual PMU does not count)",
+    missing: "heavy and light operations (Intel's formulas need UOPS_DECODED.DEC0, which the virtual \
+              PMU does not count); memory, core and ports on request: -M TopdownL4",
 };
 
 /// The four counts of PERF_METRICS' first level, and what they add up to.
@@ -164,7 +164,7 @@ fn spr_dropped(n: CountOf<'_>) -> f64 {
 fn spr_front_end(n: CountOf<'_>) -> f64 {
     ratio(n(UNDELIVERED), spr_all(n)) - spr_dropped(n)
 }
-fn spr_retiring(n: CountOf<'_>) -> f64 {
+pub(super) fn spr_retiring(n: CountOf<'_>) -> f64 {
     ratio(n(RETIRED), spr_all(n))
 }
 fn spr_back_end(n: CountOf<'_>) -> f64 {
@@ -183,7 +183,7 @@ fn spr_memory(n: CountOf<'_>) -> f64 {
     ratio(n(IN_MEMORY), spr_all(n))
 }
 
-const ON_LOADS: &str = "EXE_ACTIVITY.BOUND_ON_LOADS";
+pub(super) const ON_LOADS: &str = "EXE_ACTIVITY.BOUND_ON_LOADS";
 const BEYOND_L1: &str = "MEMORY_ACTIVITY.STALLS_L1D_MISS";
 const BEYOND_L2: &str = "MEMORY_ACTIVITY.STALLS_L2_MISS";
 const BEYOND_L3: &str = "MEMORY_ACTIVITY.STALLS_L3_MISS";
@@ -237,7 +237,8 @@ pub static SAPPHIRE_RAPIDS: TopDown = TopDown {
         slots(2, "core", "tma_core_bound", |n| (spr_back_end(n) - spr_memory(n)).max(0.0)),
         cycles("divider", "tma_divider", divider),
     ],
-    missing: "heavy and light operations (PERF_METRICS alone counts them)",
+    missing: "heavy and light operations (PERF_METRICS alone counts them); ports on request: -M \
+              TopdownL4",
 };
 
 const CORE_CYCLES: &str = "CYCLES_NOT_IN_HALT";

@@ -16,6 +16,7 @@ mod count;
 mod cycles;
 mod formulas;
 mod metrics;
+mod ports;
 mod render;
 mod slots;
 mod stacks;

@@ -22,7 +22,7 @@ const LEVELS: [&str; 2] = ["TopdownL", "PipelineL"];
 /// The metrics of a command, on one processor.
 pub struct Metrics {
     stack: &'static Stack,
-    metrics: Vec<&'static Metric>,
+    metrics: Vec<(&'static TopDown, &'static Metric)>,
     is_breakdown: bool,
 }
 
@@ -75,8 +75,7 @@ impl Metrics {
 
     /// The events that it is computed from.
     fn events(&self) -> Vec<&'static str> {
-        let method = self.stack.slots;
-        let of_metrics = self.metrics.iter().flat_map(|metric| events_of(method, metric));
+        let of_metrics = self.metrics.iter().flat_map(|(method, metric)| events_of(method, metric));
         let of_stack = self.is_breakdown.then(|| self.stack.events()).into_iter().flatten();
         let mut events = Vec::new();
         for event in of_metrics.chain(of_stack) {
@@ -89,11 +88,10 @@ impl Metrics {
 
     /// The metrics whose events were all measured.
     pub fn shares(&self, counts: Counts<'_>) -> Vec<MetricShare> {
-        let method = self.stack.slots;
-        let is_measured = |metric: &&&'static Metric| {
+        let is_measured = |(method, metric): &&(&'static TopDown, &'static Metric)| {
             events_of(method, metric).into_iter().all(|event| counts(event).is_some())
         };
-        let share = |metric: &&'static Metric| {
+        let share = |(method, metric): &(&'static TopDown, &'static Metric)| {
             let share = share(counts, INDEPENDENT, method, metric);
             let (metric, half_width_95) = (metric.metric, share.half_width_95);
             MetricShare { metric, share: share.formula, half_width_95 }
@@ -115,30 +113,43 @@ impl Metrics {
         if let Some(level) = level {
             return self.add_level(level);
         }
-        let all = self.stack.slots.metrics;
-        let Some(metric) = all.iter().find(|metric| metric.metric == name) else {
-            let near = nearest(name, all.iter().map(|metric| metric.metric));
-            let names: Vec<&str> = all.iter().map(|metric| metric.metric).collect();
+        let all = self.all();
+        let Some(metric) = all.iter().find(|(_, metric)| metric.metric == name) else {
+            let names: Vec<&str> = all.iter().map(|(_, metric)| metric.metric).collect();
+            let near = nearest(name, names.iter().copied());
             let others = if near.is_empty() { &names } else { &near };
             return Err(format!("-M: this processor has no metric {name}: {}", others.join(", ")));
         };
-        self.push(metric);
+        self.push(*metric);
         Ok(())
+    }
+
+    /// The processor's metrics; last those that are counted on request alone.
+    fn all(&self) -> Vec<(&'static TopDown, &'static Metric)> {
+        let of = |method: &'static TopDown| method.metrics.iter().map(move |it| (method, it));
+        of(self.stack.slots).chain(self.stack.further.into_iter().flat_map(of)).collect()
     }
 
     fn add_level(&mut self, level: u8) -> Result<(), String> {
-        let all = self.stack.slots.metrics;
-        let most = all.iter().map(|metric| metric.level).max().unwrap_or_default();
+        let all = self.all();
+        let most = all.iter().map(|(_, metric)| metric.level).max().unwrap_or_default();
+        let usual = self.stack.slots.metrics.iter().map(|metric| metric.level).max();
         if !(1..=most).contains(&level) {
             return Err(format!("the levels of this processor's metrics are 1 to {most}"));
         }
-        all.iter().filter(|metric| metric.level == level).for_each(|metric| self.push(metric));
+        // A level that has others leaves those out that are counted on request.
+        let is_usual = |method| core::ptr::eq(method, self.stack.slots) || usual < Some(level);
+        let of_level = |(method, metric): &(&'static TopDown, &'static Metric)| {
+            metric.level == level && is_usual(*method)
+        };
+        let of_level: Vec<_> = all.into_iter().filter(of_level).collect();
+        of_level.into_iter().for_each(|metric| self.push(metric));
         Ok(())
     }
 
-    fn push(&mut self, metric: &'static Metric) {
-        if self.metrics.iter().all(|other| other.metric != metric.metric) {
-            self.metrics.push(metric);
+    fn push(&mut self, (method, metric): (&'static TopDown, &'static Metric)) {
+        if self.metrics.iter().all(|(_, other)| other.metric != metric.metric) {
+            self.metrics.push((method, metric));
         }
     }
 }
@@ -196,13 +207,17 @@ mod tests {
     fn levels_are_perfs_groups() {
         let names = |words: &str| -> Vec<&str> {
             let metrics = of(words).unwrap().unwrap();
-            metrics.metrics.iter().map(|metric| metric.metric).collect()
+            metrics.metrics.iter().map(|(_, metric)| metric.metric).collect()
         };
         let first =
             ["tma_retiring", "tma_frontend_bound", "tma_bad_speculation", "tma_backend_bound"];
         assert_eq!(names("stat --topdown prog"), first);
         assert_eq!(names("stat -M TopdownL1 -M tma_retiring prog"), first);
         assert_eq!(names("stat --topdown --td-level 2 prog")[0], "tma_fetch_latency");
+        let ports = names("stat -M TopdownL4 prog");
+        assert!(ports.len() == 4 && ports[3] == "tma_ports_utilized_3m", "{ports:?}");
+        assert_eq!(names("stat -M TopdownL3 prog").len(), 3);
+        assert_eq!(names("stat -M tma_ports_utilization prog"), ["tma_ports_utilization"]);
         assert!(of("stat prog").unwrap().is_none());
         let all = of("stat --breakdown prog").unwrap().unwrap().events();
         assert_eq!(all, stacks::of(ICE_LAKE).unwrap().events());
@@ -212,7 +227,7 @@ mod tests {
     fn what_the_processor_lacks_is_refused() {
         let why = |words: &str| of(words).err().unwrap();
         assert!(why("stat -M tma_retirng prog").contains("tma_retirng: tma_retiring"));
-        assert!(why("stat --topdown --td-level 4 prog").contains("1 to 3"));
+        assert!(why("stat --topdown --td-level 5 prog").contains("1 to 4"));
         let options = StatOptions { is_topdown: true, ..StatOptions::default() };
         assert!(Metrics::of(&options, ZEN_3).err().unwrap().contains("Zen 4"));
     }

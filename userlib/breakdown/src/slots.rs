@@ -9,6 +9,7 @@ use super::{
     closing::close,
     count::{Counts, SumError, square},
     formulas::{CountOf, Metric, TopDown, Whole},
+    stacks::Stack,
 };
 
 /// A part of the slots, or of the cycles.
@@ -38,13 +39,14 @@ pub struct SlotPart {
 }
 
 /// The parts, in the order of the vendor's tree.
-pub(super) fn slot_parts(
-    counts: Counts<'_>,
-    errors: SumError<'_>,
-    method: &TopDown,
-) -> Vec<SlotPart> {
-    let part = |metric| part(counts, errors, method, metric);
-    let mut parts: Vec<SlotPart> = method.metrics.iter().map(part).collect();
+pub(super) fn slot_parts(counts: Counts<'_>, errors: SumError<'_>, stack: &Stack) -> Vec<SlotPart> {
+    let is_counted = |further: &&TopDown| further.events.iter().all(|name| counts(name).is_some());
+    // They are parts of the back end, the last of the others.
+    let methods = [Some(stack.slots), stack.further.filter(is_counted)];
+    let of = |method: &'static TopDown| method.metrics.iter().map(move |metric| (method, metric));
+    let metrics = methods.into_iter().flatten().flat_map(of);
+    let part = |(method, metric)| part(counts, errors, method, metric);
+    let mut parts: Vec<SlotPart> = metrics.map(part).collect();
     close_level(&mut parts, 0, 1, 1.0);
     for at in 0..parts.len() {
         let (level, share) = (parts[at].level, parts[at].share);
@@ -134,12 +136,17 @@ impl SlotPart {
 mod tests {
     use std::{borrow::ToOwned, cell::RefCell, collections::BTreeSet, string::String};
 
-    use super::{super::formulas, *};
+    use super::{
+        super::{formulas, ports},
+        *,
+    };
 
-    const METHODS: [(&str, &TopDown); 3] = [
+    const METHODS: [(&str, &TopDown); 5] = [
         ("icelake-server", &formulas::ICE_LAKE),
         ("sapphire-rapids", &formulas::SAPPHIRE_RAPIDS),
         ("zen4", &formulas::ZEN_4),
+        ("ports of icelake-server", &ports::ICE_LAKE),
+        ("ports of sapphire-rapids", &ports::SAPPHIRE_RAPIDS),
     ];
 
     #[test]

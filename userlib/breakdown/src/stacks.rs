@@ -2,7 +2,10 @@
 
 use alloc::{string::String, vec, vec::Vec};
 
-use super::formulas::{self, TopDown};
+use super::{
+    formulas::{self, TopDown},
+    ports,
+};
 
 /// A processor's parts of a program's cycles. Together they are all cycles, whatever the events'
 /// counts: the sum of all terms is the cycles, once.
@@ -23,6 +26,8 @@ pub struct Stack {
     pub groups: &'static [&'static [&'static str]],
     /// The vendor's top-down method; one without metrics if slots are not divided.
     pub(super) slots: &'static TopDown,
+    /// Metrics that are computed where their events are counted beside these: on request.
+    pub(super) further: Option<&'static TopDown>,
 }
 
 /// A part of the cycles: the counts of some events less those of others.
@@ -87,6 +92,7 @@ pub static ICE_LAKE: Stack = Stack {
         &[STALLS, FRONT_END, RESTEER, SERIALIZING],
     ],
     slots: &formulas::ICE_LAKE,
+    further: Some(&ports::ICE_LAKE),
 };
 
 /// The first level of [`ICE_LAKE`]: what fits on four counters.
@@ -102,6 +108,7 @@ static ICE_LAKE_SHORT: Stack = Stack {
     together: "the causes of one line: --breakdown does",
     groups: &[&[STALLS, FRONT_END, RESTEER, IN_MEMORY]],
     slots: &formulas::NONE,
+    further: None,
     ..ICE_LAKE
 };
 
@@ -134,6 +141,7 @@ pub static SAPPHIRE_RAPIDS: Stack = Stack {
         &[STALLS, FRONT_END, RESTEER, SERIALIZING],
     ],
     slots: &formulas::SAPPHIRE_RAPIDS,
+    further: Some(&ports::SAPPHIRE_RAPIDS),
 };
 
 /// The first level of [`SAPPHIRE_RAPIDS`].
@@ -170,6 +178,7 @@ pub static ZEN_4: Stack = Stack {
     together: "front end and mispredictions; levels of caches beyond L1",
     groups: &[&[EMPTY, NOT_COMPLETE, MISSING, OTHER]],
     slots: &formulas::ZEN_4,
+    further: None,
 };
 
 /// [`ZEN_4`] without slots.

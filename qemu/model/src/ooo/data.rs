@@ -8,6 +8,7 @@ use super::{
 use crate::{
     access::{Ahead, ServedBy},
     block::Insn,
+    counts::Counts,
     signal::Signal,
     stacks::Watch,
 };
@@ -31,9 +32,12 @@ impl Engine {
         }
         let ready = start.max(self.ready(insn.operation.address)).max(self.fence);
         for touch in touches.iter().filter(|touch| !touch.store) {
-            let issued = self.ports.issue(self.geometry.backend.load_ports, ready);
+            let issued =
+                self.execution.issue(self.geometry.backend.load_ports, ready, steps.counts());
             self.scheduler.take(issued);
-            data_at = data_at.max(self.load(touch, issued, steps));
+            let loaded = self.load(touch, issued, steps);
+            self.execution.load(issued, loaded);
+            data_at = data_at.max(loaded);
             self.fetch_ahead(touch, issued);
         }
         data_at
@@ -123,11 +127,17 @@ impl Engine {
     }
 
     /// Computes the addresses of an instruction's stores; returns the cycle of the last.
-    pub(super) fn address_stores(&mut self, insn: &Insn, start: u64, touches: &[Touch]) -> u64 {
+    pub(super) fn address_stores(
+        &mut self,
+        insn: &Insn,
+        start: u64,
+        touches: &[Touch],
+        counts: &mut Counts,
+    ) -> u64 {
         let mut last = 0;
         let ready = start.max(self.ready(insn.operation.address));
         for touch in touches.iter().filter(|touch| touch.store) {
-            let issued = self.ports.issue(self.geometry.backend.store_ports, ready);
+            let issued = self.execution.issue(self.geometry.backend.store_ports, ready, counts);
             self.scheduler.take(issued);
             last = last.max(issued + 1);
             if touch.by != ServedBy::L1 {

@@ -17,9 +17,14 @@
 //! Dispatch is ahead of retirement, which the clock follows: the slots in between get their causes
 //! when the next instruction is dispatched, or when the pipeline is empty.
 //!
-//! [`Engine`] is defined in `state`; `data` and `run` are its operations.
+//! Every cycle also has a number of micro-operations that execute in it, or a reason why none does
+//! (`execution`). These follow dispatch, too.
+//!
+//! [`Engine`] is defined in `state`; `control`, `data` and `run` are its operations.
 
+mod control;
 mod data;
+mod execution;
 mod memory;
 mod ports;
 mod queue;

@@ -16,6 +16,20 @@ struct Full {
     to: u64,
 }
 
+/// Where a micro-operation executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Issued {
+    pub(super) cycle: u64,
+    /// The number of its port.
+    pub(super) port: u8,
+    /// Its number among those that execute in the cycle, from 1; 0 if the window does not have the
+    /// cycle any more.
+    pub(super) place: u8,
+    /// The cycles in which it waited for a port, without those of a range in which others are known
+    /// to have waited: the first and the end.
+    pub(super) waited: (u64, u64),
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Ports {
     /// In the upper bits the cycle, in the lower the ports in use.
@@ -29,34 +43,41 @@ impl Ports {
         Ports { taken: Box::new([0; WINDOW]), full: Default::default() }
     }
 
-    /// Takes one of `ports` in the first cycle from `earliest` on with a free one; returns the
-    /// cycle.
+    /// Takes one of `ports` in the first cycle from `earliest` on with a free one.
     #[inline]
-    pub(super) fn issue(&mut self, ports: u16, earliest: u64) -> u64 {
+    pub(super) fn issue(&mut self, ports: u16, earliest: u64) -> Issued {
         let memo = (ports.trailing_zeros() % PORTS) as usize;
         let full = self.full[memo];
         let known = full.ports == ports && (full.from..full.to).contains(&earliest);
-        let mut cycle = if known { full.to } else { earliest };
+        // In a range that is known to be full others waited already.
+        let searched = if known { full.to } else { earliest };
+        let mut issued =
+            Issued { cycle: searched, port: 0, place: 0, waited: (searched, searched) };
         loop {
+            let cycle = issued.cycle;
             let entry = &mut self.taken[cycle as usize & (WINDOW - 1)];
             let held = *entry >> PORTS;
             if held > cycle {
-                return cycle;
+                issued.port = ports.trailing_zeros() as u8;
+                return issued;
             }
             let taken = if held == cycle { *entry as u16 } else { 0 };
             let free = ports & !taken;
             if free != 0 {
-                let port = free & free.wrapping_neg();
-                *entry = cycle << PORTS | u64::from(taken | port);
+                let taken = taken | free & free.wrapping_neg();
+                *entry = cycle << PORTS | u64::from(taken);
+                issued.port = free.trailing_zeros() as u8;
+                issued.place = taken.count_ones() as u8;
                 break;
             }
-            cycle += 1;
+            issued.cycle += 1;
+            issued.waited.1 = issued.cycle;
         }
-        if cycle > earliest {
+        if issued.cycle > earliest {
             let from = if known { full.from } else { earliest };
-            self.full[memo] = Full { ports, from, to: cycle };
+            self.full[memo] = Full { ports, from, to: issued.cycle };
         }
-        cycle
+        issued
     }
 }
 
@@ -67,21 +88,21 @@ mod tests {
     #[test]
     fn each_port_serves_once_a_cycle() {
         let mut ports = Ports::new();
-        let cycles: Vec<_> = (0..7).map(|_| ports.issue(0b1011, 100)).collect();
+        let cycles: Vec<_> = (0..7).map(|_| ports.issue(0b1011, 100).cycle).collect();
         assert_eq!(cycles, [100, 100, 100, 101, 101, 101, 102]);
-        assert_eq!(ports.issue(0b100, 100), 100);
-        assert_eq!(ports.issue(0b1, 99), 99);
-        assert_eq!(ports.issue(0b1, 100), 103);
+        assert_eq!(ports.issue(0b100, 100).cycle, 100);
+        assert_eq!(ports.issue(0b1, 99).cycle, 99);
+        assert_eq!(ports.issue(0b1, 100).cycle, 103);
     }
 
     #[test]
     fn only_a_full_range_is_skipped() {
         let mut ports = Ports::new();
         (0..50).for_each(|_| _ = ports.issue(1, 10));
-        assert_eq!(ports.issue(1, 20), 60);
-        assert_eq!(ports.issue(1, 5), 5);
-        assert_eq!(ports.issue(1, 5), 6);
-        assert_eq!(ports.issue(1, 59), 61);
+        assert_eq!(ports.issue(1, 20).cycle, 60);
+        assert_eq!(ports.issue(1, 5).cycle, 5);
+        assert_eq!(ports.issue(1, 5).cycle, 6);
+        assert_eq!(ports.issue(1, 59).cycle, 61);
     }
 
     #[test]
@@ -101,7 +122,8 @@ mod tests {
                 })
                 .expect("there is always a later cycle");
             list.insert(expected);
-            assert_eq!(ports.issue(mask, earliest), expected.0);
+            let issued = ports.issue(mask, earliest);
+            assert_eq!((issued.cycle, u32::from(issued.port)), expected);
         }
     }
 }

@@ -3,17 +3,18 @@
 use std::ops::Range;
 
 use super::{
+    execution::Blocked,
     state::{Engine, MOST_TOUCHES, Starved, Touch},
     steps::Steps,
 };
 use crate::{
     access::Ahead,
-    block::{Block, Insn, Privilege},
+    block::{Block, Insn},
     counts::Counts,
-    geometry::{PipelineMode, RESOLVE_CYCLES},
+    geometry::PipelineMode,
     operation::Unit,
     signal::Signal,
-    stacks::{Dispatched, FetchWait, Mispredicted, Watch},
+    stacks::{Dispatched, FetchWait, Watch},
 };
 
 /// Cycles from dispatch to retirement of an instruction that nothing delays: issue, one cycle of
@@ -163,7 +164,7 @@ impl Engine {
             self.fetch_cause = Signal::StallSerialize;
         }
         let result = complete;
-        complete = complete.max(self.address_stores(insn, start, touches));
+        complete = complete.max(self.address_stores(insn, start, touches, steps.counts()));
         complete = complete.max(dispatched + TRANSIT_CYCLES - 1);
         steps.until(complete + 1, Signal::StallStore);
         self.complete_at = complete;
@@ -173,6 +174,7 @@ impl Engine {
         self.retire(uops, complete, steps);
         if insn.serialize_cycles != 0 {
             self.slots.until(self.retired_at, Signal::SlotsCore, counts);
+            self.execution.drained(self.retired_at, counts);
         }
         self.commit(result, touches, watch);
         let (loads, _) = kinds(touches);
@@ -191,6 +193,14 @@ impl Engine {
         ]
     }
 
+    /// What dispatch waited for, with the cycles from which on structures have room.
+    fn blocked(&self, rooms: [(u64, Signal); 4]) -> Blocked {
+        let is_serialized = self.fetch_cause == Signal::StallSerialize;
+        let serialized_to = if is_serialized { self.fetched_at } else { 0 };
+        let any_to = rooms.iter().fold(serialized_to, |last, (room, _)| last.max(*room));
+        Blocked { stores_to: rooms[2].0, any_to }
+    }
+
     /// The cycle of dispatch: the instruction is fetched, there is a slot, and every structure has
     /// room for it.
     fn dispatch_at<W: Watch>(
@@ -201,8 +211,8 @@ impl Engine {
     ) -> u64 {
         let (loads, stores) = kinds(touches);
         let (fetched, from) = (self.fetched_at, self.dispatch.unused_from());
-        let mut at = self.dispatch.cycle().max(fetched);
-        let could_at = at;
+        let could_at = self.dispatch.cycle().max(fetched);
+        let mut at = could_at;
         let mut cause = if at == fetched { self.fetch_cause } else { Signal::StallFrontEnd };
         let reorder = self.reorder.room(uops.into());
         let mut behind_memory = reorder & 1 == 1;
@@ -211,14 +221,11 @@ impl Engine {
             if room > at {
                 steps.count(full, room - at);
                 at = room;
-                behind_memory = match full {
-                    Signal::FullReorder => behind_memory,
-                    Signal::FullScheduler => self.waited_for_memory,
-                    _ => true,
-                };
-                cause = match full {
-                    Signal::FullStores => Signal::StallStore,
-                    _ => Signal::StallResources,
+                (behind_memory, cause) = match full {
+                    Signal::FullReorder => (behind_memory, Signal::StallResources),
+                    Signal::FullScheduler => (self.waited_for_memory, Signal::StallResources),
+                    Signal::FullStores => (true, Signal::StallStore),
+                    _ => (true, Signal::StallResources),
                 };
             }
         }
@@ -231,6 +238,7 @@ impl Engine {
         let at = self.dispatch.take(at, uops);
         let empty_from = self.retired_at + 1;
         let (watch, counts) = steps.watch();
+        self.execution.dispatched(at, self.blocked(rooms), counts);
         watch.dispatched(Dispatched { from, full_until, behind_stores, empty_from, at }, counts);
         self.slots.take(uops);
         if self.mode != PipelineMode::Real {
@@ -285,7 +293,7 @@ impl Engine {
         }
         let divides = insn.divider_cycles != 0;
         let earliest = if divides { ready.max(self.divider_free) } else { ready };
-        let issued = self.ports.issue(shape.ports, earliest);
+        let issued = self.execution.issue(shape.ports, earliest, steps.counts());
         self.scheduler.take(issued);
         if divides {
             self.divider_free = issued + u64::from(insn.divider_cycles);
@@ -310,74 +318,6 @@ impl Engine {
         }
         let entry = retired << 1 | u64::from(self.waited_for_memory);
         (0..uops).for_each(|_| self.reorder.take(entry));
-    }
-
-    /// The last instruction was a branch: delays fetch.
-    pub(crate) fn branch(&mut self, taken: bool, wrong: bool, counts: &mut Counts) {
-        self.steer(taken, wrong);
-        if let Some(mut stacks) = self.stacks.take() {
-            let mispredicted = wrong.then(|| Mispredicted {
-                full_at: self.full_at(stacks.dispatched_at()),
-                resolved: self.resolved_at,
-                refilled: self.refilled_at,
-            });
-            stacks.branch(self.retired_at, mispredicted, counts);
-            self.stacks = Some(stacks);
-        }
-    }
-
-    /// The cycle at which micro-operations of a wrong path, dispatched behind `dispatched` at full
-    /// width, have filled the reorder buffer.
-    fn full_at(&self, dispatched: u64) -> u64 {
-        let width = usize::from(self.geometry.width);
-        let cycles = self.geometry.reorder_uops as usize / width + 1;
-        let is_full =
-            |passed: &usize| self.reorder.room(passed * width) >> 1 > dispatched + *passed as u64;
-        let passed = (1..=cycles).find(is_full).unwrap_or(cycles);
-        dispatched + passed as u64
-    }
-
-    /// Delays fetch behind a branch.
-    fn steer(&mut self, taken: bool, wrong: bool) {
-        if wrong {
-            let penalty = self.geometry.latency.mispredict_cycles;
-            let refill = u64::from(penalty.saturating_sub(RESOLVE_CYCLES));
-            self.resolved_at = self.complete_at;
-            self.refilled_at = self.complete_at + refill;
-            self.fetched_at = self.fetched_at.max(self.refilled_at);
-            self.fetch_cause = Signal::StallMispredict;
-        } else if taken {
-            // One taken branch a cycle.
-            self.dispatch.close();
-        }
-    }
-
-    /// Enters `ring`, if it is in another one: charges the last slots of that to it, for which
-    /// dispatch waited until the pipeline was empty.
-    #[inline]
-    pub(crate) fn enter(&mut self, ring: Privilege, counts: &mut [Counts; 2]) {
-        if ring != self.ring {
-            let waited =
-                if self.waited_for_memory { Signal::SlotsMemory } else { Signal::SlotsCore };
-            self.slots.until(self.retired_at, waited, &mut counts[self.ring as usize]);
-            if let Some(stacks) = &mut self.stacks {
-                stacks.drain(&mut counts[self.ring as usize]);
-            }
-            self.ring = ring;
-        }
-    }
-
-    /// Nothing runs for `cycles`; returns their slots.
-    pub(crate) fn idle(&mut self, cycles: u32, counts: &mut Counts) -> u64 {
-        let (cycles, width) = (u64::from(cycles), u64::from(self.geometry.width));
-        counts[Signal::StallSerialize] += cycles;
-        counts[Signal::ResumedSerialize] += cycles;
-        counts[Signal::Slots] += cycles * width;
-        self.retired_at += cycles;
-        self.slots.until(self.retired_at, Signal::SlotsCore, counts);
-        self.fetched_at = self.fetched_at.max(self.retired_at);
-        self.fetch_cause = Signal::StallSerialize;
-        cycles * width
     }
 }
 

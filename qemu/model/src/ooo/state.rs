@@ -1,8 +1,8 @@
 //! The engine's state: when each structure's entries become free, and when each register is ready.
 
 use super::{
+    execution::Execution,
     memory::{Lines, Stores},
-    ports::Ports,
     queue::{Fifo, Pool, Stage},
     slots::Slots,
 };
@@ -80,7 +80,7 @@ pub(crate) struct Engine {
     pub(super) stores: Fifo,
     pub(super) fills: Fifo,
     pub(super) scheduler: Pool,
-    pub(super) ports: Ports,
+    pub(super) execution: Execution,
     pub(super) ready: [u64; REGISTERS],
     pub(super) divider_free: u64,
     /// The first cycle at which a load can issue: an atomic operation is in progress before.
@@ -122,7 +122,7 @@ impl Engine {
             stores: Fifo::new(backend.stores.into()),
             fills: Fifo::new(backend.fill_buffers.into()),
             scheduler: Pool::new(backend.scheduler_uops.into()),
-            ports: Ports::new(),
+            execution: Execution::new(),
             ready: [0; REGISTERS],
             divider_free: 0,
             fence: 0,

@@ -59,6 +59,37 @@ impl Signal {
         Signal::SlotsCore,
     ];
 
+    /// Cycles by the number of micro-operations that executed in them: 1, 2, … and the last or
+    /// more.
+    pub const EXECUTED: &[Signal; 5] = &[
+        Signal::Executed1,
+        Signal::Executed2,
+        Signal::Executed3,
+        Signal::Executed4,
+        Signal::Executed5,
+    ];
+
+    /// Cycles in which none executed, by cause: disjoint. With [`Self::EXECUTED`] they are all
+    /// cycles whenever the pipeline is empty.
+    pub const IDLE: &[Signal; 4] =
+        &[Signal::IdleEmpty, Signal::IdleLoads, Signal::IdleStores, Signal::IdleUnits];
+
+    /// Micro-operations by the port on which they executed.
+    pub const PORTS: &[Signal; 12] = &[
+        Signal::Port0,
+        Signal::Port1,
+        Signal::Port2,
+        Signal::Port3,
+        Signal::Port4,
+        Signal::Port5,
+        Signal::Port6,
+        Signal::Port7,
+        Signal::Port8,
+        Signal::Port9,
+        Signal::Port10,
+        Signal::Port11,
+    ];
+
     /// The signal to which a whole gap is charged that this cause ended.
     #[inline]
     pub const fn resumed(self) -> Signal {

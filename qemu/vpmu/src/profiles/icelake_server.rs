@@ -3,6 +3,7 @@
 use tally_model::{Geometry, Signal::*};
 
 use super::{
+    execution,
     intel::{BEYOND_L2, COMMON, DATA_BEYOND_L2, LOW},
     shared::{MEMORY, e},
     tally::TALLY,
@@ -33,7 +34,7 @@ pub(super) const PROFILE: Profile = Profile {
         counters: 4,
         checks: &["", "counters=8,fixed=2,width=40,unit=yes", "pipeline=ooo", "prefetch=on"],
     },
-    tables: &[COMMON, EVENTS, TALLY],
+    tables: &[COMMON, EVENTS, execution::COMMON, execution::ICE_LAKE, TALLY],
 };
 
 /// Events of Ice Lake only, or with another encoding.

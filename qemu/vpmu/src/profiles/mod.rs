@@ -5,6 +5,7 @@
 //! pipeline are in `tally-model`'s file of the same name.
 
 mod amd;
+mod execution;
 mod icelake_server;
 mod intel;
 mod sapphire_rapids;

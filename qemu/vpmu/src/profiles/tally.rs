@@ -7,8 +7,8 @@ use tally_model::Signal::*;
 use super::shared::e;
 use crate::event::{Event, TALLY_CODE as CODE};
 
-/// The events: causes as they pass (00H), causes by which retirement resumed (10H), and a set for
-/// each architecture (20H to 60H).
+/// The events: causes as they pass (00H), causes by which retirement resumed (10H), a set for
+/// each architecture (20H to 60H), and what executes in a cycle (70H).
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendors' tables.
 pub(super) const TALLY: &[Event] = &[
     e("tally.stall.serialize", CODE, 0x00, &[StallSerialize],
@@ -151,4 +151,24 @@ pub(super) const TALLY: &[Event] = &[
         "Cycles for translations of data, by the simplified table.").stacks(),
     e("tally.sfmt.units", CODE, 0x67, &[FmtUnits],
         "Cycles for long operations of units, by the simplified table.").stacks(),
+    e("tally.port.contention", CODE, 0x70, &[PortContention],
+        "Cycles in which a micro-operation had its operands and no free port.").out_of_order(),
+    e("tally.idle.empty", CODE, 0x71, &[IdleEmpty],
+        "Cycles in which nothing executed, as the scheduler was empty.").out_of_order(),
+    e("tally.idle.loads", CODE, 0x72, &[IdleLoads],
+        "Cycles in which nothing executed while a load was outstanding.").out_of_order(),
+    e("tally.idle.stores", CODE, 0x73, &[IdleStores],
+        "Cycles in which nothing executed while the store queue was full.").out_of_order(),
+    e("tally.idle.units", CODE, 0x74, &[IdleUnits],
+        "Cycles in which nothing executed while units alone were at work.").out_of_order(),
+    e("tally.executed.1", CODE, 0x75, &[Executed1],
+        "Cycles in which one micro-operation executed.").out_of_order(),
+    e("tally.executed.2", CODE, 0x76, &[Executed2],
+        "Cycles in which two micro-operations executed.").out_of_order(),
+    e("tally.executed.3", CODE, 0x77, &[Executed3],
+        "Cycles in which three micro-operations executed.").out_of_order(),
+    e("tally.executed.4", CODE, 0x78, &[Executed4],
+        "Cycles in which four micro-operations executed.").out_of_order(),
+    e("tally.executed.5", CODE, 0x79, &[Executed5],
+        "Cycles in which five or more micro-operations executed.").out_of_order(),
 ];

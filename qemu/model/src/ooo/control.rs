@@ -1,0 +1,80 @@
+//! What changes the flow of instructions: branches, changes of the ring, and cycles without any.
+
+use super::state::Engine;
+use crate::{
+    block::Privilege, counts::Counts, geometry::RESOLVE_CYCLES, signal::Signal,
+    stacks::Mispredicted,
+};
+
+impl Engine {
+    /// The last instruction was a branch: delays fetch.
+    pub(crate) fn branch(&mut self, taken: bool, wrong: bool, counts: &mut Counts) {
+        self.steer(taken, wrong);
+        if let Some(mut stacks) = self.stacks.take() {
+            let mispredicted = wrong.then(|| Mispredicted {
+                full_at: self.full_at(stacks.dispatched_at()),
+                resolved: self.resolved_at,
+                refilled: self.refilled_at,
+            });
+            stacks.branch(self.retired_at, mispredicted, counts);
+            self.stacks = Some(stacks);
+        }
+    }
+
+    /// The cycle at which micro-operations of a wrong path, dispatched behind `dispatched` at full
+    /// width, have filled the reorder buffer.
+    fn full_at(&self, dispatched: u64) -> u64 {
+        let width = usize::from(self.geometry.width);
+        let cycles = self.geometry.reorder_uops as usize / width + 1;
+        let is_full =
+            |passed: &usize| self.reorder.room(passed * width) >> 1 > dispatched + *passed as u64;
+        let passed = (1..=cycles).find(is_full).unwrap_or(cycles);
+        dispatched + passed as u64
+    }
+
+    /// Delays fetch behind a branch.
+    fn steer(&mut self, taken: bool, wrong: bool) {
+        if wrong {
+            let penalty = self.geometry.latency.mispredict_cycles;
+            let refill = u64::from(penalty.saturating_sub(RESOLVE_CYCLES));
+            self.resolved_at = self.complete_at;
+            self.refilled_at = self.complete_at + refill;
+            self.fetched_at = self.fetched_at.max(self.refilled_at);
+            self.fetch_cause = Signal::StallMispredict;
+        } else if taken {
+            // One taken branch a cycle.
+            self.dispatch.close();
+        }
+    }
+
+    /// Enters `ring`, if it is in another one: charges the last slots of that to it, for which
+    /// dispatch waited until the pipeline was empty.
+    #[inline]
+    pub(crate) fn enter(&mut self, ring: Privilege, counts: &mut [Counts; 2]) {
+        if ring != self.ring {
+            let waited =
+                if self.waited_for_memory { Signal::SlotsMemory } else { Signal::SlotsCore };
+            let counts_of_ring = &mut counts[self.ring as usize];
+            self.slots.until(self.retired_at, waited, counts_of_ring);
+            self.execution.drained(self.retired_at, counts_of_ring);
+            if let Some(stacks) = &mut self.stacks {
+                stacks.drain(&mut counts[self.ring as usize]);
+            }
+            self.ring = ring;
+        }
+    }
+
+    /// Nothing runs for `cycles`; returns their slots.
+    pub(crate) fn idle(&mut self, cycles: u32, counts: &mut Counts) -> u64 {
+        let (cycles, width) = (u64::from(cycles), u64::from(self.geometry.width));
+        counts[Signal::StallSerialize] += cycles;
+        counts[Signal::ResumedSerialize] += cycles;
+        counts[Signal::Slots] += cycles * width;
+        self.retired_at += cycles;
+        self.slots.until(self.retired_at, Signal::SlotsCore, counts);
+        self.execution.drained(self.retired_at, counts);
+        self.fetched_at = self.fetched_at.max(self.retired_at);
+        self.fetch_cause = Signal::StallSerialize;
+        cycles * width
+    }
+}

@@ -1,0 +1,211 @@
+//! Intel's metrics of what executes in a cycle: how core-bound cycles use the ports.
+//!
+//! Their events are many, and the virtual PMU has them in its out-of-order pipeline alone, so they
+//! are counted on request.
+
+use super::formulas::{
+    self, CYCLES, CountOf, DIVIDER, Metric, ON_LOADS, TopDown, Whole, icx_back_end, icx_retiring,
+    ratio, slots, spr_retiring,
+};
+
+const ONE: &str = "EXE_ACTIVITY.1_PORTS_UTIL";
+const TWO: &str = "EXE_ACTIVITY.2_PORTS_UTIL";
+const TWO_OR_THREE: &str = "EXE_ACTIVITY.2_3_PORTS_UTIL";
+const FROM_THREE: &str = "UOPS_EXECUTED.CYCLES_GE_3";
+const NONE: &str = "EXE_ACTIVITY.EXE_BOUND_0_PORTS";
+/// The same on Ice Lake, where it has no name: perf's `EXE_ACTIVITY.3_PORTS_UTIL,umask=0x80`.
+const ICX_NONE: &str = "r80a6";
+const STALLS: &str = "CYCLE_ACTIVITY.STALLS_TOTAL";
+const STALLS_IN_MEMORY: &str = "CYCLE_ACTIVITY.STALLS_MEM_ANY";
+const ON_STORES: &str = "EXE_ACTIVITY.BOUND_ON_STORES";
+const SERIALIZING: &str = "RESOURCE_STALLS.SCOREBOARD";
+const EMPTY: &str = "RS.EMPTY_RESOURCE";
+
+const fn cycles(
+    level: u8,
+    name: &'static str,
+    metric: &'static str,
+    formula: fn(CountOf<'_>) -> f64,
+) -> Metric {
+    Metric { name, metric, level, whole: Whole::Cycles, formula }
+}
+
+fn one(n: CountOf<'_>) -> f64 {
+    ratio(n(ONE), n(CYCLES))
+}
+fn two(n: CountOf<'_>) -> f64 {
+    ratio(n(TWO), n(CYCLES))
+}
+fn from_three(n: CountOf<'_>) -> f64 {
+    ratio(n(FROM_THREE), n(CYCLES))
+}
+
+/// Cycles with few micro-operations: those with two or more count as far as slots retire.
+fn icx_few(n: CountOf<'_>) -> f64 {
+    n(ONE) + icx_retiring(n) * n(TWO)
+}
+fn icx_memory(n: CountOf<'_>) -> f64 {
+    let memory = n(STALLS_IN_MEMORY) + n(ON_STORES);
+    ratio(memory, n(STALLS) + icx_few(n) + n(ON_STORES)) * icx_back_end(n)
+}
+fn icx_none(n: CountOf<'_>) -> f64 {
+    let serializing = ratio(n(SERIALIZING), n(CYCLES));
+    let others = serializing * (n(STALLS) - n(STALLS_IN_MEMORY));
+    ratio(n(ICX_NONE) + others, n(CYCLES))
+}
+fn icx_ports(n: CountOf<'_>) -> f64 {
+    let few = ratio(icx_few(n), n(CYCLES));
+    let divides = n(DIVIDER) >= n(STALLS) - n(STALLS_IN_MEMORY);
+    if divides { few } else { icx_none(n) + few }
+}
+
+/// Ice Lake servers: the second level of the back end, too.
+pub(super) static ICE_LAKE: TopDown = TopDown {
+    events: &[
+        CYCLES,
+        formulas::RETIRED,
+        formulas::STALLED,
+        formulas::CLEARS,
+        DIVIDER,
+        ONE,
+        TWO,
+        FROM_THREE,
+        ICX_NONE,
+        STALLS,
+        STALLS_IN_MEMORY,
+        ON_STORES,
+        SERIALIZING,
+    ],
+    metrics: &[
+        slots(2, "memory", "tma_memory_bound", icx_memory),
+        slots(2, "core", "tma_core_bound", |n| (icx_back_end(n) - icx_memory(n)).max(0.0)),
+        cycles(3, "ports", "tma_ports_utilization", icx_ports),
+        cycles(4, "no port", "tma_ports_utilized_0", icx_none),
+        cycles(4, "one port", "tma_ports_utilized_1", one),
+        cycles(4, "two ports", "tma_ports_utilized_2", two),
+        cycles(4, "three or more", "tma_ports_utilized_3m", from_three),
+    ],
+    missing: "",
+};
+
+fn spr_none(n: CountOf<'_>) -> f64 {
+    let empty = (n(EMPTY) - n(SERIALIZING)).max(0.0);
+    ratio(n(NONE) + empty, n(CYCLES)) * ratio(n(STALLS) - n(ON_LOADS), n(CYCLES))
+}
+fn spr_ports(n: CountOf<'_>) -> f64 {
+    let few = ratio(n(ONE) + spr_retiring(n) * n(TWO_OR_THREE), n(CYCLES));
+    let divides = n(DIVIDER) >= n(STALLS) - n(ON_LOADS);
+    if divides { few } else { spr_none(n) + few }
+}
+
+/// Sapphire Rapids.
+pub(super) static SAPPHIRE_RAPIDS: TopDown = TopDown {
+    events: &[
+        CYCLES,
+        formulas::RETIRED,
+        formulas::UNDELIVERED,
+        formulas::STALLED,
+        formulas::WRONG,
+        DIVIDER,
+        ONE,
+        TWO,
+        TWO_OR_THREE,
+        FROM_THREE,
+        NONE,
+        EMPTY,
+        STALLS,
+        ON_LOADS,
+        SERIALIZING,
+    ],
+    metrics: &[
+        cycles(3, "ports", "tma_ports_utilization", spr_ports),
+        cycles(4, "no port", "tma_ports_utilized_0", spr_none),
+        cycles(4, "one port", "tma_ports_utilized_1", one),
+        cycles(4, "two ports", "tma_ports_utilized_2", two),
+        cycles(4, "three or more", "tma_ports_utilized_3m", from_three),
+    ],
+    missing: "",
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `perf stat -M` gives for the same counts, computed by hand from the expressions in
+    /// Linux's files.
+    fn assert_metrics(method: &TopDown, counts: &[(&str, f64)], want: &[(&str, f64)]) {
+        let count = |name: &str| counts.iter().find(|(event, _)| *event == name).map(|it| it.1);
+        for (name, expected) in want {
+            let metric = method.metrics.iter().find(|metric| metric.metric == *name);
+            let got = (metric.expect(name).formula)(&|event| count(event).expect(event));
+            assert!((got - expected).abs() < 1e-12, "{name}: {got}, not {expected}");
+        }
+        assert_eq!(method.metrics.len(), want.len());
+    }
+
+    #[test]
+    fn ice_lake_s_are_those_of_perf() {
+        let counts = [
+            (CYCLES, 1_000.0),
+            (formulas::RETIRED, 2_000.0),
+            (formulas::STALLED, 2_450.0),
+            (formulas::CLEARS, 10.0),
+            (DIVIDER, 40.0),
+            (ONE, 100.0),
+            (TWO, 250.0),
+            (FROM_THREE, 300.0),
+            (ICX_NONE, 60.0),
+            (STALLS, 400.0),
+            (STALLS_IN_MEMORY, 300.0),
+            (ON_STORES, 50.0),
+            (SERIALIZING, 20.0),
+        ];
+        // Retiring 0.4, back end 0.5, few 200; memory (300 + 50) / (400 + 200 + 50) of 0.5.
+        let memory = 350.0 / 650.0 * 0.5;
+        let want = [
+            ("tma_memory_bound", memory),
+            ("tma_core_bound", 0.5 - memory),
+            ("tma_ports_utilization", 0.062 + 0.2),
+            ("tma_ports_utilized_0", 0.06 + 0.02 * 0.1),
+            ("tma_ports_utilized_1", 0.1),
+            ("tma_ports_utilized_2", 0.25),
+            ("tma_ports_utilized_3m", 0.3),
+        ];
+        assert_metrics(&ICE_LAKE, &counts, &want);
+        let divides = |(name, count)| (name, if name == DIVIDER { 100.0 } else { count });
+        let few = want.map(|(name, share)| match name {
+            "tma_ports_utilization" => (name, 0.2),
+            _ => (name, share),
+        });
+        assert_metrics(&ICE_LAKE, &counts.map(divides), &few);
+    }
+
+    #[test]
+    fn sapphire_rapids_are_those_of_perf() {
+        let counts = [
+            (CYCLES, 1_000.0),
+            (formulas::RETIRED, 2_400.0),
+            (formulas::UNDELIVERED, 1_200.0),
+            (formulas::STALLED, 1_800.0),
+            (formulas::WRONG, 600.0),
+            (DIVIDER, 40.0),
+            (ONE, 100.0),
+            (TWO, 150.0),
+            (TWO_OR_THREE, 250.0),
+            (FROM_THREE, 300.0),
+            (NONE, 60.0),
+            (EMPTY, 60.0),
+            (STALLS, 400.0),
+            (ON_LOADS, 300.0),
+            (SERIALIZING, 20.0),
+        ];
+        let want = [
+            ("tma_ports_utilization", 0.01 + 0.2),
+            ("tma_ports_utilized_0", (0.06 + 0.04) * 0.1),
+            ("tma_ports_utilized_1", 0.1),
+            ("tma_ports_utilized_2", 0.15),
+            ("tma_ports_utilized_3m", 0.3),
+        ];
+        assert_metrics(&SAPPHIRE_RAPIDS, &counts, &want);
+    }
+}
