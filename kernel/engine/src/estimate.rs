@@ -31,9 +31,9 @@
 //! it, there were slices unlike all that were counted, a start-up say, whose events may be
 //! [`UNMET`] times more.
 //!
-//! **Strata.** A session whose rows are folded outside of the overflow interrupt keeps the slices by
-//! their instructions a cycle, too. Where that leaves a smaller error, the estimate is made by
-//! strata of them (`stratified`).
+//! **Strata.** A session whose rows are folded outside of the overflow interrupt has the sums of
+//! its slices by their instructions a cycle, too. Where that leaves a smaller error, the estimate
+//! is made by strata of them (`stratified`).
 //!
 //! **Few slices.** The spread itself is uncertain; Student's t widens the interval accordingly. The
 //! sums of squares keep their largest term: where it is much of a sum, as where a program has few
