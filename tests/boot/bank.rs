@@ -68,25 +68,55 @@ fn rdpmc_is_permitted_only_to_the_program_with_a_bank() {
 /// Stops and starts of a program in one run of the guest `switch`.
 const PAIRS: u64 = 4_000;
 
-/// Two programs that stop and start their counters in the bank, one with long slices, one with
-/// slices that end in between, and a third that takes turns with them.
-fn switches(pmu: Pmu, events: &str) -> Request {
+/// Programs that stop and start their counters in the bank, two with long slices, on 4 counters and
+/// on more, and one with slices that end in between; and one that takes turns with them.
+fn switches(pmu: Pmu, events: &str, more: &str) -> Request {
     let line = format!(
-        "wire -- switch 200000 {events} -- switch 5000 {events} -- share 1 {events} 300000"
+        "wire -- switch 200000 {events} -- switch 210000 {events},{more} -- switch 5000 {events} \
+         -- share 1 {events} 300000"
     );
     Request { pmu, ..Request::new(line) }
 }
 
 static SWITCHES_ON_INTEL: SharedBoot = SharedBoot::new(|| {
     let events = "INST_RETIRED.ANY,MEM_INST_RETIRED.ALL_LOADS,BR_INST_RETIRED.COND";
-    switches(Pmu::Intel, events)
+    let more = "MEM_INST_RETIRED.ALL_STORES,BR_INST_RETIRED.NEAR_TAKEN,CPU_CLK_UNHALTED.REF_TSC";
+    switches(Pmu::Intel, events, more)
 });
 
 static SWITCHES_ON_AMD: SharedBoot = SharedBoot::new(|| {
     let events =
         "RETIRED_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS";
-    switches(Pmu::Amd, events)
+    let more = "LS_DISPATCH.STORE_DISPATCH,RETIRED_TAKEN_BRANCH_INSTRUCTIONS";
+    switches(Pmu::Amd, events, more)
 });
+
+/// A stop takes 11 instructions and 4 for each counter, besides the call, its argument and the
+/// return from the library's function; a start also makes a result of it, and a few make a system
+/// call. The means are rounded down.
+fn assert_instructions_of_switches(boot: &Boot, more_counters: u64) {
+    let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
+    for (slice, counters) in [(200_000, 4), (210_000, more_counters)] {
+        let instructions = |tag: u32| {
+            let region = truth.region(RegionKind::Marked, tag).expect("it was open");
+            let name = ["INST_RETIRED.ANY", "RETIRED_INSTRUCTIONS"];
+            let events = name.iter().find_map(|name| region.events.get(*name));
+            events.expect("it is counted").user
+        };
+        let none = instructions(slice + 3);
+        let [start, stop] = [1, 2].map(|tag| (instructions(slice + tag) - none) / PAIRS);
+        println!("{counters} counters: start {start} instructions, stop {stop}");
+        let sequence = 11 + 4 * counters;
+        assert!((sequence..sequence + 6).contains(&stop), "{stop} on {counters} counters");
+        assert!((sequence + 1..sequence + 15).contains(&start), "{start} on {counters} counters");
+    }
+}
+
+#[test]
+fn stopped_and_started_banks_take_few_instructions() {
+    assert_instructions_of_switches(SWITCHES_ON_INTEL.get(), 7);
+    assert_instructions_of_switches(SWITCHES_ON_AMD.get(), 6);
+}
 
 /// Panics unless the sessions' counts are the truth of the regions that the programs marked where
 /// they count. The instructions of stopping and starting are in a count, but outside of the region.
@@ -95,13 +125,17 @@ fn assert_counts_of_switched_banks(boot: &Boot) {
     let report = Report::of(boot);
     let sessions = boot.transcript.sessions.values().zip(report.sessions());
     let switches: Vec<_> = sessions.filter(|(known, _)| known.program == "switch").collect();
-    assert_eq!(switches.len(), 2);
+    assert_eq!(switches.len(), 3);
     for (known, report) in switches {
         let slice = known.config.slice.length();
         let region = truth.region(RegionKind::Marked, slice as u32);
         for event in &report.events {
             let counted = event.estimate.expect("it is exact");
             let truth = region.expect("it was open").events[&event.name].user;
+            if event.name == "CPU_CLK_UNHALTED.REF_TSC" {
+                // What starting and stopping take of it is no constant.
+                continue;
+            }
             println!("slices of {slice}: {} counted {counted}, truth {truth}", event.name);
             assert_eq!(event.kind, Kind::Exact);
             assert!((truth..truth + 200 * PAIRS).contains(&counted), "{event:?} {truth}");

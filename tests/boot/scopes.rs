@@ -242,6 +242,25 @@ banks! {
         "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT,r0c2,r0c4,r0c0";
 }
 
+/// The same from C, with a handler, at shorter slices.
+#[test]
+fn whole_cpus_are_counted_from_c() {
+    for (pmu, events) in [
+        (Pmu::Intel, "INST_RETIRED.ANY,MEM_INST_RETIRED.ALL_LOADS,r01c4,r02c4,r08c4,r10c4,r20c4"),
+        (Pmu::Amd, "RETIRED_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH,r0c2,r0c4,r0c0,r0c3"),
+    ] {
+        let line = format!("wire paranoid=0 -- cpus {events} 2");
+        let boot = boot(&Request { pmu, cpus: 2, ..Request::new(line) });
+        assert_output(&boot, "cpus: done");
+        assert_success(&boot);
+        let cpus = cpus(&boot);
+        assert_eq!(cpus.len(), 2);
+        for event in cpus.iter().flat_map(|session| &session.events) {
+            assert!(event.kind != Kind::Exact || event.estimate == event.truth, "{event:?}");
+        }
+    }
+}
+
 /// What the program read in the banks is what the session reports, as the program checks, and that
 /// is the truth.
 fn assert_banks(boot: &Boot, parts: usize) {

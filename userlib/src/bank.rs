@@ -19,7 +19,6 @@ use crate::rdpmc::rdpmc;
 pub struct Bank<'a> {
     pub(crate) words: *const u64,
     events: usize,
-    pub(crate) session: u64,
     lifetime: PhantomData<&'a ()>,
 }
 
@@ -64,13 +63,14 @@ const fn own_at(word: usize) -> isize {
 }
 
 impl<'a> Bank<'a> {
-    /// The bank at `words`, of the session with the number `session`.
+    /// The bank at `words`.
     ///
     /// # Safety
     /// For `'a`: (1) at `words` lies a bank of `events` events, and before it the program's own
-    /// page; (2) the program may use RDPMC; (3) only the kernel writes the bank.
-    pub(crate) unsafe fn new(words: *const u64, events: usize, session: u64) -> Bank<'a> {
-        Bank { words, events, session, lifetime: PhantomData }
+    /// page; (2) the program may use RDPMC; (3) only the kernel writes the bank,
+    /// which was told where the restartable sequences are.
+    pub(crate) unsafe fn new(words: *const u64, events: usize) -> Bank<'a> {
+        Bank { words, events, lifetime: PhantomData }
     }
 
     /// The same bank for whoever keeps it no longer than its session.
@@ -95,7 +95,7 @@ impl<'a> Bank<'a> {
 }
 
 impl LogicalCounter<'_> {
-    /// Reads the number of events so far, exact or estimated, in 16 instructions. No value is less
+    /// Reads the number of events so far, exact or estimated, in 15 instructions. No value is less
     /// than an earlier one. 0 while nothing is known.
     #[inline]
     #[expect(clippy::too_many_lines, reason = "one block of assembly")]
@@ -112,8 +112,7 @@ impl LogicalCounter<'_> {
                 "mov ecx, [{words} + {assignment} + 4]",
                 "rdpmc",
                 "movzx ecx, word ptr [{words} + {assignment}]",
-                "sub eax, [{header} + {base} + 8 * rcx]",
-                "sub eax, [{header} + {skipped} + 8 * rcx]",
+                "sub eax, [{header} + {origin} + 8 * rcx]",
                 "4:",
                 "movzx ecx, word ptr [{words} + {assignment} + 2]",
                 "add rax, [{header} + 8 * rcx]",
@@ -140,8 +139,7 @@ impl LogicalCounter<'_> {
                 words = in(reg) self.words,
                 own = const own_at(writable::CONTROL),
                 assignment = const at(counter::ASSIGNMENT),
-                base = const at(header::BASE),
-                skipped = const own_at(writable::SKIPPED),
+                origin = const own_at(writable::ORIGIN),
                 held = const own_at(writable::HELD),
                 rate = const at(counter::RATE),
                 bits = const RATE_BITS,
@@ -186,11 +184,10 @@ impl LogicalCounter<'_> {
             DETACHED | BUSY => 0,
             state if state & STOPPED != 0 => own(writable::HELD),
             _ => {
-                let base = self.header_word(header::BASE + slot, Ordering::Relaxed) as u32;
                 // SAFETY: RDPMC is permitted, and the kernel wrote the number of an existing
                 // counter into the bank (`Bank::new`).
                 let now = unsafe { rdpmc((assignment >> 32) as u32) };
-                now.wrapping_sub(base).wrapping_sub(own(writable::SKIPPED))
+                now.wrapping_sub(own(writable::ORIGIN))
             }
         };
         self.header_word(sum, Ordering::Relaxed).wrapping_add(since.into())

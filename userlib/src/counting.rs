@@ -13,7 +13,7 @@ use crate::{
     bank::Bank,
     error::{OpenError, check},
     program::Program,
-    sys,
+    sequences, sys,
 };
 
 /// A session on a list of events. Dropping it closes it.
@@ -210,10 +210,10 @@ impl Session {
     /// # Errors
     /// As [`Self::map`]; `BadArgument`: there is no such CPU.
     pub fn map_cpu(&self, index: usize) -> Result<Bank<'_>, Error> {
-        let address = self.call(sys::SESSION_MAP, index as u64, 0)?;
+        let address = self.call(sys::SESSION_MAP, index as u64, sequences::address())?;
         // SAFETY: the kernel keeps a bank of all events there, behind the program's writable page,
         // until the session closes, which takes the `Session` that the bank borrows.
-        Ok(unsafe { Bank::new(address as *const u64, self.events, self.id) })
+        Ok(unsafe { Bank::new(address as *const u64, self.events) })
     }
 
     /// Makes a call whose buffer, if it has one, is valid for the call's result.

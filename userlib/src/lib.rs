@@ -37,6 +37,7 @@ pub mod io;
 pub mod lock;
 mod part;
 mod phases;
+mod preload;
 mod program;
 mod rdpmc;
 pub mod region;
@@ -44,6 +45,8 @@ pub mod regions;
 #[cfg(feature = "runtime")]
 pub mod runtime;
 mod sampling;
+#[doc(hidden)]
+pub mod sequences;
 mod sums;
 mod switch;
 pub mod sys;
@@ -56,6 +59,7 @@ pub use cycles::Cycles;
 pub use direct::Direct;
 pub use error::OpenError;
 pub use part::Part;
+pub use preload::PreloadedCounter;
 pub use program::{Program, children_usage};
 pub use tally_abi::events::words as event_words;
 pub use tally_abi::{

@@ -25,26 +25,28 @@
 //! # The control word
 //! [`writable::CONTROL`] is the program's word. Its low half is the group on the hardware counters;
 //! with [`STOPPED`] in it, counting is stopped. [`DETACHED`]: the session is on no CPU, and a
-//! system call starts it. [`BUSY`]: the kernel is writing. Its high half is a version: the kernel
-//! gives an even one at each publication, and the program sets [`RESTARTED`] when it starts again
-//! without a system call. The program changes the word by compare and exchange, which fails if the
-//! kernel has published in between.
+//! system call starts it. [`BUSY`]: the kernel is writing. Its high half is a version, which each
+//! publication changes, and each start without a system call too: adding [`STOPPED`] to the whole
+//! word stops a group's counters, and adding it again starts them with the next version.
 //!
-//! - **Stop**: for each slot of [`header::USED`], RDPMC less base less skipped goes to
-//!   [`writable::HELD`]. Then the word gets [`STOPPED`].
-//! - **Start**: for each of these slots, RDPMC less base less held goes to [`writable::SKIPPED`].
-//!   Then the word loses [`STOPPED`] and gets [`RESTARTED`].
+//! - **Stop**: for each slot of [`header::USED`], RDPMC less its word of [`writable::ORIGIN`] goes
+//!   to its word of [`writable::HELD`]. Then [`STOPPED`] is added.
+//! - **Start**: for each of these slots, RDPMC less its word of `HELD` goes to its word of
+//!   `ORIGIN`. Then [`STOPPED`] is added.
 //!
-//! The words of `HELD` and `SKIPPED` have the version in their high halves and are changed by
-//! compare and exchange too, after another load of the control word. So when one thread stops or
-//! starts and interrupts another that does, the second's exchange fails and it begins again.
+//! Both are *restartable sequences* (decision 71). A program that stops or starts its counters
+//! without a system call passes [`crate::syscall::SESSION_MAP`] the address of
+//! [`SEQUENCES`] blocks of [`SEQUENCE_BYTES`] with one sequence in each. An interrupt or exception
+//! inside a block returns to the block's first instruction. So between a sequence's load of the
+//! control word and its last store nothing else of the program runs, and the kernel writes nothing.
+//! Until that store it changes only words that are not in use.
 //!
 //! # Reading
 //! 1. Load the control word; if it is [`BUSY`], begin again.
 //! 2. Load the counter's [`counter::ASSIGNMENT`]: a slot, the index of a *sum* word, and RDPMC's
-//!    ECX. The basis' count is the sum word plus what came since: RDPMC less the slot's words of
-//!    [`header::BASE`] and [`writable::SKIPPED`]; if the control word is [`STOPPED`], the slot's
-//!    word of [`writable::HELD`]; if it is [`DETACHED`], nothing.
+//!    ECX. The basis' count is the sum word plus what came since: RDPMC less the slot's word of
+//!    [`writable::ORIGIN`]; if the control word is [`STOPPED`], the slot's word of
+//!    [`writable::HELD`]; if it is [`DETACHED`], nothing.
 //! 3. The value is count · [`counter::RATE`], or [`counter::PUBLISHED_MAX`] if that is more.
 //! 4. Load the control word again; if it has changed, begin again.
 //!
@@ -68,9 +70,10 @@ pub const BUSY: u32 = u32::MAX - 1;
 /// In the low half of [`writable::CONTROL`]: the program has stopped its counters. Group numbers
 /// are below it.
 pub const STOPPED: u32 = 1 << 31;
-/// In the high half of [`writable::CONTROL`]: the program has stopped and started its counters
-/// since the last publication.
-pub const RESTARTED: u32 = 1;
+/// Bytes of a block with a restartable sequence, and the alignment of the first.
+pub const SEQUENCE_BYTES: u64 = 512;
+/// Blocks with restartable sequences: one stops, one starts.
+pub const SEQUENCES: u64 = 2;
 /// The slot of instructions; those of cycles and reference cycles follow.
 pub const PINNED_SLOT: usize = 8;
 /// All slots.
@@ -88,10 +91,11 @@ pub const NO_THRESHOLD: u64 = u64::MAX;
 pub mod writable {
     /// The word that starts and stops all counters.
     pub const CONTROL: usize = 0;
-    /// By slot: what was counted since the last publication while the program had stopped its
-    /// counters.
-    pub const SKIPPED: usize = 8;
-    /// By slot: what was counted since the last publication when the program stopped its counters.
+    /// By slot, the low 32 bits: what RDPMC shows less what was counted since the last publication:
+    /// [`super::header::BASE`], and what was counted while the program had stopped its counters.
+    pub const ORIGIN: usize = 8;
+    /// By slot, the low 32 bits: what was counted since the last publication when the program
+    /// stopped its counters.
     pub const HELD: usize = 24;
 }
 
@@ -115,6 +119,10 @@ pub mod header {
     /// The phase of the last interval that has ended, in words as
     /// [`crate::PhaseState::to_words`] has them; zeros while there is none.
     pub const PHASE: usize = 22;
+    /// The general slots of [`USED`]: the highest less the lowest, plus one; 0 if there is none.
+    pub const GENERAL: usize = 30;
+    /// The lowest general slot of [`USED`].
+    pub const FIRST: usize = 31;
 }
 
 /// Words of a logical counter, by their index.
@@ -206,8 +214,14 @@ mod tests {
         assert_eq!(bytes(31), 12288);
         const { assert!(header::BASE + SLOTS <= header::PINNED_RDPMC) };
         const { assert!(header::PINNED_RDPMC + 3 <= header::PHASE) };
-        const { assert!(header::PHASE + 8 <= HEADER_WORDS && counter::FIRED < COUNTER_WORDS) };
-        const { assert!(writable::SKIPPED + SLOTS <= writable::HELD) };
+        const {
+            assert!(
+                header::PHASE + 8 <= header::GENERAL
+                    && header::FIRST < HEADER_WORDS
+                    && counter::FIRED < COUNTER_WORDS
+            )
+        };
+        const { assert!(writable::ORIGIN + SLOTS <= writable::HELD) };
         const { assert!(writable::HELD + SLOTS <= PAGE_WORDS && words(MAX_EVENTS) < 1 << 16) };
     }
 

@@ -396,10 +396,12 @@ pub const SESSION_STATS: u64 = TALLY_BASE + 4;
 /// program ends, the kernel closes its session.
 pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 
-/// `session_map(session, cpu)` → address of the session's logical counter bank ([`crate::bank`]).
-/// The bank is mapped read-only until the session closes; the page before it is writable. From then
-/// on the program may use RDPMC. The call must come before [`SESSION_START`]. In a session on whole
-/// CPUs each has a bank, without RDPMC; `cpu` is its index among the instances.
+/// `session_map(session, cpu, sequences)` → address of the session's logical counter bank
+/// ([`crate::bank`]). The bank is mapped read-only until the session closes; the page before it is
+/// writable. From then on the program may use RDPMC. The call must come before [`SESSION_START`].
+/// In a session on whole CPUs each has a bank, without RDPMC; `cpu` is its index among the
+/// instances. `sequences` is the address of the program's restartable sequences, by which it stops
+/// and starts the counters, or 0.
 pub const SESSION_MAP: u64 = TALLY_BASE + 6;
 /// `session_threshold(session, event, count, handler, data, cpu)` → 0. Sets the event's threshold,
 /// in place of an earlier one; [`crate::bank::NO_THRESHOLD`] as `count` removes it. The threshold

@@ -26,6 +26,7 @@ use tally_abi::{
 use self::{
     control::{ControlWord, for_each_slot},
     members::{Member, Members},
+    page::{load, put},
     refresh::Refresh,
     thresholds::{Reached, Thresholds},
 };
@@ -33,7 +34,6 @@ use crate::{
     CounterMask, Counts, Pinned,
     moments::PerBase,
     plan::{CounterAssignment, Plan},
-    sync::Ordering,
 };
 
 pub(crate) use self::{
@@ -120,9 +120,11 @@ impl Bank {
         self.put_counter(event, counter::SHARE, f64::from(u8::from(rate == RATE_ONE)).to_bits());
     }
 
-    /// Another program reads the bank: counters never count beyond what is published.
-    pub(crate) fn make_remote(&mut self) {
+    /// Another program reads the bank: counters never count beyond what is published. It knows the
+    /// session by the number `session`.
+    pub(crate) fn make_remote(&mut self, session: u32) {
         self.is_remote = true;
+        self.write(|bank| bank.put(header::SESSION, session.into()));
     }
 
     /// A pinned event as a basis.
@@ -150,7 +152,9 @@ impl Bank {
     /// See [`ControlWord::deduct_stopped`].
     #[inline]
     pub(crate) fn deduct_stopped(&mut self, set: CounterMask, counted: &mut Counts) -> bool {
-        self.control.deduct_stopped(set, counted)
+        let pages = &self.pages;
+        let base = |slot| load(pages, header::BASE + slot);
+        self.control.deduct_stopped(set, counted, base)
     }
 
     /// Returns whether the program, and not the kernel, ended counting.
@@ -192,7 +196,7 @@ impl Bank {
         match running.filter(|_| !self.is_remote) {
             Some((group, set, bases)) => {
                 self.put_bases(set, bases);
-                self.control.attach(group, set);
+                self.control.attach(group, set, bases);
             }
             None => self.control.detach(),
         }
@@ -206,6 +210,10 @@ impl Bank {
             self.put(header::BASE + slot, bases.slot(slot));
         });
         self.put(header::USED, used);
+        let first = set.general.trailing_zeros();
+        let end = u8::BITS - set.general.leading_zeros();
+        self.put(header::GENERAL, end.saturating_sub(first).into());
+        self.put(header::FIRST, first.into());
     }
 
     /// Publishes what was counted of a member. `scales` are those of the group that are known.
@@ -376,18 +384,11 @@ impl Bank {
     }
 }
 
-fn put(pages: &[&Page], index: usize, value: u64) {
-    if let Some(page) = pages.get(index / PAGE_WORDS) {
-        page.store(index % PAGE_WORDS, value, Ordering::Relaxed);
-    }
-}
-
 /// Counts a threshold that fired, in its event's counter.
 fn count_fired(pages: &[&Page], fired: &Fired) {
     if !fired.sample {
         let index = index_of(fired.event.into(), counter::FIRED);
-        let before = pages.get(index / PAGE_WORDS).map_or(0, |page| page.load(index % PAGE_WORDS));
-        put(pages, index, before + 1);
+        put(pages, index, load(pages, index) + 1);
     }
 }
 

@@ -9,7 +9,7 @@ use program::{Bench, Between, EVENTS, SLICE};
 use proptest::prelude::*;
 use tally_abi::{
     Shares, Value,
-    bank::{PAGE_WORDS, RESTARTED, STOPPED, counter, writable},
+    bank::{PAGE_WORDS, STOPPED, counter, writable},
     trace::End,
 };
 use tally_engine::{
@@ -118,8 +118,9 @@ fn what_happens_while_counters_are_stopped_is_not_counted() {
 }
 
 /// Everything that can come between two steps: a slice that ends; one that ends and whose program
-/// looks, stops and starts in an upcall; the program's turn.
-const BETWEEN: [Between; 3] = [
+/// looks, stops and starts in an upcall; the program's turn; another thread, or a handler, that
+/// stops and starts and the kernel publishes nothing.
+const BETWEEN: [Between; 4] = [
     |bench| bench.run(SLICE, &EACH),
     |bench| {
         bench.run(SLICE, &EACH);
@@ -137,6 +138,17 @@ const BETWEEN: [Between; 3] = [
             bench.resume();
         }
     },
+    |bench| {
+        let was_stopped = bench.own.load(writable::CONTROL) as u32 & STOPPED != 0;
+        for _ in 0..2 {
+            bench.stop();
+            bench.pmu.run(5, 0, &[99; 8]);
+            bench.start();
+        }
+        if was_stopped {
+            bench.stop();
+        }
+    },
 ];
 
 /// Whatever comes between two steps of stopping or starting, it is counted as a whole or not at
@@ -145,7 +157,7 @@ const BETWEEN: [Between; 3] = [
 fn an_interruption_of_the_switch_is_counted_as_a_whole_or_not_at_all() {
     for (between, what) in BETWEEN.into_iter().enumerate() {
         let (mut whole, mut none) = (0, 0);
-        for (counters, steps) in [8, 3].into_iter().flat_map(|c| (1..160).map(move |s| (c, s))) {
+        for (counters, steps) in [8, 3].into_iter().flat_map(|c| (1..200).map(move |s| (c, s))) {
             let mut bench = Bench::new(counters, 1, 0);
             bench.start();
             bench.run(10, &EACH);
@@ -184,9 +196,7 @@ fn nonsense_in_the_programs_page_hurts_nobody_else() {
         for word in 0..PAGE_WORDS {
             let value = match (word, turn % 4) {
                 (writable::CONTROL, 0) => bench.own.load(writable::CONTROL) | u64::from(STOPPED),
-                (writable::CONTROL, 1) => {
-                    bench.own.load(writable::CONTROL) | u64::from(RESTARTED) << 32
-                }
+                (writable::CONTROL, 1) => bench.own.load(writable::CONTROL).wrapping_add(1 << 32),
                 _ => turn.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             };
             assert!(bench.own.exchange(word, bench.own.load(word), value));

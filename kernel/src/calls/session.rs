@@ -22,8 +22,8 @@ use super::{
 use crate::{
     cpu::{Cpu, online},
     measure::{
-        self, Context, DirectCounters, NmiCell, Owner, Refusal, Samples, SessionRef, Subject,
-        permit, ring_memory,
+        self, Context, DirectCounters, NmiCell, Owner, Refusal, Samples, Sequences, SessionRef,
+        Subject, permit, ring_memory,
     },
     memory::{frames, heap, user::UserMemory},
     sched::table::{self, Lookup},
@@ -138,7 +138,7 @@ fn handle(
         syscall::SESSION_READ => return readings::read(caller, &mut session, arguments, progress),
         syscall::SESSION_CLOSE => return readings::close(caller, session, progress),
         syscall::SESSION_INSTANCE => readings::instance(caller, session.context()?, arguments)?,
-        syscall::SESSION_MAP => session.map(caller)?,
+        syscall::SESSION_MAP => session.map(caller, Sequences::at(count)?)?,
         syscall::SESSION_UNIT => {
             let counts = session.unit_counts()?;
             let words = counts.iter().take(count as usize).map(|it| it.to_le_bytes());

@@ -189,15 +189,15 @@ extern "C" fn handle_trap(frame: &mut Frame) {
     trap::handle(cpu, frame);
 }
 
-extern "C" fn handle_pmi(interrupted: &InterruptFrame, measure: &NmiCell) {
+extern "C" fn handle_pmi(interrupted: &mut InterruptFrame, measure: &NmiCell) {
     measure.overflow(interrupted);
 }
 
-extern "C" fn handle_pmi_or_halt(interrupted: &InterruptFrame, measure: &NmiCell) {
+extern "C" fn handle_pmi_or_halt(interrupted: &mut InterruptFrame, measure: &NmiCell) {
     measure.overflow_or_halt(interrupted);
 }
 
-extern "C" fn handle_nmi(interrupted: &InterruptFrame, measure: Option<&NmiCell>) {
+extern "C" fn handle_nmi(interrupted: &mut InterruptFrame, measure: Option<&NmiCell>) {
     measure.expect("NMI before this CPU's counters were set up").overflow_nmi(interrupted);
 }
 

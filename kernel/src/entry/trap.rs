@@ -20,7 +20,7 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
     }
     cpu.enter_kernel();
     if frame::is_user(frame) {
-        cpu.measure.lock().note_interruption();
+        cpu.measure.lock().note_interruption(&mut frame.rip);
     }
     handle_vector(cpu, frame);
     if frame::is_user(frame) {

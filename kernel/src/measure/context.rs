@@ -349,7 +349,7 @@ impl Context {
         if self.is_own() {
             self.map(memory)?;
         } else {
-            self.make_bank()?;
+            self.make_bank(self.id())?;
         }
         match clock::tsc_hz().checked_div(of.hz) {
             Some(ticks) => self.session.set_rate(of.event, ticks),

@@ -218,7 +218,7 @@ pub fn map(id: u32, owner: u32, index: usize, memory: &mut UserMemory) -> Result
     with(id, owner, |session| {
         let part = session.parts.get_mut(index).ok_or(Error::BadArgument)?;
         let context = part.context.as_mut().filter(|_| !session.is_started);
-        let address = context.ok_or(Error::WrongState)?.map_for_owner(memory)?;
+        let address = context.ok_or(Error::WrongState)?.map_for_owner(memory, id)?;
         part.is_mapped = true;
         Ok(address)
     })

@@ -21,6 +21,7 @@ mod per_cpu;
 mod port;
 mod readings;
 mod refusal;
+mod sequences;
 mod session;
 mod session_id;
 mod settings;
@@ -44,6 +45,7 @@ pub use nmi_cell::NmiCell;
 pub use per_cpu::Measure;
 pub use readings::PendingReadings;
 pub use refusal::Refusal;
+pub use sequences::Sequences;
 pub use session::SessionRef;
 pub use settings::{
     delivery, halts, is_tracing, late_failure, permit, pmu_info, pmu_matches, seed, set_seed,

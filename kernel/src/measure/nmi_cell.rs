@@ -62,7 +62,7 @@ impl NmiCell {
 
     /// The overflow interrupt as a fixed interrupt, on the cell's CPU.
     #[inline(always)]
-    pub fn overflow(&self, interrupted: &InterruptFrame) {
+    pub fn overflow(&self, interrupted: &mut InterruptFrame) {
         debug_assert!(!self.locked.load(Ordering::Relaxed));
         // SAFETY: this interrupt comes while interrupts are on: in a program or in the idle loop.
         // The kernel holds guards with interrupts off, and has dropped them by then.
@@ -71,7 +71,7 @@ impl NmiCell {
 
     /// As [`Self::overflow`], of a machine with halts.
     #[inline(always)]
-    pub fn overflow_or_halt(&self, interrupted: &InterruptFrame) {
+    pub fn overflow_or_halt(&self, interrupted: &mut InterruptFrame) {
         debug_assert!(!self.locked.load(Ordering::Relaxed));
         // SAFETY: as in `overflow`.
         unsafe { &mut *self.measure.get() }.overflow_or_halt(interrupted);
@@ -79,7 +79,7 @@ impl NmiCell {
 
     /// The overflow interrupt as an NMI, on the cell's CPU.
     #[inline(always)]
-    pub fn overflow_nmi(&self, interrupted: &InterruptFrame) {
+    pub fn overflow_nmi(&self, interrupted: &mut InterruptFrame) {
         if self.locked.load(Ordering::Relaxed) {
             self.pending_frame.set(*interrupted);
             self.pending.store(true, Ordering::Relaxed);
@@ -94,10 +94,11 @@ impl NmiCell {
     #[cold]
     fn replay_pending(&self) {
         while self.pending.swap(false, Ordering::Relaxed) {
-            let interrupted = self.pending_frame.get();
+            // It was in ring 0: entries from ring 3 restart sequences themselves.
+            let mut interrupted = self.pending_frame.get();
             self.mark_locked();
             // SAFETY: the cell is locked, and no guard exists.
-            unsafe { &mut *self.measure.get() }.overflow(&interrupted, Delivery::Nmi);
+            unsafe { &mut *self.measure.get() }.overflow(&mut interrupted, Delivery::Nmi);
             self.unlock();
         }
     }

@@ -1,6 +1,7 @@
 //! One CPU's part of the sampling engine: its multiplexer, and the session of the program that runs
 //! there.
 
+mod bank;
 mod checks;
 mod cpus;
 mod direct;
@@ -90,9 +91,10 @@ impl Measure {
         }
     }
 
-    /// An interrupt or exception in ring 3, other than a PMI.
+    /// An interrupt or exception in ring 3 at `rip`, other than a PMI.
     #[inline]
-    pub fn note_interruption(&mut self) {
+    pub fn note_interruption(&mut self, rip: &mut u64) {
+        self.slot.sequences.restart(rip);
         if let Some(context) = &mut self.slot.context
             && context.session.is_running()
         {
@@ -102,13 +104,14 @@ impl Measure {
 
     /// The overflow interrupt.
     #[inline(always)]
-    pub(super) fn overflow(&mut self, interrupted: &InterruptFrame, delivery: Delivery) {
+    pub(super) fn overflow(&mut self, interrupted: &mut InterruptFrame, delivery: Delivery) {
         self.handle_overflow(interrupted);
         self.lapic.end_pmi(delivery);
         if self.multiplexer.as_mut().is_some_and(Multiplexer::has_lost_overflow) {
             // Once: it is unmasked now, so the next one raises an interrupt.
             self.handle_overflow(interrupted);
         }
+        self.slot.sequences.restart(&mut interrupted.rip);
     }
 
     /// The engine's part of the overflow interrupt.
@@ -131,7 +134,7 @@ impl Measure {
 
     /// The overflow interrupt of a machine with halts.
     #[inline(always)]
-    pub(super) fn overflow_or_halt(&mut self, interrupted: &InterruptFrame) {
+    pub(super) fn overflow_or_halt(&mut self, interrupted: &mut InterruptFrame) {
         let is_due = self.halter.as_mut().is_some_and(Halter::is_due);
         let context = self.slot.context.as_ref();
         if !is_due || context.is_some_and(|context| context.session.is_running()) {
@@ -141,6 +144,7 @@ impl Measure {
             halter.halt();
         }
         self.lapic.end_pmi(Delivery::Fixed);
+        self.slot.sequences.restart(&mut interrupted.rip);
     }
 
     /// Context-switch in: takes over what is counted of the program, whose thread's turn is
@@ -288,25 +292,6 @@ impl Measure {
     /// The running program's context, after [`Self::session`].
     pub(super) fn context(&mut self) -> Result<&mut Context, Error> {
         Ok(self.slot.context.as_mut().ok_or(Error::NoSession)?)
-    }
-
-    /// How many calls of [`Self::publish_errors`] publish all: none without a bank.
-    pub(super) fn publishing_steps(&self) -> u64 {
-        self.slot.context.as_ref().map_or(0, |context| context.publishing_steps())
-    }
-
-    /// Publishes the errors of a part of the running program's values in its bank, if it has one.
-    pub(super) fn publish_errors(&mut self) {
-        if let Some(context) = &mut self.slot.context {
-            context.publish_errors();
-        }
-    }
-
-    /// Maps the running program's bank into its memory. Returns the bank's address.
-    pub(super) fn map(&mut self, memory: &mut UserMemory) -> Result<u64, Error> {
-        let address = self.slot.context.as_mut().ok_or(Error::NoSession)?.map(memory)?;
-        self.update_rdpmc_access();
-        Ok(address)
     }
 
     /// Takes samples of an event of the running program.

@@ -7,6 +7,7 @@ use tally_abi::{Error, PhaseConfig};
 use super::{
     context::{Context, Samples},
     per_cpu::Measure,
+    sequences::Sequences,
     upcall::{Threshold, UpcallHandler},
 };
 use crate::memory::user::UserMemory;
@@ -49,15 +50,19 @@ impl SessionRef<'_> {
         }
     }
 
-    /// Maps the bank into `caller`, the owner's memory. Returns its address.
+    /// Maps the bank into `caller`, the owner's memory. Returns its address. `sequences` are those
+    /// of the owner.
     ///
     /// # Errors
     /// Counting has started, no memory is left, or the session is on a program that has ended.
-    pub fn map(self, caller: &mut UserMemory) -> Result<u64, Error> {
+    pub fn map(self, caller: &mut UserMemory, sequences: Sequences) -> Result<u64, Error> {
         match self {
-            SessionRef::Running(measure) => measure.map(caller),
+            SessionRef::Running(measure) => measure.map(caller, sequences),
             SessionRef::Parked { memory: None, .. } => Err(Error::WrongState),
-            SessionRef::Parked { context, .. } => context.map_for_owner(caller),
+            SessionRef::Parked { context, .. } => {
+                let id = context.id();
+                context.map_for_owner(caller, id)
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, format, vec::Vec};
 use tally_abi::Error;
 use tally_engine::Neighbours;
 
-use super::{context::Context, direct::DirectCounters, refusal::Refusal};
+use super::{context::Context, direct::DirectCounters, refusal::Refusal, sequences::Sequences};
 
 /// The most sessions that count one program at once: each takes memory of the kernel's, and they
 /// share its counters.
@@ -24,6 +24,8 @@ pub struct Slot {
     pub others: Contexts,
     /// The program's counters in direct mode.
     pub direct: Option<Box<DirectCounters>>,
+    /// The program's restartable sequences.
+    pub sequences: Sequences,
 }
 
 impl Slot {

@@ -91,8 +91,22 @@ int main(int argc, char **argv)
         sum += i;
     if (fired_event != 99)
         return fail("a cleared threshold fires");
+    struct tally_preload reset = tally_counter_preload(bank, 0, 0);
+    struct tally_preload below = tally_counter_preload(bank, 0, (uint64_t)-5000);
+    at = tally_preloaded_count(&below, 0);
+    if (tally_threshold(session, 0, at, note) != 0)
+        return fail("a preloaded counter's threshold");
+    for (uint64_t i = 0; i < 100000; i++)
+        sum += i;
+    if (tally_preloaded(bank, 0, &reset) < 300000 || tally_preloaded(bank, 0, &below) > 1000000 ||
+        tally_preloaded_error(bank, 0, &reset) != 0)
+        return fail("a preloaded counter");
+    if (fired_event != 0 || fired_count < at || fired_count > at + 60)
+        return fail("a preloaded counter's threshold does not fire");
     if (tally_stop(session) != 0)
         return fail("stop");
+    if (tally_preloaded(bank, 1, &(struct tally_preload){ 7 - tally_counter(bank, 1), 0 }) != 7)
+        return fail("a preloaded counter that stands still");
     if (tally_read(session, readings, 2) != 2)
         return fail("a read gives not two events");
     if (readings[0].kind != TALLY_EXACT || readings[0].count < 400000)

@@ -131,6 +131,28 @@ int64_t tally_open(const char *events, const struct tally_config *config, char *
  * tally_open. */
 int64_t tally_open_on(int64_t program, const char *events, const struct tally_config *config,
                       char *detail, size_t detail_bytes);
+/* Opens a session that counts whole CPUs, whichever programs they run, in ring 3: those of the set
+ * cpus, a bit for each, or all if it is 0. Each CPU is an instance (tally_instance), and has a bank
+ * (tally_map_cpu) and thresholds (tally_cpu_threshold) of its own, by its index in the order of the
+ * numbers. TALLY_NOT_PERMITTED unless the kernel was booted with paranoid=0. tally_read is refused
+ * with TALLY_WRONG_STATE, and so is tally_stats while the session counts. Otherwise as
+ * tally_open. */
+int64_t tally_open_cpus(uint64_t cpus, const char *events, const struct tally_config *config,
+                        char *detail, size_t detail_bytes);
+/* Writes what a session that counts CPUs or threads apart has counted of the instance with this
+ * index, with its first n readings; nothing if there is no such instance. Publishes the half widths
+ * of a CPU's bank. Returns the number of instances or an error. */
+struct tally_instance {
+    uint64_t number;  /* of the CPU, or of the thread */
+    char name[16];    /* the thread's, ended by zeros; zeros if it has its program's */
+    uint64_t user_ns; /* used in ring 3: by the thread, or on the CPU while it was counted */
+    uint64_t system_ns;
+    uint64_t faults;
+    uint64_t waits;
+    uint64_t preemptions;
+};
+int64_t tally_instance(int64_t session, size_t index, struct tally_instance *instance,
+                       struct tally_reading *readings, size_t n);
 /* Starts or resumes counting. Returns 0 or an error. */
 int64_t tally_start(int64_t session);
 /* Stops counting. Returns 0 or an error. */
@@ -148,6 +170,11 @@ int64_t tally_stats(int64_t session, struct tally_stats *stats);
  * until the session is closed, or an error. The functions below may be passed an error in place of
  * a bank: a counter is 0 then, its error NaN. */
 int64_t tally_map(int64_t session);
+/* Maps the bank of a CPU of a session on whole CPUs, by its index among the instances. It shows
+ * what was counted up to the end of the CPU's last slice, or of the last turn of the scheduler's
+ * timer (10 ms); tally_bank_start and tally_bank_stop start and stop the whole session. Otherwise
+ * as tally_map; TALLY_BAD_ARGUMENT: there is no such CPU. */
+int64_t tally_map_cpu(int64_t session, size_t index);
 /* Reads the logical counter of an event, by its index in the list: the events so far, exact or
  * estimated; 0 while nothing is known. No value is less than an earlier one. No system call. */
 static inline uint64_t tally_counter(const uint64_t *bank, size_t event);
@@ -160,13 +187,34 @@ static inline double tally_counter_error(const uint64_t *bank, size_t event);
 /* Reads how often a threshold of an event has fired: so does the program that set it on another
  * one. */
 static inline uint64_t tally_counter_fired(const uint64_t *bank, size_t event);
+/* A logical counter that shows a chosen value from a moment on: tally_counter_preload. */
+struct tally_preload {
+    uint64_t offset; /* what is added to the counter's value */
+    double error;    /* half the width of that value's interval, when it was preloaded */
+};
+/* Preloads an event's counter: what tally_preloaded reads of it is `value` now, and counts on. The
+ * bank's counter, its thresholds and samples and tally_read are not changed, so any number of
+ * preloads can be of one event. With a value of 0 the counter is reset. */
+static inline struct tally_preload tally_counter_preload(const uint64_t *bank, size_t event,
+                                                         uint64_t value);
+/* Reads the value of a preloaded counter, in 64 bits, beyond which it begins at 0: exact, or the
+ * difference of two estimates of the whole count added to the preloaded value. */
+static inline uint64_t tally_preloaded(const uint64_t *bank, size_t event,
+                                       const struct tally_preload *preload);
+/* Reads half the width of the 95 % interval of that value: the sum of those of the whole count now
+ * and when it was preloaded. */
+static inline double tally_preloaded_error(const uint64_t *bank, size_t event,
+                                           const struct tally_preload *preload);
+/* Returns the count, for tally_threshold, at which a preloaded counter shows `value`. */
+static inline uint64_t tally_preloaded_count(const struct tally_preload *preload, uint64_t value);
 /* Stops all logical counters of a bank at once: their values contain no later event. Makes a system
- * call only if the session is on no counter: it is stopped, or another session has its turn. */
-static inline void tally_bank_stop(const uint64_t *bank);
+ * call only if the session is on no counter: it is stopped, or another session has its turn. An
+ * interrupt during the call makes it begin again. */
+void tally_bank_stop(const uint64_t *bank);
 /* Starts all logical counters of a bank, for the first time or again. Makes a system call only if
  * the session is on no CPU: before the first start, and after a slice or the program's turn ended
  * while the counters were stopped. Returns 0 or an error. */
-static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank);
+int64_t tally_bank_start(int64_t session, const uint64_t *bank);
 /* Sets the event's threshold, in place of an earlier one; TALLY_NO_THRESHOLD removes it. The
  * threshold fires once, when the event's logical counter, as the bank shows it, reaches count. Then
  * the kernel writes a trace record and, if handler is not null, interrupts the program and calls
@@ -178,6 +226,12 @@ static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank);
 #define TALLY_NO_THRESHOLD UINT64_MAX
 typedef void (*tally_handler)(size_t event, uint64_t count);
 int64_t tally_threshold(int64_t session, size_t event, uint64_t count, tally_handler handler);
+/* Sets the threshold of an event of a CPU, by its index among the instances, in a session on whole
+ * CPUs. The handler runs in the program that opened the session, on whichever CPU that runs, and
+ * later than the event: at that CPU's next interrupt. The session must be mapped (tally_map_cpu).
+ * Otherwise as tally_threshold. */
+int64_t tally_cpu_threshold(int64_t session, size_t index, size_t event, uint64_t count,
+                            tally_handler handler);
 /* Takes a sample each time the event's logical counter has counted another period: writes a trace
  * record and counts the address in the session's histogram. The period varies at random by up to an
  * eighth in either direction, and the engine lengthens it to keep the budget. A period of 0 ends
@@ -239,16 +293,10 @@ static inline int64_t tally_opened_events(int64_t result)
 
 /* The layout of a bank: docs/abi.md, "Logical counter bank". */
 enum {
-    TALLY_BANK_USED = 0,
     TALLY_BANK_TOTAL = 4,
-    TALLY_BANK_BASE = 8,
-    TALLY_BANK_PINNED_RDPMC = 19,
     TALLY_BANK_HEADER = 32,
-    TALLY_BANK_SESSION = 3,
     TALLY_BANK_COUNTER = 16,
     TALLY_BANK_PAGE = 512,
-    TALLY_BANK_PINNED_SLOT = 8,
-    TALLY_BANK_SLOTS = 11,
     TALLY_BANK_RATE_BITS = 44,
     TALLY_COUNTER_RATE = 0,
     TALLY_COUNTER_PUBLISHED_MAX = 1,
@@ -259,13 +307,12 @@ enum {
     TALLY_COUNTER_DRIFT = 10,
     TALLY_COUNTER_FIRED = 12,
     TALLY_OWN_CONTROL = 0,
-    TALLY_OWN_SKIPPED = 8,
+    TALLY_OWN_ORIGIN = 8,
     TALLY_OWN_HELD = 24
 };
 #define TALLY_CONTROL_DETACHED 0xffffffffu
 #define TALLY_CONTROL_BUSY 0xfffffffeu
 #define TALLY_CONTROL_STOPPED 0x80000000u
-#define TALLY_CONTROL_RESTARTED (1ull << 32)
 
 __extension__ typedef unsigned __int128 tally_u128;
 
@@ -305,8 +352,7 @@ static inline uint64_t tally_counter_of(const uint64_t *bank, size_t event, uint
             continue;
         if (!(state & TALLY_CONTROL_STOPPED))
             since = (uint32_t)(tally_rdpmc((uint32_t)(basis >> 32)) -
-                               (uint32_t)header[TALLY_BANK_BASE + slot] -
-                               (uint32_t)own[TALLY_OWN_SKIPPED + slot]);
+                               (uint32_t)own[TALLY_OWN_ORIGIN + slot]);
         else if (state != TALLY_CONTROL_DETACHED)
             since = (uint32_t)own[TALLY_OWN_HELD + slot];
         *count = header[sum] + since;
@@ -328,79 +374,6 @@ static inline uint64_t tally_counter_fired(const uint64_t *bank, size_t event)
 {
     const volatile uint64_t *words = bank + TALLY_BANK_HEADER + TALLY_BANK_COUNTER * event;
     return tally_is_no_bank(bank) ? 0 : words[TALLY_COUNTER_FIRED];
-}
-
-static inline int tally_exchange(volatile uint64_t *word, uint64_t old, uint64_t new_value)
-{
-    return __atomic_compare_exchange_n(word, &old, new_value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
-
-/* Saves in the words `to`, by slot, what each counter in use shows beyond its base and its word of
- * `less`. Returns whether the control word is still `control`. */
-static inline int tally_save_counts(const uint64_t *bank, size_t to, size_t less, uint64_t control)
-{
-    const volatile uint64_t *header = bank;
-    for (size_t slot = 0; slot < TALLY_BANK_SLOTS; slot++) {
-        volatile uint64_t *word = tally_own(bank, to + slot);
-        uint64_t old = *word;
-        if (!(header[TALLY_BANK_USED] >> slot & 1))
-            continue;
-        if (*tally_own(bank, TALLY_OWN_CONTROL) != control)
-            return 0;
-        uint32_t count = (uint32_t)tally_rdpmc(slot < TALLY_BANK_PINNED_SLOT
-                                         ? (uint32_t)slot
-                                         : (uint32_t)header[TALLY_BANK_PINNED_RDPMC + slot -
-                                                            TALLY_BANK_PINNED_SLOT]);
-        count -= (uint32_t)header[TALLY_BANK_BASE + slot];
-        count -= (uint32_t)*tally_own(bank, less + slot);
-        if (!tally_exchange(word, old, control >> 32 << 32 | count))
-            return 0;
-    }
-    return 1;
-}
-
-static inline void tally_bank_stop(const uint64_t *bank)
-{
-    volatile uint64_t *word = tally_own(bank, TALLY_OWN_CONTROL);
-    if (tally_is_no_bank(bank))
-        return;
-    for (;;) {
-        uint64_t control = *word;
-        if ((uint32_t)control == TALLY_CONTROL_BUSY)
-            continue;
-        if ((uint32_t)control == TALLY_CONTROL_DETACHED) {
-            /* Another session may have its turn. An error means that this one is stopped. */
-            tally_stop((int64_t)bank[TALLY_BANK_SESSION]);
-            return;
-        }
-        if ((uint32_t)control & TALLY_CONTROL_STOPPED)
-            return;
-        if (tally_save_counts(bank, TALLY_OWN_HELD, TALLY_OWN_SKIPPED, control) &&
-            tally_exchange(word, control, control | TALLY_CONTROL_STOPPED))
-            return;
-    }
-}
-
-static inline int64_t tally_bank_start(int64_t session, const uint64_t *bank)
-{
-    volatile uint64_t *word = tally_own(bank, TALLY_OWN_CONTROL);
-    if (tally_is_no_bank(bank))
-        return bank ? (int64_t)(uintptr_t)bank : (int64_t)TALLY_BAD_POINTER;
-    for (;;) {
-        uint64_t control = *word;
-        if ((uint32_t)control == TALLY_CONTROL_BUSY)
-            continue;
-        if ((uint32_t)control == TALLY_CONTROL_DETACHED) {
-            int64_t result = tally_start(session);
-            /* They are started: another session has its turn on the counters. */
-            return result == TALLY_WRONG_STATE ? 0 : result;
-        }
-        if (!((uint32_t)control & TALLY_CONTROL_STOPPED))
-            return 0;
-        if (tally_save_counts(bank, TALLY_OWN_SKIPPED, TALLY_OWN_HELD, control) &&
-            tally_exchange(word, control, (control & ~(uint64_t)TALLY_CONTROL_STOPPED) | TALLY_CONTROL_RESTARTED))
-            return 0;
-    }
 }
 
 static inline double tally_double(uint64_t bits)
@@ -425,6 +398,32 @@ static inline double tally_counter_error(const uint64_t *bank, size_t event)
     return tally_double(words[TALLY_COUNTER_HALF_WIDTH]) * (1 + (growth > 1 ? growth : 1)) / 2 +
            tally_double(words[TALLY_COUNTER_DRIFT]) * (double)(count > seen ? count - seen : 0) +
            (double)(value > estimate ? value - estimate : 0);
+}
+
+static inline struct tally_preload tally_counter_preload(const uint64_t *bank, size_t event,
+                                                         uint64_t value)
+{
+    /* In this order: the half width is that of a value that is at least as old. */
+    double error = tally_counter_error(bank, event);
+    struct tally_preload preload = { value - tally_counter(bank, event), error };
+    return preload;
+}
+
+static inline uint64_t tally_preloaded(const uint64_t *bank, size_t event,
+                                       const struct tally_preload *preload)
+{
+    return tally_counter(bank, event) + preload->offset;
+}
+
+static inline double tally_preloaded_error(const uint64_t *bank, size_t event,
+                                           const struct tally_preload *preload)
+{
+    return tally_counter_error(bank, event) + preload->error;
+}
+
+static inline uint64_t tally_preloaded_count(const struct tally_preload *preload, uint64_t value)
+{
+    return value - preload->offset;
 }
 
 #ifdef __cplusplus

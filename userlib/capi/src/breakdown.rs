@@ -5,7 +5,7 @@ use core::ffi::c_char;
 
 use tally_rust::{CyclePart, Cycles, Error, SessionConfig, lock::Lock, session::ConfigWords, sys};
 
-use crate::Detail;
+use crate::opening::Detail;
 
 /// The sessions of this program that count where cycles go.
 static OPEN: Lock<Vec<Cycles>> = Lock::new(Vec::new());

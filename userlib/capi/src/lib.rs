@@ -12,6 +12,8 @@
 extern crate alloc;
 
 mod breakdown;
+mod cpus;
+mod opening;
 mod parts;
 mod phases;
 mod regions;
@@ -19,11 +21,13 @@ mod regions;
 use core::ffi::{CStr, c_char, c_int};
 
 use tally_rust::{
-    Error, Handler, SessionConfig, heap,
-    session::{ConfigWords, Opened, StatsWords},
+    Error, Handler, heap, sequences,
+    session::{ConfigWords, StatsWords},
     sys,
     sys::errno::EINTR,
 };
+
+use opening::{Detail, open_by_number};
 
 #[global_allocator]
 static HEAP: heap::Heap = heap::new();
@@ -31,53 +35,6 @@ static HEAP: heap::Heap = heap::new();
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo) -> ! {
     sys::exit_on_panic(info)
-}
-
-/// A buffer for the text of an error.
-struct Detail {
-    text: *mut c_char,
-    bytes: usize,
-}
-
-impl Detail {
-    /// Makes the text empty.
-    ///
-    /// # Safety
-    /// `text` is valid for writing `bytes` bytes.
-    unsafe fn clear(&self) {
-        if self.bytes > 0 {
-            // SAFETY: the caller guarantees it.
-            unsafe { *self.text = 0 };
-        }
-    }
-
-    /// Writes the error's own message if the kernel wrote none. Returns `result`.
-    ///
-    /// # Safety
-    /// As [`Self::clear`].
-    unsafe fn explain(&self, result: i64) -> i64 {
-        // SAFETY: the caller guarantees that there is a first byte.
-        if result >= 0 || self.bytes == 0 || unsafe { *self.text } != 0 {
-            return result;
-        }
-        // SAFETY: the function returns a string; the caller guarantees the rest.
-        unsafe { self.write(CStr::from_ptr(tally_strerror(result)).to_bytes()) };
-        result
-    }
-
-    /// Writes as much of a message as there is room for.
-    ///
-    /// # Safety
-    /// As [`Self::clear`].
-    unsafe fn write(&self, message: &[u8]) {
-        let Some(room) = self.bytes.checked_sub(1) else { return };
-        let length = message.len().min(room);
-        // SAFETY: the buffer has room for the text and a zero byte; the text is not in it.
-        unsafe {
-            self.text.copy_from_nonoverlapping(message.as_ptr().cast(), length);
-            *self.text.add(length) = 0;
-        }
-    }
 }
 
 /// Opens a session. See `tally.h`.
@@ -109,23 +66,7 @@ pub unsafe extern "C" fn tally_open_on(
     detail_bytes: usize,
 ) -> i64 {
     // SAFETY: the caller guarantees it.
-    let bytes = unsafe { CStr::from_ptr(events) }.count_bytes();
-    let default = SessionConfig::default().to_words();
-    let arguments = [
-        events as u64,
-        bytes as u64,
-        if config.is_null() { &raw const default } else { config } as u64,
-        detail as u64,
-        detail_bytes as u64,
-        program as u64,
-    ];
-    let detail = Detail { text: detail, bytes: detail_bytes };
-    // SAFETY: the caller guarantees it.
-    let result = unsafe {
-        detail.clear();
-        detail.explain(sys::tally_call(sys::SESSION_OPEN, arguments))
-    };
-    u64::try_from(result).map_or(result, |word| Opened::from_word(word).session.into())
+    unsafe { open_by_number(program as u64, events, config, detail, detail_bytes) }
 }
 
 /// Starts or resumes counting. See `tally.h`.
@@ -167,8 +108,38 @@ pub unsafe extern "C" fn tally_stats(session: i64, stats: *mut StatsWords) -> i6
 /// Maps a session's logical counter bank. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_map(session: i64) -> i64 {
-    // SAFETY: the call maps new memory, which is unused.
-    unsafe { sys::tally_call(sys::SESSION_MAP, [session as u64, 0, 0, 0, 0, 0]) }
+    cpus::tally_map_cpu(session, 0)
+}
+
+/// Returns whether an address is no bank: an error of [`tally_map`], or null.
+fn is_no_bank(bank: *const u64) -> bool {
+    bank as i64 <= 0
+}
+
+/// Stops a bank's counters. See `tally.h`.
+///
+/// # Safety
+/// `bank` is a result of [`tally_map`] of an open session, or null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tally_bank_stop(bank: *const u64) {
+    if !is_no_bank(bank) {
+        // SAFETY: the caller guarantees it.
+        unsafe { sequences::stop(bank) }
+    }
+}
+
+/// Starts a bank's counters. See `tally.h`.
+///
+/// # Safety
+/// As [`tally_bank_stop`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tally_bank_start(_session: i64, bank: *const u64) -> i64 {
+    match bank as i64 {
+        0 => Error::BadPointer.to_return(),
+        error @ ..0 => error,
+        // SAFETY: the caller guarantees it.
+        _ => unsafe { sequences::start(bank) },
+    }
 }
 
 /// Sets a threshold. See `tally.h`.
@@ -182,14 +153,8 @@ pub unsafe extern "C" fn tally_threshold(
     count: u64,
     handler: Option<Handler>,
 ) -> i64 {
-    let [entry, data] = handler.map_or([0, 0], tally_rust::handler_words);
-    // SAFETY: the call has no buffer, and the caller guarantees the handler.
-    unsafe {
-        sys::tally_call(
-            sys::SESSION_THRESHOLD,
-            [session as u64, event as u64, count, entry, data, 0],
-        )
-    }
+    // SAFETY: the caller guarantees it.
+    unsafe { cpus::tally_cpu_threshold(session, 0, event, count, handler) }
 }
 
 /// Closes a session. See `tally.h`.
@@ -197,36 +162,6 @@ pub unsafe extern "C" fn tally_threshold(
 pub extern "C" fn tally_close(session: i64) -> i64 {
     // SAFETY: the call has no buffer.
     unsafe { sys::tally_call(sys::SESSION_CLOSE, [session as u64, 0, 0, 0, 0, 0]) }
-}
-
-/// A text with a zero byte behind it.
-const fn terminated<const N: usize>(text: &str) -> [u8; N] {
-    let mut bytes = [0; N];
-    let (front, _) = bytes.split_at_mut(text.len());
-    front.copy_from_slice(text.as_bytes());
-    bytes
-}
-
-/// An error's message. See `tally.h`.
-#[unsafe(no_mangle)]
-pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
-    macro_rules! messages {
-        ($($error:ident,)*) => {
-            match Error::from_return(error) {
-                $(Some(Error::$error) => {
-                    const BYTES: usize = Error::$error.message().len() + 1;
-                    static TEXT: [u8; BYTES] = terminated(Error::$error.message());
-                    TEXT.as_ptr().cast()
-                })*
-                None => c"this number is no error of Tally's".as_ptr(),
-            }
-        };
-    }
-    messages! {
-        UnknownEvent, TooManyEvents, SliceOutOfRange, NoPmu, EventNotSupported, NoEvents,
-        BadArgument, BadPointer, NoSession, WrongState, Busy, NoMemory, NoProgram, NotPermitted,
-        NotAProgram, TooManySessions, TooManyPrograms, NotTally,
-    }
 }
 
 /// Samples an event. See `tally.h`.

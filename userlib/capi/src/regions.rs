@@ -4,7 +4,7 @@ use core::ffi::{CStr, c_char, c_int};
 
 use tally_rust::{Error, OpenError, io::Output, regions};
 
-use super::Detail;
+use crate::opening::Detail;
 
 /// The words of `struct tally_region`.
 type RegionWords = [u64; 4];

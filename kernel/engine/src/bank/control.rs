@@ -4,7 +4,7 @@
 //! a word that no program following the rules would write is treated as untouched. The program and
 //! the kernel never write at the same time: the program runs on the CPU that writes, or not at all.
 
-use tally_abi::bank::{BUSY, DETACHED, PINNED_SLOT, RESTARTED, STOPPED, writable};
+use tally_abi::bank::{BUSY, DETACHED, PINNED_SLOT, STOPPED, writable};
 
 use super::page::Page;
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct ControlWord {
     page: &'static Page,
-    /// The high half of the word: even.
+    /// The high half of the word.
     version: u32,
     /// The low half of the word, as the kernel set it.
     state: u32,
@@ -49,19 +49,18 @@ impl ControlWord {
     /// Ends a publication.
     #[inline]
     pub(super) fn end(&mut self) {
-        self.version = self.version.wrapping_add(2);
+        self.version = self.version.wrapping_add(1);
         // Pairs with readers' first load: a reader that sees this word sees the whole publication.
         self.page.store(writable::CONTROL, self.word(), Ordering::Release);
     }
 
-    /// In a publication: the counters in `set` count for this group from here on.
+    /// In a publication: the counters in `set` count for this group from `bases` on.
     #[inline]
-    pub(super) fn attach(&mut self, group: u16, set: CounterMask) {
+    pub(super) fn attach(&mut self, group: u16, set: CounterMask, bases: &Counts) {
         self.state = group.into();
         self.stopped = false;
-        let none = word(self.version.wrapping_add(2), 0);
         for_each_slot(set, |slot| {
-            self.page.store(writable::SKIPPED + slot, none, Ordering::Relaxed);
+            self.page.store(writable::ORIGIN + slot, bases.slot(slot), Ordering::Relaxed);
         });
     }
 
@@ -87,29 +86,33 @@ impl ControlWord {
     }
 
     /// Subtracts from `counted`, counts of the counters in `set` since the last publication, what
-    /// was counted while the program had stopped them. Returns whether they are stopped now.
+    /// was counted while the program had stopped them. Returns whether they are stopped now. `base`
+    /// is a counter's value at the last publication.
     #[inline]
-    pub(super) fn deduct_stopped(&mut self, set: CounterMask, counted: &mut Counts) -> bool {
+    pub(super) fn deduct_stopped(
+        &mut self,
+        set: CounterMask,
+        counted: &mut Counts,
+        base: impl Fn(usize) -> u64,
+    ) -> bool {
         // The program's writes come before its entry to the kernel.
         let found = self.page.load(writable::CONTROL);
         if found != self.word() {
-            self.deduct_as(found, set, counted);
+            self.deduct_as(found, set, counted, base);
         }
         self.stopped
     }
 
     #[cold]
-    fn deduct_as(&mut self, found: u64, set: CounterMask, counted: &mut Counts) {
+    fn deduct_as(
+        &mut self,
+        found: u64,
+        set: CounterMask,
+        counted: &mut Counts,
+        base: impl Fn(usize) -> u64,
+    ) {
         let before = *counted;
-        self.deduct_found(found, set, counted);
-        for event in Pinned::ALL {
-            self.deducted[event] += before[event] - counted[event];
-        }
-    }
-
-    fn deduct_found(&mut self, found: u64, set: CounterMask, counted: &mut Counts) {
-        let restarted = u64::from(RESTARTED) << 32;
-        if found & !restarted == self.word() | u64::from(STOPPED) {
+        if found as u32 == self.state | STOPPED && self.state < STOPPED {
             self.stopped = true;
             for_each_slot(set, |slot| {
                 let held = u64::from(self.page.load(writable::HELD + slot) as u32);
@@ -117,13 +120,21 @@ impl ControlWord {
                     *count = held.min(*count);
                 }
             });
-        } else if found == self.word() | restarted {
+        } else if found as u32 == self.state {
             for_each_slot(set, |slot| {
-                let skipped = u64::from(self.page.load(writable::SKIPPED + slot) as u32);
+                let origin = self.page.load(writable::ORIGIN + slot) as u32;
+                let skipped = origin.wrapping_sub(base(slot) as u32);
                 if let Some(count) = counted.slot_mut(slot) {
-                    *count = count.saturating_sub(skipped);
+                    *count = count.saturating_sub(skipped.into());
                 }
             });
+        } else {
+            return;
+        }
+        // The next publication's version is one that no reader has seen.
+        self.version = (found >> u32::BITS) as u32;
+        for event in Pinned::ALL {
+            self.deducted[event] += before[event] - counted[event];
         }
     }
 }

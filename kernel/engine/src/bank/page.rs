@@ -41,3 +41,15 @@ impl Page {
         }
     }
 }
+
+/// Stores a word of several pages, counted from the first page's first.
+pub(super) fn put(pages: &[&Page], index: usize, value: u64) {
+    if let Some(page) = pages.get(index / PAGE_WORDS) {
+        page.store(index % PAGE_WORDS, value, Ordering::Relaxed);
+    }
+}
+
+/// Loads a word of several pages; 0 behind them.
+pub(super) fn load(pages: &[&Page], index: usize) -> u64 {
+    pages.get(index / PAGE_WORDS).map_or(0, |page| page.load(index % PAGE_WORDS))
+}

@@ -41,8 +41,8 @@ impl Session {
 
     /// Another program reads the bank, on any CPU: it sees what was counted up to the last
     /// publication. Right after [`Self::map_bank`].
-    pub fn make_bank_remote(&mut self) {
-        self.bank.iter_mut().for_each(Bank::make_remote);
+    pub fn make_bank_remote(&mut self, session: u32) {
+        self.bank.iter_mut().for_each(|bank| bank.make_remote(session));
     }
 
     /// Unmaps the bank: the program does not read its logical counters any more.

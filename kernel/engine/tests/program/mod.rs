@@ -5,8 +5,8 @@ use crate::fake::{NoClock, NoSink, Simulated};
 use tally_abi::{
     Mode, SessionConfig, Shares, Slice,
     bank::{
-        BUSY, COUNTER_WORDS, DETACHED, HEADER_WORDS, PAGE_WORDS, PINNED_SLOT, RESTARTED, SLOTS,
-        STOPPED, counter, half_width, header, value, words, writable,
+        BUSY, COUNTER_WORDS, DETACHED, HEADER_WORDS, PAGE_WORDS, PINNED_SLOT, STOPPED, counter,
+        half_width, header, value, words, writable,
     },
     session,
     trace::End,
@@ -92,9 +92,8 @@ impl Bench {
             DETACHED => 0,
             state if state & STOPPED != 0 => u64::from(self.own.load(writable::HELD + slot) as u32),
             _ => {
-                let base = (self.word(header::BASE + slot) as u32)
-                    .wrapping_add(self.own.load(writable::SKIPPED + slot) as u32);
-                u64::from(self.rdpmc((basis >> 32) as usize).wrapping_sub(base))
+                let origin = self.own.load(writable::ORIGIN + slot) as u32;
+                u64::from(self.rdpmc((basis >> 32) as usize).wrapping_sub(origin))
             }
         };
         self.word(sum) + since
@@ -134,76 +133,66 @@ impl Bench {
         }
     }
 
-    /// A step of the program's: something may come between it and the one before.
-    pub fn step(&mut self) {
-        if let Some((steps, what)) = &mut self.between {
-            *steps = steps.saturating_sub(1);
-            if *steps == 0 {
-                let what = *what;
-                self.between = None;
-                what(self);
-            }
+    /// A step of the program's. Returns whether something came between it and the one before.
+    fn is_interrupted(&mut self) -> bool {
+        let Some((steps, what)) = &mut self.between else { return false };
+        *steps = steps.saturating_sub(1);
+        if *steps > 0 {
+            return false;
         }
+        let what = *what;
+        self.between = None;
+        what(self);
+        true
     }
 
-    pub fn own(&mut self, index: usize) -> u64 {
-        self.step();
-        self.own.load(index)
+    fn set_own(&self, index: usize, value: u64) {
+        assert!(self.own.exchange(index, self.own.load(index), value));
     }
 
-    pub fn note(&mut self, to: usize, less: usize, switch: u64) -> bool {
-        let used = self.word(header::USED);
-        (0..SLOTS).filter(|slot| used >> slot & 1 == 1).all(|slot| {
-            let old = self.own(to + slot);
-            if self.own(writable::CONTROL) != switch {
-                return false;
-            }
-            self.step();
+    /// A restartable sequence, from its first instruction on: the program stops or starts its
+    /// counters if its state, as a signed number, `is_due`. `None`: it was interrupted.
+    fn sequence(&mut self, is_due: fn(i32) -> bool, [less, to]: [usize; 2]) -> Option<bool> {
+        let ready = |bench: &mut Bench| (!bench.is_interrupted()).then_some(());
+        ready(self)?;
+        if !is_due(self.own.load(writable::CONTROL) as i32) {
+            return Some(false);
+        }
+        let general = self.word(header::GENERAL) as usize;
+        let first = self.word(header::FIRST) as usize;
+        let reference = self.word(header::USED) >> (PINNED_SLOT + 2) & 1;
+        let pinned = PINNED_SLOT..PINNED_SLOT + 2 + reference as usize;
+        for slot in (first..first + general).rev().chain(pinned) {
+            ready(self)?;
             let count = self.rdpmc(slot);
-            self.step();
-            let count = count.wrapping_sub(self.word(header::BASE + slot) as u32);
-            let count = count.wrapping_sub(self.own(less + slot) as u32);
-            self.step();
-            self.own.exchange(to + slot, old, switch >> 32 << 32 | u64::from(count))
-        })
+            ready(self)?;
+            let count = count.wrapping_sub(self.own.load(less + slot) as u32);
+            ready(self)?;
+            self.set_own(to + slot, count.into());
+        }
+        ready(self)?;
+        let control = self.own.load(writable::CONTROL);
+        self.set_own(writable::CONTROL, control.wrapping_add(STOPPED.into()));
+        Some(true)
     }
 
     /// The program stops its counters.
     pub fn stop(&mut self) {
-        loop {
-            let switch = self.own.load(writable::CONTROL);
-            assert_ne!(switch as u32, BUSY);
-            if switch as u32 & STOPPED != 0 {
-                return;
-            }
-            if self.note(writable::HELD, writable::SKIPPED, switch) {
-                self.step();
-                if self.own.exchange(writable::CONTROL, switch, switch | u64::from(STOPPED)) {
-                    return;
-                }
-            }
-        }
+        let arrays = [writable::ORIGIN, writable::HELD];
+        while self.sequence(|state| state >= 0, arrays).is_none() {}
+        assert_ne!(self.own.load(writable::CONTROL) as u32 & STOPPED, 0);
     }
 
     /// The program starts them: whether by a system call.
     pub fn start(&mut self) -> bool {
-        loop {
-            let switch = self.own.load(writable::CONTROL);
-            if switch as u32 == DETACHED {
-                self.resume();
-                return true;
-            }
-            if switch as u32 & STOPPED == 0 {
-                return false;
-            }
-            if self.note(writable::SKIPPED, writable::HELD, switch) {
-                self.step();
-                let started = switch & !u64::from(STOPPED) | u64::from(RESTARTED) << 32;
-                if self.own.exchange(writable::CONTROL, switch, started) {
-                    return false;
-                }
-            }
+        let arrays = [writable::HELD, writable::ORIGIN];
+        while self.sequence(|state| state < BUSY as i32, arrays).is_none() {}
+        let state = self.own.load(writable::CONTROL) as u32;
+        assert_ne!(state, BUSY);
+        if state == DETACHED {
+            self.resume();
         }
+        state == DETACHED
     }
 
     /// All that was counted of each event, not scaled, after a last [`Bench::stop`].

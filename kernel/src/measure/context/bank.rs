@@ -45,11 +45,11 @@ impl Context {
         Ok(address + page_bytes)
     }
 
-    /// Makes the bank of a session that the measured program has not opened.
+    /// Makes the bank of the session `session`, that the measured program has not opened.
     ///
     /// # Errors
     /// Counting has started, threads are counted apart, or no memory is left.
-    pub(in crate::measure) fn make_bank(&mut self) -> Result<(), Error> {
+    pub(in crate::measure) fn make_bank(&mut self, session: u32) -> Result<(), Error> {
         if self.session.has_bank() {
             return Ok(());
         }
@@ -62,21 +62,22 @@ impl Context {
         // which is dropped after the session that holds this reference.
         let pages: Vec<_> = lent.views().map(|view| unsafe { &*view.cast::<Page>() }).collect();
         self.map_bank(&pages)?;
-        self.session.make_bank_remote();
+        self.session.make_bank_remote(session);
         self.lent = Some(lent);
         Ok(())
     }
 
-    /// Maps the bank into `owner`, the memory of the program that opened the session on another.
-    /// Returns its address.
+    /// Maps the bank into `owner`, the memory of the program that opened `session` on another, or
+    /// on CPUs. Returns its address.
     ///
     /// # Errors
     /// As [`Self::make_bank`].
     pub(in crate::measure) fn map_for_owner(
         &mut self,
         owner: &mut UserMemory,
+        session: u32,
     ) -> Result<u64, Error> {
-        self.make_bank()?;
+        self.make_bank(session)?;
         let address = match (self.bank, &self.lent) {
             (Some(address), _) => address,
             (None, Some(lent)) => owner.lend_pages(lent).map_err(|_| Error::NoMemory)?,

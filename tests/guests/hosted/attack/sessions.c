@@ -132,7 +132,7 @@ static void deadlock_in_session(void)
 /* The first page of logical counters; the program's own page is before it. */
 static char *bank(void)
 {
-    long session = open_list(), address = syscall(SESSION_MAP, session);
+    long session = open_list(), address = syscall(SESSION_MAP, session, 0, 0);
     MUST(address > 0);
     syscall(SESSION_START, session);
     return (char *)address;
@@ -158,7 +158,7 @@ static void overwrite_control_page(void)
 static void fire_threshold(unsigned long handler, unsigned long rsp)
 {
     long session = open_list();
-    MUST(syscall(SESSION_MAP, session) > 0 && syscall(SESSION_START, session) == 0);
+    MUST(syscall(SESSION_MAP, session, 0, 0) > 0 && syscall(SESSION_START, session) == 0);
     MUST(syscall(SESSION_THRESHOLD, session, 0, 20000, handler, 0) == 0);
     __asm__ volatile("mov %0, %%rsp\n 1: jmp 1b" ::"r"(rsp));
 }

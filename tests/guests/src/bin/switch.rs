@@ -2,7 +2,8 @@
 //! stopped are in no count.
 //!
 //! `switch SLICE EVENTS`: EVENTS are pinned, instructions first. A region of the virtual PMU's
-//! truth, whose tag is SLICE, is open while the counters count.
+//! truth, whose tag is SLICE, is open while the counters count; those of the next tags are around
+//! each start, around each stop, and around nothing.
 
 #![no_std]
 #![no_main]
@@ -59,11 +60,18 @@ fn pairs(checks: &mut Checks, bank: Bank<'_>, counters: &[LogicalCounter<'_>], t
     for pair in 0..PAIRS {
         let iterations = COUNTED * (pair as u64 % 5) / 4 + 1;
         let before = counters[0].read();
-        bank.start().expect("this CPU can count");
+        region::open(tag + 1);
+        let started = bank.start();
+        region::close(tag + 1);
+        started.expect("this CPU can count");
         region::open(tag);
         spin(iterations);
         region::close(tag);
+        region::open(tag + 2);
         bank.stop();
+        region::close(tag + 2);
+        region::open(tag + 3);
+        region::close(tag + 3);
         let after = read();
         added.push(after[0] - before - 3 * iterations);
         spin(NOT_COUNTED);

@@ -1,0 +1,35 @@
+//! The running program's bank.
+
+use tally_abi::Error;
+
+use super::Measure;
+use crate::{measure::sequences::Sequences, memory::user::UserMemory};
+
+impl Measure {
+    /// How many calls of [`Self::publish_errors`] publish all: none without a bank.
+    pub(in crate::measure) fn publishing_steps(&self) -> u64 {
+        self.slot.context.as_ref().map_or(0, |context| context.publishing_steps())
+    }
+
+    /// Publishes the errors of a part of the running program's values in its bank, if it has one.
+    pub(in crate::measure) fn publish_errors(&mut self) {
+        if let Some(context) = &mut self.slot.context {
+            context.publish_errors();
+        }
+    }
+
+    /// Maps the running program's bank into its memory. The program stops and starts its counters
+    /// by `sequences`, if there are any. Returns the bank's address.
+    pub(in crate::measure) fn map(
+        &mut self,
+        memory: &mut UserMemory,
+        sequences: Sequences,
+    ) -> Result<u64, Error> {
+        let address = self.slot.context.as_mut().ok_or(Error::NoSession)?.map(memory)?;
+        if sequences.exist() {
+            self.slot.sequences = sequences;
+        }
+        self.update_rdpmc_access();
+        Ok(address)
+    }
+}
