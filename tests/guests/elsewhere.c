@@ -35,6 +35,7 @@ int main(void)
     REFUSED(tally_open("cycles", NULL, cut, sizeof cut));
     REFUSED(tally_open("cycles", NULL, NULL, 0));
     REFUSED(tally_open_on(1, "cycles", NULL, why, sizeof why));
+    REFUSED(tally_open_cpus(0, "cycles", NULL, why, sizeof why));
     int64_t session = tally_open("cycles", NULL, why, sizeof why);
     REFUSED(tally_start(session));
     REFUSED(tally_stop(session));
@@ -42,6 +43,10 @@ int main(void)
     REFUSED(tally_stats(session, &stats));
     REFUSED(tally_unit_counts(session, indices, 1));
     REFUSED(tally_threshold(session, 0, 1, handler));
+    struct tally_instance instance;
+    REFUSED(tally_instance(session, 0, &instance, readings, 1));
+    REFUSED(tally_map_cpu(session, 0));
+    REFUSED(tally_cpu_threshold(session, 0, 0, 1, handler));
     REFUSED(tally_sample(session, 0, 1000));
     REFUSED(tally_sample_with_stack(session, 0, 1000, 4096));
     REFUSED(tally_samples(session, addresses, 1));

@@ -32,7 +32,8 @@ pub struct PhaseArgs {
     pub phase_predictor: Option<Predictor>,
 }
 
-fn classes(word: &str) -> std::result::Result<Classifier, String> {
+/// Parses what classes are, as an option has it.
+pub fn classes(word: &str) -> std::result::Result<Classifier, String> {
     Classifier::parse(word).ok_or_else(|| "use hash or centroid".into())
 }
 

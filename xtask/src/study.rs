@@ -13,6 +13,7 @@ pub mod overhead;
 pub mod paper000;
 mod paper002;
 pub mod papi;
+mod phases;
 pub mod programs;
 pub mod quirks;
 mod seeds;
@@ -63,6 +64,9 @@ enum Study {
     /// PAPI's own tests with Tally's libpapi.a, on a machine of each vendor; tests/papi/list.toml
     /// has them
     Papi(papi::PapiArgs),
+    /// What the kernel says of phases on line, beside the truth over time; fails unless bars, sure
+    /// phases and changes are as claimed
+    Phases(phases::PhasesArgs),
     /// Whether programs of other origins have the same output, files and status under Tally as on
     /// this machine, on a machine of each vendor; tests/programs/list.toml has them
     Programs(programs::ProgramsArgs),
@@ -91,6 +95,7 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
         Study::Paper000(args) => paper000::main(project, args),
         Study::Paper002(args) => paper002::main(project, args),
         Study::Papi(args) => papi::main(project, args),
+        Study::Phases(args) => phases::main(project, args),
         Study::Programs(args) => programs::main(project, args),
         Study::Quirks(args) => quirks::main(project, args),
         Study::Unobserved(args) => unobserved::main(project, args),

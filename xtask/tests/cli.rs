@@ -88,6 +88,9 @@ fn studies_refuse_lists_of_events_before_they_boot() {
         ("unobserved --events cycles --slice 1", ExitStatus::SliceOutOfRange),
         ("error --refine --events nonsense", ExitStatus::UnknownEvent),
         ("error --programs --program hello", ExitStatus::Usage),
+        ("phases --classes nonsense", ExitStatus::Usage),
+        ("phases --seeds 0", ExitStatus::Usage),
+        ("phases --pmu zen3", ExitStatus::EventNotSupported),
     ] {
         let status = status(&format!("study {words}"), Stdio::null(), Stdio::null());
         assert_eq!(status, code(refused), "{words}");

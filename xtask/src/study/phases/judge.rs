@@ -1,0 +1,185 @@
+//! How intervals compare with the truth, summed over runs.
+
+use serde::Serialize;
+use tally_abi::phase::{PREDICTORS, Predictor};
+use tally_engine::phase::{Counted, Model, classify::classes};
+
+use crate::report::{PhaseInterval, PhaseReport};
+
+/// Intervals after a change within which it is to be found.
+pub(super) const SOON: usize = 3;
+/// Intervals that a phase has to last before and after its end for that to be a change.
+const LASTS: usize = 3;
+
+/// The numbers of one program, or of all.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Judgement {
+    pub(super) intervals: usize,
+    /// Intervals whose class is sure, and of these those whose true vector has the same class.
+    pub(super) sure: usize,
+    pub(super) same: usize,
+    /// Costs with a bar, and those whose bar contains the truth.
+    pub(super) bars: usize,
+    pub(super) held: usize,
+    /// Intervals whose largest cost is the truth's.
+    pub(super) largest: usize,
+    /// True changes, those found within [`SOON`] intervals, and changes found where there is none.
+    pub(super) changes: usize,
+    pub(super) found: usize,
+    pub(super) false_alarms: usize,
+    /// Pairs of an interval and the next, and those with two phases.
+    pub(super) pairs: usize,
+    pub(super) transitions: usize,
+    /// Right predictions of each predictor, and those of intervals with another phase than the one
+    /// before.
+    pub(super) right: [usize; PREDICTORS],
+    pub(super) right_at_transitions: [usize; PREDICTORS],
+    /// Pairs whose next phase any predictor had: the bound of a choice among them.
+    pub(super) any_right: usize,
+}
+
+impl Judgement {
+    /// Of one run: its intervals and their true counts.
+    pub(super) fn of(found: &PhaseReport, model: &Model, truth: &[Counted]) -> Judgement {
+        let judged = found.judge(model, truth);
+        let mut known = classes(found.classes, found.unit);
+        let truly: Vec<u8> =
+            truth.iter().map(|counted| known.classify(&model.vector(counted)).phase).collect();
+        let alarms: Vec<bool> = found.intervals.iter().map(|interval| interval.changed).collect();
+        let [changes, found_soon, false_alarms] = changes(&truly, &alarms);
+        let mut sum = Judgement {
+            intervals: judged.intervals,
+            sure: judged.sure,
+            same: judged.same,
+            bars: judged.bars,
+            held: judged.held,
+            largest: judged.bottleneck,
+            changes,
+            found: found_soon,
+            false_alarms,
+            ..Judgement::default()
+        };
+        for (one, next) in found.intervals.iter().zip(found.intervals.iter().skip(1)) {
+            sum.add_prediction(one, next);
+        }
+        sum
+    }
+
+    fn add_prediction(&mut self, one: &PhaseInterval, next: &PhaseInterval) {
+        let is_transition = one.phase != next.phase;
+        self.pairs += 1;
+        self.transitions += usize::from(is_transition);
+        let right = Predictor::ALL.map(|name| one.predicted[name as usize] == next.phase);
+        self.any_right += usize::from(right.contains(&true));
+        for (index, right) in right.into_iter().enumerate() {
+            self.right[index] += usize::from(right);
+            self.right_at_transitions[index] += usize::from(right && is_transition);
+        }
+    }
+
+    /// The sum of several.
+    pub(super) fn sum<'a>(all: impl IntoIterator<Item = &'a Judgement>) -> Judgement {
+        all.into_iter().fold(Judgement::default(), |mut sum, one| {
+            sum.intervals += one.intervals;
+            sum.sure += one.sure;
+            sum.same += one.same;
+            sum.bars += one.bars;
+            sum.held += one.held;
+            sum.largest += one.largest;
+            sum.changes += one.changes;
+            sum.found += one.found;
+            sum.false_alarms += one.false_alarms;
+            sum.pairs += one.pairs;
+            sum.transitions += one.transitions;
+            sum.any_right += one.any_right;
+            for index in 0..PREDICTORS {
+                sum.right[index] += one.right[index];
+                sum.right_at_transitions[index] += one.right_at_transitions[index];
+            }
+            sum
+        })
+    }
+}
+
+/// True changes, how many of them an alarm follows within [`SOON`] intervals, and alarms that
+/// follow none. A change is where the phase of the truth differs from that before, and both last.
+fn changes(truly: &[u8], alarms: &[bool]) -> [usize; 3] {
+    let lasts = |phases: Option<&[u8]>| {
+        phases.is_some_and(|phases| phases.iter().all(|phase| *phase == phases[0]))
+    };
+    let is_change = |at: &usize| {
+        let before = at.checked_sub(LASTS).and_then(|from| truly.get(from..*at));
+        let after = truly.get(*at..at + LASTS);
+        lasts(before) && lasts(after) && truly[at - 1] != truly[*at]
+    };
+    let real: Vec<usize> = (1..truly.len()).filter(is_change).collect();
+    let alarm_at = |at: usize| alarms.get(at).copied().unwrap_or_default();
+    let found = real.iter().filter(|&&at| (at..at + SOON).any(alarm_at)).count();
+    // Where the phase of the truth does not last, an alarm is not wrong.
+    let differs = |at: usize| at > 0 && truly.get(at) != truly.get(at - 1);
+    let is_false = |at: &usize| alarm_at(*at) && !(at.saturating_sub(SOON)..=*at).any(differs);
+    [real.len(), found, (0..alarms.len()).filter(is_false).count()]
+}
+
+/// What the study found, beside what is wanted.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Study {
+    pub(super) programs: Vec<(String, Judgement)>,
+    pub(super) all: Judgement,
+    pub(super) holds: bool,
+}
+
+impl Study {
+    pub(super) fn of<'a>(programs: impl Iterator<Item = (&'a str, Judgement)>) -> Study {
+        let programs: Vec<_> =
+            programs.map(|(program, judged)| (program.to_owned(), judged)).collect();
+        let all = Judgement::sum(programs.iter().map(|(_, judged)| judged));
+        Study { holds: all.wanted().iter().all(|(_, _, holds)| *holds), programs, all }
+    }
+}
+
+impl Judgement {
+    /// What is wanted, what was found, and whether it is as wanted.
+    pub(super) fn wanted(&self) -> [(&'static str, f64, bool); 5] {
+        let held = share(self.held, self.bars);
+        let same = share(self.same, self.sure);
+        let found = share(self.found, self.changes);
+        let alarms = 1000.0 * share(self.false_alarms, self.intervals);
+        let largest = share(self.largest, self.intervals);
+        [
+            (
+                "bars of costs that contain the truth: 93 to 97 %",
+                held,
+                (0.93..=0.97).contains(&held),
+            ),
+            ("sure phases that are the truth's: 95 %", same, same >= 0.95),
+            ("largest costs that are the truth's: 90 %", largest, largest >= 0.9),
+            ("changes found within 3 intervals: 90 %", found, found >= 0.9),
+            ("false alarms in 1,000 intervals: at most 1", alarms, alarms <= 1.0),
+        ]
+    }
+}
+
+/// 0 of none.
+pub(super) fn share(some: usize, of: usize) -> f64 {
+    if of == 0 { 0.0 } else { some as f64 / of as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_lasts_and_is_found_soon() {
+        let truly = [0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0];
+        let alarms = |at: &[usize]| -> Vec<bool> {
+            (0..truly.len()).map(|index| at.contains(&index)).collect()
+        };
+        assert_eq!(changes(&truly, &alarms(&[5, 14])), [2, 2, 0]);
+        // Late, and without any change.
+        assert_eq!(changes(&truly, &alarms(&[7, 10])), [2, 0, 1]);
+        // A phase of one interval is no change, and an alarm at it not false.
+        let mixture = [0, 0, 0, 0, 1, 0, 0, 0, 0, 0];
+        assert_eq!(changes(&mixture, &alarms(&[4])), [0, 0, 0]);
+    }
+}
