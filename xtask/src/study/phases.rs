@@ -27,8 +27,8 @@ use crate::{
 const TIME_LIMIT: Duration = Duration::from_secs(600);
 /// Instructions between two rows of the series.
 const EVERY: u64 = 20_000;
-/// Without `--program`: a program with planted phases, short and long ones, and programs to which nothing of the phases
-/// was tuned. The empty one is the default job.
+/// Without `--program`: a program with planted phases, short and long ones, and programs to which
+/// nothing of the phases was tuned. The empty one is the default job.
 const PROGRAMS: [&str; 10] = [
     "bottleneck 6 chase 300000 branch 300000 divide 150000",
     "bottleneck 6 chase 1200000 branch 1200000 divide 600000",
