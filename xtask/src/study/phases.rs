@@ -28,11 +28,11 @@ const TIME_LIMIT: Duration = Duration::from_secs(600);
 /// Instructions between two rows of the series.
 const EVERY: u64 = 20_000;
 /// Without `--program`: a program with planted phases, short and long ones, and programs to which
-/// nothing of the phases was tuned. The empty one is the default job.
+/// nothing of the phases was tuned.
 const PROGRAMS: [&str; 10] = [
     "bottleneck 6 chase 300000 branch 300000 divide 150000",
     "bottleneck 6 chase 1200000 branch 1200000 divide 600000",
-    "",
+    "deflate",
     "rounds 5 200000",
     "busybox awk BEGIN{for(i=0;i<200000;i++)s+=i%7;print(s)}",
     "busybox bzip2 -k corpus.txt",
@@ -81,14 +81,11 @@ impl PhasesArgs {
         let pmu = self.pmu.to_possible_value();
         let pmu = pmu.as_ref().map(PossibleValue::get_name).unwrap_or_default();
         let (interval, classes) = (self.interval, self.classes.word());
-        let mut command = format!(
+        RunArgs::of(&format!(
             "cargo xtask run --pmu {pmu} --seed {seed} --phases={interval} --phase-classes \
-             {classes} --slice 20000 --budget 50 --vpmu series={series},every={EVERY}i"
-        );
-        if !program.is_empty() {
-            command += &format!(" -- {program}");
-        }
-        RunArgs::of(&command)
+             {classes} --slice 20000 --budget 50 --vpmu series={series},every={EVERY}i \
+             -- {program}"
+        ))
     }
 }
 

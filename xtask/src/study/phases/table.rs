@@ -10,8 +10,7 @@ pub(super) fn render(study: &Study) -> String {
         "intervals", "sure", "same", "bars", "largest", "changes", "found", "false"
     );
     for (program, judged) in &study.programs {
-        let name = if program.is_empty() { "the default job" } else { program };
-        text += &format!("{name}\n{}", row(judged));
+        text += &format!("{program}\n{}", row(judged));
     }
     text += &format!("all\n{}\n", row(&study.all));
     text += &predictors(&study.all);
