@@ -108,7 +108,7 @@ fn assert_instructions_of_switches(boot: &Boot, more_counters: u64) {
         println!("{counters} counters: start {start} instructions, stop {stop}");
         let sequence = 11 + 4 * counters;
         assert!((sequence..sequence + 6).contains(&stop), "{stop} on {counters} counters");
-        assert!((sequence + 1..sequence + 20).contains(&start), "{start} on {counters} counters");
+        assert!((sequence + 1..sequence + 16).contains(&start), "{start} on {counters} counters");
     }
 }
 

@@ -19,10 +19,15 @@ const MULTIPLEXED: &str = "INST_RETIRED.ANY,BR_INST_RETIRED.COND,BR_INST_RETIRED
 static BOOT: SharedBoot = SharedBoot::new(|| {
     Request::new(format!(
         "wire -- tally stat --per-thread -x, -e {EXACT} threads 8 \
-         -- tally stat --per-thread --slice 5000 --budget 20 -e {MULTIPLEXED} fair 3 120 \
-         -- tally stat -j --per-thread -e cs fair 2 30"
+         -- {} -- tally stat -j --per-thread -e cs fair 2 30",
+        fair()
     ))
 });
+
+/// Three threads, with more events than counters.
+fn fair() -> String {
+    format!("tally stat --per-thread --slice 5000 --budget 20 -e {MULTIPLEXED} fair 3 120")
+}
 
 /// The sessions of the threads of the program of this name, by thread.
 fn threads(boot: &Boot, program: &str) -> BTreeMap<u32, SessionReport> {
@@ -68,24 +73,30 @@ fn counts_of_all_threads_are_those_of_the_program() {
     assert_eq!(threads.values().map(of_thread).sum::<u64>(), whole);
 }
 
+/// The estimates of one run are few and err together: three runs.
 #[test]
 fn intervals_of_each_thread_contain_its_truth() {
-    let mut threads = threads(BOOT.get(), "fair");
-    // The other program of this name has one event.
-    threads.retain(|_, session| session.events.len() > 1);
-    let events = threads.values().flat_map(|session| &session.events);
-    let estimated: Vec<_> = events.filter(|event| event.kind == Kind::Estimated).collect();
-    let contains = |event: &&&xtask::report::EventReport| {
-        let truth = event.truth.unwrap_or_default() as f64;
-        event.low_95 <= Some(truth) && Some(truth) <= event.high_95
-    };
-    let inside = estimated.iter().filter(contains).count();
-    // Three threads that spin for a third of the time each, of 9 events at least 6 multiplexed.
-    assert!(estimated.len() >= 18, "{}", estimated.len());
-    // Few values, and those of one thread err together.
-    assert!(inside * 100 >= estimated.len() * 75, "{inside} of {}", estimated.len());
-    let spinning = threads.values().map(|session| session.events[0].estimate.unwrap());
-    assert_eq!(spinning.filter(|instructions| *instructions > 1_000_000).count(), 3);
+    let others = [2, 3].map(|seed| boot(&Request::new(format!("wire seed={seed} -- {}", fair()))));
+    let (mut all, mut inside) = (0, 0);
+    for boot in [BOOT.get(), &others[0], &others[1]] {
+        assert!(boot.failures().is_empty(), "{}", boot.outcome);
+        let mut threads = threads(boot, "fair");
+        // The other program of this name has one event.
+        threads.retain(|_, session| session.events.len() > 1);
+        let events = threads.values().flat_map(|session| &session.events);
+        let estimated: Vec<_> = events.filter(|event| event.kind == Kind::Estimated).collect();
+        // Three threads that spin for a third of the time each, of 9 events at least 6 multiplexed.
+        assert!(estimated.len() >= 18, "{}", estimated.len());
+        let contains = |event: &&&xtask::report::EventReport| {
+            let truth = event.truth.unwrap_or_default() as f64;
+            event.low_95 <= Some(truth) && Some(truth) <= event.high_95
+        };
+        all += estimated.len();
+        inside += estimated.iter().filter(contains).count();
+        let spinning = threads.values().map(|session| session.events[0].estimate.unwrap());
+        assert_eq!(spinning.filter(|instructions| *instructions > 1_000_000).count(), 3);
+    }
+    assert!(inside * 100 >= all * 85, "{inside} of {all}");
 }
 
 /// Lines of perf's fields: thread, count, unit, event, nanoseconds, share, metric, unit, and then

@@ -1,27 +1,11 @@
 /* Checks tally.h against the library: opens, counts, reads and closes a session from C, and checks
  * the size of every structure. `capi EVENTS`, instructions first. */
-#include "tally.h"
+#include "say.h"
 
 _Static_assert(sizeof(struct tally_config) == 48, "six words");
 _Static_assert(sizeof(struct tally_reading) == 64, "eight words");
 _Static_assert(sizeof(struct tally_stats) == 128, "sixteen words");
 _Static_assert(offsetof(struct tally_reading, total_cycles) == 40, "the sixth word");
-
-static int64_t say(const char *text)
-{
-    size_t bytes = 0;
-    while (text[bytes])
-        bytes++;
-    return tally_write(1, text, bytes);
-}
-
-static int fail(const char *what)
-{
-    say("FAILED ");
-    say(what);
-    say("\n");
-    return 1;
-}
 
 /* The count and the event of the last upcall. */
 static volatile uint64_t fired_count;

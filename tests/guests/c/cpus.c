@@ -1,6 +1,6 @@
 /* Counts whole CPUs from C: their banks, thresholds with a handler, and instances, while children
  * of its own run. `cpus EVENTS CPUS`, instructions first; `cpus child` spins. */
-#include "tally.h"
+#include "say.h"
 
 _Static_assert(sizeof(struct tally_instance) == 64, "eight words");
 
@@ -8,22 +8,6 @@ enum { MOST_CPUS = 4, MOST_EVENTS = 8, CHILDREN = 2 };
 #define ITERATIONS 10000000ull
 /* Of the thresholds, in instructions. */
 #define AT 5000000ull
-
-static int64_t say(const char *text)
-{
-    size_t bytes = 0;
-    while (text[bytes])
-        bytes++;
-    return tally_write(1, text, bytes);
-}
-
-static int fail(const char *what)
-{
-    say("FAILED ");
-    say(what);
-    say("\n");
-    return 1;
-}
 
 static void spin(void)
 {
