@@ -7,7 +7,7 @@ use crate::moments::{BLOCKS, Base, Difference, FAR, NEAR, WEIGHT};
 /// in thirteen is that large by chance.
 const SIGNIFICANT: f64 = 2.0;
 /// Pairs that are worth as much as one of the largest squares that make up a sum: chosen as
-/// [`super::TAIL`], and by readings of a program (`cargo xtask study live`).
+/// [`super::tails`], and by readings of a program (`cargo xtask study live`).
 pub(super) const LARGE: f64 = 4.0;
 
 /// A variance of residuals, and how well it is known.

@@ -33,7 +33,7 @@ const LEAST_MET: u64 = 16;
 const LEAST_DEGREES: f64 = 8.0;
 /// Strata between a slice and the nearest of the group beyond which it is unlike all that were
 /// counted: a quarter of an octave.
-const FAR: usize = 4;
+const FURTHEST: usize = 4;
 
 /// A total by strata.
 pub(super) struct Stratified {
@@ -58,14 +58,16 @@ struct Joined {
 }
 
 impl Joined {
-    fn add(&mut self, (all, slices, events): (u64, strata::Slices, strata::Events)) {
-        self.all += all as f64;
-        self.slices += slices.number as f64;
-        self.cycles += slices.cycles as f64;
-        self.squared_cycles += slices.squares as f64;
-        self.events += events.events as f64;
-        self.squares += events.squares as f64;
-        self.products += events.products as f64;
+    fn of((all, slices, events): (u64, strata::Slices, strata::Events)) -> Joined {
+        Joined {
+            all: all as f64,
+            slices: slices.number as f64,
+            cycles: slices.cycles as f64,
+            squared_cycles: slices.squares as f64,
+            events: events.events as f64,
+            squares: events.squares as f64,
+            products: events.products as f64,
+        }
     }
 
     fn join(&mut self, other: Joined) {
@@ -110,7 +112,7 @@ impl Partition {
         let mut pending = Joined::default();
         for (place, sums) in all.of.iter_mut().zip(sums) {
             *place = all.number;
-            pending.add(sums);
+            pending.join(Joined::of(sums));
             if pending.slices >= LEAST as f64 {
                 all.joined[all.number] = core::mem::take(&mut pending);
                 all.number += 1;
@@ -199,7 +201,7 @@ fn unlike(sums: impl Iterator<Item = (u64, strata::Slices, strata::Events)>) -> 
     let mut unlike = 0.0;
     for (cycles, distance) in cycles.into_iter().zip(distance).rev() {
         since = if distance == 0 { 0 } else { since.saturating_add(1) };
-        if distance.min(since) > FAR {
+        if distance.min(since) > FURTHEST {
             unlike += cycles as f64;
         }
     }
