@@ -43,7 +43,7 @@ pub use self::{
     halts::HaltReport,
     intervals::{Interval, IntervalEvent, intervals},
     made::Made,
-    phases::{Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, glyph},
+    phases::{Hits, Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, glyph},
     rings::Rings,
     series::Series,
 };

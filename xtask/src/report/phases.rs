@@ -176,15 +176,33 @@ fn phases(intervals: &[PhaseInterval]) -> Vec<PhaseShare> {
     by_phase.into_iter().map(share).collect()
 }
 
-fn predictor(name: Predictor, intervals: &[PhaseInterval]) -> PredictorReport {
-    let (mut all, mut at_transitions) = ([0, 0], [0, 0]);
-    for (one, next) in intervals.iter().zip(intervals.iter().skip(1)) {
-        let right = usize::from(one.predicted[name as usize] == next.phase);
-        all = [all[0] + right, all[1] + 1];
-        if one.phase != next.phase {
-            at_transitions = [at_transitions[0] + right, at_transitions[1] + 1];
+/// How often a predictor was right, of how many.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hits {
+    /// Right predictions, and all.
+    pub all: [usize; 2],
+    /// Of those for intervals with another phase than the one before.
+    pub at_transitions: [usize; 2],
+}
+
+impl Hits {
+    /// Those of this predictor.
+    pub fn of(name: Predictor, intervals: &[PhaseInterval]) -> Hits {
+        let mut hits = Hits::default();
+        for (one, next) in intervals.iter().zip(intervals.iter().skip(1)) {
+            let right = usize::from(one.predicted[name as usize] == next.phase);
+            hits.all = [hits.all[0] + right, hits.all[1] + 1];
+            if one.phase != next.phase {
+                let [before, of] = hits.at_transitions;
+                hits.at_transitions = [before + right, of + 1];
+            }
         }
+        hits
     }
+}
+
+fn predictor(name: Predictor, intervals: &[PhaseInterval]) -> PredictorReport {
+    let Hits { all, at_transitions } = Hits::of(name, intervals);
     let share = |[right, of]: [usize; 2]| (of > 0).then(|| right as f64 / of as f64);
     PredictorReport { name, right: share(all), right_at_transitions: share(at_transitions) }
 }

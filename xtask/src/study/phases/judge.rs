@@ -4,7 +4,7 @@ use serde::Serialize;
 use tally_abi::phase::{PREDICTORS, Predictor};
 use tally_engine::phase::{Counted, Model, classify::classes};
 
-use crate::report::{PhaseInterval, PhaseReport};
+use crate::report::{Hits, PhaseReport};
 
 /// Intervals after a change within which it is to be found.
 pub(super) const SOON: usize = 3;
@@ -47,7 +47,9 @@ impl Judgement {
             truth.iter().map(|counted| known.classify(&model.vector(counted)).phase).collect();
         let alarms: Vec<bool> = found.intervals.iter().map(|interval| interval.changed).collect();
         let [changes, found_soon, false_alarms] = changes(&truly, &alarms);
-        let mut sum = Judgement {
+        let hits = Predictor::ALL.map(|name| Hits::of(name, &found.intervals));
+        let pairs = found.intervals.iter().zip(found.intervals.iter().skip(1));
+        Judgement {
             intervals: judged.intervals,
             sure: judged.sure,
             same: judged.same,
@@ -57,23 +59,11 @@ impl Judgement {
             changes,
             found: found_soon,
             false_alarms,
-            ..Judgement::default()
-        };
-        for (one, next) in found.intervals.iter().zip(found.intervals.iter().skip(1)) {
-            sum.add_prediction(one, next);
-        }
-        sum
-    }
-
-    fn add_prediction(&mut self, one: &PhaseInterval, next: &PhaseInterval) {
-        let is_transition = one.phase != next.phase;
-        self.pairs += 1;
-        self.transitions += usize::from(is_transition);
-        let right = Predictor::ALL.map(|name| one.predicted[name as usize] == next.phase);
-        self.any_right += usize::from(right.contains(&true));
-        for (index, right) in right.into_iter().enumerate() {
-            self.right[index] += usize::from(right);
-            self.right_at_transitions[index] += usize::from(right && is_transition);
+            pairs: pairs.len(),
+            transitions: found.transitions as usize,
+            right: hits.map(|hits| hits.all[0]),
+            right_at_transitions: hits.map(|hits| hits.at_transitions[0]),
+            any_right: pairs.filter(|(one, next)| one.predicted.contains(&next.phase)).count(),
         }
     }
 
