@@ -7,7 +7,7 @@ use xtask::{
     report::{Kind, Report},
 };
 
-use crate::{SharedBoot, assert_success};
+use crate::{SharedBoot, assert_success, boot};
 
 /// One program reads its bank; beside it another counts, and a third executes RDPMC without
 /// permission.
@@ -78,17 +78,20 @@ fn switches(pmu: Pmu, events: &str, more: &str) -> Request {
     Request { pmu, ..Request::new(line) }
 }
 
+/// Three events of each vendor, instructions first.
+const ON_INTEL: &str = "INST_RETIRED.ANY,MEM_INST_RETIRED.ALL_LOADS,BR_INST_RETIRED.COND";
+/// See [`ON_INTEL`].
+const ON_AMD: &str =
+    "RETIRED_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS";
+
 static SWITCHES_ON_INTEL: SharedBoot = SharedBoot::new(|| {
-    let events = "INST_RETIRED.ANY,MEM_INST_RETIRED.ALL_LOADS,BR_INST_RETIRED.COND";
     let more = "MEM_INST_RETIRED.ALL_STORES,BR_INST_RETIRED.NEAR_TAKEN,CPU_CLK_UNHALTED.REF_TSC";
-    switches(Pmu::Intel, events, more)
+    switches(Pmu::Intel, ON_INTEL, more)
 });
 
 static SWITCHES_ON_AMD: SharedBoot = SharedBoot::new(|| {
-    let events =
-        "RETIRED_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS";
     let more = "LS_DISPATCH.STORE_DISPATCH,RETIRED_TAKEN_BRANCH_INSTRUCTIONS";
-    switches(Pmu::Amd, events, more)
+    switches(Pmu::Amd, ON_AMD, more)
 });
 
 /// A stop takes 11 instructions and 4 for each counter, besides the call, its argument and the
@@ -120,12 +123,12 @@ fn stopped_and_started_banks_take_few_instructions() {
 
 /// Panics unless the sessions' counts are the truth of the regions that the programs marked where
 /// they count. The instructions of stopping and starting are in a count, but outside of the region.
-fn assert_counts_of_switched_banks(boot: &Boot) {
+fn assert_counts_of_switched_banks(boot: &Boot, programs: usize) {
     let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
     let report = Report::of(boot);
     let sessions = boot.transcript.sessions.values().zip(report.sessions());
     let switches: Vec<_> = sessions.filter(|(known, _)| known.program == "switch").collect();
-    assert_eq!(switches.len(), 3);
+    assert_eq!(switches.len(), programs);
     for (known, report) in switches {
         let slice = known.config.slice.length();
         let region = truth.region(RegionKind::Marked, slice as u32);
@@ -155,10 +158,29 @@ fn a_stopped_bank_counts_nothing_on_amd() {
 
 #[test]
 fn a_started_bank_counts_what_the_truth_counts_on_intel() {
-    assert_counts_of_switched_banks(SWITCHES_ON_INTEL.get());
+    assert_counts_of_switched_banks(SWITCHES_ON_INTEL.get(), 3);
 }
 
 #[test]
 fn a_started_bank_counts_what_the_truth_counts_on_amd() {
-    assert_counts_of_switched_banks(SWITCHES_ON_AMD.get());
+    assert_counts_of_switched_banks(SWITCHES_ON_AMD.get(), 3);
+}
+
+/// NMIs arrive between any two instructions of two programs that stop and start their counters, in
+/// the sequences too: these begin again, or counts would be off by whole slices.
+fn assert_sequences_restart(pmu: Pmu, events: &str) {
+    let line = format!("wire overflows=nmi -- switch 2000 {events} -- switch 2100 {events}");
+    let boot = boot(&Request { pmu, single_instructions: true, ..Request::new(line) });
+    assert_success(&boot);
+    assert_counts_of_switched_banks(&boot, 2);
+}
+
+#[test]
+fn sequences_that_nmis_interrupt_begin_again_on_intel() {
+    assert_sequences_restart(Pmu::Intel, ON_INTEL);
+}
+
+#[test]
+fn sequences_that_nmis_interrupt_begin_again_on_amd() {
+    assert_sequences_restart(Pmu::Amd, ON_AMD);
 }

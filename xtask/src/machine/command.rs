@@ -52,7 +52,7 @@ pub(super) fn qemu(
     let mut qemu = plain(&artefacts.qemu, &format!("{mib}M"), request.lacks);
     match request.accel {
         Accel::Tcg => {
-            tcg(&mut qemu, request.cpus, machine);
+            tcg(&mut qemu, request.cpus, request.single_instructions, machine);
             if request.virtual_pmu {
                 let plugin = &artefacts.plugin;
                 virtual_pmu(&mut qemu, plugin, request.pmu, folder, &request.vpmu);
@@ -206,7 +206,7 @@ fn length(path: &Path) -> Result<u64> {
 /// QEMU's call for Linux, whose console goes to the log.
 pub fn linux(guest: &LinuxGuest<'_>, initramfs: &Path, folder: &Folder) -> Command {
     let mut qemu = plain(guest.qemu, "1G", None);
-    tcg(&mut qemu, guest.cpus, guest.pmu.machine());
+    tcg(&mut qemu, guest.cpus, false, guest.pmu.machine());
     if let Some(plugin) = guest.plugin {
         virtual_pmu(&mut qemu, plugin, guest.pmu, folder, guest.vpmu);
     }
@@ -245,16 +245,17 @@ pub fn check_guest(
     qemu
 }
 
-fn tcg(qemu: &mut Command, cpus: usize, m: &QemuMachine) {
+fn tcg(qemu: &mut Command, cpus: usize, single_instructions: bool, m: &QemuMachine) {
+    let single = if single_instructions { ",one-insn-per-tb=on" } else { "" };
     if cpus == 1 {
         // One instruction is one nanosecond of virtual time, so that equal runs are identical.
-        qemu.args(["-accel", "tcg", "-icount", "shift=0,sleep=off"]);
+        qemu.arg("-accel").arg(format!("tcg{single}")).args(["-icount", "shift=0,sleep=off"]);
         qemu.args(["-rtc", "base=2026-01-01,clock=vm"]);
         // With -icount, QEMU's x2APIC timer aborts QEMU ("Bad icount read").
         qemu.arg("-cpu").arg(format!("{},-x2apic", m.cpu));
     } else {
         // With all vCPUs on one thread, QEMU gives plugins wrong vCPU numbers.
-        qemu.args(["-accel", "tcg,thread=multi"]);
+        qemu.arg("-accel").arg(format!("tcg,thread=multi{single}"));
         qemu.arg("-cpu").arg(m.cpu);
     }
 }

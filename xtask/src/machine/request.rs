@@ -112,6 +112,9 @@ pub struct Request {
     pub tables: Option<Tables>,
     /// A device that the machine lacks, by QEMU's name.
     pub lacks: Option<&'static str>,
+    /// Whether TCG translates each instruction on its own. Interrupts arrive between blocks of
+    /// translated instructions: so they can between any two, at a tenth of the speed.
+    pub single_instructions: bool,
     /// Path of a socket for QEMU's gdb stub, if the machine waits for gdb.
     pub gdb: Option<PathBuf>,
     /// Further arguments of QEMU, after all others.
@@ -141,6 +144,7 @@ impl Request {
             files,
             tables: None,
             lacks: None,
+            single_instructions: false,
             gdb: None,
             qemu_args: Vec::new(),
         }
