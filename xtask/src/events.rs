@@ -36,6 +36,10 @@ pub struct EventsArgs {
     /// Print one JSON array, with the events' encodings and counters
     #[arg(long)]
     json: bool,
+    /// Print names alone, as --events takes them: the vendor's events that the virtual PMU counts
+    /// without further options, off-core responses left out
+    #[arg(long, conflicts_with = "json")]
+    list: bool,
 }
 
 /// An event, as it is printed.
@@ -76,6 +80,10 @@ pub fn main(args: &EventsArgs) -> Result<u8> {
     if found.is_empty() {
         return Err(no_match(&catalogue, &args.pattern.join(" ")));
     }
+    if args.list {
+        output::print(false, &(), &names(&found)?)?;
+        return Ok(0);
+    }
     let mut text = String::new();
     found.iter().for_each(|event| text += &lines(event));
     let (shown, name) = (found.len(), catalogue.name());
@@ -90,6 +98,31 @@ impl EventsArgs {
         let text = format!("{name} {} {}", stands_for.unwrap_or(""), definition.unwrap_or(""));
         let text = text.to_lowercase();
         self.pattern.iter().all(|word| text.contains(&word.to_lowercase()))
+    }
+}
+
+/// The names of the events that a run counts without further options, as a list of `--events`.
+///
+/// # Errors
+/// There are none.
+fn names(found: &[Listed]) -> Result<String> {
+    let counted = found.iter().filter(|event| event.is_counted_by_default());
+    let names: Vec<&str> = counted.map(|event| event.name.as_str()).collect();
+    if names.is_empty() {
+        let why = "no vendor's event is among these that the virtual PMU counts without options: \
+                   leave out --list to see them";
+        return Err(Failure::new(ExitStatus::UnknownEvent, why));
+    }
+    Ok(names.join(",") + "\n")
+}
+
+impl Listed {
+    /// Off-core responses are one event with many values of a register, two at a time.
+    fn is_counted_by_default(&self) -> bool {
+        let is_named_once = self.stands_for.is_none() && self.encoding.is_some() && !self.is_tallys;
+        let is_modelled = self.definition.is_some() && !self.needs_ooo && !self.needs_stacks;
+        let is_offcore = self.name.starts_with("OCR.") || self.name.starts_with("OFFCORE_RESPONSE");
+        is_named_once && is_modelled && !is_offcore
     }
 }
 
@@ -235,11 +268,13 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+    use tally_abi::SessionConfig;
+
     use crate::machine::ProfileName;
 
     fn args(pattern: &str, pmu: Pmu) -> EventsArgs {
         let pattern = pattern.split_whitespace().map(str::to_owned).collect();
-        EventsArgs { pattern, pmu, json: false }
+        EventsArgs { pattern, pmu, json: false, list: false }
     }
 
     fn all(pmu: Pmu) -> Vec<Listed> {
@@ -308,6 +343,29 @@ mod tests {
         .assert_eq(&lines(named("tally.fmt.branch")));
         let [stall, resumed] = ["tally.stall.l1i", "tally.resume.l1i"].map(named);
         assert_eq!([stall.needs_ooo, resumed.needs_ooo], [false, true]);
+    }
+
+    #[test]
+    fn lists_have_every_event_of_the_vendors_that_counts_without_options() {
+        for pmu in [Pmu::Intel, Pmu::SapphireRapids, Pmu::Zen3, Pmu::Amd] {
+            let list = names(&all(pmu)).unwrap();
+            let virtual_pmu = machine::virtual_pmu_of(pmu, &[]).unwrap();
+            let asked = explain::Asked {
+                events: list.clone(),
+                config: SessionConfig::default(),
+                paranoid: None,
+            };
+            let (resolved, _) = explain::plan_of(&virtual_pmu, &asked).unwrap();
+            assert!(resolved.len() > 40, "{list}");
+            for event in resolved {
+                let Demand { pinned, selector, extra, .. } = event.demand;
+                let extra = extra.map_or(0, |extra| extra.value);
+                let is_modelled = pinned.is_some() || virtual_pmu.models(selector.0, extra);
+                assert!(is_modelled, "{}", event.name);
+            }
+        }
+        let ooo: Vec<Listed> = all(Pmu::Amd).into_iter().filter(|event| event.needs_ooo).collect();
+        assert_eq!(names(&ooo).unwrap_err().status, ExitStatus::UnknownEvent);
     }
 
     #[test]
