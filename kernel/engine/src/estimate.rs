@@ -47,7 +47,7 @@
 //! (`unseen`). A program that was steady for n slices begins something else in the next with a
 //! probability of 1/n (the rule of succession); then its rates may differ by as much as they are.
 //!
-//! Decisions 11, 18, 20, 28 and 72 have the mathematics, the sources and the measurements.
+//! Decision 78 has the mathematics whole; 11, 18, 20, 28 and 72 the reasons and the measurements.
 //!
 //! Uses floating point: never in the overflow path.
 
