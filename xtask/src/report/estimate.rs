@@ -14,7 +14,7 @@ const TERMS: f64 = 4.0;
 pub struct Estimate {
     /// The estimate, in events.
     pub estimate: f64,
-    /// Half the width of its 95 % interval, in events.
+    /// Half the width of its 95 % interval, in events; the interval can reach further down.
     pub half_width_95: f64,
     /// The lower end of the interval, in events; not below 0.
     pub low_95: f64,
@@ -26,6 +26,11 @@ impl Estimate {
     pub(super) fn of(estimate: f64, half_width_95: f64) -> Estimate {
         let low_95 = (estimate - half_width_95).max(0.0);
         Estimate { estimate, half_width_95, low_95, high_95: estimate + half_width_95 }
+    }
+
+    /// The same, with a lower end that is lower by `events`.
+    pub(super) fn down_by(self, events: f64) -> Estimate {
+        Estimate { low_95: (self.low_95 - events).max(0.0), ..self }
     }
 
     /// Returns whether a count lies within the 95 % interval.
