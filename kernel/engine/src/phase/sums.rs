@@ -324,7 +324,7 @@ mod tests {
             let (weighed, [cost, bar]) = both(slices, cycles, events, 17);
             let got = weighed.vector.costs[Bottleneck::DirectMisprediction as usize];
             let what = format!("{slices} of {cycles}, {events}: {got:?}, not {cost} ± {bar}");
-            assert!((got.cycles as f64 - cost).abs() <= 0.6 + cost / 2e4, "{what}");
+            assert!((got.cycles as f64 - cost).abs() <= 1.1 + cost / 2e4, "{what}");
             assert!((got.half_width as f64 - bar).abs() <= 0.6 + bar * 0.04, "{what}");
             assert!((666..=720).contains(&weighed.vector.cpi), "{what}");
         }

@@ -61,7 +61,8 @@ impl Weighed {
             let half = 1 << (BITS - 1);
             // A root has as many bits after the point as its square, and BITS.
             *cost = Cost {
-                cycles: (weight.cost + half) >> BITS,
+                // Rounded down as the model does: what is less than a cycle is no bottleneck.
+                cycles: weight.cost >> BITS,
                 half_width: (root(weight.square) + (half << BITS)) >> (2 * BITS),
             };
         }
