@@ -1,106 +1,47 @@
-//! Finds the interval at which a program changed: a cumulative sum (Page, "Continuous Inspection
-//! Schemes", Biometrika 41, 1954) of the cycles per instruction, which are exact, and of each cost.
+//! Finds the interval at which a program changed its phase: intervals in a row have the same class,
+//! and it is not that of the program so far.
 //!
-//! Each value has a mean of the intervals since the last change, and a mean deviation of all. What
-//! a value deviates beyond one deviation is summed, above and below apart; the program changed
-//! where a sum exceeds [`THRESHOLD`] deviations. One interval counts at most [`MOST`], so that a
-//! single outlier is no change.
+//! Classes come with the scale that a change needs: an interval leaves its class where its costs
+//! differ by the unit, and a vector whose bars cross the boundary stays with the nearer mean. An
+//! interval in which a program changes is a mixture, and one of another class can be an outlier; so
+//! two decide, of which one is sure, or three of which none is. A class that begins has had its
+//! second interval: it is a change at once.
 
-use tally_abi::phase::COSTS;
+use tally_abi::phase::OTHERS;
 
-use super::cost::Vector;
+use super::classify::Class;
 
-/// Values: the costs and the cycles per instruction.
-const VALUES: usize = COSTS + 1;
-/// Deviations at which there is a change. Two intervals at [`MOST`] reach it.
-const THRESHOLD: u64 = 6;
-/// The most deviations of one interval.
-const MOST: u64 = 4;
-/// Deviations that are no sign of a change.
-const SLACK: u64 = 1;
-/// Bits after the point of means and deviations.
-const BITS: u32 = 4;
-/// A deviation is at least this part of the cycles per instruction: less is no phase of its own.
-const LEAST_PART: u64 = 64;
-/// And at least this part of its own mean: a cost varies more where it is larger.
-const LEAST_PART_OF_MEAN: u64 = 20;
-/// A mean deviation is over about 2 to this power intervals, a mean over at most as many.
-const MEMORY: u32 = 4;
-
-/// The sums of one value.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sums {
-    mean: u64,
-    deviation: u64,
-    above: u64,
-    below: u64,
-}
-
-impl Sums {
-    /// Adds a value that is known to `half_width`, after `seen` others since the last change.
-    /// `least` is the least deviation. Returns whether there was a change.
-    fn add(&mut self, value: u64, half_width: u64, least: u64, seen: u32) -> bool {
-        if seen <= 1 {
-            // The first interval can be a mixture with the phase before: the second replaces it.
-            (self.mean, self.above, self.below) = (value, 0, 0);
-            return false;
-        }
-        let least = least.max(self.mean / LEAST_PART_OF_MEAN);
-        let deviation = self.deviation.max(half_width / 2).max(least);
-        let (up, down) = (value.saturating_sub(self.mean), self.mean.saturating_sub(value));
-        let add =
-            |sum: u64, by: u64| (sum + by.min(MOST * deviation)).saturating_sub(SLACK * deviation);
-        (self.above, self.below) = (add(self.above, up), add(self.below, down));
-        let off = (up + down).min(MOST * deviation);
-        // The mean absolute deviation of a normal distribution is 0.8 standard deviations.
-        let standard = off + off / 4;
-        self.deviation = self.deviation + (standard >> MEMORY) - (self.deviation >> MEMORY);
-        self.above.max(self.below) >= THRESHOLD * deviation
-    }
-
-    /// Moves the mean towards a value, of which an outlier counts as in the sums.
-    fn follow(&mut self, value: u64, least: u64, seen: u32) {
-        let most = MOST * self.deviation.max(least);
-        let value = value.clamp(self.mean.saturating_sub(most), self.mean.saturating_add(most));
-        let share = u64::from(seen.min(1 << MEMORY)) + 1;
-        self.mean = self.mean - self.mean / share + value / share;
-    }
-}
+/// Points of intervals in a row at which there is a change.
+const CHANGE: u8 = 3;
+/// Points of an interval whose class is sure, and of another.
+const SURE: u8 = 2;
+const UNSURE: u8 = 1;
 
 /// Finds changes.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Detector {
-    values: [Sums; VALUES],
-    /// Intervals since the last change.
-    seen: u32,
+    /// The phase that the program has, once there is any.
+    phase: Option<u8>,
+    /// That of the last interval, and the points of it and those before of the same phase.
+    last: u8,
+    points: u8,
 }
 
 impl Detector {
-    /// The next interval's vector. Returns whether the program has changed, in this interval or the
-    /// few before it.
-    pub fn observe(&mut self, vector: &Vector) -> bool {
-        let scaled = |value: u64| value.min(u64::from(u32::MAX)) << BITS;
-        let [cycles, ..] = &self.values;
-        // Of the mean: one interval's own would change what its sums are compared with.
-        let usual = if self.seen <= 1 { scaled(vector.cpi) } else { cycles.mean };
-        let least = (usual / LEAST_PART).max(1 << BITS);
-        let costs = vector.costs.iter().map(|cost| (scaled(cost.cycles), scaled(cost.half_width)));
-        let all = [(scaled(vector.cpi), 0)].into_iter().chain(costs);
-        let mut changed = false;
-        for (sums, (value, half_width)) in self.values.iter_mut().zip(all.clone()) {
-            changed |= sums.add(value, half_width, least, self.seen);
-        }
+    /// The next interval's class. Returns whether the program has changed, in this interval or the
+    /// two before it.
+    #[inline]
+    pub fn observe(&mut self, class: Class) -> bool {
+        let Class { phase, sure, begins } = class;
+        let before = if self.last == phase { self.points } else { 0 };
+        let points = before.saturating_add(if sure { SURE } else { UNSURE });
+        (self.last, self.points) = (phase, points);
+        let known = *self.phase.get_or_insert(phase);
+        // Vectors for which there is no class can be of several phases.
+        let changed = phase != known && phase != OTHERS && (begins || points >= CHANGE);
         if changed {
-            self.seen = 0;
+            self.phase = Some(phase);
         }
-        for (sums, (value, _)) in self.values.iter_mut().zip(all) {
-            if self.seen <= 1 {
-                sums.add(value, 0, least, self.seen);
-            } else {
-                sums.follow(value, least, self.seen);
-            }
-        }
-        self.seen = self.seen.saturating_add(1);
         changed
     }
 }
@@ -108,44 +49,33 @@ impl Detector {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::phase::Cost;
 
-    fn vector(cpi: u64, cost: u64, half_width: u64) -> Vector {
-        let mut vector = Vector { cpi, ..Vector::default() };
-        vector.costs[8] = Cost { cycles: cost, half_width };
-        vector
-    }
+    /// A class that begins wherever it is.
+    const NEW: u8 = 9;
 
-    #[test]
-    fn a_change_is_found_within_three_intervals_and_an_outlier_is_none() {
+    fn changes(phases: &[u8]) -> std::vec::Vec<usize> {
         let mut detector = Detector::default();
-        let mut changes = alloc::vec::Vec::new();
-        for index in 0..100_u64 {
-            let noise = index * 7 % 11;
-            let cpi = match index {
-                30 => 3_000,
-                60.. => 1_500,
-                _ => 1_000,
-            };
-            if detector.observe(&vector(cpi + noise, 200, 20)) {
-                changes.push(index);
-            }
-        }
-        assert_eq!(changes.len(), 1, "{changes:?}");
-        assert!((60..63).contains(&changes[0]), "{changes:?}");
+        let class = |phase: u8| Class { phase, sure: true, begins: phase == NEW };
+        let found = phases.iter().enumerate().filter(|(_, phase)| detector.observe(class(**phase)));
+        found.map(|(index, _)| index).collect()
     }
 
     #[test]
-    fn a_cost_can_change_alone_and_its_bar_says_how_much_is_a_change() {
-        let changes = |half_width| {
-            let mut detector = Detector::default();
-            (0..60)
-                .filter(|index| {
-                    let cost = if *index < 30 { 200 } else { 300 };
-                    detector.observe(&vector(1_000, cost, half_width))
-                })
-                .count()
-        };
-        assert_eq!((changes(10), changes(400)), (1, 0));
+    fn a_change_is_found_in_its_second_interval_and_an_outlier_is_none() {
+        assert_eq!(changes(&[0, 0, 0, 1, 0, 0, 2, 1, 1, 1, 0, 0]), [8, 11]);
+        assert_eq!(changes(&[0, 0, NEW, 0, 0]), [2, 4]);
+        let unsure = Class { phase: 1, sure: false, begins: false };
+        let mut detector = Detector::default();
+        assert!(!detector.observe(Class { phase: 0, ..unsure }));
+        assert_eq!([unsure; 4].map(|class| detector.observe(class)), [false, false, true, false]);
+        // What a program begins with is no change, whatever its number.
+        assert_eq!(changes(&[3, 3, 3]), []);
+        // Phases in turns change nothing: neither lasts.
+        assert_eq!(changes(&[0, 1, 0, 1, 0, 1, 2, 0]), []);
+    }
+
+    #[test]
+    fn what_has_no_class_is_no_phase_to_change_to() {
+        assert_eq!(changes(&[0, 0, OTHERS, OTHERS, OTHERS, 0, 0, 1, 1]), [8]);
     }
 }

@@ -7,7 +7,10 @@ use core::fmt;
 
 use tally_abi::phase::{COSTS, Classifier, MAX_PHASES, OTHERS};
 
-use super::cost::Vector;
+use super::{
+    cost::Vector,
+    fixed::{BITS, root},
+};
 
 /// The class of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +19,8 @@ pub struct Class {
     pub phase: u8,
     /// Whether the error bars cross no boundary between classes.
     pub sure: bool,
+    /// Whether the class began with this vector, after another one like it.
+    pub begins: bool,
 }
 
 /// What gives vectors classes, from those that it has seen.
@@ -34,15 +39,13 @@ pub fn classes(kind: Classifier, unit: u32) -> Box<dyn Classes> {
     let unit = u64::from(unit.max(1));
     match kind {
         Classifier::Hash => Box::new(Hashed { unit, keys: [0; MAX_PHASES], number: 0 }),
-        Classifier::Centroid => {
-            let empty = Centroid { sums: [0; COSTS], weight: 1 };
-            Box::new(Centroids {
-                radius: unit,
-                means: [empty; MAX_PHASES],
-                number: 0,
-                candidate: None,
-            })
-        }
+        Classifier::Centroid => Box::new(Centroids {
+            radius: unit,
+            means: [Centroid::EMPTY; MAX_PHASES],
+            number: 0,
+            last: 0,
+            candidate: None,
+        }),
     }
 }
 
@@ -80,9 +83,9 @@ impl Classes for Hashed {
         {
             *place = key;
             self.number += 1;
-            return Class { phase: (self.number - 1) as u8, sure };
+            return Class { phase: (self.number - 1) as u8, sure, begins: false };
         }
-        Class { phase: known.map_or(OTHERS, |phase| phase as u8), sure }
+        Class { phase: known.map_or(OTHERS, |phase| phase as u8), sure, begins: false }
     }
 
     fn lookup(&self, vector: &Vector) -> Option<u8> {
@@ -97,49 +100,52 @@ impl Classes for Hashed {
 /// The mean of a class.
 #[derive(Clone, Copy, Debug)]
 struct Centroid {
-    /// Sums of the costs of `weight` vectors.
+    /// Sums of the costs of 2 to the power `weight` vectors.
     sums: [u64; COSTS],
-    /// A power of two, at most [`MOST_WEIGHT`].
+    /// At most [`MOST_WEIGHT`].
     weight: u32,
+    /// The sum of the means: a bound of distances without the costs.
+    total: u64,
 }
 
 /// Beyond that a mean follows its class by a fixed share of each vector.
-const MOST_WEIGHT: u32 = 16;
+const MOST_WEIGHT: u32 = 4;
 
 impl Centroid {
+    const EMPTY: Centroid = Centroid { sums: [0; COSTS], weight: 0, total: 0 };
+
     fn of(vector: &Vector) -> Centroid {
-        Centroid { sums: vector.costs.map(|cost| cost.cycles), weight: 1 }
+        let sums = vector.costs.map(|cost| cost.cycles);
+        Centroid { sums, weight: 0, total: vector.total() }
     }
 
-    fn mean(&self, index: usize) -> u64 {
-        self.sums[index] >> self.weight.trailing_zeros()
-    }
-
-    /// The sum of the differences of all costs; at least `limit` if it is not below.
-    fn distance(&self, vector: &Vector, limit: u64) -> u64 {
-        let mut distance = 0_u64;
-        for (index, cost) in vector.costs.iter().enumerate() {
-            distance = distance.saturating_add(self.mean(index).abs_diff(cost.cycles));
-            if distance >= limit {
-                break;
-            }
+    /// The sum of the differences of all costs; at least `limit` if it is not below. `total` is
+    /// that of the vector.
+    fn distance(&self, vector: &Vector, total: u64, limit: u64) -> u64 {
+        let bound = self.total.abs_diff(total);
+        if bound >= limit {
+            return bound;
         }
-        distance
+        let costs = self.sums.iter().zip(&vector.costs);
+        costs.fold(0, |sum, (mean, cost)| sum + (mean >> self.weight).abs_diff(cost.cycles))
     }
 
     /// Moves the mean by the vector's share of it.
     fn add(&mut self, vector: &Vector) {
-        let doubles = self.weight < MOST_WEIGHT;
-        for (sum, cost) in self.sums.iter_mut().zip(&vector.costs) {
-            let mean = *sum >> self.weight.trailing_zeros();
-            // Half old, half new where the weight doubles.
-            let rest = if doubles { *sum } else { *sum - mean };
-            let share =
-                if doubles { cost.cycles.saturating_mul(self.weight.into()) } else { cost.cycles };
-            *sum = rest.saturating_add(share);
+        let weight = self.weight;
+        self.total = 0;
+        if weight < MOST_WEIGHT {
+            // Half old, half new.
+            self.weight += 1;
+            for (sum, cost) in self.sums.iter_mut().zip(&vector.costs) {
+                *sum += cost.cycles << weight;
+                self.total += *sum >> self.weight;
+            }
+            return;
         }
-        if doubles {
-            self.weight *= 2;
+        for (sum, cost) in self.sums.iter_mut().zip(&vector.costs) {
+            *sum = *sum - (*sum >> weight) + cost.cycles;
+            self.total += *sum >> weight;
         }
     }
 }
@@ -153,6 +159,8 @@ struct Centroids {
     radius: u64,
     means: [Centroid; MAX_PHASES],
     number: usize,
+    /// The class of the last vector.
+    last: usize,
     /// The last vector that was far from all means.
     candidate: Option<Centroid>,
 }
@@ -162,13 +170,21 @@ impl Centroids {
         self.means.get(..self.number).unwrap_or_default()
     }
 
-    /// The nearest mean, its distance, and that of the second.
-    fn nearest(&self, vector: &Vector) -> (usize, u64, u64) {
-        let mut nearest = (0, u64::MAX, u64::MAX);
+    /// The nearest mean, its distance, and that of the second, or `enough` more than that of the
+    /// nearest if it is further.
+    fn nearest(&self, vector: &Vector, enough: u64) -> (usize, u64, u64) {
+        let total = vector.total();
+        let Some(last) = self.known().get(self.last) else { return (0, u64::MAX, u64::MAX) };
+        // The last one first: mostly it is the nearest, and bounds of the others suffice.
+        let distance = last.distance(vector, total, u64::MAX);
+        let mut nearest = (self.last, distance, distance + enough);
         for (index, mean) in self.known().iter().enumerate() {
-            let distance = mean.distance(vector, nearest.2);
+            if index == self.last {
+                continue;
+            }
+            let distance = mean.distance(vector, total, nearest.2);
             if distance < nearest.1 {
-                nearest = (index, distance, nearest.1);
+                nearest = (index, distance, nearest.1.min(distance + enough));
             } else {
                 nearest.2 = nearest.2.min(distance);
             }
@@ -180,6 +196,7 @@ impl Centroids {
     fn found(&mut self, centroid: Centroid) -> Option<u8> {
         let place = self.means.get_mut(self.number)?;
         *place = centroid;
+        self.last = self.number;
         self.number += 1;
         Some((self.number - 1) as u8)
     }
@@ -187,9 +204,13 @@ impl Centroids {
 
 impl Classes for Centroids {
     fn classify(&mut self, vector: &Vector) -> Class {
-        let (nearest, distance, second) = self.nearest(vector);
         // The distance errs by the sum of the costs' errors, which are independent.
         let squares = vector.squared_bars();
+        // Beyond it a second mean makes no class unsure: a root is at most 0.5 % too small.
+        let bar = root(squares) >> BITS;
+        let enough = 2 * (bar + bar / 64 + 2);
+        let (nearest, distance, second) = self.nearest(vector, enough);
+        self.last = nearest;
         let exceeds = |gap: u64| gap.saturating_mul(gap) > squares;
         if distance <= self.radius {
             // Both distances err, against each other at worst.
@@ -197,22 +218,24 @@ impl Classes for Centroids {
             if let Some(mean) = self.means.get_mut(nearest).filter(|_| sure) {
                 mean.add(vector);
             }
-            return Class { phase: nearest as u8, sure };
+            return Class { phase: nearest as u8, sure, begins: false };
         }
         let is_far = exceeds(distance - self.radius);
-        let again =
-            self.candidate.is_some_and(|mean| mean.distance(vector, u64::MAX) <= self.radius);
+        let again = self
+            .candidate
+            .is_some_and(|mean| mean.distance(vector, vector.total(), u64::MAX) <= self.radius);
         if self.number == 0 || (is_far && again) {
             self.candidate = None;
             let phase = self.found(Centroid::of(vector));
-            return Class { phase: phase.unwrap_or(OTHERS), sure: phase.is_some() };
+            let (phase, sure) = (phase.unwrap_or(OTHERS), phase.is_some());
+            return Class { phase, sure, begins: sure && again };
         }
         self.candidate = is_far.then(|| Centroid::of(vector));
-        Class { phase: nearest as u8, sure: false }
+        Class { phase: nearest as u8, sure: false, begins: false }
     }
 
     fn lookup(&self, vector: &Vector) -> Option<u8> {
-        let (nearest, distance, _) = self.nearest(vector);
+        let (nearest, distance, _) = self.nearest(vector, 0);
         (distance <= self.radius).then_some(nearest as u8)
     }
 
@@ -236,7 +259,7 @@ mod tests {
     #[test]
     fn a_hash_tells_costs_apart_by_the_unit() {
         let mut classes = super::classes(Classifier::Hash, 128);
-        let class = |phase, sure| Class { phase, sure };
+        let class = |phase, sure| Class { phase, sure, begins: false };
         assert_eq!(classes.classify(&vector(10, 300, 0)), class(0, true));
         assert_eq!(classes.classify(&vector(100, 310, 5)), class(0, true));
         assert_eq!(classes.classify(&vector(10, 600, 0)), class(1, true));
@@ -252,13 +275,14 @@ mod tests {
     #[test]
     fn a_centroid_begins_at_the_second_far_vector() {
         let mut classes = super::classes(Classifier::Centroid, 100);
-        let class = |phase, sure| Class { phase, sure };
+        let class = |phase, sure| Class { phase, sure, begins: false };
         assert_eq!(classes.classify(&vector(0, 300, 1)), class(0, true));
         assert_eq!(classes.classify(&vector(0, 340, 1)), class(0, true));
         // Half of the way: a mixture that comes once.
         assert_eq!(classes.classify(&vector(0, 600, 1)), class(0, false));
         assert_eq!(classes.classify(&vector(0, 900, 1)), class(0, false));
-        assert_eq!(classes.classify(&vector(0, 910, 1)), class(1, true));
+        let begins = Class { begins: true, ..class(1, true) };
+        assert_eq!(classes.classify(&vector(0, 910, 1)), begins);
         assert_eq!(classes.number(), 2);
         // The bars cross the radius, and the middle between both means.
         assert_eq!(classes.classify(&vector(0, 990, 40)), class(1, false));

@@ -10,6 +10,8 @@ use Bottleneck::{
 };
 use tally_abi::phase::{Bottleneck, COSTS};
 
+use super::fixed::{MOST_BAR, MOST_COST};
+
 /// The most events of a model: some costs are sums of several.
 pub const MAX_TERMS: usize = 20;
 /// A penalty of one cycle: penalties are in sixteenths.
@@ -80,7 +82,8 @@ pub struct Cost {
     pub half_width: u64,
 }
 
-/// The costs of an interval, in the order of [`Bottleneck::ALL`].
+/// The costs of an interval, in the order of [`Bottleneck::ALL`]. Values are bounded, so that
+/// sums of differences and of squares fit 64 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vector {
     /// In cycles per 1,000 instructions.
@@ -92,15 +95,23 @@ pub struct Vector {
 impl Vector {
     /// The largest cost.
     pub fn dominant(&self) -> Bottleneck {
-        let costs = self.costs.iter().zip(Bottleneck::ALL);
-        let largest = costs.max_by_key(|(cost, _)| cost.cycles);
-        largest.filter(|(cost, _)| cost.cycles > 0).map_or(Bottleneck::None, |(_, kind)| kind)
+        let costs = self.costs.iter().zip(0_u64..);
+        // The place is below the cost, so that one comparison does.
+        let largest = costs.fold(0, |most, (cost, place)| most.max(cost.cycles << 8 | place));
+        if largest >> 8 == 0 {
+            return Bottleneck::None;
+        }
+        Bottleneck::ALL.get(largest as usize & 0xff).copied().unwrap_or(Bottleneck::None)
+    }
+
+    /// Sum of the costs.
+    pub fn total(&self) -> u64 {
+        self.costs.iter().fold(0, |sum, cost| sum + cost.cycles)
     }
 
     /// Sum of the squares of the half widths.
     pub fn squared_bars(&self) -> u64 {
-        let squares = self.costs.iter().map(|cost| cost.half_width.saturating_mul(cost.half_width));
-        squares.fold(0, u64::saturating_add)
+        self.costs.iter().fold(0, |sum, cost| sum + cost.half_width * cost.half_width)
     }
 }
 
@@ -169,10 +180,10 @@ impl Model {
             cycles => ratio(cycles, 1000, counted.instructions),
         };
         let costs = costs.map(|cost| Cost {
-            cycles: per_1000(cost.cycles),
-            half_width: per_1000(cost.half_width),
+            cycles: per_1000(cost.cycles).min(MOST_COST),
+            half_width: per_1000(cost.half_width).min(MOST_BAR),
         });
-        (Vector { costs, cpi: per_1000(counted.cycles) }, time)
+        (Vector { costs, cpi: per_1000(counted.cycles).min(MOST_COST) }, time)
     }
 
     /// Returns whether an event counts towards this cost.
@@ -182,7 +193,7 @@ impl Model {
 }
 
 /// `value` · `numerator` / `denominator`; 0 if the denominator is.
-pub(super) fn ratio(value: u64, numerator: u64, denominator: u64) -> u64 {
+fn ratio(value: u64, numerator: u64, denominator: u64) -> u64 {
     match value.checked_mul(numerator) {
         Some(product) => product.checked_div(denominator).unwrap_or_default(),
         None => {

@@ -11,9 +11,11 @@
 pub mod change;
 pub mod classify;
 pub mod cost;
+mod fixed;
 pub mod predict;
 mod sums;
 mod tracker;
+mod weighed;
 
 pub use self::{
     classify::{Class, Classes},

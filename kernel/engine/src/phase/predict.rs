@@ -149,7 +149,9 @@ pub struct Predictors {
     /// Points of the predictors but the last one; each right prediction gives [`POINT`], and all
     /// decay.
     scores: [u32; OTHERS],
-    observed: u32,
+    /// What they predict.
+    predicted: [u8; OTHERS],
+    is_begun: bool,
 }
 
 const POINT: u32 = 1 << 10;
@@ -167,7 +169,8 @@ impl Default for Predictors {
             markov: Markov { recent: Recent::default(), table: table() },
             run_length: RunLength { phase: 0, length: 0, table: table() },
             scores: [0; OTHERS],
-            observed: 0,
+            predicted: [0; OTHERS],
+            is_begun: false,
         }
     }
 }
@@ -175,29 +178,24 @@ impl Default for Predictors {
 impl Predictors {
     /// The phase of an interval.
     pub fn observe(&mut self, phase: u8) {
-        let predicted = self.others();
-        if self.observed > 0 {
-            for (score, predicted) in self.scores.iter_mut().zip(predicted) {
+        if self.is_begun {
+            for (score, predicted) in self.scores.iter_mut().zip(self.predicted) {
                 *score += if predicted == phase { POINT } else { 0 };
                 *score -= *score >> DECAY;
             }
         }
-        self.observed = self.observed.saturating_add(1);
+        self.is_begun = true;
         self.recent.observe(phase);
         self.markov.observe(phase);
         self.run_length.observe(phase);
-    }
-
-    fn others(&self) -> [u8; OTHERS] {
         let markov = self.markov.predict();
-        [self.recent.last(), self.recent.predict(), markov, self.run_length.predict()]
+        self.predicted = [phase, self.recent.predict(), markov, self.run_length.predict()];
     }
 
     /// What each predicts, in the order of [`Predictor::ALL`].
     pub fn all(&self) -> [u8; PREDICTORS] {
-        let [last, history, markov, run_length] = self.others();
-        let predicted = [last, history, markov, run_length];
-        let scored = self.scores.into_iter().zip(predicted);
+        let [last, history, markov, run_length] = self.predicted;
+        let scored = self.scores.into_iter().zip(self.predicted);
         let (score, best) = scored.max_by_key(|(score, _)| *score).unwrap_or((0, last));
         let best = if score > self.scores[0] + MARGIN { best } else { last };
         [last, history, markov, run_length, best]

@@ -3,7 +3,13 @@
 //! as
 //! `cargo xtask run --intervals` estimates on the host.
 
-use super::cost::{Counted, Estimate, MAX_TERMS, ratio};
+use tally_abi::phase::COSTS;
+
+use super::{
+    cost::{CYCLE, MAX_TERMS, Model},
+    fixed::{BITS, MOST_BAR, MOST_COST, SHARE_BITS, root, scaled},
+    weighed::{Weighed, Weight},
+};
 use crate::{Counts, Pinned};
 
 /// Slices of each group that an interval has at least: fewer have no useful error.
@@ -17,6 +23,11 @@ struct GroupSums {
     cycles: u64,
     /// Σ x².
     squares: u128,
+    /// What one of its events weighs at the end of the interval, and one of their deviation.
+    weight: u64,
+    spread: u64,
+    /// 1 / Σ x, with [`RECIPROCAL_BITS`] after the point.
+    reciprocal: u64,
 }
 
 /// The slices of one event.
@@ -104,29 +115,39 @@ impl Sums {
         self.groups.iter().take(places.number).all(|group| group.slices >= LEAST_SLICES)
     }
 
-    /// The interval's counts.
-    pub(super) fn counted(&self, places: &Places) -> Counted {
-        let mut counted =
-            Counted { cycles: self.cycles, instructions: self.instructions, ..Counted::default() };
-        let mut scales = [0; MAX_TERMS];
-        for (scale, group) in scales.iter_mut().zip(&self.groups).take(places.number) {
-            *scale = group.scale(self.cycles);
+    /// The interval's costs by the model, whose terms are in the order of the places.
+    // A function of its own: `bench switch` tells by its call that an interval was evaluated.
+    #[inline(never)]
+    pub(super) fn costs(&mut self, places: &Places, model: &Model) -> Weighed {
+        let Some(per_1000) = (1000_u64 << PER_1000_BITS).checked_div(self.instructions) else {
+            return Weighed::default();
+        };
+        // What is divided by or shifted up has at most 43 bits.
+        let shift = (u64::BITS - self.cycles.leading_zeros()).saturating_sub(43);
+        let all = self.cycles >> shift;
+        for group in self.groups.iter_mut().take(places.number) {
+            group.weigh(all, shift, per_1000);
         }
-        let events = counted.events.iter_mut().zip(places.events.iter().zip(&self.events));
-        for (estimate, (place, sums)) in events {
-            let Some((index, _)) = *place else { continue };
-            let (Some(group), Some(scale)) =
-                (self.groups.get(usize::from(index)), scales.get(usize::from(index)))
+        let mut costs = [Weight::default(); COSTS];
+        let terms = model.terms.iter().zip(&places.events).zip(&self.events);
+        for ((term, place), sums) in terms {
+            let (Some((kind, penalty)), Some((index, _)), 1..) = (*term, *place, sums.events)
             else {
                 continue;
             };
-            let deviation = sums.residuals(group).isqrt();
-            *estimate = Estimate {
-                count: ratio(sums.events, self.cycles, group.cycles),
-                half_width: ratio(deviation, *scale, 1 << SCALE_BITS),
-            };
+            let group = self.groups.get(usize::from(index));
+            let (Some(cost), Some(group)) = (costs.get_mut(kind as usize), group) else { continue };
+            let priced = |value: u64| value.saturating_mul(penalty.into()).min(MOST_PRICED);
+            let bits = WEIGHT_BITS + CYCLE.trailing_zeros();
+            cost.cost += scaled(priced(sums.events), group.weight, bits - BITS, MOST_COST << BITS);
+            let deviation = root(sums.residuals(group));
+            let bar = scaled(priced(deviation), group.spread, bits, MOST_BAR << BITS);
+            cost.square += bar * bar;
         }
-        counted
+        let whole = self.cycles.saturating_add(self.instructions) >> shift;
+        let execution = ((all << SHARE_BITS).checked_div(whole)).unwrap_or_default();
+        let cpi = scaled(self.cycles, per_1000, PER_1000_BITS, MOST_COST);
+        Weighed::of(costs, execution, cpi)
     }
 }
 
@@ -134,63 +155,114 @@ fn square(value: u64) -> u128 {
     u128::from(value) * u128::from(value)
 }
 
-const SCALE_BITS: u32 = 8;
-
-/// Sums up to this have squares whose products with rates fit 128 bits.
-const MOST_BITS: u32 = 28;
+/// Bits after the point of 1,000 / instructions.
+const PER_1000_BITS: u32 = 53;
+/// Of a group's weight.
+const WEIGHT_BITS: u32 = 48;
+/// The most of a weight, and of what it is multiplied by: less than 2^107 together, of which 44
+/// bits or more are dropped.
+const MOST_WEIGHT: u64 = 1 << 51;
+const MOST_PRICED: u64 = 1 << 56;
 
 impl GroupSums {
-    /// The half width for a root of [`EventSums::residuals`] of 1, in an interval of `all` cycles:
-    /// Student's t, the root of n / (n − 1), the finite-population correction and the expansion.
-    fn scale(&self, all: u64) -> u64 {
-        if self.slices < 2 || self.cycles == 0 {
-            return u64::MAX >> 32;
-        }
-        let shift = (u64::BITS - all.leading_zeros()).saturating_sub(32);
-        let (all, own) = (all >> shift, (self.cycles >> shift).max(1));
-        let expansion = ((all * all.saturating_sub(own)).isqrt() << SCALE_BITS) / own;
-        let slices = u64::from(self.slices);
-        let spread = ((slices << 16) / (slices - 1)).isqrt();
-        (((expansion * spread) >> 8) * student_t_95(self.slices - 1)) >> 4
+    /// Computes what an event of the group, and its deviation, weigh for each 1,000 instructions of
+    /// an interval of `all` cycles, of which `shift` bits were dropped.
+    fn weigh(&mut self, all: u64, shift: u32, per_1000: u64) {
+        let own = (self.cycles >> shift).clamp(1, all.max(1));
+        let expansion = (all << SHARE_BITS) / own;
+        let bits = SHARE_BITS + PER_1000_BITS - WEIGHT_BITS;
+        let weight = (u128::from(expansion) * u128::from(per_1000)) >> bits;
+        self.weight = u64::try_from(weight).unwrap_or(u64::MAX).min(MOST_WEIGHT);
+        // Student's t, the root of n / (n - 1) and the finite-population correction.
+        let rest = root(((all - own.min(all)) << SHARE_BITS) / all.max(1));
+        let spread = (u64::from(spread(self.slices)) * rest) >> (SHARE_BITS / 2);
+        self.spread = scaled(self.weight, spread, 2 * BITS, MOST_WEIGHT);
+        self.reciprocal = (1 << RECIPROCAL_BITS) / self.cycles.max(1);
     }
 }
 
 impl EventSums {
     /// Σ (y − r·x)² with r = Σ y / Σ x.
+    #[inline]
     fn residuals(&self, group: &GroupSums) -> u64 {
-        let most = self.events.max(group.cycles);
-        let shift = (u64::BITS - most.leading_zeros()).saturating_sub(MOST_BITS);
-        let cycles = group.cycles >> shift;
-        if cycles == 0 {
-            return 0;
+        let high = (self.squares | self.products | group.squares) >> u64::BITS;
+        if high == 0 && self.events >> 32 == 0 {
+            // A product instead of a division: the group's reciprocal is known.
+            let rate = scaled(self.events, group.reciprocal, RECIPROCAL_BITS - 32, u64::MAX);
+            let sums = [self.squares, self.products, group.squares];
+            return residuals(sums.map(|sum| sum as u64), rate);
         }
-        // With 32 bits after the point.
-        let rate = u128::from(((self.events >> shift) << 32) / cycles);
-        let down = |sum: u128| sum >> (2 * shift);
-        let (squares, products) = (down(self.squares) << 64, down(self.products) << 32);
-        let of_rate = rate.saturating_mul(rate).saturating_mul(down(group.squares));
-        let twice = rate.saturating_mul(products).saturating_mul(2);
-        let residuals = squares.saturating_add(of_rate).saturating_sub(twice) >> 64;
-        u64::try_from(residuals << (2 * shift)).unwrap_or(u64::MAX)
+        self.long_residuals(group)
+    }
+
+    /// The same of sums that are longer: all are shifted down first.
+    #[cold]
+    fn long_residuals(&self, group: &GroupSums) -> u64 {
+        let most = self.squares | self.products | group.squares;
+        let shift = (u128::BITS - most.leading_zeros()).saturating_sub(u64::BITS - 2);
+        let rate = (u128::from(self.events) << 32) / u128::from(group.cycles.max(1));
+        let sums = [self.squares, self.products, group.squares];
+        let residuals = residuals(
+            sums.map(|sum| (sum >> shift) as u64),
+            u64::try_from(rate).unwrap_or(u64::MAX),
+        );
+        u64::try_from(u128::from(residuals) << shift).unwrap_or(u64::MAX)
     }
 }
 
+/// Bits after the point of 1 / Σ x.
+const RECIPROCAL_BITS: u32 = 63;
+
+/// What roundings can make of no residual.
+const ROUNDED: u64 = 1 << 40;
+
+/// Σ y² − 2·r·Σ x·y + r²·Σ x², with 32 bits after the point of the rate r.
+#[inline]
+fn residuals([squares, products, cycles]: [u64; 3], rate: u64) -> u64 {
+    let by_rate = |value: u64, bits: u32| ((u128::from(value) * u128::from(rate)) >> bits) as u64;
+    // Modulo 2^64, which the residuals do not reach.
+    let residuals =
+        squares.wrapping_add(by_rate(by_rate(cycles, 32), 32)).wrapping_sub(by_rate(products, 31));
+    if residuals > u64::MAX - ROUNDED { 0 } else { residuals }
+}
+
+/// t · √(n / (n − 1)) of n slices, with [`BITS`] after the point.
+fn spread(slices: u32) -> u16 {
+    SPREADS.get(slices as usize).copied().unwrap_or(512)
+}
+
+/// Of less than two slices nothing is known.
+const SPREADS: [u16; 65] = {
+    let mut spreads = [u16::MAX; 65];
+    let mut slices = 2;
+    while slices < spreads.len() {
+        let slices_u64 = slices as u64;
+        let spread = ((slices_u64 << 24) / (slices_u64 - 1)).isqrt();
+        spreads[slices] = ((student_t_95(slices as u32 - 1) * spread) >> 8) as u16;
+        slices += 1;
+    }
+    spreads
+};
+
 /// The 97.5 % point of Student's t distribution, in sixteenths, rounded up.
-fn student_t_95(freedom: u32) -> u64 {
+const fn student_t_95(freedom: u32) -> u64 {
     const SMALL: [u8; 16] = [204, 69, 51, 45, 42, 40, 38, 37, 37, 36, 36, 35, 35, 35, 35, 34];
-    let index = freedom.saturating_sub(1) as usize;
-    let large = match freedom {
-        ..=30 => 34,
+    match freedom {
+        ..=16 => SMALL[freedom.saturating_sub(1) as usize] as u64,
+        17..=30 => 34,
         31..=60 => 33,
         _ => 32,
-    };
-    SMALL.get(index).copied().map_or(large, u64::from)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::format;
+
+    use tally_abi::phase::Bottleneck;
+
     use super::*;
-    use crate::estimate;
+    use crate::{estimate, phase::Vector};
 
     #[test]
     fn quantiles_are_rounded_up() {
@@ -201,19 +273,20 @@ mod tests {
         }
     }
 
-    #[test]
-    fn an_interval_is_estimated_as_on_the_host() {
+    /// The costs of `slices` slices of four groups, and the same by floating point: an event of
+    /// group 7 that costs `penalty` cycles.
+    fn both(slices: u64, cycles: u64, events: u64, penalty: u32) -> (Weighed, [f64; 2]) {
         let mut places = [None; MAX_TERMS];
         places[0] = Some(Place { group: 7, counter: 2 });
         places[3] = Some(Place { group: 5, counter: 0 });
         let places = Places::new(&places);
         let mut sums = Sums::default();
         let (mut own, mut all) = (std::vec::Vec::new(), 0.0);
-        for slice in 0..40_u64 {
+        for slice in 0..slices {
             let mut counts = Counts::default();
-            counts[Pinned::Cycles] = 200_000 + slice * 131 % 977;
-            counts[Pinned::Instructions] = 300_000;
-            counts.general[2] = 1_000 + slice * 37 % 101;
+            counts[Pinned::Cycles] = cycles + slice * 131 % 977;
+            counts[Pinned::Instructions] = cycles + cycles / 2;
+            counts.general[2] = events + slice * 37 % (1 + events / 10);
             counts.general[0] = 7;
             let group = [5, 6, 7, 8][slice as usize % 4];
             sums.add(&places, group, &counts);
@@ -224,17 +297,38 @@ mod tests {
             }
         }
         assert!(sums.is_complete(&places));
-        let counted = sums.counted(&places);
+        let mut model = Model { width: 5, ..Model::default() };
+        model.terms[0] = Some((Bottleneck::DirectMisprediction, penalty * CYCLE));
+        model.terms[3] = Some((Bottleneck::Dl1Miss, CYCLE));
+        let weighed = sums.costs(&places, &model);
         let cycles: f64 = own.iter().map(|(x, _)| x).sum();
         let rate = own.iter().map(|(_, y)| y).sum::<f64>() / cycles;
         let squares: f64 = own.iter().map(|(x, y)| (y - rate * x).powi(2)).sum();
         let n = own.len() as f64;
         let variance = squares * n / (n - 1.0) * (1.0 - cycles / all);
         let bar = estimate::student_t_95(n - 1.0) * variance.sqrt() * all / cycles;
-        let got = counted.events[0];
-        assert!((got.count as f64 - rate * all).abs() <= 1.0, "{got:?}");
-        assert!((got.half_width as f64 / bar - 1.0).abs() < 0.03, "{got:?}, not {bar}");
-        assert_eq!((counted.events[1], counted.events[3].count), (Estimate::default(), 280));
-        assert_eq!(counted.instructions, 40 * 300_000);
+        let per_1000 = f64::from(penalty) * 1000.0 / sums.instructions as f64;
+        (weighed, [rate * all * per_1000, bar * per_1000])
+    }
+
+    #[test]
+    fn an_interval_is_weighed_as_on_the_host() {
+        // Slices of the shortest, of the usual, and of the longest; of few and many events.
+        for (slices, cycles, events) in [
+            (12, 5_000, 400),
+            (40, 200_000, 1_000),
+            (200, 20_000, 12_000),
+            (4_000, 1 << 34, 1 << 31),
+            (40, 1 << 40, 1 << 39),
+        ] {
+            let (weighed, [cost, bar]) = both(slices, cycles, events, 17);
+            let got = weighed.vector.costs[Bottleneck::DirectMisprediction as usize];
+            let what = format!("{slices} of {cycles}, {events}: {got:?}, not {cost} ± {bar}");
+            assert!((got.cycles as f64 - cost).abs() <= 1.1 + cost / 2e4, "{what}");
+            assert!((got.half_width as f64 - bar).abs() <= 0.6 + bar * 0.04, "{what}");
+            assert!((666..=720).contains(&weighed.vector.cpi), "{what}");
+        }
+        let without = Sums::default().costs(&Places::new(&[None; MAX_TERMS]), &Model::default());
+        assert_eq!(without.vector, Vector::default());
     }
 }

@@ -12,8 +12,10 @@ use super::{
     change::Detector,
     classify::{Class, Classes, classes},
     cost::{Counted, MAX_TERMS, Model, Vector},
+    fixed::BITS,
     predict::Predictors,
     sums::{Places, Sums},
+    weighed::Weighed,
 };
 use crate::Counts;
 
@@ -22,8 +24,10 @@ use crate::Counts;
 pub struct Ended {
     /// Its number, from 0.
     pub number: u64,
-    /// What was counted.
-    pub counted: Counted,
+    /// Core cycles, exactly.
+    pub cycles: u64,
+    /// Instructions, exactly.
+    pub instructions: u64,
     /// Its costs.
     pub vector: Vector,
     /// Its phase.
@@ -35,8 +39,19 @@ pub struct Ended {
     pub predicted: [u8; PREDICTORS],
     /// The largest cost.
     pub bottleneck: Bottleneck,
-    /// The model's time, in cycles.
-    pub model_cycles: u64,
+    /// The sum of the costs, in cycles per 1,000 instructions with [`BITS`] after the point.
+    sum: u64,
+    /// The model's width.
+    width: u32,
+}
+
+impl Ended {
+    /// The model's time, T_model, in cycles ([`Model::time`]).
+    pub fn model_cycles(&self) -> u64 {
+        let ideal = self.instructions / u64::from(self.width.max(1));
+        let costs = u128::from(self.sum) * u128::from(self.instructions) / (1000 << BITS);
+        ideal.saturating_add(u64::try_from(costs).unwrap_or(u64::MAX))
+    }
 }
 
 /// Tracks the phases of a session.
@@ -102,29 +117,40 @@ impl Tracker {
     /// Evaluates the interval that has ended, if one has.
     pub fn evaluate(&mut self) -> Option<Ended> {
         // Where it is: the sums are long.
-        let counted = self.closed.as_ref()?.counted(&self.places);
+        let sums = self.closed.as_mut()?;
+        let weighed = sums.costs(&self.places, &self.model);
+        let (cycles, instructions) = (sums.cycles, sums.instructions);
         self.closed = None;
-        Some(self.observe(&counted))
+        Some(self.take(&weighed, cycles, instructions))
     }
 
     /// Takes an interval's counts: its class, what is predicted, whether it is another phase.
     pub fn observe(&mut self, counted: &Counted) -> Ended {
-        let (vector, model_cycles) = self.model.evaluate(counted);
+        let vector = self.model.vector(counted);
+        let sum = vector.costs.iter().fold(0, |sum, cost| sum + (cost.cycles << BITS));
+        self.take(&Weighed { vector, sum }, counted.cycles, counted.instructions)
+    }
+
+    #[inline]
+    fn take(&mut self, weighed: &Weighed, cycles: u64, instructions: u64) -> Ended {
+        let Weighed { vector, sum } = *weighed;
         let class = self.classes.classify(&vector);
-        let changed = self.detector.observe(&vector);
+        let changed = self.detector.observe(class);
         self.predictors.observe(class.phase);
         let number = self.number;
         self.number += 1;
         self.changes += u64::from(changed);
         Ended {
             number,
-            counted: *counted,
+            cycles,
+            instructions,
             vector,
             class,
             changed,
             predicted: self.predictors.all(),
             bottleneck: vector.dominant(),
-            model_cycles,
+            sum,
+            width: self.model.width,
         }
     }
 

@@ -58,8 +58,8 @@ impl Session {
             predicted: ended.predicted[config.predictor as usize],
             sure: ended.class.sure,
             bottleneck: ended.bottleneck,
-            cycles: ended.counted.cycles,
-            instructions: ended.counted.instructions,
+            cycles: ended.cycles,
+            instructions: ended.instructions,
         };
         if let Some(bank) = &mut self.bank {
             bank.publish_phase(&phases.state);
@@ -83,9 +83,9 @@ fn record(session: u32, at: Timestamp, ended: &Ended) -> PhaseRecord {
         markov,
         run_length,
         best,
-        cycles: ended.counted.cycles,
-        instructions: ended.counted.instructions,
-        model_cycles: ended.model_cycles,
+        cycles: ended.cycles,
+        instructions: ended.instructions,
+        model_cycles: ended.model_cycles(),
         ..PhaseRecord::default()
     };
     let word = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);

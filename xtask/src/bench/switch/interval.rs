@@ -53,7 +53,7 @@ pub(super) fn measure(artefacts: &Artefacts, pmu: Pmu) -> Result<IntervalEnds> {
         code.function(owner, name).ok_or_else(why)
     };
     let entry = function("", "pmi_entry")?;
-    let (end, evaluated) = (function("Session", "end_interval")?, function("Detector", "observe")?);
+    let (end, evaluated) = (function("Session", "end_interval")?, function("Sums", "costs")?);
     let events = phases::events(&virtual_pmu_of(pmu, &[])?)?.join(",");
     let config = PhaseConfig { interval_instructions: INTERVAL, ..PhaseConfig::default() };
     let line = format!("seed=1 wire -- events={events} slice={SLICE} phases={config} deflate");
