@@ -11,7 +11,7 @@ use std::{ops::RangeInclusive, path::Path, time::Duration};
 use clap::{Args, ValueEnum as _, builder::PossibleValue};
 use tally_abi::{ExitStatus, phase::Classifier};
 
-use self::judge::{Judgement, Study};
+use self::judge::{Judgement, PmuStudy, Study};
 use super::seeds;
 use crate::{
     Failure, Result,
@@ -48,9 +48,9 @@ pub(super) struct PhasesArgs {
     /// Run the seeds 1 to N, or A to B
     #[arg(long, value_name = "N|A..B", default_value = "2", value_parser = seeds::parse)]
     seeds: RangeInclusive<u64>,
-    /// PMU of the machine
-    #[arg(long, value_enum, default_value_t)]
-    pmu: Pmu,
+    /// PMU of the machines; repeatable [default: one of each vendor]
+    #[arg(long, value_enum)]
+    pmu: Vec<Pmu>,
     /// A program and its arguments, in one argument; repeatable [default: ten programs]
     #[arg(long, value_name = "WORDS")]
     program: Vec<String>,
@@ -66,6 +66,17 @@ pub(super) struct PhasesArgs {
 }
 
 impl PhasesArgs {
+    /// Each once: a PMU named twice would be weighed twice.
+    fn pmus(&self) -> Vec<Pmu> {
+        let mut pmus: Vec<Pmu> = Vec::new();
+        for pmu in &self.pmu {
+            if !pmus.contains(pmu) {
+                pmus.push(*pmu);
+            }
+        }
+        if pmus.is_empty() { vec![Pmu::Intel, Pmu::Amd] } else { pmus }
+    }
+
     fn programs(&self) -> Vec<&str> {
         match &*self.program {
             [] => PROGRAMS.to_vec(),
@@ -73,12 +84,13 @@ impl PhasesArgs {
         }
     }
 
-    /// The run of a program with a seed, whose series goes to the file `series`.
+    /// The run of a machine, whose series goes to the file `series`.
     ///
     /// # Errors
     /// An option is not valid.
-    fn run(&self, program: &str, seed: u64, series: &str) -> Result<RunArgs> {
-        let pmu = self.pmu.to_possible_value();
+    fn run(&self, machine: Machine, series: &str) -> Result<RunArgs> {
+        let Machine { pmu, program, seed } = machine;
+        let pmu = pmu.to_possible_value();
         let pmu = pmu.as_ref().map(PossibleValue::get_name).unwrap_or_default();
         let (interval, classes) = (self.interval, self.classes.word());
         RunArgs::of(&format!(
@@ -89,36 +101,63 @@ impl PhasesArgs {
     }
 }
 
+/// What one machine runs.
+#[derive(Clone, Copy, Debug)]
+struct Machine<'a> {
+    pmu: Pmu,
+    program: &'a str,
+    seed: u64,
+}
+
 pub(super) fn main(project: &Project, args: &PhasesArgs) -> Result<u8> {
-    let programs = args.programs();
+    let (pmus, programs) = (args.pmus(), args.programs());
     // What is refused is refused before anything is built.
-    args.run(programs[0], 1, "series")?.request()?;
-    phases::costs(&machine::virtual_pmu_of(args.pmu, &[])?)?;
+    for pmu in &pmus {
+        args.run(Machine { pmu: *pmu, program: programs[0], seed: 1 }, "series")?.request()?;
+        phases::costs(&machine::virtual_pmu_of(*pmu, &[])?)?;
+    }
     let on_demand = vec![setup::linux(project)?.busybox];
     let artefacts = Artefacts { on_demand, ..Artefacts::make(project)? };
-    let (first, last) = args.seeds.clone().into_inner();
-    let number = last - first + 1;
-    let runs = programs.len() as u64 * number;
-    let judged = seeds::in_parallel("machines", 0..=runs - 1, |run| {
-        let program = programs[(run / number) as usize];
-        run_seed(&artefacts, args, program, first + run % number, run)
+    let machines = machines(&pmus, &programs, args.seeds.clone());
+    let judged = seeds::in_parallel("machines", 0..=machines.len() as u64 - 1, |number| {
+        run_machine(&artefacts, args, machines[number as usize], number)
     })?;
-    let by_program = programs.iter().zip(judged.chunks(number as usize));
-    let study = Study::of(by_program.map(|(program, runs)| (*program, Judgement::sum(runs))));
+    let study = study(&pmus, &programs, &judged);
     output::print(args.json, &study, &table::render(&study))?;
     Ok(if study.holds { 0 } else { ExitStatus::CheckFailed.into() })
 }
 
-fn run_seed(
+/// All machines: by PMU, by program, by seed.
+fn machines<'a>(
+    pmus: &[Pmu],
+    programs: &[&'a str],
+    seeds: RangeInclusive<u64>,
+) -> Vec<Machine<'a>> {
+    let of = |pmu, program| seeds.clone().map(move |seed| Machine { pmu, program, seed });
+    let of_pmu = |pmu: &Pmu| programs.iter().flat_map(|program| of(*pmu, *program)).collect();
+    pmus.iter().flat_map(|pmu| -> Vec<Machine<'a>> { of_pmu(pmu) }).collect()
+}
+
+/// The study of what was judged, in the order of [`machines`].
+fn study(pmus: &[Pmu], programs: &[&str], judged: &[Judgement]) -> Study {
+    let seeds = judged.len() / (pmus.len() * programs.len());
+    let of_pmu = |(pmu, judged): (&Pmu, &[Judgement])| {
+        let runs = programs.iter().zip(judged.chunks(seeds));
+        PmuStudy::of(pmu.profile().name, runs.map(|(name, runs)| (*name, Judgement::sum(runs))))
+    };
+    let by_pmu = judged.chunks(programs.len() * seeds);
+    Study::of(pmus.iter().zip(by_pmu).map(of_pmu).collect())
+}
+
+fn run_machine(
     artefacts: &Artefacts,
     args: &PhasesArgs,
-    program: &str,
-    seed: u64,
+    machine: Machine,
     number: u64,
 ) -> Result<Judgement> {
     let name = format!("tally-study-phases-{}-{number}.csv", std::process::id());
     let path = std::env::temp_dir().join(name);
-    let judged = judged(artefacts, args, program, seed, &path);
+    let judged = judged(artefacts, args, machine, &path);
     for suffix in ["", "-metadata.json"] {
         // Nothing is there if the machine failed.
         let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
@@ -129,25 +168,72 @@ fn run_seed(
 fn judged(
     artefacts: &Artefacts,
     args: &PhasesArgs,
-    program: &str,
-    seed: u64,
+    machine: Machine,
     path: &Path,
 ) -> Result<Judgement> {
-    let run = args.run(program, seed, &path.display().to_string())?;
+    let run = args.run(machine, &path.display().to_string())?;
     let request = Request { time_limit: TIME_LIMIT, ..run.request()? };
-    let boot = seeds::boot(artefacts, &request, seed)?;
+    let boot = seeds::boot(artefacts, &request, machine.seed)?;
     let report = Report::with(&boot, run.plan()?.as_ref(), &run.additions());
     let lacks = |what: &str| {
-        Failure::new(ExitStatus::CheckFailed, format!("{program}, seed {seed}: {what}"))
+        let Machine { pmu, program, seed } = machine;
+        let of = format!("{}, {program}, seed {seed}", pmu.profile().name);
+        Failure::new(ExitStatus::CheckFailed, format!("{of}: {what}"))
     };
     let found = report.first.and_then(|session| session.phases);
     let found = found.ok_or_else(|| lacks("the run has no phases"))?;
-    let pmu = machine::virtual_pmu_of(args.pmu, &[])?;
-    let stack = stack_of(args.pmu.signature()).ok_or_else(|| lacks("no CPI stack"))?;
+    let pmu = machine::virtual_pmu_of(machine.pmu, &[])?;
+    let stack = stack_of(machine.pmu.signature()).ok_or_else(|| lacks("no CPI stack"))?;
     let series = Series::read(path, 1, stack.instructions)?;
     let events = phases::events(&pmu)?;
     let (model, events) = phases::costs(&pmu)?.model_of(|event| events.contains(&event));
     let truth = series.counted(&found.intervals, &events);
     let truth = truth.ok_or_else(|| lacks("the series lacks an event of the model"))?;
     Ok(Judgement::of(&found, &model, &truth))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(pmu: Vec<Pmu>) -> PhasesArgs {
+        PhasesArgs {
+            seeds: 1..=3,
+            pmu,
+            program: Vec::new(),
+            interval: 1_000_000,
+            classes: Classifier::Centroid,
+            json: false,
+        }
+    }
+
+    #[test]
+    fn both_vendors_are_the_default_and_each_pmu_counts_once() {
+        assert_eq!(args(Vec::new()).pmus(), [Pmu::Intel, Pmu::Amd]);
+        assert_eq!(args(vec![Pmu::Zen3, Pmu::Intel, Pmu::Zen3]).pmus(), [Pmu::Zen3, Pmu::Intel]);
+    }
+
+    #[test]
+    fn each_machine_is_judged_under_its_own_pmu_and_program() {
+        let (pmus, programs) = ([Pmu::Intel, Pmu::Amd], ["one", "two"]);
+        let machines = machines(&pmus, &programs, 2..=4);
+        // What a machine has is told by its intervals.
+        let number = |machine: &Machine| {
+            let pmu = if machine.pmu == Pmu::Amd { 1_000 } else { 0 };
+            pmu + if machine.program == "two" { 100 } else { 0 } + machine.seed as usize
+        };
+        let judged: Vec<Judgement> = machines
+            .iter()
+            .map(|machine| Judgement { intervals: number(machine), ..Judgement::default() })
+            .collect();
+        let study = study(&pmus, &programs, &judged);
+        let found: Vec<Vec<usize>> = study
+            .pmus
+            .iter()
+            .map(|of| of.programs.iter().map(|(_, judged)| judged.intervals).collect())
+            .collect();
+        assert_eq!(found, [[9, 309], [3_009, 3_309]]);
+        assert_eq!(study.pmus[1].pmu, Pmu::Amd.profile().name);
+        assert_eq!(study.all.intervals, 9 + 309 + 3_009 + 3_309);
+    }
 }

@@ -111,20 +111,40 @@ fn changes(truly: &[u8], alarms: &[bool]) -> [usize; 3] {
     [real.len(), found, (0..alarms.len()).filter(is_false).count()]
 }
 
-/// What the study found, beside what is wanted.
+/// What the study found on one PMU, beside what is wanted.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Study {
+pub(super) struct PmuStudy {
+    pub(super) pmu: &'static str,
     pub(super) programs: Vec<(String, Judgement)>,
     pub(super) all: Judgement,
     pub(super) holds: bool,
 }
 
-impl Study {
-    pub(super) fn of<'a>(programs: impl Iterator<Item = (&'a str, Judgement)>) -> Study {
+impl PmuStudy {
+    pub(super) fn of<'a>(
+        pmu: &'static str,
+        programs: impl Iterator<Item = (&'a str, Judgement)>,
+    ) -> PmuStudy {
         let programs: Vec<_> =
             programs.map(|(program, judged)| (program.to_owned(), judged)).collect();
         let all = Judgement::sum(programs.iter().map(|(_, judged)| judged));
-        Study { holds: all.wanted().iter().all(|(_, _, holds)| *holds), programs, all }
+        let holds = all.wanted().iter().all(|(_, _, holds)| *holds);
+        PmuStudy { pmu, programs, all, holds }
+    }
+}
+
+/// What the study found on all PMUs. Each has to hold by itself: a sum can hide a vendor.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Study {
+    pub(super) pmus: Vec<PmuStudy>,
+    pub(super) all: Judgement,
+    pub(super) holds: bool,
+}
+
+impl Study {
+    pub(super) fn of(pmus: Vec<PmuStudy>) -> Study {
+        let all = Judgement::sum(pmus.iter().map(|of| &of.all));
+        Study { holds: pmus.iter().all(|of| of.holds), pmus, all }
     }
 }
 
@@ -158,6 +178,30 @@ pub(super) fn share(some: usize, of: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_vendor_cannot_hide_behind_the_other() {
+        let of = |found| Judgement {
+            intervals: 1_000,
+            sure: 100,
+            same: 100,
+            bars: 100,
+            held: 95,
+            largest: 1_000,
+            changes: 100,
+            found,
+            ..Judgement::default()
+        };
+        let study = |founds: [usize; 2]| {
+            let pmus = founds.map(|found| PmuStudy::of("pmu", [("one", of(found))].into_iter()));
+            Study::of(pmus.to_vec())
+        };
+        assert!(study([90, 90]).holds);
+        // 92 % together.
+        let hidden = study([100, 84]);
+        assert!(hidden.all.wanted().iter().all(|(_, _, holds)| *holds));
+        assert!(!hidden.holds);
+    }
 
     #[test]
     fn a_change_lasts_and_is_found_soon() {

@@ -2,12 +2,17 @@
 
 use tally_abi::{phase::Predictor, text::percent};
 
-use super::judge::{Judgement, Study, share};
+use super::judge::{Judgement, PmuStudy, Study, share};
 
 pub(super) fn render(study: &Study) -> String {
+    let texts: Vec<String> = study.pmus.iter().map(of_pmu).collect();
+    texts.join("\n")
+}
+
+fn of_pmu(study: &PmuStudy) -> String {
     let mut text = format!(
-        "{:>9}{:>8}{:>8}{:>8}{:>9}{:>8}{:>10}{:>8}\n",
-        "intervals", "sure", "same", "bars", "largest", "changes", "found", "false"
+        "{}\n{:>9}{:>8}{:>8}{:>8}{:>9}{:>8}{:>10}{:>8}\n",
+        study.pmu, "intervals", "sure", "same", "bars", "largest", "changes", "found", "false"
     );
     for (program, judged) in &study.programs {
         text += &format!("{program}\n{}", row(judged));
