@@ -14,6 +14,7 @@ pub mod paper000;
 mod paper002;
 pub mod papi;
 mod phases;
+mod pipelines;
 pub mod programs;
 pub mod quirks;
 mod seeds;
@@ -67,6 +68,9 @@ enum Study {
     /// What the kernel says of phases on line, beside the truth over time; fails unless bars, sure
     /// phases and changes are as claimed
     Phases(phases::PhasesArgs),
+    /// Cycles of pipeline interval beside those of ooo; fails unless their errors are at most 10 %
+    /// in the mean and 25 % of any program
+    Pipelines(pipelines::PipelinesArgs),
     /// Whether programs of other origins have the same output, files and status under Tally as on
     /// this machine, on a machine of each vendor; tests/programs/list.toml has them
     Programs(programs::ProgramsArgs),
@@ -96,6 +100,7 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
         Study::Paper002(args) => paper002::main(project, args),
         Study::Papi(args) => papi::main(project, args),
         Study::Phases(args) => phases::main(project, args),
+        Study::Pipelines(args) => pipelines::main(project, args),
         Study::Programs(args) => programs::main(project, args),
         Study::Quirks(args) => quirks::main(project, args),
         Study::Unobserved(args) => unobserved::main(project, args),
