@@ -63,7 +63,7 @@ pub use self::{sample::Sample, spread::student_t_95};
 use self::{
     sample::in_ones,
     spread::spread,
-    stratified::stratified,
+    stratified::{Stratified, stratified},
     tails::{UNMET, UNSEEN, tail},
 };
 use crate::{
@@ -199,7 +199,11 @@ pub fn estimate(sample: &Sample, strata: Option<(&Strata, (u16, u8))>) -> Value 
     };
     let t = student_t_95(best.degrees);
     let by_strata = strata.and_then(|(strata, place)| stratified(strata, place, sample));
-    let better = by_strata.filter(|by| by.half_width_95 < t * sqrt(best.variance));
+    let half_width = t * sqrt(best.variance);
+    // Further from the estimate than its own interval reaches, they show a program that changed
+    // where no stratum does.
+    let agrees = |by: &Stratified| (by.estimate - best.estimate).abs() <= half_width;
+    let better = by_strata.filter(|by| by.half_width_95 < half_width && agrees(by));
     let (estimate, variance, t) =
         better.map_or((best.estimate, best.variance, t), |by| (by.estimate, by.variance, by.t));
     let unseen = sample.unseen as f64;
