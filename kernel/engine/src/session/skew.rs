@@ -149,7 +149,7 @@ mod tests {
             Value::Estimated { half_width_95, .. } => Some(half_width_95),
             _ => None,
         };
-        for (mode, pinned) in [(Mode::User, None), (Mode::Full, Some(1_140.0))] {
+        for (mode, pinned) in [(Mode::User, None), (Mode::Full, Some(1_160.0))] {
             let values = values(mode);
             let widths: Vec<_> = values.iter().map(half_width).collect();
             assert_eq!(widths, [pinned, Some(9_100.0), None], "{values:?}");
