@@ -108,6 +108,32 @@ fn what_strata_do_not_explain_is_no_worse_with_them() {
     assert!(with[1] >= without[1] - 0.01, "{} {}", with[1], without[1]);
 }
 
+/// Where strata would say what the slices without them contradict, the program changed within one:
+/// the estimate stays within the interval that it has without strata.
+#[test]
+fn estimates_by_strata_are_within_the_interval_without_them() {
+    for program in [interleaved, unrelated] {
+        for seed in 0..PROGRAMS {
+            let steps = program(&mut Random::new(0x57a7_1000 + seed));
+            for (_, sample, with) in traced(Design::of(4), seed, &steps, &mut NoSink).0 {
+                let without = estimate::estimate(&sample, None);
+                let (Some([low, high]), Value::Estimated { estimate, .. }) = (ends(without), with)
+                else {
+                    panic!("{with:?} {without:?}")
+                };
+                let estimate = estimate as f64;
+                // Both are rounded.
+                assert!((low - 1.0..=high + 1.0).contains(&estimate), "{with:?} {without:?}");
+            }
+        }
+    }
+}
+
+fn ends(value: Value) -> Option<[f64; 2]> {
+    let Value::Estimated { estimate, half_width_95, .. } = value else { return None };
+    Some([estimate as f64 - half_width_95, estimate as f64 + half_width_95])
+}
+
 #[test]
 fn shares_that_adapt_have_no_strata() {
     let [with, without] = study(interleaved, Shares::Adaptive);
