@@ -49,8 +49,9 @@ fn a_machine_without_serial_ports_shows_its_results() {
     assert!(!exact.is_empty() && exact.iter().all(|event| event.estimate == event.truth));
 }
 
-/// Boots a machine with this command line behind `wire codes=100`. Returns it, with what it sent by
-/// its second serial port and what photographs of its screen give.
+/// Boots a machine with this command line behind `wire codes=30`: a page stays for 30 ms of the
+/// machine's time, which are as many million instructions. Returns it, with what it sent by its
+/// second serial port and what photographs of its screen give.
 fn sent_and_photographed(name: &str, line: &str) -> (Boot, Vec<u8>, Shown) {
     let wire = std::env::temp_dir().join(format!("tally-wire-{name}-{}", std::process::id()));
     // The second port's file is the test's own, because a machine is stopped some seconds after
@@ -60,7 +61,7 @@ fn sent_and_photographed(name: &str, line: &str) -> (Boot, Vec<u8>, Shown) {
     let mut request = Request { serial_ports: false, time_limit, ..Request::new("") };
     let port = format!("file:{}", wire.display());
     let line = line.replace(',', ",,");
-    let line = format!("name=opt/tally/cmdline,string=wire codes=100 {line}");
+    let line = format!("name=opt/tally/cmdline,string=wire codes=30 {line}");
     let args = ["-serial", "null", "-serial", &port, "-fw_cfg", &line];
     request.qemu_args = args.map(str::to_owned).to_vec();
     let (boot, shown) = photographed(name, request);
@@ -115,10 +116,11 @@ fn a_trace_comes_back_by_codes() {
     assert_eq!(Records::read(Trace::open(&by_codes).unwrap()).1, None, "the trace is complete");
 }
 
-/// As many records as the codes have no room for, and output before them.
+/// As many records as the codes have no room for. Most of the room is taken by lines that are all the
+/// same, so that there are few codes: to draw and read one takes its time.
 #[test]
 fn what_the_codes_have_no_room_for_is_counted() {
-    let line = "trace -- writes 400 --- events=r01c4,r02c4,r08c4,r10c4,r20c4,r40c4 slice=2000 \
+    let line = "trace -- writes 1500 --- events=r01c4,r02c4,r08c4,r10c4,r20c4,r40c4 slice=2000 \
                 budget=1000000 rounds 1 60000";
     let (boot, sent, shown) = sent_and_photographed("room", line);
     let file = boot.folder.file("kept");

@@ -18,8 +18,9 @@ fn request(pmu: Pmu, cpus: usize, events: &str) -> Request {
     Request { pmu, cpus, vpmu: vec!["unit=yes".into()], ..Request::new(line) }
 }
 
-/// Every count of the unit is the truth, and most intervals of the estimates beside it contain it.
-fn assert_unit_is_true(boot: &Boot) {
+/// Asserts that every count of the unit is the truth. Returns how many intervals of the estimates
+/// beside it contain it, and how many there are.
+fn intervals_beside_true_units(boot: &Boot) -> [usize; 2] {
     assert_output(boot, "unit: done");
     let text = boot.transcript.text();
     assert!(boot.outcome.is_success() && !text.contains("FAILED"), "{}\n{text}", boot.outcome);
@@ -33,38 +34,46 @@ fn assert_unit_is_true(boot: &Boot) {
         assert_eq!(event.unit, event.truth, "{event:?}");
     }
     let estimated = events.iter().filter(|event| event.kind == Kind::Estimated);
-    let [inside, all] = estimated.fold([0, 0], |[inside, all], event| {
+    estimated.fold([0, 0], |[inside, all], event| {
         let count = event.unit.unwrap_or_default() as f64;
         let is_inside = event.low_95 <= Some(count) && Some(count) <= event.high_95;
         [inside + usize::from(is_inside), all + 1]
-    });
-    println!("{inside} of {all} intervals contain the unit's count, {} events", events.len());
+    })
+}
+
+/// Every count of the unit is the truth, and most intervals of the estimates beside it contain it.
+fn assert_unit_is_true(requests: impl Iterator<Item = Request>) {
+    let runs = requests.map(|request| intervals_beside_true_units(&boot(&request)));
+    let [inside, all] = runs.fold([0, 0], |sum, run| [sum[0] + run[0], sum[1] + run[1]]);
+    println!("{inside} of {all} intervals contain the unit's count");
     assert!(all >= 20 && inside * 100 >= all * 85, "{inside} of {all}");
 }
 
-/// Defines a test of a machine.
-macro_rules! unit {
-    ($($name:ident on $pmu:expr, $cpus:literal CPUs: $events:literal;)*) => {$(
-        #[test]
-        fn $name() {
-            assert_unit_is_true(&boot(&request($pmu, $cpus, $events)));
-        }
-    )*};
+/// Nine events, which need three groups.
+const INTEL: &str = "INST_RETIRED.ANY,BR_INST_RETIRED.COND,BR_INST_RETIRED.COND_TAKEN,\
+    MEM_INST_RETIRED.ALL_LOADS,MEM_INST_RETIRED.ALL_STORES,UOPS_RETIRED.SLOTS,\
+    BR_INST_RETIRED.NEAR_CALL,L1D.REPLACEMENT,BR_MISP_RETIRED.COND";
+
+const AMD: &str = "RETIRED_INSTRUCTIONS,RETIRED_BRANCH_INSTRUCTIONS,\
+    RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,RETIRED_TAKEN_BRANCH_INSTRUCTIONS,\
+    LS_DISPATCH.LD_DISPATCH,LS_DISPATCH.STORE_DISPATCH,RETIRED_OPS,\
+    RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED,RETIRED_NEAR_RETURNS";
+
+#[test]
+fn the_unit_counts_exactly_beside_estimates_on_intel() {
+    assert_unit_is_true(std::iter::once(request(Pmu::Intel, 1, INTEL)));
 }
 
-unit! {
-    the_unit_counts_exactly_beside_estimates_on_intel on Pmu::Intel, 1 CPUs:
-        "INST_RETIRED.ANY,BR_INST_RETIRED.COND,BR_INST_RETIRED.COND_TAKEN,\
-         MEM_INST_RETIRED.ALL_LOADS,MEM_INST_RETIRED.ALL_STORES,UOPS_RETIRED.SLOTS,\
-         BR_INST_RETIRED.NEAR_CALL,L1D.REPLACEMENT,BR_MISP_RETIRED.COND";
-    the_unit_counts_exactly_on_two_cpus on Pmu::Intel, 2 CPUs:
-        "INST_RETIRED.ANY,BR_INST_RETIRED.COND,BR_INST_RETIRED.COND_TAKEN,\
-         MEM_INST_RETIRED.ALL_LOADS,MEM_INST_RETIRED.ALL_STORES,UOPS_RETIRED.SLOTS,\
-         BR_INST_RETIRED.NEAR_CALL,L1D.REPLACEMENT,BR_MISP_RETIRED.COND";
-    the_unit_counts_exactly_beside_estimates_on_amd on Pmu::Amd, 1 CPUs:
-        "RETIRED_INSTRUCTIONS,RETIRED_BRANCH_INSTRUCTIONS,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,\
-         RETIRED_TAKEN_BRANCH_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH,LS_DISPATCH.STORE_DISPATCH,\
-         RETIRED_OPS,RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED,RETIRED_NEAR_RETURNS";
+/// Two CPUs never run twice alike, and the estimates of one session err together: of 36 intervals 31
+/// to 36 hold in 12 runs, so that one run falls below any bound near the claim now and then.
+#[test]
+fn the_unit_counts_exactly_on_two_cpus() {
+    assert_unit_is_true((0..3).map(|_| request(Pmu::Intel, 2, INTEL)));
+}
+
+#[test]
+fn the_unit_counts_exactly_beside_estimates_on_amd() {
+    assert_unit_is_true(std::iter::once(request(Pmu::Amd, 1, AMD)));
 }
 
 static WITHOUT: SharedBoot =

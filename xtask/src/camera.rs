@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Failure, Result, import,
+    Failure, Result,
+    import::Photographs,
     machine::{self, Artefacts, Boot, Folder, Observer, ProgramOutput, Request, Transcript},
     project,
 };
@@ -89,7 +90,8 @@ struct Camera {
     /// The hash of the last picture.
     last: u64,
     pictures: Vec<PathBuf>,
-    /// Pictures that were read.
+    /// The codes of the first `read` of them.
+    photographs: Photographs,
     read: usize,
     messages: Option<Vec<u8>>,
 }
@@ -97,8 +99,18 @@ struct Camera {
 impl Camera {
     fn new(socket: PathBuf) -> Camera {
         let (seen, taken) = (HashSet::new(), Instant::now());
-        let (pictures, messages) = (Vec::new(), None);
-        Camera { socket, monitor: None, taken, seen, last: 0, pictures, read: 0, messages }
+        let (pictures, photographs, messages) = (Vec::new(), Photographs::default(), None);
+        Camera {
+            socket,
+            monitor: None,
+            taken,
+            seen,
+            last: 0,
+            pictures,
+            photographs,
+            read: 0,
+            messages,
+        }
     }
 
     /// Takes a picture. Returns whether the codes have begun anew.
@@ -137,8 +149,11 @@ impl Camera {
         if self.read == self.pictures.len() {
             return Ok(false);
         }
+        for picture in &self.pictures[self.read..] {
+            self.photographs.add(picture)?;
+        }
         self.read = self.pictures.len();
-        match import::messages(&self.pictures) {
+        match self.photographs.messages() {
             Ok(messages) => self.messages = Some(messages),
             // A page may be there in part, or have been missed.
             Err(why) if matches!(why.status, ExitStatus::CodesMissing | ExitStatus::NoCodes) => {}

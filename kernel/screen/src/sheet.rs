@@ -1,6 +1,6 @@
 //! Pages of codes.
 
-use qrcodegen_no_heap::{QrCode, QrCodeEcc, Version};
+use qrcodegen_no_heap::{Mask, QrCode, QrCodeEcc, Version};
 use tally_abi::text::FixedText;
 
 use crate::{
@@ -12,6 +12,10 @@ use crate::{
 /// The largest version of a code that is used: 57 modules in a row. Those of more are read from
 /// blurred photographs much less often.
 const MAX_VERSION: Version = Version::new(10);
+/// The mask of all codes. To find the one with the fewest patterns that are hard to read, an encoder
+/// makes the code with each of the eight, which takes most of the time of a page; parts are
+/// compressed, so that one mask leaves as few as another.
+const MASK: Mask = Mask::new(0);
 /// Modules around a code that stay white (ISO/IEC 18004, "Quiet zone").
 const QUIET: usize = 4;
 /// The smallest module is the surface's height divided by this, so that a photograph of the whole
@@ -47,8 +51,9 @@ impl Buffers {
         let mut part = [0; MAX_PART_BYTES];
         let length = parts.write(index, &mut part);
         self.data[..length].copy_from_slice(&part[..length]);
-        let (data, code, level) = (&mut self.data, &mut self.code, QrCodeEcc::Medium);
-        QrCode::encode_binary(data, length, code, level, Version::MIN, MAX_VERSION, None, false)
+        let (data, code) = (&mut self.data, &mut self.code);
+        let (level, least, most) = (QrCodeEcc::Medium, Version::MIN, MAX_VERSION);
+        QrCode::encode_binary(data, length, code, level, least, most, Some(MASK), false)
             .expect("a part fits into a code of the largest version")
     }
 }

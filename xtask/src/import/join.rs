@@ -35,6 +35,11 @@ impl Joiner {
         }
     }
 
+    /// Returns whether no code of this version was read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
     /// Checks that all codes belong together.
     ///
     /// # Errors

@@ -84,31 +84,58 @@ fn write_trace(boot: &Boot, report: &Report, path: &Path) -> Result<()> {
 /// The messages of the run whose codes are on these photographs.
 ///
 /// # Errors
-/// A file is no picture, no photograph has one of Tally's codes, codes are missing, or are those of
-/// several runs or of another version.
+/// As [`Photographs::add`] and [`Photographs::messages`].
 pub fn messages(files: &[PathBuf]) -> Result<Vec<u8>> {
-    let mut joiner = Joiner::default();
-    let mut without = Vec::new();
-    for file in files {
-        let codes = read(file)?.codes(join::is_of_tally);
-        codes.iter().for_each(|code| joiner.add(code, file));
-        if codes.is_empty() {
-            without.push(file.display().to_string());
+    let mut photographs = Photographs::default();
+    files.iter().try_for_each(|file| photographs.add(file))?;
+    let messages = photographs.messages();
+    if !photographs.joiner.is_empty() {
+        for file in photographs.without {
+            output::note(format_args!("xtask: {file}: no code of Tally"));
         }
     }
-    joiner.check()?;
-    if without.len() == files.len() {
-        let why = format!(
-            "{}: no code of Tally: take the photograph from nearer, sharp, with the whole code and \
-             the white around it",
-            without.join(", ")
-        );
-        return Err(Failure::new(ExitStatus::NoCodes, why));
+    messages
+}
+
+/// Photographs of one run's codes. Each is read once, which takes most of the time.
+#[derive(Debug, Default)]
+pub struct Photographs {
+    joiner: Joiner,
+    /// Those without a code.
+    without: Vec<String>,
+}
+
+impl Photographs {
+    /// Reads the codes on one more.
+    ///
+    /// # Errors
+    /// The file is no picture.
+    pub fn add(&mut self, file: &Path) -> Result<()> {
+        let codes = read(file)?.codes(join::is_of_tally);
+        codes.iter().for_each(|code| self.joiner.add(code, file));
+        if codes.is_empty() {
+            self.without.push(file.display().to_string());
+        }
+        Ok(())
     }
-    for file in without {
-        output::note(format_args!("xtask: {file}: no code of Tally"));
+
+    /// The messages that all codes together give.
+    ///
+    /// # Errors
+    /// No photograph has one of Tally's codes, codes are missing, or are those of several runs or of
+    /// another version.
+    pub fn messages(&self) -> Result<Vec<u8>> {
+        self.joiner.check()?;
+        if self.joiner.is_empty() {
+            let why = format!(
+                "{}: no code of Tally: take the photograph from nearer, sharp, with the whole code \
+                 and the white around it",
+                self.without.join(", ")
+            );
+            return Err(Failure::new(ExitStatus::NoCodes, why));
+        }
+        self.joiner.messages()
     }
-    joiner.messages()
 }
 
 fn read(file: &Path) -> Result<Photo> {
