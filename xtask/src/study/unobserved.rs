@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// Without `--program`: of Tally's own programs, and of Debian's busybox.
-const PROGRAMS: [&str; 12] = [
+const PROGRAMS: [&str; 20] = [
     "rounds 3 60000",
     "rounds 1 200000",
     "busybox sha256sum corpus.txt",
@@ -45,6 +45,14 @@ const PROGRAMS: [&str; 12] = [
     "busybox cut -c 1-3 corpus.txt",
     "busybox sha3sum corpus.txt",
     "busybox cmp corpus.txt corpus.txt",
+    "busybox crc32 corpus.txt",
+    "busybox tail -n 3 corpus.txt",
+    "busybox sed -n s/unsafe/safe/p corpus.txt",
+    "busybox awk /unsafe/{n++}END{print(n)} corpus.txt",
+    "busybox sort -u -o sorted corpus.txt",
+    "busybox gzip -k corpus.txt",
+    "busybox egrep -c [0-9]+,[0-9]+ corpus.txt",
+    "busybox wc -l corpus.txt",
 ];
 
 /// Interrupts of a run that is said to have none: the first slices are shorter (decision 25), 34
@@ -60,7 +68,7 @@ pub(super) struct UnobservedArgs {
     /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pmu: Pmu,
-    /// A program and its arguments, in one argument; repeatable [default: twelve programs]
+    /// A program and its arguments, in one argument; repeatable [default: twenty programs]
     #[arg(long, value_name = "WORDS")]
     program: Vec<String>,
     /// Put a file of this machine into the ramdisk, under its name: a static program, or its input
@@ -122,6 +130,8 @@ struct Judged {
     truth: u64,
     /// What interrupts added to the truth, relative to that.
     added: f64,
+    /// What one interrupt added, in events.
+    per_interrupt: f64,
     /// The relative error of the unobserved value.
     error: f64,
     /// Its relative half width.
@@ -201,8 +211,11 @@ fn compare(
     let with = seeds::boot(artefacts, &args.request(&job, "wire trace", program)?, seed)?;
     let mut report = Report::of(&with);
     report.add_unobserved(&with, plan);
-    let events = report.sessions().flat_map(|session| &session.events);
-    Ok(events.filter_map(|event| value(event, truth)).collect())
+    let values = report.sessions().flat_map(|session| {
+        let interrupts = session.pmis.unwrap_or_default();
+        session.events.iter().filter_map(move |event| value(event, truth, interrupts))
+    });
+    Ok(values.collect())
 }
 
 fn session(boot: &Boot) -> Result<&Region> {
@@ -212,15 +225,18 @@ fn session(boot: &Boot) -> Result<&Region> {
     })
 }
 
-/// An event that has an unobserved value with an interval, beside the truth without interrupts.
-fn value(event: &EventReport, alone: &Region) -> Option<Judged> {
+/// An event that has an unobserved value with an interval, beside the truth without interrupts;
+/// of a session with so many `interrupts`.
+fn value(event: &EventReport, alone: &Region, interrupts: u64) -> Option<Judged> {
     let unobserved = event.unobserved.filter(|value| value.half_width_95 > 0.0)?;
     let truth = alone.events.get(&event.name)?.user;
     let relative = |count: f64| count / truth.max(1) as f64;
+    let added = event.truth? as f64 - truth as f64;
     Some(Judged {
         event: event.name.clone(),
         truth,
-        added: relative(event.truth? as f64 - truth as f64),
+        added: relative(added),
+        per_interrupt: added / interrupts.max(1) as f64,
         error: relative(unobserved.estimate - truth as f64),
         half_width: relative(unobserved.half_width_95),
         is_within: unobserved.contains(truth),
@@ -289,15 +305,18 @@ fn render(study: &UnobservedStudy) -> String {
     text
 }
 
-/// By event: what interrupts added, and the mean error of the unobserved values, which is their
-/// bias, with its standard error.
+/// By event: what interrupts added in the mean, what one of them added in the median and at most of
+/// all runs, and the mean error of the unobserved values, which is their bias, with its standard
+/// error.
 fn render_events(study: &UnobservedStudy) -> String {
     let all: Vec<&Judged> = study.programs.iter().flat_map(|program| &program.values).collect();
     let mut names: Vec<&str> = all.iter().map(|value| value.event.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let mut text =
-        format!("{:<46}{:>12}{:>20}\n", "event, of 1,000 or more", "interrupts", "mean error");
+    let mut text = format!(
+        "{:<34}{:>10}{:>8}{:>8}{:>19}\n",
+        "event, of 1,000 or more", "interrupts", "of one", "most", "mean error"
+    );
     for name in names {
         let of_event = all.iter().filter(|value| value.event == name && value.truth >= 1_000);
         let values: Vec<&Judged> = of_event.copied().collect();
@@ -306,8 +325,12 @@ fn render_events(study: &UnobservedStudy) -> String {
         }
         let [added, _] = mean(&values, |value| value.added);
         let [error, deviation] = mean(&values, |value| value.error);
+        let of_one = median(&values, |value| value.per_interrupt);
+        let most = values.iter().map(|value| value.per_interrupt).fold(0.0, f64::max);
+        // A longer name has its own line.
+        let name = if name.len() > 33 { format!("{name}\n{:34}", "") } else { name.to_owned() };
         text += &format!(
-            "{name:<46}{:>12}{:>10} ± {:>7}\n",
+            "{name:<34}{:>10}{of_one:>8.1}{most:>8.1}{:>9} ± {:>7}\n",
             percent(added, true),
             percent(error, true),
             percent(deviation, false)
@@ -325,6 +348,7 @@ mod tests {
             event: "E".into(),
             truth: 1_000,
             added: 0.07,
+            per_interrupt: 3.5,
             error,
             half_width: 0.1,
             is_within,
