@@ -64,8 +64,8 @@ fn the_unit_counts_exactly_beside_estimates_on_intel() {
     assert_unit_is_true(std::iter::once(request(Pmu::Intel, 1, INTEL)));
 }
 
-/// Two CPUs never run twice alike, and the estimates of one session err together: of 36 intervals 31
-/// to 36 hold in 12 runs, so that one run falls below any bound near the claim now and then.
+/// Two CPUs never run twice alike, and the estimates of one session err together: of 36 intervals
+/// 31 to 36 hold in 12 runs, so that one run falls below any bound near the claim now and then.
 #[test]
 fn the_unit_counts_exactly_on_two_cpus() {
     assert_unit_is_true((0..3).map(|_| request(Pmu::Intel, 2, INTEL)));

@@ -12,8 +12,8 @@ use crate::{
 /// The largest version of a code that is used: 57 modules in a row. Those of more are read from
 /// blurred photographs much less often.
 const MAX_VERSION: Version = Version::new(10);
-/// The mask of all codes. To find the one with the fewest patterns that are hard to read, an encoder
-/// makes the code with each of the eight, which takes most of the time of a page; parts are
+/// The mask of all codes. To find the one with the fewest patterns that are hard to read, an
+/// encoder makes the code with each of the eight, which takes most of the time of a page; parts are
 /// compressed, so that one mask leaves as few as another.
 const MASK: Mask = Mask::new(0);
 /// Modules around a code that stay white (ISO/IEC 18004, "Quiet zone").

@@ -122,8 +122,8 @@ impl Photographs {
     /// The messages that all codes together give.
     ///
     /// # Errors
-    /// No photograph has one of Tally's codes, codes are missing, or are those of several runs or of
-    /// another version.
+    /// No photograph has one of Tally's codes, codes are missing, or are those of several runs or
+    /// of another version.
     pub fn messages(&self) -> Result<Vec<u8>> {
         self.joiner.check()?;
         if self.joiner.is_empty() {

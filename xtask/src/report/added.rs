@@ -159,7 +159,9 @@ impl Report {
             if let Some(stats) = session.stats.filter(|_| is_paired && in_ring_3) {
                 let values = unobserved(&slices, plan, stats.instructions);
                 let events = report.events.iter_mut().zip(values);
-                events.for_each(|(event, value)| event.unobserved = value);
+                events.for_each(|(event, value)| {
+                    event.unobserved = value.map(|value| event.without_interrupts(value));
+                });
             }
         }
     }

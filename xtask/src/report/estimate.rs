@@ -33,6 +33,19 @@ impl Estimate {
         Estimate { low_95: (self.low_95 - events).max(0.0), ..self }
     }
 
+    /// The same, with a half width of at least this.
+    pub(super) fn at_least(self, half_width_95: f64) -> Estimate {
+        let more = (half_width_95 - self.half_width_95).max(0.0);
+        let low_95 = (self.low_95 - more).max(0.0);
+        let half_width_95 = self.half_width_95 + more;
+        Estimate { half_width_95, low_95, high_95: self.high_95 + more, ..self }
+    }
+
+    /// The same, with a lower end that is not above this.
+    pub(super) fn down_to(self, low_95: f64) -> Estimate {
+        Estimate { low_95: self.low_95.min(low_95.max(0.0)), ..self }
+    }
+
     /// Returns whether a count lies within the 95 % interval.
     pub fn contains(&self, truth: u64) -> bool {
         (self.low_95..=self.high_95).contains(&(truth as f64))

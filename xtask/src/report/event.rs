@@ -57,6 +57,10 @@ pub struct EventReport {
     pub unit: Option<u64>,
     /// Why there is no estimate.
     pub reason: Option<Cow<'static, str>>,
+    /// The most events that the session's interrupts are likely to have added (decision 83); none
+    /// in ring 0, and where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likely_added: Option<f64>,
     /// The number without interrupts, if it was asked for and is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unobserved: Option<Estimate>,
@@ -96,6 +100,7 @@ impl EventReport {
             truth,
             unit: None,
             reason,
+            likely_added: None,
             unobserved: None,
             refined: None,
         }

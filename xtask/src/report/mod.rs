@@ -7,6 +7,7 @@ pub(crate) mod estimate;
 mod event;
 mod groups;
 mod halts;
+pub(crate) mod interrupts;
 mod intervals;
 mod made;
 mod phases;
@@ -33,7 +34,6 @@ pub use tally_breakdown::{
     Breakdown, CyclePart, SlotPart, Stack, no_stack, short_stack_of, stack_of,
 };
 
-use self::sums::Sums;
 pub use self::{
     added::Additions,
     ended::{ExitReport, PanicReport},
@@ -136,7 +136,7 @@ pub struct SessionReport {
     pub kernel_breakdown: Option<Breakdown>,
     /// How sums of events err, if the records of slices tell.
     #[serde(skip)]
-    pub(super) sums: Option<Arc<Sums>>,
+    pub(super) sums: Option<Arc<sums::Sums>>,
     /// The groups of events that were counted together, if the list was known before the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupReport>,
@@ -210,7 +210,8 @@ impl SessionReport {
         let event = |event: &EventReading| {
             let truth = region.and_then(|region| truth_of(region, event));
             let report = EventReport::of(&event.name, &event.reading, truth);
-            EventReport { unit: event.unit, ..report }
+            let likely_added = stats.and_then(|stats| interrupts::likely_added(event, stats));
+            EventReport { unit: event.unit, likely_added, ..report }
         };
         SessionReport {
             program: session.program.clone(),

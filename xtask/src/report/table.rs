@@ -13,6 +13,12 @@ use super::{
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
 
+/// Columns of a line.
+const COLUMNS: usize = 80;
+/// The least share of an estimate of which the table says that interrupts are likely to have added
+/// it.
+const LEAST_ADDED: f64 = 0.005;
+
 /// The whole report.
 pub fn render(report: &Report) -> String {
     let mut text = String::new();
@@ -62,7 +68,31 @@ fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
     if judged > 0 {
         writeln!(text, "{}/{judged} within ± 95 %; ! marks the others", judged - outside)?;
     }
+    write_likely_added(text, events)?;
     writeln!(text)
+}
+
+/// The events of which interrupts are likely to have added a share worth telling.
+fn write_likely_added(text: &mut String, events: &[EventReport]) -> fmt::Result {
+    let share = |event: &EventReport| {
+        let share = event.likely_added? / event.estimate.filter(|it| *it > 0)? as f64;
+        let is_told = share >= LEAST_ADDED;
+        is_told.then(|| format!("{} {}", event.name, percent(share.min(1.0), false)))
+    };
+    let shares: Vec<String> = events.iter().filter_map(share).collect();
+    if shares.is_empty() {
+        return Ok(());
+    }
+    let mut line = "interrupts are likely to have added up to:".to_owned();
+    for (index, share) in shares.iter().enumerate() {
+        let comma = if index + 1 < shares.len() { "," } else { "" };
+        if line.chars().count() + share.chars().count() + 2 > COLUMNS {
+            writeln!(text, "{line}")?;
+            line = " ".to_owned();
+        }
+        line += &format!(" {share}{comma}");
+    }
+    writeln!(text, "{line}")
 }
 
 /// Why no event was measured, if it is the same of all and there are several.
@@ -273,6 +303,25 @@ mod tests {
             handler's share of cycles    not measured
         "#]]
         .assert_eq(&render(&report));
+    }
+
+    #[test]
+    fn what_interrupts_are_likely_to_have_added_is_told_in_lines_of_80_columns() {
+        let event = |(number, added): (u8, f64)| EventReport {
+            likely_added: Some(added),
+            name: format!("EVENT_WITH_A_NAME.{number}"),
+            ..session(1).events[0].clone()
+        };
+        let events: Vec<_> = (0..).zip([200.0, 4.9, 5.0, 2_000.0, 0.0, 90.0]).map(event).collect();
+        let mut text = String::new();
+        write_likely_added(&mut text, &events).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        expect![[r#"
+            interrupts are likely to have added up to: EVENT_WITH_A_NAME.0 20.0%,
+              EVENT_WITH_A_NAME.2 0.50%, EVENT_WITH_A_NAME.3 100.0%,
+              EVENT_WITH_A_NAME.5 9.00%
+        "#]]
+        .assert_eq(&text);
     }
 
     #[test]

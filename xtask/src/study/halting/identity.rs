@@ -9,13 +9,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tally_abi::halt::{HaltTimer, Halts};
 
-use super::{
-    experiment::{self, Counted},
-    paper::structure,
-};
+use super::experiment::{self, Counted};
 use crate::{
     Result,
     machine::{Artefacts, Pmu},
+    report::interrupts::Structure,
     study::seeds,
 };
 
@@ -50,7 +48,8 @@ fn compare(program: &str, timer: HaltTimer, runs: &[Counted]) -> Vec<Compared> {
             (difference != 0).then(|| (name.clone(), difference))
         };
         let differing: BTreeMap<String, i64> = run.events.iter().filter_map(difference).collect();
-        let mut structures: Vec<&str> = differing.keys().map(|name| structure(name)).collect();
+        let mut structures: Vec<&str> =
+            differing.keys().map(|name| Structure::of(name).word()).collect();
         structures.sort_unstable();
         structures.dedup();
         Compared {

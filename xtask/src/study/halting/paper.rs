@@ -42,33 +42,6 @@ pub(super) const FINDINGS: [Finding; 15] = [
     f("time stamp, delivery mode", ["", ""], "linear"),
 ];
 
-/// The structure of the processor that decides how often an event happens.
-pub(super) fn structure(event: &str) -> &'static str {
-    let has = |words: &[&str]| words.iter().any(|word| event.contains(word));
-    if has(&["TLB", "STLB"]) {
-        "TLBs"
-    } else if has(&["MISP", "MISPREDICTED", "CLEAR", "RECOVERY"]) {
-        "branch predictors"
-    } else if has(&["CLK", "CYCLES", "STALL", "SLOTS", "TOPDOWN", "ACTIV", "NO_RETIRE", "EMPTY"]) {
-        "time"
-    } else if has(&[
-        "L1",
-        "L2",
-        "L3",
-        "CACHE",
-        "FILL",
-        "OFFCORE",
-        "OCR",
-        "REPLACEMENT",
-        "IC_",
-        "MAB",
-    ]) {
-        "caches"
-    } else {
-        "the program itself"
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,20 +56,6 @@ mod tests {
                 let mut events = profile.fixed_events().iter().chain(profile.events());
                 assert!(events.any(|event| event.name == name), "{name}");
             }
-        }
-    }
-
-    #[test]
-    fn structures_are_found_by_name() {
-        for (event, expected) in [
-            ("DTLB_LOAD_MISSES.STLB_HIT", "TLBs"),
-            ("MEM_LOAD_RETIRED.L1_MISS", "caches"),
-            ("BR_MISP_RETIRED.COND", "branch predictors"),
-            ("CYCLES_NO_RETIRE.EMPTY", "time"),
-            ("CYCLE_ACTIVITY.STALLS_L1D_MISS", "time"),
-            ("INST_RETIRED.ANY", "the program itself"),
-        ] {
-            assert_eq!(structure(event), expected, "{event}");
         }
     }
 }
