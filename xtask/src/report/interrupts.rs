@@ -86,9 +86,9 @@ pub(super) fn likely_added(event: &EventReading, stats: &SessionStats) -> Option
 impl EventReport {
     /// The number without interrupts, from one that was extrapolated from slices of two lengths.
     /// Where interrupts add nothing it is the estimate itself. Otherwise its interval is not
-    /// narrower than the estimate's, as the slices are the same, and it reaches down to what is left
-    /// of the estimate if interrupts have added all that is likely: long slices can have more of it
-    /// than short ones.
+    /// narrower than the estimate's, as the slices are the same, and it reaches down to what is
+    /// left of the estimate if interrupts have added all that is likely: long slices can have more
+    /// of it than short ones.
     pub(super) fn without_interrupts(&self, extrapolated: Estimate) -> Estimate {
         let (Some(estimate), Some(added)) = (self.estimate, self.likely_added) else {
             return extrapolated.at_least(self.half_width_95.unwrap_or_default());
