@@ -112,3 +112,22 @@ fn causes_and_micro_operations_are_all_slots() {
         }
     }
 }
+
+/// Samples began where counts had been read so many blocks before: a reading changed the time.
+#[test]
+fn a_reading_changes_nothing() {
+    let stream = stream(5, 60_000);
+    for (name, geometry) in Geometry::ALL {
+        let run = |often: usize| {
+            let mut core = Core::new(geometry);
+            for (at, part) in stream.chunks(500).enumerate() {
+                feed(&mut core, part, |_| false);
+                if at % often == 0 {
+                    core.counts();
+                }
+            }
+            core.counts().clone()
+        };
+        assert_eq!(run(1), run(1_000), "{name}");
+    }
+}

@@ -26,6 +26,8 @@ const MOST_LEAD: f32 = 1_000.0;
 /// The number of causes, and the bits of an index of one.
 pub(super) const CAUSES: usize = Signal::STALLS.len();
 const CAUSE_BITS: u32 = 4;
+/// The largest cost, in parts.
+const MOST_PARTS: i32 = 1 << 26;
 const _: () = assert!(CAUSES <= 1 << CAUSE_BITS);
 
 /// A block's cost: parts of a cycle, and in the lowest bits the index of its most frequent cause.
@@ -36,7 +38,7 @@ pub(super) struct Cost(i32);
 impl Cost {
     fn new(cycles: f32, cause: u8) -> Cost {
         let parts = (cycles * PARTS as f32) as i32;
-        Cost(parts.clamp(-1 << 26, 1 << 26) << CAUSE_BITS | i32::from(cause))
+        Cost(parts.clamp(-MOST_PARTS, MOST_PARTS) << CAUSE_BITS | i32::from(cause))
     }
 
     #[inline]
@@ -293,5 +295,71 @@ impl Core {
         self.owed_parts = owed - (cycles * u64::from(PARTS)) as i64;
         self.costs_charged[block.ring as usize][cost.cause()] += cycles;
         self.clock += cycles * u64::from(self.geometry.width);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stalls(cycles: &[(Signal, f32)]) -> Stalls {
+        Stalls(std::array::from_fn(|index| {
+            let of_it = cycles.iter().filter(|(cause, _)| *cause == Signal::STALLS[index]);
+            of_it.map(|(_, cycles)| cycles).sum()
+        }))
+    }
+
+    #[test]
+    fn a_cost_keeps_parts_and_cause() {
+        for (cycles, parts) in [(0.0, 0), (1.5, 384), (-0.25, -64), (1e9, MOST_PARTS.into())] {
+            for cause in 0..CAUSES as u8 {
+                let cost = Cost::new(cycles, cause);
+                assert_eq!((cost.parts(), cost.cause()), (parts, cause.into()));
+            }
+        }
+    }
+
+    #[test]
+    fn the_cause_with_most_cycles_is_found() {
+        let mut known = Known::new();
+        let cause = |known: &Known| Signal::STALLS[usize::from(known.cause)];
+        known.add_cause(&stalls(&[]));
+        assert_eq!(cause(&known), Signal::StallFrontEnd);
+        for _ in 0..10 {
+            known.add_cause(&stalls(&[(Signal::StallFp, 2.0), (Signal::StallL1Hit, 1.0)]));
+            known.add_cause(&stalls(&[(Signal::StallL1Hit, 1.5)]));
+        }
+        assert_eq!(cause(&known), Signal::StallFp);
+    }
+
+    #[test]
+    fn penalties_get_their_part_and_the_block_the_rest() {
+        let mut learner = Learner::new(&Geometry::ICELAKE_SERVER, 1);
+        let insn = crate::Insn { uops: 1, ..crate::Insn::default() };
+        let block =
+            Block::new(crate::Privilege::User, 5, (0, 0), crate::Branch::default(), &[insn; 2]);
+        let before = learner.branches.get();
+        learner.penalties =
+            Penalties { data_cycles: 250, behind_branch: true, ..Penalties::default() };
+        let all =
+            [(Signal::StallMemory, 200.0), (Signal::StallMispredict, 3.0), (Signal::StallFp, 4.0)];
+        // In two parts: no mean before the second.
+        assert!(learner.add(&block, false, 207.0, stalls(&all)).is_none());
+        let cost = learner.add(&block, true, 1.0, stalls(&[(Signal::StallFp, 1.0)])).unwrap();
+        assert_eq!(cost.parts(), 5 * i64::from(PARTS));
+        assert_eq!(Signal::STALLS[cost.cause()], Signal::StallFp);
+        assert!(learner.branches.get() < before);
+        // Of 250 cycles 200 were exposed, of the assumed 50 the share of all: about 0.8 of 300.
+        let share = f64::from(learner.exposure(&block)) / f64::from(PARTS);
+        assert!((0.70..0.80).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_share_forgets() {
+        let mut share = Share::new(0.5, 10.0, 100.0);
+        (0..100).for_each(|_| share.add(0.0, 50.0));
+        assert!(share.get() < 0.001);
+        (0..100).for_each(|_| share.add(50.0, 50.0));
+        assert!(share.get() > 0.999);
     }
 }
