@@ -5,7 +5,8 @@
 //! (`crate::ooo`). Time is kept in slots: the pipeline's width for each cycle.
 //!
 //! [`Core`] is defined in `state`; the other files are its operations, each importing only from
-//! those before it: `learner`, `learning`, `levels`, `fetch`, `branches`, `data`, `retire`, `system`.
+//! those before it: `learner`, `learning`, `levels`, `fetch`, `branches`, `data`, `retire`,
+//! `system`.
 
 mod branches;
 mod data;
