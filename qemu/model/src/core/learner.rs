@@ -4,7 +4,6 @@
 //! A penalty is what an access, a fetch or a misprediction would cost if nothing hid it. Of each
 //! kind the exposed share is known. What is left of a block's cycles above its slots is its cost.
 
-use super::state::Core;
 use crate::{
     block::{Block, PLACES},
     counts::Counts,
@@ -15,6 +14,9 @@ use crate::{
 
 /// Parts of a cycle in which costs are kept.
 pub(super) const PARTS: u32 = 256;
+/// Micro-operations from one sample to the next at first, in the mean. Each time it is an eighth
+/// more.
+pub(super) const FIRST_GAP_UOPS: u64 = 2_000;
 /// Samples of a block, and cycles of the penalties of its data, after which older ones count less.
 const MOST_SAMPLES: f32 = 64.0;
 const MOST_DATA_CYCLES: f32 = 10_000.0;
@@ -198,7 +200,7 @@ pub(super) struct Learner {
 }
 
 impl Learner {
-    pub(super) fn new(geometry: &Geometry, gap_uops: u64) -> Learner {
+    pub(super) fn new(geometry: &Geometry) -> Learner {
         let mispredict_cycles = geometry.latency.mispredict_cycles as f32;
         Learner {
             asleep: Some(Box::new(Engine::new(geometry, PipelineMode::Real))),
@@ -212,7 +214,7 @@ impl Learner {
             penalties: Penalties::default(),
             cycles: 0.0,
             began_at: 0,
-            gap_uops,
+            gap_uops: FIRST_GAP_UOPS,
             random: 1,
         }
     }
@@ -285,19 +287,6 @@ impl Learner {
     }
 }
 
-impl Core {
-    /// Charges what a block costs. It may owe some parts of a cycle less than nothing.
-    #[inline(always)] // For every block.
-    pub(super) fn charge_cost(&mut self, block: &Block) {
-        let cost = self.costs[block.place()];
-        let owed = self.owed_parts + cost.parts();
-        let cycles = owed.max(0) as u64 / u64::from(PARTS);
-        self.owed_parts = owed - (cycles * u64::from(PARTS)) as i64;
-        self.costs_charged[block.ring as usize][cost.cause()] += cycles;
-        self.clock += cycles * u64::from(self.geometry.width);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,7 +323,7 @@ mod tests {
 
     #[test]
     fn penalties_get_their_part_and_the_block_the_rest() {
-        let mut learner = Learner::new(&Geometry::ICELAKE_SERVER, 1);
+        let mut learner = Learner::new(&Geometry::ICELAKE_SERVER);
         let insn = crate::Insn { uops: 1, ..crate::Insn::default() };
         let block =
             Block::new(crate::Privilege::User, 5, (0, 0), crate::Branch::default(), &[insn; 2]);

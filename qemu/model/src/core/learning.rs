@@ -17,9 +17,7 @@ use crate::{
 /// Micro-operations of a sample. Of them the first only fill the engine.
 const SAMPLE_UOPS: u64 = 2_000;
 const WARM_UP_UOPS: u64 = 400;
-/// Micro-operations from one sample to the next, in the mean: at first, and at most. Each time it
-/// is an eighth more.
-pub(super) const FIRST_GAP_UOPS: u64 = 2_000;
+/// Micro-operations from one sample to the next at most, in the mean.
 const MOST_GAP_UOPS: u64 = 800_000;
 
 impl Core {
@@ -116,5 +114,16 @@ impl Core {
         let cycles = owed.max(0) as u64 / u64::from(PARTS);
         self.owed_parts = owed - (cycles * u64::from(PARTS)) as i64;
         self.stall(ring, cause, cycles as u32);
+    }
+
+    /// Charges what a block costs. It may owe some parts of a cycle less than nothing.
+    #[inline(always)] // For every block.
+    pub(super) fn charge_cost(&mut self, block: &Block) {
+        let cost = self.costs[block.place()];
+        let owed = self.owed_parts + cost.parts();
+        let cycles = owed.max(0) as u64 / u64::from(PARTS);
+        self.owed_parts = owed - (cycles * u64::from(PARTS)) as i64;
+        self.costs_charged[block.ring as usize][cost.cause()] += cycles;
+        self.clock += cycles * u64::from(self.geometry.width);
     }
 }

@@ -1,9 +1,6 @@
 //! A core's state: its structures, and what it has counted.
 
-use super::{
-    learner::{CAUSES, Cost, Learner},
-    learning::FIRST_GAP_UOPS,
-};
+use super::learner::{CAUSES, Cost, FIRST_GAP_UOPS, Learner};
 use crate::{
     access::{Ahead, ServedBy},
     assist::{Assist, ENTRIES},
@@ -151,7 +148,7 @@ impl Core {
             string: StringAccesses::default(),
             is_out_of_order: engine.is_some(),
             sample_at: if engine.is_none() { FIRST_GAP_UOPS } else { u64::MAX },
-            learner: engine.is_none().then(|| Box::new(Learner::new(geometry, FIRST_GAP_UOPS))),
+            learner: engine.is_none().then(|| Box::new(Learner::new(geometry))),
             costs: vec![Cost::default(); PLACES].into_boxed_slice(),
             owed_parts: 0,
             costs_charged: [[0; CAUSES]; 2],
