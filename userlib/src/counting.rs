@@ -126,6 +126,9 @@ impl Session {
     /// Reads the value of every event, in the order of the list. While the session is started,
     /// values are current.
     ///
+    /// With a bank, or more than 64 events, the call works in steps. If an interrupt is pending
+    /// between two of them, its SYSCALL retires once more, and is counted once more.
+    ///
     /// # Errors
     /// The kernel's answer has the format of another version.
     pub fn read(&self) -> Result<Vec<Reading>, Error> {

@@ -81,7 +81,8 @@ pub fn all(cpu: u32) -> Vec<Counter> {
             ..Counter::default()
         };
         // Where it cannot be opened, nothing is known of it.
-        let _ = in_session(it, &mut of);
+        of.session = by_kernel(it).ok();
+        let _ = overflows(it, &mut of);
         of
     };
     named.iter().enumerate().map(check).collect()
@@ -133,14 +134,21 @@ pub fn between_readings(session: &Session, turns: u64) -> Result<u64, Error> {
     Ok(count(session)?.saturating_sub(before))
 }
 
-/// Counts the loop in a session, lets the counter overflow some times, and stops it.
-fn in_session(counter: &Named, of: &mut Counter) -> Result<(), Error> {
+/// What a session counts of the loop. It has no bank: where one is mapped, a reading publishes errors
+/// in steps, and a SYSCALL that enters the kernel again for the next step is counted again.
+fn by_kernel(counter: &Named) -> Result<u64, Error> {
     let session = Session::open(&counter.event, config()).map_err(|refused| refused.error)?;
-    let bank = session.map()?;
     session.start()?;
     // Of the reading and the loop, less those of one turn.
     let [one, all] = [1, TURNS + 1].map(|turns| between_readings(&session, turns));
-    of.session = Some(all?.saturating_sub(one?));
+    Ok(all?.saturating_sub(one?))
+}
+
+/// Lets the counter of a session overflow some times, and stops it.
+fn overflows(counter: &Named, of: &mut Counter) -> Result<(), Error> {
+    let session = Session::open(&counter.event, config()).map_err(|refused| refused.error)?;
+    let bank = session.map()?;
+    session.start()?;
     let skid = overflow(&session, &bank, |value| of.width_bits = width(value), counter.number)?;
     session.stop()?;
     let before = rdpmc(counter.number);
