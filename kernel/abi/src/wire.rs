@@ -135,6 +135,8 @@ pub enum Message<'a> {
         read: u64,
         /// Records that were lost.
         lost: u64,
+        /// How often the CPU waited until the host had all of them (`trace=halt`).
+        waits: u64,
     },
     /// A program ended by itself.
     Exited {

@@ -115,18 +115,15 @@ pub fn finish() {
         while stream.transport.wait_for_page() && stream.send_page(cpu, RingSource::fill) {}
         stream.send_page(cpu, RingSource::fill_rest);
     }
-    for (cpu, source) in (0_usize..).zip(stream.sources.iter().flatten()) {
-        if source.waits > 0 {
-            log::info!("CPU {cpu}: waited {} times until the host had its trace", source.waits);
-        }
-    }
     let arrived = stream.transport.wait_for_all();
     let mut rings = [const { None }; MAX_CPUS];
     for (cpu, (source, ring)) in (0..).zip(stream.sources.iter().zip(&mut rings)) {
         *ring = source.as_ref().map(|source| source.totals(cpu, stream.transport.in_flight(cpu)));
     }
-    for RingRecord { cpu, written, read, lost, .. } in rings.iter().flatten().copied() {
-        serial::send(&Message::Ring { cpu, written, read, lost });
+    for (ring, source) in rings.iter().zip(&stream.sources) {
+        if let (Some(RingRecord { cpu, written, read, lost, .. }), Some(source)) = (*ring, source) {
+            serial::send(&Message::Ring { cpu, written, read, lost, waits: source.waits });
+        }
     }
     if arrived {
         stream.send_end(rings.iter().flatten());

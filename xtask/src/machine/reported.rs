@@ -108,6 +108,8 @@ pub struct RingTotals {
     pub read: u64,
     /// Records lost because the ring was full.
     pub lost: u64,
+    /// How often the CPU waited until the host had all records (`trace=halt`).
+    pub waits: u64,
 }
 
 /// How the machine was halted, on all CPUs together.

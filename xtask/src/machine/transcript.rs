@@ -240,8 +240,8 @@ impl Transcript {
                     }
                 }
             }
-            Message::Ring { cpu, written, read, lost } => {
-                self.rings.push(RingTotals { cpu, written, read, lost });
+            Message::Ring { cpu, written, read, lost, waits } => {
+                self.rings.push(RingTotals { cpu, written, read, lost, waits });
             }
             Message::Exited { pid, program, status } => {
                 self.programs.insert(pid, program.into());

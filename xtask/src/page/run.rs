@@ -87,6 +87,8 @@ struct SessionView<'a> {
     has_unobserved: bool,
     /// How many truths are within the intervals, and of how many.
     within: [usize; 2],
+    /// The events to which interrupts are likely to have added a part worth telling.
+    added: Vec<Added<'a>>,
     /// The axis of the rows' intervals reaches from minus this share of the estimate to plus it.
     axis: f64,
     engine: Vec<(&'static str, String)>,
@@ -116,9 +118,23 @@ impl<'a> SessionView<'a> {
             has_refined: session.events.iter().any(|event| event.refined.is_some()),
             has_unobserved: session.events.iter().any(|event| event.unobserved.is_some()),
             within: [judged().filter(|within| *within).count(), judged().count()],
+            added: session.events.iter().filter_map(Added::of).collect(),
             axis,
             engine: engine_rows(session),
         })
+    }
+}
+
+/// The most that interrupts are likely to have added to an event, as a part of its estimate.
+#[derive(Serialize)]
+struct Added<'a> {
+    event: &'a str,
+    share: f64,
+}
+
+impl<'a> Added<'a> {
+    fn of(event: &'a EventReport) -> Option<Added<'a>> {
+        event.added_share().map(|share| Added { event: &event.name, share })
     }
 }
 

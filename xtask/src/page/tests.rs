@@ -198,6 +198,17 @@ fn estimates_made_after_the_run_have_columns_of_their_own() {
 }
 
 #[test]
+fn what_interrupts_are_likely_to_have_added_is_below_the_table_s_head() {
+    let mut report = sample();
+    let event = &mut report.first.as_mut().unwrap().events[3];
+    event.likely_added = event.estimate.map(|estimate| estimate as f64 / 8.0);
+    let told = format!("likely to have added up to: {} 12.5%.", event.name);
+    let page = read(&report);
+    let all_of_it: String = all(&page, "section p").into_iter().map(text).collect();
+    assert!(all_of_it.contains(&told), "{told}: {all_of_it}");
+}
+
+#[test]
 fn hostile_names_are_text() {
     let mut report = sample();
     report.pmu = Some(HOSTILE.into());

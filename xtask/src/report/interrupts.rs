@@ -83,7 +83,18 @@ pub(super) fn likely_added(event: &EventReading, stats: &SessionStats) -> Option
     Some(of_one * (stats.pmis + stats.spurious_pmis) as f64)
 }
 
+/// The least part of an estimate of which it is told that interrupts may have added it.
+const LEAST_TOLD: f64 = 0.005;
+
 impl EventReport {
+    /// What interrupts are likely to have added at most, as a part of the estimate up to 1; none if
+    /// that is not worth telling.
+    pub(crate) fn added_share(&self) -> Option<f64> {
+        let estimate = self.estimate.filter(|estimate| *estimate > 0)?;
+        let share = self.likely_added? / estimate as f64;
+        (share >= LEAST_TOLD).then_some(share.min(1.0))
+    }
+
     /// The number without interrupts, from one that was extrapolated from slices of two lengths.
     /// Where interrupts add nothing it is the estimate itself. Otherwise its interval is not
     /// narrower than the estimate's, as the slices are the same, and it reaches down to what is

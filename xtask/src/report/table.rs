@@ -15,9 +15,6 @@ const NAME: usize = 27;
 
 /// Columns of a line.
 const COLUMNS: usize = 80;
-/// The least share of an estimate of which the table says that interrupts are likely to have added
-/// it.
-const LEAST_ADDED: f64 = 0.005;
 
 /// The whole report.
 pub fn render(report: &Report) -> String {
@@ -75,9 +72,7 @@ fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
 /// The events of which interrupts are likely to have added a share worth telling.
 fn write_likely_added(text: &mut String, events: &[EventReport]) -> fmt::Result {
     let share = |event: &EventReport| {
-        let share = event.likely_added? / event.estimate.filter(|it| *it > 0)? as f64;
-        let is_told = share >= LEAST_ADDED;
-        is_told.then(|| format!("{} {}", event.name, percent(share.min(1.0), false)))
+        event.added_share().map(|share| format!("{} {}", event.name, percent(share, false)))
     };
     let shares: Vec<String> = events.iter().filter_map(share).collect();
     if shares.is_empty() {

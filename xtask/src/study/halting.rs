@@ -11,13 +11,16 @@ mod picture;
 mod render;
 mod results;
 mod statistics;
+mod traced;
 
 use std::{ops::RangeInclusive, path::PathBuf};
 
 use clap::Args;
 use tally_abi::{
     ExitStatus,
+    boot::MIN_HALTING_PAGES,
     halt::{HaltTimer, Halts, MAX_FOOTPRINT_BYTES, MAX_PERIOD_CYCLES, MIN_PERIOD_CYCLES},
+    trace::RING_PAGES,
     words::escape,
 };
 
@@ -76,6 +79,14 @@ pub(super) struct HaltingArgs {
     /// Cycles in ring 3 between two such halts
     #[arg(long, value_name = "CYCLES", default_value_t = 2_000_000, value_parser = period)]
     same_places_period: u64,
+    /// Compare only programs whose trace halts them while its ring is half full with untraced ones
+    #[arg(long, conflicts_with_all = ["same_places", "picture"])]
+    trace_halt: bool,
+    /// Pages of 2 KiB of the ring of such a trace
+    #[arg(long, value_name = "PAGES", default_value_t = MIN_HALTING_PAGES as u64,
+          requires = "trace_halt",
+          value_parser = clap::value_parser!(u64).range(MIN_HALTING_PAGES as u64..=RING_PAGES as u64))]
+    trace_ring: u64,
     /// Write a picture of what halts change to this file, in SVG
     #[arg(long, value_name = "FILE", conflicts_with = "same_places")]
     picture: Option<PathBuf>,
@@ -139,21 +150,35 @@ pub(super) fn main(project: &Project, args: &HaltingArgs) -> Result<u8> {
     }
     let artefacts = Artefacts::make_for_run(project, &GuestFile::by_names(&files))?;
     let names = args.programs();
-    let programs = if args.same_places { Vec::new() } else { measure(&artefacts, args, &names)? };
-    let same_places = identity::run(&artefacts, args.pmu, &names, args.same_places_period)?;
-    let study = HaltingStudy {
-        pmu: args.pmu.profile().name,
-        seeds: args.seeds.clone().count(),
-        first_seed: *args.seeds.start(),
-        scale: args.scale(),
-        programs,
-        same_places,
-    };
+    let study = study(&artefacts, args, &names)?;
     if let Some(path) = &args.picture {
         project::write(path, picture::draw(&study)?.as_bytes())?;
     }
     output::print(args.json, &study, &render::render(&study))?;
     Ok(0)
+}
+
+/// Runs what the options ask for.
+fn study(artefacts: &Artefacts, args: &HaltingArgs, names: &[String]) -> Result<HaltingStudy> {
+    let seeds: Vec<u64> = args.seeds.clone().collect();
+    let mut study = HaltingStudy {
+        pmu: args.pmu.profile().name,
+        seeds: seeds.len(),
+        first_seed: *args.seeds.start(),
+        scale: args.scale(),
+        programs: Vec::new(),
+        same_places: Vec::new(),
+        traced: Vec::new(),
+    };
+    if args.trace_halt {
+        study.traced = traced::run(artefacts, args.pmu, names, &seeds, args.trace_ring)?;
+        return Ok(study);
+    }
+    if !args.same_places {
+        study.programs = measure(artefacts, args, names)?;
+    }
+    study.same_places = identity::run(artefacts, args.pmu, names, args.same_places_period)?;
+    Ok(study)
 }
 
 /// Runs every program with every seed: unhalted, and with the halts of all lines.
@@ -171,8 +196,9 @@ fn measure(
     let runs = seeds::in_parallel("machines", 0..=all as u64 - 1, |index| {
         let (program, rest) = (index as usize / of_program, index as usize % of_program);
         let (seed, condition) = (rest / conditions.len(), rest % conditions.len());
-        let how = (conditions[condition], HaltTimer::Running);
-        experiment::run(artefacts, args.pmu, &programs[program], seeds[seed], how)
+        let (seed, halts) = (seeds[seed], conditions[condition]);
+        let line = experiment::command_line(&programs[program], seed, halts, HaltTimer::Running);
+        experiment::run(artefacts, args.pmu, line, seed)
     })?;
     let by_program = programs.iter().zip(runs.chunks(of_program));
     let result = |(program, runs): (&String, &[Counted])| {
@@ -204,6 +230,7 @@ mod tests {
                 events: BTreeMap::from(events.map(|(name, count)| (name.to_owned(), count))),
                 halts: count,
                 mean_cycles: halts.map_or(0.0, |halts| halts.length_cycles as f64),
+                ..Counted::default()
             }
         };
         let runs: Vec<Vec<Counted>> = (0..5)
@@ -222,6 +249,7 @@ mod tests {
             scale,
             programs: vec![program],
             same_places: Vec::new(),
+            traced: Vec::new(),
         }
     }
 

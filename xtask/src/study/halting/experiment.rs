@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The tag of the truth's region of a whole program.
-const REGION: u32 = 3;
+pub(super) const REGION: u32 = 3;
 /// What the program of a run with `Halts` may take of the host's time, in seconds.
 const TIME_LIMIT_S: u64 = 600;
 
@@ -91,13 +91,17 @@ impl Scale {
 }
 
 /// What one run counted.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Counted {
     /// The truth of the program's events in ring 3.
     pub(super) events: BTreeMap<String, u64>,
-    /// Halts, and the mean of their core cycles.
+    /// Halts, or how often it waited for the host to have its trace; and the mean core cycles of
+    /// halts.
     pub(super) halts: u64,
     pub(super) mean_cycles: f64,
+    /// Records of its trace, and those of them that were lost.
+    pub(super) records: u64,
+    pub(super) lost: u64,
 }
 
 /// The kernel's command line of a run.
@@ -111,21 +115,15 @@ pub(super) fn command_line(
     format!("seed={seed} wire{} -- region={REGION} {program}", args.options())
 }
 
-/// Runs a program.
+/// Runs the program of a kernel's command line.
 ///
 /// # Errors
 /// The machine fails, or the virtual PMU has no truth of the program.
-pub(super) fn run(
-    artefacts: &Artefacts,
-    pmu: Pmu,
-    program: &str,
-    seed: u64,
-    (halts, timer): (Option<Halts>, HaltTimer),
-) -> Result<Counted> {
+pub(super) fn run(artefacts: &Artefacts, pmu: Pmu, line: String, seed: u64) -> Result<Counted> {
     let request = Request {
         pmu,
         time_limit: std::time::Duration::from_secs(TIME_LIMIT_S),
-        ..Request::new(command_line(program, seed, halts, timer))
+        ..Request::new(line)
     };
     counted(&seeds::boot(artefacts, &request, seed)?)
 }
@@ -136,11 +134,15 @@ fn counted(boot: &Boot) -> Result<Counted> {
         Failure::new(ExitStatus::CheckFailed, "a run has no truth of its program")
     })?;
     let halted = boot.transcript.halted;
-    let (halts, cycles) = halted.map_or((0, 0), |halted| (halted.count, halted.cycles));
+    let rings = &boot.transcript.rings;
+    let waits = rings.iter().map(|ring| ring.waits).sum();
+    let (halts, cycles) = halted.map_or((waits, 0), |halted| (halted.count, halted.cycles));
     Ok(Counted {
         events: region.events.iter().map(|(name, count)| (name.clone(), count.user)).collect(),
         halts,
         mean_cycles: cycles as f64 / halts.max(1) as f64,
+        records: rings.iter().map(|ring| ring.written).sum(),
+        lost: rings.iter().map(|ring| ring.lost).sum(),
     })
 }
 

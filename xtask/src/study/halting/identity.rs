@@ -85,7 +85,8 @@ pub(super) fn run(
         let (program, timer) = groups[group];
         let length_cycles = LENGTHS[length];
         let halts = Halts { length_cycles, period_cycles, footprint_bytes: 0 };
-        experiment::run(artefacts, pmu, program, 1, (Some(halts), timer))
+        let line = experiment::command_line(program, 1, Some(halts), timer);
+        experiment::run(artefacts, pmu, line, 1)
     })?;
     let compared = groups.iter().zip(runs.chunks(LENGTHS.len()));
     Ok(compared.flat_map(|((program, timer), runs)| compare(program, *timer, runs)).collect())
@@ -136,6 +137,7 @@ mod tests {
             ]),
             halts: 3,
             mean_cycles: 9.0,
+            ..Counted::default()
         };
         let runs = [run(5), run(5), run(4), run(5), run(5)];
         let compared = compare("p", HaltTimer::Held, &runs);

@@ -10,6 +10,7 @@ use super::{
     paper::{BY_FREQUENCY, FINDINGS, Finding},
     results::{EventResult, HaltingStudy, LineResult},
     statistics::Class,
+    traced,
 };
 
 /// Tables I and II: the experiments; III: the paper's events beside ours; then every event.
@@ -22,7 +23,10 @@ pub(super) fn render(study: &HaltingStudy) -> String {
             text += &classes(study, varied);
         }
     }
-    text + &identity::render(&study.same_places)
+    if !study.same_places.is_empty() {
+        text += &identity::render(&study.same_places);
+    }
+    text + &traced::render(&study.traced)
 }
 
 /// Tables I and II of the paper, in cycles.

@@ -7,6 +7,7 @@ use super::{
     experiment::{Counted, Line, Scale, Varied},
     identity::Compared,
     statistics::{Class, Effect, Mean, classify},
+    traced::Traced,
 };
 
 /// The runs of one condition against the unhalted ones of the same seeds.
@@ -58,6 +59,8 @@ pub(super) struct HaltingStudy {
     pub(super) programs: Vec<ProgramResult>,
     /// Halts at the same places.
     pub(super) same_places: Vec<Compared>,
+    /// Traces that halt.
+    pub(super) traced: Vec<Traced>,
 }
 
 /// The runs of one line: of each seed the unhalted run and those of all halts, in which the line's

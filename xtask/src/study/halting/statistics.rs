@@ -56,6 +56,11 @@ pub(super) fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
+/// Which of these probabilities are significant among all of them.
+pub(super) fn significant(p: &[f64]) -> Vec<bool> {
+    holm(p).into_iter().map(|p| p <= LEVEL).collect()
+}
+
 /// The slope of the least-squares line through points; none if all have the same abscissa.
 pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let number = points.len() as f64;

@@ -134,8 +134,8 @@ pub fn between_readings(session: &Session, turns: u64) -> Result<u64, Error> {
     Ok(count(session)?.saturating_sub(before))
 }
 
-/// What a session counts of the loop. It has no bank: where one is mapped, a reading publishes errors
-/// in steps, and a SYSCALL that enters the kernel again for the next step is counted again.
+/// What a session counts of the loop. It has no bank: where one is mapped, a reading publishes
+/// errors in steps, and a SYSCALL that enters the kernel again for the next step is counted again.
 fn by_kernel(counter: &Named) -> Result<u64, Error> {
     let session = Session::open(&counter.event, config()).map_err(|refused| refused.error)?;
     session.start()?;
