@@ -20,6 +20,7 @@ mod ports;
 mod render;
 mod slots;
 mod stacks;
+mod structure;
 
 pub use self::{
     count::{Count, Counts, INDEPENDENT, SumError},
@@ -29,4 +30,5 @@ pub use self::{
     stacks::{
         ALL as STACKS, Stack, missing as no_stack, of as stack_of, short_of as short_stack_of,
     },
+    structure::{Structure, added_share, likely_added},
 };

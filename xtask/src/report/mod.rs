@@ -7,7 +7,7 @@ pub(crate) mod estimate;
 mod event;
 mod groups;
 mod halts;
-pub(crate) mod interrupts;
+mod interrupts;
 mod intervals;
 mod made;
 mod phases;

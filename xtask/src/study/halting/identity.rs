@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tally_abi::halt::{HaltTimer, Halts};
+use tally_breakdown::Structure;
 
 use super::experiment::{self, Counted};
 use crate::{
     Result,
     machine::{Artefacts, Pmu},
-    report::interrupts::Structure,
     study::seeds,
 };
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tally_abi::{session::NO_BUDGET_PPM, text::percent};
+use tally_breakdown::Structure;
 
 use super::{
     experiment::{self, Counted, REGION},
@@ -15,7 +16,6 @@ use super::{
 use crate::{
     Result,
     machine::{Artefacts, Pmu},
-    report::interrupts::Structure,
     study::seeds,
 };
 

@@ -53,7 +53,9 @@ pub fn run(command: &Command, metrics: Option<&Metrics>) -> Result<u8, OpenError
         let time = repeat::Mean::of(times);
         (span.time_ns, span.usage) = (time.mean as u64, repeat::usage(&runs));
         printer.all(&span, (&all, shown(&runs[0].0.rows, is_each)), spreads.as_deref(), time);
-        printer.conditions(&runs[0].0);
+        let (run, counts) = &runs[0];
+        printer.conditions(run);
+        printer.added(run, counts);
     }
     let statuses = runs.iter().map(|(run, _)| run.status);
     Ok(statuses.clone().find(|status| *status != 0).unwrap_or(0))
