@@ -3,6 +3,7 @@
 //! Each program runs with `run --phases`, and the virtual PMU writes a series of the truth. The
 //! true counts of an interval make the true vector (paper 004, section VI).
 
+mod compared;
 mod judge;
 mod table;
 

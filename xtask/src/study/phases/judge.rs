@@ -4,6 +4,7 @@ use serde::Serialize;
 use tally_abi::phase::{PREDICTORS, Predictor};
 use tally_engine::phase::{Counted, Model, classify::classes};
 
+use super::compared::{Compared, median};
 use crate::report::{Hits, PhaseReport};
 
 /// Intervals after a change within which it is to be found.
@@ -36,6 +37,8 @@ pub(super) struct Judgement {
     pub(super) right_at_transitions: [usize; PREDICTORS],
     /// Pairs whose next phase any predictor had: the bound of a choice among them.
     pub(super) any_right: usize,
+    /// The classifiers, on the true vectors.
+    pub(super) compared: Compared,
 }
 
 impl Judgement {
@@ -43,8 +46,8 @@ impl Judgement {
     pub(super) fn of(found: &PhaseReport, model: &Model, truth: &[Counted]) -> Judgement {
         let judged = found.judge(model, truth);
         let mut known = classes(found.classes, found.unit);
-        let truly: Vec<u8> =
-            truth.iter().map(|counted| known.classify(&model.vector(counted)).phase).collect();
+        let vectors: Vec<_> = truth.iter().map(|counted| model.vector(counted)).collect();
+        let truly: Vec<u8> = vectors.iter().map(|vector| known.classify(vector).phase).collect();
         let alarms: Vec<bool> = found.intervals.iter().map(|interval| interval.changed).collect();
         let [changes, found_soon, false_alarms] = changes(&truly, &alarms);
         let hits = Predictor::ALL.map(|name| Hits::of(name, &found.intervals));
@@ -64,6 +67,7 @@ impl Judgement {
             right: hits.map(|hits| hits.all[0]),
             right_at_transitions: hits.map(|hits| hits.at_transitions[0]),
             any_right: pairs.filter(|(one, next)| one.predicted.contains(&next.phase)).count(),
+            compared: Compared::of(&vectors),
         }
     }
 
@@ -82,6 +86,7 @@ impl Judgement {
             sum.pairs += one.pairs;
             sum.transitions += one.transitions;
             sum.any_right += one.any_right;
+            sum.compared.add(&one.compared);
             for index in 0..PREDICTORS {
                 sum.right[index] += one.right[index];
                 sum.right_at_transitions[index] += one.right_at_transitions[index];
@@ -117,8 +122,13 @@ pub(super) struct PmuStudy {
     pub(super) pmu: &'static str,
     pub(super) programs: Vec<(String, Judgement)>,
     pub(super) all: Judgement,
+    /// The median over programs of what centroids predict better than the hash, as a share.
+    pub(super) gain: f64,
     pub(super) holds: bool,
 }
+
+/// The least that is wanted of it.
+pub(super) const LEAST_GAIN: f64 = 0.05;
 
 impl PmuStudy {
     pub(super) fn of<'a>(
@@ -128,8 +138,9 @@ impl PmuStudy {
         let programs: Vec<_> =
             programs.map(|(program, judged)| (program.to_owned(), judged)).collect();
         let all = Judgement::sum(programs.iter().map(|(_, judged)| judged));
-        let holds = all.wanted().iter().all(|(_, _, holds)| *holds);
-        PmuStudy { pmu, programs, all, holds }
+        let gain = median(programs.iter().map(|(_, judged)| judged.compared.gain()).collect());
+        let holds = all.wanted().iter().all(|(_, _, holds)| *holds) && gain >= LEAST_GAIN;
+        PmuStudy { pmu, programs, all, gain, holds }
     }
 }
 
@@ -177,11 +188,11 @@ pub(super) fn share(some: usize, of: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::compared::Classified, *};
 
     #[test]
     fn one_vendor_cannot_hide_behind_the_other() {
-        let of = |found| Judgement {
+        let of = |found, gained| Judgement {
             intervals: 1_000,
             sure: 100,
             same: 100,
@@ -190,10 +201,15 @@ mod tests {
             largest: 1_000,
             changes: 100,
             found,
+            compared: Compared {
+                hash: Classified { pairs: 100, last: 50, ..Classified::default() },
+                centroid: Classified { pairs: 100, last: gained, ..Classified::default() },
+            },
             ..Judgement::default()
         };
         let study = |founds: [usize; 2]| {
-            let pmus = founds.map(|found| PmuStudy::of("pmu", [("one", of(found))].into_iter()));
+            let pmus =
+                founds.map(|found| PmuStudy::of("pmu", [("one", of(found, 55))].into_iter()));
             Study::of(pmus.to_vec())
         };
         assert!(study([90, 90]).holds);
@@ -201,6 +217,7 @@ mod tests {
         let hidden = study([100, 84]);
         assert!(hidden.all.wanted().iter().all(|(_, _, holds)| *holds));
         assert!(!hidden.holds);
+        assert!(!PmuStudy::of("pmu", [("one", of(90, 54))].into_iter()).holds);
     }
 
     #[test]

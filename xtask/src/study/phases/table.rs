@@ -2,7 +2,10 @@
 
 use tally_abi::{phase::Predictor, text::percent};
 
-use super::judge::{Judgement, PmuStudy, Study, share};
+use super::{
+    compared::Classified,
+    judge::{Judgement, LEAST_GAIN, PmuStudy, Study, share},
+};
 
 pub(super) fn render(study: &Study) -> String {
     let texts: Vec<String> = study.pmus.iter().map(of_pmu).collect();
@@ -19,10 +22,37 @@ fn of_pmu(study: &PmuStudy) -> String {
     }
     text += &format!("all\n{}\n", row(&study.all));
     text += &predictors(&study.all);
+    text += &classifiers(study);
     for (what, found, holds) in study.all.wanted() {
         let found =
             if what.contains("1,000") { format!("{found:.1}") } else { percent(found, false) };
         text += &format!("{}: {what}: {found}\n", if holds { "pass" } else { "FAIL" });
+    }
+    let word = if study.gain >= LEAST_GAIN { "pass" } else { "FAIL" };
+    text + &format!(
+        "{word}: points that centroids predict better than the hash, median: at least 5: {:+.1}\n",
+        100.0 * study.gain
+    )
+}
+
+/// The hash and the nearest centroid at the same error within a class, on the true vectors.
+fn classifiers(study: &PmuStudy) -> String {
+    let half = |of: &Classified| {
+        format!(
+            "{:>8}{:>8}{:>8}{:>8}",
+            of.phases,
+            percent(of.within / of.intervals.max(1) as f64, false),
+            percent(share(of.last, of.pairs), false),
+            percent(share(of.best, of.pairs), false),
+        )
+    };
+    let heading = format!("{:>8}{:>8}{:>8}{:>8}", "phases", "within", "last", "best");
+    let mut text =
+        format!("classes by hash{:>33}\n{heading}{heading}{:>8}\n", "by centroid", "gain");
+    let all = ("all".to_owned(), study.all);
+    for (program, Judgement { compared, .. }) in study.programs.iter().chain([&all]) {
+        let (hash, centroid) = (half(&compared.hash), half(&compared.centroid));
+        text += &format!("{program}\n{hash}{centroid}{:>+8.1}\n", 100.0 * compared.gain());
     }
     text
 }

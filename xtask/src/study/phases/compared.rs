@@ -1,0 +1,192 @@
+//! The nearest centroid against the paper's hash (section VI.C), on the true vectors of a run: at
+//! the same error within a class, how often is the next phase the one that was predicted?
+//!
+//! The hash has the paper's unit. The centroids have the largest radius of [`RADII`] at which
+//! their error within a class is not above the hash's. Nothing else is chosen, and no prediction is
+//! looked at for it. Where no radius has an error as small, there is no gain: an interval in which
+//! a program changes has a class of its own by the hash, and that of the nearest by centroids.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use tally_abi::phase::{COSTS, Classifier, DEFAULT_UNIT, Predictor};
+use tally_engine::phase::{Predictors, Vector, classify::classes};
+
+/// Radii in cycles per 1,000 instructions: four in an octave.
+const RADII: [u32; 33] = radii();
+
+const fn radii() -> [u32; 33] {
+    let (mut radii, mut index) = ([0; 33], 0);
+    while index < radii.len() {
+        // 2 to the power 0, 1/4, 1/2 and 3/4, in thousandths.
+        radii[index] = ([1000, 1189, 1414, 1682][index % 4] << (index / 4)) * 8 / 1000;
+        index += 1;
+    }
+    radii
+}
+
+/// Classes by one classifier, summed over runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Classified {
+    /// Classes, of all runs together.
+    pub(super) phases: usize,
+    /// Pairs of an interval and the next.
+    pub(super) pairs: usize,
+    /// Sum over intervals of the costs' differences from the class's mean, as shares of the cycles.
+    pub(super) within: f64,
+    /// Intervals.
+    pub(super) intervals: usize,
+    /// Next phases that the last value had, and that the followed predictor had.
+    pub(super) last: usize,
+    /// See [`Self::last`].
+    pub(super) best: usize,
+}
+
+/// Both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Compared {
+    pub(super) hash: Classified,
+    pub(super) centroid: Classified,
+}
+
+impl Compared {
+    /// Of the true vectors of a run.
+    pub(super) fn of(vectors: &[Vector]) -> Compared {
+        let hash = Classified::of(vectors, &hashed(vectors));
+        let mut compared = Compared { hash, centroid: Classified::of(vectors, &[]) };
+        for radius in RADII {
+            let mut known = classes(Classifier::Centroid, radius);
+            let phases: Vec<u32> =
+                vectors.iter().map(|vector| known.classify(vector).phase.into()).collect();
+            let of = Classified::of(vectors, &phases);
+            let least = compared.centroid.within.max(hash.within);
+            if radius == RADII[0] || of.within <= least {
+                compared.centroid = of;
+            }
+        }
+        compared
+    }
+
+    pub(super) fn add(&mut self, other: &Compared) {
+        self.hash.add(&other.hash);
+        self.centroid.add(&other.centroid);
+    }
+
+    /// By how much the centroids' next phases are predicted better by the last value, as a share; 0
+    /// if their error within a class is above the hash's.
+    pub(super) fn gain(&self) -> f64 {
+        if self.centroid.within > self.hash.within {
+            return 0.0;
+        }
+        let right = |of: &Classified| of.last as f64 / of.pairs.max(1) as f64;
+        right(&self.centroid) - right(&self.hash)
+    }
+}
+
+/// The paper's classes, of which there is any number.
+fn hashed(vectors: &[Vector]) -> Vec<u32> {
+    let mut known: BTreeMap<[u64; COSTS], u32> = BTreeMap::new();
+    let class = |vector: &Vector| {
+        let next = known.len() as u32;
+        let key = vector.costs.map(|cost| cost.cycles / u64::from(DEFAULT_UNIT));
+        *known.entry(key).or_insert(next)
+    };
+    vectors.iter().map(class).collect()
+}
+
+impl Classified {
+    fn of(vectors: &[Vector], phases: &[u32]) -> Classified {
+        let mut sums: BTreeMap<u32, (f64, [f64; COSTS])> = BTreeMap::new();
+        for (vector, phase) in vectors.iter().zip(phases) {
+            let (number, costs) = sums.entry(*phase).or_default();
+            *number += 1.0;
+            costs.iter_mut().zip(&vector.costs).for_each(|(sum, cost)| *sum += cost.cycles as f64);
+        }
+        let off = |(vector, phase): (&Vector, &u32)| {
+            let (number, costs) = &sums[phase];
+            let costs = costs.iter().zip(&vector.costs);
+            let off: f64 = costs.map(|(sum, cost)| (sum / number - cost.cycles as f64).abs()).sum();
+            off / vector.cpi.max(1) as f64
+        };
+        let (mut predictors, mut best) = (Predictors::default(), 0);
+        for pair in phases.windows(2) {
+            // Predictors know 256 phases; two with one number are told apart by the last value.
+            predictors.observe(pair[0] as u8);
+            best += usize::from(predictors.predict(Predictor::Best) == pair[1] as u8);
+        }
+        Classified {
+            phases: sums.len(),
+            pairs: phases.len().saturating_sub(1),
+            within: vectors.iter().zip(phases).map(off).sum(),
+            intervals: phases.len(),
+            last: phases.windows(2).filter(|pair| pair[0] == pair[1]).count(),
+            best,
+        }
+    }
+
+    fn add(&mut self, other: &Classified) {
+        self.phases += other.phases;
+        self.pairs += other.pairs;
+        self.within += other.within;
+        self.intervals += other.intervals;
+        self.last += other.last;
+        self.best += other.best;
+    }
+}
+
+/// The median of gains; 0 of none.
+pub(super) fn median(mut gains: Vec<f64>) -> f64 {
+    gains.sort_by(f64::total_cmp);
+    let (Some(low), Some(high)) =
+        (gains.get(gains.len().saturating_sub(1) / 2), gains.get(gains.len() / 2))
+    else {
+        return 0.0;
+    };
+    f64::midpoint(*low, *high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vector(first: u64, second: u64) -> Vector {
+        let mut vector = Vector { cpi: 1_000, ..Vector::default() };
+        (vector.costs[0].cycles, vector.costs[9].cycles) = (first, second);
+        vector
+    }
+
+    #[test]
+    fn a_class_across_a_boundary_of_the_hash_is_one_of_the_centroids() {
+        // One cost crosses 256 at each interval, and the other has two values that the hash does
+        // not tell apart, in turns of 50.
+        let of = |index: u64| vector(252 + 8 * (index % 2), 130 + 120 * (index / 50 % 2));
+        let vectors: Vec<Vector> = (0..400).map(of).collect();
+        let compared = Compared::of(&vectors);
+        let Compared { hash, centroid } = compared;
+        assert_eq!((hash.phases, centroid.phases), (2, 2));
+        assert_eq!((centroid.intervals, centroid.pairs, hash.last), (400, 399, 0));
+        assert!((hash.within - 400.0 * 0.06).abs() < 1e-9);
+        assert!(centroid.within < hash.within / 4.0);
+        assert!(compared.gain() > 0.95, "{compared:?}");
+        assert_eq!(Compared::of(&[]), Compared::default());
+    }
+
+    #[test]
+    fn there_is_no_gain_without_an_error_as_small() {
+        // A mixture that comes once.
+        let of = |index: u64| vector(600 * u64::from(index >= 50) + 300 * u64::from(index > 50), 9);
+        let vectors: Vec<Vector> = (0..100).map(of).collect();
+        let compared = Compared::of(&vectors);
+        assert_eq!((compared.hash.phases, compared.hash.within), (3, 0.0));
+        assert_eq!(compared.centroid.phases, 2);
+        assert!(compared.centroid.within > 0.0);
+        assert!(compared.gain().abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn medians_are_of_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert_eq!(median(Vec::new()), 0.0);
+    }
+}
