@@ -74,8 +74,8 @@ pub fn costs(pmu: &VirtualPmu) -> Result<&'static CostTable> {
     found.catalogue().costs().ok_or_else(|| {
         let name = found.catalogue().name();
         let why = format!(
-            "--phases: there is no cost model of {name} processors; use --pmu intel, \
-             sapphire-rapids or amd"
+            "there is no cost model of {name} processors, by which phases and bottlenecks are \
+             found: use --pmu intel, sapphire-rapids or amd"
         );
         Failure::new(ExitStatus::EventNotSupported, why)
     })
