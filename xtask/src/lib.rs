@@ -30,6 +30,7 @@ pub mod lint;
 pub mod linux;
 mod live;
 pub mod machine;
+mod median;
 mod new_folder;
 mod output;
 pub mod page;

@@ -1,19 +1,15 @@
 //! Repetitions of one measurement, and their median.
 
+use crate::median::median;
+
 /// The results of repeated measurements; never empty.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Samples(pub(super) Vec<f64>);
 
 impl Samples {
-    /// The median: the middle value, or the mean of the two in the middle.
+    /// The median.
     pub(super) fn median(&self) -> f64 {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        let half = sorted.len() / 2;
-        match sorted.len() % 2 {
-            0 => f64::midpoint(sorted[half - 1], sorted[half]),
-            _ => sorted[half],
-        }
+        median(self.0.clone()).unwrap_or_default()
     }
 
     pub(super) fn least(&self) -> f64 {

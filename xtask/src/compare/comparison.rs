@@ -9,7 +9,10 @@ use serde::Serialize;
 use tally_abi::text::{Grouped, percent};
 
 use super::perf::Count;
-use crate::report::{EventReport, Kind, relative_error};
+use crate::{
+    median::median,
+    report::{EventReport, Kind, relative_error},
+};
 
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
@@ -139,13 +142,6 @@ impl Medians {
         let ratio = (tally > 0.0).then(|| perf / tally);
         Some(Medians { events: count, tally, perf, ratio })
     }
-}
-
-/// The middle value, or the mean of the two in the middle.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let (low, high) = (values.get(values.len().checked_sub(1)? / 2)?, values[values.len() / 2]);
-    Some(f64::midpoint(*low, high))
 }
 
 /// The table, of 80 columns.

@@ -24,6 +24,7 @@ use crate::{
     guest_files::GuestFile,
     job::{self, Job},
     machine::{self, Artefacts, Boot, Pmu, Request},
+    median::median,
     output,
     project::Project,
     ramdisk,
@@ -273,10 +274,8 @@ fn mean(values: &[&Judged], of: impl Fn(&Judged) -> f64) -> [f64; 2] {
     [mean, (squares / (number - 1.0).max(1.0) / number).sqrt()]
 }
 
-fn median(values: &[&Judged], of: impl Fn(&Judged) -> f64) -> f64 {
-    let mut sorted: Vec<f64> = values.iter().map(|value| of(value)).collect();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or_default()
+fn median_of(values: &[&Judged], of: impl Fn(&Judged) -> f64) -> f64 {
+    median(values.iter().map(|value| of(value)).collect()).unwrap_or_default()
 }
 
 fn render(study: &UnobservedStudy) -> String {
@@ -287,7 +286,7 @@ fn render(study: &UnobservedStudy) -> String {
         text += &format!(
             "{program:<50}{:>7}{:>9}{:>9}{:>10}\n",
             values.len(),
-            percent(median(&values, |value| value.half_width), false),
+            percent(median_of(&values, |value| value.half_width), false),
             percent(share(&values, |value| value.is_within), false),
             percent(share(&values, |value| value.is_plain_within), false),
         );
@@ -325,7 +324,7 @@ fn render_events(study: &UnobservedStudy) -> String {
         }
         let [added, _] = mean(&values, |value| value.added);
         let [error, deviation] = mean(&values, |value| value.error);
-        let of_one = median(&values, |value| value.per_interrupt);
+        let of_one = median_of(&values, |value| value.per_interrupt);
         let most = values.iter().map(|value| value.per_interrupt).fold(0.0, f64::max);
         // A longer name has its own line.
         let name = if name.len() > 33 { format!("{name}\n{:34}", "") } else { name.to_owned() };

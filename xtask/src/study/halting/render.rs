@@ -12,6 +12,7 @@ use super::{
     statistics::Class,
     traced,
 };
+use crate::median::median;
 
 /// Tables I and II: the experiments; III: the paper's events beside ours; then every event.
 pub(super) fn render(study: &HaltingStudy) -> String {
@@ -164,10 +165,8 @@ fn classes(study: &HaltingStudy, varied: Varied) -> String {
     );
     for (event, results) in &rows {
         let most = largest(results).map_or_else(|| "-".into(), |share| percent(share, true));
-        let mut slopes: Vec<f64> =
-            results.iter().map(|result| unit * result.effect.slope.mean).collect();
-        slopes.sort_by(f64::total_cmp);
-        let median = slopes[slopes.len() / 2];
+        let slopes = results.iter().map(|result| unit * result.effect.slope.mean);
+        let median = median(slopes.collect()).unwrap_or_default();
         text += &format!("{event:<54}{:>12}{most:>9}{median:>26.3}\n", tally(results));
     }
     text + &format!("without effect in every program: {} of {all} events\n", all - rows.len())

@@ -134,17 +134,6 @@ impl Classified {
     }
 }
 
-/// The median of gains; 0 of none.
-pub(super) fn median(mut gains: Vec<f64>) -> f64 {
-    gains.sort_by(f64::total_cmp);
-    let (Some(low), Some(high)) =
-        (gains.get(gains.len().saturating_sub(1) / 2), gains.get(gains.len() / 2))
-    else {
-        return 0.0;
-    };
-    f64::midpoint(*low, *high)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,12 +170,5 @@ mod tests {
         assert_eq!(compared.centroid.phases, 2);
         assert!(compared.centroid.within > 0.0);
         assert!(compared.gain().abs() < f64::EPSILON);
-    }
-
-    #[test]
-    fn medians_are_of_the_middle() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert_eq!(median(Vec::new()), 0.0);
     }
 }

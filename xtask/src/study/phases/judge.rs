@@ -4,8 +4,11 @@ use serde::Serialize;
 use tally_abi::phase::{PREDICTORS, Predictor};
 use tally_engine::phase::{Counted, Model, classify::classes};
 
-use super::compared::{Compared, median};
-use crate::report::{Hits, PhaseReport};
+use super::compared::Compared;
+use crate::{
+    median::median,
+    report::{Hits, PhaseReport},
+};
 
 /// Intervals after a change within which it is to be found.
 pub(super) const SOON: usize = 3;
@@ -138,7 +141,8 @@ impl PmuStudy {
         let programs: Vec<_> =
             programs.map(|(program, judged)| (program.to_owned(), judged)).collect();
         let all = Judgement::sum(programs.iter().map(|(_, judged)| judged));
-        let gain = median(programs.iter().map(|(_, judged)| judged.compared.gain()).collect());
+        let gains = programs.iter().map(|(_, judged)| judged.compared.gain());
+        let gain = median(gains.collect()).unwrap_or_default();
         let holds = all.wanted().iter().all(|(_, _, holds)| *holds) && gain >= LEAST_GAIN;
         PmuStudy { pmu, programs, all, gain, holds }
     }
