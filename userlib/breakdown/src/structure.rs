@@ -33,8 +33,18 @@ impl Structure {
     pub fn of(event: &str) -> Structure {
         let name = event.to_ascii_uppercase();
         let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
-        let time =
-            ["CLK", "CYCLES", "STALL", "SLOTS", "TOPDOWN", "ACTIV", "NO_RETIRE", "EMPTY", "ISSUED"];
+        let time = [
+            "CLK",
+            "CYCLES",
+            "STALL",
+            "SLOTS",
+            "TOPDOWN",
+            "ACTIV",
+            "NO_RETIRE",
+            "EMPTY",
+            "ISSUED",
+            "NOT_DELIVERED",
+        ];
         let caches =
             ["L1", "L2", "L3", "CACHE", "FILL", "OFFCORE", "OCR", "REPLACEMENT", "IC_", "MAB"];
         if name == "UOPS_RETIRED.SLOTS" {
@@ -70,13 +80,18 @@ impl Structure {
             Structure::Tlbs => Some(3.0),
             Structure::BranchPredictors if event.contains("CYCLES") => None,
             Structure::BranchPredictors => Some(1.0),
-            Structure::Time if event.contains("SLOTS") => Some(6.0 * 140.0),
+            Structure::Time if is_of_slots(event) => Some(6.0 * 140.0),
             Structure::Time => Some(140.0),
             Structure::Caches if BEHIND_L2.iter().any(|word| event.contains(word)) => Some(3.0),
             Structure::Caches => Some(17.0),
             Structure::Program => event.contains("RETIRED").then_some(0.0),
         }
     }
+}
+
+/// Returns whether an event of time counts slots, of which a cycle has several.
+fn is_of_slots(event: &str) -> bool {
+    event.contains("SLOTS") || event.contains("NOT_DELIVERED") && !event.contains("CYCLES")
 }
 
 /// The most events of ring 3 that so many interrupts are likely to have added; none where that is
@@ -106,6 +121,7 @@ mod tests {
             ("branch-misses", Structure::BranchPredictors),
             ("CYCLES_NO_RETIRE.EMPTY", Structure::Time),
             ("CYCLE_ACTIVITY.STALLS_L1D_MISS", Structure::Time),
+            ("IDQ_UOPS_NOT_DELIVERED.CORE", Structure::Time),
             ("INST_RETIRED.ANY", Structure::Program),
             ("UOPS_RETIRED.SLOTS", Structure::Program),
             ("instructions", Structure::Program),
@@ -119,6 +135,8 @@ mod tests {
         assert_eq!(likely_added("MEM_LOAD_RETIRED.L1_MISS", 10), Some(170.0));
         assert_eq!(likely_added("INST_RETIRED.ANY", 10), Some(0.0));
         assert_eq!(likely_added("INT_MISC.CLEAR_RESTEER_CYCLES", 10), None);
+        assert_eq!(likely_added("IDQ_UOPS_NOT_DELIVERED.CORE", 1), Some(840.0));
+        assert_eq!(likely_added("IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE", 1), Some(140.0));
         assert_eq!(added_share(170.0, 1_000.0), Some(0.17));
         assert_eq!(added_share(170.0, 100.0), Some(1.0));
         assert_eq!(added_share(4.0, 1_000.0), None);
