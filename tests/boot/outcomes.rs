@@ -173,7 +173,8 @@ fn stat_prints_a_line_for_each_event_and_the_conditions() {
 
         # event groups, # slices of # cycles as requested, # of them lengthened for the budget;
         the engine took # % of the time; +- is the half width of the # % interval
-        interrupts are likely to have added up to: L1D.REPLACEMENT # %
+        interrupts are likely to have added up to: LLC-loads # %,
+        L1D.REPLACEMENT # %
     "#]]
     .assert_eq(&masked(&output_of(STAT.get(), 0, 1).replace("%)", " %)")));
 }

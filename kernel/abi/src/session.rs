@@ -280,6 +280,11 @@ pub struct SessionStats {
 pub type StatsWords = [u64; 16];
 
 impl SessionStats {
+    /// Overflow interrupts of the session.
+    pub fn overflow_interrupts(&self) -> u64 {
+        self.pmis + self.spurious_pmis
+    }
+
     /// Encodes in the order of the fields.
     pub fn to_words(&self) -> StatsWords {
         [

@@ -122,7 +122,11 @@ pub fn finish() {
     }
     for (ring, source) in rings.iter().zip(&stream.sources) {
         if let (Some(RingRecord { cpu, written, read, lost, .. }), Some(source)) = (*ring, source) {
-            serial::send(&Message::Ring { cpu, written, read, lost, waits: source.waits });
+            let waits = source.waits;
+            serial::send(&Message::Ring { cpu, written, read, lost, waits });
+            if waits > 0 {
+                log::info!("CPU {cpu}: waited {waits} times until the host had its trace");
+            }
         }
     }
     if arrived {

@@ -30,5 +30,5 @@ pub use self::{
     stacks::{
         ALL as STACKS, Stack, missing as no_stack, of as stack_of, short_of as short_stack_of,
     },
-    structure::{Structure, added_share, likely_added},
+    structure::{Structure, added_lines, added_share, likely_added},
 };

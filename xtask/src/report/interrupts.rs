@@ -9,8 +9,8 @@ use crate::machine::EventReading;
 /// that is not known.
 pub(super) fn likely_added(event: &EventReading, stats: &SessionStats) -> Option<f64> {
     let name = event.native.as_deref().unwrap_or(&event.name);
-    let interrupts = stats.pmis + stats.spurious_pmis;
-    tally_breakdown::likely_added(name, interrupts).filter(|_| event.mode == Mode::User)
+    tally_breakdown::likely_added(name, stats.overflow_interrupts())
+        .filter(|_| event.mode == Mode::User)
 }
 
 impl EventReport {

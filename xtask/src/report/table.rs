@@ -3,6 +3,7 @@
 use std::fmt::{self, Write};
 
 use tally_abi::text::{Grouped, percent};
+use tally_breakdown::added_lines;
 
 use super::{
     EventReport, Kind, Report, SessionReport,
@@ -12,9 +13,6 @@ use super::{
 
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
-
-/// Columns of a line.
-const COLUMNS: usize = 80;
 
 /// The whole report.
 pub fn render(report: &Report) -> String {
@@ -75,19 +73,7 @@ fn write_likely_added(text: &mut String, events: &[EventReport]) -> fmt::Result 
         event.added_share().map(|share| format!("{} {}", event.name, percent(share, false)))
     };
     let shares: Vec<String> = events.iter().filter_map(share).collect();
-    if shares.is_empty() {
-        return Ok(());
-    }
-    let mut line = "interrupts are likely to have added up to:".to_owned();
-    for (index, share) in shares.iter().enumerate() {
-        let comma = if index + 1 < shares.len() { "," } else { "" };
-        if line.chars().count() + share.chars().count() + 2 > COLUMNS {
-            writeln!(text, "{line}")?;
-            line = " ".to_owned();
-        }
-        line += &format!(" {share}{comma}");
-    }
-    writeln!(text, "{line}")
+    added_lines(&shares, "").iter().try_for_each(|line| writeln!(text, "{line}"))
 }
 
 /// Why no event was measured, if it is the same of all and there are several.
@@ -196,6 +182,9 @@ mod tests {
     use super::*;
     use expect_test::expect;
     use tally_abi::{Reading, Value, reading::Reason};
+
+    /// Columns of a line.
+    const COLUMNS: usize = 80;
 
     /// A table with these values and truths, each event named by its place.
     fn table(values: &[(Value, Option<u64>)]) -> String {

@@ -1,7 +1,7 @@
 //! The paper's experiments (003, Tables I and II), scaled: which halts, and what runs with them
 //! count.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use tally_abi::{
@@ -9,6 +9,7 @@ use tally_abi::{
     halt::{HaltTimer, Halts},
     truth::RegionKind,
 };
+use tally_breakdown::Structure;
 
 use crate::{
     Failure, Result,
@@ -95,13 +96,14 @@ impl Scale {
 pub(super) struct Counted {
     /// The truth of the program's events in ring 3.
     pub(super) events: BTreeMap<String, u64>,
-    /// Halts, or how often it waited for the host to have its trace; and the mean core cycles of
-    /// halts.
+    /// Halts, and the mean of their core cycles.
     pub(super) halts: u64,
     pub(super) mean_cycles: f64,
-    /// Records of its trace, and those of them that were lost.
+    /// Records of its trace, those of them that were lost, and how often it waited for the host to
+    /// have them.
     pub(super) records: u64,
     pub(super) lost: u64,
+    pub(super) waits: u64,
 }
 
 /// The kernel's command line of a run.
@@ -113,6 +115,12 @@ pub(super) fn command_line(
 ) -> String {
     let args = HaltArgs { halt, halt_timer: halt.map(|_| timer) };
     format!("seed={seed} wire{} -- region={REGION} {program}", args.options())
+}
+
+/// The structures that decide how often these events happen, each once.
+pub(super) fn structures<'a>(events: impl Iterator<Item = &'a String>) -> Vec<&'static str> {
+    let words: BTreeSet<&str> = events.map(|name| Structure::of(name).word()).collect();
+    words.into_iter().collect()
 }
 
 /// Runs the program of a kernel's command line.
@@ -134,15 +142,15 @@ fn counted(boot: &Boot) -> Result<Counted> {
         Failure::new(ExitStatus::CheckFailed, "a run has no truth of its program")
     })?;
     let halted = boot.transcript.halted;
+    let (halts, cycles) = halted.map_or((0, 0), |halted| (halted.count, halted.cycles));
     let rings = &boot.transcript.rings;
-    let waits = rings.iter().map(|ring| ring.waits).sum();
-    let (halts, cycles) = halted.map_or((waits, 0), |halted| (halted.count, halted.cycles));
     Ok(Counted {
         events: region.events.iter().map(|(name, count)| (name.clone(), count.user)).collect(),
         halts,
         mean_cycles: cycles as f64 / halts.max(1) as f64,
         records: rings.iter().map(|ring| ring.written).sum(),
         lost: rings.iter().map(|ring| ring.lost).sum(),
+        waits: rings.iter().map(|ring| ring.waits).sum(),
     })
 }
 

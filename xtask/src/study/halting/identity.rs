@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tally_abi::halt::{HaltTimer, Halts};
-use tally_breakdown::Structure;
 
-use super::experiment::{self, Counted};
+use super::experiment::{self, Counted, structures};
 use crate::{
     Result,
     machine::{Artefacts, Pmu},
@@ -48,10 +47,7 @@ fn compare(program: &str, timer: HaltTimer, runs: &[Counted]) -> Vec<Compared> {
             (difference != 0).then(|| (name.clone(), difference))
         };
         let differing: BTreeMap<String, i64> = run.events.iter().filter_map(difference).collect();
-        let mut structures: Vec<&str> =
-            differing.keys().map(|name| Structure::of(name).word()).collect();
-        structures.sort_unstable();
-        structures.dedup();
+        let structures = structures(differing.keys());
         Compared {
             program: program.to_owned(),
             timer,

@@ -9,7 +9,7 @@ use super::{
     identity,
     paper::{BY_FREQUENCY, FINDINGS, Finding},
     results::{EventResult, HaltingStudy, LineResult},
-    statistics::Class,
+    statistics::{Class, largest},
     traced,
 };
 use crate::median::median;
@@ -79,15 +79,13 @@ fn tally(results: &[&EventResult]) -> String {
     Class::ALL.map(|class| format!("{:>3}", count(&class))).concat()
 }
 
-/// The largest difference of a condition, relative to the unhalted count.
-fn largest(results: &[&EventResult]) -> Option<f64> {
-    let relative = |result: &EventResult| {
+/// The differences of the conditions, relative to the unhalted count.
+fn relative(results: &[&EventResult]) -> impl Iterator<Item = f64> {
+    let of = |result: &&EventResult| {
         let unhalted = result.unhalted;
-        let points = result.points.iter().map(move |point| point.difference.mean / unhalted);
-        points.filter(|share| share.is_finite()).collect::<Vec<f64>>()
+        result.points.iter().map(move |point| point.difference.mean / unhalted).collect::<Vec<_>>()
     };
-    let all = results.iter().flat_map(|result| relative(result));
-    all.max_by(|a, b| a.abs().total_cmp(&b.abs()))
+    results.iter().flat_map(of)
 }
 
 /// The longest period with a clear difference, in seconds of the paper's.
@@ -123,7 +121,7 @@ fn findings(study: &HaltingStudy) -> String {
         let [length, frequency] =
             [Varied::Length, Varied::Frequency].map(|varied| results(study, varied, event));
         let most = |results: &[&EventResult]| {
-            largest(results).map_or_else(|| "-".into(), |share| percent(share, true))
+            largest(relative(results)).map_or_else(|| "-".into(), |share| percent(share, true))
         };
         let below = threshold(study, &frequency);
         text += &format!(
@@ -164,7 +162,8 @@ fn classes(study: &HaltingStudy, varied: Varied) -> String {
         format!("median {per}")
     );
     for (event, results) in &rows {
-        let most = largest(results).map_or_else(|| "-".into(), |share| percent(share, true));
+        let most =
+            largest(relative(results)).map_or_else(|| "-".into(), |share| percent(share, true));
         let slopes = results.iter().map(|result| unit * result.effect.slope.mean);
         let median = median(slopes.collect()).unwrap_or_default();
         text += &format!("{event:<54}{:>12}{most:>9}{median:>26.3}\n", tally(results));

@@ -61,6 +61,12 @@ pub(super) fn significant(p: &[f64]) -> Vec<bool> {
     holm(p).into_iter().map(|p| p <= LEVEL).collect()
 }
 
+/// The largest of these shares, which are infinite, or no number, where the count they are of is 0.
+pub(super) fn largest(shares: impl Iterator<Item = f64>) -> Option<f64> {
+    let finite = shares.filter(|share| share.is_finite());
+    finite.max_by(|a, b| a.abs().total_cmp(&b.abs()))
+}
+
 /// The slope of the least-squares line through points; none if all have the same abscissa.
 pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let number = points.len() as f64;
@@ -131,21 +137,20 @@ impl Effect {
 /// The classes of all events of one line: each of the three tests is corrected by Holm's procedure
 /// for the number of events.
 pub(super) fn classify(effects: &[Effect]) -> Vec<Class> {
-    let adjusted =
-        |of: &dyn Fn(&Effect) -> f64| holm(&effects.iter().map(of).collect::<Vec<f64>>());
-    let shifts = adjusted(&|effect| effect.shift.p);
-    let slopes = adjusted(&|effect| effect.slope.p);
-    let bends = adjusted(&|effect| effect.bend.map_or(1.0, |bend| bend.p));
+    let significant =
+        |of: &dyn Fn(&Effect) -> f64| significant(&effects.iter().map(of).collect::<Vec<f64>>());
+    let shifts = significant(&|effect| effect.shift.p);
+    let slopes = significant(&|effect| effect.slope.p);
+    let bends = significant(&|effect| effect.bend.map_or(1.0, |bend| bend.p));
     let class = |(index, effect): (usize, &Effect)| {
-        let is_steady = slopes[index] > LEVEL;
         // The upper half is less than half as steep as the lower one.
         let flattens = effect.bend.is_some_and(|bend| {
             bend.mean * effect.lower < 0.0 && bend.mean.abs() > effect.lower.abs() / 2.0
         });
-        match (shifts[index] > LEVEL, is_steady) {
-            (true, true) => Class::None,
-            (false, true) => Class::Step,
-            _ if bends[index] <= LEVEL && flattens => Class::Saturating,
+        match (shifts[index], slopes[index]) {
+            (false, false) => Class::None,
+            (true, false) => Class::Step,
+            _ if bends[index] && flattens => Class::Saturating,
             _ => Class::Linear,
         }
     };

@@ -7,11 +7,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tally_abi::{session::NO_BUDGET_PPM, text::percent};
-use tally_breakdown::Structure;
 
 use super::{
-    experiment::{self, Counted, REGION},
-    statistics::{Mean, significant},
+    experiment::{self, Counted, REGION, structures},
+    statistics::{Mean, largest, significant},
 };
 use crate::{
     Result,
@@ -80,17 +79,14 @@ fn compare(program: &str, ring_pages: u64, pairs: &[[Counted; 2]]) -> Traced {
     let p: Vec<f64> = all.iter().map(|(_, it)| it.difference.p).collect();
     let significant = all.into_iter().zip(significant(&p));
     let affected: BTreeMap<_, _> = significant.filter(|(_, is)| *is).map(|(it, _)| it).collect();
-    let mut structures: Vec<&str> =
-        affected.keys().map(|name| Structure::of(name).word()).collect();
-    structures.sort_unstable();
-    structures.dedup();
+    let structures = structures(affected.keys());
     let traced = || pairs.iter().map(|[_, traced]| traced);
     Traced {
         program: program.to_owned(),
         ring_pages,
         records: traced().map(|run| run.records as f64).sum::<f64>() / pairs.len() as f64,
         lost: traced().map(|run| run.lost).sum(),
-        halts: traced().map(|run| run.halts as f64).sum::<f64>() / pairs.len() as f64,
+        halts: traced().map(|run| run.waits as f64).sum::<f64>() / pairs.len() as f64,
         events,
         affected,
         structures,
@@ -115,11 +111,10 @@ pub(super) fn run(
         let line = command_line(program, seed, is_traced.then_some(ring_pages));
         experiment::run(artefacts, pmu, line, seed)
     })?;
-    let mut pairs = runs.chunks_exact(2).map(|pair| [pair[0].clone(), pair[1].clone()]);
-    let of = |program: &String| {
-        compare(program, ring_pages, &pairs.by_ref().take(seeds.len()).collect::<Vec<_>>())
-    };
-    Ok(programs.iter().map(of).collect())
+    let of_programs = programs.iter().zip(runs.chunks(2 * seeds.len()));
+    let of =
+        |(program, runs): (&String, &[Counted])| compare(program, ring_pages, runs.as_chunks().0);
+    Ok(of_programs.map(of).collect())
 }
 
 /// The comparison as tables: by program, and by event.
@@ -148,8 +143,7 @@ pub(super) fn render(traced: &[Traced]) -> String {
     }
     text += &format!("{:<56}{:>9}{:>12}\n", "event", "programs", "most");
     for (event, shares) in &by_event {
-        let finite = shares.iter().copied().filter(|share| share.is_finite());
-        let most = finite.max_by(|a, b| a.abs().total_cmp(&b.abs()));
+        let most = largest(shares.iter().copied());
         let most = most.map_or_else(|| "from none".into(), |share| percent(share, true));
         text += &format!("{event:<56}{:>9}{most:>12}\n", shares.len());
     }

@@ -53,18 +53,18 @@ impl Compared {
     /// Of the true vectors of a run.
     pub(super) fn of(vectors: &[Vector]) -> Compared {
         let hash = Classified::of(vectors, &hashed(vectors));
-        let mut compared = Compared { hash, centroid: Classified::of(vectors, &[]) };
-        for radius in RADII {
+        let of_radius = |radius| {
             let mut known = classes(Classifier::Centroid, radius);
             let phases: Vec<u32> =
                 vectors.iter().map(|vector| known.classify(vector).phase.into()).collect();
-            let of = Classified::of(vectors, &phases);
-            let least = compared.centroid.within.max(hash.within);
-            if radius == RADII[0] || of.within <= least {
-                compared.centroid = of;
-            }
-        }
-        compared
+            Classified::of(vectors, &phases)
+        };
+        // The largest of those whose error is small enough, or the one with the least error.
+        let larger = |best: Classified, next: Classified| {
+            if next.within <= best.within.max(hash.within) { next } else { best }
+        };
+        let centroid = RADII.into_iter().map(of_radius).reduce(larger).unwrap_or_default();
+        Compared { hash, centroid }
     }
 
     pub(super) fn add(&mut self, other: &Compared) {

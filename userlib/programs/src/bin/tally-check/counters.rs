@@ -134,10 +134,14 @@ pub fn between_readings(session: &Session, turns: u64) -> Result<u64, Error> {
     Ok(count(session)?.saturating_sub(before))
 }
 
+fn open(counter: &Named) -> Result<Session, Error> {
+    Session::open(&counter.event, config()).map_err(|refused| refused.error)
+}
+
 /// What a session counts of the loop. It has no bank: where one is mapped, a reading publishes
 /// errors in steps, and a SYSCALL that enters the kernel again for the next step is counted again.
 fn by_kernel(counter: &Named) -> Result<u64, Error> {
-    let session = Session::open(&counter.event, config()).map_err(|refused| refused.error)?;
+    let session = open(counter)?;
     session.start()?;
     // Of the reading and the loop, less those of one turn.
     let [one, all] = [1, TURNS + 1].map(|turns| between_readings(&session, turns));
@@ -146,7 +150,7 @@ fn by_kernel(counter: &Named) -> Result<u64, Error> {
 
 /// Lets the counter of a session overflow some times, and stops it.
 fn overflows(counter: &Named, of: &mut Counter) -> Result<(), Error> {
-    let session = Session::open(&counter.event, config()).map_err(|refused| refused.error)?;
+    let session = open(counter)?;
     let bank = session.map()?;
     session.start()?;
     let skid = overflow(&session, &bank, |value| of.width_bits = width(value), counter.number)?;
@@ -156,7 +160,7 @@ fn overflows(counter: &Named, of: &mut Counter) -> Result<(), Error> {
     of.stopped = Some(rdpmc(counter.number).wrapping_sub(before));
     let stats = session.stats()?;
     (of.raised, of.arrived) = (OVERFLOWS as u64, skid.len() as u64);
-    of.interrupts = stats.pmis + stats.spurious_pmis;
+    of.interrupts = stats.overflow_interrupts();
     if let [least, .., most] = skid[..] {
         of.skid = vec![least, skid[skid.len() / 2], most];
     }

@@ -12,7 +12,7 @@ use tally_abi::{
     command::{Command, Source, StatOptions},
     text::Grouped,
 };
-use tally_breakdown::{Metrics, added_share, likely_added};
+use tally_breakdown::{Metrics, added_lines, added_share, likely_added};
 
 use super::{
     computed,
@@ -224,42 +224,22 @@ impl<'a> Printer<'a> {
             ));
         }
     }
-}
 
-/// The columns of a line of what interrupts are likely to have added.
-const COLUMNS: usize = 80;
-
-impl Printer<'_> {
     /// Prints what the session's interrupts are likely to have added to events of ring 3, where
     /// that is a part of them worth telling.
     pub fn added(&mut self, run: &Run, counts: &[Count]) {
-        let Some(stats) = run.stats.filter(|_| self.is_text()) else { return };
-        if self.command.config.mode != Mode::User {
-            return;
-        }
-        let interrupts = stats.pmis + stats.spurious_pmis;
+        let is_asked = self.is_text() && self.command.config.mode == Mode::User;
+        let Some(stats) = run.stats.filter(|_| is_asked) else { return };
         let share = |((name, _), count): (&(String, Source), &Count)| {
-            // Of other rings, by a modifier.
-            if !matches!(name.split_once(':'), None | Some((_, "u"))) {
-                return None;
-            }
-            let added = likely_added(name, interrupts)?;
-            let share = added_share(added, count.value.filter(|_| count.software.is_none())?)?;
+            // Others are of other rings, by a modifier.
+            let is_of_ring_3 = matches!(name.split_once(':'), None | Some((_, "u")));
+            let value = count.value.filter(|_| is_of_ring_3 && count.software.is_none())?;
+            let share = added_share(likely_added(name, stats.overflow_interrupts())?, value)?;
             Some(format!("{name} {:.2} %", 100.0 * share))
         };
         let columns = self.command.columns.iter().zip(counts);
         let shares: Vec<String> = columns.filter_map(share).collect();
-        let Some((last, others)) = shares.split_last() else { return };
-        let mut line = String::from(" interrupts are likely to have added up to:");
-        let words = others.iter().map(|share| format!(" {share},")).chain([format!(" {last}")]);
-        for word in words {
-            if line.len() + word.len() > COLUMNS {
-                self.line(&core::mem::take(&mut line));
-                line.push(' ');
-            }
-            line += &word;
-        }
-        self.line(&line);
+        added_lines(&shares, " ").iter().for_each(|line| self.line(line));
     }
 }
 
