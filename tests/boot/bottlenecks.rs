@@ -21,7 +21,7 @@ fn error(json: &Value, way: &str) -> f64 {
 fn costs_with_penalties_fitted_to_another_program_are_nearer_to_the_cycles() {
     for pmu in ["intel", "amd"] {
         let _permit = machine_permit();
-        let words = format!("--programs qhull,bzip2 --instructions 40000000 --jobs 1 --pmu {pmu}");
+        let words = format!("--programs qhull,lame --instructions 40000000 --jobs 1 --pmu {pmu}");
         let (json, text) = bottlenecks::run_words(&Project::here(), &artefacts(), &words)
             .unwrap_or_else(|failure| panic!("{words}: {failure}"));
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -40,7 +40,7 @@ fn costs_with_penalties_fitted_to_another_program_are_nearer_to_the_cycles() {
 #[test]
 fn costs_stand_beside_perfect_structures_and_a_table_serves_the_largest() {
     let _permit = machine_permit();
-    let words = "--programs bzip2,qhull --instructions 20000000 --jobs 1 --structures";
+    let words = "--programs lame,qhull --instructions 12000000 --jobs 1 --structures";
     let (json, text) = bottlenecks::run_words(&Project::here(), &artefacts(), words)
         .unwrap_or_else(|failure| panic!("{words}: {failure}"));
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");

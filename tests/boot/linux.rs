@@ -12,6 +12,8 @@ use crate::{artefacts, machine_permit};
 
 /// Long enough for each of twenty events to have turns of 4 ms.
 const WORK: &str = "gzip -c /tmp/work 2>&1 >/dev/null";
+/// Shorter, for events that need no turns.
+const SHORT_WORK: &str = "gzip -c /tmp/short 2>&1 >/dev/null";
 /// The same with a file that no command has read since the model's caches were empty, so that
 /// there are loads from memory.
 const COLD_WORK: &str = "gzip -c /tmp/cold 2>&1 >/dev/null";
@@ -69,11 +71,12 @@ fn boot(commands: &Commands) -> Printed {
     let script = format!(
         "head -c 300000 /bin/busybox > /tmp/work\n\
          cp /tmp/work /tmp/cold\n\
-         echo {SEPARATOR}; perf stat -x, -e {pinned} {WORK}\n\
+         head -c 60000 /tmp/work > /tmp/short\n\
+         echo {SEPARATOR}; perf stat -x, -e {pinned} {SHORT_WORK}\n\
          echo {SEPARATOR}; perf stat -x, -e {multiplexed} {WORK}\n\
          echo {SEPARATOR}; perf stat -x, -e {generic} {COLD_WORK}\n\
          echo {SEPARATOR}; perf stat -M {metrics} {WORK}\n\
-         {record} {WORK} >/dev/null\n\
+         {record} {SHORT_WORK} >/dev/null\n\
          echo {SEPARATOR}; perf script -i /tmp/data -F comm,ip 2>/dev/null | grep -c gzip\n",
         pinned = commands.pinned.join(","),
         multiplexed = commands.multiplexed,

@@ -61,7 +61,7 @@ fn sent_and_photographed(name: &str, line: &str) -> (Boot, Vec<u8>, Shown) {
     let mut request = Request { serial_ports: false, time_limit, ..Request::new("") };
     let port = format!("file:{}", wire.display());
     let line = line.replace(',', ",,");
-    let line = format!("name=opt/tally/cmdline,string=wire codes=30 {line}");
+    let line = format!("name=opt/tally/cmdline,string=wire codes=30 log=error {line}");
     let args = ["-serial", "null", "-serial", &port, "-fw_cfg", &line];
     request.qemu_args = args.map(str::to_owned).to_vec();
     let (boot, shown) = photographed(name, request);
@@ -121,7 +121,7 @@ fn a_trace_comes_back_by_codes() {
 #[test]
 fn what_the_codes_have_no_room_for_is_counted() {
     let line = "trace -- writes 1500 --- events=r01c4,r02c4,r08c4,r10c4,r20c4,r40c4 slice=2000 \
-                budget=1000000 rounds 1 60000";
+                budget=1000000 rounds 1 20000";
     let (boot, sent, shown) = sent_and_photographed("room", line);
     let file = boot.folder.file("kept");
     fs::write(&file, &shown.messages).unwrap();
