@@ -11,6 +11,7 @@ use xtask::{
     },
     machine::{Artefacts, DEFAULT_TIME_LIMIT, Pmu},
     project::Project,
+    report::Report,
     study::papi::{Verdict, run},
 };
 
@@ -42,6 +43,13 @@ const SEEDS: [u64; 3] = [1, 2, 3];
 /// other mark and the reading.
 const OWN_EVENTS: f64 = 2000.0;
 
+/// What the last session with this event counted of it.
+fn value_of(report: &Report, event: &str) -> f64 {
+    let events = report.sessions().flat_map(|session| &session.events);
+    let last = events.filter(|of| of.name == event).last().unwrap_or_else(|| panic!("{event}"));
+    last.estimate.unwrap_or_else(|| panic!("{event}")) as f64
+}
+
 #[test]
 fn papi_counts_the_truth_and_has_papi_s_states() {
     let program = compile_with("papi", "papi");
@@ -53,6 +61,7 @@ fn papi_counts_the_truth_and_has_papi_s_states() {
         let printed = output_of(&boot, 0, 1);
         assert!(printed.ends_with("papi: done\n") && !printed.contains("FAILED"), "{printed}");
         let truth = boot.truth.as_ref().unwrap().region(RegionKind::Marked, 1).unwrap();
+        let report = Report::of(&boot);
         let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with("papi")).collect();
         assert_eq!(lines.len(), events.split(',').count(), "{printed}");
         for line in lines {
@@ -71,6 +80,9 @@ fn papi_counts_the_truth_and_has_papi_s_states() {
             }
             // The events of one run err together, so some may be outside, but none far.
             if kind == "estimated" {
+                // All of a session but its last slice is counted as the session counts.
+                let session = value_of(&report, event);
+                assert!((count - session).abs() <= half + OWN_EVENTS, "{line}: {session}");
                 assert!(error.abs() <= 2.0 * half + OWN_EVENTS, "{line}: {error}");
                 estimated += 1;
                 inside += usize::from(is_inside);
@@ -78,12 +90,9 @@ fn papi_counts_the_truth_and_has_papi_s_states() {
         }
     }
     assert_eq!(exact, EVENTS.len() * SEEDS.len());
-    assert!(
-        estimated >= 12 * SEEDS.len() && inside * 3 >= estimated * 2,
-        "{inside} of {estimated}"
-    );
-    let here = printed_here(&program);
-    assert_eq!(here, "papi: Not supported\n");
+    let is_enough = estimated >= 12 * SEEDS.len() && inside * 5 >= estimated * 4;
+    assert!(is_enough, "{inside} of {estimated}");
+    assert_eq!(printed_here(&program), "papi: Not supported\n");
 }
 
 /// Panics unless PAPI's own tests that are quick have the verdicts that the list says.

@@ -23,7 +23,7 @@ use alloc::{vec, vec::Vec};
 use core::marker::PhantomData;
 
 use tally_abi::{
-    Error, Reading,
+    Error, Reading, Value,
     reading::ReadingWords,
     thread::{self, COUNTED_CYCLES, CYCLES, EVENT_WORDS, EVENTS, HEADER_WORDS},
 };
@@ -76,11 +76,38 @@ fn read_thread(session: u64, words: &mut [u64]) -> Result<(), Error> {
     check(unsafe { sys::tally_call(sys::SESSION_THREAD, arguments) }).map(drop)
 }
 
-/// Writes the values of a session. Returns the number of its events.
-fn read_session(session: u64, words: &mut [ReadingWords]) -> Result<usize, Error> {
+/// What is known of every event of a session, in the order of the list.
+///
+/// # Errors
+/// Those of [`sys::SESSION_READ`].
+pub(crate) fn wholes(session: u64) -> Result<Vec<Whole>, Error> {
+    let mut words: Vec<ReadingWords> = vec![[0; 8]; events_of(session)?];
+    let mut read = |call| {
+        read_session(session, &mut words, call)?;
+        let readings = words.iter().map(|words| Reading::from_words(*words));
+        readings.collect::<Result<Vec<_>, _>>().map_err(|_| Error::BadArgument)
+    };
+    let best = read(sys::SESSION_READ)?;
+    let is_estimated = |of: &Reading| matches!(of.value, Value::Estimated { .. });
+    let by_cycles =
+        if best.iter().any(is_estimated) { read(sys::SESSION_SCALED)? } else { best.clone() };
+    let whole = |(best, by): (Reading, Reading)| Whole {
+        cycles: best.total_cycles,
+        value: best.value,
+        by_cycles: by.value,
+    };
+    Ok(best.into_iter().zip(by_cycles).map(whole).collect())
+}
+
+fn events_of(session: u64) -> Result<usize, Error> {
+    read_session(session, &mut [], sys::SESSION_READ)
+}
+
+/// Has a call write the values of a session. Returns the number of its events.
+fn read_session(session: u64, words: &mut [ReadingWords], call: u64) -> Result<usize, Error> {
     let arguments = [session, words.as_mut_ptr() as u64, words.len() as u64, 0, 0, 0];
     // SAFETY: the buffer is valid for writing its length.
-    let events = check(unsafe { sys::tally_call(sys::SESSION_READ, arguments) })?;
+    let events = check(unsafe { sys::tally_call(call, arguments) })?;
     Ok(events as usize)
 }
 
@@ -88,7 +115,7 @@ impl Part<'_> {
     /// A part of the session of this number, which may close before it: then its calls fail.
     #[doc(hidden)]
     pub fn of(session: u64) -> Result<Self, Error> {
-        let events = read_session(session, &mut [])?;
+        let events = events_of(session)?;
         let mut began = vec![0; thread::words(events)];
         read_thread(session, &mut began)?;
         let (now, sums) = (began.clone(), vec![Sums::default(); events]);
@@ -137,13 +164,8 @@ impl Part<'_> {
     pub fn read(&mut self) -> Result<Vec<Reading>, Error> {
         self.update()?;
         let (cycles, sums) = self.with_stretch();
-        let mut words: Vec<ReadingWords> = vec![[0; 8]; sums.len()];
-        read_session(self.session, &mut words)?;
-        let reading = |(sums, words): (&Sums, ReadingWords)| {
-            let of = Reading::from_words(words).map_err(|_| Error::BadArgument)?;
-            Ok(sums.reading(cycles, Whole { cycles: of.total_cycles, value: of.value }))
-        };
-        sums.iter().zip(words).map(reading).collect()
+        let all = sums.iter().zip(wholes(self.session)?);
+        Ok(all.map(|(sums, whole)| sums.reading(cycles, whole)).collect())
     }
 
     fn update(&mut self) -> Result<(), Error> {

@@ -36,6 +36,7 @@ use crate::{
     error::OpenError,
     io::Output,
     lock::Lock,
+    part::wholes,
     sums::{SLICE_CYCLES, Whole},
     sys,
 };
@@ -208,9 +209,7 @@ impl Regions {
 
     /// What the whole session has of each event.
     fn whole(&self) -> Vec<Whole> {
-        let readings = self.session.read().unwrap_or_default();
-        let whole = |of: Reading| Whole { cycles: of.total_cycles, value: of.value };
-        readings.into_iter().map(whole).collect()
+        wholes(self.session.id()).unwrap_or_default()
     }
 
     fn region(&self, row: &Row, thread: Option<u64>, whole: &[Whole]) -> Region {

@@ -30,7 +30,10 @@ pub(crate) struct Sums {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whole {
     pub(crate) cycles: u64,
+    /// The best value.
     pub(crate) value: Value,
+    /// The value by cycles alone, as those of parts.
+    pub(crate) by_cycles: Value,
 }
 
 impl Sums {
@@ -68,18 +71,19 @@ impl Sums {
         if self.counted == 0 {
             return None;
         }
-        let (events, expansion) = (self.events as f64, cycles as f64 / self.counted as f64);
-        let (stderr, half_width) = if self.visits >= LEAST {
-            self.spread(expansion)
+        let expansion = cycles as f64 / self.counted as f64;
+        let scaled = self.events as f64 * expansion;
+        let (estimate, [stderr, half_width_95]) = if self.visits >= LEAST {
+            (scaled, self.spread(expansion))
         } else {
-            self.share_of(cycles, whole)?
+            self.share_of(cycles, scaled, whole)?
         };
-        let estimate = (events * expansion + 0.5) as u64;
-        Some(Value::Estimated { estimate, stderr, half_width_95: half_width })
+        let estimate = (estimate + 0.5) as u64;
+        Some(Value::Estimated { estimate, stderr, half_width_95 })
     }
 
     /// Standard error and half width by the spread between visits.
-    fn spread(&self, expansion: f64) -> (f64, f64) {
+    fn spread(&self, expansion: f64) -> [f64; 2] {
         let (n, rate) = (self.visits as f64, self.events as f64 / self.counted as f64);
         let [yy, yx, xx] = self.squares;
         let squares = (yy - 2.0 * rate * yx + rate * rate * xx) * n / (n - 2.0);
@@ -89,19 +93,43 @@ impl Sums {
         // one missed.
         let squares = squares.max(self.events as f64).max(1.0);
         let stderr = libm::sqrt(squares * (1.0 - 1.0 / expansion)) * expansion;
-        (stderr, stderr * student(n - 2.0))
+        [stderr, stderr * student(n - 2.0)]
     }
 
-    /// Standard error and half width of a few long visits: those of the whole session, of which a
-    /// part has the error that grows with the root of its cycles.
-    fn share_of(&self, cycles: u64, whole: Whole) -> Option<(f64, f64)> {
-        let Value::Estimated { stderr, half_width_95, .. } = whole.value else { return None };
+    /// The count of a few long visits, which is `scaled` by cycles, and its standard error and half
+    /// width, from those of the whole session.
+    ///
+    /// By how much the session's value by cycles is off its best value is known, and the part's is
+    /// off as much but for chance: the value by cycles has a relative variance v in the session and
+    /// v / s in a part of a share s of its cycles, and the covariance of both is v (that of a mean
+    /// and a part of it). So the part is corrected by the ratio of the session's two values. What
+    /// is left is the variance of the best value, over s, and (1 − s) / s of that of the ratio.
+    fn share_of(&self, cycles: u64, scaled: f64, whole: Whole) -> Option<(f64, [f64; 2])> {
+        let (best, by_cycles) = (estimated(whole.value)?, estimated(whole.by_cycles)?);
         if self.counted < LEAST * SLICE_CYCLES || whole.cycles == 0 {
             return None;
         }
-        let share = libm::sqrt(cycles as f64 / whole.cycles as f64);
-        Some((stderr * share, half_width_95 * share))
+        let share = (cycles as f64 / whole.cycles as f64).min(1.0);
+        if best.0 == 0.0 || by_cycles.0 == 0.0 {
+            return Some((scaled, by_cycles.1.map(|error| error * libm::sqrt(share))));
+        }
+        let count = scaled * best.0 / by_cycles.0;
+        let error = |of: usize| {
+            let square = |(estimate, errors): (f64, [f64; 2])| {
+                errors[of] / estimate * (errors[of] / estimate)
+            };
+            let ratio = (square(by_cycles) - square(best)).max(0.0);
+            let relative = libm::sqrt((square(best) + (1.0 - share) * ratio) / share);
+            relative * count.max(best.0 * share)
+        };
+        Some((count, [error(0), error(1)]))
     }
+}
+
+/// The value of an estimate, with its standard error and half width.
+fn estimated(value: Value) -> Option<(f64, [f64; 2])> {
+    let Value::Estimated { estimate, stderr, half_width_95 } = value else { return None };
+    Some((estimate as f64, [stderr, half_width_95]))
 }
 
 /// The 97.5 % quantile of Student's t with at least two degrees of freedom, to 1 %: the expansion
@@ -115,8 +143,8 @@ fn student(freedom: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const UNKNOWN: Whole =
-        Whole { cycles: 0, value: Value::NotMeasured { reason: Reason::NotStarted } };
+    const NOT_STARTED: Value = Value::NotMeasured { reason: Reason::NotStarted };
+    const UNKNOWN: Whole = Whole { cycles: 0, value: NOT_STARTED, by_cycles: NOT_STARTED };
 
     fn sums(visits: impl IntoIterator<Item = (u64, u64)>) -> Sums {
         let mut sums = Sums::default();
@@ -139,12 +167,36 @@ mod tests {
         assert_eq!(sums([(0, 0); 9]).reading(900, UNKNOWN).value, Value::NotMeasured { reason });
     }
 
+    fn close_to(value: Value, estimate: u64, half_width: f64) -> bool {
+        let Value::Estimated { estimate: found, half_width_95: half, .. } = value else {
+            return false;
+        };
+        found.abs_diff(estimate) <= 1 && (half - half_width).abs() < 1e-3 * half_width
+    }
+
     #[test]
     fn a_long_visit_has_the_error_of_its_share_of_the_session() {
-        let value = Value::Estimated { estimate: 9000, stderr: 100.0, half_width_95: 200.0 };
-        let whole = Whole { cycles: 64_000_000, value };
-        let expected = Value::Estimated { estimate: 4000, stderr: 50.0, half_width_95: 100.0 };
-        assert_eq!(sums([(1000, 4_000_000)]).reading(16_000_000, whole).value, expected);
+        let by_cycles = Value::Estimated { estimate: 9000, stderr: 100.0, half_width_95: 200.0 };
+        let whole = Whole { cycles: 64_000_000, value: by_cycles, by_cycles };
+        // As many events as its share, a fourth: half of the session's error.
+        let even = sums([(1125, 8_000_000)]).reading(16_000_000, whole).value;
+        assert!(close_to(even, 2250, 100.0), "{even:?}");
+    }
+
+    /// All of the session has the session's best value and error. A part is corrected as much, and
+    /// the less it is of the session, the less it gains by that.
+    #[test]
+    fn a_long_visit_is_corrected_as_the_session_is() {
+        let value = Value::Estimated { estimate: 9500, stderr: 50.0, half_width_95: 100.0 };
+        let by_cycles = Value::Estimated { estimate: 9000, stderr: 250.0, half_width_95: 500.0 };
+        let whole = Whole { cycles: 64_000_000, value, by_cycles };
+        let all = sums([(4500, 32_000_000)]).reading(64_000_000, whole).value;
+        assert!(close_to(all, 9500, 100.0), "{all:?}");
+        let part = sums([(45, 1_000_000)]).reading(640_000, whole).value;
+        assert_eq!(part, Value::Exact { count: 45 });
+        let part = sums([(225, 1_600_000)]).reading(3_200_000, whole).value;
+        let alone = 475.0 * (500.0 / 9000.0) / 0.05_f64.sqrt();
+        assert!(close_to(part, 475, alone * 0.976), "{part:?}: {alone}");
     }
 
     /// Over many samples of a population with a known sum, the intervals contain it in 94 % or

@@ -475,6 +475,11 @@ pub const SESSION_UNIT: u64 = TALLY_BASE + 15;
 pub const DIRECT_OPEN: u64 = TALLY_BASE + 0x10;
 /// `direct_close()` → 0. Ends direct mode.
 pub const DIRECT_CLOSE: u64 = TALLY_BASE + 0x11;
+/// `session_scaled(session, readings, n)` → number of events. As [`SESSION_READ`], but the value of
+/// an event is its count times all cycles over those for which it was counted, with the error of
+/// that: so scale what [`SESSION_THREAD`] counts, where a session has better values. May be below
+/// an earlier value, or that of a part of it.
+pub const SESSION_SCALED: u64 = TALLY_BASE + 0x12;
 /// `trace_map(cpu)` → address of the trace ring of a CPU ([`crate::ring`]), of
 /// [`crate::trace::RING_WORDS`] words in [`crate::trace::RING_PAGES`] pages. The ring stays mapped
 /// read-only until the program ends. It has the records of all programs, so the call needs
@@ -539,7 +544,7 @@ names! {
     FACCESSAT2, EPOLL_PWAIT2, SESSION_OPEN, SESSION_START, SESSION_STOP, SESSION_READ,
     SESSION_STATS, SESSION_CLOSE, SESSION_MAP, SESSION_THRESHOLD, UPCALL_RETURN, SESSION_SAMPLE,
     SESSION_SAMPLES, SESSION_THREAD, SESSION_PHASES, SESSION_PHASE, SESSION_INSTANCE, SESSION_UNIT, DIRECT_OPEN,
-    DIRECT_CLOSE, TRACE_MAP, PROGRAM_LOAD,
+    DIRECT_CLOSE, SESSION_SCALED, TRACE_MAP, PROGRAM_LOAD,
     PROGRAM_RUN, PROGRAM_WAIT, PROGRAM_WAIT_FOR, PROGRAM_USAGE, PROGRAM_KILL,
 }
 

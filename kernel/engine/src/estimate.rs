@@ -106,8 +106,13 @@ pub fn best_base(sample: &Sample) -> Base {
 }
 
 fn best(sample: &Sample) -> Option<ByBase> {
-    let by = |base| by_base(sample, base);
-    let bases = Base::ALL.into_iter().filter_map(by);
+    best_of(sample, &Base::ALL)
+}
+
+/// Of these bases.
+fn best_of(sample: &Sample, bases: &[Base]) -> Option<ByBase> {
+    let by = |base: &Base| by_base(sample, *base);
+    let bases = bases.iter().filter_map(by);
     let best = bases.min_by(|a, b| a.variance.total_cmp(&b.variance))?;
     let variance = best.variance + best.batches + imbalance(sample, &best);
     Some(ByBase { variance, ..best })
@@ -191,6 +196,24 @@ pub fn uncertainty(sample: &Sample) -> Option<Uncertainty> {
     })
 }
 
+/// How a value is made from what was counted.
+#[derive(Clone, Copy, Debug)]
+pub enum Scaling<'a> {
+    /// By what leaves the smallest error: cycles, instructions, or the strata if there are any.
+    Best(Option<&'a Strata>),
+    /// By cycles alone, as parts of a session are, which add up.
+    ByCycles,
+}
+
+/// The estimate with its error by the cycles of the slices alone; see the module.
+pub fn by_cycles(sample: &Sample) -> Value {
+    let by = best_of(sample, &[Base::Cycles]);
+    let Some(by) = by.filter(|_| sample.group.slices >= LEAST_SLICES) else {
+        return Value::NotMeasured { reason: Reason::TooFewSlices };
+    };
+    estimated(sample, by.estimate, by.variance, student_t_95(by.degrees), by.slice_variance)
+}
+
 /// The estimate with its error; see the module. `strata` has the slices of the event on a counter
 /// of a group, if the session keeps them by their instructions a cycle.
 pub fn estimate(sample: &Sample, strata: Option<(&Strata, (u16, u8))>) -> Value {
@@ -206,8 +229,13 @@ pub fn estimate(sample: &Sample, strata: Option<(&Strata, (u16, u8))>) -> Value 
     let better = by_strata.filter(|by| by.half_width_95 < half_width && agrees(by));
     let (estimate, variance, t) =
         better.map_or((best.estimate, best.variance, t), |by| (by.estimate, by.variance, by.t));
+    estimated(sample, estimate, variance, t, best.slice_variance)
+}
+
+/// The value, with the error of the slices since the group's last one.
+fn estimated(sample: &Sample, estimate: f64, variance: f64, t: f64, slice_variance: f64) -> Value {
     let unseen = sample.unseen as f64;
-    let stderr = sqrt(variance + unseen * unseen * best.slice_variance);
+    let stderr = sqrt(variance + unseen * unseen * slice_variance);
     Value::Estimated { estimate: round(estimate) as u64, stderr, half_width_95: t * stderr }
 }
 

@@ -8,7 +8,7 @@ mod program;
 use program::{Bench, Between, EVENTS, SLICE};
 use proptest::prelude::*;
 use tally_abi::{
-    Shares, Value,
+    Reading, Shares, Value,
     bank::{PAGE_WORDS, STOPPED, counter, writable},
     trace::End,
 };
@@ -361,6 +361,28 @@ fn readings_of_a_snapshot_are_of_its_moment() {
         assert_eq!(bench.session.complete(&snapshot, all.clone()), expected[0]);
         assert_ne!(bench.session.final_readings(), expected[1]);
     }
+}
+
+/// They are the counts times all cycles over those for which they were counted, in steps or at
+/// once, and no reading changes another.
+#[test]
+fn readings_by_cycles_scale_counts_by_cycles() {
+    let mut bench = Bench::new(2, 7, 0);
+    bench.resume();
+    (0..100).for_each(|turn| bench.run(SLICE / 3, &[3 + turn % 7; 8]));
+    bench.sync();
+    let best = bench.session.final_readings();
+    let readings = bench.session.readings_by_cycles();
+    let is_scaled = |of: &&Reading| {
+        let Value::Estimated { estimate, half_width_95, .. } = of.value else { return false };
+        let scaled = of.counted as f64 * of.total_cycles as f64 / of.counted_cycles as f64;
+        (estimate as f64 - scaled).abs() <= 0.5 && half_width_95 > 0.0
+    };
+    assert!(readings.iter().filter(is_scaled).count() >= 4, "{readings:?}");
+    let snapshot = bench.session.snapshot();
+    let steps = (0..snapshot.events()).map(|event| snapshot.reading_by_cycles(event)).collect();
+    assert_eq!(bench.session.complete_by_cycles(steps), readings);
+    assert_eq!(bench.session.final_readings(), best);
 }
 
 #[test]

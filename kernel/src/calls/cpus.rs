@@ -18,6 +18,7 @@ pub(super) fn session(cpu: &mut Cpu, number: u64, [id, ..]: [u64; 6]) -> Option<
         number,
         syscall::SESSION_START..=syscall::SESSION_THRESHOLD
             | syscall::SESSION_SAMPLE..=syscall::SESSION_UNIT
+            | syscall::SESSION_SCALED
     );
     let id = u32::try_from(id).ok().filter(|_| is_on_session)?;
     cpus::is_open(id, cpu.process().pid).then_some(id)

@@ -12,12 +12,13 @@ use crate::{
     task::thread::Progress,
 };
 
-/// `session_read(session, readings, n)`: publishes the errors of the values in a bank, computes the
-/// readings of one moment, and writes them.
+/// `session_read(session, readings, n)`, or `session_scaled`, which is `by_cycles`: publishes the
+/// errors of the values in a bank, computes the readings of one moment, and writes them.
 pub(super) fn read(
     caller: &mut UserMemory,
     session: &mut SessionRef,
-    [_, buffer, count, ..]: [u64; 6],
+    by_cycles: bool,
+    [buffer, count]: [u64; 2],
     progress: &mut Progress,
 ) -> Result<Answer, Error> {
     let context = session.context()?;
@@ -32,12 +33,12 @@ pub(super) fn read(
         return Ok(publish(session, progress));
     }
     if progress.readings.is_none() {
-        progress.readings = session.context()?.begin_readings()?;
+        progress.readings = session.context()?.begin_readings(by_cycles)?;
         if progress.readings.is_some() {
             return Ok(Answer::Continue(take(progress)));
         }
     }
-    let readings = session.context()?.readings(take(&mut progress.readings));
+    let readings = session.context()?.readings(take(&mut progress.readings), by_cycles);
     write(caller, &readings, buffer, count)?;
     Ok(Answer::Value(events))
 }
@@ -106,7 +107,7 @@ pub(super) fn close(
                 return Ok(Answer::Continue(Progress { at: 1, ..Progress::default() }));
             }
             // Without memory for it, the end computes them in one step.
-            progress.readings = session.context()?.begin_readings().ok().flatten();
+            progress.readings = session.context()?.begin_readings(false).ok().flatten();
             if progress.readings.is_some() {
                 return Ok(Answer::Continue(take(progress)));
             }

@@ -77,7 +77,8 @@ pub(super) fn call(
         | syscall::SESSION_PHASES
         | syscall::SESSION_PHASE
         | syscall::SESSION_INSTANCE
-        | syscall::SESSION_UNIT => {
+        | syscall::SESSION_UNIT
+        | syscall::SESSION_SCALED => {
             if progress.readings.as_mut().is_some_and(|readings| readings.step()) {
                 return Ok(Answer::Continue(take(progress)));
             }
@@ -124,6 +125,18 @@ fn call_on_session(
     Ok(answer)
 }
 
+/// `session_unit(session, counts, n)`: writes the first `count` of `counts`.
+fn unit_counts(
+    caller: &mut UserMemory,
+    counts: &[u64],
+    buffer: u64,
+    count: u64,
+) -> Result<u64, Error> {
+    let words: Vec<_> = counts.iter().take(count as usize).map(|it| it.to_le_bytes()).collect();
+    caller.write(buffer, words.as_flattened()).map_err(BadPointer::from)?;
+    Ok(counts.len() as u64)
+}
+
 /// Handles a call on `session`; `caller` is the calling program's memory.
 fn handle(
     mut session: SessionRef,
@@ -135,17 +148,14 @@ fn handle(
     let [_, buffer, count, ..] = arguments;
     let value = match number {
         syscall::SESSION_STOP => return readings::stop(&mut session, progress),
-        syscall::SESSION_READ => return readings::read(caller, &mut session, arguments, progress),
+        syscall::SESSION_READ | syscall::SESSION_SCALED => {
+            let by_cycles = number == syscall::SESSION_SCALED;
+            return readings::read(caller, &mut session, by_cycles, [buffer, count], progress);
+        }
         syscall::SESSION_CLOSE => return readings::close(caller, session, progress),
         syscall::SESSION_INSTANCE => readings::instance(caller, session.context()?, arguments)?,
         syscall::SESSION_MAP => session.map(caller, Sequences::at(count)?)?,
-        syscall::SESSION_UNIT => {
-            let counts = session.unit_counts()?;
-            let words = counts.iter().take(count as usize).map(|it| it.to_le_bytes());
-            let words: Vec<_> = words.collect();
-            caller.write(buffer, words.as_flattened()).map_err(BadPointer::from)?;
-            counts.len() as u64
-        }
+        syscall::SESSION_UNIT => unit_counts(caller, &session.unit_counts()?, buffer, count)?,
         syscall::SESSION_SAMPLES => samples(caller, session.context()?, buffer, count)?,
         syscall::SESSION_START => session.start().map(|()| 0)?,
         syscall::SESSION_THRESHOLD => {

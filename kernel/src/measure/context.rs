@@ -301,19 +301,20 @@ impl Context {
         }
     }
 
-    /// Begins readings in steps; `None` if there are few events.
+    /// Begins readings in steps, or `by_cycles` alone; `None` if there are few events.
     ///
     /// # Errors
     /// No memory is left.
-    pub fn begin_readings(&self) -> Result<Option<Box<PendingReadings>>, Error> {
-        PendingReadings::begin(&self.session)
+    pub fn begin_readings(&self, by_cycles: bool) -> Result<Option<Box<PendingReadings>>, Error> {
+        PendingReadings::begin(&self.session, by_cycles)
     }
 
-    /// Every event's value, in the order of the list: of the moment at which `pending` began, whose
-    /// steps are done, or of now.
-    pub fn readings(&mut self, pending: Option<Box<PendingReadings>>) -> Vec<Reading> {
-        vouched(match pending {
-            Some(pending) => self.session.complete(&pending.snapshot, pending.readings),
+    /// Every event's value, in the order of the list: of the moment at which `of` began, whose
+    /// steps are done, or of now, then `by_cycles` alone or the best.
+    pub fn readings(&mut self, of: Option<Box<PendingReadings>>, by_cycles: bool) -> Vec<Reading> {
+        vouched(match of {
+            Some(of) => of.complete(&mut self.session),
+            None if by_cycles => self.session.readings_by_cycles(),
             None => self.session.readings(),
         })
     }

@@ -25,6 +25,8 @@ pub(in crate::measure) const EVENTS_A_STEP: usize = 64;
 pub struct PendingReadings {
     pub(super) snapshot: Snapshot,
     pub(super) readings: Vec<Reading>,
+    /// Whether they are by cycles alone.
+    by_cycles: bool,
     /// The heap's growth for the two.
     _claim: Claim,
 }
@@ -35,7 +37,7 @@ impl PendingReadings {
     ///
     /// # Errors
     /// No memory is left.
-    pub(super) fn begin(session: &Session) -> Result<Option<Box<Self>>, Error> {
+    pub(super) fn begin(session: &Session, by_cycles: bool) -> Result<Option<Box<Self>>, Error> {
         if session.events() <= EVENTS_A_STEP {
             return Ok(None);
         }
@@ -43,6 +45,7 @@ impl PendingReadings {
         Ok(Some(Box::new(PendingReadings {
             snapshot: session.snapshot(),
             readings: Vec::with_capacity(session.events()),
+            by_cycles,
             _claim: claim,
         })))
     }
@@ -51,7 +54,17 @@ impl PendingReadings {
     pub fn step(&mut self) -> bool {
         let first = self.readings.len();
         let end = self.snapshot.events().min(first + EVENTS_A_STEP);
-        self.readings.extend((first..end).map(|event| self.snapshot.reading(event)));
+        let reading = if self.by_cycles { Snapshot::reading_by_cycles } else { Snapshot::reading };
+        self.readings.extend((first..end).map(|event| reading(&self.snapshot, event)));
         first < end
+    }
+
+    /// The readings of `session`, whose steps are done.
+    pub(super) fn complete(self, session: &mut Session) -> Vec<Reading> {
+        if self.by_cycles {
+            session.complete_by_cycles(self.readings)
+        } else {
+            session.complete(&self.snapshot, self.readings)
+        }
     }
 }

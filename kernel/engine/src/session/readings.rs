@@ -8,7 +8,7 @@ use super::{snapshot::Snapshot, state::Session};
 use crate::{
     Counts, MAX_GENERAL,
     bounds::{self, Bound, Candidate, Whole},
-    estimate::Sample,
+    estimate::{Sample, Scaling},
     plan::CounterAssignment,
 };
 
@@ -36,6 +36,20 @@ impl Session {
 
     fn all_readings(&self) -> Vec<Reading> {
         (0..self.events()).map(|event| self.reading(event)).collect()
+    }
+
+    /// The values of all events by cycles alone, each for itself: they may be lower than those that
+    /// [`Self::readings`] returned, and than those of their parts.
+    pub fn readings_by_cycles(&self) -> Vec<Reading> {
+        let reading = |event| self.scaled(event, Scaling::ByCycles);
+        self.complete_by_cycles((0..self.events()).map(reading).collect())
+    }
+
+    /// What [`Self::readings_by_cycles`] returned at the moment of a snapshot, whose readings by
+    /// cycles of all events are `readings`.
+    pub fn complete_by_cycles(&self, mut readings: Vec<Reading>) -> Vec<Reading> {
+        self.skew.widen(&mut readings, &self.stats(), &self.plan.assignments);
+        readings
     }
 
     /// What [`Self::readings`] returned at the moment of `snapshot`, whose readings of all events
@@ -145,9 +159,12 @@ impl Session {
     /// [`crate::Multiplexer::sync`]. `event` is its index in the list of demands; one out of range
     /// was never started.
     pub fn reading(&self, event: usize) -> Reading {
+        self.scaled(event, Scaling::Best(self.strata.as_deref()))
+    }
+
+    fn scaled(&self, event: usize, scaling: Scaling) -> Reading {
         let assigned = self.plan.assignments.get(event).copied();
-        self.totals()
-            .reading(assigned, self.strata.as_deref(), |group, counter| self.sample(group, counter))
+        self.totals().reading(assigned, scaling, |group, counter| self.sample(group, counter))
     }
 
     /// All that is known of the event on `counter` in `group`, the current slice included.

@@ -7,7 +7,7 @@ use tally_abi::{Reading, Value, reading::Reason};
 use super::{publish::counts_of, state::Session};
 use crate::{
     Counts, Pinned,
-    estimate::{self, Sample},
+    estimate::{self, Sample, Scaling},
     moments::{Base, GroupMoments},
     plan::CounterAssignment,
     strata::Strata,
@@ -50,8 +50,17 @@ impl Snapshot {
 
     /// The value of an event's logical counter; see [`Session::reading`].
     pub fn reading(&self, event: usize) -> Reading {
+        self.scaled(event, Scaling::Best(self.strata.as_deref()))
+    }
+
+    /// The same by cycles alone; see [`Session::readings_by_cycles`].
+    pub fn reading_by_cycles(&self, event: usize) -> Reading {
+        self.scaled(event, Scaling::ByCycles)
+    }
+
+    fn scaled(&self, event: usize, scaling: Scaling) -> Reading {
         let assigned = self.assignments.get(event).copied();
-        self.totals.reading(assigned, self.strata.as_deref(), |group, counter| {
+        self.totals.reading(assigned, scaling, |group, counter| {
             let moments = self.groups.get(usize::from(group)).copied().unwrap_or_default();
             self.totals.sample(moments, counter, self.current == Some(group))
         })
@@ -59,12 +68,11 @@ impl Snapshot {
 }
 
 impl Totals {
-    /// The reading of the event on the counter `assigned`, of which `sample` returns what is known
-    /// beside the session's `strata`.
+    /// The reading of the event on the counter `assigned`, of which `sample` returns what is known.
     pub(super) fn reading(
         &self,
         assigned: Option<CounterAssignment>,
-        strata: Option<&Strata>,
+        scaling: Scaling,
         sample: impl FnOnce(u16, u8) -> Sample,
     ) -> Reading {
         let total_cycles = self.counts[Pinned::Cycles];
@@ -80,7 +88,13 @@ impl Totals {
                 let value = if self.is_exact {
                     Value::Exact { count: sample.event.events }
                 } else {
-                    estimate::estimate(&sample, strata.map(|strata| (strata, (group, counter))))
+                    match scaling {
+                        Scaling::Best(strata) => {
+                            let strata = strata.map(|strata| (strata, (group, counter)));
+                            estimate::estimate(&sample, strata)
+                        }
+                        Scaling::ByCycles => estimate::by_cycles(&sample),
+                    }
                 };
                 let counted = sample.event.counted();
                 (value, counted, sample.group.counted_cycles(), sample.group.slices)

@@ -172,7 +172,7 @@ impl Measure {
         self.pause_all();
         let pending = self.slot.contexts_mut().find(|context| context.is_pending_at_end())?;
         // Without memory for it, the end computes them in one step.
-        pending.begin_readings().ok().flatten()
+        pending.begin_readings(false).ok().flatten()
     }
 
     /// The running program ends, whose readings are these: see [`Self::begin_end`].

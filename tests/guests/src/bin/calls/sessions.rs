@@ -113,6 +113,7 @@ fn by_number(checks: &mut Checks, event: &str) {
     let calls = [
         sys::SESSION_START,
         sys::SESSION_READ,
+        sys::SESSION_SCALED,
         sys::SESSION_THREAD,
         sys::SESSION_MAP,
         sys::SESSION_CLOSE,
