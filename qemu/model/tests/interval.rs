@@ -107,7 +107,9 @@ fn causes_and_micro_operations_are_all_slots() {
             };
             let stalls = sum(&mut core, Signal::STALLS);
             let uops = sum(&mut core, &[Signal::Uops]);
-            assert_eq!(uops + stalls * width, clock, "{what} on {name}");
+            assert_eq!(sum(&mut core, &[Signal::Slots]), clock, "{what} on {name}");
+            assert_eq!(uops + sum(&mut core, Signal::LOST_SLOTS), clock, "{what} on {name}");
+            assert!(uops + stalls * width <= clock, "{what} on {name}");
             assert!(stalls > 0, "{what} on {name}");
         }
     }

@@ -2,7 +2,8 @@
 //! engine.
 //!
 //! A penalty is what an access, a fetch or a misprediction would cost if nothing hid it. Of each
-//! kind the exposed share is known. What is left of a block's cycles above its slots is its cost.
+//! kind the exposed share is known. What is left of a block's cycles above its slots is its cost:
+//! stalls, and cycles in which less than the pipeline's width retires.
 
 use crate::{
     block::{Block, PLACES},
@@ -28,33 +29,45 @@ const CAUSE_BITS: u32 = 4;
 const MOST_PARTS: i32 = 1 << 26;
 const _: () = assert!(CAUSES <= 1 << CAUSE_BITS);
 
-/// A block's cost: parts of a cycle, and in the lowest bits the index of its most frequent cause.
-/// It can be negative, as cycles of penalties can hide slots.
+/// A block's cost: parts of a cycle. Some of them are stalls, all of the same cause.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cost(i32);
+pub(super) struct Cost {
+    /// They can be negative, as cycles of penalties can hide slots.
+    parts: i32,
+    /// Those that are stalls, and in the lowest bits the index of the cause.
+    stalled: u32,
+}
 
 impl Cost {
-    fn new(cycles: f32, cause: u8) -> Cost {
-        let parts = (cycles * PARTS as f32) as i32;
-        Cost(parts.clamp(-MOST_PARTS, MOST_PARTS) << CAUSE_BITS | i32::from(cause))
+    fn new(cycles: f32, stalled: f32, cause: u8) -> Cost {
+        let parts = |cycles: f32| (cycles * PARTS as f32) as i32;
+        let parts_of_all = parts(cycles).clamp(-MOST_PARTS, MOST_PARTS);
+        let stalled = parts(stalled).clamp(0, parts_of_all.max(0)) as u32;
+        Cost { parts: parts_of_all, stalled: stalled << CAUSE_BITS | u32::from(cause) }
     }
 
     #[inline]
     pub(super) fn parts(self) -> i64 {
-        i64::from(self.0 >> CAUSE_BITS)
+        self.parts.into()
+    }
+
+    #[inline]
+    pub(super) fn stalled_parts(self) -> i64 {
+        (self.stalled >> CAUSE_BITS).into()
     }
 
     #[inline]
     pub(super) fn cause(self) -> usize {
-        self.0 as usize & ((1 << CAUSE_BITS) - 1)
+        self.stalled as usize & ((1 << CAUSE_BITS) - 1)
     }
 }
 
 /// What is known of a block.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// Its cost in cycles: the mean of this many samples.
+    /// Its cost in cycles, and those of them that are stalls: the means of this many samples.
     cycles: f32,
+    stalled: f32,
     samples: f32,
     /// The index of its most frequent cause, and by how many cycles that is ahead.
     cause: u8,
@@ -65,22 +78,20 @@ struct Known {
 }
 
 impl Known {
-    /// Nothing. What no stall explains is dispatch that was not full: fetch's.
-    fn new() -> Known {
-        let front_end = Signal::STALLS.iter().position(|cause| *cause == Signal::StallFrontEnd);
-        Known {
-            cycles: 0.0,
-            samples: 0.0,
-            cause: front_end.unwrap_or_default() as u8,
-            lead: 0.0,
-            exposed: 0.0,
-            data: 0.0,
-        }
-    }
+    const NOTHING: Known = Known {
+        cycles: 0.0,
+        stalled: 0.0,
+        samples: 0.0,
+        cause: 0,
+        lead: 0.0,
+        exposed: 0.0,
+        data: 0.0,
+    };
 
-    fn add(&mut self, cycles: f32) {
+    fn add(&mut self, cycles: f32, stalled: f32) {
         self.samples = (self.samples + 1.0).min(MOST_SAMPLES);
         self.cycles += (cycles - self.cycles) / self.samples;
+        self.stalled += (stalled - self.stalled) / self.samples;
     }
 
     /// Finds the most frequent cause as a majority is found, with one count.
@@ -151,6 +162,10 @@ impl Stalls {
         all.filter(|(_, cause)| causes.contains(cause)).map(|(own, _)| std::mem::take(own)).sum()
     }
 
+    fn sum(&self) -> f32 {
+        self.0.iter().sum()
+    }
+
     /// The index of the cause with the most cycles, and these.
     fn longest(&self) -> Option<(u8, f32)> {
         let all = (0..).zip(self.0).filter(|(_, cycles)| *cycles > 0.0);
@@ -184,8 +199,10 @@ pub(super) struct Learner {
     /// Cycles of a misprediction.
     pub(super) branches: Share,
     pub(super) penalties: Penalties,
-    /// Cycles above their slots of the present block's instructions that have retired.
+    /// Cycles above their slots of the present block's instructions that have retired, and stalls
+    /// among them.
     cycles: f32,
+    stalled_cycles: f32,
 }
 
 impl Learner {
@@ -194,25 +211,26 @@ impl Learner {
         Learner {
             counts: Counts::ZERO,
             stalled: [0; CAUSES],
-            known: vec![Known::new(); PLACES].into_boxed_slice(),
+            known: vec![Known::NOTHING; PLACES].into_boxed_slice(),
             exposures: vec![0; PLACES].into_boxed_slice(),
             data: Share::new(0.4, 1_000.0, 100_000.0),
             code: Share::new(0.8, 1_000.0, 20_000.0),
             branches: Share::new(mispredict_cycles, 20.0, 2_000.0),
             penalties: Penalties::default(),
             cycles: 0.0,
+            stalled_cycles: 0.0,
         }
     }
 
     /// Forgets what the last sample left of a block.
     pub(super) fn begin(&mut self) {
         self.penalties = Penalties::default();
-        self.cycles = 0.0;
+        self.begin_block();
     }
 
     /// A block begins to retire. Of one that was left in its middle nothing is known.
     pub(super) fn begin_block(&mut self) {
-        self.cycles = 0.0;
+        (self.cycles, self.stalled_cycles) = (0.0, 0.0);
     }
 
     /// The engine's stalls since the last call.
@@ -261,9 +279,10 @@ impl Learner {
         stalls.take(&[Signal::StallSerialize]);
         known.add_cause(&stalls);
         self.cycles += above - exposed;
+        self.stalled_cycles += stalls.sum();
         is_end.then(|| {
-            known.add(std::mem::take(&mut self.cycles));
-            Cost::new(known.cycles, known.cause)
+            known.add(self.cycles, self.stalled_cycles);
+            Cost::new(known.cycles, known.stalled, known.cause)
         })
     }
 
@@ -289,20 +308,26 @@ mod tests {
 
     #[test]
     fn a_cost_keeps_parts_and_cause() {
-        for (cycles, parts) in [(0.0, 0), (1.5, 384), (-0.25, -64), (1e9, MOST_PARTS.into())] {
+        let most = MOST_PARTS.into();
+        for (cycles, stalled, parts) in [
+            (0.0, 0.0, (0, 0)),
+            (1.5, 0.5, (384, 128)),
+            (-0.25, 1.0, (-64, 0)),
+            (1.0, 2.0, (256, 256)),
+            (1e9, 1e9, (most, most)),
+        ] {
             for cause in 0..CAUSES as u8 {
-                let cost = Cost::new(cycles, cause);
-                assert_eq!((cost.parts(), cost.cause()), (parts, cause.into()));
+                let cost = Cost::new(cycles, stalled, cause);
+                assert_eq!((cost.parts(), cost.stalled_parts()), parts);
+                assert_eq!(cost.cause(), cause.into());
             }
         }
     }
 
     #[test]
     fn the_cause_with_most_cycles_is_found() {
-        let mut known = Known::new();
+        let mut known = Known::NOTHING;
         let cause = |known: &Known| Signal::STALLS[usize::from(known.cause)];
-        known.add_cause(&stalls(&[]));
-        assert_eq!(cause(&known), Signal::StallFrontEnd);
         for _ in 0..10 {
             known.add_cause(&stalls(&[(Signal::StallFp, 2.0), (Signal::StallL1Hit, 1.0)]));
             known.add_cause(&stalls(&[(Signal::StallL1Hit, 1.5)]));
@@ -323,8 +348,10 @@ mod tests {
             [(Signal::StallMemory, 200.0), (Signal::StallMispredict, 3.0), (Signal::StallFp, 4.0)];
         // In two parts: no mean before the second.
         assert!(learner.add(&block, false, 207.0, stalls(&all)).is_none());
-        let cost = learner.add(&block, true, 1.0, stalls(&[(Signal::StallFp, 1.0)])).unwrap();
-        assert_eq!(cost.parts(), 5 * i64::from(PARTS));
+        let cost = learner.add(&block, true, 3.0, stalls(&[(Signal::StallFp, 1.0)])).unwrap();
+        // Of the last 3 cycles 2 retire something.
+        assert_eq!(cost.parts(), 7 * i64::from(PARTS));
+        assert_eq!(cost.stalled_parts(), 5 * i64::from(PARTS));
         assert_eq!(Signal::STALLS[cost.cause()], Signal::StallFp);
         assert!(learner.branches.get() < before);
         // Of 250 cycles 200 were exposed, of the assumed 50 the share of all: about 0.8 of 300.

@@ -9,7 +9,7 @@
 use std::{mem, ops::Range};
 
 use super::{
-    learner::PARTS,
+    learner::{CAUSES, PARTS},
     sampler::{Domain, Sampler},
     state::Core,
 };
@@ -20,6 +20,9 @@ use crate::{
 
 /// The most samplers that are kept beside the running ring's. The least recent one is dropped.
 const MOST_OTHERS: usize = 15;
+/// Parts of cycles that can be due as stalls, while blocks that owe less than nothing take the
+/// cycles that would be.
+const MOST_STALLED_PARTS: i64 = 64 * PARTS as i64;
 
 impl Core {
     /// The next block is in `ring`.
@@ -147,15 +150,22 @@ impl Core {
     }
 
     /// Charges what a block costs that has retired to its end, and begins a sample if it is time.
-    /// A block may owe some parts of a cycle less than nothing.
+    /// A block may owe some parts of a cycle less than nothing. Its cycles are stalls if so many
+    /// parts are due as stalls.
     #[inline(always)] // For every block.
     pub(super) fn charge_block(&mut self, block: &Block) {
         let Some(sampler) = &mut self.sampler else { return };
         let cost = sampler.costs[block.place()];
         let owed = sampler.owed_parts + cost.parts();
         let cycles = owed.max(0) as u64 / u64::from(PARTS);
-        sampler.owed_parts = owed - (cycles * u64::from(PARTS)) as i64;
-        self.costs_charged[block.ring as usize][cost.cause()] += cycles;
+        let charged = (cycles * u64::from(PARTS)) as i64;
+        sampler.owed_parts = owed - charged;
+        let stalled = sampler.stalled_parts + cost.stalled_parts();
+        let is_stalled = stalled >= charged;
+        let rest = if is_stalled { stalled - charged } else { stalled };
+        sampler.stalled_parts = rest.min(MOST_STALLED_PARTS);
+        let cause = if is_stalled { cost.cause() } else { CAUSES };
+        self.costs_charged[block.ring as usize][cause] += cycles;
         self.clock += cycles * u64::from(self.geometry.width);
         if sampler.instructions >= sampler.sample_at {
             self.begin_sample();

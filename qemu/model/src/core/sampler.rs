@@ -48,6 +48,8 @@ pub(super) struct Sampler {
     pub(super) costs: Box<[Cost]>,
     /// Parts of a cycle that are to be charged, or negative.
     pub(super) owed_parts: i64,
+    /// Parts of a cycle that are due as stalls when cycles are charged.
+    pub(super) stalled_parts: i64,
     pub(super) learner: Box<Learner>,
     /// The engine of its samples, while the core does not use it.
     asleep: Option<Box<Engine>>,
@@ -67,6 +69,7 @@ impl Sampler {
             sample_at: LEAST_GAP_INSTRUCTIONS,
             costs: vec![Cost::default(); PLACES].into_boxed_slice(),
             owed_parts: 0,
+            stalled_parts: 0,
             learner: Box::new(Learner::new(geometry)),
             asleep: Some(Box::new(Engine::new(geometry, PipelineMode::Real))),
             begins_at: LEAST_GAP_INSTRUCTIONS,

@@ -98,8 +98,9 @@ pub struct Core {
     /// The interval pipeline's sampler of the running ring, and those of others.
     pub(super) sampler: Option<Sampler>,
     pub(super) other_samplers: Vec<Sampler>,
-    /// Cycles by which blocks' costs advanced the clock, by ring and cause; not yet in `counts`.
-    pub(super) costs_charged: [[u64; CAUSES]; 2],
+    /// Cycles by which blocks' costs advanced the clock, by ring and cause, the last without a
+    /// stall; not yet in `counts`.
+    pub(super) costs_charged: [[u64; CAUSES + 1]; 2],
     /// The hardware prefetchers, if there are any.
     pub(super) prefetch: Option<Box<Prefetch>>,
     /// What they fetch at the present access, for the out-of-order pipeline.
@@ -150,7 +151,7 @@ impl Core {
                 .is_none()
                 .then(|| Sampler::new(geometry, Domain::of(Privilege::User, 0))),
             other_samplers: Vec::new(),
-            costs_charged: [[0; CAUSES]; 2],
+            costs_charged: [[0; CAUSES + 1]; 2],
             engine,
             prefetch,
             ahead: Vec::with_capacity(16),
@@ -219,10 +220,9 @@ impl Core {
         }
         let width = u64::from(self.geometry.width);
         for (counts, charged) in self.counts.iter_mut().zip(&mut self.costs_charged) {
-            for (cause, cycles) in Signal::STALLS.iter().zip(std::mem::take(charged)) {
-                counts[*cause] += cycles;
-                counts[Signal::Slots] += cycles * width;
-            }
+            let charged = std::mem::take(charged);
+            counts[Signal::Slots] += charged.iter().sum::<u64>() * width;
+            Signal::STALLS.iter().zip(charged).for_each(|(cause, cycles)| counts[*cause] += cycles);
         }
         if !self.is_out_of_order {
             self.counts.iter_mut().for_each(|counts| charge_slots(counts, &self.geometry));
