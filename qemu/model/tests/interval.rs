@@ -3,10 +3,13 @@
 mod common;
 
 use common::{Ran, Random, feed, load_op, op, store_op, stream::stream};
-use tally_model::{BranchKind, Core, Geometry, Operation, PipelineMode, RegisterSet, Signal, Unit};
+use tally_model::{
+    BranchKind, Core, Geometry, Operation, PipelineMode, Privilege, RegisterSet, Signal, Unit,
+};
 
 const PC: u64 = 0x40_0000;
 const DATA: u64 = 0x1000_0000;
+const KERNEL: u64 = 0xffff_8000_0000_0000;
 const ROUNDS: u64 = 30_000;
 
 /// A loop: `body` gives the instructions of each round.
@@ -131,5 +134,33 @@ fn a_reading_changes_nothing() {
             core.counts().clone()
         };
         assert_eq!(run(1), run(1_000), "{name}");
+    }
+}
+
+/// Where samples were was decided by ring 0's instructions too: a longer handler, or more of them,
+/// changed what the program's own work costs.
+#[test]
+fn an_interrupt_moves_no_sample_of_a_program() {
+    let mut program = stream(9, 400_000);
+    program.iter_mut().for_each(|ran| ran.ring = Privilege::User);
+    let division = |at: u64| Ran::new(KERNEL + 4 * at, op(Unit::FpDivide, &[1], 1));
+    let handler: Vec<_> =
+        (0..500).map(|at| Ran { ring: Privilege::Kernel, ..division(at) }).collect();
+    for (name, geometry) in Geometry::ALL {
+        let run = |every: usize, instructions: usize| {
+            let mut core = Core::new(geometry);
+            for part in program.chunks(every) {
+                feed(&mut core, part, |_| false);
+                core.interrupt(100);
+                feed(&mut core, &handler[..instructions], |_| false);
+            }
+            core.counts()[0][Signal::Slots] as f64
+        };
+        let alone = run(program.len(), 1);
+        for (every, instructions) in [(3_000, 30), (3_000, 500), (1_100, 150)] {
+            let error = run(every, instructions) / alone - 1.0;
+            let what = format!("{instructions} instructions each {every} on {name}");
+            assert!(error.abs() < 0.002, "{what}: {:+.2} %", error * 100.0);
+        }
     }
 }

@@ -5,6 +5,8 @@
 //! kind the exposed share is known. What is left of a block's cycles above its slots is its cost:
 //! stalls, and cycles in which less than the pipeline's width retires.
 
+use std::mem;
+
 use crate::{
     block::{Block, PLACES},
     counts::Counts,
@@ -65,6 +67,8 @@ impl Cost {
 /// What is known of a block.
 #[derive(Clone, Copy, Debug)]
 struct Known {
+    /// Which block: the lowest bits of its physical address.
+    code: u32,
     /// Its cost in cycles, and those of them that are stalls: the means of this many samples.
     cycles: f32,
     stalled: f32,
@@ -79,6 +83,7 @@ struct Known {
 
 impl Known {
     const NOTHING: Known = Known {
+        code: 0,
         cycles: 0.0,
         stalled: 0.0,
         samples: 0.0,
@@ -92,6 +97,15 @@ impl Known {
         self.samples = (self.samples + 1.0).min(MOST_SAMPLES);
         self.cycles += (cycles - self.cycles) / self.samples;
         self.stalled += (stalled - self.stalled) / self.samples;
+    }
+
+    /// Forgets another block's, if it is of another one.
+    fn of(&mut self, block: &Block) -> &mut Known {
+        let code = (block.lines.0 << 6 | block.pc & 63) as u32;
+        if self.code != code {
+            *self = Known { code, ..Known::NOTHING };
+        }
+        self
     }
 
     /// Finds the most frequent cause as a majority is found, with one count.
@@ -159,7 +173,7 @@ impl Stalls {
     /// Takes the cycles of some causes out.
     fn take(&mut self, causes: &[Signal]) -> f32 {
         let all = self.0.iter_mut().zip(Signal::STALLS);
-        all.filter(|(_, cause)| causes.contains(cause)).map(|(own, _)| std::mem::take(own)).sum()
+        all.filter(|(_, cause)| causes.contains(cause)).map(|(own, _)| mem::take(own)).sum()
     }
 
     fn sum(&self) -> f32 {
@@ -199,6 +213,8 @@ pub(super) struct Learner {
     /// Cycles of a misprediction.
     pub(super) branches: Share,
     pub(super) penalties: Penalties,
+    /// Blocks that ran in the present sample: those that had been in one before, and new ones.
+    blocks: [u32; 2],
     /// Cycles above their slots of the present block's instructions that have retired, and stalls
     /// among them.
     cycles: f32,
@@ -217,6 +233,7 @@ impl Learner {
             code: Share::new(0.8, 1_000.0, 20_000.0),
             branches: Share::new(mispredict_cycles, 20.0, 2_000.0),
             penalties: Penalties::default(),
+            blocks: [0; 2],
             cycles: 0.0,
             stalled_cycles: 0.0,
         }
@@ -226,6 +243,12 @@ impl Learner {
     pub(super) fn begin(&mut self) {
         self.penalties = Penalties::default();
         self.begin_block();
+    }
+
+    /// A sample has ended. Returns whether most blocks that ran in it were new.
+    pub(super) fn end(&mut self) -> bool {
+        let [old, new] = mem::take(&mut self.blocks);
+        new > old
     }
 
     /// A block begins to retire. Of one that was left in its middle nothing is known.
@@ -238,7 +261,7 @@ impl Learner {
         Stalls(std::array::from_fn(|index| {
             let cause = Signal::STALLS[index];
             let now = self.counts[cause];
-            (now - std::mem::replace(&mut self.stalled[index], now)) as f32
+            (now - mem::replace(&mut self.stalled[index], now)) as f32
         }))
     }
 
@@ -253,8 +276,8 @@ impl Learner {
     ) -> Option<Cost> {
         const DATA: &[Signal] =
             &[Signal::StallL2Hit, Signal::StallL3Hit, Signal::StallMemory, Signal::StallDtlb];
-        let penalties = std::mem::take(&mut self.penalties);
-        let known = &mut self.known[block.place()];
+        let penalties = mem::take(&mut self.penalties);
+        let known = self.known[block.place()].of(block);
         let mut exposed = 0.0;
         if penalties.data_cycles != 0 {
             let stores = if penalties.by_stores { &[Signal::StallStore][..] } else { &[] };
@@ -281,6 +304,7 @@ impl Learner {
         self.cycles += above - exposed;
         self.stalled_cycles += stalls.sum();
         is_end.then(|| {
+            self.blocks[usize::from(known.samples == 0.0)] += 1;
             known.add(self.cycles, self.stalled_cycles);
             Cost::new(known.cycles, known.stalled, known.cause)
         })

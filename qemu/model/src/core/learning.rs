@@ -1,8 +1,8 @@
 //! Samples of the interval pipeline: now and then some instructions also run through the
 //! out-of-order engine, and what they cost there is what they cost from then on.
 //!
-//! Samples come often at first and rarely later, at random distances, so that no loop is in step
-//! with them. They change no count but time. Sampling instead of simulation is that of Wunderlich,
+//! Samples come often at first and in new code, and rarely later, at random distances, so that no
+//! loop is in step with them. They change no count but time. Sampling instead of simulation is that of Wunderlich,
 //! Wenisch, Falsafi and Hoe, "SMARTS: accelerating microarchitecture simulation via rigorous
 //! statistical sampling" (ISCA 2003).
 

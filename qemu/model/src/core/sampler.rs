@@ -15,8 +15,8 @@ use crate::{
 /// Instructions of a sample. Of them the first only fill the engine.
 const SAMPLE_INSTRUCTIONS: u64 = 2_000;
 const WARM_UP_INSTRUCTIONS: u64 = 400;
-/// Instructions from one sample to the next, in the mean: at first and where a sample meets new
-/// code, and at most.
+/// Instructions from one sample to the next, in the mean: at first and behind a sample of mostly
+/// new code, and at most.
 const LEAST_GAP_INSTRUCTIONS: u64 = 2_000;
 const MOST_GAP_INSTRUCTIONS: u64 = 800_000;
 
@@ -108,7 +108,8 @@ impl Sampler {
         let gap = self.gap_instructions;
         self.begins_at += SAMPLE_INSTRUCTIONS + gap / 2 + (self.random >> 33) % gap;
         self.sample_at = self.begins_at;
-        self.gap_instructions = (gap + gap / 8).min(MOST_GAP_INSTRUCTIONS);
+        let longer = (gap + gap / 8).min(MOST_GAP_INSTRUCTIONS);
+        self.gap_instructions = if self.learner.end() { LEAST_GAP_INSTRUCTIONS } else { longer };
     }
 
     /// Its domain is left, perhaps in a sample with `engine`.

@@ -109,10 +109,8 @@ fn lanes_do_not_overflow_and_larger_blocks_bypass_them() {
             let user = &core.counts()[0];
             assert_eq!(user[Signal::Instructions], runs * insns.len() as u64);
             // Samples can find that the block takes more than its slots, by whole cycles.
-            let (slots, stalls) = (
-                user[Signal::Slots],
-                Signal::STALLS.iter().map(|cause| user[*cause]).sum::<u64>(),
-            );
+            let (slots, stalls) =
+                (user[Signal::Slots], Signal::STALLS.iter().map(|cause| user[*cause]).sum::<u64>());
             assert_eq!((user[Signal::Uops], (slots - runs * uops) % 5), (runs * uops, 0));
             assert!(slots >= runs * uops + 5 * stalls && stalls >= stalled);
             assert_eq!(core.clock(), slots);
