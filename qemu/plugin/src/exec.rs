@@ -16,6 +16,7 @@ use crate::{decode::Decoded, ffi, guest::physical, vcpu};
 pub(crate) struct AccessTag(pub(crate) usize);
 
 const TAG_IN_PARTS: usize = 1;
+const TAG_CHASES: usize = 2;
 const TAG_LAST_BYTE_SHIFT: u32 = 2;
 const TAG_BLOCK: usize = 0xffff_ffff_ffc0;
 const TAG_INDEX_SHIFT: u32 = 48;
@@ -31,6 +32,7 @@ impl AccessTag {
         ring: Privilege,
         index: usize,
         decoded: &Decoded,
+        chases: bool,
     ) -> AccessTag {
         let bytes = match decoded.access_bytes {
             bytes @ 1..MOST_BYTES => bytes,
@@ -38,9 +40,11 @@ impl AccessTag {
         };
         let mut tag = block as usize | index << TAG_INDEX_SHIFT;
         tag |= usize::from(bytes - 1) << TAG_LAST_BYTE_SHIFT;
-        for (flag, is_set) in
-            [(TAG_IN_PARTS, decoded.in_parts), (TAG_KERNEL, ring == Privilege::Kernel)]
-        {
+        for (flag, is_set) in [
+            (TAG_IN_PARTS, decoded.in_parts),
+            (TAG_CHASES, chases),
+            (TAG_KERNEL, ring == Privilege::Kernel),
+        ] {
             tag |= if is_set { flag } else { 0 };
         }
         AccessTag(tag)
@@ -124,7 +128,8 @@ fn access_any<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: Ac
     };
     let in_parts = tag.0 & TAG_IN_PARTS != 0 && !block.insns()[tag.index()].repeats;
     let retires = !in_parts || vcpu.is_first_part(tag.0, STORE);
-    let access = Access { address, bytes, retires, insn: tag.index() };
+    let chases = tag.0 & TAG_CHASES != 0;
+    let access = Access { address, bytes, retires, chases, insn: tag.index() };
     vcpu.core.access::<STORE>(block, access, physical);
 }
 

@@ -7,6 +7,7 @@ impl Signal {
     pub const STALLS: &[Signal] = &[
         Signal::StallSerialize,
         Signal::StallDivider,
+        Signal::StallChain,
         Signal::StallL1i,
         Signal::StallItlb,
         Signal::StallMispredict,
@@ -95,6 +96,7 @@ impl Signal {
         match self {
             Signal::StallSerialize => Signal::ResumedSerialize,
             Signal::StallDivider => Signal::ResumedDivider,
+            Signal::StallChain => Signal::ResumedChain,
             Signal::StallL1i => Signal::ResumedL1i,
             Signal::StallItlb => Signal::ResumedItlb,
             Signal::StallMispredict => Signal::ResumedMispredict,
