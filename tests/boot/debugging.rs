@@ -37,7 +37,7 @@ fn debugged<T: Send>(debug: impl FnOnce(&Path) -> T + Send) -> (Boot, T) {
     thread::scope(|scope| {
         let debugger = scope.spawn(|| {
             let start = Instant::now();
-            while !socket.exists() {
+            while !listens(&socket) {
                 assert!(start.elapsed() < PATIENCE, "QEMU listens");
                 thread::sleep(Duration::from_millis(10));
             }
@@ -47,6 +47,16 @@ fn debugged<T: Send>(debug: impl FnOnce(&Path) -> T + Send) -> (Boot, T) {
         let boot = boot.unwrap_or_else(|failure| panic!("{failure}"));
         (boot, debugger.join().unwrap_or_else(|panic| panic::resume_unwind(panic)))
     })
+}
+
+/// Returns whether a process listens on the socket, whose file is there before that: until then it
+/// refuses connections.
+fn listens(socket: &Path) -> bool {
+    /// `__SO_ACCEPTCON` (Linux, net.h).
+    const LISTENS: &str = "00010000";
+    let sockets = fs::read_to_string("/proc/net/unix").unwrap();
+    let is_it = |line: &str| line.ends_with(&format!(" {}", socket.display()));
+    sockets.lines().any(|line| is_it(line) && line.split(' ').nth(3) == Some(LISTENS))
 }
 
 /// gdb's remote protocol: `$PAYLOAD#SUM`, each acknowledged by `+`.

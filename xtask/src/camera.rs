@@ -118,7 +118,12 @@ impl Camera {
         let failed = |error: io::Error| Failure::io("take the picture", &picture, &error);
         let monitor = match &mut self.monitor {
             Some(monitor) => monitor,
-            none => none.insert(Monitor::connect(&self.socket).map_err(failed)?),
+            none => match Monitor::connect(&self.socket) {
+                Ok(monitor) => none.insert(monitor),
+                // The socket's file is there before QEMU listens on it.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(false),
+                Err(error) => return Err(failed(error)),
+            },
         };
         monitor.execute("screendump", json!({"filename": picture})).map_err(failed)?;
         let bytes = project::read(&picture)?;
