@@ -226,7 +226,11 @@ impl Session {
     }
 }
 
-fn decode(words: Vec<ReadingWords>) -> Result<Vec<Reading>, Error> {
+/// The readings that a call wrote.
+///
+/// # Errors
+/// They have the format of another version.
+pub(crate) fn decode(words: Vec<ReadingWords>) -> Result<Vec<Reading>, Error> {
     let readings = words.into_iter().map(Reading::from_words);
     readings.map(|reading| reading.map_err(|_| Error::BadArgument)).collect()
 }

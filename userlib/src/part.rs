@@ -29,7 +29,7 @@ use tally_abi::{
 };
 
 use crate::{
-    counting::Session,
+    counting::{Session, decode},
     error::check,
     sums::{Sums, Whole},
     sys,
@@ -76,16 +76,15 @@ fn read_thread(session: u64, words: &mut [u64]) -> Result<(), Error> {
     check(unsafe { sys::tally_call(sys::SESSION_THREAD, arguments) }).map(drop)
 }
 
-/// What is known of every event of a session, in the order of the list.
+/// What is known of the `events` events of a session, in the order of the list.
 ///
 /// # Errors
 /// Those of [`sys::SESSION_READ`].
-pub(crate) fn wholes(session: u64) -> Result<Vec<Whole>, Error> {
-    let mut words: Vec<ReadingWords> = vec![[0; 8]; events_of(session)?];
-    let mut read = |call| {
+pub(crate) fn wholes(session: u64, events: usize) -> Result<Vec<Whole>, Error> {
+    let read = |call| {
+        let mut words: Vec<ReadingWords> = vec![[0; 8]; events];
         read_session(session, &mut words, call)?;
-        let readings = words.iter().map(|words| Reading::from_words(*words));
-        readings.collect::<Result<Vec<_>, _>>().map_err(|_| Error::BadArgument)
+        decode(words)
     };
     let best = read(sys::SESSION_READ)?;
     let is_estimated = |of: &Reading| matches!(of.value, Value::Estimated { .. });
@@ -97,10 +96,6 @@ pub(crate) fn wholes(session: u64) -> Result<Vec<Whole>, Error> {
         by_cycles: by.value,
     };
     Ok(best.into_iter().zip(by_cycles).map(whole).collect())
-}
-
-fn events_of(session: u64) -> Result<usize, Error> {
-    read_session(session, &mut [], sys::SESSION_READ)
 }
 
 /// Has a call write the values of a session. Returns the number of its events.
@@ -115,7 +110,7 @@ impl Part<'_> {
     /// A part of the session of this number, which may close before it: then its calls fail.
     #[doc(hidden)]
     pub fn of(session: u64) -> Result<Self, Error> {
-        let events = events_of(session)?;
+        let events = read_session(session, &mut [], sys::SESSION_READ)?;
         let mut began = vec![0; thread::words(events)];
         read_thread(session, &mut began)?;
         let (now, sums) = (began.clone(), vec![Sums::default(); events]);
@@ -164,7 +159,7 @@ impl Part<'_> {
     pub fn read(&mut self) -> Result<Vec<Reading>, Error> {
         self.update()?;
         let (cycles, sums) = self.with_stretch();
-        let all = sums.iter().zip(wholes(self.session)?);
+        let all = sums.iter().zip(wholes(self.session, sums.len())?);
         Ok(all.map(|(sums, whole)| sums.reading(cycles, whole)).collect())
     }
 

@@ -209,7 +209,7 @@ impl Regions {
 
     /// What the whole session has of each event.
     fn whole(&self) -> Vec<Whole> {
-        wholes(self.session.id()).unwrap_or_default()
+        wholes(self.session.id(), self.events.len()).unwrap_or_default()
     }
 
     fn region(&self, row: &Row, thread: Option<u64>, whole: &[Whole]) -> Region {

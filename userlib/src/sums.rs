@@ -97,32 +97,24 @@ impl Sums {
     }
 
     /// The count of a few long visits, which is `scaled` by cycles, and its standard error and half
-    /// width, from those of the whole session.
-    ///
-    /// By how much the session's value by cycles is off its best value is known, and the part's is
-    /// off as much but for chance: the value by cycles has a relative variance v in the session and
-    /// v / s in a part of a share s of its cycles, and the covariance of both is v (that of a mean
-    /// and a part of it). So the part is corrected by the ratio of the session's two values. What
-    /// is left is the variance of the best value, over s, and (1 − s) / s of that of the ratio.
+    /// width: by cycles, as the session's value by cycles, of which a part has the error that grows
+    /// with the root of its cycles; or, if its half width is smaller, the session's best value less
+    /// the rest, which is known to its own size. All by which the session's two values differ may
+    /// be the rest's, so the part is not corrected in proportion.
     fn share_of(&self, cycles: u64, scaled: f64, whole: Whole) -> Option<(f64, [f64; 2])> {
-        let (best, by_cycles) = (estimated(whole.value)?, estimated(whole.by_cycles)?);
+        let ((best, best_errors), (by_cycles, errors)) =
+            (estimated(whole.value)?, estimated(whole.by_cycles)?);
         if self.counted < LEAST * SLICE_CYCLES || whole.cycles == 0 {
             return None;
         }
         let share = (cycles as f64 / whole.cycles as f64).min(1.0);
-        if best.0 == 0.0 || by_cycles.0 == 0.0 {
-            return Some((scaled, by_cycles.1.map(|error| error * libm::sqrt(share))));
-        }
-        let count = scaled * best.0 / by_cycles.0;
-        let error = |of: usize| {
-            let square = |(estimate, errors): (f64, [f64; 2])| {
-                errors[of] / estimate * (errors[of] / estimate)
-            };
-            let ratio = (square(by_cycles) - square(best)).max(0.0);
-            let relative = libm::sqrt((square(best) + (1.0 - share) * ratio) / share);
-            relative * count.max(best.0 * share)
-        };
-        Some((count, [error(0), error(1)]))
+        let alone = (scaled, errors.map(|error| error * libm::sqrt(share)));
+        let rest = by_cycles * (1.0 - share);
+        let rest_error = rest + (by_cycles - scaled).abs();
+        let of_session =
+            ((best - rest).max(self.events as f64), best_errors.map(|error| error + rest_error));
+        let half_width = |(_, [_, half_width]): &(f64, [f64; 2])| *half_width;
+        Some(if half_width(&of_session) < half_width(&alone) { of_session } else { alone })
     }
 }
 
@@ -167,36 +159,64 @@ mod tests {
         assert_eq!(sums([(0, 0); 9]).reading(900, UNKNOWN).value, Value::NotMeasured { reason });
     }
 
-    fn close_to(value: Value, estimate: u64, half_width: f64) -> bool {
-        let Value::Estimated { estimate: found, half_width_95: half, .. } = value else {
-            return false;
+    /// A session of 64 million cycles with these values, each ± a half width.
+    fn whole((best, best_half): (u64, f64), (by_cycles, half): (u64, f64)) -> Whole {
+        let value = |estimate, half_width_95| Value::Estimated {
+            estimate,
+            stderr: half_width_95 / 2.0,
+            half_width_95,
         };
-        found.abs_diff(estimate) <= 1 && (half - half_width).abs() < 1e-3 * half_width
+        Whole {
+            cycles: 64_000_000,
+            value: value(best, best_half),
+            by_cycles: value(by_cycles, half),
+        }
+    }
+
+    /// The estimate and the half width of a single visit.
+    fn of_visit((events, counted): (u64, u64), cycles: u64, whole: Whole) -> (u64, f64) {
+        match sums([(events, counted)]).reading(cycles, whole).value {
+            Value::Estimated { estimate, half_width_95, .. } => (estimate, half_width_95),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
     fn a_long_visit_has_the_error_of_its_share_of_the_session() {
-        let by_cycles = Value::Estimated { estimate: 9000, stderr: 100.0, half_width_95: 200.0 };
-        let whole = Whole { cycles: 64_000_000, value: by_cycles, by_cycles };
-        // As many events as its share, a fourth: half of the session's error.
-        let even = sums([(1125, 8_000_000)]).reading(16_000_000, whole).value;
-        assert!(close_to(even, 2250, 100.0), "{even:?}");
+        let whole = whole((9000, 200.0), (9000, 200.0));
+        assert_eq!(of_visit((1000, 4_000_000), 16_000_000, whole), (4000, 100.0));
     }
 
-    /// All of the session has the session's best value and error. A part is corrected as much, and
-    /// the less it is of the session, the less it gains by that.
+    /// The value is by cycles, and so is its error, however good the session's best value is.
     #[test]
-    fn a_long_visit_is_corrected_as_the_session_is() {
-        let value = Value::Estimated { estimate: 9500, stderr: 50.0, half_width_95: 100.0 };
-        let by_cycles = Value::Estimated { estimate: 9000, stderr: 250.0, half_width_95: 500.0 };
-        let whole = Whole { cycles: 64_000_000, value, by_cycles };
-        let all = sums([(4500, 32_000_000)]).reading(64_000_000, whole).value;
-        assert!(close_to(all, 9500, 100.0), "{all:?}");
-        let part = sums([(45, 1_000_000)]).reading(640_000, whole).value;
-        assert_eq!(part, Value::Exact { count: 45 });
-        let part = sums([(225, 1_600_000)]).reading(3_200_000, whole).value;
-        let alone = 475.0 * (500.0 / 9000.0) / 0.05_f64.sqrt();
-        assert!(close_to(part, 475, alone * 0.976), "{part:?}: {alone}");
+    fn a_long_visit_by_cycles_has_no_better_error_than_the_session_by_cycles() {
+        let whole = whole((9000, 20.0), (9500, 800.0));
+        assert_eq!(of_visit((1000, 4_000_000), 16_000_000, whole), (4000, 400.0));
+    }
+
+    #[test]
+    fn a_visit_that_is_the_whole_session_has_its_best_value_and_error() {
+        let whole = whole((9500, 100.0), (9000, 500.0));
+        assert_eq!(of_visit((4500, 32_000_000), 64_000_000, whole), (9500, 100.0));
+        // Once the session has gone on for a hundredth: 90 events, of which none may be the rest's.
+        let (count, half_width) = of_visit((4456, 31_680_000), 63_360_000, whole);
+        assert_eq!(count, 9410);
+        assert!((half_width - (100.0 + 90.0 + 88.0)).abs() < 1e-6, "{half_width}");
+    }
+
+    /// A start-up of a tenth, of which too much was counted, and then a steady loop: all by which
+    /// the session's values differ is of the start-up.
+    #[test]
+    fn a_steady_loop_is_not_corrected_for_what_ran_before() {
+        let whole = whole((9000, 100.0), (9500, 800.0));
+        let (count, half_width) = of_visit((4050, 28_800_000), 57_600_000, whole);
+        assert!(count == 8100 && half_width > 700.0, "{count} {half_width}");
+    }
+
+    #[test]
+    fn no_estimate_is_below_what_was_counted() {
+        let whole = whole((9000, 100.0), (9900, 5000.0));
+        assert_eq!(of_visit((9500, 63_000_000), 64_000_000, whole).0, 9500);
     }
 
     /// Over many samples of a population with a known sum, the intervals contain it in 94 % or

@@ -12,8 +12,8 @@ use crate::{
     task::thread::Progress,
 };
 
-/// `session_read(session, readings, n)`, or `session_scaled`, which is `by_cycles`: publishes the
-/// errors of the values in a bank, computes the readings of one moment, and writes them.
+/// `session_read(session, readings, n)`, which publishes the errors of the values in a bank too, or
+/// `session_scaled`, which is `by_cycles`: computes the readings of one moment, and writes them.
 pub(super) fn read(
     caller: &mut UserMemory,
     session: &mut SessionRef,
@@ -29,7 +29,7 @@ pub(super) fn read(
     if count == 0 {
         return Ok(Answer::Value(events));
     }
-    if progress.at < session.publishing_steps() {
+    if !by_cycles && progress.at < session.publishing_steps() {
         return Ok(publish(session, progress));
     }
     if progress.readings.is_none() {

@@ -85,16 +85,13 @@ impl Totals {
             }
             Some(CounterAssignment::General { group, counter }) => {
                 let sample = sample(group, counter);
-                let value = if self.is_exact {
-                    Value::Exact { count: sample.event.events }
-                } else {
-                    match scaling {
-                        Scaling::Best(strata) => {
-                            let strata = strata.map(|strata| (strata, (group, counter)));
-                            estimate::estimate(&sample, strata)
-                        }
-                        Scaling::ByCycles => estimate::by_cycles(&sample),
+                let value = match scaling {
+                    _ if self.is_exact => Value::Exact { count: sample.event.events },
+                    Scaling::Best(strata) => {
+                        let strata = strata.map(|strata| (strata, (group, counter)));
+                        estimate::estimate(&sample, strata)
                     }
+                    Scaling::ByCycles => estimate::by_cycles(&sample),
                 };
                 let counted = sample.event.counted();
                 (value, counted, sample.group.counted_cycles(), sample.group.slices)
