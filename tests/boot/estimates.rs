@@ -170,14 +170,14 @@ fn events_of_ring_0_are_counted_beside_those_of_ring_3() {
     assert!(kernel < find(&events, "L1-dcache-loads").truth.unwrap(), "{events:?}");
 }
 
-fn with_shares(shares: &str) -> Request {
+fn with_shares(shares: &str, seed: u64) -> Request {
     Request::new(format!(
-        "wire seed=5 -- deflate --level 1 --slice 20000 --budget 100 --shares {shares}"
+        "wire seed={seed} -- deflate --level 1 --slice 20000 --budget 100 --shares {shares}"
     ))
 }
 
-static PLANNED: SharedBoot = SharedBoot::new(|| with_shares("planned"));
-static ADAPTIVE: SharedBoot = SharedBoot::new(|| with_shares("adaptive"));
+static PLANNED: SharedBoot = SharedBoot::new(|| with_shares("planned", 5));
+static ADAPTIVE: SharedBoot = SharedBoot::new(|| with_shares("adaptive", 5));
 
 fn estimated(events: &[EventReport]) -> impl Iterator<Item = &EventReport> {
     events.iter().filter(|event| event.kind == Kind::Estimated)
@@ -209,15 +209,18 @@ fn adaptive_shares_differ_by_uncertainty() {
 }
 
 /// Shares are adapted for the least mean square of relative errors (decision 11). That of the
-/// largest error of many programs is lower too (`kernel/engine/tests/coverage.rs`).
+/// largest error of many programs is lower too (`kernel/engine/tests/coverage.rs`). Which slices a
+/// rare event's bursts fall into moves it by a quarter from seed to seed, so several are judged.
 #[test]
 fn adaptive_shares_lower_the_mean_square_of_errors() {
-    let squares = |boot| {
-        let events: Vec<EventReport> = session(boot).events;
+    let squares = |shares, seed| {
+        let events: Vec<EventReport> =
+            Report::of(&boot(&with_shares(shares, seed))).first.expect("it has a session").events;
         let relative = |event: &EventReport| Some(event.stderr? / event.estimate? as f64);
         estimated(&events).filter_map(relative).map(|error| error * error).sum::<f64>()
     };
-    let (adaptive, planned) = (squares(&ADAPTIVE), squares(&PLANNED));
+    let sum = |shares| (5..11).map(|seed| squares(shares, seed)).sum::<f64>();
+    let (adaptive, planned) = (sum("adaptive"), sum("planned"));
     assert!(adaptive < planned, "{adaptive} {planned}");
 }
 

@@ -78,7 +78,7 @@ fn stream(geometry: &Geometry, bytes: u64) -> f64 {
             core.fetch(&block);
             for insn in 0..8 {
                 let address = 0x1000_0000 + 64 * line + 8 * insn as u64;
-                let access = Access { address, bytes: 8, retires: true, chases: false, insn };
+                let access = Access { address, bytes: 8, retires: true, insn };
                 core.access::<false>(&block, access, |address| address);
             }
             core.retire(&block, PC);

@@ -88,7 +88,7 @@ fn run(geometry: &Geometry) -> f64 {
                 60..63 => 0x200_0000 + (random.next() & 0x3_ffff),
                 _ => 0x300_0000 + (random.next() & 0x1ff_ffff),
             };
-            let access = Access { address, bytes: 1, retires: true, chases: false, insn: index };
+            let access = Access { address, bytes: 1, retires: true, insn: index };
             match index % 2 {
                 0 => core.access::<false>(block, access, |address| address),
                 _ => core.access::<true>(block, access, |address| address),

@@ -26,7 +26,7 @@ fn chase(geometry: &Geometry, bytes: u64) -> f64 {
         for _ in 0..lines {
             at = (at + step) % lines;
             let address = 0x1000_0000 + 64 * at;
-            let access = Access { address, bytes: 8, retires: true, chases: true, insn: 0 };
+            let access = Access { address, bytes: 8, retires: true, insn: 0 };
             core.fetch(&block);
             core.access::<false>(&block, access, |address| address);
             core.retire(&block, 0x40_0000);

@@ -13,9 +13,6 @@ pub struct Access {
     /// Whether it is the instruction's first access of its kind: later parts of the same load or
     /// store move data but retire nothing.
     pub retires: bool,
-    /// Whether it is a load whose address depends on its own previous result, so that nothing hides
-    /// its latency.
-    pub chases: bool,
     /// The instruction's index in its block.
     pub insn: usize,
 }

@@ -9,6 +9,9 @@ use crate::{
 /// The longest block that QEMU translates.
 pub const MAX_INSNS: usize = 512;
 
+/// Places for what is learnt of blocks, a power of two.
+pub(crate) const PLACES: usize = 1 << 14;
+
 /// The privilege that a count belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -115,12 +118,11 @@ pub struct Block {
     /// conditions by which its last fuses with one behind.
     begins_with: u16,
     ends_with: u16,
+    /// Where the interval pipeline keeps what it has learnt about it.
+    place: u16,
     lanes: Lanes,
     insns: Box<[Insn]>,
     width: u16,
-    /// Slots that its recurrence takes beyond its micro-operations; charged to its last
-    /// instruction.
-    chain_slots: u16,
     counts: StaticCounts,
     /// The target of a direct branch at its end.
     target: Option<u64>,
@@ -151,31 +153,17 @@ impl Block {
             line_count: 1,
             begins_with: insns.first().map_or(0, |insn| insn.condition),
             ends_with: last.fuses_with,
+            place: place(insns.first().map_or(0, |insn| insn.pc)),
             lanes: Lanes::ZERO,
             insns,
             width,
-            chain_slots: 0,
             counts: [0; STATIC_SIGNALS],
             target: None,
         };
         block.line_count = block.lines_through(block.insns.len().saturating_sub(1));
-        block.update_counts();
+        block.counts = block.partial_counts(0..block.insns.len());
+        block.is_small = Lanes::of(&block.counts).map(|lanes| block.lanes = lanes).is_some();
         block
-    }
-
-    /// The same block with a recurrence of `cycles`, the least time that it takes in the interval
-    /// pipeline.
-    pub fn with_recurrence(mut self, cycles: u16) -> Block {
-        let slots = cycles.saturating_mul(self.width);
-        self.chain_slots =
-            slots.saturating_sub(self.counts[Signal::Slots as usize].min(u16::MAX.into()) as u16);
-        self.update_counts();
-        self
-    }
-
-    fn update_counts(&mut self) {
-        self.counts = self.partial_counts(0..self.insns.len());
-        self.is_small = Lanes::of(&self.counts).map(|lanes| self.lanes = lanes).is_some();
     }
 
     /// The same block with a direct branch to `target` at its end.
@@ -206,6 +194,12 @@ impl Block {
     #[inline]
     pub(crate) fn ends_with(&self) -> u16 {
         self.ends_with
+    }
+
+    /// Where the interval pipeline keeps what it has learnt about it.
+    #[inline]
+    pub(crate) fn place(&self) -> usize {
+        usize::from(self.place)
     }
 
     /// The conditions that instruction `index` fuses with.
@@ -263,14 +257,13 @@ impl Block {
 
     /// What its instructions in `range` add to the static signals.
     pub(crate) fn partial_counts(&self, range: std::ops::Range<usize>) -> StaticCounts {
-        let is_last = range.end == self.insns.len();
-        let mut counts = sum(&self.insns[range], self.width);
-        if is_last {
-            counts[Signal::Slots as usize] += u32::from(self.chain_slots);
-            counts[Signal::StallChain as usize] += u32::from(self.chain_slots / self.width);
-        }
-        counts
+        sum(&self.insns[range], self.width)
     }
+}
+
+/// The place of a block at `pc`: neighbours are near each other, as they run together.
+fn place(pc: u64) -> u16 {
+    ((pc >> 3 ^ pc >> 17) as usize & (PLACES - 1)) as u16
 }
 
 /// Returns whether a branch directly behind an instruction retires with it as one micro-operation.
@@ -299,17 +292,14 @@ fn sum(insns: &[Insn], width: u16) -> StaticCounts {
             adds &= adds - 1;
         }
         let (uops, serialize) = (u32::from(insn.uops), u32::from(insn.serialize_cycles));
-        // Independent work hides half of a division.
-        let behind_divider = u32::from(insn.divider_cycles) / 2;
         let microcoded = insn.adds >> Signal::Microcoded as u32 & 1 == 1;
-        let slots = uops + (serialize + behind_divider) * width;
+        let slots = uops + serialize * width;
         for (signal, amount) in [
             (Signal::Instructions, 1),
             (Signal::Uops, uops),
             (Signal::UopsMicrocode, if microcoded { uops } else { 0 }),
             (Signal::StallSerialize, serialize),
             (Signal::DividerActive, u32::from(insn.divider_cycles)),
-            (Signal::StallDivider, behind_divider),
             (Signal::Slots, slots),
         ] {
             counts[signal as usize] += amount;

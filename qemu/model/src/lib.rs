@@ -9,8 +9,9 @@
 //! decrease.
 //!
 //! Invariants: the counts depend on the stream of instructions alone and not on how it is divided
-//! into blocks. Between two calls no signal grows by more than [`GROWTH_PER_SLOT`] times the growth
-//! of [`Core::clock`] plus the counts of one block; the PMU's overflow check relies on it.
+//! into blocks, except for the time of the interval pipeline. Between two calls no signal grows by
+//! more than [`GROWTH_PER_SLOT`] times the growth of [`Core::clock`] plus the counts of one block;
+//! the PMU's overflow check relies on it.
 
 mod access;
 mod assist;

@@ -26,9 +26,6 @@ signals! {
     Uops,
     /// Pipeline slots that passed: width times cycles.
     Slots,
-    /// Cycles without retirement behind a chain of dependent results; the interval pipeline's
-    /// alone.
-    StallChain,
     /// Branches retired, of every kind.
     Branches,
     /// Conditional branches retired.
@@ -79,8 +76,6 @@ signals! {
     Cpuids,
     /// Cache-line flush instructions retired.
     Flushes,
-    /// Cycles without retirement behind the divider.
-    StallDivider,
 
     /// Conditional branches that were taken.
     CondTaken,
@@ -166,6 +161,8 @@ signals! {
     ItlbWalks,
     /// Cycles of page walks for fetches.
     ItlbWalkCycles,
+    /// Cycles without retirement behind the divider.
+    StallDivider,
     /// Cycles without retirement because fetch waited for a line of code.
     StallL1i,
     /// Cycles without retirement because fetch waited for a translation.
@@ -275,8 +272,6 @@ signals! {
     ResumedSerialize,
     /// Likewise, the divider.
     ResumedDivider,
-    /// Likewise, a chain of dependent results: always 0.
-    ResumedChain,
     /// Likewise, a line of code.
     ResumedL1i,
     /// Likewise, a translation of code.
@@ -392,5 +387,5 @@ signals! {
 }
 
 /// The number of signals that a block's bytes alone determine.
-pub const STATIC_SIGNALS: usize = 30;
+pub const STATIC_SIGNALS: usize = 28;
 const _: () = assert!(Signal::CondTaken as usize == STATIC_SIGNALS);

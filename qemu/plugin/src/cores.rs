@@ -65,9 +65,19 @@ impl Cores {
     #[inline(always)]
     fn each(&mut self, act: impl Fn(&mut Core)) {
         act(&mut self.own);
-        for shadow in &mut self.shadows {
-            act(&mut shadow.core);
-        }
+        self.each_shadow(act);
+    }
+
+    #[inline]
+    fn each_shadow(&mut self, act: impl Fn(&mut Core)) {
+        self.shadows.iter_mut().for_each(|shadow| act(&mut shadow.core));
+    }
+
+    /// Apart, so that the core's own is the only one that is inlined where it is hot.
+    #[cold]
+    #[inline(never)]
+    fn retire_shadows(&mut self, block: &Block, next_pc: u64) {
+        self.each_shadow(|core| core.retire(block, next_pc));
     }
 
     #[inline]
@@ -112,7 +122,10 @@ impl Cores {
 
     #[inline(always)] // As the core's own.
     pub(crate) fn retire(&mut self, block: &Block, next_pc: u64) {
-        self.each(|core| core.retire(block, next_pc));
+        self.own.retire(block, next_pc);
+        if !self.shadows.is_empty() {
+            self.retire_shadows(block, next_pc);
+        }
     }
 
     pub(crate) fn retire_part(&mut self, block: &Block, range: Range<usize>) {

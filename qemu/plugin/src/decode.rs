@@ -6,7 +6,7 @@ use iced_x86::{
 };
 use tally_model::{BranchKind, Insn, Signal, cost};
 
-use crate::{dataflow::Operands, unit};
+use crate::{dataflow::operation, unit};
 
 /// An instruction that the plugin intercepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,15 +44,13 @@ pub(crate) struct Decoded {
     pub(crate) in_parts: bool,
     /// The size of its largest access in bytes; 0 if unknown.
     pub(crate) access_bytes: u8,
-    pub(crate) operands: Operands,
     pub(crate) raw: Instruction,
 }
 
 /// Decodes the instruction with these bytes at `pc`.
 pub(crate) fn decode(bytes: &[u8], pc: u64, factory: &mut InstructionInfoFactory) -> Decoded {
     let mut decoded = Decoded::plain(raw(bytes, pc), bytes, pc);
-    decoded.operands = Operands::of(&decoded.raw, factory);
-    decoded.insn.operation = decoded.operands.operation;
+    decoded.insn.operation = operation(&decoded.raw, factory);
     decoded.insn.condition = unit::condition(&decoded.raw);
     decoded.insn.fuses_with = unit::fuses_with(&decoded.raw);
     operands(&mut decoded, factory);
@@ -81,7 +79,6 @@ impl Decoded {
             locked: raw.has_lock_prefix(),
             in_parts: raw.memory_size().size() > 16,
             access_bytes: 0,
-            operands: Operands::default(),
             raw,
         }
     }

@@ -16,7 +16,6 @@ use crate::{decode::Decoded, ffi, guest::physical, vcpu};
 pub(crate) struct AccessTag(pub(crate) usize);
 
 const TAG_IN_PARTS: usize = 1;
-const TAG_CHASES: usize = 2;
 const TAG_LAST_BYTE_SHIFT: u32 = 2;
 const TAG_BLOCK: usize = 0xffff_ffff_ffc0;
 const TAG_INDEX_SHIFT: u32 = 48;
@@ -32,7 +31,6 @@ impl AccessTag {
         ring: Privilege,
         index: usize,
         decoded: &Decoded,
-        chases: bool,
     ) -> AccessTag {
         let bytes = match decoded.access_bytes {
             bytes @ 1..MOST_BYTES => bytes,
@@ -40,11 +38,9 @@ impl AccessTag {
         };
         let mut tag = block as usize | index << TAG_INDEX_SHIFT;
         tag |= usize::from(bytes - 1) << TAG_LAST_BYTE_SHIFT;
-        for (flag, is_set) in [
-            (TAG_IN_PARTS, decoded.in_parts),
-            (TAG_CHASES, chases),
-            (TAG_KERNEL, ring == Privilege::Kernel),
-        ] {
+        for (flag, is_set) in
+            [(TAG_IN_PARTS, decoded.in_parts), (TAG_KERNEL, ring == Privilege::Kernel)]
+        {
             tag |= if is_set { flag } else { 0 };
         }
         AccessTag(tag)
@@ -128,8 +124,7 @@ fn access_any<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: Ac
     };
     let in_parts = tag.0 & TAG_IN_PARTS != 0 && !block.insns()[tag.index()].repeats;
     let retires = !in_parts || vcpu.is_first_part(tag.0, STORE);
-    let chases = tag.0 & TAG_CHASES != 0;
-    let access = Access { address, bytes, retires, chases, insn: tag.index() };
+    let access = Access { address, bytes, retires, insn: tag.index() };
     vcpu.core.access::<STORE>(block, access, physical);
 }
 

@@ -13,7 +13,6 @@ use iced_x86::InstructionInfoFactory;
 use tally_model::{Block, Branch, BranchKind, Privilege};
 
 use crate::{
-    dataflow,
     decode::{Decoded, Special, decode, decode_special},
     exec::{self, AccessTag},
     ffi, fixup,
@@ -71,7 +70,7 @@ struct Translated {
 
 impl Translator {
     fn translate(&mut self, tb: *mut ffi::Tb) {
-        let mut insns = self.decode_block(tb);
+        let insns = self.decode_block(tb);
         let Some(first) = insns.first().map(|insn| insn.decoded.insn.pc) else { return };
         let ring = self.ring();
         if !instrumentation::is_full() {
@@ -79,9 +78,7 @@ impl Translator {
             self.intercept(tb, &insns, ring);
             return;
         }
-        let operands: Vec<_> = insns.iter().map(|insn| insn.decoded.operands).collect();
-        let recurrence = dataflow::recurrence(&operands);
-        let block = make_block(ring, first, &mut insns, recurrence.cycles);
+        let block = make_block(ring, first, &insns);
         let block: *const Block = self.keep(block);
         fixup::before_block(tb, block);
         // Before the intercepts, which can leave the block.
@@ -104,8 +101,7 @@ impl Translator {
             );
         }
         for (index, insn) in insns.iter().enumerate() {
-            let chases = index < 128 && recurrence.chases >> index & 1 == 1;
-            let tag = AccessTag::new(block, ring, index, &insn.decoded, chases);
+            let tag = AccessTag::new(block, ring, index, &insn.decoded);
             follow_accesses(insn.handle, tag);
         }
     }
@@ -229,12 +225,7 @@ fn follow_idt(insn: *mut ffi::TbInsn) {
     }
 }
 
-fn make_block(
-    ring: Privilege,
-    first_pc: u64,
-    insns: &mut [Translated],
-    recurrence_cycles: u16,
-) -> Block {
+fn make_block(ring: Privilege, first_pc: u64, insns: &[Translated]) -> Block {
     let last = insns[insns.len() - 1].decoded;
     let end_pc = last.insn.pc.wrapping_add(last.insn.length.into());
     let branch = match last.branch {
@@ -244,7 +235,7 @@ fn make_block(
     let lines = (physical(first_pc) >> 6, physical(end_pc.wrapping_sub(1)) >> 6);
     let insns: Vec<_> = insns.iter().map(|insn| insn.decoded.insn).collect();
     let width = options::get().map_or(1, |options| options.profile.geometry.width);
-    let block = Block::new(ring, width, lines, branch, &insns).with_recurrence(recurrence_cycles);
+    let block = Block::new(ring, width, lines, branch, &insns);
     match last.branch {
         BranchKind::Jump | BranchKind::Cond | BranchKind::Call => {
             block.with_target(last.raw.near_branch_target())

@@ -22,11 +22,11 @@ fn a_unit_mask_is_a_number_and_not_a_set_of_bits() {
         ranges.iter().flat_map(|(first, last)| *first..=*last).collect()
     };
     let ooo = Pipeline::OutOfOrder(PipelineMode::Real);
-    let resumed = [(0x00, 0x11), (0x13, 0x1f)];
+    let resumed = [(0x00, 0x01), (0x03, 0x11), (0x13, 0x1f)];
     let executed = [(0x70, 0x79)];
     let stacks = [(0x20, 0x26), (0x30, 0x36), (0x40, 0x47), (0x50, 0x58), (0x60, 0x67)];
     for (pipeline, has_stacks, want) in [
-        (Pipeline::Interval, false, numbers(&[(0x00, 0x0f)])),
+        (Pipeline::Interval, false, numbers(&[(0x00, 0x01), (0x03, 0x0f)])),
         (ooo, false, [numbers(&resumed), numbers(&executed)].concat()),
         (ooo, true, [numbers(&resumed), numbers(&stacks), numbers(&executed)].concat()),
     ] {

@@ -62,9 +62,8 @@ impl Core {
 
     fn mispredicted(&mut self, ring: Privilege) {
         self.bump(ring, Signal::Mispredicts);
-        if self.engine.is_none() {
-            let cycles = self.geometry.latency.mispredict_cycles;
-            self.stall(ring, Signal::StallMispredict, cycles);
+        if !self.is_out_of_order {
+            self.charge_misprediction(ring);
         }
     }
 }

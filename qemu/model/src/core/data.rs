@@ -184,7 +184,7 @@ impl Core {
             let served =
                 [Signal::L1PrefetchL2Hit, Signal::L1PrefetchLlcHit, Signal::L1PrefetchLlcMiss];
             let by = self.beyond_l1(block.ring, line, Stream::Data, served);
-            self.fetch_ahead(block.ring, Ahead { line, by, into_l1: true });
+            self.fetch_ahead(Ahead { line, by, into_l1: true });
         }
     }
 
@@ -211,23 +211,13 @@ impl Core {
         };
         if found == TlbLevel::Second || perfect.stlb {
             self.bump(block.ring, hit);
-            self.expose(
-                block.ring,
-                Signal::StallDtlb,
-                stlb_cycles / if access.chases { 1 } else { 2 },
-            );
+            self.expose::<STORE>(block, Signal::StallDtlb, stlb_cycles);
             return (frame, stlb_cycles);
         }
         let cycles = self.walk(block.ring, page);
         self.bump(block.ring, walks);
         self.add(block.ring, walk_cycles, u64::from(cycles));
-        // A store walks after its retirement; about half of a load's walk is hidden.
-        let shown = match (STORE, access.chases) {
-            (true, _) => cycles / 8,
-            (false, true) => cycles,
-            (false, false) => cycles / 2,
-        };
-        self.expose(block.ring, Signal::StallDtlb, shown);
+        self.expose::<STORE>(block, Signal::StallDtlb, stlb_cycles + cycles);
         (frame, stlb_cycles + cycles)
     }
 
@@ -252,17 +242,14 @@ impl Core {
             [Signal::L2ReadHit, Signal::LlcReadHit, Signal::LlcReadMiss]
         };
         let source = self.beyond_l1(block.ring, line, Stream::Data, served);
-        if self.engine.is_none() {
-            let cycles = self.exposed_cycles::<STORE>(block, access, source);
-            self.stall(block.ring, source.stall(), cycles);
-        }
+        self.expose::<STORE>(block, source.stall(), self.latency(source));
         source
     }
 
-    /// Charges the exposed cycles of a penalty in the interval pipeline.
-    fn expose(&mut self, ring: Privilege, cause: Signal, cycles: u32) {
-        if self.engine.is_none() {
-            self.stall(ring, cause, cycles);
+    /// Charges the exposed part of a penalty in the interval pipeline.
+    fn expose<const STORE: bool>(&mut self, block: &Block, cause: Signal, cycles: u32) {
+        if !self.is_out_of_order {
+            self.charge_data::<STORE>(block, cause, cycles);
         }
     }
 }

@@ -12,7 +12,9 @@ impl Core {
     #[inline]
     pub fn fetch(&mut self, block: &Block) {
         self.lines_done = 1;
-        self.settled = 0;
+        if block.ring != self.ring {
+            self.enter_ring(block.ring);
+        }
         if let Some(engine) = &mut self.engine {
             engine.begin_block(block);
         }
@@ -93,9 +95,11 @@ impl Core {
 
     /// Fetch waits for line `ordinal` of the block.
     fn starve(&mut self, block: &Block, ordinal: u32, wait: FetchWait, cycles: u32) {
-        match &mut self.engine {
-            None => self.stall(block.ring, wait.cause(), cycles),
-            Some(engine) => engine.starve(block, ordinal, wait, cycles),
+        if let Some(engine) = &mut self.engine {
+            engine.starve(block, ordinal, wait, cycles);
+        }
+        if !self.is_out_of_order {
+            self.charge_code(block.ring, wait.cause(), cycles);
         }
     }
 }

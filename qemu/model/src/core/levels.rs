@@ -5,7 +5,6 @@ use crate::{
     access::{Ahead, ServedBy},
     block::Privilege,
     geometry::WALK_BASE_CYCLES,
-    prefetch::IN_FLIGHT,
     signal::Signal,
 };
 
@@ -82,17 +81,15 @@ impl Core {
             let by = self.lookup(line, stream);
             if by > ServedBy::L2 {
                 self.bump(ring, if by == ServedBy::Llc { hit } else { miss });
-                self.fetch_ahead(ring, Ahead { line, by, into_l1: false });
+                self.fetch_ahead(Ahead { line, by, into_l1: false });
             }
         }
     }
 
-    /// A prefetcher fetches a line. In the interval pipeline it is there at once, and takes its
-    /// share of the bandwidth beyond the L2.
-    pub(super) fn fetch_ahead(&mut self, ring: Privilege, ahead: Ahead) {
-        match self.engine {
-            None => self.stall(ring, ahead.by.stall(), self.latency(ahead.by) / IN_FLIGHT),
-            Some(_) => self.ahead.push(ahead),
+    /// A prefetcher fetches a line: for the engine, if there is one.
+    pub(super) fn fetch_ahead(&mut self, ahead: Ahead) {
+        if self.engine.is_some() {
+            self.ahead.push(ahead);
         }
     }
 

@@ -25,8 +25,9 @@ impl Core {
             None => self.add_static(block.ring, block.counts()),
         }
         if self.engine.is_some() {
-            self.run(block, 0..block.insns().len(), fused);
+            self.run(block, 0..block.insns().len(), fused, block.counts());
         }
+        self.charge_block(block);
         if block.branch.kind != BranchKind::None {
             self.resolve(block.ring, &block.branch, next_pc);
         }
@@ -42,12 +43,14 @@ impl Core {
         self.fuses_with = block.fuses_after(range.end - 1);
         let counts = block.partial_counts(range.clone());
         self.add_static(block.ring, &counts);
-        self.settled = range.end;
         if block.ends_in_repeat && range.end == block.insns().len() {
             self.retire_string(block);
         }
         if self.engine.is_some() {
-            self.run(block, range, fused);
+            self.run(block, range.clone(), fused, &counts);
+        }
+        if range.end == block.insns().len() {
+            self.charge_block(block);
         }
     }
 
@@ -58,21 +61,21 @@ impl Core {
         if self.lanes_left == 0 {
             self.gather();
         }
-        if self.engine.is_none() {
+        if let Some(sampler) = &mut self.sampler {
             self.clock += u64::from(lanes[Signal::Slots]);
-            self.uops += u64::from(lanes[Signal::Uops]);
+            sampler.instructions += u64::from(lanes[Signal::Instructions]);
         }
     }
 
     #[cold]
     fn add_static(&mut self, ring: Privilege, counts: &StaticCounts) {
         let mut counts = *counts;
-        match self.engine {
-            None => {
+        match &mut self.sampler {
+            None => TIMES.iter().for_each(|signal| counts[*signal as usize] = 0),
+            Some(sampler) => {
                 self.clock += u64::from(counts[Signal::Slots as usize]);
-                self.uops += u64::from(counts[Signal::Uops as usize]);
+                sampler.instructions += u64::from(counts[Signal::Instructions as usize]);
             }
-            Some(_) => TIMES.iter().for_each(|signal| counts[*signal as usize] = 0),
         }
         self.counts[ring as usize].add_static(&counts);
     }
@@ -85,16 +88,19 @@ impl Core {
             return false;
         }
         self.split_pairs[block.ring as usize] += 1;
-        if self.engine.is_none() {
-            // The pair's first half has retired, so neither becomes negative.
+        if !self.is_out_of_order {
+            // The pair's first half has retired, so it does not become negative.
             self.clock -= 1;
-            self.uops -= 1;
         }
         true
     }
 
-    /// Runs instructions through the out-of-order engine.
-    fn run(&mut self, block: &Block, range: Range<usize>, fused: bool) {
+    /// Runs instructions, which add `counts`, through the out-of-order engine.
+    fn run(&mut self, block: &Block, range: Range<usize>, fused: bool, counts: &StaticCounts) {
+        if !self.is_out_of_order {
+            let slots = counts[Signal::Slots as usize] - u32::from(fused);
+            return self.learn(block, range, fused, slots);
+        }
         let Some(engine) = &mut self.engine else { return };
         engine.enter(block.ring, &mut self.counts);
         self.clock += engine.run(block, range, fused, &mut self.counts[block.ring as usize]);

@@ -1,5 +1,9 @@
 //! A core's state: its structures, and what it has counted.
 
+use super::{
+    learner::CAUSES,
+    sampler::{Domain, Sampler},
+};
 use crate::{
     access::{Ahead, ServedBy},
     assist::{Assist, ENTRIES},
@@ -24,8 +28,7 @@ pub(crate) const WALK_LINE_BITS: u32 = 42;
 
 /// Static signals that are times of the interval pipeline; the out-of-order pipeline computes these
 /// signals itself.
-pub(super) const TIMES: [Signal; 4] =
-    [Signal::Slots, Signal::StallChain, Signal::StallSerialize, Signal::StallDivider];
+pub(super) const TIMES: [Signal; 2] = [Signal::Slots, Signal::StallSerialize];
 
 /// What a repeated string instruction has accessed and not counted: it counts one load and one
 /// store when it retires, as Intel's events count retired load and store instructions.
@@ -84,14 +87,20 @@ pub struct Core {
     pub(super) fuses_with: u16,
     /// The number of the address space, for the addresses of page-table entries.
     pub(super) space: u64,
-    pub(super) uops: u64,
-    /// Instructions of the running block that have retired.
-    pub(super) settled: usize,
+    /// The ring of the running block.
+    pub(super) ring: Privilege,
     /// What the running repeated string instruction accessed.
     pub(super) string: StringAccesses,
-    /// The count of micro-operations up to which an earlier long miss hides a later one.
-    pub(super) shadow_ends_uops: u64,
+    /// The out-of-order engine: that of the pipeline, or during a sample the interval pipeline's.
     pub(super) engine: Option<Box<Engine>>,
+    /// Whether the engine determines the time.
+    pub(super) is_out_of_order: bool,
+    /// The interval pipeline's sampler of the running ring, and those of others.
+    pub(super) sampler: Option<Sampler>,
+    pub(super) other_samplers: Vec<Sampler>,
+    /// Cycles by which blocks' costs advanced the clock, by ring and cause, the last without a
+    /// stall; not yet in `counts`.
+    pub(super) costs_charged: [[u64; CAUSES + 1]; 2],
     /// The hardware prefetchers, if there are any.
     pub(super) prefetch: Option<Box<Prefetch>>,
     /// What they fetch at the present access, for the out-of-order pipeline.
@@ -135,10 +144,14 @@ impl Core {
             lines_done: u32::MAX,
             fuses_with: 0,
             space: 0,
-            uops: 0,
-            settled: 0,
+            ring: Privilege::User,
             string: StringAccesses::default(),
-            shadow_ends_uops: 0,
+            is_out_of_order: engine.is_some(),
+            sampler: engine
+                .is_none()
+                .then(|| Sampler::new(geometry, Domain::of(Privilege::User, 0))),
+            other_samplers: Vec::new(),
+            costs_charged: [[0; CAUSES + 1]; 2],
             engine,
             prefetch,
             ahead: Vec::with_capacity(16),
@@ -182,7 +195,7 @@ impl Core {
     #[inline(never)]
     pub(super) fn gather(&mut self) {
         for (counts, lanes) in self.counts.iter_mut().zip(&mut self.lanes) {
-            if self.engine.is_some() {
+            if self.is_out_of_order {
                 TIMES.iter().for_each(|signal| lanes.clear(*signal));
             }
             counts.add_lanes(lanes);
@@ -201,11 +214,17 @@ impl Core {
             let split_pairs = std::mem::take(split_pairs);
             counts[Signal::Fused] += split_pairs;
             counts[Signal::Uops] -= split_pairs;
-            if self.engine.is_none() {
+            if !self.is_out_of_order {
                 counts[Signal::Slots] -= split_pairs;
             }
         }
-        if self.engine.is_none() {
+        let width = u64::from(self.geometry.width);
+        for (counts, charged) in self.counts.iter_mut().zip(&mut self.costs_charged) {
+            let charged = std::mem::take(charged);
+            counts[Signal::Slots] += charged.iter().sum::<u64>() * width;
+            Signal::STALLS.iter().zip(charged).for_each(|(cause, cycles)| counts[*cause] += cycles);
+        }
+        if !self.is_out_of_order {
             self.counts.iter_mut().for_each(|counts| charge_slots(counts, &self.geometry));
         } else if self.geometry.stacks {
             self.counts.iter_mut().for_each(|counts| charge_products(counts, &self.geometry));
@@ -252,7 +271,8 @@ fn charge_slots(counts: &mut Counts, geometry: &Geometry) {
     };
     let fetch = of(counts, &[Signal::StallL1i, Signal::StallItlb, Signal::StallFrontEnd]);
     let branches = of(counts, &[Signal::StallMispredict]);
-    let wrong = (counts[Signal::Mispredicts] * u64::from(RESOLVE_CYCLES) * width).min(branches);
+    let penalty = u64::from(geometry.latency.mispredict_cycles.max(RESOLVE_CYCLES));
+    let wrong = branches * u64::from(RESOLVE_CYCLES) / penalty;
     let memory = of(counts, &Signal::MEMORY_STALLS);
     let used = counts[Signal::Uops] + fetch + branches + memory;
     counts[Signal::SlotsFetchLatency] = fetch;

@@ -7,12 +7,13 @@ impl Core {
     /// The core is busy for `cycles` without an instruction, as with the delivery of an interrupt.
     pub fn serialize(&mut self, ring: Privilege, cycles: u32) {
         self.fuses_with = 0;
-        match &mut self.engine {
-            None => self.stall(ring, Signal::StallSerialize, cycles),
-            Some(engine) => {
-                engine.enter(ring, &mut self.counts);
-                self.clock += engine.idle(cycles, &mut self.counts[ring as usize]);
-            }
+        if !self.is_out_of_order {
+            self.enter_ring(ring);
+            self.stall(ring, Signal::StallSerialize, cycles);
+            self.learn_nothing(cycles);
+        } else if let Some(engine) = &mut self.engine {
+            engine.enter(ring, &mut self.counts);
+            self.clock += engine.idle(cycles, &mut self.counts[ring as usize]);
         }
     }
 
@@ -26,6 +27,7 @@ impl Core {
     /// translations of the old one.
     pub fn switch_space(&mut self, space: u64) {
         self.space = space & 0x3fff;
+        self.change_sampler();
         self.flush(false);
     }
 

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn access(address: u64, bytes: u64) -> Access {
-        Access { address, bytes, retires: true, chases: false, insn: 0 }
+        Access { address, bytes, retires: true, insn: 0 }
     }
 
     #[test]

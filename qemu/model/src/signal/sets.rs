@@ -7,7 +7,6 @@ impl Signal {
     pub const STALLS: &[Signal] = &[
         Signal::StallSerialize,
         Signal::StallDivider,
-        Signal::StallChain,
         Signal::StallL1i,
         Signal::StallItlb,
         Signal::StallMispredict,
@@ -96,7 +95,6 @@ impl Signal {
         match self {
             Signal::StallSerialize => Signal::ResumedSerialize,
             Signal::StallDivider => Signal::ResumedDivider,
-            Signal::StallChain => Signal::ResumedChain,
             Signal::StallL1i => Signal::ResumedL1i,
             Signal::StallItlb => Signal::ResumedItlb,
             Signal::StallMispredict => Signal::ResumedMispredict,

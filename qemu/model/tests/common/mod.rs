@@ -125,8 +125,7 @@ fn feed_block(core: &mut Core, ran: &[Ran]) {
     core.fetch(&block);
     for (insn, ran) in ran.iter().enumerate() {
         for (address, bytes, store) in &ran.accesses {
-            let access =
-                Access { address: *address, bytes: *bytes, retires: true, chases: false, insn };
+            let access = Access { address: *address, bytes: *bytes, retires: true, insn };
             if *store {
                 core.access::<true>(&block, access, physical);
             } else {
@@ -135,6 +134,28 @@ fn feed_block(core: &mut Core, ran: &[Ran]) {
         }
     }
     core.retire(&block, last.next_pc);
+}
+
+/// Returns whether a signal depends on time, and so on the pipeline.
+pub fn is_timed(signal: Signal) -> bool {
+    const BEGINNINGS: [&str; 14] = [
+        "Stall",
+        "Resumed",
+        "Naive",
+        "NonSpec",
+        "Power5",
+        "Fmt",
+        "Sfmt",
+        "Full",
+        "Slots",
+        "RetireCycles",
+        "Forwards",
+        "Executed",
+        "Idle",
+        "Port",
+    ];
+    let name = format!("{signal:?}");
+    BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
 /// The cycles of a stream in the second of two runs, when caches and predictors are warm.

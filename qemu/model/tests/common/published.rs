@@ -146,7 +146,7 @@ fn chase(geometry: &Geometry, bytes: u64, step: u64) -> f64 {
         for _ in 0..places {
             at = (at + stride) % places;
             let address = DATA + step * at;
-            let access = Access { address, bytes: 8, retires: true, chases: true, insn: 0 };
+            let access = Access { address, bytes: 8, retires: true, insn: 0 };
             core.fetch(&block);
             core.access::<false>(&block, access, |address| address);
             core.retire(&block, PC);

@@ -266,8 +266,7 @@ fn off_core_filters_select_responses() {
     machine.write(0x187, 0x1bb | select::USR | select::EN);
     assert_eq!(machine.pmu.take_unmodelled(), [Unmodelled::Offcore(0)]);
     let block = Block::new(Privilege::User, 5, (0, 0), Branch::default(), &[Insn::default()]);
-    let access =
-        |address| tally_model::Access { address, bytes: 8, retires: true, chases: false, insn: 0 };
+    let access = |address| tally_model::Access { address, bytes: 8, retires: true, insn: 0 };
     machine.core.access::<false>(&block, access(0x1000), |address| address);
     machine.core.access::<true>(&block, access(0x2000), |address| address);
     assert_eq!(machine.read(0xc1), AccessResult::Done(1));
@@ -314,8 +313,7 @@ fn amd_unit_mask_bits_add_up() {
     let loads_and_stores = 0x29 | 0x300 | select::USR | select::EN;
     machine.write(0xc001_0200, loads_and_stores);
     assert!(machine.pmu.take_unmodelled().is_empty());
-    let access =
-        tally_model::Access { address: 0x1000, bytes: 8, retires: true, chases: false, insn: 0 };
+    let access = tally_model::Access { address: 0x1000, bytes: 8, retires: true, insn: 0 };
     let block = Block::new(Privilege::User, 6, (0, 0), Branch::default(), &[Insn::default()]);
     machine.core.access::<false>(&block, access, |address| address);
     machine.core.access::<true>(&block, access, |address| address);

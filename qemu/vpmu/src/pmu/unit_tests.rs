@@ -188,7 +188,7 @@ fn a_level_s_two_modes_are_all_cycles_and_edges_are_episodes() {
     );
     for page in 0..5_000 {
         let (address, bytes) = (page << 12, 8);
-        let access = tally_model::Access { address, bytes, retires: true, chases: false, insn: 0 };
+        let access = tally_model::Access { address, bytes, retires: true, insn: 0 };
         machine.core.access::<false>(&block, access, |address| address);
     }
     machine.run(Privilege::Kernel, 1_000);

@@ -23,14 +23,14 @@ pub(super) const MISPREDICTS_TAKEN: &[Signal] =
 
 const IN_LOADS: [Signal; 5] = [StallL1Hit, StallL2Hit, StallL3Hit, StallMemory, StallDtlb];
 const IN_MEMORY: [Signal; 6] = Signal::MEMORY_STALLS;
-const IN_UNITS: [Signal; 4] = [StallDivider, StallChain, StallFp, StallInteger];
+const IN_UNITS: [Signal; 3] = [StallDivider, StallFp, StallInteger];
 
 /// Every cause of a cycle without retirement that lies in loads.
 pub(super) const LOAD_STALLS: &[Signal] = &IN_LOADS;
 /// Every cause of a cycle without retirement that lies in memory.
 pub(super) const MEMORY: &[Signal] = &IN_MEMORY;
 /// Every cause of a cycle in which the oldest operation has not done its work.
-pub(super) const NOT_COMPLETE: &[Signal] = &join::<6, 4, 10>(IN_MEMORY, IN_UNITS);
+pub(super) const NOT_COMPLETE: &[Signal] = &join::<6, 3, 9>(IN_MEMORY, IN_UNITS);
 /// Slots that dispatch lost behind full structures and serializing instructions.
 pub(crate) const BACK_END_SLOTS: &[Signal] = &[SlotsMemory, SlotsCore];
 /// Slots that dispatch lost because fetch gave too little, wrong paths aside.

@@ -15,8 +15,6 @@ pub(super) const TALLY: &[Event] = &[
         "Cycles without retirement behind a serializing or microcoded instruction."),
     e("tally.stall.divider", CODE, 0x01, &[StallDivider],
         "Cycles without retirement behind the divider."),
-    e("tally.stall.chain", CODE, 0x02, &[StallChain],
-        "Cycles without retirement behind a chain of dependent results, in pipeline interval alone."),
     e("tally.stall.l1i", CODE, 0x03, &[StallL1i],
         "Cycles without retirement behind a line of code."),
     e("tally.stall.itlb", CODE, 0x04, &[StallItlb],

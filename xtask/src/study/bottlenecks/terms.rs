@@ -75,7 +75,7 @@ pub(super) const CAUSES: [Cause; 8] = {
             &[B::DirectMisprediction, B::IndirectMisprediction],
             &[S::StallMispredict],
         ),
-        cause("queues", &[B::QueueFull], &[S::StallResources, S::StallStore, S::StallChain]),
+        cause("queues", &[B::QueueFull], &[S::StallResources, S::StallStore]),
         cause(
             "units",
             &[B::ResourceContention, B::ExpensiveInstructions],

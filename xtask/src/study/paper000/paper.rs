@@ -176,7 +176,7 @@ pub(super) const TABLE_3: [PaperCause; 8] = [
     ),
     cause(
         "Integer latency",
-        &[Signal::StallInteger, Signal::StallChain],
+        &[Signal::StallInteger],
         [0.10, 0.15, 0.0, 0.0, NA, NA, 0.05, 0.06],
         [0.10, 0.14, 0.0, 0.0, NA, NA, 0.05, 0.06],
     ),

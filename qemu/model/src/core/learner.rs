@@ -1,0 +1,394 @@
+//! What the interval pipeline knows of blocks and penalties, from samples of the out-of-order
+//! engine.
+//!
+//! A penalty is what an access, a fetch or a misprediction would cost if nothing hid it. Of each
+//! kind the exposed share is known. What is left of a block's cycles above its slots is its cost:
+//! stalls, and cycles in which less than the pipeline's width retires.
+
+use std::mem;
+
+use crate::{
+    block::{Block, PLACES},
+    counts::Counts,
+    geometry::Geometry,
+    signal::Signal,
+};
+
+/// Parts of a cycle in which costs are kept.
+pub(super) const PARTS: u32 = 256;
+/// Samples of a block, and cycles of the penalties of its data, after which older ones count less.
+const MOST_SAMPLES: f32 = 64.0;
+const MOST_DATA_CYCLES: f32 = 10_000.0;
+/// The cycles of penalties for which all blocks' share stands in a block's own.
+const ASSUMED_DATA_CYCLES: f32 = 50.0;
+/// Cycles by which a cause can be ahead of a block's others, so that a new one can get ahead.
+const MOST_LEAD: f32 = 1_000.0;
+
+/// The number of causes, and the bits of an index of one.
+pub(super) const CAUSES: usize = Signal::STALLS.len();
+const CAUSE_BITS: u32 = 4;
+/// The largest cost, in parts.
+const MOST_PARTS: i32 = 1 << 26;
+const _: () = assert!(CAUSES <= 1 << CAUSE_BITS);
+
+/// A block's cost: parts of a cycle. Some of them are stalls, all of the same cause.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cost {
+    /// They can be negative, as cycles of penalties can hide slots.
+    parts: i32,
+    /// Those that are stalls, and in the lowest bits the index of the cause.
+    stalled: u32,
+}
+
+impl Cost {
+    fn new(cycles: f32, stalled: f32, cause: u8) -> Cost {
+        let parts = |cycles: f32| (cycles * PARTS as f32) as i32;
+        let parts_of_all = parts(cycles).clamp(-MOST_PARTS, MOST_PARTS);
+        let stalled = parts(stalled).clamp(0, parts_of_all.max(0)) as u32;
+        Cost { parts: parts_of_all, stalled: stalled << CAUSE_BITS | u32::from(cause) }
+    }
+
+    #[inline]
+    pub(super) fn parts(self) -> i64 {
+        self.parts.into()
+    }
+
+    #[inline]
+    pub(super) fn stalled_parts(self) -> i64 {
+        (self.stalled >> CAUSE_BITS).into()
+    }
+
+    #[inline]
+    pub(super) fn cause(self) -> usize {
+        self.stalled as usize & ((1 << CAUSE_BITS) - 1)
+    }
+}
+
+/// What is known of a block.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// Which block: the lowest bits of its physical address.
+    code: u32,
+    /// Its cost in cycles, and those of them that are stalls: the means of this many samples.
+    cycles: f32,
+    stalled: f32,
+    samples: f32,
+    /// The index of its most frequent cause, and by how many cycles that is ahead.
+    cause: u8,
+    lead: f32,
+    /// Cycles of its data's penalties that were exposed, and all.
+    exposed: f32,
+    data: f32,
+}
+
+impl Known {
+    const NOTHING: Known = Known {
+        code: 0,
+        cycles: 0.0,
+        stalled: 0.0,
+        samples: 0.0,
+        cause: 0,
+        lead: 0.0,
+        exposed: 0.0,
+        data: 0.0,
+    };
+
+    fn add(&mut self, cycles: f32, stalled: f32) {
+        self.samples = (self.samples + 1.0).min(MOST_SAMPLES);
+        self.cycles += (cycles - self.cycles) / self.samples;
+        self.stalled += (stalled - self.stalled) / self.samples;
+    }
+
+    /// Forgets another block's, if it is of another one.
+    fn of(&mut self, block: &Block) -> &mut Known {
+        let code = (block.lines.0 << 6 | block.pc & 63) as u32;
+        if self.code != code {
+            *self = Known { code, ..Known::NOTHING };
+        }
+        self
+    }
+
+    /// Finds the most frequent cause as a majority is found, with one count.
+    fn add_cause(&mut self, stalls: &Stalls) {
+        let Some((cause, cycles)) = stalls.longest() else { return };
+        if self.cause == cause {
+            self.lead = (self.lead + cycles).min(MOST_LEAD);
+        } else if cycles > self.lead {
+            (self.cause, self.lead) = (cause, cycles - self.lead);
+        } else {
+            self.lead -= cycles;
+        }
+    }
+
+    /// Adds exposed cycles of its data's penalties; returns their share.
+    fn add_data(&mut self, exposed: f32, of: f32, usual: f32) -> f32 {
+        self.exposed += exposed;
+        self.data += of;
+        if self.data > MOST_DATA_CYCLES {
+            self.exposed *= MOST_DATA_CYCLES / self.data;
+            self.data = MOST_DATA_CYCLES;
+        }
+        (self.exposed + usual * ASSUMED_DATA_CYCLES) / (self.data + ASSUMED_DATA_CYCLES)
+    }
+}
+
+/// The exposed share of a kind of penalties, by sums in which older ones count less.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Share {
+    exposed: f32,
+    of: f32,
+    most: f32,
+}
+
+impl Share {
+    /// A share that is assumed until penalties of more than `of` are known; of about `most` it is
+    /// the mean.
+    fn new(share: f32, of: f32, most: f32) -> Share {
+        Share { exposed: share * of, of, most }
+    }
+
+    fn add(&mut self, exposed: f32, of: f32) {
+        self.exposed += exposed;
+        self.of += of;
+        if self.of > self.most {
+            self.exposed *= self.most / self.of;
+            self.of = self.most;
+        }
+    }
+
+    fn get(&self) -> f32 {
+        self.exposed / self.of
+    }
+
+    pub(super) fn parts(&self) -> u32 {
+        (self.get() * PARTS as f32) as u32
+    }
+}
+
+/// Cycles without retirement by cause.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stalls([f32; CAUSES]);
+
+impl Stalls {
+    /// Takes the cycles of some causes out.
+    fn take(&mut self, causes: &[Signal]) -> f32 {
+        let all = self.0.iter_mut().zip(Signal::STALLS);
+        all.filter(|(_, cause)| causes.contains(cause)).map(|(own, _)| mem::take(own)).sum()
+    }
+
+    fn sum(&self) -> f32 {
+        self.0.iter().sum()
+    }
+
+    /// The index of the cause with the most cycles, and these.
+    fn longest(&self) -> Option<(u8, f32)> {
+        let all = (0..).zip(self.0).filter(|(_, cycles)| *cycles > 0.0);
+        all.max_by(|(_, one), (_, other)| one.total_cmp(other))
+    }
+}
+
+/// The penalties of a block, in cycles.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Penalties {
+    pub(super) data_cycles: u32,
+    /// Whether any of these is a store's.
+    pub(super) by_stores: bool,
+    pub(super) code_cycles: u32,
+    /// Whether the branch before was mispredicted.
+    pub(super) behind_branch: bool,
+}
+
+/// What a sampler has learnt.
+#[derive(Clone, Debug)]
+pub(super) struct Learner {
+    /// What the engine counts; nothing else does.
+    pub(super) counts: Counts,
+    /// Its stalls up to the last block.
+    stalled: [u64; CAUSES],
+    known: Box<[Known]>,
+    /// The shares of blocks' data in parts, and one; 0 where none is known.
+    exposures: Box<[u16]>,
+    pub(super) data: Share,
+    pub(super) code: Share,
+    /// Cycles of a misprediction.
+    pub(super) branches: Share,
+    pub(super) penalties: Penalties,
+    /// Blocks that ran in the present sample: those that had been in one before, and new ones.
+    blocks: [u32; 2],
+    /// Cycles above their slots of the present block's instructions that have retired, and stalls
+    /// among them.
+    cycles: f32,
+    stalled_cycles: f32,
+}
+
+impl Learner {
+    pub(super) fn new(geometry: &Geometry) -> Learner {
+        let mispredict_cycles = geometry.latency.mispredict_cycles as f32;
+        Learner {
+            counts: Counts::ZERO,
+            stalled: [0; CAUSES],
+            known: vec![Known::NOTHING; PLACES].into_boxed_slice(),
+            exposures: vec![0; PLACES].into_boxed_slice(),
+            data: Share::new(0.4, 1_000.0, 100_000.0),
+            code: Share::new(0.8, 1_000.0, 20_000.0),
+            branches: Share::new(mispredict_cycles, 20.0, 2_000.0),
+            penalties: Penalties::default(),
+            blocks: [0; 2],
+            cycles: 0.0,
+            stalled_cycles: 0.0,
+        }
+    }
+
+    /// Forgets what the last sample left of a block.
+    pub(super) fn begin(&mut self) {
+        self.penalties = Penalties::default();
+        self.begin_block();
+    }
+
+    /// A sample has ended. Returns whether most blocks that ran in it were new.
+    pub(super) fn end(&mut self) -> bool {
+        let [old, new] = mem::take(&mut self.blocks);
+        new > old
+    }
+
+    /// A block begins to retire. Of one that was left in its middle nothing is known.
+    pub(super) fn begin_block(&mut self) {
+        (self.cycles, self.stalled_cycles) = (0.0, 0.0);
+    }
+
+    /// The engine's stalls since the last call.
+    pub(super) fn stalls(&mut self) -> Stalls {
+        Stalls(std::array::from_fn(|index| {
+            let cause = Signal::STALLS[index];
+            let now = self.counts[cause];
+            (now - mem::replace(&mut self.stalled[index], now)) as f32
+        }))
+    }
+
+    /// Of the cycles `above` its slots that instructions of a block took, gives penalties their
+    /// part, and the block the rest. Returns its cost, if they were its last ones.
+    pub(super) fn add(
+        &mut self,
+        block: &Block,
+        is_end: bool,
+        above: f32,
+        mut stalls: Stalls,
+    ) -> Option<Cost> {
+        const DATA: &[Signal] =
+            &[Signal::StallL2Hit, Signal::StallL3Hit, Signal::StallMemory, Signal::StallDtlb];
+        let penalties = mem::take(&mut self.penalties);
+        let known = self.known[block.place()].of(block);
+        let mut exposed = 0.0;
+        if penalties.data_cycles != 0 {
+            let stores = if penalties.by_stores { &[Signal::StallStore][..] } else { &[] };
+            let (cycles, of) =
+                (stalls.take(DATA) + stalls.take(stores), penalties.data_cycles as f32);
+            self.data.add(cycles, of);
+            let share = known.add_data(cycles, of, self.data.get());
+            self.exposures[block.place()] = (share * PARTS as f32).min(60_000.0) as u16 + 1;
+            exposed += cycles;
+        }
+        if penalties.code_cycles != 0 {
+            let cycles = stalls.take(&[Signal::StallL1i, Signal::StallItlb]);
+            self.code.add(cycles, penalties.code_cycles as f32);
+            exposed += cycles;
+        }
+        if penalties.behind_branch {
+            let cycles = stalls.take(&[Signal::StallMispredict]);
+            self.branches.add(cycles, 1.0);
+            exposed += cycles;
+        }
+        // A serializing instruction's own cycles are among its slots.
+        stalls.take(&[Signal::StallSerialize]);
+        known.add_cause(&stalls);
+        self.cycles += above - exposed;
+        self.stalled_cycles += stalls.sum();
+        is_end.then(|| {
+            self.blocks[usize::from(known.samples == 0.0)] += 1;
+            known.add(self.cycles, self.stalled_cycles);
+            Cost::new(known.cycles, known.stalled, known.cause)
+        })
+    }
+
+    /// The exposed share of the penalties of a block's data, in parts.
+    pub(super) fn exposure(&self, block: &Block) -> u32 {
+        match self.exposures[block.place()] {
+            0 => self.data.parts(),
+            known => u32::from(known) - 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stalls(cycles: &[(Signal, f32)]) -> Stalls {
+        Stalls(std::array::from_fn(|index| {
+            let of_it = cycles.iter().filter(|(cause, _)| *cause == Signal::STALLS[index]);
+            of_it.map(|(_, cycles)| cycles).sum()
+        }))
+    }
+
+    #[test]
+    fn a_cost_keeps_parts_and_cause() {
+        let most = MOST_PARTS.into();
+        for (cycles, stalled, parts) in [
+            (0.0, 0.0, (0, 0)),
+            (1.5, 0.5, (384, 128)),
+            (-0.25, 1.0, (-64, 0)),
+            (1.0, 2.0, (256, 256)),
+            (1e9, 1e9, (most, most)),
+        ] {
+            for cause in 0..CAUSES as u8 {
+                let cost = Cost::new(cycles, stalled, cause);
+                assert_eq!((cost.parts(), cost.stalled_parts()), parts);
+                assert_eq!(cost.cause(), cause.into());
+            }
+        }
+    }
+
+    #[test]
+    fn the_cause_with_most_cycles_is_found() {
+        let mut known = Known::NOTHING;
+        let cause = |known: &Known| Signal::STALLS[usize::from(known.cause)];
+        for _ in 0..10 {
+            known.add_cause(&stalls(&[(Signal::StallFp, 2.0), (Signal::StallL1Hit, 1.0)]));
+            known.add_cause(&stalls(&[(Signal::StallL1Hit, 1.5)]));
+        }
+        assert_eq!(cause(&known), Signal::StallFp);
+    }
+
+    #[test]
+    fn penalties_get_their_part_and_the_block_the_rest() {
+        let mut learner = Learner::new(&Geometry::ICELAKE_SERVER);
+        let insn = crate::Insn { uops: 1, ..crate::Insn::default() };
+        let block =
+            Block::new(crate::Privilege::User, 5, (0, 0), crate::Branch::default(), &[insn; 2]);
+        let before = learner.branches.get();
+        learner.penalties =
+            Penalties { data_cycles: 250, behind_branch: true, ..Penalties::default() };
+        let all =
+            [(Signal::StallMemory, 200.0), (Signal::StallMispredict, 3.0), (Signal::StallFp, 4.0)];
+        // In two parts: no mean before the second.
+        assert!(learner.add(&block, false, 207.0, stalls(&all)).is_none());
+        let cost = learner.add(&block, true, 3.0, stalls(&[(Signal::StallFp, 1.0)])).unwrap();
+        // Of the last 3 cycles 2 retire something.
+        assert_eq!(cost.parts(), 7 * i64::from(PARTS));
+        assert_eq!(cost.stalled_parts(), 5 * i64::from(PARTS));
+        assert_eq!(Signal::STALLS[cost.cause()], Signal::StallFp);
+        assert!(learner.branches.get() < before);
+        // Of 250 cycles 200 were exposed, of the assumed 50 the share of all: about 0.8 of 300.
+        let share = f64::from(learner.exposure(&block)) / f64::from(PARTS);
+        assert!((0.70..0.80).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_share_forgets() {
+        let mut share = Share::new(0.5, 10.0, 100.0);
+        (0..100).for_each(|_| share.add(0.0, 50.0));
+        assert!(share.get() < 0.001);
+        (0..100).for_each(|_| share.add(50.0, 50.0));
+        assert!(share.get() > 0.999);
+    }
+}

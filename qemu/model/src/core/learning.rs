@@ -1,0 +1,174 @@
+//! Samples of the interval pipeline: now and then some instructions also run through the
+//! out-of-order engine, and what they cost there is what they cost from then on.
+//!
+//! Samples come often at first and in new code, and rarely later, at random distances, so that no
+//! loop is in step with them. They change no count but time. Sampling instead of simulation is that of Wunderlich,
+//! Wenisch, Falsafi and Hoe, "SMARTS: accelerating microarchitecture simulation via rigorous
+//! statistical sampling" (ISCA 2003).
+
+use std::{mem, ops::Range};
+
+use super::{
+    learner::{CAUSES, PARTS},
+    sampler::{Domain, Sampler},
+    state::Core,
+};
+use crate::{
+    block::{Block, Privilege},
+    signal::Signal,
+};
+
+/// The most samplers that are kept beside the running ring's. The least recent one is dropped.
+const MOST_OTHERS: usize = 15;
+/// Parts of cycles that can be due as stalls, while blocks that owe less than nothing take the
+/// cycles that would be.
+const MOST_STALLED_PARTS: i64 = 64 * PARTS as i64;
+
+impl Core {
+    /// The next block is in `ring`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn enter_ring(&mut self, ring: Privilege) {
+        self.ring = ring;
+        self.change_sampler();
+    }
+
+    /// Changes to the sampler of the running ring and address space.
+    pub(super) fn change_sampler(&mut self) {
+        let Some(sampler) = &mut self.sampler else { return };
+        let domain = Domain::of(self.ring, self.space);
+        if sampler.domain == domain {
+            return;
+        }
+        sampler.leave(self.engine.take());
+        let mut others = self.other_samplers.iter();
+        let next = match others.position(|other| other.domain == domain) {
+            Some(at) => self.other_samplers.remove(at),
+            None => Sampler::new(&self.geometry, domain),
+        };
+        self.other_samplers.push(mem::replace(sampler, next));
+        if self.other_samplers.len() > MOST_OTHERS {
+            self.other_samplers.remove(0);
+        }
+        self.engine = sampler.enter();
+        self.follow_accesses();
+    }
+
+    /// Asks for every access, or no longer, as the engine and prefetchers need them.
+    fn follow_accesses(&mut self) {
+        let needs_all = self.engine.is_some() || self.prefetch.is_some();
+        self.all_accesses = if needs_all { u64::MAX } else { 0 };
+        self.touched = u64::MAX;
+    }
+
+    /// Begins a sample, between two blocks.
+    #[cold]
+    #[inline(never)]
+    fn begin_sample(&mut self) {
+        let Some(sampler) = &mut self.sampler else { return };
+        self.engine = sampler.begin();
+        self.follow_accesses();
+    }
+
+    fn end_sample(&mut self) {
+        let Some(sampler) = &mut self.sampler else { return };
+        sampler.end(self.engine.take());
+        self.follow_accesses();
+    }
+
+    /// Instructions of a block retire in a sample; without any stall they take `slots`.
+    pub(super) fn learn(&mut self, block: &Block, range: Range<usize>, fused: bool, slots: u32) {
+        let (Some(engine), Some(sampler)) = (&mut self.engine, &mut self.sampler) else { return };
+        let learner = &mut sampler.learner;
+        let is_end = range.end == block.insns().len();
+        if range.start == 0 {
+            learner.begin_block();
+        }
+        let took = engine.run(block, range, fused, &mut learner.counts);
+        let stalls = learner.stalls();
+        if sampler.is_warming_up() {
+            sampler.learner.begin();
+        } else {
+            let above = (took as f32 - slots as f32) / f32::from(self.geometry.width);
+            if let Some(cost) = sampler.learner.add(block, is_end, above, stalls) {
+                sampler.costs[block.place()] = cost;
+            }
+        }
+        if sampler.is_complete() {
+            self.end_sample();
+        }
+    }
+
+    /// In a sample nothing runs for `cycles`.
+    pub(super) fn learn_nothing(&mut self, cycles: u32) {
+        let (Some(engine), Some(sampler)) = (&mut self.engine, &mut self.sampler) else { return };
+        engine.idle(cycles, &mut sampler.learner.counts);
+        sampler.learner.stalls();
+    }
+
+    /// Charges the exposed part of `cycles` for which an access waits.
+    pub(super) fn charge_data<const STORE: bool>(
+        &mut self,
+        block: &Block,
+        cause: Signal,
+        cycles: u32,
+    ) {
+        let Some(sampler) = &mut self.sampler else { return };
+        if self.engine.is_some() {
+            sampler.learner.penalties.data_cycles += cycles;
+            sampler.learner.penalties.by_stores |= STORE;
+        }
+        let exposure = sampler.learner.exposure(block);
+        self.charge(block.ring, cause, u64::from(cycles) * u64::from(exposure));
+    }
+
+    /// Charges the exposed part of `cycles` for which fetch waits.
+    pub(super) fn charge_code(&mut self, ring: Privilege, cause: Signal, cycles: u32) {
+        let Some(sampler) = &mut self.sampler else { return };
+        if self.engine.is_some() {
+            sampler.learner.penalties.code_cycles += cycles;
+        }
+        let exposure = sampler.learner.code.parts();
+        self.charge(ring, cause, u64::from(cycles) * u64::from(exposure));
+    }
+
+    /// Charges the way back from a mispredicted branch.
+    pub(super) fn charge_misprediction(&mut self, ring: Privilege) {
+        let Some(sampler) = &mut self.sampler else { return };
+        sampler.learner.penalties.behind_branch = true;
+        let parts = sampler.learner.branches.parts();
+        self.charge(ring, Signal::StallMispredict, u64::from(parts));
+    }
+
+    /// Charges whole cycles of all that is owed.
+    fn charge(&mut self, ring: Privilege, cause: Signal, parts: u64) {
+        let Some(sampler) = &mut self.sampler else { return };
+        let owed = sampler.owed_parts + parts as i64;
+        let cycles = owed.max(0) as u64 / u64::from(PARTS);
+        sampler.owed_parts = owed - (cycles * u64::from(PARTS)) as i64;
+        self.stall(ring, cause, cycles as u32);
+    }
+
+    /// Charges what a block costs that has retired to its end, and begins a sample if it is time.
+    /// A block may owe some parts of a cycle less than nothing. Its cycles are stalls if so many
+    /// parts are due as stalls.
+    #[inline(always)] // For every block.
+    pub(super) fn charge_block(&mut self, block: &Block) {
+        let Some(sampler) = &mut self.sampler else { return };
+        let cost = sampler.costs[block.place()];
+        let owed = sampler.owed_parts + cost.parts();
+        let cycles = owed.max(0) as u64 / u64::from(PARTS);
+        let charged = (cycles * u64::from(PARTS)) as i64;
+        sampler.owed_parts = owed - charged;
+        let stalled = sampler.stalled_parts + cost.stalled_parts();
+        let is_stalled = stalled >= charged;
+        let rest = if is_stalled { stalled - charged } else { stalled };
+        sampler.stalled_parts = rest.min(MOST_STALLED_PARTS);
+        let cause = if is_stalled { cost.cause() } else { CAUSES };
+        self.costs_charged[block.ring as usize][cause] += cycles;
+        self.clock += cycles * u64::from(self.geometry.width);
+        if sampler.instructions >= sampler.sample_at {
+            self.begin_sample();
+        }
+    }
+}
