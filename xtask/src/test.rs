@@ -1,8 +1,10 @@
-//! `cargo xtask test`: all tests.
+//! `cargo xtask test`: the tests.
 //!
 //! It builds everything, then runs `cargo test` once for the host crates' tests and, with
 //! [`ARTEFACTS_VARIABLE`] set, the boot tests. Last, loom checks the interleavings of the lock-free
 //! code, in a separate target folder.
+//!
+//! Long tests are those that have `#[ignore = "long"]`.
 
 use clap::Args;
 use tally_abi::ExitStatus;
@@ -26,7 +28,10 @@ const LOOM: [&str; 2] = ["bank_loom", "ring_loom"];
 /// Options of `cargo xtask test`.
 #[derive(Args, Debug)]
 pub struct TestArgs {
-    /// Run only tests whose name contains one of these words, without loom
+    /// Run the long tests too
+    #[arg(long)]
+    long: bool,
+    /// Run only tests whose name contains one of these words, long ones too, without loom
     filter: Vec<String>,
 }
 
@@ -50,8 +55,12 @@ pub fn main(project: &Project, args: &TestArgs) -> Result<u8> {
     }
     // Machines that several tests check leave their folders behind.
     machine::keep_newest(project);
+    tests.arg("--");
+    if args.long || !args.filter.is_empty() {
+        tests.arg("--include-ignored");
+    }
     if !args.filter.is_empty() {
-        check("tests", tests.arg("--").args(&args.filter))?;
+        check("tests", tests.args(&args.filter))?;
         return Ok(0);
     }
     let all = check("tests", &mut tests);

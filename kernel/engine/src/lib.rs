@@ -56,4 +56,4 @@ pub use multiplex::Multiplexer;
 pub use plan::{Lack, PlanError, plan};
 pub use session::{Neighbours, Session, Snapshot, skew::SKEW_CYCLES};
 pub use switch::Switch;
-pub use turns::Turns;
+pub use turns::{DrawnTurn, Turns};

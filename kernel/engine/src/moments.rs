@@ -26,6 +26,7 @@
 mod base;
 mod largest;
 mod peaks;
+mod restate;
 
 pub use self::{
     base::{Base, PerBase},
@@ -318,57 +319,6 @@ impl GroupMoments {
         // No block has that many slices.
         self.block.slices = u64::MAX / 2;
     }
-
-    /// Restates all sums as if the group had always had `share` of a round's slices: multiplies
-    /// sums of counts by the ratio of the shares, and sums of squares by the factor that leaves the
-    /// error as it is (decision 11). In the overflow path, between two slices of the group, once in
-    /// a change of shares; some six hundred instructions.
-    #[cold]
-    #[inline(never)]
-    pub fn restate(&mut self, share: u16, round: u64) {
-        let (old, new) = (u64::from(self.share).max(1), u64::from(share));
-        self.share = share;
-        self.break_block();
-        if self.slices == 0 {
-            return;
-        }
-        let ratio = (new << 32) / old;
-        let left = |share: u64| u128::from(round.saturating_sub(share).max(1));
-        let squared = (u128::from(ratio) * u128::from(ratio)) >> 32;
-        let squared = (squared * left(old) / left(new)) as u64;
-        let (cycles, weight) = (self.counted_cycles(), self.weight());
-        self.sums = self.sums.map(|sum| ((u128::from(sum) * u128::from(ratio)) >> 32) as u64);
-        self.restated.cycles = cycles.wrapping_sub(self.sums[Base::Cycles as usize]);
-        let weight = times(weight.into(), squared) as u64;
-        self.restated.weight = weight.wrapping_sub(self.slices.wrapping_mul(ONE));
-        for pairs in &mut self.pairs {
-            pairs.weight = times(pairs.weight.into(), squared) as u64;
-            let once = times(pairs.squared_weight.into(), squared);
-            pairs.squared_weight = times(once, squared) as u64;
-            pairs.squares = pairs.squares.map(|sum| times(sum, squared));
-        }
-        for event in &mut self.events {
-            let whole = u128::from(event.events) * u128::from(ratio)
-                + ((u128::from(event.fraction) * u128::from(ratio)) >> 32);
-            let counted = event.counted();
-            (event.events, event.fraction) = ((whole >> 32) as u64, whole as u32);
-            event.restated = counted.wrapping_sub(event.events);
-            for pairs in &mut event.pairs {
-                pairs.squares = times(pairs.squares, squared);
-                pairs.products = pairs.products.map(|sum| times(sum, squared));
-                for pair in &mut pairs.largest {
-                    pair.weight = times(pair.weight.into(), squared) as i64;
-                }
-            }
-        }
-    }
-}
-
-/// `sum` times `factor`, which is in 2⁻³², rounded to the nearest: a rare event's sum may be small.
-fn times(sum: i128, factor: u64) -> i128 {
-    let factor = i128::from(factor);
-    let low = (i128::from(sum as u32) * factor + (1 << 31)) >> 32;
-    (sum >> 32).wrapping_mul(factor).wrapping_add(low)
 }
 
 /// One of the first two kinds.

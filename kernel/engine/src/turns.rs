@@ -7,9 +7,21 @@ use rand_xoshiro::{
 
 use crate::Session;
 
-/// Draws the session of each turn at random: in proportion to the slices of a round, so that the
-/// events of all sessions are counted for the same share of the time. At random, as the slices of a
-/// session are then no sample of the same places of a program that is in step with the turns.
+/// The turn that was drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrawnTurn {
+    /// The index of its session.
+    pub index: usize,
+    /// Whether it is the first of a cycle: the last one is over, or a session is new.
+    pub begins_cycle: bool,
+}
+
+/// Draws the session of each turn at random from those of a cycle, in which each session has as many
+/// turns as a round of it has slices. So the events of all sessions are counted for the same share
+/// of each cycle, and a round of a session passes in about one: its slices are at random places of
+/// it, as those of a session that is alone are of its rounds ([`crate::estimate`]). At random, as
+/// the slices of a session are then no sample of the same places of a program that is in step with
+/// the turns.
 #[derive(Clone, Debug)]
 pub struct Turns(Xoshiro256PlusPlus);
 
@@ -19,19 +31,27 @@ impl Turns {
         Turns(Xoshiro256PlusPlus::seed_from_u64(seed ^ stream.rotate_right(16)))
     }
 
-    /// The index of the session whose turn is next. `None` without sessions.
+    /// Draws the session whose turn is next. `None` without sessions. [`Session::note_draw`] of each
+    /// has to follow.
     pub fn draw<'a>(
         &mut self,
         sessions: impl Iterator<Item = &'a Session> + Clone,
-    ) -> Option<usize> {
-        let slices = || sessions.clone().map(|session| session.round());
-        let all: u64 = slices().sum();
-        let mut left = ((u128::from(self.0.next_u64()) * u128::from(all)) >> 64) as u64;
-        slices().position(|slices| {
-            let is_drawn = left < slices;
-            left = left.wrapping_sub(slices);
+    ) -> Option<DrawnTurn> {
+        let left = |session: &Session| session.turns_left().unwrap_or_default();
+        let is_new = sessions.clone().any(|session| session.turns_left().is_none());
+        let begins_cycle = is_new || sessions.clone().map(left).sum::<u64>() == 0;
+        let turns = || {
+            let of = |session| if begins_cycle { Session::round(session) } else { left(session) };
+            sessions.clone().map(of)
+        };
+        let all: u64 = turns().sum();
+        let mut at = ((u128::from(self.0.next_u64()) * u128::from(all)) >> 64) as u64;
+        let index = turns().position(|turns| {
+            let is_drawn = at < turns;
+            at = at.wrapping_sub(turns);
             is_drawn
-        })
+        })?;
+        Some(DrawnTurn { index, begins_cycle })
     }
 }
 
@@ -52,18 +72,39 @@ mod tests {
         Session::open(id, 1, SessionConfig::default(), 1, demands, &layout).unwrap()
     }
 
-    #[test]
-    fn turns_are_in_proportion_to_the_groups_and_at_random() {
-        let sessions = [session(1, 6), session(2, 1), session(3, 3)];
-        let mut turns = Turns::new(1, 0);
-        let drawn: Vec<_> =
-            (0..10_000).map(|_| turns.draw(sessions.iter()).expect("there are sessions")).collect();
-        let count = |index| drawn.iter().filter(|other| **other == index).count();
-        for (index, groups) in [6, 1, 3].into_iter().enumerate() {
-            assert!(count(index).abs_diff(1000 * groups) < 200, "{index}: {}", count(index));
+    fn draw(turns: &mut Turns, sessions: &mut [Session]) -> usize {
+        let drawn = turns.draw(sessions.iter()).expect("there are sessions");
+        for (index, session) in sessions.iter_mut().enumerate() {
+            session.note_draw(drawn.begins_cycle, index == drawn.index);
         }
-        assert!(drawn.windows(2).any(|pair| pair[0] == pair[1]));
+        drawn.index
+    }
+
+    #[test]
+    fn each_cycle_has_a_round_of_every_session_at_random() {
+        let mut sessions = [session(1, 6), session(2, 1), session(3, 3)];
+        let mut turns = Turns::new(1, 0);
+        let drawn: Vec<_> = (0..10_000).map(|_| draw(&mut turns, &mut sessions)).collect();
+        let mut firsts = [0_usize; 3];
+        for cycle in drawn.chunks(10) {
+            let count = |index| cycle.iter().filter(|other| **other == index).count();
+            assert_eq!([0, 1, 2].map(count), [6, 1, 3]);
+            firsts[cycle[0]] += 1;
+        }
+        for (index, groups) in [6, 1, 3].into_iter().enumerate() {
+            assert!(firsts[index].abs_diff(100 * groups) < 60, "{firsts:?}");
+        }
         assert_eq!(turns.draw([].iter()), None);
+    }
+
+    #[test]
+    fn a_new_session_begins_a_cycle() {
+        let mut sessions = [session(1, 6), session(2, 3)];
+        let mut turns = Turns::new(1, 0);
+        let [first, _] = &mut sessions;
+        (0..4).for_each(|_| assert_eq!(draw(&mut turns, core::slice::from_mut(first)), 0));
+        let drawn: Vec<_> = (0..9).map(|_| draw(&mut turns, &mut sessions)).collect();
+        assert_eq!(drawn.iter().filter(|index| **index == 1).count(), 3);
     }
 
     #[test]

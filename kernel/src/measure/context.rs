@@ -225,7 +225,7 @@ impl Context {
     pub(super) fn begin(&mut self) {
         self.started = true;
         self.last_readings = None;
-        self.session.forget_stop();
+        self.session.note_start();
         self.tags().for_each(|tag| mark(Op::OpenSession, tag));
     }
 

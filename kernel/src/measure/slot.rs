@@ -118,8 +118,11 @@ impl Slot {
     /// What the session of a context of this slot has to know of the others.
     fn neighbours_of(&self, context: &Context) -> Neighbours {
         let others = || self.contexts().filter(|other| other.id() != context.id());
+        let started = others().filter(|other| other.started);
+        let rounds = started.map(|other| other.session.round());
         Neighbours {
             take_turns: others().any(|other| other.started),
+            cycle: context.session.round() + rounds.sum::<u64>(),
             reference: others().any(|other| other.session.counts_reference()),
             exposed: others().any(|other| other.session.has_bank()),
         }

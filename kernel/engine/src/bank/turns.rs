@@ -9,7 +9,7 @@ impl Bank {
         self.control.deducted()
     }
 
-    /// See [`Session::forget_stop`](crate::Session::forget_stop).
+    /// See [`Session::note_start`](crate::Session::note_start).
     pub(crate) fn forget_stop(&mut self) {
         self.control.forget_stop();
     }

@@ -3,6 +3,9 @@
 //! While another session has its turn, this one counts no events, but what passes of the pinned
 //! events is known: the other session counts them at the same privilege. So such time is to this
 //! session what a slice of another group is: time in which its events were not on the counters.
+//!
+//! Where sessions start and stop beside it, its part of the time changes. Then its sums are restated
+//! as if it had always had the new one, as those of a group are whose share changes (decision 11).
 
 use super::{
     publish::counts_of,
@@ -18,6 +21,25 @@ impl Session {
         self.live.reference = reference;
         self.live.schedule.for_each_to_come(|switch| switch.reference = reference);
         self.note_folding();
+        let cycle = if neighbours.take_turns { neighbours.cycle } else { self.round };
+        if cycle != self.cycle {
+            self.restate_turns(cycle);
+        }
+    }
+
+    /// Its turns are among so many from here on.
+    #[cold]
+    fn restate_turns(&mut self, cycle: u64) {
+        let cycles = [core::mem::replace(&mut self.cycle, cycle), cycle];
+        for moments in &mut self.moments {
+            moments.restate_turns(cycles);
+        }
+        for group in 0..self.moments.len() as u16 {
+            let counts = counts_of(&self.moments, &self.current, &self.total, group, 0);
+            if let (Some(bank), Some(counts)) = (&mut self.bank, counts) {
+                bank.rescale(group, counts);
+            }
+        }
     }
 
     /// Returns whether it counts reference cycles for itself.
@@ -31,8 +53,19 @@ impl Session {
     }
 
     /// Slices of a round.
-    pub(crate) fn round(&self) -> u64 {
+    pub fn round(&self) -> u64 {
         self.round
+    }
+
+    /// The turns that it has left of the present cycle; none before the first since its start.
+    pub(crate) fn turns_left(&self) -> Option<u64> {
+        self.turns_left
+    }
+
+    /// A turn was drawn, the first of a cycle or not: its own, or another session's.
+    pub fn note_draw(&mut self, begins_cycle: bool, is_own: bool) {
+        let left = self.turns_left.filter(|_| !begins_cycle).unwrap_or(self.round);
+        self.turns_left = Some(left.saturating_sub(is_own.into()));
     }
 
     /// Returns whether its program may use RDPMC while it is on the counters.
@@ -74,8 +107,10 @@ impl Session {
         self.stats.engine_ticks += ticks;
     }
 
-    /// The session is started: whether the program had stopped its counters is of the past.
-    pub fn forget_stop(&mut self) {
+    /// The session is started: whether the program had stopped its counters is of the past, and so
+    /// are the turns of its last cycle.
+    pub fn note_start(&mut self) {
+        self.turns_left = None;
         if let Some(bank) = &mut self.bank {
             bank.forget_stop();
         }

@@ -89,6 +89,10 @@ pub struct Session {
     pub(super) neighbours: Neighbours,
     /// Whether time passed in which another session of its program was on the counters.
     pub(super) was_passed: bool,
+    /// See [`Session::turns_left`].
+    pub(super) turns_left: Option<u64>,
+    /// The slices of a cycle for which all sums are stated; those of a round while it is alone.
+    pub(super) cycle: u64,
 }
 
 /// What a session has to know of the other sessions of its program.
@@ -97,6 +101,9 @@ pub struct Neighbours {
     /// Whether there are any that are started: the session that is on the counters changes at the
     /// end of a slice.
     pub take_turns: bool,
+    /// Slices of a cycle of turns if there are any: a round of each session that is started, this
+    /// one with them.
+    pub cycle: u64,
     /// Whether one of them counts reference cycles, which are counted in every slice.
     pub reference: bool,
     /// Whether the program may use RDPMC because of one of them.
@@ -212,11 +219,13 @@ impl Session {
         let adaptive = Adaptive::new(config.shares, &plan);
         let planned = || plan.groups.iter().map(|group| group.share).collect();
         let shares = adaptive.as_ref().map_or_else(planned, Adaptive::first_shares);
+        let round = adaptive.as_ref().map_or(plan.round(), Adaptive::round);
         let mut session = Session {
             id,
             address_space,
             config,
-            round: adaptive.as_ref().map_or(plan.round(), Adaptive::round),
+            round,
+            cycle: round,
             moments: shares.iter().map(|share| GroupMoments::of(*share)).collect(),
             strata: strata(&setup, config, &plan),
             order: Order::new(shares.into(), seed, id),
@@ -242,6 +251,7 @@ impl Session {
             ticks_until: 0,
             neighbours: Neighbours::default(),
             was_passed: false,
+            turns_left: None,
             plan,
         };
         session.draw_first();

@@ -109,8 +109,15 @@ impl Measure {
     /// The number of the session of the next turn.
     fn draw_turn(&mut self) -> Option<u32> {
         let started = self.slot.contexts().filter(|context| context.started);
-        let index = self.turn.turns.draw(started.clone().map(|context| &context.session))?;
-        started.clone().nth(index).map(Context::id)
+        let drawn = self.turn.turns.draw(started.map(|context| &context.session))?;
+        let mut next = None;
+        let started = self.slot.contexts_mut().filter(|context| context.started);
+        for (index, context) in started.enumerate() {
+            let is_next = index == drawn.index;
+            context.session.note_draw(drawn.begins_cycle, is_next);
+            next = next.or(is_next.then(|| context.id()));
+        }
+        next
     }
 
     /// The session of this number, brought up to date and to the first place, if the running

@@ -88,7 +88,8 @@ fn monitor(checks: &mut Checks, events: &str, iterations: u64, cpus: usize) {
     let banks: Vec<Bank> = (0..cpus).map(|cpu| session.map_cpu(cpu).expect("no start")).collect();
     // One is set before the start and one after it.
     let middle = iterations * PER_ITERATION / 2;
-    let first = session.set_cpu_threshold(cpus - 1, 1, middle);
+    // Cycles: there are fewer than instructions.
+    let first = session.set_cpu_threshold(cpus - 1, 1, middle / 2);
     checks.equal("a threshold before the start", first, Ok(()));
     checks.equal("start by a bank", banks[0].start(), Ok(()));
     checks.equal("map when it is started", session.map().err(), Some(Error::WrongState));
