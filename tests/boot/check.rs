@@ -96,6 +96,7 @@ fn a_counter_that_stands_still_is_named_and_the_others_are_right() {
 
 /// As on a stepping that lacks it.
 #[test]
+#[ignore = "long"]
 fn an_event_that_counts_nothing_is_named_and_no_other() {
     let vpmu = vec!["missing=MEM_LOAD_RETIRED.L2_MISS".to_owned()];
     let boot = boot(&Request { vpmu, ..Request::new(line()) });
@@ -152,6 +153,7 @@ fn without_a_pmu_the_check_says_why() {
 }
 
 #[test]
+#[ignore = "long"]
 fn photographs_give_the_report() {
     // A line on the screen moves all others, and the virtual PMU models each access.
     let time_limit = Duration::from_secs(400);

@@ -45,7 +45,7 @@ fn compared(pmu: Pmu, events: &str, program: &str, argument: &str) -> Compared {
 
 /// Defines a comparison of 200 phases, and a test for each claim.
 macro_rules! phases {
-    ($module:ident on $pmu:expr, $events:expr) => {
+    ($module:ident on $pmu:expr, $events:expr $(, #[$attribute:meta])*) => {
         mod $module {
             use super::*;
 
@@ -61,6 +61,7 @@ macro_rules! phases {
             }
 
             #[test]
+            $(#[$attribute])*
             fn both_execute_the_same_work() {
                 let instructions = comparison().instructions;
                 let (tally, linux) = (instructions.tally, instructions.linux);
@@ -68,6 +69,7 @@ macro_rules! phases {
             }
 
             #[test]
+            $(#[$attribute])*
             fn tally_s_median_error_is_below_perf_s() {
                 let medians = comparison().medians.expect("both multiplex");
                 assert!(medians.ratio.is_some_and(|ratio| ratio > 3.0), "{medians:?}");
@@ -159,4 +161,4 @@ fn a_program_that_tally_refuses_ends_the_comparison() {
 }
 
 phases! { on_intel on Pmu::Intel, INTEL }
-phases! { on_amd on Pmu::Amd, AMD }
+phases! { on_amd on Pmu::Amd, AMD, #[ignore = "long"] }

@@ -103,7 +103,7 @@ fn counts(printed: &str) -> Vec<(u64, f64)> {
 
 /// Defines a boot with these commands, and a test for each behaviour.
 macro_rules! perf {
-    ($module:ident: $commands:expr) => {
+    ($module:ident $(#[$attribute:meta])*: $commands:expr) => {
         mod $module {
             use super::*;
 
@@ -117,6 +117,7 @@ macro_rules! perf {
             }
 
             #[test]
+            $(#[$attribute])*
             fn two_events_are_counted_all_the_time() {
                 let counts = counts(&printed().pinned);
                 let is_pinned = |(count, coverage): &(u64, f64)| *count > 0 && *coverage == 100.0;
@@ -124,6 +125,7 @@ macro_rules! perf {
             }
 
             #[test]
+            $(#[$attribute])*
             fn twenty_events_are_multiplexed() {
                 let printed = &printed().multiplexed;
                 let counts = counts(printed);
@@ -133,6 +135,7 @@ macro_rules! perf {
             }
 
             #[test]
+            $(#[$attribute])*
             fn events_that_linux_defines_are_counted() {
                 let printed = &printed().generic;
                 let counts = counts(printed);
@@ -141,6 +144,7 @@ macro_rules! perf {
             }
 
             #[test]
+            $(#[$attribute])*
             fn metrics_are_computed() {
                 let printed = &printed().metrics;
                 let is_it = |line: &str| line.contains('%') && line.contains(COMMANDS.metric);
@@ -148,6 +152,7 @@ macro_rules! perf {
             }
 
             #[test]
+            $(#[$attribute])*
             fn there_is_one_sample_per_period() {
                 let printed = printed();
                 let samples: u64 = printed.samples.trim().parse().expect("a number of samples");
@@ -173,7 +178,7 @@ perf! { perf_on_intel: Commands {
     metric: "tma_retiring",
 } }
 
-perf! { perf_on_amd: Commands {
+perf! { perf_on_amd #[ignore = "long"]: Commands {
     pmu: Pmu::Amd,
     pinned: ["instructions:u", "ex_ret_brn_misp"],
     multiplexed: "instructions,cycles,branches,branch-misses,cache-references,cache-misses,\

@@ -70,6 +70,7 @@ fn firmware_that_lies_in_its_tables_lengths_leaves_one_cpu() {
 }
 
 #[test]
+#[ignore = "long"]
 fn sixty_four_cpus_start() {
     let programs = ["status 0"; 64].join(" -- ");
     let boot = boot(&Request { cpus: 64, ..Request::new(format!("wire -- {programs}")) });

@@ -52,8 +52,9 @@ fn a_stream_misses_without_prefetchers_alone() {
         // Lines and requests: prefetches are some.
         let [fewer, more] = counts(names[2]);
         assert!(fewer.abs_diff(more) < fewer / 5, "{pmu}: {}: {fewer}, {more}", names[2]);
-        let [slow, fast] = counts(cycles);
-        assert!(fast < slow, "{pmu}: {slow}, {fast}");
+        // What is executed out of order hides nearly all of a stream's latency by itself.
+        let [without, with] = counts(cycles);
+        assert!(with < without + without / 100, "{pmu}: {without}, {with}");
     }
 }
 

@@ -119,6 +119,7 @@ fn a_trace_comes_back_by_codes() {
 /// As many records as the codes have no room for. Most of the room is taken by lines that are all
 /// the same, so that there are few codes: to draw and read one takes its time.
 #[test]
+#[ignore = "long"]
 fn what_the_codes_have_no_room_for_is_counted() {
     let line = "trace -- writes 1500 --- events=r01c4,r02c4,r08c4,r10c4,r20c4,r40c4 slice=2000 \
                 budget=1000000 rounds 1 20000";
