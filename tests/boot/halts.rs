@@ -52,7 +52,7 @@ fn a_program_is_halted_as_often_and_as_long_as_asked_for() {
             let wanted = count(truth, CYCLES) / halts.period_cycles;
             assert!(wanted > 50 && done.count.abs_diff(wanted) <= 1, "{pmu:?}: {done:?}");
             let mean = done.cycles / done.count;
-            // Each line of the footprint takes about 3 cycles from the last level, in both pipelines.
+            // Each line of the footprint takes about 3 cycles, in both pipelines.
             let least = 40_000.max(footprint_bytes / 64 * 29 / 10);
             assert!((least..40 * least).contains(&mean), "{pmu:?}: {done:?}");
             assert!(footprint_bytes > 0 || mean < 41_000, "{pmu:?}: {done:?}");

@@ -16,12 +16,12 @@ pub struct DrawnTurn {
     pub begins_cycle: bool,
 }
 
-/// Draws the session of each turn at random from those of a cycle, in which each session has as many
-/// turns as a round of it has slices. So the events of all sessions are counted for the same share
-/// of each cycle, and a round of a session passes in about one: its slices are at random places of
-/// it, as those of a session that is alone are of its rounds ([`crate::estimate`]). At random, as
-/// the slices of a session are then no sample of the same places of a program that is in step with
-/// the turns.
+/// Draws the session of each turn at random from those of a cycle, in which each session has as
+/// many turns as a round of it has slices. So the events of all sessions are counted for the same
+/// share of each cycle, and a round of a session passes in about one: its slices are at random
+/// places of it, as those of a session that is alone are of its rounds ([`crate::estimate`]). At
+/// random, as the slices of a session are then no sample of the same places of a program that is in
+/// step with the turns.
 #[derive(Clone, Debug)]
 pub struct Turns(Xoshiro256PlusPlus);
 
@@ -31,8 +31,8 @@ impl Turns {
         Turns(Xoshiro256PlusPlus::seed_from_u64(seed ^ stream.rotate_right(16)))
     }
 
-    /// Draws the session whose turn is next. `None` without sessions. [`Session::note_draw`] of each
-    /// has to follow.
+    /// Draws the session whose turn is next. `None` without sessions. [`Session::note_draw`] of
+    /// each has to follow.
     pub fn draw<'a>(
         &mut self,
         sessions: impl Iterator<Item = &'a Session> + Clone,

@@ -10,8 +10,8 @@
 //!
 //! Invariants: the counts depend on the stream of instructions alone and not on how it is divided
 //! into blocks, except for the time of the interval pipeline. Between two calls no signal grows by
-//! more than [`GROWTH_PER_SLOT`] times the growth of [`Core::clock`] plus the counts of one block;
-//! the PMU's overflow check relies on it.
+//! more than [`Signal::growth_per_slot`] times the growth of [`Core::clock`] plus the counts of one
+//! block; the PMU's overflow check relies on it.
 
 mod access;
 mod assist;
@@ -45,9 +45,6 @@ pub use self::{
     operation::{Operation, RegisterSet, Unit},
     prefetch::Prefetchers,
     profiles::is_equal,
-    signal::{STATIC_SIGNALS, Signal},
+    signal::{GROWTH_PER_SLOT, STATIC_SIGNALS, Signal},
     stacks::{Architecture, Component},
 };
-
-/// The most by which a signal can grow while the clock advances by one slot.
-pub const GROWTH_PER_SLOT: u64 = 4;

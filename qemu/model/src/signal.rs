@@ -5,6 +5,8 @@
 
 mod sets;
 
+pub use self::sets::GROWTH_PER_SLOT;
+
 macro_rules! signals {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// A quantity that the model counts, per ring.

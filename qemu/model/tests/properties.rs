@@ -5,8 +5,8 @@ mod common;
 use common::{Ran, Random, feed, is_timed, stream::stream};
 use proptest::prelude::*;
 use tally_model::{
-    Assist, BranchKind, CacheShape, Core, Counts, GROWTH_PER_SLOT, Geometry, Operation, Perfect,
-    Pipeline, PipelineMode, Prefetchers, Signal, TlbShape,
+    Assist, BranchKind, CacheShape, Core, Counts, Geometry, Operation, Perfect, Pipeline,
+    PipelineMode, Prefetchers, Signal, TlbShape,
 };
 
 /// A machine so small that code and data evict each other everywhere, so that counts depend on the
@@ -177,7 +177,7 @@ proptest! {
                     for signal in Signal::ALL {
                         let grown = ring[*signal] - earlier[*signal];
                         // A block's worth on top: retirement may lag behind its accesses.
-                        let most = GROWTH_PER_SLOT * (passed + 2048);
+                        let most = signal.growth_per_slot() * (passed + 2048);
                         prop_assert!(grown <= most, "{name}: {signal:?} grew by {grown}");
                     }
                 }

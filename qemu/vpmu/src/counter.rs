@@ -1,6 +1,6 @@
 //! One counter: a sum of signals since it was started.
 
-use tally_model::{Counts, Geometry, Privilege, Signal};
+use tally_model::{Counts, GROWTH_PER_SLOT, Geometry, Privilege, Signal};
 
 use crate::event::{Conversion, Event};
 
@@ -25,8 +25,9 @@ impl CounterInput {
 
     /// The most by which it can grow for each slot of the clock.
     pub(crate) fn growth_per_slot(&self) -> u64 {
-        let signals: usize = self.events.iter().map(|event| event.signals.len()).sum();
-        tally_model::GROWTH_PER_SLOT * signals.max(1) as u64
+        let signals = self.events.iter().flat_map(|event| event.signals);
+        let all: u64 = signals.map(|signal| signal.growth_per_slot()).sum();
+        all.max(GROWTH_PER_SLOT)
     }
 }
 

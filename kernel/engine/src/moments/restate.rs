@@ -21,9 +21,9 @@ impl GroupMoments {
         self.restate_as([(share, old), (share, new)]);
     }
 
-    /// Multiplies sums of counts by the ratio of the parts of the time in which the group was and is
-    /// counted, its share of so many slices, and sums of squares by the factor that leaves the error
-    /// as it is; some six hundred instructions.
+    /// Multiplies sums of counts by the ratio of the parts of the time in which the group was and
+    /// is counted, its share of so many slices, and sums of squares by the factor that leaves the
+    /// error as it is; some six hundred instructions.
     fn restate_as(&mut self, [(old, all_then), (new, all_now)]: [(u16, u64); 2]) {
         self.break_block();
         if self.slices == 0 {

@@ -4,8 +4,9 @@
 //! events is known: the other session counts them at the same privilege. So such time is to this
 //! session what a slice of another group is: time in which its events were not on the counters.
 //!
-//! Where sessions start and stop beside it, its part of the time changes. Then its sums are restated
-//! as if it had always had the new one, as those of a group are whose share changes (decision 11).
+//! Where sessions start and stop beside it, its part of the time changes. Then its sums are
+//! restated as if it had always had the new one, as those of a group are whose share changes
+//! (decision 11).
 
 use super::{
     publish::counts_of,

@@ -2,9 +2,9 @@
 //! out-of-order engine, and what they cost there is what they cost from then on.
 //!
 //! Samples come often at first and in new code, and rarely later, at random distances, so that no
-//! loop is in step with them. They change no count but time. Sampling instead of simulation is that of Wunderlich,
-//! Wenisch, Falsafi and Hoe, "SMARTS: accelerating microarchitecture simulation via rigorous
-//! statistical sampling" (ISCA 2003).
+//! loop is in step with them. They change no count but time. Sampling instead of simulation is that
+//! of Wunderlich, Wenisch, Falsafi and Hoe, "SMARTS: accelerating microarchitecture simulation via
+//! rigorous statistical sampling" (ISCA 2003).
 
 use std::{mem, ops::Range};
 

@@ -115,8 +115,14 @@ impl Execution {
         let end = self.charged_to + WINDOW;
         match usize::from(issued.place).checked_sub(1) {
             Some(others) if (self.charged_to..end).contains(&issued.cycle) => {
-                let held = &mut self.window.row(issued.cycle).0[others.min(CONTENDED - 1)];
-                *held |= 1 << (issued.cycle % WORD);
+                let (held, bit) =
+                    (&mut self.window.row(issued.cycle).0, 1 << (issued.cycle % WORD));
+                let mut others = others.min(CONTENDED - 1);
+                // Those that issued when the cycle was beyond the window are not among them.
+                while others > 0 && held[others - 1] & bit == 0 {
+                    others -= 1;
+                }
+                held[others] |= bit;
             }
             _ => self.beyond += 1,
         }

@@ -2,7 +2,21 @@
 
 use super::Signal;
 
+/// The most by which a signal can grow while the clock advances by one slot, the divider's cycles
+/// aside ([`Signal::growth_per_slot`]).
+pub const GROWTH_PER_SLOT: u64 = 4;
+
 impl Signal {
+    /// The most by which it can grow while the clock advances by one slot.
+    pub const fn growth_per_slot(self) -> u64 {
+        match self {
+            // All cycles of a division are counted when it retires. While nothing is learnt of its
+            // block, the interval pipeline charges its micro-operations alone.
+            Signal::DividerActive => u8::MAX as u64,
+            _ => GROWTH_PER_SLOT,
+        }
+    }
+
     /// The causes of cycles without retirement: disjoint, and together all such cycles.
     pub const STALLS: &[Signal] = &[
         Signal::StallSerialize,
