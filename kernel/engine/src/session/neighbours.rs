@@ -17,13 +17,13 @@ use crate::Counts;
 impl Session {
     /// Sets what is to be known of the other sessions of the program. The session is on no counter.
     pub fn set_neighbours(&mut self, neighbours: Neighbours) {
-        self.neighbours = neighbours;
+        self.beside.neighbours = neighbours;
         let reference = self.counts_reference() || neighbours.reference;
         self.live.reference = reference;
         self.live.schedule.for_each_to_come(|switch| switch.reference = reference);
         self.note_folding();
         let cycle = if neighbours.take_turns { neighbours.cycle } else { self.round };
-        if cycle != self.cycle {
+        if cycle != self.beside.cycle {
             self.restate_turns(cycle);
         }
     }
@@ -31,7 +31,7 @@ impl Session {
     /// Its turns are among so many from here on.
     #[cold]
     fn restate_turns(&mut self, cycle: u64) {
-        let cycles = [core::mem::replace(&mut self.cycle, cycle), cycle];
+        let cycles = [core::mem::replace(&mut self.beside.cycle, cycle), cycle];
         for moments in &mut self.moments {
             moments.restate_turns(cycles);
         }
@@ -50,7 +50,7 @@ impl Session {
 
     /// Returns whether sessions take turns on the counters.
     pub(crate) fn takes_turns(&self) -> bool {
-        self.neighbours.take_turns
+        self.beside.neighbours.take_turns
     }
 
     /// Slices of a round.
@@ -60,18 +60,18 @@ impl Session {
 
     /// The turns that it has left of the present cycle; none before the first since its start.
     pub(crate) fn turns_left(&self) -> Option<u64> {
-        self.turns_left
+        self.beside.turns_left
     }
 
     /// A turn was drawn, the first of a cycle or not: its own, or another session's.
     pub fn note_draw(&mut self, begins_cycle: bool, is_own: bool) {
-        let left = self.turns_left.filter(|_| !begins_cycle).unwrap_or(self.round);
-        self.turns_left = Some(left.saturating_sub(is_own.into()));
+        let left = self.beside.turns_left.filter(|_| !begins_cycle).unwrap_or(self.round);
+        self.beside.turns_left = Some(left.saturating_sub(is_own.into()));
     }
 
     /// Returns whether its program may use RDPMC while it is on the counters.
     pub(crate) fn is_exposed(&self) -> bool {
-        self.bank.is_some() || self.neighbours.exposed
+        self.bank.is_some() || self.beside.neighbours.exposed
     }
 
     /// What has passed of the pinned events since the session was opened, while it was on the
@@ -90,8 +90,8 @@ impl Session {
     pub fn pass(&mut self, passed: &Counts, ticks: u64, tsc: u64) {
         self.total.add(passed, 0);
         self.stats.session_ticks += ticks;
-        if !self.was_passed {
-            self.was_passed = true;
+        if !self.beside.was_passed {
+            self.beside.was_passed = true;
             let counts = counts_of(&self.moments, &self.current, &self.total, 0, 0);
             if let (Some(bank), Some(counts)) = (&mut self.bank, counts) {
                 bank.begin_estimates(&self.plan, counts);
@@ -111,7 +111,7 @@ impl Session {
     /// The session is started: whether the program had stopped its counters is of the past, and so
     /// are the turns of its last cycle.
     pub fn note_start(&mut self) {
-        self.turns_left = None;
+        self.beside.turns_left = None;
         if let Some(bank) = &mut self.bank {
             bank.forget_stop();
         }

@@ -168,7 +168,7 @@ impl Session {
     pub(super) fn totals(&self) -> Totals {
         Totals {
             counts: self.total,
-            is_exact: self.plan.groups.len() == 1 && !self.was_passed,
+            is_exact: self.plan.groups.len() == 1 && !self.beside.was_passed,
             round: self.round,
             finished: self.finished,
             slices: self.stats.slices,

@@ -85,7 +85,13 @@ pub struct Session {
     pub(super) phases: Option<Box<Tracked>>,
     /// TSC up to which [`SessionStats::session_ticks`] is summed.
     pub(super) ticks_until: u64,
-    /// The other sessions of its program.
+    /// What other sessions of its program change for it.
+    pub(super) beside: Beside,
+}
+
+/// A session beside others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Beside {
     pub(super) neighbours: Neighbours,
     /// Whether time passed in which another session of its program was on the counters.
     pub(super) was_passed: bool,
@@ -93,6 +99,14 @@ pub struct Session {
     pub(super) turns_left: Option<u64>,
     /// The slices of a cycle for which all sums are stated; those of a round while it is alone.
     pub(super) cycle: u64,
+}
+
+impl Beside {
+    /// A session of so many slices in a round, without others.
+    fn alone(round: u64) -> Beside {
+        let neighbours = Neighbours::default();
+        Beside { neighbours, was_passed: false, turns_left: None, cycle: round }
+    }
 }
 
 /// What a session has to know of the other sessions of its program.
@@ -225,7 +239,6 @@ impl Session {
             address_space,
             config,
             round,
-            cycle: round,
             moments: shares.iter().map(|share| GroupMoments::of(*share)).collect(),
             strata: strata(&setup, config, &plan),
             order: Order::new(shares.into(), seed, id),
@@ -249,9 +262,7 @@ impl Session {
             sampling: None,
             phases: None,
             ticks_until: 0,
-            neighbours: Neighbours::default(),
-            was_passed: false,
-            turns_left: None,
+            beside: Beside::alone(round),
             plan,
         };
         session.draw_first();
@@ -346,7 +357,7 @@ impl Session {
     /// Notes when rows are folded. Slices that are folded in the interrupt are in no stratum, so
     /// there are none from then on.
     pub(super) fn note_folding(&mut self) {
-        let others = self.bank.is_some() || self.neighbours.take_turns;
+        let others = self.bank.is_some() || self.beside.neighbours.take_turns;
         self.live.folds_at_once = self.setup.kernel || others;
         if self.live.folds_at_once {
             self.strata = None;
