@@ -79,15 +79,13 @@ fn the_shortest_slices_are_taken() {
     }
 }
 
-/// Of a part of the study's run: it begins with slices that are shorter. In a shorter one, the few
-/// samples of which the pipeline learns what the program's blocks cost differ by more than the
-/// caches that interrupts take.
+/// Of a short run of the study: it begins with slices that are shorter.
 #[test]
 fn switches_at_200_khz_cost_about_what_the_papers_do() {
     let paper = (200, 22.0);
     for pmu in [Pmu::Intel, Pmu::Amd] {
         let run = |slice| {
-            let boot = boot(&overhead::request(pmu, "1 200000", slice));
+            let boot = boot(&overhead::request(pmu, "1 20000", slice));
             assert_success(&boot);
             boot
         };
