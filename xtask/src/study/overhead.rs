@@ -3,8 +3,8 @@
 //! The program `rounds` runs once without a session, and at each frequency in one whose budget
 //! limits nothing. A marked region of the truth holds the same work of all runs, so what its cycles
 //! grow by is what the session cost: in the overflow handlers, and outside of them, where rows are
-//! folded and the program meets the cache lines that handlers evicted. On pipeline `ooo`: two runs of
-//! the other one differ by more than that, as it samples what blocks cost (decision 75).
+//! folded and the program meets the cache lines that handlers evicted. On pipeline `ooo`: two runs
+//! of the other one differ by more than that, as it samples what blocks cost (decision 75).
 
 mod picture;
 
