@@ -13,7 +13,7 @@ impl GroupMoments {
     }
 
     /// Restates all sums as if of so many slices the group had always had its share of a round, and
-    /// not of so many as before: other sessions have turns between its own (decision 30).
+    /// not of so many as before: other sessions have turns between its own (decision 85).
     #[cold]
     #[inline(never)]
     pub fn restate_turns(&mut self, [old, new]: [u64; 2]) {

@@ -6,7 +6,7 @@
 //!
 //! Where sessions start and stop beside it, its part of the time changes. Then its sums are
 //! restated as if it had always had the new one, as those of a group are whose share changes
-//! (decision 11).
+//! (decision 85).
 
 use super::{
     publish::counts_of,

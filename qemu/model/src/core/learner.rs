@@ -76,9 +76,8 @@ struct Known {
     /// The index of its most frequent cause, and by how many cycles that is ahead.
     cause: u8,
     lead: f32,
-    /// Cycles of its data's penalties that were exposed, and all.
-    exposed: f32,
-    data: f32,
+    /// The exposed share of its data's penalties, in cycles.
+    data: Share,
 }
 
 impl Known {
@@ -89,8 +88,7 @@ impl Known {
         samples: 0.0,
         cause: 0,
         lead: 0.0,
-        exposed: 0.0,
-        data: 0.0,
+        data: Share { exposed: 0.0, of: 0.0, most: MOST_DATA_CYCLES },
     };
 
     fn add(&mut self, cycles: f32, stalled: f32) {
@@ -122,13 +120,8 @@ impl Known {
 
     /// Adds exposed cycles of its data's penalties; returns their share.
     fn add_data(&mut self, exposed: f32, of: f32, usual: f32) -> f32 {
-        self.exposed += exposed;
-        self.data += of;
-        if self.data > MOST_DATA_CYCLES {
-            self.exposed *= MOST_DATA_CYCLES / self.data;
-            self.data = MOST_DATA_CYCLES;
-        }
-        (self.exposed + usual * ASSUMED_DATA_CYCLES) / (self.data + ASSUMED_DATA_CYCLES)
+        self.data.add(exposed, of);
+        (self.data.exposed + usual * ASSUMED_DATA_CYCLES) / (self.data.of + ASSUMED_DATA_CYCLES)
     }
 }
 
