@@ -52,9 +52,11 @@ fn a_stream_misses_without_prefetchers_alone() {
         // Lines and requests: prefetches are some.
         let [fewer, more] = counts(names[2]);
         assert!(fewer.abs_diff(more) < fewer / 5, "{pmu}: {}: {fewer}, {more}", names[2]);
-        // What is executed out of order hides nearly all of a stream's latency by itself.
-        let [without, with] = counts(cycles);
-        assert!(with < without + without / 100, "{pmu}: {without}, {with}");
+        // What is executed out of order hides nearly all of a stream's latency by itself: the gain
+        // is below the noise of the other pipeline's samples.
+        let [slow, fast] = counts(cycles);
+        let noise = if pipeline == "ooo" { 0 } else { slow / 100 };
+        assert!(fast < slow + noise, "{pmu}: {slow}, {fast}");
     }
 }
 
