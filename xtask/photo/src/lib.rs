@@ -14,13 +14,35 @@ use image::{
 };
 use rqrr::PreparedImage;
 
-use self::spots::{Spot, spots};
+use self::spots::{SIDES, Spot, spots};
 
-/// How a picture of a code is changed before it is read: the pixels of its longer side, and the
-/// radius in which it is sharpened, or 0. A reading fails where it takes one module for another;
-/// another picture has other errors, and most codes are read by one of the first.
-const ATTEMPTS: [(u32, f32); 7] =
-    [(700, 0.0), (1000, 0.0), (1000, 4.0), (1400, 0.0), (1400, 6.0), (500, 0.0), (1000, 8.0)];
+/// How a picture of a code is changed before it is read.
+struct Attempt {
+    /// Whether it is turned by a quarter.
+    turned: bool,
+    /// The pixels of its longer side.
+    side: u32,
+    /// The radius in which it is sharpened, or 0.
+    radius: f32,
+}
+
+/// A reading fails where it takes one module for another; another picture has other errors, and most
+/// codes are read by one of the first attempts. The library searches row by row, and a picture that
+/// it reads in no size is often one that it reads turned.
+const ATTEMPTS: [Attempt; 12] = [
+    Attempt { turned: false, side: 700, radius: 0.0 },
+    Attempt { turned: false, side: 1000, radius: 0.0 },
+    Attempt { turned: true, side: 700, radius: 0.0 },
+    Attempt { turned: false, side: 1000, radius: 4.0 },
+    Attempt { turned: true, side: 1000, radius: 4.0 },
+    Attempt { turned: false, side: 1400, radius: 0.0 },
+    Attempt { turned: false, side: 1400, radius: 6.0 },
+    Attempt { turned: true, side: 1400, radius: 6.0 },
+    Attempt { turned: false, side: 500, radius: 0.0 },
+    Attempt { turned: true, side: 500, radius: 0.0 },
+    Attempt { turned: false, side: 1000, radius: 8.0 },
+    Attempt { turned: true, side: 1000, radius: 8.0 },
+];
 
 /// A photograph.
 #[derive(Debug)]
@@ -60,31 +82,38 @@ impl Photo {
 
     /// The contents of the codes that can be read and that `is_wanted`.
     pub fn codes(&self, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
-        let spots = spots(&self.0);
-        let read = |spot: &Spot| {
-            let picture = imageops::crop_imm(&self.0, spot.x, spot.y, spot.width, spot.height);
-            let picture = picture.to_image();
-            ATTEMPTS.iter().find_map(|(side, radius)| {
-                let codes = read(&picture, *side as f32 / spot.side() as f32, *radius);
-                codes.into_iter().find(|code| is_wanted(code))
-            })
-        };
-        spots.iter().filter_map(read).collect()
+        let spots: Vec<Spot> = SIDES.iter().flat_map(|side| spots(&self.0, *side)).collect();
+        let mut read: Vec<(Spot, Vec<u8>)> = Vec::new();
+        for (attempt, spot) in ATTEMPTS.iter().flat_map(|it| spots.iter().map(move |s| (it, s))) {
+            // What is dark around the codes of a screen is a spot, and so are parts of large codes.
+            if !read.iter().any(|(known, _)| spot.is_about(*known)) {
+                let code = attempt.read(&self.0, *spot).into_iter().find(|code| is_wanted(code));
+                read.extend(code.map(|code| (*spot, code)));
+            }
+        }
+        read.into_iter().map(|(_, code)| code).collect()
     }
 }
 
-/// The contents of the codes that are found on a picture, scaled and sharpened.
-fn read(picture: &GrayImage, scale: f32, radius: f32) -> Vec<Vec<u8>> {
-    let scaled = |side: u32| ((side as f32 * scale) as u32).max(1);
-    let (width, height) = (scaled(picture.width()), scaled(picture.height()));
-    let mut picture = imageops::resize(picture, width, height, FilterType::CatmullRom);
-    if radius > 0.0 {
-        picture = imageops::unsharpen(&picture, radius, 0);
+impl Attempt {
+    /// The contents of the codes at a spot of a photograph.
+    fn read(&self, photo: &GrayImage, spot: Spot) -> Vec<Vec<u8>> {
+        let picture = imageops::crop_imm(photo, spot.x, spot.y, spot.width, spot.height);
+        let scale = self.side as f32 / spot.side() as f32;
+        let scaled = |side: u32| ((side as f32 * scale) as u32).max(1);
+        let (width, height) = (scaled(spot.width), scaled(spot.height));
+        let mut picture = imageops::resize(&*picture, width, height, FilterType::CatmullRom);
+        if self.turned {
+            picture = imageops::rotate90(&picture);
+        }
+        if self.radius > 0.0 {
+            picture = imageops::unsharpen(&picture, self.radius, 0);
+        }
+        let mut prepared = PreparedImage::prepare(picture);
+        let contents = |grid: &rqrr::Grid<_>| {
+            let mut bytes = Vec::new();
+            grid.decode_to(&mut bytes).ok().map(|_| bytes)
+        };
+        prepared.detect_grids().iter().filter_map(contents).collect()
     }
-    let mut prepared = PreparedImage::prepare(picture);
-    let contents = |grid: &rqrr::Grid<_>| {
-        let mut bytes = Vec::new();
-        grid.decode_to(&mut bytes).ok().map(|_| bytes)
-    };
-    prepared.detect_grids().iter().filter_map(contents).collect()
 }

@@ -2,16 +2,20 @@
 //!
 //! The library that reads codes takes corners of neighbouring codes for those of one, so it gets a
 //! picture of each alone. A code is about half dark, evenly, and white around: a spot of that kind,
-//! as wide as high, may be one.
+//! as wide as high, may be one. Spots are looked for in smaller pictures of the photograph, in which
+//! modules run together. How small depends on how much of it a code fills: in a large picture of one
+//! code that fills it the parts of the code are spots, in a small one of many codes they run
+//! together.
 
 use image::{GrayImage, imageops, imageops::FilterType};
 
-/// Pixels of the longer side of the picture in which spots are looked for.
-const SIDE: u32 = 800;
-/// The smallest side of a spot in it.
-const MIN_SPOT: u32 = SIDE / 20;
-/// Pixels around one in which the mean light is its measure: dark is what has less.
-const LIGHT_RADIUS: u32 = SIDE / 16;
+/// Pixels of the longer side of the pictures in which spots are looked for.
+pub(super) const SIDES: [u32; 3] = [800, 400, 200];
+/// The smallest side of a spot, as a part of the picture's.
+const MIN_SPOT: u32 = 20;
+/// How far around a pixel the mean light is its measure, as a part of the picture's side: dark is
+/// what has less.
+const LIGHT_RADIUS: u32 = 16;
 const DARK: f32 = 0.92;
 /// Pixels around one in which this share must be dark for it to be part of a spot. They are fewer
 /// than the white modules around a code.
@@ -32,18 +36,29 @@ impl Spot {
     pub(super) fn side(self) -> u32 {
         self.width.max(self.height)
     }
+
+    /// Returns whether the middle of one of two spots lies in the other: they show the same code.
+    pub(super) fn is_about(self, other: Spot) -> bool {
+        self.has_middle_of(other) || other.has_middle_of(self)
+    }
+
+    fn has_middle_of(self, other: Spot) -> bool {
+        let (x, y) = (other.x + other.width / 2, other.y + other.height / 2);
+        (self.x..self.x + self.width).contains(&x) && (self.y..self.y + self.height).contains(&y)
+    }
 }
 
-/// The spots of a photograph that may be codes, with what is around them.
-pub(super) fn spots(photo: &GrayImage) -> Vec<Spot> {
-    let scale = (photo.width().max(photo.height()) as f32 / SIDE as f32).max(1.0);
+/// The spots of a photograph that may be codes, with what is around them, the smallest first. They
+/// are looked for in a picture with `longer` pixels on its longer side.
+pub(super) fn spots(photo: &GrayImage, longer: u32) -> Vec<Spot> {
+    let scale = (photo.width().max(photo.height()) as f32 / longer as f32).max(1.0);
     let small = |side: u32| ((side as f32 / scale) as u32).max(1);
     let (width, height) = (small(photo.width()), small(photo.height()));
     let small = imageops::resize(photo, width, height, FilterType::Triangle);
     let light = Sums::of(width, height, |x, y| small.get_pixel(x, y).0[0].into());
     let dark = Sums::of(width, height, |x, y| {
         let level = f32::from(small.get_pixel(x, y).0[0]);
-        (level < DARK * light.mean(x, y, LIGHT_RADIUS)).into()
+        (level < DARK * light.mean(x, y, longer / LIGHT_RADIUS)).into()
     });
     let places = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
     let mut open: Vec<bool> =
@@ -51,8 +66,10 @@ pub(super) fn spots(photo: &GrayImage) -> Vec<Spot> {
     let mut spots = Vec::new();
     while let Some(start) = open.iter().position(|open| *open) {
         let area = take(&mut open, width, start);
-        spots.extend(area.spot(width, height).map(|spot| spot.scaled(scale)));
+        let spot = area.spot(width, height).filter(|spot| spot.side() >= longer / MIN_SPOT);
+        spots.extend(spot.map(|spot| spot.scaled(scale)));
     }
+    spots.sort_by_key(|spot| spot.side());
     spots
 }
 
@@ -100,7 +117,7 @@ impl Area {
         let is_full = self.pixels >= wide * high / 4;
         let margin = wide.max(high) / 12 + 2;
         let (x, y) = (self.left.saturating_sub(margin), self.top.saturating_sub(margin));
-        (wide.min(high) >= MIN_SPOT && is_square && is_full).then(|| Spot {
+        (is_square && is_full).then(|| Spot {
             x,
             y,
             width: (self.right + margin).min(width - 1) - x,

@@ -2,10 +2,13 @@
 
 use std::{fs, path::PathBuf};
 
-use image::GrayImage;
+use image::{GrayImage, imageops};
 use tally_abi::{ExitStatus, wire::Message};
-use tally_photo::shot::{STRAIGHT, Shot, photograph};
-use tally_screen::{Layout, Parts, Sheet, Surface};
+use tally_photo::{
+    Photo,
+    shot::{STRAIGHT, Shot, photograph},
+};
+use tally_screen::{Layout, Part, Parts, Sheet, Surface};
 
 use super::messages;
 
@@ -84,6 +87,20 @@ fn crooked_and_blurred_photographs_in_any_order_give_the_messages() {
         let read = messages(&files).unwrap_or_else(|failure| panic!("{}: {failure}", shot.turned));
         assert_eq!(read, run, "{}", shot.turned);
     }
+}
+
+#[test]
+fn a_photograph_that_one_code_fills_is_read() {
+    // A page that has room for one code.
+    let page = &pages(&run(2), 320, 360)[0];
+    let photo = photograph(page, Shot { turned: 12.0, slanted: 0.08, scale: 3.0, blur: 0.6 });
+    let of_side = |percent| photo.width() * percent / 100;
+    let (x, y, side) = (of_side(24), of_side(21), of_side(46));
+    let near = imageops::crop_imm(&photo, x, y, side, side);
+    let album = Album::new("filled");
+    let file = album.add("near.png", &near.to_image());
+    let codes = Photo::read(&file).unwrap().codes(|_| true);
+    assert_eq!(codes.iter().map(|code| Part::read(code).unwrap().index).collect::<Vec<_>>(), [0]);
 }
 
 #[test]
