@@ -41,7 +41,7 @@ pub(super) fn call(
             timer.and_then(|timer| write_rest(process, b, timer.rest(&process.threads)))
         }
         syscall::TIMER_GETOVERRUN => timer(process, a).map(|timer| timer.overruns.into()),
-        syscall::TIMER_DELETE => process.timers.remove(a).then_some(0).ok_or(Errno(EINVAL)),
+        syscall::TIMER_DELETE => process.delete_timer(a).then_some(0).ok_or(Errno(EINVAL)),
         _ => return None,
     };
     Some(result.map(Answer::Value))

@@ -178,18 +178,31 @@ impl Process {
     /// the one that is pending.
     fn send_of_timer(&mut self, signal: Pending, count: u32, to: Option<u32>) {
         let Some(number) = signal.timer else { return };
-        let threads = self.threads.all().map(|thread| &mut thread.signals.pending);
-        let mut sets = threads.chain([&mut self.signals.pending]);
-        if let Some(before) = sets.find_map(|set| set.of_timer(number)) {
+        if let Some(before) = self.pending_of_timer(number) {
             let overruns = (before.words[0] >> 32) as u32;
             let overruns = overruns.saturating_add(count).min(i32::MAX as u32);
             before.words[0] = u64::from(overruns) << 32 | u64::from(number);
             return;
         }
-        drop(sets);
         let words = [u64::from(count - 1) << 32 | signal.words[0], signal.words[1]];
         // The thread to which it goes may have ended.
         let _ = self.send_signal(to, Pending { words, ..signal });
+    }
+
+    /// The pending signal of a timer.
+    fn pending_of_timer(&mut self, number: u32) -> Option<&mut Pending> {
+        let threads = self.threads.all().map(|thread| &mut thread.signals.pending);
+        threads.chain([&mut self.signals.pending]).find_map(|set| set.of_timer(number))
+    }
+
+    /// Deletes a timer. Its signal stays pending, but is no timer's any more: the next timer that
+    /// gets the number sends its own. Returns whether there was one.
+    pub fn delete_timer(&mut self, number: u64) -> bool {
+        let Some(number) = self.timers.remove(number) else { return false };
+        if let Some(pending) = self.pending_of_timer(number) {
+            pending.timer = None;
+        }
+        true
     }
 
     /// Returns whether none of its threads but the running one will be woken without another

@@ -84,9 +84,10 @@ impl Timers {
         self.all.get_mut(&u32::try_from(number).ok()?)
     }
 
-    /// Removes a timer. Returns whether there was one.
-    pub fn remove(&mut self, number: u64) -> bool {
-        u32::try_from(number).is_ok_and(|number| self.all.remove(&number).is_some())
+    /// Removes a timer. Returns its number; none if there is no such timer.
+    pub(super) fn remove(&mut self, number: u64) -> Option<u32> {
+        let number = u32::try_from(number).ok()?;
+        self.all.remove(&number).map(|_| number)
     }
 
     /// When the first timer of time that sends a signal expires.

@@ -191,6 +191,12 @@ static void timers(void)
     timer_settime(none, 0, &often, NULL);
     timer_gettime(none, &is);
     printf("none: %d\n", is.it_value.tv_nsec > 0);
+    /* The timer of the thread below gets the number of one whose signal is pending. */
+    timer_settime(timer, 0, &once, NULL);
+    sigset_t pending;
+    do
+        sigpending(&pending);
+    while (!sigismember(&pending, SIGRTMIN + 4));
     show("delete", timer_delete(timer) | timer_delete(other) | timer_delete(none));
     show("delete again", timer_delete(other));
     int done = 0;
@@ -203,6 +209,9 @@ static void timers(void)
     while (!__atomic_load_n(&done, __ATOMIC_ACQUIRE))
         usleep(1000);
     printf(" %d\n", timer_delete(timer));
+    /* Linux discards the signal of the deleted timer from 6.13 on. */
+    const struct timespec at_once = {0, 0};
+    sigtimedwait(&one, NULL, &at_once);
     show("bad clock", syscall(SYS_timer_create, 12345, NULL, &timer));
     event.sigev_signo = 99;
     event.sigev_notify = SIGEV_SIGNAL;
