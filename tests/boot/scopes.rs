@@ -169,14 +169,15 @@ fn exact_counts_of_each_cpu_are_its_true_counts() {
     assert!(exact.len() >= 9 && total > 100_000_000, "{total} in {}", exact.len());
 }
 
-/// Four sessions, one after the other: estimates of one session err together.
+/// Two programs side by side, six times with other seeds: estimates of one session err together, and
+/// so do those of sessions at the same time.
 #[test]
 fn intervals_of_each_cpu_contain_its_truth() {
     let stat = format!("-- tally stat -C 0-1 --slice 5000 --budget 20 -e {MULTIPLEXED} fair 3 150");
-    let command = format!("wire paranoid=0 {}", [stat.as_str(); 4].join(" "));
+    let command = format!("wire paranoid=0 repeat=6 {stat} {stat}");
     let boot = boot(&Request { cpus: 2, ..Request::new(command) });
     let cpus = cpus(&boot);
-    assert_eq!(cpus.len(), 8, "{}", boot.outcome);
+    assert_eq!(cpus.len(), 24, "{}", boot.outcome);
     let events = cpus.iter().flat_map(|session| &session.events);
     let estimated: Vec<_> = events.filter(|event| event.kind == Kind::Estimated).collect();
     let contains = |event: &&&xtask::report::EventReport| {
@@ -184,7 +185,7 @@ fn intervals_of_each_cpu_contain_its_truth() {
         event.low_95 <= Some(truth) && Some(truth) <= event.high_95
     };
     let inside = estimated.iter().filter(contains).count();
-    assert!(estimated.len() >= 48, "{}", estimated.len());
+    assert!(estimated.len() >= 144, "{}", estimated.len());
     assert!(inside * 100 >= estimated.len() * 80, "{inside} of {}", estimated.len());
 }
 
