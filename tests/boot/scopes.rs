@@ -169,8 +169,8 @@ fn exact_counts_of_each_cpu_are_its_true_counts() {
     assert!(exact.len() >= 9 && total > 100_000_000, "{total} in {}", exact.len());
 }
 
-/// Two programs side by side, six times with other seeds: estimates of one session err together, and
-/// so do those of sessions at the same time.
+/// Two programs side by side, six times with other seeds: estimates of one session err together,
+/// and so do those of sessions at the same time.
 #[test]
 fn intervals_of_each_cpu_contain_its_truth() {
     let stat = format!("-- tally stat -C 0-1 --slice 5000 --budget 20 -e {MULTIPLEXED} fair 3 150");

@@ -26,9 +26,9 @@ struct Attempt {
     radius: f32,
 }
 
-/// A reading fails where it takes one module for another; another picture has other errors, and most
-/// codes are read by one of the first attempts. The library searches row by row, and a picture that
-/// it reads in no size is often one that it reads turned.
+/// A reading fails where it takes one module for another; another picture has other errors, and
+/// most codes are read by one of the first attempts. The library searches row by row, and a picture
+/// that it reads in no size is often one that it reads turned.
 const ATTEMPTS: [Attempt; 12] = [
     Attempt { turned: false, side: 700, radius: 0.0 },
     Attempt { turned: false, side: 1000, radius: 0.0 },

@@ -2,9 +2,9 @@
 //!
 //! The library that reads codes takes corners of neighbouring codes for those of one, so it gets a
 //! picture of each alone. A code is about half dark, evenly, and white around: a spot of that kind,
-//! as wide as high, may be one. Spots are looked for in smaller pictures of the photograph, in which
-//! modules run together. How small depends on how much of it a code fills: in a large picture of one
-//! code that fills it the parts of the code are spots, in a small one of many codes they run
+//! as wide as high, may be one. Spots are looked for in smaller pictures of the photograph, in
+//! which modules run together. How small depends on how much of it a code fills: in a large picture
+//! of one code that fills it the parts of the code are spots, in a small one of many codes they run
 //! together.
 
 use image::{GrayImage, imageops, imageops::FilterType};
