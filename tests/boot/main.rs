@@ -52,6 +52,7 @@ mod sessions;
 mod shared;
 mod stacks;
 mod stat;
+mod targets;
 mod threads;
 mod thresholds;
 mod traces;

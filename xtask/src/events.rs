@@ -61,6 +61,8 @@ struct Listed {
     needs_ooo: bool,
     /// Whether it does so only with `stacks=yes` besides.
     needs_stacks: bool,
+    /// Whether the virtual PMU counts it only with `--vpmu btb=yes`.
+    needs_btb: bool,
     /// Whether it is Tally's own: no vendor has it, and only the virtual PMU counts it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_tallys: bool,
@@ -120,7 +122,8 @@ impl Listed {
     /// Off-core responses are one event with many values of a register, two at a time.
     fn is_counted_by_default(&self) -> bool {
         let is_named_once = self.stands_for.is_none() && self.encoding.is_some() && !self.is_tallys;
-        let is_modelled = self.definition.is_some() && !self.needs_ooo && !self.needs_stacks;
+        let needs_option = self.needs_ooo || self.needs_stacks || self.needs_btb;
+        let is_modelled = self.definition.is_some() && !needs_option;
         let is_offcore = self.name.starts_with("OCR.") || self.name.starts_with("OFFCORE_RESPONSE");
         is_named_once && is_modelled && !is_offcore
     }
@@ -137,8 +140,9 @@ fn no_match(catalogue: &Catalogue, pattern: &str) -> Failure {
 /// The names that other tools use, then the vendor's, then those of encodings that the vendor's
 /// table does not have, then Tally's own.
 fn listed(pmu: Pmu) -> Result<(Catalogue, Vec<Listed>)> {
-    // Some events exist only with the out-of-order pipeline, and with its CPI stacks.
-    let options = ["pipeline=ooo", "stacks=yes"].map(str::to_owned);
+    // Some events exist only with the out-of-order pipeline, with its CPI stacks, or with a branch
+    // target buffer.
+    let options = ["pipeline=ooo", "stacks=yes", "btb=yes"].map(str::to_owned);
     let virtual_pmu = machine::virtual_pmu_of(pmu, &options)?;
     let catalogue = explain::detect(&virtual_pmu)?.catalogue();
     let profile = virtual_pmu.profile();
@@ -211,6 +215,7 @@ fn of_entry(entry: &Entry<'_>, profile: &Profile) -> Listed {
         }),
         definition: model.map(|event| event.about),
         needs_ooo: model.is_some_and(|event| event.needs_out_of_order),
+        needs_btb: model.is_some_and(|event| event.needs_target_buffer),
         ..Listed::default()
     }
 }
@@ -248,6 +253,7 @@ fn lines(event: &Listed) -> String {
     what += match event {
         Listed { needs_stacks: true, .. } => " With --vpmu pipeline=ooo,stacks=yes.",
         Listed { needs_ooo: true, .. } => " With --vpmu pipeline=ooo.",
+        Listed { needs_btb: true, .. } => " With --vpmu btb=yes.",
         _ => "",
     };
     let mut line = String::new();

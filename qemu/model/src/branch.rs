@@ -3,12 +3,13 @@
 //! Each predictor gets the outcome of a branch when it retires and returns whether its prediction
 //! was wrong. Wrong paths are not modelled, so predictors learn nothing on them.
 
+mod buffer;
 mod direction;
 mod local;
 mod target;
 
-use self::{direction::Directions, local::Locals, target::Targets};
-use crate::assist::Assist;
+use self::{buffer::Buffer, direction::Directions, local::Locals, target::Targets};
+use crate::{assist::Assist, geometry::Geometry};
 
 /// A core's predictors.
 #[derive(Clone, Debug)]
@@ -17,19 +18,23 @@ pub(crate) struct Predictor {
     /// The assist of directions, if there is one.
     locals: Option<Box<Locals>>,
     targets: Targets,
+    /// The taken branches that fetch knows of; none if it knows of all.
+    taken: Option<Box<Buffer>>,
     returns: Box<[u64]>,
     top: usize,
 }
 
 impl Predictor {
-    /// Untrained predictors, with a stack of `returns` return addresses.
-    pub(crate) fn new(returns: u8, assist: Option<Assist>) -> Predictor {
-        let is_assisted = assist == Some(Assist::Branch);
+    /// Untrained predictors.
+    pub(crate) fn new(geometry: &Geometry) -> Predictor {
+        let is_assisted = geometry.assist == Some(Assist::Branch);
+        let buffer = || Box::new(Buffer::new(geometry.target_buffer));
         Predictor {
             directions: Directions::new(),
             locals: is_assisted.then(|| Box::new(Locals::new())),
             targets: Targets::new(),
-            returns: vec![0; usize::from(returns.max(1))].into_boxed_slice(),
+            taken: geometry.has_target_buffer.then(buffer),
+            returns: vec![0; usize::from(geometry.returns.max(1))].into_boxed_slice(),
             top: 0,
         }
     }
@@ -47,6 +52,15 @@ impl Predictor {
     /// Learns an indirect branch's target; returns whether the prediction was wrong.
     pub(crate) fn indirect(&mut self, pc: u64, target: u64) -> bool {
         self.targets.learn(pc, target)
+    }
+
+    /// A branch was taken; returns whether fetch knew of it before it was decoded.
+    #[inline(always)]
+    pub(crate) fn knows(&mut self, pc: u64) -> bool {
+        match &mut self.taken {
+            None => true,
+            Some(buffer) => buffer.touch(pc),
+        }
     }
 
     /// Pushes a call's return address, over the oldest if the stack is full.
@@ -69,10 +83,14 @@ impl Predictor {
 mod tests {
     use super::*;
 
+    fn predictor(returns: u8) -> Predictor {
+        Predictor::new(&Geometry { returns, ..Geometry::ICELAKE_SERVER })
+    }
+
     #[test]
     fn returns_match_calls_to_the_stack_depth() {
         for depth in [22, 32] {
-            let mut predictor = Predictor::new(depth, None);
+            let mut predictor = predictor(depth);
             (0..u64::from(depth)).for_each(|pc| predictor.call(pc + 1));
             assert_eq!((0..u64::from(depth)).rev().filter(|pc| predictor.ret(pc + 1)).count(), 0);
             assert!(predictor.ret(7));
@@ -81,7 +99,7 @@ mod tests {
 
     #[test]
     fn calls_deeper_than_the_stack_overwrite_the_oldest() {
-        let mut predictor = Predictor::new(16, None);
+        let mut predictor = predictor(16);
         (0..20).for_each(|pc| predictor.call(pc + 1));
         let wrong = (0..20).rev().filter(|pc| predictor.ret(pc + 1)).count();
         assert_eq!(wrong, 4);

@@ -39,6 +39,15 @@ impl TlbShape {
     }
 }
 
+/// Sets and ways of a branch target buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferShape {
+    /// Sets, a power of two.
+    pub sets: u32,
+    /// Ways.
+    pub ways: u32,
+}
+
 /// Cycles of a misprediction's published penalty, which is from dispatch to dispatch, in which the
 /// branch itself issues and executes.
 pub(crate) const RESOLVE_CYCLES: u32 = 2;
@@ -63,6 +72,9 @@ pub struct Latency {
     pub stlb_cycles: u32,
     /// A mispredicted branch, to the first right instruction.
     pub mispredict_cycles: u32,
+    /// A taken branch of which fetch did not know: from the fetch behind it, which is dropped when
+    /// it is decoded, to that of its target.
+    pub resteer_cycles: u32,
 }
 
 /// A kind of functional unit.
@@ -202,6 +214,10 @@ pub struct Geometry {
     pub stlb_code: Option<TlbShape>,
     /// Entries of the return-address stack.
     pub returns: u8,
+    /// The branch target buffer, its levels as one.
+    pub target_buffer: BufferShape,
+    /// Whether there is one. Without it fetch knows of every branch.
+    pub has_target_buffer: bool,
     /// Slots that the pipeline allocates in a cycle.
     pub width: u16,
     /// Entries of the reorder buffer.

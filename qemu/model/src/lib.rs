@@ -38,8 +38,8 @@ pub use self::{
     core::Core,
     counts::Counts,
     geometry::{
-        Backend, CacheShape, Geometry, Latency, Perfect, Pipeline, PipelineMode, TlbShape,
-        UnitShape,
+        Backend, BufferShape, CacheShape, Geometry, Latency, Perfect, Pipeline, PipelineMode,
+        TlbShape, UnitShape,
     },
     llc::Llc,
     operation::{Operation, RegisterSet, Unit},

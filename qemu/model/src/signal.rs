@@ -99,6 +99,9 @@ signals! {
     MispredictIndirect,
     /// Mispredicted indirect calls.
     MispredictIndirectCall,
+    /// Taken branches of which fetch did not know, the mispredicted ones aside: it went on behind
+    /// the branch, until this was decoded.
+    Resteers,
     /// Stores retired.
     Stores,
     /// Loads retired that took a page walk.

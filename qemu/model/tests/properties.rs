@@ -5,8 +5,8 @@ mod common;
 use common::{Ran, Random, feed, is_timed, stream::stream};
 use proptest::prelude::*;
 use tally_model::{
-    Assist, BranchKind, CacheShape, Core, Counts, Geometry, Operation, Perfect, Pipeline,
-    PipelineMode, Prefetchers, Signal, TlbShape,
+    Assist, BranchKind, BufferShape, CacheShape, Core, Counts, Geometry, Operation, Perfect,
+    Pipeline, PipelineMode, Prefetchers, Signal, TlbShape,
 };
 
 /// A machine so small that code and data evict each other everywhere, so that counts depend on the
@@ -17,6 +17,7 @@ fn tiny() -> Geometry {
         l2: CacheShape { sets: 4, ways: 4 },
         llc: CacheShape { sets: 8, ways: 4 },
         perfect: Perfect { itlb: true, dtlb: true, ..Perfect::default() },
+        target_buffer: BufferShape { sets: 4, ways: 2 },
         ..Geometry::ICELAKE_SERVER
     }
 }
@@ -31,16 +32,16 @@ fn narrow() -> Geometry {
     }
 }
 
-/// The same machine with all prefetchers.
-fn prefetching(geometry: Geometry) -> Geometry {
-    Geometry { prefetch: Some(Prefetchers::ALL), ..geometry }
+/// The same machine with what is not there by default: all prefetchers, and a branch target buffer.
+fn complete(geometry: Geometry) -> Geometry {
+    Geometry { prefetch: Some(Prefetchers::ALL), has_target_buffer: true, ..geometry }
 }
 
 fn machines() -> Vec<(String, Geometry)> {
     let mut machines = vec![
         ("tiny interval".to_owned(), tiny()),
         ("tiny out of order".to_owned(), tiny().out_of_order(PipelineMode::Real)),
-        ("tiny with prefetchers, interval".to_owned(), prefetching(tiny())),
+        ("tiny and complete, interval".to_owned(), complete(tiny())),
         ("narrow interval".to_owned(), narrow()),
         ("narrow out of order".to_owned(), narrow().out_of_order(PipelineMode::Real)),
     ];
@@ -54,9 +55,9 @@ fn machines() -> Vec<(String, Geometry)> {
         for mode in [PipelineMode::Real, PipelineMode::SingleDispatch, PipelineMode::InOrder] {
             machines.push((format!("{name} {mode:?}"), geometry.out_of_order(mode)));
         }
-        let out_of_order = prefetching(geometry.out_of_order(PipelineMode::Real));
-        machines.push((format!("{name} with prefetchers"), out_of_order));
-        machines.push((format!("{name} with prefetchers, interval"), prefetching(*geometry)));
+        let out_of_order = complete(geometry.out_of_order(PipelineMode::Real));
+        machines.push((format!("{name}, complete"), out_of_order));
+        machines.push((format!("{name}, complete, interval"), complete(*geometry)));
     }
     machines
 }
@@ -261,7 +262,7 @@ fn pipelines_agree_on_what_is_not_time() {
     let stream = stream(11, 20_000);
     let untimed: Vec<_> = Signal::ALL.iter().filter(|signal| !is_timed(**signal)).collect();
     let with_and_without = |(name, geometry): &(&'static str, Geometry)| {
-        [(*name, *geometry), (*name, prefetching(*geometry))]
+        [(*name, *geometry), (*name, complete(*geometry))]
     };
     for (name, geometry) in Geometry::ALL.iter().flat_map(with_and_without) {
         let interval = count(&geometry, &stream, |_| false);

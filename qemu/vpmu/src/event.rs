@@ -47,6 +47,8 @@ pub struct Event {
     pub conversion: Conversion,
     /// Whether only the out-of-order pipeline models what it counts.
     pub needs_out_of_order: bool,
+    /// Whether only a machine with a branch target buffer has it.
+    pub needs_target_buffer: bool,
     /// Whether only a pipeline that counts CPI stacks has it.
     pub needs_stacks: bool,
     /// Whether its encoding is missing in the vendor's published table of this processor.
@@ -75,6 +77,7 @@ impl Event {
             signals,
             conversion: Conversion::Plain,
             needs_out_of_order: false,
+            needs_target_buffer: false,
             needs_stacks: false,
             is_unlisted: false,
             about,
@@ -114,6 +117,11 @@ impl Event {
     /// The same, in an out-of-order pipeline that counts CPI stacks only.
     pub(crate) const fn stacks(self) -> Event {
         Event { needs_stacks: true, ..self.out_of_order() }
+    }
+
+    /// The same, on a machine with a branch target buffer only.
+    pub(crate) const fn target_buffer(self) -> Event {
+        Event { needs_target_buffer: true, ..self }
     }
 
     /// The same, in the out-of-order pipeline only.

@@ -89,7 +89,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 35] = [
+const NAMES: [&str; 36] = [
     "profile",
     "counters",
     "unlike",
@@ -122,6 +122,7 @@ const NAMES: [&str; 35] = [
     "mode",
     "perfect",
     "prefetch",
+    "btb",
     "assist",
     "stacks",
     "shadows",
@@ -172,6 +173,7 @@ impl<'a> Given<'a> {
         profile.geometry.pipeline = machine::pipeline(self.get("pipeline"), self.get("mode"))?;
         profile.geometry.perfect = machine::perfect(self.get("perfect"))?;
         profile.geometry.prefetch = machine::prefetch(self.get("prefetch"))?;
+        profile.geometry.has_target_buffer = self.is_second("btb", ["no", "yes"])?;
         profile.geometry.assist = machine::assist(self.get("assist"))?;
         profile.geometry.stacks = self.is_second("stacks", ["no", "yes"])?;
         machine::check_stacks(&profile.geometry)?;

@@ -75,10 +75,11 @@ impl Profile {
     /// own.
     pub fn events(&self) -> impl Iterator<Item = &'static Event> + use<> {
         let out_of_order = matches!(self.geometry.pipeline, Pipeline::OutOfOrder(_));
-        let stacks = self.geometry.stacks;
+        let Geometry { stacks, has_target_buffer, .. } = self.geometry;
         let all = self.tables.iter().copied().flatten();
         all.filter(move |event| out_of_order || !event.needs_out_of_order)
             .filter(move |event| stacks || !event.needs_stacks)
+            .filter(move |event| has_target_buffer || !event.needs_target_buffer)
     }
 
     /// The same processor with another version of Intel's architecture, 1 to 5; none for AMD.

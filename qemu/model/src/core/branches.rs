@@ -21,8 +21,11 @@ impl Core {
         if let Some(engine) = &mut self.engine {
             engine.branch(taken, wrong, &mut self.counts[ring as usize]);
         }
+        let is_known = !taken || self.predictor.knows(branch.pc);
         if wrong {
             self.mispredicted(ring);
+        } else if !is_known {
+            self.resteered(ring);
         }
     }
 
@@ -47,6 +50,7 @@ impl Core {
             BranchKind::Return => predictor.ret(next_pc) & !perfect.returns,
         };
         counts[Signal::Taken] += 1;
+        let is_known = predictor.knows(branch.pc);
         if let Some(engine) = &mut self.engine {
             engine.branch(true, wrong, counts);
         }
@@ -57,7 +61,15 @@ impl Core {
             };
             counts[kind] += 1;
             self.mispredicted(ring);
+        } else if !is_known {
+            self.resteered(ring);
         }
+    }
+
+    /// The next block's fetch waits until the branch is decoded.
+    fn resteered(&mut self, ring: Privilege) {
+        self.bump(ring, Signal::Resteers);
+        self.is_resteered = true;
     }
 
     fn mispredicted(&mut self, ring: Privilege) {

@@ -18,6 +18,9 @@ impl Core {
         if let Some(engine) = &mut self.engine {
             engine.begin_block(block);
         }
+        if self.is_resteered {
+            self.resteer(block);
+        }
         if block.lines.0 != self.fetched {
             self.fetch_line(block, 0);
         }
@@ -31,6 +34,13 @@ impl Core {
             self.lines_done += 1;
             self.fetch_line(block, ordinal);
         }
+    }
+
+    #[cold]
+    fn resteer(&mut self, block: &Block) {
+        self.is_resteered = false;
+        let cycles = self.geometry.latency.resteer_cycles;
+        self.starve(block, 0, FetchWait::Resteer, cycles);
     }
 
     fn fetch_line(&mut self, block: &Block, ordinal: u32) {
@@ -99,7 +109,7 @@ impl Core {
             engine.starve(block, ordinal, wait, cycles);
         }
         if !self.is_out_of_order {
-            self.charge_code(block.ring, wait.cause(), cycles);
+            self.charge_code(block.ring, wait, cycles);
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use std::mem;
 
+use super::exposure::{CAUSES, PARTS, Share, Stalls};
 use crate::{
     block::{Block, PLACES},
     counts::Counts,
@@ -14,8 +15,6 @@ use crate::{
     signal::Signal,
 };
 
-/// Parts of a cycle in which costs are kept.
-pub(super) const PARTS: u32 = 256;
 /// Samples of a block, and cycles of the penalties of its data, after which older ones count less.
 const MOST_SAMPLES: f32 = 64.0;
 const MOST_DATA_CYCLES: f32 = 10_000.0;
@@ -24,8 +23,7 @@ const ASSUMED_DATA_CYCLES: f32 = 50.0;
 /// Cycles by which a cause can be ahead of a block's others, so that a new one can get ahead.
 const MOST_LEAD: f32 = 1_000.0;
 
-/// The number of causes, and the bits of an index of one.
-pub(super) const CAUSES: usize = Signal::STALLS.len();
+/// The bits of an index of a cause.
 const CAUSE_BITS: u32 = 4;
 /// The largest cost, in parts.
 const MOST_PARTS: i32 = 1 << 26;
@@ -88,7 +86,7 @@ impl Known {
         samples: 0.0,
         cause: 0,
         lead: 0.0,
-        data: Share { exposed: 0.0, of: 0.0, most: MOST_DATA_CYCLES },
+        data: Share::of_none(MOST_DATA_CYCLES),
     };
 
     fn add(&mut self, cycles: f32, stalled: f32) {
@@ -121,62 +119,7 @@ impl Known {
     /// Adds exposed cycles of its data's penalties; returns their share.
     fn add_data(&mut self, exposed: f32, of: f32, usual: f32) -> f32 {
         self.data.add(exposed, of);
-        (self.data.exposed + usual * ASSUMED_DATA_CYCLES) / (self.data.of + ASSUMED_DATA_CYCLES)
-    }
-}
-
-/// The exposed share of a kind of penalties, by sums in which older ones count less.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Share {
-    exposed: f32,
-    of: f32,
-    most: f32,
-}
-
-impl Share {
-    /// A share that is assumed until penalties of more than `of` are known; of about `most` it is
-    /// the mean.
-    fn new(share: f32, of: f32, most: f32) -> Share {
-        Share { exposed: share * of, of, most }
-    }
-
-    fn add(&mut self, exposed: f32, of: f32) {
-        self.exposed += exposed;
-        self.of += of;
-        if self.of > self.most {
-            self.exposed *= self.most / self.of;
-            self.of = self.most;
-        }
-    }
-
-    fn get(&self) -> f32 {
-        self.exposed / self.of
-    }
-
-    pub(super) fn parts(&self) -> u32 {
-        (self.get() * PARTS as f32) as u32
-    }
-}
-
-/// Cycles without retirement by cause.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Stalls([f32; CAUSES]);
-
-impl Stalls {
-    /// Takes the cycles of some causes out.
-    fn take(&mut self, causes: &[Signal]) -> f32 {
-        let all = self.0.iter_mut().zip(Signal::STALLS);
-        all.filter(|(_, cause)| causes.contains(cause)).map(|(own, _)| mem::take(own)).sum()
-    }
-
-    fn sum(&self) -> f32 {
-        self.0.iter().sum()
-    }
-
-    /// The index of the cause with the most cycles, and these.
-    fn longest(&self) -> Option<(u8, f32)> {
-        let all = (0..).zip(self.0).filter(|(_, cycles)| *cycles > 0.0);
-        all.max_by(|(_, one), (_, other)| one.total_cmp(other))
+        self.data.with(usual, ASSUMED_DATA_CYCLES)
     }
 }
 
@@ -187,6 +130,8 @@ pub(super) struct Penalties {
     /// Whether any of these is a store's.
     pub(super) by_stores: bool,
     pub(super) code_cycles: u32,
+    /// Of branches of which fetch did not know.
+    pub(super) resteer_cycles: u32,
     /// Whether the branch before was mispredicted.
     pub(super) behind_branch: bool,
 }
@@ -203,6 +148,7 @@ pub(super) struct Learner {
     exposures: Box<[u16]>,
     pub(super) data: Share,
     pub(super) code: Share,
+    pub(super) resteers: Share,
     /// Cycles of a misprediction.
     pub(super) branches: Share,
     pub(super) penalties: Penalties,
@@ -224,6 +170,7 @@ impl Learner {
             exposures: vec![0; PLACES].into_boxed_slice(),
             data: Share::new(0.4, 1_000.0, 100_000.0),
             code: Share::new(0.8, 1_000.0, 20_000.0),
+            resteers: Share::new(0.8, 100.0, 10_000.0),
             branches: Share::new(mispredict_cycles, 20.0, 2_000.0),
             penalties: Penalties::default(),
             blocks: [0; 2],
@@ -251,11 +198,10 @@ impl Learner {
 
     /// The engine's stalls since the last call.
     pub(super) fn stalls(&mut self) -> Stalls {
-        Stalls(std::array::from_fn(|index| {
-            let cause = Signal::STALLS[index];
-            let now = self.counts[cause];
+        Stalls::of(|index| {
+            let now = self.counts[Signal::STALLS[index]];
             (now - mem::replace(&mut self.stalled[index], now)) as f32
-        }))
+        })
     }
 
     /// Of the cycles `above` its slots that instructions of a block took, gives penalties their
@@ -267,16 +213,33 @@ impl Learner {
         above: f32,
         mut stalls: Stalls,
     ) -> Option<Cost> {
+        let penalties = mem::take(&mut self.penalties);
+        let exposed = self.expose(block, penalties, &mut stalls);
+        // A serializing instruction's own cycles are among its slots.
+        stalls.take(&[Signal::StallSerialize]);
+        let known = self.known[block.place()].of(block);
+        known.add_cause(&stalls);
+        self.cycles += above - exposed;
+        self.stalled_cycles += stalls.sum();
+        is_end.then(|| {
+            self.blocks[usize::from(known.samples == 0.0)] += 1;
+            known.add(self.cycles, self.stalled_cycles);
+            Cost::new(known.cycles, known.stalled, known.cause)
+        })
+    }
+
+    /// Takes the exposed cycles of penalties out of a block's stalls, and learns their shares.
+    /// Returns these cycles.
+    fn expose(&mut self, block: &Block, penalties: Penalties, stalls: &mut Stalls) -> f32 {
         const DATA: &[Signal] =
             &[Signal::StallL2Hit, Signal::StallL3Hit, Signal::StallMemory, Signal::StallDtlb];
-        let penalties = mem::take(&mut self.penalties);
-        let known = self.known[block.place()].of(block);
         let mut exposed = 0.0;
         if penalties.data_cycles != 0 {
             let stores = if penalties.by_stores { &[Signal::StallStore][..] } else { &[] };
             let (cycles, of) =
                 (stalls.take(DATA) + stalls.take(stores), penalties.data_cycles as f32);
             self.data.add(cycles, of);
+            let known = self.known[block.place()].of(block);
             let share = known.add_data(cycles, of, self.data.get());
             self.exposures[block.place()] = (share * PARTS as f32).min(60_000.0) as u16 + 1;
             exposed += cycles;
@@ -286,21 +249,18 @@ impl Learner {
             self.code.add(cycles, penalties.code_cycles as f32);
             exposed += cycles;
         }
+        if penalties.resteer_cycles != 0 {
+            let of = penalties.resteer_cycles as f32;
+            let cycles = stalls.take_most(Signal::StallFrontEnd, of);
+            self.resteers.add(cycles, of);
+            exposed += cycles;
+        }
         if penalties.behind_branch {
             let cycles = stalls.take(&[Signal::StallMispredict]);
             self.branches.add(cycles, 1.0);
             exposed += cycles;
         }
-        // A serializing instruction's own cycles are among its slots.
-        stalls.take(&[Signal::StallSerialize]);
-        known.add_cause(&stalls);
-        self.cycles += above - exposed;
-        self.stalled_cycles += stalls.sum();
-        is_end.then(|| {
-            self.blocks[usize::from(known.samples == 0.0)] += 1;
-            known.add(self.cycles, self.stalled_cycles);
-            Cost::new(known.cycles, known.stalled, known.cause)
-        })
+        exposed
     }
 
     /// The exposed share of the penalties of a block's data, in parts.
@@ -317,10 +277,10 @@ mod tests {
     use super::*;
 
     fn stalls(cycles: &[(Signal, f32)]) -> Stalls {
-        Stalls(std::array::from_fn(|index| {
+        Stalls::of(|index| {
             let of_it = cycles.iter().filter(|(cause, _)| *cause == Signal::STALLS[index]);
             of_it.map(|(_, cycles)| cycles).sum()
-        }))
+        })
     }
 
     #[test]

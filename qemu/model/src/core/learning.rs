@@ -9,13 +9,14 @@
 use std::{mem, ops::Range};
 
 use super::{
-    learner::{CAUSES, PARTS},
+    exposure::{CAUSES, PARTS},
     sampler::{Domain, Sampler},
     state::Core,
 };
 use crate::{
     block::{Block, Privilege},
     signal::Signal,
+    stacks::FetchWait,
 };
 
 /// The most samplers that are kept beside the running ring's. The least recent one is dropped.
@@ -123,13 +124,20 @@ impl Core {
     }
 
     /// Charges the exposed part of `cycles` for which fetch waits.
-    pub(super) fn charge_code(&mut self, ring: Privilege, cause: Signal, cycles: u32) {
+    pub(super) fn charge_code(&mut self, ring: Privilege, wait: FetchWait, cycles: u32) {
         let Some(sampler) = &mut self.sampler else { return };
         if self.engine.is_some() {
-            sampler.learner.penalties.code_cycles += cycles;
+            let penalties = &mut sampler.learner.penalties;
+            match wait {
+                FetchWait::Resteer => penalties.resteer_cycles += cycles,
+                _ => penalties.code_cycles += cycles,
+            }
         }
-        let exposure = sampler.learner.code.parts();
-        self.charge(ring, cause, u64::from(cycles) * u64::from(exposure));
+        let exposure = match wait {
+            FetchWait::Resteer => sampler.learner.resteers.parts(),
+            _ => sampler.learner.code.parts(),
+        };
+        self.charge(ring, wait.cause(), u64::from(cycles) * u64::from(exposure));
     }
 
     /// Charges the way back from a mispredicted branch.

@@ -1,7 +1,7 @@
 //! A core's state: its structures, and what it has counted.
 
 use super::{
-    learner::CAUSES,
+    exposure::CAUSES,
     sampler::{Domain, Sampler},
 };
 use crate::{
@@ -75,6 +75,8 @@ pub struct Core {
     /// All ones if the pipeline or prefetchers need every access, or else 0.
     pub(super) all_accesses: u64,
     pub(super) predictor: Predictor,
+    /// Whether fetch did not know of the last branch, which was taken and not mispredicted.
+    pub(super) is_resteered: bool,
     /// The line of code fetched last.
     pub(super) fetched: u64,
     /// The virtual page of code fetched from last.
@@ -137,7 +139,8 @@ impl Core {
             l2: Cache::new(geometry.l2.sets, geometry.l2.ways),
             llc,
             tlbs: Tlbs::new(geometry),
-            predictor: Predictor::new(geometry.returns, geometry.assist),
+            predictor: Predictor::new(geometry),
+            is_resteered: false,
             fetched: u64::MAX,
             fetched_page: u64::MAX,
             // No block is running.

@@ -1,7 +1,7 @@
 //! Ice Lake server (Sunny Cove).
 
 use crate::geometry::{
-    Backend, CacheShape, Geometry, Latency, Perfect, Pipeline, TlbShape, UnitShape,
+    Backend, BufferShape, CacheShape, Geometry, Latency, Perfect, Pipeline, TlbShape, UnitShape,
 };
 
 /// Sunny Cove's ports by number: 0, 1, 5, 6 compute, 2 and 3 load, 7 and 8 address stores.
@@ -46,6 +46,8 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     stlb_code: None,
     string_is_one_access: true,
     returns: 22,
+    target_buffer: BufferShape { sets: 512, ways: 10 },
+    has_target_buffer: false,
     width: 5,
     reorder_uops: 352,
     backend: BACKEND,
@@ -57,6 +59,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
         forward_cycles: 5,
         stlb_cycles: 7,
         mispredict_cycles: 17,
+        resteer_cycles: 10,
     },
     ref_per_1000_cycles: 800,
     pipeline: Pipeline::Interval,

@@ -1,7 +1,7 @@
 //! Sapphire Rapids server (Golden Cove).
 
 use super::icelake_server;
-use crate::geometry::{Backend, CacheShape, Geometry, Latency, TlbShape, UnitShape};
+use crate::geometry::{Backend, BufferShape, CacheShape, Geometry, Latency, TlbShape, UnitShape};
 
 /// Golden Cove adds port 10 for integers, port 11 for loads, and adders on ports 1 and 5.
 const BACKEND: Backend = Backend {
@@ -40,6 +40,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     dtlb: TlbShape { sets: 16, ways: 6 },
     string_is_one_access: true,
     returns: 20,
+    target_buffer: BufferShape { sets: 1024, ways: 12 },
     width: 6,
     reorder_uops: 512,
     backend: BACKEND,
@@ -53,6 +54,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
         forward_cycles: 5,
         stlb_cycles: 7,
         mispredict_cycles: 17,
+        resteer_cycles: 10,
     },
     ref_per_1000_cycles: 667,
     ..icelake_server::GEOMETRY

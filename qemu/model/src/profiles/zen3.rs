@@ -1,7 +1,7 @@
 //! Zen 3.
 
 use crate::geometry::{
-    Backend, CacheShape, Geometry, Latency, Perfect, Pipeline, TlbShape, UnitShape,
+    Backend, BufferShape, CacheShape, Geometry, Latency, Perfect, Pipeline, TlbShape, UnitShape,
 };
 
 /// Zen 3's ports: 0 to 3 integer pipes, 4 a branch pipe, 5 to 7 addresses, 8 to 11 vector pipes.
@@ -47,6 +47,8 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     stlb_code: Some(TlbShape { sets: 64, ways: 8 }),
     string_is_one_access: false,
     returns: 32,
+    target_buffer: BufferShape { sets: 512, ways: 13 },
+    has_target_buffer: false,
     width: 6,
     reorder_uops: 256,
     backend: BACKEND,
@@ -58,6 +60,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
         forward_cycles: 7,
         stlb_cycles: 7,
         mispredict_cycles: 13,
+        resteer_cycles: 10,
     },
     ref_per_1000_cycles: 700,
     pipeline: Pipeline::Interval,

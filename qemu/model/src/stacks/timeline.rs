@@ -14,7 +14,7 @@ use crate::{access::ServedBy, counts::Counts, geometry::Geometry, signal::Signal
 /// retirement and the store queue wait for.
 #[derive(Clone, Debug)]
 pub(crate) struct Stacks {
-    waits: Vec<(u64, u64, FetchWait)>,
+    waits: Vec<(u64, u64, Component)>,
     mispredicted: Option<Pending>,
     dispatched_at: u64,
     heads: Spans,
@@ -120,16 +120,16 @@ impl Stacks {
             power5::waited(begun, until, Component::Branch, counts);
             begun = until;
         }
-        for (from, until, wait) in &self.waits {
+        for (from, until, miss) in &self.waits {
             let until = (*until).min(at);
-            power5::waited(begun.max(*from), until, wait.component(), counts);
+            power5::waited(begun.max(*from), until, *miss, counts);
         }
     }
 }
 
 impl Watch for Stacks {
     fn fetch_waited(&mut self, from: u64, until: u64, wait: FetchWait) {
-        self.waits.push((from, until, wait));
+        self.waits.extend(wait.component().map(|miss| (from, until, miss)));
     }
 
     fn dispatched(&mut self, next: Dispatched, counts: &mut Counts) {
@@ -143,11 +143,11 @@ impl Watch for Stacks {
             self.full(at, full_until, next.behind_stores, counts);
             at = full_until;
         }
-        for (from, until, wait) in self.waits.drain(..) {
+        for (from, until, miss) in self.waits.drain(..) {
             let (from, until) = (from.max(at), until.min(next.at));
             if until > from {
-                self.fmt.unfed(from, until, wait.component(), counts);
-                self.sfmt.unfed(from, until, wait.component(), counts);
+                self.fmt.unfed(from, until, miss, counts);
+                self.sfmt.unfed(from, until, miss, counts);
                 at = until;
             }
         }

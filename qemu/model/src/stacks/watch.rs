@@ -10,6 +10,8 @@ pub(crate) enum FetchWait {
     Code(ServedBy),
     /// A translation.
     Translation,
+    /// The way back from behind a taken branch of which it did not know.
+    Resteer,
 }
 
 impl FetchWait {
@@ -18,14 +20,17 @@ impl FetchWait {
         match self {
             FetchWait::Code(_) => Signal::StallL1i,
             FetchWait::Translation => Signal::StallItlb,
+            FetchWait::Resteer => Signal::StallFrontEnd,
         }
     }
 
-    pub(super) fn component(self) -> Component {
+    /// None for what the paper has no counter of.
+    pub(super) fn component(self) -> Option<Component> {
         match self {
-            FetchWait::Code(ServedBy::L1 | ServedBy::L2) => Component::L1i,
-            FetchWait::Code(ServedBy::Llc | ServedBy::Memory) => Component::L2i,
-            FetchWait::Translation => Component::Itlb,
+            FetchWait::Code(ServedBy::L1 | ServedBy::L2) => Some(Component::L1i),
+            FetchWait::Code(ServedBy::Llc | ServedBy::Memory) => Some(Component::L2i),
+            FetchWait::Translation => Some(Component::Itlb),
+            FetchWait::Resteer => None,
         }
     }
 }

@@ -17,7 +17,7 @@ struct Quantity {
     measure: fn(&Geometry) -> f64,
 }
 
-const QUANTITIES: [Quantity; 11] = [
+const QUANTITIES: [Quantity; 12] = [
     Quantity {
         name: "load to use from the L1, cycles",
         source: "Intel, AMD",
@@ -48,6 +48,12 @@ const QUANTITIES: [Quantity; 11] = [
         source: "jia.je",
         published: [Some("22"), Some("20"), Some("32"), Some("32")],
         measure: returns,
+    },
+    Quantity {
+        name: "branch target buffer, entries",
+        source: "Intel, AMD",
+        published: [None, Some("12288"), Some("6656"), Some("7168")],
+        measure: targets,
     },
     Quantity {
         name: "misprediction, cycles",
@@ -207,6 +213,32 @@ fn returns(geometry: &Geometry) -> f64 {
         core.counts()[0][Signal::MispredictReturn]
     };
     (1..100).take_while(|depth| mispredicted(*depth) == 0).last().unwrap_or(0) as f64
+}
+
+/// The most jumps, 16 bytes apart, of all of which fetch knows the second time.
+fn targets(geometry: &Geometry) -> f64 {
+    const STEP: u64 = 16;
+    const JUMPS: u64 = 256;
+    let geometry = Geometry { has_target_buffer: true, ..*geometry };
+    let jump = |place: u64| {
+        let pc = PC + STEP * place;
+        let insn = Insn { pc, length: 4, uops: 1, ..Insn::default() };
+        let branch = Branch { kind: BranchKind::Jump, pc, fall_through: pc + 4 };
+        let line = (1 << 20) + place / 4;
+        Block::new(Privilege::User, geometry.width, (line, line), branch, &[insn])
+    };
+    let are_known = |count: &u64| {
+        let mut core = Core::new(&geometry);
+        let mut round = || {
+            (0..*count).for_each(|place| {
+                core.fetch(&jump(place));
+                core.retire(&jump(place), PC + STEP * ((place + 1) % count));
+            });
+            core.counts()[0][Signal::Resteers]
+        };
+        round() == round()
+    };
+    (1..100).map(|count| count * JUMPS).take_while(are_known).last().unwrap_or(0) as f64
 }
 
 /// Cycles by which a branch that is mispredicted half the time is slower, for each misprediction.

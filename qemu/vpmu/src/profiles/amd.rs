@@ -102,6 +102,9 @@ pub(super) const COMMON: &[Event] = &[
     e("CORE_TO_L2_CACHEABLE_REQUEST_ACCESS_STATUS.IC_FILL_MISS", 0x64, 0x01,
         &[LlcCodeHit, LlcCodeMiss],
         "Code reads that missed the L2."),
+    e("DECODER_OVERRIDE_BRANCH_PRED", 0x91, 0x00, &[Resteers],
+        "Taken branches of which fetch did not know: it started again when they were decoded.")
+            .target_buffer(),
     e("BAD_STATUS_2.STLI_OTHER", 0x24, 0x02, &[ForwardsBlocked],
         "Loads that waited for a store that could not be forwarded.").out_of_order(),
     e("STORE_TO_LOAD_FORWARD", 0x35, 0x00, &[Forwards],

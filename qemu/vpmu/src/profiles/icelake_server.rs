@@ -101,6 +101,9 @@ const EVENTS: &[Event] = &[
     e("IDQ.MS_UOPS", 0x79, 0x30, &[UopsMicrocode],
         "Micro-operations that came from the microcode sequencer.").on(LOW),
     e("MISC_RETIRED.PAUSE_INST", 0xcc, 0x40, &[Pauses], "PAUSE instructions retired."),
+    e("BACLEARS.ANY", 0xe6, 0x01, &[Resteers],
+        "Taken branches of which fetch did not know: it started again when they were decoded.")
+            .on(LOW).target_buffer(),
     e("SW_PREFETCH_ACCESS.ANY", 0x32, 0x0f, &[Prefetches], "Software prefetches executed.").on(LOW),
     e("INT_MISC.CLEAR_RESTEER_CYCLES", 0x0d, 0x80, &[StallMispredict],
         "Cycles from a misprediction to the right path."),

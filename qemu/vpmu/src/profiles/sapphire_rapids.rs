@@ -110,6 +110,9 @@ const EVENTS: &[Event] = &[
         "Cycles in which the divider was busy.").cmask(1),
     e("IDQ.MS_UOPS", 0x79, 0x20, &[UopsMicrocode],
         "Micro-operations that came from the microcode sequencer.").on(LOW),
+    e("BACLEARS.ANY", 0x60, 0x01, &[Resteers],
+        "Taken branches of which fetch did not know: it started again when they were decoded.")
+            .on(LOW).target_buffer(),
     e("SW_PREFETCH_ACCESS.ANY", 0x40, 0x0f, &[Prefetches], "Software prefetches executed.").on(LOW),
     e("INT_MISC.CLEAR_RESTEER_CYCLES", 0xad, 0x80, &[StallMispredict],
         "Cycles from a misprediction to the right path."),

@@ -1,0 +1,57 @@
+//! The branch target buffer of the virtual PMU: jumps that it has cost nothing, and those that it
+//! has not are counted, and cost time.
+
+use xtask::{
+    report::{Kind, Report, SessionReport},
+    run::RunArgs,
+};
+
+use crate::{artefacts, assert_success, boot};
+
+/// Jumps of a round, and rounds.
+const JUMPS: u64 = 14_000;
+const ROUNDS: u64 = 50;
+/// Cycles from a resteer to the fetch of the target.
+const PENALTY: u64 = 10;
+
+fn run(options: &str, words: &str) -> SessionReport {
+    let file = artefacts().on_demand.into_iter().find(|path| path.ends_with("jumps"));
+    let file = file.expect("it is built").display().to_string();
+    let command = format!("cargo xtask run {options} --file {file} -- jumps {words}");
+    let boot = boot(&RunArgs::of(&command).and_then(|args| args.request()).expect("it is a run"));
+    assert_success(&boot);
+    Report::of(&boot).first.unwrap_or_else(|| panic!("{command}: no session"))
+}
+
+/// The exact count of an event, which is the truth.
+fn exact(session: &SessionReport, name: &str) -> u64 {
+    let event = session.events.iter().find(|event| event.name == name).expect(name);
+    assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth), "{event:?}");
+    event.truth.expect("there is the virtual PMU")
+}
+
+#[test]
+fn jumps_that_the_buffer_lacks_are_counted_and_cost_time() {
+    for (pmu, pipeline, resteers, cycles) in [
+        ("intel", "ooo", "BACLEARS.ANY", "CPU_CLK_UNHALTED.THREAD"),
+        ("sapphire-rapids", "interval", "BACLEARS.ANY", "CPU_CLK_UNHALTED.THREAD"),
+        ("amd", "ooo", "DECODER_OVERRIDE_BRANCH_PRED", "CYCLES_NOT_IN_HALT"),
+    ] {
+        let of = |btb: &str, list: &str, words: &str| {
+            let vpmu = format!("pipeline={pipeline},btb={btb}");
+            run(&format!("--pmu {pmu} --vpmu {vpmu} --events {list}"), words)
+        };
+        let list = format!("{resteers},{cycles}");
+        let all = format!("{ROUNDS}");
+        let (with, without) = (of("yes", &list, &all), of("no", cycles, &all));
+        let found = exact(&with, resteers);
+        let made = ROUNDS * JUMPS;
+        assert!((made..made + made / 50).contains(&found), "{pmu}: {found} of {made}");
+        let slower = exact(&with, cycles) as f64 - exact(&without, cycles) as f64;
+        let each = slower / (found * PENALTY) as f64;
+        assert!((0.7..1.1).contains(&each), "{pmu}: {each} of the penalty");
+
+        let few = exact(&of("yes", &list, &format!("{ROUNDS} few")), resteers);
+        assert!((1_000..1_000 + made / 50).contains(&few), "{pmu}: {few}");
+    }
+}
