@@ -4,9 +4,9 @@
 //! time by one of two pipelines: `interval` (costs from samples, in `learning`) or out of order
 //! (`crate::ooo`). Time is kept in slots: the pipeline's width for each cycle.
 //!
-//! [`Core`] is defined in `state`, with what interval learns in `exposure`, `learner` and `sampler`.
-//! The other files are its operations, each importing only from those before it: `learning`,
-//! `levels`, `fetch`, `branches`, `data`, `retire`, `system`.
+//! [`Core`] is defined in `state`, with what interval learns in `exposure`, `learner` and
+//! `sampler`. The other files are its operations, each importing only from those before it:
+//! `learning`, `levels`, `fetch`, `branches`, `data`, `retire`, `system`.
 
 mod branches;
 mod data;

@@ -125,6 +125,7 @@ impl Core {
         };
         let prefetch = prefetch_of(geometry).map(Box::new);
         let needs_all = engine.is_some() || prefetch.is_some();
+        let sampler = || Sampler::new(geometry, Domain::of(Privilege::User, 0));
         Core {
             touched: u64::MAX,
             all_accesses: if needs_all { u64::MAX } else { 0 },
@@ -150,9 +151,7 @@ impl Core {
             ring: Privilege::User,
             string: StringAccesses::default(),
             is_out_of_order: engine.is_some(),
-            sampler: engine
-                .is_none()
-                .then(|| Sampler::new(geometry, Domain::of(Privilege::User, 0))),
+            sampler: engine.is_none().then(sampler),
             other_samplers: Vec::new(),
             costs_charged: [[0; CAUSES + 1]; 2],
             engine,
