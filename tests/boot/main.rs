@@ -69,7 +69,8 @@ use std::{
 use xtask::{
     machine::{self, Artefacts, Boot, Request},
     process,
-    report::{Kind, Report},
+    report::{Kind, Report, SessionReport},
+    run::RunArgs,
 };
 
 use self::shared::{SharedBoot, machine_permit};
@@ -97,6 +98,20 @@ fn boot(request: &Request) -> Boot {
 /// Boots one processor with Intel's virtual PMU and `programs`, with the kernel's `options`.
 fn run(options: &str, programs: &str) -> Boot {
     boot(&Request::new(format!("wire {options} -- {programs}")))
+}
+
+/// The first session of what a `cargo xtask run …` runs, which has to succeed.
+fn session_of(command: &str) -> SessionReport {
+    let boot = boot(&RunArgs::of(command).and_then(|args| args.request()).expect("it is a run"));
+    assert_success(&boot);
+    Report::of(&boot).first.unwrap_or_else(|| panic!("{command}: no session"))
+}
+
+/// The exact count of an event, which is the truth.
+fn exact(session: &SessionReport, name: &str) -> u64 {
+    let event = session.events.iter().find(|event| event.name == name).expect(name);
+    assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth), "{event:?}");
+    event.truth.expect("there is the virtual PMU")
 }
 
 /// Panics with the outcome and all output unless every program ended with status 0.

@@ -1,11 +1,8 @@
 //! What executes in each cycle: the events' estimates against the truth, which is all cycles.
 
-use xtask::{
-    report::{EventReport, Report},
-    run::RunArgs,
-};
+use xtask::report::EventReport;
 
-use crate::{assert_success, boot};
+use crate::session_of;
 
 const PROGRAM: &str = "rounds 1 100000";
 
@@ -38,9 +35,7 @@ fn events_of_ports_divide_all_cycles() {
         let command = format!(
             "cargo xtask run --pmu {pmu} --vpmu pipeline=ooo --events cycles,{list} -- {PROGRAM}"
         );
-        let boot = boot(&RunArgs::of(&command).unwrap().request().unwrap());
-        assert_success(&boot);
-        let session = Report::of(&boot).first.unwrap_or_else(|| panic!("{command}: no session"));
+        let session = session_of(&command);
         let [cycles, events @ ..] = &session.events[..] else { panic!("{command}: no events") };
         let sum: u64 = events[..parts].iter().map(truth).sum();
         // Cycles follow dispatch: what is in flight at both ends is charged late.

@@ -1,12 +1,9 @@
 //! Hardware prefetchers of the virtual PMU: a stream misses where they are off. That software turns
 //! them off by the processor's own register is in `cargo xtask vpmu-check`.
 
-use xtask::{
-    report::{EventReport, Kind, Report, SessionReport},
-    run::RunArgs,
-};
+use xtask::report::{EventReport, Kind, SessionReport};
 
-use crate::{assert_success, boot};
+use crate::{exact, session_of};
 
 /// Passes of a load from 4 MiB in order.
 const PROGRAM: &str = "bottleneck stream 8000000";
@@ -14,17 +11,7 @@ const PROGRAM: &str = "bottleneck stream 8000000";
 const LINES: u64 = 8_000_000 * 4 / 64;
 
 fn run(pmu: &str, vpmu: &str, options: &str) -> SessionReport {
-    let command = format!("cargo xtask run --pmu {pmu} --vpmu {vpmu} {options} -- {PROGRAM}");
-    let boot = boot(&RunArgs::of(&command).and_then(|args| args.request()).expect("it is a run"));
-    assert_success(&boot);
-    Report::of(&boot).first.unwrap_or_else(|| panic!("{command}: no session"))
-}
-
-/// The exact count of an event, which is the truth.
-fn exact(session: &SessionReport, name: &str) -> u64 {
-    let event = session.events.iter().find(|event| event.name == name).expect(name);
-    assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth), "{event:?}");
-    event.truth.expect("there is the virtual PMU")
+    session_of(&format!("cargo xtask run --pmu {pmu} --vpmu {vpmu} {options} -- {PROGRAM}"))
 }
 
 #[test]

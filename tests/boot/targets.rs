@@ -1,12 +1,9 @@
 //! The branch target buffer of the virtual PMU: jumps that it has cost nothing, and those that it
 //! has not are counted, and cost time.
 
-use xtask::{
-    report::{Kind, Report, SessionReport},
-    run::RunArgs,
-};
+use xtask::report::SessionReport;
 
-use crate::{artefacts, assert_success, boot};
+use crate::{command::guest, exact, session_of};
 
 /// Jumps of a round, and rounds.
 const JUMPS: u64 = 14_000;
@@ -15,19 +12,7 @@ const ROUNDS: u64 = 50;
 const PENALTY: u64 = 10;
 
 fn run(options: &str, words: &str) -> SessionReport {
-    let file = artefacts().on_demand.into_iter().find(|path| path.ends_with("jumps"));
-    let file = file.expect("it is built").display().to_string();
-    let command = format!("cargo xtask run {options} --file {file} -- jumps {words}");
-    let boot = boot(&RunArgs::of(&command).and_then(|args| args.request()).expect("it is a run"));
-    assert_success(&boot);
-    Report::of(&boot).first.unwrap_or_else(|| panic!("{command}: no session"))
-}
-
-/// The exact count of an event, which is the truth.
-fn exact(session: &SessionReport, name: &str) -> u64 {
-    let event = session.events.iter().find(|event| event.name == name).expect(name);
-    assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth), "{event:?}");
-    event.truth.expect("there is the virtual PMU")
+    session_of(&format!("cargo xtask run {options} --file {} -- jumps {words}", guest("jumps")))
 }
 
 #[test]

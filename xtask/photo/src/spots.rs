@@ -66,7 +66,7 @@ pub(super) fn spots(photo: &GrayImage, longer: u32) -> Vec<Spot> {
     let mut spots = Vec::new();
     while let Some(start) = open.iter().position(|open| *open) {
         let area = take(&mut open, width, start);
-        let spot = area.spot(width, height).filter(|spot| spot.side() >= longer / MIN_SPOT);
+        let spot = area.spot(width, height, longer / MIN_SPOT);
         spots.extend(spot.map(|spot| spot.scaled(scale)));
     }
     spots.sort_by_key(|spot| spot.side());
@@ -110,14 +110,14 @@ fn take(open: &mut [bool], width: u32, start: usize) -> Area {
 }
 
 impl Area {
-    /// The area with what is around it, if it may be a code.
-    fn spot(&self, width: u32, height: u32) -> Option<Spot> {
+    /// The area with what is around it, if it may be a code: of at least so many pixels a side.
+    fn spot(&self, width: u32, height: u32, least: u32) -> Option<Spot> {
         let (wide, high) = (self.right - self.left + 1, self.bottom - self.top + 1);
         let is_square = wide <= 2 * high && high <= 2 * wide;
         let is_full = self.pixels >= wide * high / 4;
         let margin = wide.max(high) / 12 + 2;
         let (x, y) = (self.left.saturating_sub(margin), self.top.saturating_sub(margin));
-        (is_square && is_full).then(|| Spot {
+        (wide.min(high) >= least && is_square && is_full).then(|| Spot {
             x,
             y,
             width: (self.right + margin).min(width - 1) - x,

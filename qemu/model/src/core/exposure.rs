@@ -70,14 +70,12 @@ impl Stalls {
 
     /// Takes cycles of a cause out, at most so many.
     pub(super) fn take_most(&mut self, cause: Signal, most: f32) -> f32 {
-        let all = self.0.iter_mut().zip(Signal::STALLS);
-        let own = all.filter(|(_, other)| **other == cause).map(|(own, _)| own);
-        own.map(|own| {
+        let own = self.0.iter_mut().zip(Signal::STALLS).find(|(_, other)| **other == cause);
+        own.map_or(0.0, |(own, _)| {
             let taken = own.min(most);
             *own -= taken;
             taken
         })
-        .sum()
     }
 
     pub(super) fn sum(&self) -> f32 {

@@ -10,6 +10,7 @@ use std::{mem, ops::Range};
 
 use super::{
     exposure::{CAUSES, PARTS},
+    learner::Learner,
     sampler::{Domain, Sampler},
     state::Core,
 };
@@ -126,17 +127,15 @@ impl Core {
     /// Charges the exposed part of `cycles` for which fetch waits.
     pub(super) fn charge_code(&mut self, ring: Privilege, wait: FetchWait, cycles: u32) {
         let Some(sampler) = &mut self.sampler else { return };
-        if self.engine.is_some() {
-            let penalties = &mut sampler.learner.penalties;
-            match wait {
-                FetchWait::Resteer => penalties.resteer_cycles += cycles,
-                _ => penalties.code_cycles += cycles,
-            }
-        }
-        let exposure = match wait {
-            FetchWait::Resteer => sampler.learner.resteers.parts(),
-            _ => sampler.learner.code.parts(),
+        let Learner { penalties, resteers, code, .. } = &mut *sampler.learner;
+        let (penalty, share) = match wait {
+            FetchWait::Resteer => (&mut penalties.resteer_cycles, resteers),
+            _ => (&mut penalties.code_cycles, code),
         };
+        if self.engine.is_some() {
+            *penalty += cycles;
+        }
+        let exposure = share.parts();
         self.charge(ring, wait.cause(), u64::from(cycles) * u64::from(exposure));
     }
 
