@@ -23,6 +23,7 @@ extern crate std;
 pub mod bank;
 pub mod bounds;
 mod budget;
+mod core_time;
 mod demand;
 mod direct;
 pub mod estimate;
@@ -43,6 +44,7 @@ mod sync;
 mod turns;
 
 pub use bank::ThresholdError;
+pub use core_time::{Began, KernelEntries};
 pub use demand::{
     Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Pinned, Selector, Widths,
 };

@@ -17,6 +17,7 @@ use tally_abi::trace::End;
 
 use crate::{
     Clock, Counts, Direct, Pinned, Pmu, Session, Sink,
+    KernelEntries,
     bank::PreloadPlan,
     rows::Rows,
     session::{SliceStart, Timestamp},
@@ -48,6 +49,7 @@ pub struct Multiplexer<P: Pmu> {
     charged: Charged,
     /// Overflow interrupts with counters enabled that no session owns.
     stray_overflows: u64,
+    entries: KernelEntries,
     /// The counters' values at the last fold or credit.
     base: Counts,
     /// Events counted since, or up to the next row.
@@ -73,11 +75,18 @@ impl<P: Pmu> Multiplexer<P> {
             direct: false,
             counts_kernel: false,
             stray_overflows: 0,
+            entries: KernelEntries::default(),
             rows: Rows::default(),
             engine_ticks: 0,
             base: Counts::default(),
             counted: Counts::default(),
         }
+    }
+
+    /// Where the kernel notes that it was entered on this CPU. The engine finds what a group switch
+    /// costs in slices without such an entry; of a kernel that notes none it takes what cost least.
+    pub fn entries(&self) -> KernelEntries {
+        self.entries.clone()
     }
 
     /// The driver, for its statistics.

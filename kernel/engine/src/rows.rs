@@ -3,15 +3,17 @@
 
 use alloc::boxed::Box;
 
-use crate::Counts;
+use crate::{Counts, core_time::CoreReading};
 
 /// The most rows: at 200,000 cycles a slice, some milliseconds.
 pub(crate) const ROWS: usize = 62;
 /// Room for rows, so that no index is out of range.
 const ROOM: usize = 64;
 const _: () = assert!(ROWS <= ROOM && ROOM.is_power_of_two());
-/// Rows from one mark to the next.
+/// Rows from one search for a pair of marks to the next.
 const STRETCH: usize = ROWS / 2;
+/// The most pairs in one search.
+const MAX_PAIRS: usize = 8;
 
 /// One slice that an overflow interrupt has ended: two cache lines, or one if its groups use the
 /// first four counters alone.
@@ -33,20 +35,29 @@ pub(crate) struct Rows {
     /// How many rows are filled when the next mark is due: up to [`STRETCH`] more than are filled.
     /// Emptying the rows does not put it off.
     due: usize,
-    mark: Option<Mark>,
+    /// Pairs of this search.
+    pairs: usize,
+    /// The last two whose rows are not emptied, at rows one after the other.
+    marks: [Option<Mark>; 2],
 }
 
-/// The processor's core cycles when a row was stored.
+/// A reading of the processor's core cycles when a row was stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     /// The number of rows up to it.
     pub(crate) rows: usize,
-    pub(crate) core_cycles: u64,
+    pub(crate) reading: CoreReading,
 }
 
 impl Default for Rows {
     fn default() -> Rows {
-        Rows { rows: Box::new([Row::default(); ROOM]), filled: 0, due: STRETCH, mark: None }
+        Rows {
+            rows: Box::new([Row::default(); ROOM]),
+            filled: 0,
+            due: STRETCH,
+            pairs: 0,
+            marks: [None; 2],
+        }
     }
 }
 
@@ -66,65 +77,136 @@ impl Rows {
         &mut self.rows[self.filled % ROOM]
     }
 
-    /// Takes the next row as filled. Returns whether a mark is due, once in [`STRETCH`] rows.
+    /// Takes the next row as filled. Returns whether a mark is due: each [`STRETCH`] rows a few, one
+    /// after the other.
     #[inline(always)]
     pub(crate) fn push(&mut self) -> bool {
         self.filled += 1;
         self.filled == self.due
     }
 
-    /// Notes the processor's core cycles at the row that was just stored, if it counts them.
-    pub(crate) fn mark(&mut self, core_cycles: Option<u64>) {
-        self.due = self.filled + STRETCH;
-        let rows = self.filled;
-        self.mark = core_cycles.map(|core_cycles| Mark { rows, core_cycles }).or(self.mark.take());
+    /// Marks the row that was just stored with the processor's core cycles, if it counts them.
+    /// Marks are due at each row until the kernel was not entered between two. Returns whether rows
+    /// should be folded soon.
+    pub(crate) fn mark(&mut self, reading: Option<CoreReading>) -> bool {
+        let Some(reading) = reading else {
+            self.due = self.filled + STRETCH;
+            return true;
+        };
+        let mark = Mark { rows: self.filled, reading };
+        let before = self.marks[1].filter(|before| before.rows + 1 == mark.rows);
+        self.marks = [before, Some(mark)];
+        self.pairs += usize::from(before.is_some());
+        let is_exact = before.is_some_and(|before| before.reading.entries == reading.entries);
+        let is_first = self.pairs == 1 && before.is_some();
+        if is_exact || self.pairs >= MAX_PAIRS {
+            self.pairs = 0;
+            self.due = self.filled + STRETCH - 1;
+        } else {
+            self.due = self.filled + 1;
+        }
+        is_first
     }
 
-    /// Empties the rows and returns them, the oldest first, and the last mark.
-    pub(crate) fn take(&mut self) -> (&[Row], Option<Mark>) {
+    /// Empties the rows and returns them, the oldest first, and the marks at them.
+    pub(crate) fn take(&mut self) -> (&[Row], [Option<Mark>; 2]) {
         let filled = core::mem::take(&mut self.filled);
         // Rows that were filled without a look at what `push` returned may have passed the mark.
         self.due = self.due.saturating_sub(filled).max(1);
-        (self.rows.get(..filled).unwrap_or_default(), self.mark.take())
+        (self.rows.get(..filled).unwrap_or_default(), core::mem::take(&mut self.marks))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::vec::Vec;
+
     use super::*;
 
-    /// Stores this many rows, as the overflow path does; gives the rows at which it marked.
-    fn store(rows: &mut Rows, number: usize) -> usize {
-        let mut marks = 0;
-        for _ in 0..number {
-            assert!(rows.filled < ROWS);
-            if rows.push() {
-                rows.mark(Some(1));
-                marks += 1;
-                if rows.is_full() {
-                    rows.take();
+    /// Rows, and a kernel that is entered in each slice but each `quiet`th.
+    struct Bench {
+        rows: Rows,
+        stored: usize,
+        quiet: usize,
+        entries: u64,
+        marked: Vec<usize>,
+        asked: Vec<usize>,
+    }
+
+    impl Bench {
+        fn new(quiet: usize) -> Bench {
+            let (marked, asked) = (Vec::new(), Vec::new());
+            Bench { rows: Rows::default(), stored: 0, quiet, entries: 0, marked, asked }
+        }
+
+        /// Stores this many rows, as the overflow path does.
+        fn store(&mut self, number: usize) {
+            for _ in 0..number {
+                self.stored += 1;
+                self.entries += u64::from(!self.stored.is_multiple_of(self.quiet));
+                assert!(self.rows.filled < ROWS);
+                if self.rows.push() {
+                    self.marked.push(self.stored);
+                    let reading = CoreReading { cycles: 1, entries: self.entries };
+                    if self.rows.mark(Some(reading)) {
+                        self.asked.push(self.stored);
+                    }
+                    if self.rows.is_full() {
+                        self.rows.take();
+                    }
                 }
             }
         }
-        marks
+    }
+
+    /// The rows up to `last` at which marks are due in a kernel that is never entered.
+    fn pairs(last: usize) -> Vec<usize> {
+        let firsts = (STRETCH..).step_by(STRETCH);
+        firsts.flat_map(|first| [first, first + 1]).take_while(|&row| row <= last).collect()
     }
 
     #[test]
     fn rows_that_are_emptied_early_do_not_put_a_mark_off() {
-        for each in 1..=ROWS {
-            let mut rows = Rows::default();
-            let mut marks = 0;
-            for _ in 0..10 * ROWS {
-                marks += store(&mut rows, each);
-                rows.take();
+        for each in 2..=ROWS {
+            let mut bench = Bench::new(1);
+            for _ in 0..100 {
+                bench.store(each);
+                bench.rows.take();
             }
-            assert_eq!(marks, 10 * ROWS * each / STRETCH, "{each}");
+            let pairs = pairs(100 * each).len();
+            assert!((pairs..=pairs + 100).contains(&bench.marked.len()), "{each}");
         }
     }
 
     #[test]
     fn rows_that_nobody_empties_are_full_before_there_are_too_many() {
-        let mut rows = Rows::default();
-        assert_eq!(store(&mut rows, 10 * ROWS), 10 * ROWS / STRETCH);
+        for quiet in [1, 2, 7, 100] {
+            Bench::new(quiet).store(100 * ROWS);
+        }
+    }
+
+    #[test]
+    fn folding_is_asked_for_at_the_first_pair_of_a_search() {
+        let mut bench = Bench::new(1);
+        bench.store(2 * STRETCH);
+        assert_eq!(bench.marked, pairs(2 * STRETCH));
+        assert_eq!(bench.asked, [STRETCH + 1]);
+    }
+
+    #[test]
+    fn it_looks_for_a_slice_in_which_the_kernel_was_not_entered() {
+        let mut bench = Bench::new(STRETCH + 4);
+        bench.store(STRETCH + 1);
+        bench.rows.take();
+        bench.store(20);
+        assert_eq!(bench.marked, [0, 1, 2, 3, 4].map(|after| STRETCH + after));
+        assert_eq!(bench.asked, [STRETCH + 1]);
+        let (taken, marks) = bench.rows.take();
+        assert_eq!(taken.len(), 20);
+        assert_eq!(marks.map(|mark| mark.map(|mark| mark.rows)), [Some(2), Some(3)]);
+        // It gives up.
+        let mut bench = Bench::new(1_000);
+        bench.store(STRETCH + 20);
+        assert_eq!(bench.marked.len(), 1 + MAX_PAIRS);
     }
 }

@@ -131,6 +131,7 @@ impl<B: Bus> CountingBus<B> {
         CountingBus { bus, msr_accesses: 0 }
     }
 
+    #[inline(always)]
     pub(crate) fn get<R: Register>(&mut self, index: u8) -> R {
         self.msr_accesses += 1;
         R::from_raw(self.bus.read(R::address(index)))

@@ -104,6 +104,7 @@ impl Lapic {
     }
 
     /// Ends the interrupt in service. One access.
+    #[inline(always)]
     pub fn end_of_interrupt(&self) {
         self.write(register::EOI, 0);
     }
@@ -243,6 +244,7 @@ impl Lapic {
         }
     }
 
+    #[inline(always)]
     fn write(&self, offset: u32, value: u32) {
         match *self {
             Lapic::XApic(page) => in_page(page, offset).write(value),

@@ -10,6 +10,7 @@ pub mod online;
 use alloc::boxed::Box;
 use core::{arch::asm, mem::offset_of};
 
+use tally_engine::KernelEntries;
 use x86_64::{
     VirtAddr,
     instructions::interrupts,
@@ -42,6 +43,8 @@ pub struct Cpu {
     pub current: Option<Box<Process>>,
     /// Its part of the sampling engine.
     pub measure: &'static NmiCell,
+    /// How often the kernel was entered here, for the engine.
+    entries: KernelEntries,
     /// While the loop runs in ring 3 by which counters are checked: where the kernel goes on.
     pub checks_ring_3: Option<Frame>,
 }
@@ -63,6 +66,7 @@ impl Cpu {
             lapic,
             current: None,
             measure,
+            entries: measure.lock().entries(),
             checks_ring_3: None,
         }));
         cpu.this = cpu;
@@ -96,6 +100,7 @@ impl Cpu {
     /// The kernel was entered: time is the running thread's in ring 0 from here on.
     #[inline]
     pub fn enter_kernel(&mut self) {
+        self.entries.note();
         if let Some(process) = &mut self.current {
             process.threads.enter_kernel();
         }

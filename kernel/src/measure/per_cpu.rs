@@ -17,7 +17,7 @@ use alloc::{boxed::Box, vec::Vec};
 use core::mem::take;
 
 use tally_abi::{Error, Opened, boot::Delivery, trace::End, usage::Usage};
-use tally_engine::{Multiplexer, Session};
+use tally_engine::{Began, KernelEntries, Multiplexer, Session};
 use tally_pmu::{Driver, bus::Native};
 
 use super::{
@@ -260,10 +260,24 @@ impl Measure {
         multiplexer.fold(session, &ProcessorClock, trace);
         trace.wait();
         if session.errors_are_due() {
+            let began = Began::now(&ProcessorClock);
             self.sync();
             self.publish_errors();
+            self.charge(&began);
         }
         self.change_turn();
+    }
+
+    /// Charges the running program's session for work of the engine since `began`.
+    fn charge(&mut self, began: &Began) {
+        if let Some(context) = &mut self.slot.context {
+            context.session.charge(began, &ProcessorClock);
+        }
+    }
+
+    /// Where each entry to the kernel on this CPU is noted.
+    pub fn entries(&self) -> KernelEntries {
+        self.multiplexer.as_ref().map(Multiplexer::entries).unwrap_or_default()
     }
 
     /// What is counted of the running program.

@@ -6,7 +6,7 @@
 use tally_abi::trace::End;
 
 use super::Multiplexer;
-use crate::{Clock, Pinned, Pmu, Session, Sink, session::Timestamp};
+use crate::{Began, Clock, Pinned, Pmu, Session, Sink, session::Timestamp};
 
 impl<P: Pmu> Multiplexer<P> {
     /// Logs the slice that has ended, whose row is complete: moves on to the next.
@@ -28,10 +28,12 @@ impl<P: Pmu> Multiplexer<P> {
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
-        self.rows.mark(clock.core_cycles());
+        let is_due = self.rows.mark(self.entries.read(clock));
         if self.rows.is_full() {
+            let began = Began::now(clock);
             self.fold_rows::<true>(session, sink);
-        } else {
+            session.charge_cycles(&began, clock);
+        } else if is_due {
             sink.fold_soon();
         }
     }
@@ -53,9 +55,9 @@ impl<P: Pmu> Multiplexer<P> {
         self.rows.push();
         let stopped = self.fold_rows::<true>(session, sink);
         if session.is_mark_due()
-            && let Some(core_cycles) = clock.core_cycles()
+            && let Some(reading) = self.entries.read(clock)
         {
-            session.mark_cycles(core_cycles);
+            session.mark_cycles(reading);
         }
         session.update_budget();
         if stopped {
@@ -79,12 +81,12 @@ impl<P: Pmu> Multiplexer<P> {
         if self.rows.is_empty() && !session.interval_is_due() {
             self.charge_ticks(session);
         } else {
-            let start = clock.tsc();
-            let at = Timestamp { cpu: self.cpu, tsc: start };
+            let began = Began::now(clock);
+            let at = Timestamp { cpu: self.cpu, tsc: began.tsc() };
             // Those that ended in an overflow interrupt.
             session.end_interval(at, sink);
             self.fold_rows::<false>(session, sink);
-            session.stats_mut().engine_ticks += clock.tsc().wrapping_sub(start);
+            session.charge(&began, clock);
             session.update_budget();
         }
     }
@@ -100,7 +102,7 @@ impl<P: Pmu> Multiplexer<P> {
         self.charge_ticks(session);
         let widths = self.pmu.widths();
         let (timer, mut stopped) = (session.setup().timer, false);
-        let (rows, mark) = self.rows.take();
+        let (rows, marks) = self.rows.take();
         for (index, row) in rows.iter().enumerate() {
             let sets = session.sets();
             let mut raw = row.raw;
@@ -117,8 +119,8 @@ impl<P: Pmu> Multiplexer<P> {
             if !IN_INTERRUPT && session.interval_is_due() {
                 session.end_interval(Timestamp { cpu: self.cpu, tsc: row.tsc }, sink);
             }
-            if let Some(mark) = mark.filter(|mark| mark.rows == index + 1) {
-                session.mark_cycles(mark.core_cycles);
+            for mark in marks.iter().flatten().filter(|mark| mark.rows == index + 1) {
+                session.mark_cycles(mark.reading);
             }
         }
         stopped

@@ -12,7 +12,7 @@ use super::{
     publish::counts_of,
     state::{Neighbours, Session},
 };
-use crate::Counts;
+use crate::{Began, Clock, Counts};
 
 impl Session {
     /// Sets what is to be known of the other sessions of the program. The session is on no counter.
@@ -102,10 +102,16 @@ impl Session {
         }
     }
 
-    /// Charges the session for work of the engine outside of the overflow interrupt: `ticks` of the
-    /// TSC.
-    pub fn charge(&mut self, ticks: u64) {
+    /// Charges the session for the engine's work outside of the overflow interrupt since `began`.
+    pub fn charge(&mut self, began: &Began, clock: &impl Clock) {
+        let (ticks, cycles) = began.elapsed(clock);
         self.stats.engine_ticks += ticks;
+        self.budget.add_work(cycles);
+    }
+
+    /// As [`Self::charge`] of work in the overflow interrupt, which times itself.
+    pub(crate) fn charge_cycles(&mut self, began: &Began, clock: &impl Clock) {
+        self.budget.add_work(began.elapsed(clock).1);
     }
 
     /// The session is started: whether the program had stopped its counters is of the past, and so

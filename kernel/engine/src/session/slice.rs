@@ -1,18 +1,25 @@
 //! A session's slices: their beginnings, ends and pieces.
 
+use core::mem::replace;
+
 use tally_abi::{
     SessionStats, Slice,
     trace::{End, SliceRecord},
 };
 
-use super::state::{CurrentSlice, CycleMark, Session, SliceStart};
+use super::state::{CurrentSlice, CycleMark, LastChoice, Session, SliceStart};
 use crate::{
     CounterMask, Counts, Pinned, Sink,
     budget::{Budget, Stretch},
+    core_time::CoreReading,
     for_each_counter,
     order::Draw,
     switch::{DrawnSlice, Switch},
 };
+
+/// Slices for which the engine waits for one without an entry to the kernel, before it takes the
+/// most that a switch costs for the cost: programs enter the kernel much at their start.
+const PATIENCE: u64 = 256;
 
 impl Session {
     /// An interrupt or exception in ring 3, other than a PMI, while it is on the counters.
@@ -163,27 +170,38 @@ impl Session {
 
     /// Returns whether core cycles should be read at the end of the last slice.
     pub(crate) fn is_mark_due(&self) -> bool {
-        self.mark.is_none_or(|mark| self.finished - mark.finished >= Budget::SLICES)
+        self.mark.is_none_or(|mark| {
+            !mark.is_second || self.finished - mark.finished >= Budget::SLICES - 1
+        })
     }
 
-    /// At the end of the last slice, the processor had counted this many core cycles: chooses the
-    /// length of slices by what a switch costs.
-    pub(crate) fn mark_cycles(&mut self, passed: u64) {
-        let now = CycleMark {
+    /// The processor's core cycles at the end of the last slice: finds what a switch costs, if they
+    /// were read at the end of the slice before it, too, and chooses the length of slices by that.
+    pub(crate) fn mark_cycles(&mut self, reading: CoreReading) {
+        let (finished, counted) = (self.finished, self.total[Pinned::Cycles]);
+        let then = self.mark.filter(|then| then.finished + 1 == finished);
+        let is_second = then.is_some();
+        self.mark = Some(CycleMark { finished, reading, counted, is_second });
+        let Some(then) = then else { return };
+        let passed = reading.cycles.wrapping_sub(then.reading.cycles);
+        let cost = passed.saturating_sub(counted - then.counted);
+        self.budget.observe(cost, reading.entries == then.reading.entries);
+        if self.finished - self.last_choice.finished >= Budget::SLICES {
+            self.choose_length();
+        }
+    }
+
+    /// Chooses the length of slices by what a switch costs.
+    fn choose_length(&mut self) {
+        let now = LastChoice {
             finished: self.finished,
-            passed,
             counted: self.total[Pinned::Cycles],
-            starting: self.lengths.is_starting(),
+            is_of_length: !self.lengths.is_starting(),
         };
-        let Some(then) = self.mark.replace(now) else { return };
-        let stretch = Stretch {
-            slices: now.finished - then.finished,
-            passed: now.passed.wrapping_sub(then.passed),
-            counted: now.counted - then.counted,
-        };
-        self.budget.observe(stretch);
-        if !then.starting && !now.starting {
-            self.budget.update_by_cycles(stretch);
+        let then = replace(&mut self.last_choice, now);
+        if then.is_of_length && (self.budget.is_exact() || self.finished >= PATIENCE) {
+            let slices = now.finished - then.finished;
+            self.budget.update_by_cycles(Stretch { slices, counted: now.counted - then.counted });
             self.restate_lengths();
         }
     }

@@ -13,6 +13,7 @@ use crate::{
     bank::Bank,
     bounds::Bound,
     budget::Budget,
+    core_time::CoreReading,
     moments::{GroupMoments, Turn},
     order::{Draw, Order},
     plan::plan,
@@ -76,6 +77,7 @@ pub struct Session {
     /// The end of a slice at which core cycles were last read, since the session was last switched
     /// in.
     pub(super) mark: Option<CycleMark>,
+    pub(super) last_choice: LastChoice,
     pub(super) stats: SessionStats,
     /// What the program reads without a system call, if it mapped it.
     pub(super) bank: Option<Bank>,
@@ -172,11 +174,22 @@ struct Planned {
 pub(super) struct CycleMark {
     /// [`Session::finished`] then.
     pub(super) finished: u64,
-    /// The processor's core cycles, and the session's.
-    pub(super) passed: u64,
+    pub(super) reading: CoreReading,
+    /// The session's cycles.
     pub(super) counted: u64,
-    /// Whether the slices before it were those of the first rounds.
-    pub(super) starting: bool,
+    /// Whether it is the second of its pair: it followed one slice after the last.
+    pub(super) is_second: bool,
+}
+
+/// The end of a slice at which the length of slices was last chosen by what a switch costs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastChoice {
+    /// [`Session::finished`] then.
+    pub(super) finished: u64,
+    /// The session's cycles.
+    pub(super) counted: u64,
+    /// Whether slices from there on are of the length that was chosen.
+    pub(super) is_of_length: bool,
 }
 
 /// The first slice that is not folded.
@@ -257,6 +270,7 @@ impl Session {
             budget: budget(config, &setup),
             budgeted: 0,
             mark: None,
+            last_choice: LastChoice::default(),
             stats: SessionStats { groups: plan.groups.len() as u64, ..SessionStats::default() },
             bank: None,
             sampling: None,

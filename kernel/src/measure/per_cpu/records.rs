@@ -4,7 +4,7 @@ use tally_abi::{
     registers::Frame,
     trace::{SignalRecord, SyscallRecord},
 };
-use tally_engine::{Clock, Multiplexer};
+use tally_engine::{Began, Multiplexer};
 
 use super::Measure;
 use crate::{measure::trace_ring::ProcessorClock, memory::user::UserMemory};
@@ -33,14 +33,12 @@ impl Measure {
     /// `frame` to the trace. `memory` is the thread's.
     pub fn trace_stack(&mut self, frame: &Frame, memory: &mut UserMemory) {
         let Some(of) = self.trace.take_stack(frame) else { return };
-        let start = ProcessorClock.tsc();
+        let began = Began::now(&ProcessorClock);
         self.fold_before_record();
         self.trace.stack(of, frame, |address, words| memory.read_some(address, words));
         // A stack is long: the ring must not be full before the scheduler's next tick.
         self.trace.drain();
-        if let Some(context) = &mut self.slot.context {
-            context.session.charge(ProcessorClock.tsc().wrapping_sub(start));
-        }
+        self.charge(&began);
     }
 
     /// If there is a trace, folds what overflow interrupts have stored, so that records are in the

@@ -10,7 +10,7 @@
 use alloc::boxed::Box;
 
 use tally_abi::{trace::End, usage::Usage};
-use tally_engine::Clock;
+use tally_engine::{Began, Clock};
 
 use super::Measure;
 use crate::{
@@ -91,7 +91,7 @@ impl Measure {
             return;
         }
         self.turn.slices = context.session.ended_slices();
-        let (began, is_running) = (ProcessorClock.tsc(), context.session.is_running());
+        let (began, is_running) = (Began::now(&ProcessorClock), context.session.is_running());
         let here = context.id();
         let next = self.draw_turn();
         if next != Some(here) || !is_running {
@@ -101,9 +101,7 @@ impl Measure {
             }
             self.resume();
         }
-        if let Some(context) = &mut self.slot.context {
-            context.session.charge(ProcessorClock.tsc().saturating_sub(began));
-        }
+        self.charge(&began);
     }
 
     /// The number of the session of the next turn.

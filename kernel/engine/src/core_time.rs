@@ -1,0 +1,63 @@
+//! Core cycles: what the processor spent, and on what besides the program and the engine.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Clock;
+
+/// How often the kernel was entered on a CPU, other than by overflow interrupts; of all copies
+/// together. Used on that CPU alone.
+#[derive(Clone, Debug, Default)]
+pub struct KernelEntries(Arc<AtomicU64>);
+
+impl KernelEntries {
+    /// The kernel was entered: an interrupt, an exception or a system call.
+    #[inline]
+    pub fn note(&self) {
+        // One CPU stores it, so this needs no atomic addition.
+        self.0.store(self.number().wrapping_add(1), Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn number(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// The processor's core cycles now, if it counts them.
+    pub(crate) fn read(&self, clock: &impl Clock) -> Option<CoreReading> {
+        clock.core_cycles().map(|cycles| CoreReading { cycles, entries: self.number() })
+    }
+}
+
+/// A reading of the processor's core cycles, in any ring.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CoreReading {
+    pub(crate) cycles: u64,
+    /// [`KernelEntries`] then.
+    pub(crate) entries: u64,
+}
+
+/// When work of the engine outside of the overflow interrupt began.
+#[derive(Clone, Copy, Debug)]
+pub struct Began {
+    tsc: u64,
+    core_cycles: Option<u64>,
+}
+
+impl Began {
+    /// Now.
+    pub fn now(clock: &impl Clock) -> Began {
+        Began { tsc: clock.tsc(), core_cycles: clock.core_cycles() }
+    }
+
+    pub(crate) fn tsc(&self) -> u64 {
+        self.tsc
+    }
+
+    /// TSC ticks and core cycles since; no cycles if the processor does not count them.
+    pub(crate) fn elapsed(&self, clock: &impl Clock) -> (u64, u64) {
+        let cycles = self.core_cycles.zip(clock.core_cycles());
+        let cycles = cycles.map_or(0, |(began, ended)| ended.wrapping_sub(began));
+        (clock.tsc().wrapping_sub(self.tsc), cycles)
+    }
+}
