@@ -8,7 +8,7 @@ use serde::Serialize;
 use tally_abi::{ExitStatus, session::Mode};
 use tally_engine::Demand;
 use tally_pmu::catalogue::{Catalogue, Counter, Entry, Resolved};
-use tally_vpmu::{Event, Profile, VirtualPmu};
+use tally_vpmu::{Event, Need, Profile, VirtualPmu};
 
 use crate::{
     Failure, Result, explain,
@@ -57,12 +57,9 @@ struct Listed {
     counters: Option<String>,
     /// What the virtual PMU counts as this event; none if it does not model it.
     definition: Option<&'static str>,
-    /// Whether the virtual PMU counts it only with `--vpmu pipeline=ooo`.
-    needs_ooo: bool,
-    /// Whether it does so only with `stacks=yes` besides.
-    needs_stacks: bool,
-    /// Whether the virtual PMU counts it only with `--vpmu btb=yes`.
-    needs_btb: bool,
+    /// The options of `--vpmu` with which alone the virtual PMU counts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    needs: Option<&'static str>,
     /// Whether it is Tally's own: no vendor has it, and only the virtual PMU counts it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_tallys: bool,
@@ -122,8 +119,7 @@ impl Listed {
     /// Off-core responses are one event with many values of a register, two at a time.
     fn is_counted_by_default(&self) -> bool {
         let is_named_once = self.stands_for.is_none() && self.encoding.is_some() && !self.is_tallys;
-        let needs_option = self.needs_ooo || self.needs_stacks || self.needs_btb;
-        let is_modelled = self.definition.is_some() && !needs_option;
+        let is_modelled = self.definition.is_some() && self.needs.is_none();
         let is_offcore = self.name.starts_with("OCR.") || self.name.starts_with("OFFCORE_RESPONSE");
         is_named_once && is_modelled && !is_offcore
     }
@@ -184,7 +180,7 @@ fn of_unlisted(catalogue: &Catalogue, event: &Event) -> Listed {
         name: event.name.to_owned(),
         refused: Some(why),
         definition: Some(event.about),
-        needs_ooo: event.needs_out_of_order,
+        needs: event.needs.map(Need::options),
         ..Listed::default()
     }
 }
@@ -196,8 +192,7 @@ fn of_tallys(event: &Event) -> Listed {
         encoding: Some(format!("event={code:#04x},umask={umask:#04x}")),
         counters: Some("general".to_owned()),
         definition: Some(event.about),
-        needs_ooo: event.needs_out_of_order,
-        needs_stacks: event.needs_stacks,
+        needs: event.needs.map(Need::options),
         is_tallys: true,
         ..Listed::default()
     }
@@ -214,8 +209,7 @@ fn of_entry(entry: &Entry<'_>, profile: &Profile) -> Listed {
             Counter::Fixed(index) => format!("fixed {index}"),
         }),
         definition: model.map(|event| event.about),
-        needs_ooo: model.is_some_and(|event| event.needs_out_of_order),
-        needs_btb: model.is_some_and(|event| event.needs_target_buffer),
+        needs: model.and_then(|event| event.needs).map(Need::options),
         ..Listed::default()
     }
 }
@@ -250,12 +244,9 @@ fn lines(event: &Listed) -> String {
     if event.is_tallys {
         what += " Not the vendor's: the virtual PMU's own.";
     }
-    what += match event {
-        Listed { needs_stacks: true, .. } => " With --vpmu pipeline=ooo,stacks=yes.",
-        Listed { needs_ooo: true, .. } => " With --vpmu pipeline=ooo.",
-        Listed { needs_btb: true, .. } => " With --vpmu btb=yes.",
-        _ => "",
-    };
+    if let Some(options) = event.needs {
+        let _ = write!(what, " With --vpmu {options}.");
+    }
     let mut line = String::new();
     for word in what.split_whitespace() {
         if INDENT + line.len() + 1 + word.len() > COLUMNS && !line.is_empty() {
@@ -348,7 +339,7 @@ mod tests {
         "#]]
         .assert_eq(&lines(named("tally.fmt.branch")));
         let [stall, resumed] = ["tally.stall.l1i", "tally.resume.l1i"].map(named);
-        assert_eq!([stall.needs_ooo, resumed.needs_ooo], [false, true]);
+        assert_eq!([stall.needs, resumed.needs], [None, Some("pipeline=ooo")]);
     }
 
     #[test]
@@ -370,7 +361,8 @@ mod tests {
                 assert!(is_modelled, "{}", event.name);
             }
         }
-        let ooo: Vec<Listed> = all(Pmu::Amd).into_iter().filter(|event| event.needs_ooo).collect();
+        let ooo: Vec<Listed> =
+            all(Pmu::Amd).into_iter().filter(|event| event.needs.is_some()).collect();
         assert_eq!(names(&ooo).unwrap_err().status, ExitStatus::UnknownEvent);
     }
 

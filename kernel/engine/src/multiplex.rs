@@ -16,8 +16,7 @@ use core::mem::take;
 use tally_abi::trace::End;
 
 use crate::{
-    Clock, Counts, Direct, Pinned, Pmu, Session, Sink,
-    KernelEntries,
+    Clock, Counts, Direct, KernelEntries, Pinned, Pmu, Session, Sink,
     bank::PreloadPlan,
     rows::Rows,
     session::{SliceStart, Timestamp},

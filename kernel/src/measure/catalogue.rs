@@ -1,6 +1,6 @@
 //! From a list of event names to the events and what they need of the planner.
 
-use alloc::vec::Vec;
+use alloc::{format, vec::Vec};
 
 use tally_abi::{Error, Mode};
 use tally_engine::Demand;
@@ -32,9 +32,11 @@ fn require_modelled(resolved: &[Resolved]) -> Result<(), ResolveError> {
         Some(event) => Err(ResolveError {
             event: event.name.clone(),
             error: Error::EventNotSupported,
-            detail: "the virtual PMU does not model it with its options; `cargo xtask events` \
-                     lists what it models, and what needs pipeline=ooo"
-                .into(),
+            detail: format!(
+                "the virtual PMU does not model it with its options; `cargo xtask events {name}` \
+                 says whether it does with others",
+                name = event.name.split(':').next().unwrap_or_default()
+            ),
         }),
     }
 }

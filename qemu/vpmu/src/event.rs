@@ -1,6 +1,6 @@
 //! An event: the vendor's name and encoding, and the signals of the model that it counts.
 
-use tally_model::{Counts, Geometry, Privilege, Signal};
+use tally_model::{Counts, Geometry, Pipeline, Privilege, Signal};
 
 /// The conversion from an event's signals to its count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,37 @@ const REFERENCE_PER_CRYSTAL: u64 = 80;
 /// set of bits.
 pub(crate) const TALLY_CODE: u16 = 0xfd;
 
+/// What an event needs that not each machine of its profile has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// The out-of-order pipeline.
+    OutOfOrder,
+    /// CPI stacks, which the out-of-order pipeline counts.
+    Stacks,
+    /// A branch target buffer.
+    TargetBuffer,
+}
+
+impl Need {
+    /// The virtual PMU's options with which a machine has it.
+    pub fn options(self) -> &'static str {
+        match self {
+            Need::OutOfOrder => "pipeline=ooo",
+            Need::Stacks => "pipeline=ooo,stacks=yes",
+            Need::TargetBuffer => "btb=yes",
+        }
+    }
+
+    pub(crate) fn is_met(self, geometry: &Geometry) -> bool {
+        let out_of_order = matches!(geometry.pipeline, Pipeline::OutOfOrder(_));
+        match self {
+            Need::OutOfOrder => out_of_order,
+            Need::Stacks => out_of_order && geometry.stacks,
+            Need::TargetBuffer => geometry.has_target_buffer,
+        }
+    }
+}
+
 /// One event of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
@@ -45,12 +76,8 @@ pub struct Event {
     pub signals: &'static [Signal],
     /// The conversion of the sum.
     pub conversion: Conversion,
-    /// Whether only the out-of-order pipeline models what it counts.
-    pub needs_out_of_order: bool,
-    /// Whether only a machine with a branch target buffer has it.
-    pub needs_target_buffer: bool,
-    /// Whether only a pipeline that counts CPI stacks has it.
-    pub needs_stacks: bool,
+    /// What a machine must have to count it; none if each does.
+    pub needs: Option<Need>,
     /// Whether its encoding is missing in the vendor's published table of this processor.
     pub is_unlisted: bool,
     /// What it counts in the model, in one sentence.
@@ -76,9 +103,7 @@ impl Event {
             counters: 0xff,
             signals,
             conversion: Conversion::Plain,
-            needs_out_of_order: false,
-            needs_target_buffer: false,
-            needs_stacks: false,
+            needs: None,
             is_unlisted: false,
             about,
         }
@@ -114,19 +139,19 @@ impl Event {
         Event { is_unlisted: true, ..self }
     }
 
-    /// The same, in an out-of-order pipeline that counts CPI stacks only.
+    /// The same, where CPI stacks are counted only.
     pub(crate) const fn stacks(self) -> Event {
-        Event { needs_stacks: true, ..self.out_of_order() }
+        Event { needs: Some(Need::Stacks), ..self }
     }
 
     /// The same, on a machine with a branch target buffer only.
     pub(crate) const fn target_buffer(self) -> Event {
-        Event { needs_target_buffer: true, ..self }
+        Event { needs: Some(Need::TargetBuffer), ..self }
     }
 
     /// The same, in the out-of-order pipeline only.
     pub const fn out_of_order(self) -> Event {
-        Event { needs_out_of_order: true, ..self }
+        Event { needs: Some(Need::OutOfOrder), ..self }
     }
 
     /// Returns whether it is Tally's own, and no vendor's.

@@ -23,7 +23,7 @@ mod quirks;
 mod unit;
 
 pub use self::{
-    event::{Conversion, Event},
+    event::{Conversion, Event, Need},
     options::{Columns, Interval, PluginOptions, SeriesOptions, Shadow},
     pmu::{AccessResult, CpuidKind, Unmodelled, VirtualPmu},
     profile::{Profile, QemuMachine, Vendor},

@@ -1,6 +1,6 @@
 //! The processors that the virtual PMU implements.
 
-use tally_model::{Geometry, Pipeline};
+use tally_model::Geometry;
 
 use crate::{counter::FIXED, event::Event, offcore};
 
@@ -74,12 +74,9 @@ impl Profile {
     /// The events of its general counters, with the selected pipeline: the vendor's, then Tally's
     /// own.
     pub fn events(&self) -> impl Iterator<Item = &'static Event> + use<> {
-        let out_of_order = matches!(self.geometry.pipeline, Pipeline::OutOfOrder(_));
-        let Geometry { stacks, has_target_buffer, .. } = self.geometry;
+        let geometry = self.geometry;
         let all = self.tables.iter().copied().flatten();
-        all.filter(move |event| out_of_order || !event.needs_out_of_order)
-            .filter(move |event| stacks || !event.needs_stacks)
-            .filter(move |event| has_target_buffer || !event.needs_target_buffer)
+        all.filter(move |event| event.needs.is_none_or(|need| need.is_met(&geometry)))
     }
 
     /// The same processor with another version of Intel's architecture, 1 to 5; none for AMD.
