@@ -7,7 +7,9 @@ use xtask::{
     study::overhead,
 };
 
-use crate::{assert_exact_counts_are_true, assert_success, boot, output_of, run};
+use crate::{
+    assert_exact_counts_are_true, assert_success, boot, command::guest, output_of, run, session_of,
+};
 
 /// By how much a share may exceed its budget: the engine takes the first 16 slices to adapt.
 const TOLERANCE: f64 = 1.05;
@@ -25,6 +27,29 @@ fn the_engines_share_is_within_the_budget() {
             let budget = f64::from(percent) / 100.0;
             assert!(share > budget / 2.0 && share <= TOLERANCE * budget, "{percent}: {session:?}");
             assert_eq!(session.lengthened > Some(0), slice != "auto", "{session:?}");
+        }
+    }
+}
+
+/// What the kernel does for the program is not the engine's: a program that takes page faults in
+/// every slice, a tenth of its time, has slices of about the length of one that takes hardly any.
+#[test]
+fn page_faults_are_no_cost_of_switches() {
+    const INTEL: &str = "BR_INST_RETIRED.COND_TAKEN,BR_MISP_RETIRED.COND,L1D.REPLACEMENT,\
+                         MEM_LOAD_RETIRED.L1_MISS,MEM_LOAD_RETIRED.L2_MISS";
+    const AMD: &str = "RETIRED_BRANCH_INSTRUCTIONS,RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED,\
+                       RETIRED_NEAR_RETURNS,RETIRED_OPS,RETIRED_TAKEN_BRANCH_INSTRUCTIONS,\
+                       RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,RETIRED_INDIRECT_BRANCH_INSTRUCTIONS";
+    for (pmu, events) in [("intel", INTEL), ("amd", AMD)] {
+        let of = |faults: u64, steps: u64| {
+            let options = format!("--pmu {pmu} --events {events} --file {}", guest("faults"));
+            let run = format!("cargo xtask run {options} -- faults {faults} {steps}");
+            let session = session_of(&run);
+            [session.cycles_per_switch.unwrap() as f64, session.cycles_per_slice.unwrap()]
+        };
+        let (often, rarely) = (of(12_800, 1_500), of(64, 300_000));
+        for (often, rarely) in often.into_iter().zip(rarely) {
+            assert!((0.7..3.0).contains(&(often / rarely)), "{pmu}: {often} {rarely}");
         }
     }
 }

@@ -5,12 +5,12 @@
 //! shortens them again, never below the length asked for, when the budget allows. A slice's record
 //! has its multiplier.
 //!
-//! Where the processor counts core cycles in every ring, a switch costs what passed between the ends
-//! of two slices, one after the other, and was not counted for the program: the interrupt's delivery
-//! and return, which the handler itself cannot time, and the handler. Where the kernel was entered
-//! otherwise in that slice, for the program or by a device, the difference has that work, too, and
-//! the cost is not more than it. The engine times what it does outside of the interrupt, such as
-//! the folding of slices. Elsewhere the handler's time by the TSC is the cost.
+//! Where the processor counts core cycles in every ring, a switch costs what passed between the
+//! ends of two slices, one after the other, and was not counted for the program: the interrupt's
+//! delivery and return, which the handler itself cannot time, and the handler. Where the kernel was
+//! entered otherwise in that slice, for the program or by a device, the difference has that work,
+//! too, and the cost is not more than it. The engine times what it does outside of the interrupt,
+//! such as the folding of slices. Elsewhere the handler's time by the TSC is the cost.
 
 /// Millionths of the whole.
 const WHOLE_PPM: u64 = 1_000_000;
@@ -163,8 +163,8 @@ impl Budget {
     }
 }
 
-/// The average of what was `known` and what is `new`; different from `known` if `new` is. A fall has
-/// twice the weight of a rise: the first costs are those of cold caches.
+/// The average of what was `known` and what is `new`; different from `known` if `new` is. A fall
+/// has twice the weight of a rise: the first costs are those of cold caches.
 fn average(known: u64, new: u64) -> u64 {
     match new.checked_sub(known) {
         Some(rise) => known + rise.div_ceil(WEIGHT),

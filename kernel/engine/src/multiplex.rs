@@ -103,6 +103,9 @@ impl<P: Pmu> Multiplexer<P> {
         }
         // A session without a bank may get one later, when others have counted in between.
         self.last_session = if session.is_exposed() { session.id() } else { 0 };
+        if !session.knows_switch_cycles() {
+            self.rows.search();
+        }
         self.base = self.pmu.read(session.set());
         self.program(session);
         self.charged = self.so_far(session);

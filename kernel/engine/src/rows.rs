@@ -37,8 +37,10 @@ pub(crate) struct Rows {
     due: usize,
     /// Pairs of this search.
     pairs: usize,
-    /// The last two whose rows are not emptied, at rows one after the other.
-    marks: [Option<Mark>; 2],
+    /// The last mark, if its row is not emptied.
+    last: Option<Mark>,
+    /// The last two at rows one after the other, if those are not emptied.
+    pair: Option<[Mark; 2]>,
 }
 
 /// A reading of the processor's core cycles when a row was stored.
@@ -56,7 +58,8 @@ impl Default for Rows {
             filled: 0,
             due: STRETCH,
             pairs: 0,
-            marks: [None; 2],
+            last: None,
+            pair: None,
         }
     }
 }
@@ -77,8 +80,14 @@ impl Rows {
         &mut self.rows[self.filled % ROOM]
     }
 
-    /// Takes the next row as filled. Returns whether a mark is due: each [`STRETCH`] rows a few, one
-    /// after the other.
+    /// Marks are due from the next row on: nothing is known of what an interrupt costs.
+    pub(crate) fn search(&mut self) {
+        self.pairs = 0;
+        self.due = self.filled + 1;
+    }
+
+    /// Takes the next row as filled. Returns whether a mark is due: each [`STRETCH`] rows a few,
+    /// one after the other.
     #[inline(always)]
     pub(crate) fn push(&mut self) -> bool {
         self.filled += 1;
@@ -90,30 +99,31 @@ impl Rows {
     /// should be folded soon.
     pub(crate) fn mark(&mut self, reading: Option<CoreReading>) -> bool {
         let Some(reading) = reading else {
-            self.due = self.filled + STRETCH;
-            return true;
+            let is_half_full = self.filled >= STRETCH;
+            self.due = STRETCH + if is_half_full { self.filled } else { 0 };
+            return is_half_full;
         };
         let mark = Mark { rows: self.filled, reading };
-        let before = self.marks[1].filter(|before| before.rows + 1 == mark.rows);
-        self.marks = [before, Some(mark)];
-        self.pairs += usize::from(before.is_some());
-        let is_exact = before.is_some_and(|before| before.reading.entries == reading.entries);
-        let is_first = self.pairs == 1 && before.is_some();
-        if is_exact || self.pairs >= MAX_PAIRS {
+        self.due = self.filled + 1;
+        let before = self.last.replace(mark).filter(|before| before.rows + 1 == mark.rows);
+        let Some(before) = before else { return false };
+        self.pair = Some([before, mark]);
+        self.pairs += 1;
+        let is_first = self.pairs == 1;
+        if before.reading.entries == reading.entries || self.pairs >= MAX_PAIRS {
             self.pairs = 0;
             self.due = self.filled + STRETCH - 1;
-        } else {
-            self.due = self.filled + 1;
         }
         is_first
     }
 
-    /// Empties the rows and returns them, the oldest first, and the marks at them.
-    pub(crate) fn take(&mut self) -> (&[Row], [Option<Mark>; 2]) {
+    /// Empties the rows and returns them, the oldest first, and the last pair of marks at them.
+    pub(crate) fn take(&mut self) -> (&[Row], Option<[Mark; 2]>) {
         let filled = core::mem::take(&mut self.filled);
         // Rows that were filled without a look at what `push` returned may have passed the mark.
         self.due = self.due.saturating_sub(filled).max(1);
-        (self.rows.get(..filled).unwrap_or_default(), core::mem::take(&mut self.marks))
+        self.last = None;
+        (self.rows.get(..filled).unwrap_or_default(), self.pair.take())
     }
 }
 
@@ -203,7 +213,7 @@ mod tests {
         assert_eq!(bench.asked, [STRETCH + 1]);
         let (taken, marks) = bench.rows.take();
         assert_eq!(taken.len(), 20);
-        assert_eq!(marks.map(|mark| mark.map(|mark| mark.rows)), [Some(2), Some(3)]);
+        assert_eq!(marks.map(|marks| marks.map(|mark| mark.rows)), Some([2, 3]));
         // It gives up.
         let mut bench = Bench::new(1_000);
         bench.store(STRETCH + 20);

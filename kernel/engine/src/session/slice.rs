@@ -168,6 +168,11 @@ impl Session {
         }
     }
 
+    /// Whether what a switch costs is known, and not only the most that it can be.
+    pub(crate) fn knows_switch_cycles(&self) -> bool {
+        self.budget.is_exact()
+    }
+
     /// Returns whether core cycles should be read at the end of the last slice.
     pub(crate) fn is_mark_due(&self) -> bool {
         self.mark.is_none_or(|mark| {
