@@ -13,7 +13,7 @@ use tally_abi::phase::{Bottleneck, COSTS};
 use super::fixed::{MOST_BAR, MOST_COST};
 
 /// The most events of a model: some costs are sums of several.
-pub const MAX_TERMS: usize = 20;
+pub const MAX_TERMS: usize = 21;
 /// A penalty of one cycle: penalties are in sixteenths.
 pub const CYCLE: u32 = 16;
 

@@ -88,10 +88,11 @@ pub(super) const CAUSES: [Cause; 8] = {
 };
 
 /// What the catalogue's tables lack: a cost, signals whose sum is its event, a published penalty. A
-/// full queue costs its cycles; floating-point additions and multiplications have a latency of 4.
-/// Loads that hit the first level and taken branches, behind which fetch gives nothing in their
-/// cycle, cost nothing in the paper: all that they have is fitted.
-const LACKING: [(Bottleneck, &[Signal], u32); 8] = [
+/// full queue costs its cycles, and so does a busy port; floating-point additions and
+/// multiplications have a latency of 4. Loads that hit the first level and taken branches, behind
+/// which fetch gives nothing in their cycle, cost nothing in the paper: all that they have is
+/// fitted.
+const LACKING: [(Bottleneck, &[Signal], u32); 9] = [
     (Bottleneck::QueueFull, &[Signal::FullReorder], 1),
     (Bottleneck::QueueFull, &[Signal::FullScheduler], 1),
     (Bottleneck::QueueFull, &[Signal::FullLoads], 1),
@@ -99,6 +100,7 @@ const LACKING: [(Bottleneck, &[Signal], u32); 8] = [
     (Bottleneck::ExpensiveInstructions, &[Signal::FpScalarDouble, Signal::FpScalarSingle], 3),
     (Bottleneck::ExpensiveInstructions, &[Signal::FpPackedDouble, Signal::FpPackedSingle], 3),
     (Bottleneck::ExpensiveInstructions, &[Signal::LoadL1Hit], 0),
+    (Bottleneck::ResourceContention, &[Signal::PortContention], 1),
     (Bottleneck::ResourceContention, &[Signal::Taken], 0),
 ];
 
