@@ -24,7 +24,8 @@ const AMD: [&str; 2] = [
 ];
 
 fn request(pmu: Pmu, [list, one]: [&str; 2], seed: u32) -> Request {
-    let line = format!("wire seed={seed} -- events={list} slice=20000 beside {list} {one}");
+    let options = format!("events={list} slice=20000 budget=200000");
+    let line = format!("wire seed={seed} -- {options} beside {list} {one}");
     Request { pmu, ..Request::new(line) }
 }
 

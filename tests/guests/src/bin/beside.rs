@@ -71,7 +71,11 @@ fn main() -> i32 {
     let mut words = arguments().skip(1);
     let list = words.next().expect("usage: beside LIST ONE");
     let one = words.next().expect("usage: beside LIST ONE");
-    let config = SessionConfig { slice: Slice::Cycles(20_000), ..SessionConfig::default() };
+    let config = SessionConfig {
+        slice: Slice::Cycles(20_000),
+        budget_ppm: 200_000,
+        ..SessionConfig::default()
+    };
     let open = |list| Session::open(list, config).expect("the events exist");
     let (whole, middle, parts, own) = (open(list), open(list), open(list), open(one));
     let bank = own.map().expect("it is not started");
