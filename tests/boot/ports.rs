@@ -33,8 +33,8 @@ const LISTS: [(&str, &str, usize); 3] = [
 fn events_of_ports_divide_all_cycles() {
     for (pmu, list, parts) in LISTS {
         let command = format!(
-            "cargo xtask run --pmu {pmu} --vpmu pipeline=ooo --budget 10 --events cycles,{list} -- \
-             {PROGRAM}"
+            "cargo xtask run --pmu {pmu} --vpmu pipeline=ooo --slice 5000 --budget 100 \
+             --events cycles,{list} -- {PROGRAM}"
         );
         let session = session_of(&command);
         let [cycles, events @ ..] = &session.events[..] else { panic!("{command}: no events") };
@@ -44,7 +44,7 @@ fn events_of_ports_divide_all_cycles() {
         for event in events {
             let estimate = event.estimate.expect("it is counted");
             let far = estimate.abs_diff(truth(event)) * 20 > truth(event).max(truth(cycles) / 50);
-            assert!(!far || event.is_within() == Some(true), "{pmu}: {event:?}");
+            assert!(!far, "{pmu}: {event:?}");
         }
         let contention = events.iter().find(|event| event.name == "tally.port.contention");
         assert!(contention.is_none_or(|event| truth(event) > 0), "{contention:?}");
