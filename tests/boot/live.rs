@@ -108,8 +108,10 @@ fn number(text: &str, name: &str) -> Option<f64> {
     line.split_whitespace().next()?.replace(',', "").parse().ok()
 }
 
-fn has_rates(text: &str) -> bool {
-    number(text, "INST_RETIRED.ANY") == Some(1000.0)
+/// Whether there are rates, and what the program writes when it has warmed up: slices are counted
+/// before that.
+fn has_rates_and_output(text: &str) -> bool {
+    text.contains("begin") && number(text, "INST_RETIRED.ANY") == Some(1000.0)
 }
 
 fn signal(name: &str, process: u32) {
@@ -124,7 +126,7 @@ fn rates_are_shown_while_the_program_runs_and_the_table_after_it() {
     let mut terminal = Terminal::start(90, 40, &words);
     let branches = "BR_INST_RETIRED.ALL_BRANCHES";
     terminal.wait_for("output and rates", |text| {
-        text.contains("begin") && number(text, branches).is_some() && has_rates(text)
+        number(text, branches).is_some() && has_rates_and_output(text)
     });
     let shown = terminal.text();
     let (status, after) = terminal.end();
@@ -150,7 +152,7 @@ fn number_below(text: &str, name: &str) -> f64 {
 fn a_key_stops_the_machine() {
     let _permit = machine_permit();
     let mut terminal = Terminal::start(80, 24, &STEADY);
-    terminal.wait_for("rates", has_rates);
+    terminal.wait_for("output and rates", has_rates_and_output);
     terminal.master.take_writer().unwrap().write_all(b"q").unwrap();
     let (status, after) = terminal.end();
     assert_eq!(status, 130, "{after}");
@@ -163,7 +165,7 @@ fn signals_restore_the_terminal_and_end_the_machine() {
     for name in ["TERM", "HUP"] {
         let _permit = machine_permit();
         let mut terminal = Terminal::start(80, 24, &STEADY);
-        terminal.wait_for("rates", has_rates);
+        terminal.wait_for("output and rates", has_rates_and_output);
         let tool = terminal.child.process_id().unwrap();
         let machine = machine_of(tool);
         signal(name, tool);
@@ -178,7 +180,7 @@ fn signals_restore_the_terminal_and_end_the_machine() {
 fn the_end_of_a_machine_restores_the_terminal() {
     let _permit = machine_permit();
     let mut terminal = Terminal::start(80, 24, &STEADY);
-    terminal.wait_for("rates", has_rates);
+    terminal.wait_for("output and rates", has_rates_and_output);
     signal("KILL", machine_of(terminal.child.process_id().unwrap()));
     let (status, after) = terminal.end();
     assert_eq!(status, u32::from(u8::from(ExitStatus::MachineFailed)), "{after}");
