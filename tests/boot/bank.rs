@@ -94,7 +94,7 @@ static SWITCHES_ON_AMD: SharedBoot = SharedBoot::new(|| {
     switches(Pmu::Amd, ON_AMD, more)
 });
 
-/// A stop takes 11 instructions and 4 for each counter, besides the call, its argument and the
+/// A stop takes 10 instructions and 4 for each counter, besides the call, its argument and the
 /// return from the library's function; a start also makes a result of it, and a few make a system
 /// call. The means are rounded down.
 fn assert_instructions_of_switches(boot: &Boot, more_counters: u64) {
@@ -109,7 +109,7 @@ fn assert_instructions_of_switches(boot: &Boot, more_counters: u64) {
         let none = instructions(slice + 3);
         let [start, stop] = [1, 2].map(|tag| (instructions(slice + tag) - none) / PAIRS);
         println!("{counters} counters: start {start} instructions, stop {stop}");
-        let sequence = 11 + 4 * counters;
+        let sequence = 10 + 4 * counters;
         assert!((sequence..sequence + 6).contains(&stop), "{stop} on {counters} counters");
         assert!((sequence + 1..sequence + 16).contains(&start), "{start} on {counters} counters");
     }

@@ -12,8 +12,8 @@ use core::{
 use tally_abi::{
     Error,
     bank::{
-        BUSY, DETACHED, PAGE_WORDS, PINNED_SLOT, SEQUENCE_BYTES, SEQUENCES, STOPPED, header,
-        writable,
+        BUSY, DETACHED, PAGE_WORDS, PINNED_SLOT, READ_BYTES, SEQUENCE_BYTES, SEQUENCES, STOPPED,
+        header, writable,
     },
 };
 
@@ -30,8 +30,6 @@ const fn at(word: usize) -> i32 {
 }
 /// The byte of [`header::USED`] that has the pinned slots' bits, and reference cycles' bit there.
 const REFERENCE: (i32, u8) = (at(header::USED) + 1, 1 << (PINNED_SLOT + 2 - u8::BITS as usize));
-/// Bytes of the instructions that read a general counter.
-const READ_BYTES: i32 = 19;
 
 // `save`: for each counter in use, what RDPMC shows less its word of `less` goes to its word of
 // `to`. General counters have blocks of equal length, from the highest: the jump skips those beyond
@@ -44,10 +42,9 @@ global_asm!(
     "mov [rdi + \\to + 8 * ({pinned} + \\slot)], eax",
     ".endm",
     ".macro tally_save less, to",
-    "imul rax, [rdi + {general}], -{read_bytes}",
     "mov esi, [rdi + {first}]",
     "lea rdx, [rip + 3f]",
-    "add rdx, rax",
+    "sub rdx, [rdi + {reads}]",
     "jmp rdx",
     "2:",
     ".irp slot, 7, 6, 5, 4, 3, 2, 1, 0",
@@ -91,7 +88,7 @@ global_asm!(
     control = const own_at(writable::CONTROL),
     origin = const own_at(writable::ORIGIN),
     held = const own_at(writable::HELD),
-    general = const at(header::GENERAL),
+    reads = const at(header::READS),
     first = const at(header::FIRST),
     pinned_rdpmc = const at(header::PINNED_RDPMC),
     pinned = const PINNED_SLOT,

@@ -39,7 +39,8 @@
 //! [`SEQUENCES`] blocks of [`SEQUENCE_BYTES`] with one sequence in each. An interrupt or exception
 //! inside a block returns to the block's first instruction. So between a sequence's load of the
 //! control word and its last store nothing else of the program runs, and the kernel writes nothing.
-//! Until that store it changes only words that are not in use.
+//! Until that store it changes only words that are not in use. A sequence that has
+//! [`READ_BYTES`] of code for each general slot jumps to [`header::READS`] before the end of it.
 //!
 //! # Reading
 //! 1. Load the control word; if it is [`BUSY`], begin again.
@@ -74,6 +75,8 @@ pub const STOPPED: u32 = 1 << 31;
 pub const SEQUENCE_BYTES: u64 = 512;
 /// Blocks with restartable sequences: one stops, one starts.
 pub const SEQUENCES: u64 = 2;
+/// Bytes of a sequence's code for each general slot.
+pub const READ_BYTES: u64 = 19;
 /// The slot of instructions; those of cycles and reference cycles follow.
 pub const PINNED_SLOT: usize = 8;
 /// All slots.
@@ -119,8 +122,9 @@ pub mod header {
     /// The phase of the last interval that has ended, in words as
     /// [`crate::PhaseState::to_words`] has them; zeros while there is none.
     pub const PHASE: usize = 22;
-    /// The general slots of [`USED`]: the highest less the lowest, plus one; 0 if there is none.
-    pub const GENERAL: usize = 30;
+    /// The general slots of [`USED`], the highest less the lowest, plus one, times
+    /// [`super::READ_BYTES`]; 0 if there is none.
+    pub const READS: usize = 30;
     /// The lowest general slot of [`USED`].
     pub const FIRST: usize = 31;
 }
@@ -216,7 +220,7 @@ mod tests {
         const { assert!(header::PINNED_RDPMC + 3 <= header::PHASE) };
         const {
             assert!(
-                header::PHASE + 8 <= header::GENERAL
+                header::PHASE + 8 <= header::READS
                     && header::FIRST < HEADER_WORDS
                     && counter::FIRED < COUNTER_WORDS
             )

@@ -18,8 +18,8 @@ use alloc::{boxed::Box, vec};
 use tally_abi::{
     PhaseState,
     bank::{
-        COUNTER_WORDS, HEADER_WORDS, PAGE_WORDS, PINNED_SLOT, RATE_ONE, assignment, counter,
-        header, value, words,
+        COUNTER_WORDS, HEADER_WORDS, PAGE_WORDS, PINNED_SLOT, RATE_ONE, READ_BYTES, assignment,
+        counter, header, value, words,
     },
 };
 
@@ -212,7 +212,7 @@ impl Bank {
         self.put(header::USED, used);
         let first = set.general.trailing_zeros();
         let end = u8::BITS - set.general.leading_zeros();
-        self.put(header::GENERAL, end.saturating_sub(first).into());
+        self.put(header::READS, u64::from(end.saturating_sub(first)) * READ_BYTES);
         self.put(header::FIRST, first.into());
     }
 

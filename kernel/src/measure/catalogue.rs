@@ -35,7 +35,7 @@ fn require_modelled(resolved: &[Resolved]) -> Result<(), ResolveError> {
             detail: format!(
                 "the virtual PMU does not model it with its options; `cargo xtask events {name}` \
                  says whether it does with others",
-                name = event.name.split(':').next().unwrap_or_default()
+                name = event.native.unwrap_or(&event.name)
             ),
         }),
     }

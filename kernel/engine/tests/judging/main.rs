@@ -119,10 +119,9 @@ fn a_start_up_that_decays_to_a_steady_loop_is_within_its_bars() {
 #[test]
 fn a_few_long_phases_are_within_their_bars() {
     let held = held(long_phases, [30, 100, 300, 1000, 3000]);
-    // All events have the phases in common. Short of the 93 % that are claimed: few pairs of slices
-    // lie across the end of a phase, so that their variance is hardly known.
+    // All events have the phases in common. 84 % before the far pairs' part in the ends of phases.
     let mean = held.iter().sum::<f64>() / 8.0;
-    assert!(mean >= 0.84, "{mean}");
+    assert!(mean >= 0.94, "{mean}");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use crate::fake::{NoClock, NoSink, Simulated};
 use tally_abi::{
     Mode, SessionConfig, Shares, Slice,
     bank::{
-        BUSY, COUNTER_WORDS, DETACHED, HEADER_WORDS, PAGE_WORDS, PINNED_SLOT, STOPPED, counter,
-        half_width, header, value, words, writable,
+        BUSY, COUNTER_WORDS, DETACHED, HEADER_WORDS, PAGE_WORDS, PINNED_SLOT, READ_BYTES, STOPPED,
+        counter, half_width, header, value, words, writable,
     },
     session,
     trace::End,
@@ -158,7 +158,7 @@ impl Bench {
         if !is_due(self.own.load(writable::CONTROL) as i32) {
             return Some(false);
         }
-        let general = self.word(header::GENERAL) as usize;
+        let general = (self.word(header::READS) / READ_BYTES) as usize;
         let first = self.word(header::FIRST) as usize;
         let reference = self.word(header::USED) >> (PINNED_SLOT + 2) & 1;
         let pinned = PINNED_SLOT..PINNED_SLOT + 2 + reference as usize;

@@ -33,8 +33,9 @@ impl Measure {
     /// `frame` to the trace. `memory` is the thread's.
     pub fn trace_stack(&mut self, frame: &Frame, memory: &mut UserMemory) {
         let Some(of) = self.trace.take_stack(frame) else { return };
-        let began = Began::now(&ProcessorClock);
         self.fold_before_record();
+        // The fold has charged itself.
+        let began = Began::now(&ProcessorClock);
         self.trace.stack(of, frame, |address, words| memory.read_some(address, words));
         // A stack is long: the ring must not be full before the scheduler's next tick.
         self.trace.drain();
