@@ -157,8 +157,11 @@ pub mod counter {
     ///
     /// At a basis' count of *x* the half width is at most *h*·(1 + *x*/*x*₀)/2 + *d*·(*x* − *s*),
     /// with *h* this word, *x*₀ [`HALF_WIDTH_AT`], *d* [`DRIFT`] and *s* [`SEEN_AT`]; and more by
-    /// as much as [`PUBLISHED_MAX`] is above the value. It is of the whole count: the difference of
-    /// two readings can be wrong by the half widths of both together.
+    /// as much as [`PUBLISHED_MAX`] is above the value. If the slices since then have moved the
+    /// value by more, *x*·|[`RATE`] − [`RATE_AT`]| / √([`SLICES`] − [`SLICES_AT`]), that stands in
+    /// place of the first term: the program does something else, which began in any of them. It is
+    /// of the whole count: the difference of two readings can be wrong by the half widths of both
+    /// together.
     pub const HALF_WIDTH: usize = 8;
     /// The basis' count for which [`HALF_WIDTH`] was computed.
     pub const HALF_WIDTH_AT: usize = 9;
@@ -170,6 +173,10 @@ pub mod counter {
     pub const SHARE: usize = 11;
     /// How often a threshold of the event has fired.
     pub const FIRED: usize = 12;
+    /// [`RATE`] when [`HALF_WIDTH`] was computed.
+    pub const RATE_AT: usize = 13;
+    /// [`SLICES`] when [`HALF_WIDTH`] was computed.
+    pub const SLICES_AT: usize = 14;
 }
 
 /// Words of a bank of `events` events.
@@ -201,7 +208,13 @@ pub fn half_width(words: &[u64; COUNTER_WORDS], count: u64) -> f64 {
     let growth = count as f64 / (words[counter::HALF_WIDTH_AT] as f64).max(1.0);
     let estimate = value(count, words[counter::RATE]);
     let raised = words[counter::PUBLISHED_MAX].saturating_sub(estimate) as f64;
-    half_width * (1.0 + growth.max(1.0)) / 2.0 + drift * unseen + raised
+    let grown = half_width * (1.0 + growth.max(1.0)) / 2.0;
+    let slices = words[counter::SLICES].saturating_sub(words[counter::SLICES_AT]);
+    let moved = value(count, words[counter::RATE].abs_diff(words[counter::RATE_AT]));
+    let moved = moved as f64 / slices.isqrt().max(1) as f64;
+    // What is not known stays so.
+    let of_seen = if moved > grown { moved } else { grown };
+    of_seen + drift * unseen + raised
 }
 
 #[cfg(test)]
@@ -222,7 +235,7 @@ mod tests {
             assert!(
                 header::PHASE + 8 <= header::READS
                     && header::FIRST < HEADER_WORDS
-                    && counter::FIRED < COUNTER_WORDS
+                    && counter::SLICES_AT < COUNTER_WORDS
             )
         };
         const { assert!(writable::ORIGIN + SLOTS <= writable::HELD) };
@@ -232,7 +245,7 @@ mod tests {
     #[test]
     fn half_widths_grow_with_what_was_not_seen() {
         let mut words = [0; COUNTER_WORDS];
-        words[counter::RATE] = RATE_ONE / 2;
+        [words[counter::RATE], words[counter::RATE_AT]] = [RATE_ONE / 2; 2];
         words[counter::HALF_WIDTH] = 10_f64.to_bits();
         words[counter::HALF_WIDTH_AT] = 1000;
         words[counter::SEEN_AT] = 900;
@@ -241,6 +254,11 @@ mod tests {
         assert_eq!(half_width(&words, 2000), 15.0 + 275.0);
         words[counter::PUBLISHED_MAX] = 507;
         assert_eq!(half_width(&words, 1000), 35.0 + 7.0);
+        // One slice, or four, have moved the value by a quarter of the count.
+        words[counter::RATE_AT] = RATE_ONE / 4;
+        assert_eq!(half_width(&words, 1000), 250.0 + 25.0 + 7.0);
+        [words[counter::SLICES], words[counter::SLICES_AT]] = [14, 10];
+        assert_eq!(half_width(&words, 1000), 125.0 + 25.0 + 7.0);
         words[counter::HALF_WIDTH] = f64::NAN.to_bits();
         assert!(half_width(&words, 1000).is_nan());
     }

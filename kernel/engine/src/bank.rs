@@ -116,6 +116,7 @@ impl Bank {
         };
         self.put_counter(event, counter::ASSIGNMENT, basis);
         self.put_counter(event, counter::RATE, rate);
+        self.put_counter(event, counter::RATE_AT, rate);
         self.put_counter(event, counter::HALF_WIDTH, half_width.to_bits());
         self.put_counter(event, counter::SHARE, f64::from(u8::from(rate == RATE_ONE)).to_bits());
     }

@@ -302,10 +302,13 @@ enum {
     TALLY_COUNTER_PUBLISHED_MAX = 1,
     TALLY_COUNTER_ASSIGNMENT = 2,
     TALLY_COUNTER_SEEN_AT = 4,
+    TALLY_COUNTER_SLICES = 5,
     TALLY_COUNTER_HALF_WIDTH = 8,
     TALLY_COUNTER_HALF_WIDTH_AT = 9,
     TALLY_COUNTER_DRIFT = 10,
     TALLY_COUNTER_FIRED = 12,
+    TALLY_COUNTER_RATE_AT = 13,
+    TALLY_COUNTER_SLICES_AT = 14,
     TALLY_OWN_CONTROL = 0,
     TALLY_OWN_ORIGIN = 8,
     TALLY_OWN_HELD = 24
@@ -393,9 +396,18 @@ static inline double tally_counter_error(const uint64_t *bank, size_t event)
     uint64_t at = words[TALLY_COUNTER_HALF_WIDTH_AT], seen = words[TALLY_COUNTER_SEEN_AT], count, value;
     value = tally_counter_of(bank, event, &count);
     double growth = (double)count / (at ? (double)at : 1.0);
-    uint64_t estimate = (uint64_t)((tally_u128)count * words[TALLY_COUNTER_RATE] >>
-                                   TALLY_BANK_RATE_BITS);
-    return tally_double(words[TALLY_COUNTER_HALF_WIDTH]) * (1 + (growth > 1 ? growth : 1)) / 2 +
+    uint64_t rate = words[TALLY_COUNTER_RATE], rate_at = words[TALLY_COUNTER_RATE_AT];
+    uint64_t estimate = (uint64_t)((tally_u128)count * rate >> TALLY_BANK_RATE_BITS);
+    double of_seen =
+        tally_double(words[TALLY_COUNTER_HALF_WIDTH]) * (1 + (growth > 1 ? growth : 1)) / 2;
+    /* What the slices since then have moved the value by, over the root of their number. */
+    uint64_t slices = words[TALLY_COUNTER_SLICES], slices_at = words[TALLY_COUNTER_SLICES_AT];
+    uint64_t change = rate > rate_at ? rate - rate_at : rate_at - rate, root = 1;
+    while (slices > slices_at && (root + 1) * (root + 1) <= slices - slices_at)
+        root++;
+    double moved =
+        (double)(uint64_t)((tally_u128)count * change >> TALLY_BANK_RATE_BITS) / (double)root;
+    return (moved > of_seen ? moved : of_seen) +
            tally_double(words[TALLY_COUNTER_DRIFT]) * (double)(count > seen ? count - seen : 0) +
            (double)(value > estimate ? value - estimate : 0);
 }

@@ -56,6 +56,9 @@ impl Bank {
             let at = counts.total[error.base.event()];
             bank.put_counter(event, counter::HALF_WIDTH, error.half_width_95.to_bits());
             bank.put_counter(event, counter::HALF_WIDTH_AT, at);
+            let rate = bank.members.get(index).map_or(0, |member| member.rate);
+            bank.put_counter(event, counter::RATE_AT, rate);
+            bank.put_counter(event, counter::SLICES_AT, counts.moments.slices);
             bank.put_counter(event, counter::DRIFT, error.drift_95.to_bits());
             bank.put_counter(event, counter::SHARE, error.share.to_bits());
         });
