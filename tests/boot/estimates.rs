@@ -1,12 +1,12 @@
 //! Values of multiplexed events lie near the truth, with their error, and agree with each other.
 
 use xtask::{
-    docs,
-    machine::{Pmu, Request},
+    docs, events,
+    machine::{Boot, Pmu, Request},
     project::Project,
     report::{EventReport, Kind, Report, SessionReport, table},
     run::RunArgs,
-    study::live,
+    study::live::{self, LiveStudy},
 };
 
 use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, boot, check::CHECK, run};
@@ -340,15 +340,31 @@ fn counts_of_ring_0_have_their_skew_as_half_width_on_amd() {
 /// Readings at random moments while the program runs hold the truth about as often as totals do.
 /// The readings of a run have most slices in common, so the bound for a single run is low.
 fn check_live_readings(pmu: Pmu, source: &str) {
-    let boot = boot(&live::request(7, pmu, source, 20_000, None));
-    assert_success(&boot);
-    let readings = live::readings(&boot).expect("every reading has a truth");
+    check_live(&boot(&live::request(7, pmu, source, 20_000, None)));
+}
+
+/// Returns what it judged.
+fn check_live(boot: &Boot) -> LiveStudy {
+    assert_success(boot);
+    let readings = live::readings(boot).expect("every reading has a truth");
     let study = live::judge(&[readings]);
     let [readings, differences] = [study.readings, study.differences].map(|held| held.share());
     println!("readings {readings:?}, differences {differences:?}");
     assert!(study.readings.judged > 500, "{study:?}");
     assert!(readings.is_some_and(|share| share > 0.75), "{study:?}");
     assert!(differences.is_some_and(|share| share > 0.9), "{study:?}");
+    study
+}
+
+/// 105 events in 17 groups. The intervals of the cycles are narrow, so the truth of a moment must
+/// have what executes between its regions too.
+#[test]
+fn live_readings_of_all_events_have_true_intervals() {
+    let pmu = Pmu::SapphireRapids;
+    let list = events::list(pmu).unwrap();
+    let study = check_live(&boot(&live::request(712, pmu, "bank", 20_000, Some(list.trim()))));
+    let slots = study.events["TOPDOWN.SLOTS"].readings.share();
+    assert!(slots.is_some_and(|share| share > 0.9), "{slots:?}");
 }
 
 #[test]

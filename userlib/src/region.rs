@@ -15,6 +15,12 @@ pub fn close(tag: u32) {
     mark(Op::Close, tag);
 }
 
+/// Closes the region `tag` and opens the region `tag + 1` at the same moment: whatever executes is
+/// in one of them.
+pub fn next(tag: u32) {
+    mark(Op::Next, tag);
+}
+
 /// Makes the virtual PMU raise a PMI on this CPU after `instructions` more instructions, in any
 /// ring. Tests use it to interrupt at every possible instruction.
 pub fn interrupt(instructions: u32) {

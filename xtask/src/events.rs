@@ -91,6 +91,14 @@ pub fn main(args: &EventsArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// All events that a run on this machine counts without further options, as a list of `--events`.
+///
+/// # Errors
+/// The machine's profile has no catalogue.
+pub fn list(pmu: Pmu) -> Result<String> {
+    names(&listed(pmu)?.1)
+}
+
 impl EventsArgs {
     fn wants(&self, event: &Listed) -> bool {
         let Listed { name, stands_for, definition, .. } = event;

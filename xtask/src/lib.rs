@@ -16,7 +16,7 @@ pub mod compare;
 mod compiler;
 pub mod diff;
 pub mod docs;
-mod events;
+pub mod events;
 pub mod explain;
 pub mod export;
 pub mod failure;

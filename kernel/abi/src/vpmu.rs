@@ -52,10 +52,14 @@ pub enum Op {
     /// Answers EAX = the counters of this CPU's counter unit, whose registers `qemu/README.md`
     /// lists, or 0 without one.
     Unit = 8,
+    /// Closes the region with the tag in EDX and opens the one with the next tag at the same
+    /// moment: whatever executes is in one of them. Answers EAX = 1, or 0 and has no effect if the
+    /// region is not open.
+    Next = 9,
 }
 
 /// Every operation.
-const OPS: [Op; 9] = [
+const OPS: [Op; 10] = [
     Op::Identify,
     Op::Open,
     Op::Close,
@@ -65,6 +69,7 @@ const OPS: [Op; 9] = [
     Op::CloseSession,
     Op::Models,
     Op::Unit,
+    Op::Next,
 ];
 
 impl Op {

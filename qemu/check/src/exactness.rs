@@ -333,6 +333,11 @@ fn regions(report: &mut CheckReport) {
     });
     apic::timer(0);
     report.equal("a closed region cannot be closed", vpmu(Op::Close, 7)[0].into(), 0);
+    report.equal("a closed region has no next one", vpmu(Op::Next, 7)[0].into(), 0);
+    vpmu(Op::Open, 11);
+    report.equal("an open region has", vpmu(Op::Next, 11)[0].into(), 1);
+    report.equal("which closes the first", vpmu(Op::Close, 11)[0].into(), 0);
+    report.equal("and opens the next", vpmu(Op::Close, 12)[0].into(), 1);
     sessions(report);
     for ((name, _), count) in named.iter().zip(counts) {
         // The serial port cannot fail.

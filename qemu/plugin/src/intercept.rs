@@ -293,6 +293,7 @@ fn perform(vcpu: &mut Vcpu, op: u32, ring: Privilege) -> [u32; 4] {
         Op::OpenSession => open_region(vcpu, RegionKind::Session, argument),
         Op::Close => close_region(vcpu, RegionKind::Marked, argument),
         Op::CloseSession => close_region(vcpu, RegionKind::Session, argument),
+        Op::Next => next_region(vcpu, argument),
         Op::Interrupt => {
             let counts = vcpu.counts_now();
             if counts {
@@ -320,6 +321,18 @@ fn open_region(vcpu: &mut Vcpu, kind: RegionKind, number: u32) -> bool {
     vcpu.update_regions();
     instrumentation::enable_full();
     true
+}
+
+/// Closes a marked region and opens the next one, where the first is open.
+fn next_region(vcpu: &mut Vcpu, number: u32) -> bool {
+    let [from, to] =
+        [number, number.wrapping_add(1)].map(|number| Tag { kind: RegionKind::Marked, number });
+    let was_open = region::close(from, vcpu.space);
+    if was_open {
+        region::open(to, vcpu.space);
+    }
+    vcpu.update_regions();
+    was_open
 }
 
 fn close_region(vcpu: &mut Vcpu, kind: RegionKind, number: u32) -> bool {

@@ -59,8 +59,7 @@ impl Moments {
     fn mark(&mut self) -> u32 {
         let moment = self.next;
         self.next += 1;
-        region::close(moment);
-        region::open(self.next);
+        region::next(moment);
         moment
     }
 }
