@@ -289,6 +289,16 @@ fn shortest_slices(options: &str) -> Boot {
     boot
 }
 
+/// At a hundred cycles for a load, a tick of the timer has more slices than the ring has records.
+#[test]
+fn a_slow_program_loses_no_record_between_two_ticks() {
+    let job = format!("events={EVENTS} slice=20000 budget=500000 bottleneck 2 chase 1200000");
+    let boot = boot(&Request::new(format!("wire trace -- {job}")));
+    assert_success(&boot);
+    assert_complete(&boot);
+    assert!(boot.transcript.slices.len() > 5_000, "{}", boot.transcript.slices.len());
+}
+
 #[test]
 fn a_program_that_waits_for_the_host_loses_no_record() {
     let boot = shortest_slices("trace=halt trace-ring=16");
@@ -301,7 +311,7 @@ fn a_program_that_waits_for_the_host_loses_no_record() {
 fn a_small_ring_loses_and_counts_what_the_host_does_not_take_in_time() {
     let boot = shortest_slices("trace trace-ring=2");
     let [ring] = boot.transcript.rings[..] else { panic!("{:?}", boot.transcript.rings) };
-    assert!(ring.lost > ring.read && ring.written == ring.read + ring.lost, "{ring:?}");
+    assert!(ring.lost > 0 && ring.written == ring.read + ring.lost, "{ring:?}");
     let lost: u64 = boot.transcript.losses.iter().map(|loss| loss.records).sum();
     assert_eq!(lost, ring.lost);
 }

@@ -253,12 +253,12 @@ impl Measure {
     }
 
     /// Folds what overflow interrupts have stored into the running program's session, publishes the
-    /// errors in its bank that are due, and, where programs wait for the trace's reader, waits.
+    /// errors in its bank that are due, and makes room in a trace ring that is half full.
     pub fn fold(&mut self) {
-        self.trace.wait();
+        self.trace.make_room();
         let Some((multiplexer, session, trace)) = self.counted() else { return };
         multiplexer.fold(session, &ProcessorClock, trace);
-        trace.wait();
+        trace.make_room();
         if session.errors_are_due() {
             let began = Began::now(&ProcessorClock);
             self.sync();

@@ -249,11 +249,17 @@ impl TraceSink {
         self.halts && self.ring.is_some_and(TraceRing::is_half_full)
     }
 
-    /// Waits until the host has all of the ring's records, if it is half full and programs wait for
-    /// that. Not in the overflow interrupt.
-    pub(super) fn wait(&self) {
-        if self.has_to_wait() {
+    /// Sends the records of a ring that is half full to the host, if they are sent while programs
+    /// run: between two ticks of the timer, slow instructions and short slices fill a ring. Where
+    /// programs wait for the host, waits until it has all of them. Not in the overflow interrupt.
+    pub(super) fn make_room(&self) {
+        if !self.ring.is_some_and(TraceRing::is_half_full) {
+            return;
+        }
+        if self.halts {
             stream::drain_whole(self.cpu);
+        } else {
+            self.drain();
         }
     }
 
