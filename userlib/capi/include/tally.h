@@ -402,11 +402,12 @@ static inline double tally_counter_error(const uint64_t *bank, size_t event)
         tally_double(words[TALLY_COUNTER_HALF_WIDTH]) * (1 + (growth > 1 ? growth : 1)) / 2;
     /* What the slices since then have moved the value by, over the root of their number. */
     uint64_t slices = words[TALLY_COUNTER_SLICES], slices_at = words[TALLY_COUNTER_SLICES_AT];
-    uint64_t change = rate > rate_at ? rate - rate_at : rate_at - rate, root = 1;
-    while (slices > slices_at && (root + 1) * (root + 1) <= slices - slices_at)
-        root++;
-    double moved =
-        (double)(uint64_t)((tally_u128)count * change >> TALLY_BANK_RATE_BITS) / (double)root;
+    uint64_t change = rate > rate_at ? rate - rate_at : rate_at - rate;
+    double root = slices > slices_at ? (double)(slices - slices_at) : 1.0;
+    /* Without the C library's sqrt, which a program may not have. */
+    __asm__("sqrtsd %0, %0" : "+x"(root));
+    double moved = (double)(uint64_t)((tally_u128)count * change >> TALLY_BANK_RATE_BITS) /
+                   (double)(uint64_t)root;
     return (moved > of_seen ? moved : of_seen) +
            tally_double(words[TALLY_COUNTER_DRIFT]) * (double)(count > seen ? count - seen : 0) +
            (double)(value > estimate ? value - estimate : 0);
