@@ -19,6 +19,7 @@ mod cpi;
 mod crashes;
 mod cycles;
 mod debugging;
+mod decode;
 mod direct;
 mod estimates;
 mod export;

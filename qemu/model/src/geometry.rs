@@ -48,6 +48,31 @@ pub struct BufferShape {
     pub ways: u32,
 }
 
+/// The decoders, and the cache of what they have decoded, whose entries have the micro-operations
+/// of a part of a line of code.
+#[derive(Clone, Copy, Debug)]
+pub struct DecodeShape {
+    /// Sets of the cache, any number.
+    pub sets: u32,
+    /// Ways.
+    pub ways: u32,
+    /// The most micro-operations of an entry; the cache delivers an entry in a cycle.
+    pub entry_uops: u8,
+    /// Bytes of code, aligned, that the decoders take in a cycle.
+    pub fetch_bytes: u8,
+    /// Instructions that they decode in a cycle.
+    pub decoders: u8,
+    /// Cycles until the decoders deliver, after the cache did.
+    pub switch_cycles: u8,
+}
+
+impl DecodeShape {
+    /// One whose cache has half of the ways.
+    fn half(self) -> DecodeShape {
+        DecodeShape { ways: self.ways / 2, ..self }
+    }
+}
+
 /// Cycles of a misprediction's published penalty, which is from dispatch to dispatch, in which the
 /// branch itself issues and executes.
 pub(crate) const RESOLVE_CYCLES: u32 = 2;
@@ -218,6 +243,10 @@ pub struct Geometry {
     pub target_buffer: BufferShape,
     /// Whether there is one. Without it fetch knows of every branch.
     pub has_target_buffer: bool,
+    /// The decoders, and their cache.
+    pub decode: DecodeShape,
+    /// Whether fetch goes through them. Without it micro-operations are there when their line is.
+    pub has_uop_cache: bool,
     /// Slots that the pipeline allocates in a cycle.
     pub width: u16,
     /// Entries of the reorder buffer.
@@ -268,6 +297,7 @@ impl Geometry {
             dtlb: self.dtlb.half(),
             stlb: self.stlb.half(),
             stlb_code: self.stlb_code.map(TlbShape::half),
+            decode: self.decode.half(),
             reorder_uops: self.reorder_uops / 2,
             backend: Backend {
                 queue_uops: queue_uops / 2,

@@ -21,12 +21,14 @@ mod cache;
 mod core;
 pub mod cost;
 mod counts;
+mod decode;
 mod geometry;
 mod llc;
 mod ooo;
 mod operation;
 mod prefetch;
 mod profiles;
+mod recency;
 mod signal;
 mod stacks;
 mod tlb;
@@ -38,8 +40,8 @@ pub use self::{
     core::Core,
     counts::Counts,
     geometry::{
-        Backend, BufferShape, CacheShape, Geometry, Latency, Perfect, Pipeline, PipelineMode,
-        TlbShape, UnitShape,
+        Backend, BufferShape, CacheShape, DecodeShape, Geometry, Latency, Perfect, Pipeline,
+        PipelineMode, TlbShape, UnitShape,
     },
     llc::Llc,
     operation::{Operation, RegisterSet, Unit},

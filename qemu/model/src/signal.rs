@@ -3,6 +3,8 @@
 //! Invariant: a block's bytes alone determine the first [`STATIC_SIGNALS`]; the rest depend on
 //! addresses, outcomes and time.
 
+#[macro_use]
+mod stacks;
 mod sets;
 
 pub use self::sets::GROWTH_PER_SLOT;
@@ -21,7 +23,7 @@ macro_rules! signals {
     };
 }
 
-signals! {
+with_stacks! {
     /// Instructions retired; a repeated string instruction is one.
     Instructions,
     /// Micro-operations retired, in the fused domain: the pipeline slots in use.
@@ -102,6 +104,26 @@ signals! {
     /// Taken branches of which fetch did not know, the mispredicted ones aside: it went on behind
     /// the branch, until this was decoded.
     Resteers,
+    /// Micro-operations that the cache of decoded ones delivered, microcode aside.
+    UopsCached,
+    /// Micro-operations that the decoders delivered, microcode aside: all, without such a cache.
+    UopsDecoded,
+    /// Cycles in which the cache delivered any.
+    CachedCycles,
+    /// Cycles in which the decoders delivered any.
+    DecodeCycles,
+    /// Cycles in which the cache delivered as many as dispatch takes.
+    CachedFullCycles,
+    /// Cycles in which the decoders delivered as many as dispatch takes.
+    DecodeFullCycles,
+    /// Entries of the cache that fetch looked for and found.
+    UopCacheHits,
+    /// Entries of the cache that it did not find.
+    UopCacheMisses,
+    /// Times at which the decoders took over from the cache.
+    DecodeSwitches,
+    /// Cycles until they delivered.
+    DecodeSwitchCycles,
     /// Stores retired.
     Stores,
     /// Loads retired that took a page walk.
@@ -303,74 +325,6 @@ signals! {
     ResumedFp,
     /// Likewise, an integer unit.
     ResumedInteger,
-    /// Cycles by paper 001's naive counters: the L1 instruction cache.
-    NaiveL1i,
-    /// Likewise, the L2 for code.
-    NaiveL2i,
-    /// Likewise, the instruction TLB.
-    NaiveItlb,
-    /// Likewise, mispredicted branches.
-    NaiveBranch,
-    /// Likewise, the L1 data cache.
-    NaiveL1d,
-    /// Likewise, the L2 for data.
-    NaiveL2d,
-    /// Likewise, the data TLB.
-    NaiveDtlb,
-    /// Cycles by its naive counters of completed instructions: the L1 instruction cache.
-    NonSpecL1i,
-    /// Likewise, the L2 for code.
-    NonSpecL2i,
-    /// Likewise, the instruction TLB.
-    NonSpecItlb,
-    /// Likewise, mispredicted branches.
-    NonSpecBranch,
-    /// Likewise, the L1 data cache.
-    NonSpecL1d,
-    /// Likewise, the L2 for data.
-    NonSpecL2d,
-    /// Likewise, the data TLB.
-    NonSpecDtlb,
-    /// Cycles by POWER5's counters: the L1 instruction cache.
-    Power5L1i,
-    /// Likewise, the L2 for code.
-    Power5L2i,
-    /// Likewise, the instruction TLB.
-    Power5Itlb,
-    /// Likewise, mispredicted branches.
-    Power5Branch,
-    /// Likewise, the L1 data cache.
-    Power5L1d,
-    /// Likewise, the L2 for data.
-    Power5L2d,
-    /// Likewise, the data TLB.
-    Power5Dtlb,
-    /// Likewise, long operations of units.
-    Power5Units,
-    /// Cycles by its frontend miss event table: the L1 instruction cache.
-    FmtL1i,
-    /// Likewise, the L2 for code.
-    FmtL2i,
-    /// Likewise, the instruction TLB.
-    FmtItlb,
-    /// Likewise, mispredicted branches.
-    FmtBranch,
-    /// Likewise, the L1 data cache.
-    FmtL1d,
-    /// Likewise, the L2 for data.
-    FmtL2d,
-    /// Likewise, the data TLB.
-    FmtDtlb,
-    /// Likewise, long operations of units.
-    FmtUnits,
-    /// Of these the cycles before the resolution of a branch that was mispredicted.
-    FmtBranchUnits,
-    /// Cycles by its simplified table: the L1 instruction cache.
-    SfmtL1i,
-    /// Likewise, the L2 for code.
-    SfmtL2i,
-    /// Likewise, the instruction TLB.
-    SfmtItlb,
     /// Lines that the L1 data cache's prefetchers fetched and the L2 had.
     L1PrefetchL2Hit,
     /// Likewise, the last-level cache.

@@ -5,8 +5,8 @@ mod common;
 use common::{Ran, Random, feed, is_timed, stream::stream};
 use proptest::prelude::*;
 use tally_model::{
-    Assist, BranchKind, BufferShape, CacheShape, Core, Counts, Geometry, Operation, Perfect,
-    Pipeline, PipelineMode, Prefetchers, Signal, TlbShape,
+    Assist, BranchKind, BufferShape, CacheShape, Core, Counts, DecodeShape, Geometry, Operation,
+    Perfect, Pipeline, PipelineMode, Prefetchers, Signal, TlbShape,
 };
 
 /// A machine so small that code and data evict each other everywhere, so that counts depend on the
@@ -18,6 +18,7 @@ fn tiny() -> Geometry {
         llc: CacheShape { sets: 8, ways: 4 },
         perfect: Perfect { itlb: true, dtlb: true, ..Perfect::default() },
         target_buffer: BufferShape { sets: 4, ways: 2 },
+        decode: DecodeShape { sets: 3, ways: 4, ..Geometry::ICELAKE_SERVER.decode },
         ..Geometry::ICELAKE_SERVER
     }
 }
@@ -32,9 +33,11 @@ fn narrow() -> Geometry {
     }
 }
 
-/// The same machine with what is not there by default: all prefetchers, and a branch target buffer.
+/// The same machine with what is not there by default: all prefetchers, a branch target buffer and
+/// a cache of decoded micro-operations.
 fn complete(geometry: Geometry) -> Geometry {
-    Geometry { prefetch: Some(Prefetchers::ALL), has_target_buffer: true, ..geometry }
+    let prefetch = Some(Prefetchers::ALL);
+    Geometry { prefetch, has_target_buffer: true, has_uop_cache: true, ..geometry }
 }
 
 fn machines() -> Vec<(String, Geometry)> {

@@ -33,6 +33,8 @@ pub enum Need {
     Stacks,
     /// A branch target buffer.
     TargetBuffer,
+    /// A cache of decoded micro-operations.
+    UopCache,
 }
 
 impl Need {
@@ -42,6 +44,7 @@ impl Need {
             Need::OutOfOrder => "pipeline=ooo",
             Need::Stacks => "pipeline=ooo,stacks=yes",
             Need::TargetBuffer => "btb=yes",
+            Need::UopCache => "uop-cache=yes",
         }
     }
 
@@ -51,6 +54,7 @@ impl Need {
             Need::OutOfOrder => out_of_order,
             Need::Stacks => out_of_order && geometry.stacks,
             Need::TargetBuffer => geometry.has_target_buffer,
+            Need::UopCache => geometry.has_uop_cache,
         }
     }
 }
@@ -147,6 +151,11 @@ impl Event {
     /// The same, on a machine with a branch target buffer only.
     pub(crate) const fn target_buffer(self) -> Event {
         Event { needs: Some(Need::TargetBuffer), ..self }
+    }
+
+    /// The same, on a machine with a cache of decoded micro-operations only.
+    pub(crate) const fn uop_cache(self) -> Event {
+        Event { needs: Some(Need::UopCache), ..self }
     }
 
     /// The same, in the out-of-order pipeline only.

@@ -89,7 +89,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 36] = [
+const NAMES: [&str; 37] = [
     "profile",
     "counters",
     "unlike",
@@ -123,6 +123,7 @@ const NAMES: [&str; 36] = [
     "perfect",
     "prefetch",
     "btb",
+    "uop-cache",
     "assist",
     "stacks",
     "shadows",
@@ -174,6 +175,7 @@ impl<'a> Given<'a> {
         profile.geometry.perfect = machine::perfect(self.get("perfect"))?;
         profile.geometry.prefetch = machine::prefetch(self.get("prefetch"))?;
         profile.geometry.has_target_buffer = self.is_second("btb", ["no", "yes"])?;
+        profile.geometry.has_uop_cache = self.is_second("uop-cache", ["no", "yes"])?;
         profile.geometry.assist = machine::assist(self.get("assist"))?;
         profile.geometry.stacks = self.is_second("stacks", ["no", "yes"])?;
         machine::check_stacks(&profile.geometry)?;

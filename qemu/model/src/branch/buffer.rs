@@ -3,25 +3,22 @@
 //! A processor has several levels, of which the first answer without a lost cycle and the last one
 //! within a few. The model has the last one as one table, by the branch's address.
 
-use crate::geometry::BufferShape;
+use crate::{geometry::BufferShape, recency::Recency};
 
 /// Bytes of code whose branches are in one set.
 const BLOCK_BITS: u32 = 4;
 
-/// Branches in sets, each with the most recent first.
+/// Branches by their addresses.
 #[derive(Clone, Debug)]
 pub(super) struct Buffer {
-    /// A branch's address and 1; 0 where there is none.
-    entries: Box<[u64]>,
-    ways: usize,
+    branches: Recency,
     set_bits: u32,
 }
 
 impl Buffer {
     pub(super) fn new(shape: BufferShape) -> Buffer {
-        let (sets, ways) = (shape.sets as usize, shape.ways as usize);
-        let entries = vec![0; sets * ways].into_boxed_slice();
-        Buffer { entries, ways, set_bits: shape.sets.ilog2() }
+        let branches = Recency::new(shape.sets, shape.ways);
+        Buffer { branches, set_bits: shape.sets.ilog2() }
     }
 
     /// A branch was taken, and is its set's most recent from now on. Returns whether it was there.
@@ -30,13 +27,7 @@ impl Buffer {
         // How processors choose a set is not published.
         let folded = block ^ block >> self.set_bits ^ block >> (2 * self.set_bits);
         let set = folded as usize & ((1 << self.set_bits) - 1);
-        let set = &mut self.entries[set * self.ways..][..self.ways];
-        let entry = pc.wrapping_add(1);
-        let at = set.iter().position(|other| *other == entry);
-        let last = at.unwrap_or(set.len() - 1);
-        set[..=last].rotate_right(1);
-        set[0] = entry;
-        at.is_some()
+        self.branches.touch(set, pc.wrapping_add(1))
     }
 }
 

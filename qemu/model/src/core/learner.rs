@@ -132,6 +132,8 @@ pub(super) struct Penalties {
     pub(super) code_cycles: u32,
     /// Of branches of which fetch did not know.
     pub(super) resteer_cycles: u32,
+    /// Of the decoders.
+    pub(super) decode_cycles: u32,
     /// Whether the branch before was mispredicted.
     pub(super) behind_branch: bool,
 }
@@ -149,6 +151,7 @@ pub(super) struct Learner {
     pub(super) data: Share,
     pub(super) code: Share,
     pub(super) resteers: Share,
+    pub(super) decoders: Share,
     /// Cycles of a misprediction.
     pub(super) branches: Share,
     pub(super) penalties: Penalties,
@@ -171,6 +174,7 @@ impl Learner {
             data: Share::new(0.4, 1_000.0, 100_000.0),
             code: Share::new(0.8, 1_000.0, 20_000.0),
             resteers: Share::new(0.8, 100.0, 10_000.0),
+            decoders: Share::new(0.2, 1_000.0, 20_000.0),
             branches: Share::new(mispredict_cycles, 20.0, 2_000.0),
             penalties: Penalties::default(),
             blocks: [0; 2],
@@ -253,6 +257,12 @@ impl Learner {
             let of = penalties.resteer_cycles as f32;
             let cycles = stalls.take_most(Signal::StallFrontEnd, of);
             self.resteers.add(cycles, of);
+            exposed += cycles;
+        }
+        if penalties.decode_cycles != 0 {
+            let of = penalties.decode_cycles as f32;
+            let cycles = stalls.take_most(Signal::StallFrontEnd, of);
+            self.decoders.add(cycles, of);
             exposed += cycles;
         }
         if penalties.behind_branch {

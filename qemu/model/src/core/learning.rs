@@ -127,10 +127,11 @@ impl Core {
     /// Charges the exposed part of `cycles` for which fetch waits.
     pub(super) fn charge_code(&mut self, ring: Privilege, wait: FetchWait, cycles: u32) {
         let Some(sampler) = &mut self.sampler else { return };
-        let Learner { penalties, resteers, code, .. } = &mut *sampler.learner;
+        let Learner { penalties, resteers, decoders, code, .. } = &mut *sampler.learner;
         let (penalty, share) = match wait {
             FetchWait::Resteer => (&mut penalties.resteer_cycles, resteers),
-            _ => (&mut penalties.code_cycles, code),
+            FetchWait::Decoders => (&mut penalties.decode_cycles, decoders),
+            FetchWait::Code(_) | FetchWait::Translation => (&mut penalties.code_cycles, code),
         };
         if self.engine.is_some() {
             *penalty += cycles;

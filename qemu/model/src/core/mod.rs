@@ -6,10 +6,11 @@
 //!
 //! [`Core`] is defined in `state`, with what interval learns in `exposure`, `learner` and
 //! `sampler`. The other files are its operations, each importing only from those before it:
-//! `learning`, `levels`, `fetch`, `branches`, `data`, `retire`, `system`.
+//! `learning`, `levels`, `fetch`, `branches`, `data`, `deliver`, `retire`, `system`.
 
 mod branches;
 mod data;
+mod deliver;
 mod exposure;
 mod fetch;
 mod learner;

@@ -24,6 +24,9 @@ impl Core {
             Some(lanes) => self.add_lanes(block.ring, lanes),
             None => self.add_static(block.ring, block.counts()),
         }
+        if self.decode.is_some() {
+            self.deliver(block, 0..block.insns().len(), fused);
+        }
         if self.engine.is_some() {
             self.run(block, 0..block.insns().len(), fused, block.counts());
         }
@@ -45,6 +48,9 @@ impl Core {
         self.add_static(block.ring, &counts);
         if block.ends_in_repeat && range.end == block.insns().len() {
             self.retire_string(block);
+        }
+        if self.decode.is_some() {
+            self.deliver(block, range.clone(), fused);
         }
         if self.engine.is_some() {
             self.run(block, range.clone(), fused, &counts);

@@ -11,6 +11,7 @@ use crate::{
     branch::Predictor,
     cache::{Cache, NARROW, WIDE},
     counts::{Counts, Lanes},
+    decode::Decode,
     geometry::{CacheShape, Geometry, Pipeline, RESOLVE_CYCLES},
     llc::Llc,
     ooo::Engine,
@@ -77,6 +78,8 @@ pub struct Core {
     pub(super) predictor: Predictor,
     /// Whether fetch did not know of the last branch, which was taken and not mispredicted.
     pub(super) is_resteered: bool,
+    /// The decoders, if fetch goes through them.
+    pub(super) decode: Option<Box<Decode>>,
     /// The line of code fetched last.
     pub(super) fetched: u64,
     /// The virtual page of code fetched from last.
@@ -124,11 +127,10 @@ impl Core {
             Pipeline::OutOfOrder(mode) => Some(Box::new(Engine::new(geometry, mode))),
         };
         let prefetch = prefetch_of(geometry).map(Box::new);
-        let needs_all = engine.is_some() || prefetch.is_some();
         let sampler = || Sampler::new(geometry, Domain::of(Privilege::User, 0));
         Core {
             touched: u64::MAX,
-            all_accesses: if needs_all { u64::MAX } else { 0 },
+            all_accesses: if engine.is_some() || prefetch.is_some() { u64::MAX } else { 0 },
             counts: [Counts::ZERO, Counts::ZERO],
             lanes: [Lanes::ZERO; 2],
             lanes_left: Lanes::BLOCKS,
@@ -142,6 +144,7 @@ impl Core {
             tlbs: Tlbs::new(geometry),
             predictor: Predictor::new(geometry),
             is_resteered: false,
+            decode: Decode::of(geometry),
             fetched: u64::MAX,
             fetched_page: u64::MAX,
             // No block is running.
@@ -220,6 +223,9 @@ impl Core {
                 counts[Signal::Slots] -= split_pairs;
             }
         }
+        if self.decode.is_none() {
+            self.counts.iter_mut().for_each(decode_all);
+        }
         let width = u64::from(self.geometry.width);
         for (counts, charged) in self.counts.iter_mut().zip(&mut self.costs_charged) {
             let charged = std::mem::take(charged);
@@ -263,6 +269,11 @@ fn prefetch_of(geometry: &Geometry) -> Option<Prefetch> {
         }
         (on, _) => on.map(of),
     }
+}
+
+/// Without a cache of micro-operations all but microcode is decoded.
+fn decode_all(counts: &mut Counts) {
+    counts[Signal::UopsDecoded] = counts[Signal::Uops] - counts[Signal::UopsMicrocode];
 }
 
 /// Charges the slots of the interval pipeline. It delays whole cycles, each for one cause.

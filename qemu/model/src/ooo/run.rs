@@ -63,6 +63,11 @@ impl Engine {
         let insn = (0..block.insns().len())
             .find(|index| block.lines_through(*index) > ordinal)
             .unwrap_or_default();
+        self.starve_at(insn, wait, cycles);
+    }
+
+    /// Fetch waits for an instruction of the block.
+    pub(crate) fn starve_at(&mut self, insn: usize, wait: FetchWait, cycles: u32) {
         self.starved.push(Starved { insn, wait, cycles });
     }
 

@@ -1,7 +1,8 @@
 //! Ice Lake server (Sunny Cove).
 
 use crate::geometry::{
-    Backend, BufferShape, CacheShape, Geometry, Latency, Perfect, Pipeline, TlbShape, UnitShape,
+    Backend, BufferShape, CacheShape, DecodeShape, Geometry, Latency, Perfect, Pipeline, TlbShape,
+    UnitShape,
 };
 
 /// Sunny Cove's ports by number: 0, 1, 5, 6 compute, 2 and 3 load, 7 and 8 address stores.
@@ -48,6 +49,16 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     returns: 22,
     target_buffer: BufferShape { sets: 512, ways: 10 },
     has_target_buffer: false,
+    // Sources: docs/decisions/0090-micro-op-cache.md.
+    decode: DecodeShape {
+        sets: 48,
+        ways: 8,
+        entry_uops: 6,
+        fetch_bytes: 16,
+        decoders: 5,
+        switch_cycles: 2,
+    },
+    has_uop_cache: false,
     width: 5,
     reorder_uops: 352,
     backend: BACKEND,

@@ -1,7 +1,9 @@
 //! Sapphire Rapids server (Golden Cove).
 
 use super::icelake_server;
-use crate::geometry::{Backend, BufferShape, CacheShape, Geometry, Latency, TlbShape, UnitShape};
+use crate::geometry::{
+    Backend, BufferShape, CacheShape, DecodeShape, Geometry, Latency, TlbShape, UnitShape,
+};
 
 /// Golden Cove adds port 10 for integers, port 11 for loads, and adders on ports 1 and 5.
 const BACKEND: Backend = Backend {
@@ -41,6 +43,14 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     string_is_one_access: true,
     returns: 20,
     target_buffer: BufferShape { sets: 1024, ways: 12 },
+    decode: DecodeShape {
+        sets: 64,
+        ways: 8,
+        entry_uops: 8,
+        fetch_bytes: 32,
+        decoders: 6,
+        switch_cycles: 2,
+    },
     width: 6,
     reorder_uops: 512,
     backend: BACKEND,

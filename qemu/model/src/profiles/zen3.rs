@@ -1,7 +1,8 @@
 //! Zen 3.
 
 use crate::geometry::{
-    Backend, BufferShape, CacheShape, Geometry, Latency, Perfect, Pipeline, TlbShape, UnitShape,
+    Backend, BufferShape, CacheShape, DecodeShape, Geometry, Latency, Perfect, Pipeline, TlbShape,
+    UnitShape,
 };
 
 /// Zen 3's ports: 0 to 3 integer pipes, 4 a branch pipe, 5 to 7 addresses, 8 to 11 vector pipes.
@@ -33,6 +34,18 @@ pub(super) const BACKEND: Backend = Backend {
     ],
 };
 
+/// The op cache has 4,096 operations, and delivers an entry in a cycle; fetch reads 32 bytes, and
+/// four instructions are decoded (AMD, software optimization guide 56665, "Instruction Fetch and
+/// Decode"). What a switch costs is not published: as on Intel's.
+pub(super) const DECODE: DecodeShape = DecodeShape {
+    sets: 64,
+    ways: 8,
+    entry_uops: 8,
+    fetch_bytes: 32,
+    decoders: 4,
+    switch_cycles: 2,
+};
+
 /// Zen 3: 32 KiB L1I and L1D, 512 KiB L2, 32 MiB of L3 a complex.
 pub(super) const GEOMETRY: Geometry = Geometry {
     l1i: CacheShape { sets: 64, ways: 8 },
@@ -49,6 +62,8 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     returns: 32,
     target_buffer: BufferShape { sets: 512, ways: 13 },
     has_target_buffer: false,
+    decode: DECODE,
+    has_uop_cache: false,
     width: 6,
     reorder_uops: 256,
     backend: BACKEND,

@@ -12,6 +12,8 @@ pub(crate) enum FetchWait {
     Translation,
     /// The way back from behind a taken branch of which it did not know.
     Resteer,
+    /// The decoders.
+    Decoders,
 }
 
 impl FetchWait {
@@ -20,7 +22,7 @@ impl FetchWait {
         match self {
             FetchWait::Code(_) => Signal::StallL1i,
             FetchWait::Translation => Signal::StallItlb,
-            FetchWait::Resteer => Signal::StallFrontEnd,
+            FetchWait::Resteer | FetchWait::Decoders => Signal::StallFrontEnd,
         }
     }
 
@@ -30,7 +32,7 @@ impl FetchWait {
             FetchWait::Code(ServedBy::L1 | ServedBy::L2) => Some(Component::L1i),
             FetchWait::Code(ServedBy::Llc | ServedBy::Memory) => Some(Component::L2i),
             FetchWait::Translation => Some(Component::Itlb),
-            FetchWait::Resteer => None,
+            FetchWait::Resteer | FetchWait::Decoders => None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use tally_model::{Geometry, Signal::*};
 
 use super::{
-    execution,
+    decode, execution,
     intel::{BEYOND_L2, COMMON, DATA_BEYOND_L2, LOW},
     shared::{MEMORY, e},
     tally::TALLY,
@@ -32,9 +32,22 @@ pub(super) const PROFILE: Profile = Profile {
         name: "intel",
         cpu: "Icelake-Server,-rdrand,-rdseed",
         counters: 4,
-        checks: &["", "counters=8,fixed=2,width=40,unit=yes", "pipeline=ooo", "prefetch=on"],
+        checks: &[
+            "",
+            "counters=8,fixed=2,width=40,unit=yes",
+            "pipeline=ooo",
+            "prefetch=on,uop-cache=yes",
+        ],
     },
-    tables: &[COMMON, EVENTS, execution::COMMON, execution::ICE_LAKE, TALLY],
+    tables: &[
+        COMMON,
+        EVENTS,
+        execution::COMMON,
+        execution::ICE_LAKE,
+        decode::INTEL,
+        decode::ICE_LAKE,
+        TALLY,
+    ],
 };
 
 /// Events of Ice Lake only, or with another encoding.

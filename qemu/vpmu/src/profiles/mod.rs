@@ -5,6 +5,7 @@
 //! pipeline are in `tally-model`'s file of the same name.
 
 mod amd;
+mod decode;
 mod execution;
 mod icelake_server;
 mod intel;
@@ -42,12 +43,18 @@ mod tests {
         profile::Vendor,
     };
 
-    /// Every profile with all events: those of the out-of-order pipeline, and CPI stacks.
+    /// Every profile with all events that hold together: those of the out-of-order pipeline, CPI
+    /// stacks, and the cache of decoded micro-operations.
     fn profiles() -> impl Iterator<Item = Profile> {
         Profile::ALL.iter().map(|profile| {
             let pipeline = Pipeline::OutOfOrder(PipelineMode::Real);
             Profile {
-                geometry: Geometry { pipeline, stacks: true, ..profile.geometry },
+                geometry: Geometry {
+                    pipeline,
+                    stacks: true,
+                    has_uop_cache: true,
+                    ..profile.geometry
+                },
                 ..*profile
             }
         })

@@ -3,7 +3,7 @@
 use tally_model::{Geometry, Signal::*};
 
 use super::{
-    execution, icelake_server,
+    decode, execution, icelake_server,
     intel::{BEYOND_L2, COMMON, DATA_BEYOND_L2, LOW},
     shared::{BAD_SPECULATION_SLOTS, LOAD_STALLS, e},
     tally::TALLY,
@@ -28,7 +28,15 @@ pub(super) const PROFILE: Profile = Profile {
         counters: 8,
         checks: &["", "pipeline=ooo,mode=single"],
     },
-    tables: &[COMMON, EVENTS, execution::COMMON, execution::SAPPHIRE_RAPIDS, TALLY],
+    tables: &[
+        COMMON,
+        EVENTS,
+        execution::COMMON,
+        execution::SAPPHIRE_RAPIDS,
+        decode::INTEL,
+        decode::SAPPHIRE_RAPIDS,
+        TALLY,
+    ],
     ..icelake_server::PROFILE
 };
 

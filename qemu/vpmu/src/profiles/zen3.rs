@@ -4,9 +4,10 @@ use tally_model::{Geometry, Signal::*};
 
 use super::{
     amd::{COMMON, LINUX, QUEUE_EMPTY},
+    decode,
     shared::e,
     tally::TALLY,
-    zen4::{self, DISPATCHED},
+    zen4::{self, DECODED},
 };
 use crate::{
     event::Event,
@@ -28,15 +29,17 @@ pub(super) const PROFILE: Profile = Profile {
         counters: 6,
         checks: &["", "pipeline=ooo,mode=inorder"],
     },
-    tables: &[COMMON, LINUX, &[QUEUE_EMPTY], EVENTS, TALLY],
+    tables: &[COMMON, LINUX, &[QUEUE_EMPTY], EVENTS, decode::AMD, TALLY],
     ..zen4::PROFILE
 };
 
 /// Events of Zen 3 only.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
 const EVENTS: &[Event] = &[
-    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.X86DECODER_DISPATCHED", 0xaa, 0x01, DISPATCHED,
-        "Macro-operations dispatched, those of wrong paths included: the model has no op cache."),
+    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.X86DECODER_DISPATCHED", 0xaa, 0x01, DECODED,
+        "Macro-operations dispatched that the op cache lacked, and all of wrong paths."),
+    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.OPCACHE_DISPATCHED", 0xaa, 0x02, &[UopsCached],
+        "Macro-operations dispatched from the op cache.").uop_cache(),
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.INT_CACHE", 0x43, 0x02, &[LoadL3Hit],
         "Loads' lines that the L3 gave to the data cache."),
     e("DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.MEM_IO_LCL", 0x43, 0x08, &[LoadL3Miss],

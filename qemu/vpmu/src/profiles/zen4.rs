@@ -7,6 +7,7 @@ use tally_model::{
 
 use super::{
     amd::{COMMON, LINUX, QUEUE_EMPTY},
+    decode,
     shared::{BACK_END_SLOTS, NOT_COMPLETE, e},
     tally::TALLY,
 };
@@ -34,21 +35,25 @@ pub(super) const PROFILE: Profile = Profile {
         name: "amd",
         cpu: "EPYC-Genoa,-rdrand,-rdseed",
         counters: 6,
-        checks: &["", "counters=4", "pipeline=ooo,unit=yes,prefetch=on"],
+        checks: &["", "counters=4", "pipeline=ooo,unit=yes,prefetch=on,uop-cache=yes"],
     },
-    tables: &[COMMON, LINUX, &[QUEUE_EMPTY.unlisted()], EVENTS, TALLY],
+    tables: &[COMMON, LINUX, &[QUEUE_EMPTY.unlisted()], EVENTS, decode::AMD, TALLY],
 };
 
 /// What is dispatched: what retires, and wrong paths.
-pub(super) const DISPATCHED: &[Signal] = &[Uops, SlotsWrongPath];
+const DISPATCHED: &[Signal] = &[Uops, SlotsWrongPath];
+/// Of these what the op cache did not have; of wrong paths it has nothing.
+pub(super) const DECODED: &[Signal] = &[UopsDecoded, UopsMicrocode, SlotsWrongPath];
 /// Slots that the front end left empty; on the way back from a wrong path too.
 const FRONT_END_SLOTS: &[Signal] = &[SlotsFetchLatency, SlotsFetchBandwidth, SlotsRefill];
 
 /// Events of Zen 4 only.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
 const EVENTS: &[Event] = &[
-    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.DECODER", 0xaa, 0x01, DISPATCHED,
-        "Macro-operations dispatched, those of wrong paths included: the model has no op cache."),
+    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.DECODER", 0xaa, 0x01, DECODED,
+        "Macro-operations dispatched that the op cache lacked, and all of wrong paths."),
+    e("OPS_SOURCE_DISPATCHED_FROM_DECODER.OPCACHE", 0xaa, 0x02, &[UopsCached],
+        "Macro-operations dispatched from the op cache.").uop_cache(),
     e("OPS_SOURCE_DISPATCHED_FROM_DECODER:DECODER:OPCACHE:LOOP_BUFFER", 0xaa, 0x07, DISPATCHED,
         "Macro-operations dispatched from any source, those of wrong paths included.").unlisted(),
     e("RESYNCS", 0x96, 0x00, &[],

@@ -1,0 +1,71 @@
+//! Delivery of micro-operations to the queue before dispatch, by the decoders or their cache.
+
+use std::ops::Range;
+
+use super::state::Core;
+use crate::{
+    block::{Block, Privilege},
+    decode::{CACHE, DECODERS, Delivery, Fetched},
+    signal::Signal,
+    stacks::FetchWait,
+};
+
+impl Core {
+    /// Instructions of a block that is about to retire are delivered. The first one's
+    /// micro-operation is that of the one before if they have `fused`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn deliver(&mut self, block: &Block, range: Range<usize>, fused: bool) {
+        let Some(mut decode) = self.decode.take() else { return };
+        for index in range.clone() {
+            let is_second = fused && index == range.start;
+            let delivery = decode.deliver(fetched(block, index, is_second));
+            self.count_delivery(block.ring, &delivery);
+            self.wait_for_decoders(block.ring, index, delivery.waits());
+        }
+        self.decode = Some(decode);
+    }
+
+    fn count_delivery(&mut self, ring: Privilege, delivery: &Delivery) {
+        let Delivery { uops, lookups: [found, missed], cycles, full, switch_cycles } = *delivery;
+        for (signal, amount) in [
+            (Signal::UopsCached, uops[CACHE]),
+            (Signal::UopsDecoded, uops[DECODERS]),
+            (Signal::CachedCycles, cycles[CACHE]),
+            (Signal::DecodeCycles, cycles[DECODERS]),
+            (Signal::CachedFullCycles, full[CACHE]),
+            (Signal::DecodeFullCycles, full[DECODERS]),
+            (Signal::UopCacheHits, found),
+            (Signal::UopCacheMisses, missed),
+            (Signal::DecodeSwitchCycles, switch_cycles),
+            (Signal::DecodeSwitches, u32::from(switch_cycles != 0)),
+        ] {
+            self.add(ring, signal, amount.into());
+        }
+    }
+
+    fn wait_for_decoders(&mut self, ring: Privilege, index: usize, cycles: u32) {
+        if cycles == 0 {
+            return;
+        }
+        if let Some(engine) = &mut self.engine {
+            engine.starve_at(index, FetchWait::Decoders, cycles);
+        }
+        if !self.is_out_of_order {
+            self.charge_code(ring, FetchWait::Decoders, cycles);
+        }
+    }
+}
+
+/// Instruction `index` of a block, which `is_second` of a fused pair.
+fn fetched(block: &Block, index: usize, is_second: bool) -> Fetched {
+    let insn = &block.insns()[index];
+    let ordinal = (insn.pc >> 6).wrapping_sub(block.pc >> 6) & (u64::MAX >> 6);
+    Fetched {
+        line: block.line(ordinal as u32).1,
+        pc: insn.pc,
+        length: u64::from(insn.length.max(1)),
+        uops: if is_second { 0 } else { insn.uops.into() },
+        is_microcoded: insn.adds >> Signal::Microcoded as u32 & 1 == 1,
+    }
+}
