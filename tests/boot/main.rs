@@ -61,6 +61,7 @@ mod turns;
 mod unit;
 mod unobserved;
 mod virtual_pmu;
+mod wrong_paths;
 
 use std::{
     process::{Command, Output},

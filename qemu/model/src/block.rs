@@ -171,6 +171,11 @@ impl Block {
         Block { target: Some(target), ..self }
     }
 
+    /// The target of a direct branch at its end.
+    pub(crate) fn target(&self) -> Option<u64> {
+        self.target
+    }
+
     /// Returns whether execution can continue at `pc` behind it.
     pub fn may_continue_at(&self, pc: u64) -> bool {
         let repeats = self.ends_in_repeat && self.insns.last().is_some_and(|last| last.pc == pc);

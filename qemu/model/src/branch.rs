@@ -1,7 +1,7 @@
 //! Branch prediction: directions, indirect targets, return addresses.
 //!
 //! Each predictor gets the outcome of a branch when it retires and returns whether its prediction
-//! was wrong. Wrong paths are not modelled, so predictors learn nothing on them.
+//! was wrong. They learn nothing on wrong paths.
 
 mod buffer;
 mod direction;
@@ -22,6 +22,8 @@ pub(crate) struct Predictor {
     taken: Option<Box<Buffer>>,
     returns: Box<[u64]>,
     top: usize,
+    /// What was predicted of the last return or indirect branch.
+    predicted: u64,
 }
 
 impl Predictor {
@@ -36,7 +38,13 @@ impl Predictor {
             taken: geometry.has_target_buffer.then(buffer),
             returns: vec![0; usize::from(geometry.returns.max(1))].into_boxed_slice(),
             top: 0,
+            predicted: 0,
         }
+    }
+
+    /// The target that was predicted of the last return or indirect branch.
+    pub(crate) fn predicted_target(&self) -> u64 {
+        self.predicted
     }
 
     /// Learns a conditional branch's outcome; returns whether the prediction was wrong.
@@ -51,7 +59,9 @@ impl Predictor {
 
     /// Learns an indirect branch's target; returns whether the prediction was wrong.
     pub(crate) fn indirect(&mut self, pc: u64, target: u64) -> bool {
-        self.targets.learn(pc, target)
+        let predicted = self.targets.learn(pc, target);
+        self.predicted = predicted;
+        predicted != target
     }
 
     /// A branch was taken; returns whether fetch knew of it before it was decoded.
@@ -74,6 +84,7 @@ impl Predictor {
     #[inline]
     pub(crate) fn ret(&mut self, target: u64) -> bool {
         let predicted = self.returns[self.top];
+        self.predicted = predicted;
         self.top = if self.top == 0 { self.returns.len() - 1 } else { self.top - 1 };
         predicted != target
     }

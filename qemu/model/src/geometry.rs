@@ -247,6 +247,8 @@ pub struct Geometry {
     pub decode: DecodeShape,
     /// Whether fetch goes through them. Without it micro-operations are there when their line is.
     pub has_uop_cache: bool,
+    /// Whether fetch goes on behind mispredicted branches. Without it they cost time and slots.
+    pub has_wrong_paths: bool,
     /// Slots that the pipeline allocates in a cycle.
     pub width: u16,
     /// Entries of the reorder buffer.

@@ -76,6 +76,19 @@ impl Tlbs {
         refill(&mut self.code, second, page, || physical).1
     }
 
+    /// The physical page of code in `page`, and the level that has it, if one of both has. It is
+    /// the most recent there from now on, and in the first.
+    pub(crate) fn known_code(&mut self, page: u64) -> Option<(u64, TlbLevel)> {
+        let page = page & PAGE_MASK;
+        if let Some(frame) = self.code.find(page) {
+            return Some((frame.into(), TlbLevel::First));
+        }
+        let second = self.second_code.as_mut().unwrap_or(&mut self.second);
+        let frame = second.find(page)?;
+        self.code.fill(page, frame);
+        Some((frame.into(), TlbLevel::Second))
+    }
+
     /// Returns whether the walker had cached the upper levels for `page`, and caches them.
     pub(crate) fn walker_has(&mut self, page: u64) -> bool {
         self.walker.touch((page & PAGE_MASK) >> 9)

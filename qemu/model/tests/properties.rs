@@ -33,11 +33,15 @@ fn narrow() -> Geometry {
     }
 }
 
-/// The same machine with what is not there by default: all prefetchers, a branch target buffer and
-/// a cache of decoded micro-operations.
+/// The same machine with what is not there by default.
 fn complete(geometry: Geometry) -> Geometry {
-    let prefetch = Some(Prefetchers::ALL);
-    Geometry { prefetch, has_target_buffer: true, has_uop_cache: true, ..geometry }
+    Geometry {
+        prefetch: Some(Prefetchers::ALL),
+        has_target_buffer: true,
+        has_uop_cache: true,
+        has_wrong_paths: true,
+        ..geometry
+    }
 }
 
 fn machines() -> Vec<(String, Geometry)> {

@@ -8,7 +8,7 @@
 use std::{ops::Range, sync::OnceLock};
 
 use tally_abi::truth::{ShadowTruth, Truth};
-use tally_model::{Access, Block, Branch, Core, Counts, Llc, Prefetchers, Privilege};
+use tally_model::{Access, Block, Core, Counts, Llc, Prefetchers, Privilege};
 use tally_vpmu::{PluginOptions, Profile};
 
 use crate::region::{self, VcpuTruth};
@@ -132,8 +132,8 @@ impl Cores {
         self.each(|core| core.retire_part(block, range.clone()));
     }
 
-    pub(crate) fn resolve(&mut self, ring: Privilege, branch: &Branch, next_pc: u64) {
-        self.each(|core| core.resolve(ring, branch, next_pc));
+    pub(crate) fn resolve(&mut self, block: &Block, next_pc: u64) {
+        self.each(|core| core.resolve(block, next_pc));
     }
 
     pub(crate) fn interrupt(&mut self, cycles: u32) {

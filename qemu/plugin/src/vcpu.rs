@@ -196,7 +196,7 @@ impl Vcpu {
             self.core.retire_part(block, self.settled..end);
         }
         if !repeats {
-            self.core.resolve(block.ring, &block.branch, next_pc);
+            self.core.resolve(block, next_pc);
         }
     }
 

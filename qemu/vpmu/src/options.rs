@@ -89,7 +89,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 37] = [
+const NAMES: [&str; 38] = [
     "profile",
     "counters",
     "unlike",
@@ -124,6 +124,7 @@ const NAMES: [&str; 37] = [
     "prefetch",
     "btb",
     "uop-cache",
+    "wrong-paths",
     "assist",
     "stacks",
     "shadows",
@@ -176,6 +177,7 @@ impl<'a> Given<'a> {
         profile.geometry.prefetch = machine::prefetch(self.get("prefetch"))?;
         profile.geometry.has_target_buffer = self.is_second("btb", ["no", "yes"])?;
         profile.geometry.has_uop_cache = self.is_second("uop-cache", ["no", "yes"])?;
+        profile.geometry.has_wrong_paths = self.is_second("wrong-paths", ["no", "yes"])?;
         profile.geometry.assist = machine::assist(self.get("assist"))?;
         profile.geometry.stacks = self.is_second("stacks", ["no", "yes"])?;
         machine::check_stacks(&profile.geometry)?;

@@ -40,8 +40,8 @@ impl Targets {
         ((mixed >> (64 - BITS)) as usize, (mixed >> 8) as u32)
     }
 
-    /// Learns a target; returns whether the prediction was wrong.
-    pub(super) fn learn(&mut self, pc: u64, target: u64) -> bool {
+    /// Learns a target; returns the one that was predicted.
+    pub(super) fn learn(&mut self, pc: u64, target: u64) -> u64 {
         let places = [0, 1, 2].map(|table| self.place(pc, table));
         let provider = (1..places.len())
             .rev()
@@ -54,7 +54,8 @@ impl Targets {
             })
             .unwrap_or(0);
         let entry = &mut self.tables[provider][places[provider].0];
-        let wrong = entry.target != target;
+        let predicted = entry.target;
+        let wrong = predicted != target;
         if wrong && (entry.doubted || provider == 0) {
             entry.target = target;
         }
@@ -65,7 +66,7 @@ impl Targets {
                 Entry { target, tag, is_allocated: true, doubted: false };
         }
         self.path = self.path << 4 ^ (target.wrapping_mul(SPREAD) >> 60);
-        wrong
+        predicted
     }
 }
 
@@ -78,7 +79,7 @@ mod tests {
         (0..count)
             .filter(|at| {
                 let (pc, target) = outcome(*at);
-                targets.learn(pc, target) & (*at >= count / 2)
+                (targets.learn(pc, target) != target) & (*at >= count / 2)
             })
             .count()
     }
@@ -86,7 +87,7 @@ mod tests {
     #[test]
     fn a_single_target_is_learnt_at_once() {
         let mut targets = Targets::new();
-        let wrong = (0..100).filter(|_| targets.learn(0x1000, 0x2000)).count();
+        let wrong = (0..100).filter(|_| targets.learn(0x1000, 0x2000) != 0x2000).count();
         assert_eq!(wrong, 1);
     }
 
@@ -95,7 +96,7 @@ mod tests {
         for pc in [0, 1, u64::MAX, 0x7fff_ffff_ffff, 0xffff_8000_0000_0000] {
             for target in [0, pc, u64::MAX] {
                 let mut targets = Targets::new();
-                let wrong = (0..100).filter(|_| targets.learn(pc, target)).count();
+                let wrong = (0..100).filter(|_| targets.learn(pc, target) != target).count();
                 assert!(wrong <= 1, "{pc:#x} to {target:#x}: {wrong}");
             }
         }

@@ -2,16 +2,17 @@
 
 use super::state::Core;
 use crate::{
-    block::{Branch, BranchKind, Privilege},
+    block::{Block, BranchKind, Privilege},
     signal::Signal,
 };
 
 impl Core {
     /// The branch at a block's end continued at `next_pc`.
     #[inline(always)] // Saving six registers for a call is a fifth of its cost.
-    pub fn resolve(&mut self, ring: Privilege, branch: &Branch, next_pc: u64) {
+    pub fn resolve(&mut self, block: &Block, next_pc: u64) {
+        let (ring, branch) = (block.ring, &block.branch);
         if branch.kind != BranchKind::Cond {
-            return self.resolve_unconditional(ring, branch, next_pc);
+            return self.resolve_unconditional(block, next_pc);
         }
         // The block may have run under another mapping of its page than at translation, so only the
         // offset in the page shows whether the branch was taken.
@@ -23,13 +24,15 @@ impl Core {
         }
         let is_known = !taken || self.predictor.knows(branch.pc);
         if wrong {
-            self.mispredicted(ring);
+            let predicted = if taken { Some(branch.fall_through) } else { block.target() };
+            self.mispredicted(block, predicted);
         } else if !is_known {
             self.resteered(ring);
         }
     }
 
-    fn resolve_unconditional(&mut self, ring: Privilege, branch: &Branch, next_pc: u64) {
+    fn resolve_unconditional(&mut self, block: &Block, next_pc: u64) {
+        let (ring, branch) = (block.ring, &block.branch);
         let perfect = self.geometry.perfect;
         let predictor = &mut self.predictor;
         let counts = &mut self.counts[ring as usize];
@@ -60,7 +63,8 @@ impl Core {
                 _ => Signal::MispredictIndirect,
             };
             counts[kind] += 1;
-            self.mispredicted(ring);
+            let predicted = self.predictor.predicted_target();
+            self.mispredicted(block, Some(predicted));
         } else if !is_known {
             self.resteered(ring);
         }
@@ -72,10 +76,14 @@ impl Core {
         self.is_resteered = true;
     }
 
-    fn mispredicted(&mut self, ring: Privilege) {
-        self.bump(ring, Signal::Mispredicts);
+    /// The block's branch was mispredicted: fetch went on at `predicted`.
+    fn mispredicted(&mut self, block: &Block, predicted: Option<u64>) {
+        self.bump(block.ring, Signal::Mispredicts);
         if !self.is_out_of_order {
-            self.charge_misprediction(ring);
+            self.charge_misprediction(block.ring);
+        }
+        if let (true, Some(pc)) = (self.geometry.has_wrong_paths, predicted) {
+            self.fetch_wrong_path(block, pc);
         }
     }
 }

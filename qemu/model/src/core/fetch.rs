@@ -65,6 +65,11 @@ impl Core {
         // Fetch is ahead of the pipeline by about half of the L2's latency.
         let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
         self.starve(block, ordinal, FetchWait::Code(source), cycles);
+        self.fetch_code_ahead();
+    }
+
+    /// The pipeline takes the lines of code that prefetchers have just fetched.
+    pub(super) fn fetch_code_ahead(&mut self) {
         if let Some(engine) = &mut self.engine {
             engine.fetch_code_ahead(&self.ahead);
             self.ahead.clear();

@@ -6,7 +6,7 @@
 //!
 //! [`Core`] is defined in `state`, with what interval learns in `exposure`, `learner` and
 //! `sampler`. The other files are its operations, each importing only from those before it:
-//! `learning`, `levels`, `fetch`, `branches`, `data`, `deliver`, `retire`, `system`.
+//! `learning`, `levels`, `fetch`, `wrong_path`, `branches`, `data`, `deliver`, `retire`, `system`.
 
 mod branches;
 mod data;
@@ -22,6 +22,7 @@ mod state;
 mod system;
 #[cfg(test)]
 mod tests;
+mod wrong_path;
 
 pub use self::state::Core;
 #[cfg(test)]

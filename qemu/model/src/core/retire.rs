@@ -32,7 +32,7 @@ impl Core {
         }
         self.charge_block(block);
         if block.branch.kind != BranchKind::None {
-            self.resolve(block.ring, &block.branch, next_pc);
+            self.resolve(block, next_pc);
         }
     }
 

@@ -59,6 +59,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
         switch_cycles: 2,
     },
     has_uop_cache: false,
+    has_wrong_paths: false,
     width: 5,
     reorder_uops: 352,
     backend: BACKEND,

@@ -64,6 +64,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     has_target_buffer: false,
     decode: DECODE,
     has_uop_cache: false,
+    has_wrong_paths: false,
     width: 6,
     reorder_uops: 256,
     backend: BACKEND,

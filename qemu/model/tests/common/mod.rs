@@ -17,6 +17,8 @@ pub struct Ran {
     /// Address, size, and whether it was a store.
     pub accesses: Vec<(u64, u64, bool)>,
     pub next_pc: u64,
+    /// Where it leads if it is a direct branch.
+    pub target: Option<u64>,
     pub ring: Privilege,
 }
 
@@ -34,6 +36,7 @@ impl Ran {
             kind: BranchKind::None,
             accesses: vec![],
             next_pc: pc.wrapping_add(4),
+            target: None,
             ring: Privilege::User,
         }
     }
@@ -54,6 +57,8 @@ impl Ran {
     pub fn branch(mut self, kind: BranchKind, target: u64) -> Ran {
         self.kind = kind;
         self.next_pc = target;
+        let is_direct = matches!(kind, BranchKind::Cond | BranchKind::Jump | BranchKind::Call);
+        self.target = is_direct.then_some(target);
         self.insn.add(Signal::Branches);
         if kind == BranchKind::Cond {
             self.insn.add(Signal::BranchCond);
@@ -122,6 +127,10 @@ fn feed_block(core: &mut Core, ran: &[Ran]) {
     };
     let lines = (physical(insns[0].pc) >> 6, physical(end.wrapping_sub(1)) >> 6);
     let block = Block::new(last.ring, core.geometry().width, lines, branch, &insns);
+    let block = match last.target {
+        Some(target) => block.with_target(target),
+        None => block,
+    };
     core.fetch(&block);
     for (insn, ran) in ran.iter().enumerate() {
         for (address, bytes, store) in &ran.accesses {

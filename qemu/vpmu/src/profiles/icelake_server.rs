@@ -36,7 +36,7 @@ pub(super) const PROFILE: Profile = Profile {
             "",
             "counters=8,fixed=2,width=40,unit=yes",
             "pipeline=ooo",
-            "prefetch=on,uop-cache=yes",
+            "prefetch=on,uop-cache=yes,wrong-paths=yes",
         ],
     },
     tables: &[
