@@ -9,10 +9,11 @@ use std::{
 use tally_abi::ExitStatus;
 use xtask::{
     machine::{self, ProfileName, Request},
+    report::Kind,
     vpmu_check::check,
 };
 
-use crate::{artefacts, machine_permit};
+use crate::{artefacts, exact, machine_permit, session_of};
 
 /// The fewest checks of a profile.
 const LEAST_CHECKS: usize = 250;
@@ -32,6 +33,27 @@ fn every_profile_follows_the_manual() {
             assert!(checked.held >= LEAST_CHECKS, "{what}: only {} checks ran", checked.held);
         }
     }
+}
+
+/// The cycles with a level and those without it are all cycles; the edges of walks are walks.
+#[test]
+fn inverts_and_edges_count_where_the_vendors_events_have_none() {
+    let stalls = "CYCLE_ACTIVITY.STALLS_MEM_ANY";
+    let walks = "DTLB_LOAD_MISSES.WALK";
+    let list = format!("{stalls},{stalls}:i,{walks}_ACTIVE:e,{walks}_COMPLETED,cycles");
+    let session = session_of(&format!("cargo xtask run --events {list} -- deflate"));
+    // The truth has the events without their modifiers, which are other ones.
+    let modified = |name: String| {
+        let event = session.events.iter().find(|event| event.name == name).unwrap();
+        assert_eq!((event.kind, event.truth), (Kind::Exact, None), "{event:?}");
+        event.estimate.unwrap()
+    };
+    let with = exact(&session, stalls);
+    let both = with + modified(format!("{stalls}:i"));
+    assert!(both.abs_diff(exact(&session, "cycles")) <= 1, "{both}");
+    assert!(with > 1_000_000, "{with}");
+    let completed = exact(&session, &format!("{walks}_COMPLETED"));
+    assert_eq!(modified(format!("{walks}_ACTIVE:e")), completed);
 }
 
 /// Starts QEMU with these arguments and options of the plugin; gives its status and standard error.

@@ -9,6 +9,8 @@ use crate::event::{Conversion, Event};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CounterInput {
     pub(crate) events: Vec<&'static Event>,
+    /// Those whose count is taken off. It is no more than that of `events` at any time.
+    pub(crate) less: Vec<&'static Event>,
     pub(crate) user: bool,
     pub(crate) kernel: bool,
 }
@@ -16,9 +18,10 @@ pub(crate) struct CounterInput {
 impl CounterInput {
     /// Its count so far.
     pub(crate) fn total(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
-        let in_ring = |ring| {
-            self.events.iter().map(|event| event.in_ring(counts, ring, geometry)).sum::<u64>()
+        let sum = |events: &[&Event], ring| {
+            events.iter().map(|event| event.in_ring(counts, ring, geometry)).sum::<u64>()
         };
+        let in_ring = |ring| sum(&self.events, ring) - sum(&self.less, ring);
         let user = if self.user { in_ring(Privilege::User) } else { 0 };
         user + if self.kernel { in_ring(Privilege::Kernel) } else { 0 }
     }

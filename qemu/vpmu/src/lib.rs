@@ -14,6 +14,7 @@
 mod counter;
 mod event;
 mod metrics;
+mod mode;
 mod offcore;
 mod options;
 mod pmu;

@@ -65,7 +65,12 @@ impl Metrics {
         geometry: &Geometry,
     ) {
         let source = |event: &'static Event| {
-            rings.map(|(user, kernel)| CounterInput { events: vec![event], user, kernel })
+            rings.map(|(user, kernel)| CounterInput {
+                events: vec![event],
+                less: Vec::new(),
+                user,
+                kernel,
+            })
         };
         self.slots.run(source(&FIXED[3]), counts, geometry);
         for (event, counter) in &mut self.parts {

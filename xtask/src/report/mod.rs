@@ -19,16 +19,13 @@ mod slices;
 mod sums;
 pub mod table;
 mod together;
+mod truth;
 mod unobserved;
 
 use std::{borrow::Cow, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use tally_abi::{
-    Mode,
-    boot::JobNumber,
-    truth::{Count, Region, Truth},
-};
+use tally_abi::{boot::JobNumber, truth::Truth};
 
 pub use tally_breakdown::{
     Breakdown, CyclePart, SlotPart, Stack, no_stack, short_stack_of, stack_of,
@@ -208,7 +205,7 @@ impl SessionReport {
         let stats = session.stats.as_ref();
         let instructions_per_switch = cost.and_then(|c| ratio(c.instructions, c.count));
         let event = |event: &EventReading| {
-            let truth = region.and_then(|region| truth_of(region, event));
+            let truth = region.and_then(|region| truth::truth_of(region, event));
             let report = EventReport::of(&event.name, &event.reading, truth);
             let likely_added = stats.and_then(|stats| interrupts::likely_added(event, stats));
             EventReport { unit: event.unit, likely_added, ..report }
@@ -249,28 +246,6 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-/// An event's true count: of the several names of one event the truth has one.
-fn truth_of(region: &Region, event: &EventReading) -> Option<u64> {
-    let EventReading { name, native, mode, .. } = event;
-    let named = |name: &str| true_count(Some(region), name, *mode);
-    let without_modifier = || named(name.rsplit_once(':')?.0);
-    named(name).or_else(|| named(native.as_ref()?)).or_else(without_modifier)
-}
-
-/// An event's true count in a session of this mode. In ring 0 without the PMI handlers, in which
-/// the session's counters are disabled.
-fn true_count(region: Option<&Region>, event: &str, mode: Mode) -> Option<u64> {
-    let region = region?;
-    let Count { user, kernel } = *region.events.get(event)?;
-    let handlers = region.pmi.events.get(event).map_or(0, |count| count.kernel);
-    let kernel = kernel.saturating_sub(handlers);
-    Some(match mode {
-        Mode::User => user,
-        Mode::Kernel => kernel,
-        Mode::Full => user + kernel,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -280,7 +255,7 @@ mod tests {
     use tally_abi::{
         Reading, SessionConfig, SessionStats, Value,
         registers::{Frame, Registers},
-        truth::{PmiCost, RegionKind},
+        truth::{Count, PmiCost, Region, RegionKind},
     };
 
     fn region(tag: u32, pmi: PmiCost) -> Region {
@@ -322,17 +297,6 @@ mod tests {
         assert_eq!(of(1, 2), (Some(700.0), Some(0.01), Some(0.3)));
         assert_eq!(of(2, 4), (Some(900.0), Some(0.02), Some(0.3)));
         assert_eq!(of(3, 4), (None, Some(0.02), None));
-    }
-
-    #[test]
-    fn the_truth_is_of_the_session_s_mode() {
-        let events = BTreeMap::from([("E".to_owned(), Count { user: 0, kernel: 1 })]);
-        let region = region(1, PmiCost { events, ..PmiCost::default() });
-        let of = |event, mode| true_count(Some(&region), event, mode);
-        assert_eq!(of("E", Mode::User), Some(3));
-        assert_eq!(of("E", Mode::Kernel), Some(3), "without the handlers");
-        assert_eq!(of("E", Mode::Full), Some(6));
-        assert_eq!(of("F", Mode::Full), None);
     }
 
     #[test]

@@ -123,6 +123,7 @@ impl VirtualPmu {
             let selected = self.global_ctrl >> (32 + index) & 1 != 0;
             let source = (control & 3 != 0 && selected && !frozen).then(|| CounterInput {
                 events: vec![event],
+                less: Vec::new(),
                 user: control & 2 != 0,
                 kernel: control & 1 != 0,
             });

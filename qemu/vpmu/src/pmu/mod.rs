@@ -18,6 +18,8 @@ mod prefetch;
 #[cfg(test)]
 mod quirk_tests;
 mod selection;
+#[cfg(test)]
+mod selection_tests;
 mod state;
 #[cfg(test)]
 mod tests;

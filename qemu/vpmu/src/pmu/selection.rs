@@ -1,12 +1,14 @@
 //! What an event select makes a general counter count.
 //!
 //! Code, unit mask, counter mask, invert and edge are matched as one pattern with the events of the
-//! profile. A counter mask, invert or edge that the vendor's event does not have is not applied to
-//! the event's count: such a select counts nothing and is reported ([`Unmodelled::Select`]).
+//! profile. If none has all of them, those that it lacks are applied to the event that has the
+//! others, where the model has its level or its episodes ([`crate::mode`]). Any other select counts
+//! nothing and is reported ([`Unmodelled::Select`]).
 
 use crate::{
     counter::CounterInput,
     event::{Event, TALLY_CODE},
+    mode::SignalMode,
     offcore,
     pmu::{
         access::{Unmodelled, select},
@@ -17,6 +19,21 @@ use crate::{
 
 /// The bits of an event select that choose the rings.
 const IN_RINGS: u64 = select::USR | select::OS;
+
+/// What an event select encodes beside the rings.
+struct Encoding {
+    code: u16,
+    umask: u8,
+    cmask: u8,
+    inv: bool,
+    edge: bool,
+}
+
+/// Events in the rings of an event select.
+fn in_rings(value: u64, events: Vec<&'static Event>) -> CounterInput {
+    let [user, kernel] = [select::USR, select::OS].map(|ring| value & ring != 0);
+    CounterInput { events, less: Vec::new(), user, kernel }
+}
 
 /// Returns whether the events are all that an AMD select value selects.
 fn is_whole(value: u64, events: &[&Event]) -> bool {
@@ -38,10 +55,50 @@ impl VirtualPmu {
             Vendor::Amd => self.amd_events(value),
         };
         if events.is_empty() && self.unmodelled.len() == reported {
-            self.unmodelled.push(Unmodelled::Select(value));
+            match self.modified(value) {
+                Some((input, counters)) if counters >> index & 1 != 0 => return input,
+                _ => self.unmodelled.push(Unmodelled::Select(value)),
+            }
         }
         events.retain(|event| self.missing.is_none_or(|missing| missing.name != event.name));
-        CounterInput { events, user: value & select::USR != 0, kernel: value & select::OS != 0 }
+        in_rings(value, events)
+    }
+
+    /// What a select value makes of an event without its invert and edge, and without a counter
+    /// mask of 1; and the counters that have the event.
+    fn modified(&self, value: u64) -> Option<(CounterInput, u8)> {
+        let Encoding { code, umask, cmask, inv, edge } = self.encoding(value);
+        let mode = match (edge, inv) {
+            (true, _) => SignalMode::EdgeRising,
+            // The comparison is inverted, if there is one.
+            (false, true) if cmask > 0 => SignalMode::LevelLow,
+            (false, true) => return None,
+            (false, false) => SignalMode::LevelHigh,
+        };
+        let without = [cmask, 0].into_iter().filter(|without| *without == cmask || cmask == 1);
+        let mut events =
+            without.filter_map(|cmask| self.profile.event(code, umask, cmask, false, false));
+        let event = events.next()?;
+        let is_missing = self.missing.is_some_and(|missing| missing.name == event.name);
+        let input = in_rings(value, vec![event]).in_mode(mode).filter(|_| !is_missing)?;
+        Some((input, event.counters))
+    }
+
+    fn encoding(&self, value: u64) -> Encoding {
+        let high = if self.profile.vendor == Vendor::Amd { value >> 24 & 0xf00 } else { 0 };
+        Encoding {
+            code: (value & 0xff | high) as u16,
+            umask: (value >> 8) as u8,
+            cmask: (value >> select::CMASK_SHIFT) as u8,
+            inv: value & select::INV != 0,
+            edge: value & select::EDGE != 0,
+        }
+    }
+
+    /// The event with all of a select value's encoding.
+    fn event(&self, value: u64) -> Option<&'static Event> {
+        let Encoding { code, umask, cmask, inv, edge } = self.encoding(value);
+        self.profile.event(code, umask, cmask, inv, edge)
     }
 
     fn intel_events(&mut self, index: usize, value: u64) -> Vec<&'static Event> {
@@ -54,7 +111,7 @@ impl VirtualPmu {
             }
             return offcore::selected(filter);
         }
-        let event = self.intel_event(value);
+        let event = self.event(value);
         event.filter(|event| event.counters >> index & 1 != 0).into_iter().collect()
     }
 
@@ -65,16 +122,6 @@ impl VirtualPmu {
         self.profile.offcore.iter().position(|offcore| plain && *offcore == code)
     }
 
-    fn intel_event(&self, value: u64) -> Option<&'static Event> {
-        self.profile.event(
-            (value & 0xff) as u16,
-            (value >> 8) as u8,
-            (value >> select::CMASK_SHIFT) as u8,
-            value & select::INV != 0,
-            value & select::EDGE != 0,
-        )
-    }
-
     /// Returns whether the profile models the event of a select value, on any of its counters;
     /// `filter` is the value of the off-core response register.
     pub fn models(&self, value: u64, filter: u64) -> bool {
@@ -82,8 +129,8 @@ impl VirtualPmu {
             Vendor::Intel if self.offcore_slot(value).is_some() => {
                 !offcore::is_beyond_model(filter)
             }
-            Vendor::Intel => self.intel_event(value).is_some(),
-            Vendor::Amd => !self.amd_known(value).is_empty(),
+            Vendor::Intel => self.event(value).is_some() || self.modified(value).is_some(),
+            Vendor::Amd => !self.amd_known(value).is_empty() || self.modified(value).is_some(),
         }
     }
 
@@ -103,7 +150,7 @@ impl VirtualPmu {
             Vendor::Intel => {
                 let fixed = self.profile.fixed_events().iter();
                 let is_it = |event: &&Event| value & !IN_RINGS == u64::from(event.umask) << 8;
-                fixed.filter(is_it).chain(self.intel_event(value)).collect()
+                fixed.filter(is_it).chain(self.event(value)).collect()
             }
             Vendor::Amd => self.amd_known(value),
         };
@@ -117,13 +164,10 @@ impl VirtualPmu {
     /// The events of a select value: one with its whole unit mask, or one for each bit that the
     /// profile knows. What the other bits select does not occur in the model.
     fn amd_known(&self, value: u64) -> Vec<&'static Event> {
-        let code = (value & 0xff | value >> 24 & 0xf00) as u16;
-        let umask = (value >> 8) as u8;
-        let cmask = (value >> select::CMASK_SHIFT) as u8;
-        let (inv, edge) = (value & select::INV != 0, value & select::EDGE != 0);
-        if let Some(event) = self.profile.event(code, umask, cmask, inv, edge) {
+        if let Some(event) = self.event(value) {
             return vec![event];
         }
+        let Encoding { code, umask, cmask, inv, edge } = self.encoding(value);
         if code == TALLY_CODE {
             // Its unit masks are numbers.
             return Vec::new();

@@ -4,14 +4,14 @@ use tally_model::Counts;
 
 use crate::{
     counter::CounterInput,
+    mode::SignalMode,
     pmu::{
         access::{AccessResult, Unmodelled, select},
         state::VirtualPmu,
     },
     profile::Vendor,
     unit::{
-        CAPABILITIES_VALUE, CONTROL_RUN, COUNT, COUNTERS, Moment, SignalMode, Unit, UnitInput,
-        UnitRegister, WORD, config,
+        CAPABILITIES_VALUE, CONTROL_RUN, COUNT, COUNTERS, Moment, Unit, UnitRegister, WORD, config,
     },
 };
 
@@ -91,8 +91,8 @@ impl VirtualPmu {
         };
         let select = value & (SELECT | code_high);
         let [user, kernel] = [select::USR, select::OS].map(|ring| value & ring != 0);
-        let source = CounterInput { events: self.unit_events(select), user, kernel };
-        let input = UnitInput::new(source, mode);
+        let (events, less) = (self.unit_events(select), Vec::new());
+        let input = CounterInput { events, less, user, kernel }.in_mode(mode);
         if input.is_none() && value & config::EN != 0 {
             self.unmodelled.push(Unmodelled::Unit(value));
         }

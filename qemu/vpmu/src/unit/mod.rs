@@ -10,15 +10,15 @@
 //! [`Unit::sync`] is called: what comes between two such times comes evenly.
 
 mod hybrid;
-mod input;
 mod registers;
 
 use tally_model::{Counts, Geometry, Signal};
 
+use crate::counter::CounterInput;
+
 use self::hybrid::{Cycles, HybridCounter, MOST_EVENTS};
 pub(crate) use self::{
     hybrid::{COUNTERS, WORD},
-    input::{SignalMode, UnitInput},
     registers::{CAPABILITIES_VALUE, CONTROL_RUN, COUNT, UnitRegister, config},
 };
 
@@ -46,7 +46,7 @@ struct UnitCounter {
     /// `CONFIG`, without the bit that is read only.
     config: u64,
     /// What it counts; none if the model does not have that.
-    input: Option<UnitInput>,
+    input: Option<CounterInput>,
     hybrid: HybridCounter,
     /// The input's total up to which it has counted.
     seen: u64,
@@ -57,7 +57,7 @@ struct UnitCounter {
 
 impl UnitCounter {
     /// What it counts while the unit is started.
-    fn enabled(&self) -> Option<&UnitInput> {
+    fn enabled(&self) -> Option<&CounterInput> {
         self.input.as_ref().filter(|_| self.config & config::EN != 0)
     }
 
@@ -161,7 +161,7 @@ impl Unit {
         &mut self,
         index: usize,
         value: u64,
-        input: Option<UnitInput>,
+        input: Option<CounterInput>,
         now: Moment<'_>,
     ) {
         self.advance(index, now);

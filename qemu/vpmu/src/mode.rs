@@ -1,11 +1,12 @@
-//! What a counter of the unit counts: an event, or its level or its edges (section 6 of the paper).
+//! What a counter makes of an event's signals: their events, their level or their edges (paper 002,
+//! section 6; the counter mask, invert and edge of event selects).
 //!
-//! The model counts sums. Of few signals it also has the level: at most one cause of a cycle
-//! without retirement is charged in a cycle, so the sum of one is the number of cycles in which it
-//! is high, and the other cycles are those in which it is low. And of few it counts the episodes:
+//! The model counts sums. Of few signals it also has the level: a cycle has retirement or one cause
+//! of its absence, so the sum of some of these is the number of cycles in which one is high, and
+//! the other cycles are those in which all are low. And of few it counts the episodes:
 //! each page walk and each division is one. All other levels and edges are not supported.
 
-use tally_model::{Counts, Geometry, Signal};
+use tally_model::Signal;
 
 use crate::{
     counter::{CounterInput, FIXED},
@@ -55,39 +56,20 @@ const fn episodes(signals: &'static [Signal]) -> Event {
     Event::new("", 0, 0, signals, "Episodes of another signal.")
 }
 
-/// What a counter counts: one sum less another one.
-#[derive(Clone, Debug)]
-pub(crate) struct UnitInput {
-    sum: CounterInput,
-    less: CounterInput,
-}
-
-impl UnitInput {
-    /// The input of these events in this mode; none if the model does not have it.
-    pub(crate) fn new(source: CounterInput, mode: SignalMode) -> Option<UnitInput> {
-        let CounterInput { ref events, user, kernel } = source;
-        let of = |event| CounterInput { events: vec![event], user, kernel };
-        let (sum, less) = match mode {
-            _ if events.is_empty() => return None,
-            SignalMode::Events => (source, CounterInput::default()),
-            SignalMode::LevelHigh if is_level(events) => (source, CounterInput::default()),
-            SignalMode::LevelLow if is_level(events) => (of(&FIXED[1]), source),
-            SignalMode::EdgeRising | SignalMode::EdgeFalling => {
-                (of(episodes_of(events)?), CounterInput::default())
+impl CounterInput {
+    /// The input of the same events in this mode; none if the model does not have it.
+    pub(crate) fn in_mode(self, mode: SignalMode) -> Option<CounterInput> {
+        let events = match mode {
+            _ if self.events.is_empty() => return None,
+            SignalMode::Events => return Some(self),
+            SignalMode::LevelHigh => return is_level(&self.events).then_some(self),
+            SignalMode::LevelLow if is_level(&self.events) => {
+                return Some(CounterInput { events: vec![&FIXED[1]], less: self.events, ..self });
             }
-            SignalMode::LevelHigh | SignalMode::LevelLow => return None,
+            SignalMode::LevelLow => return None,
+            SignalMode::EdgeRising | SignalMode::EdgeFalling => episodes_of(&self.events)?,
         };
-        Some(UnitInput { sum, less })
-    }
-
-    /// Its count so far.
-    pub(super) fn total(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
-        self.sum.total(counts, geometry) - self.less.total(counts, geometry)
-    }
-
-    /// The most by which it can grow for each slot of the clock.
-    pub(super) fn growth_per_slot(&self) -> u64 {
-        self.sum.growth_per_slot()
+        Some(CounterInput { events: vec![events], ..self })
     }
 }
 
@@ -97,7 +79,9 @@ fn is_level(events: &[&Event]) -> bool {
     let is_once = |signal| signals.iter().filter(|other| *other == signal).count() == 1;
     events.iter().all(|event| event.conversion == Conversion::Plain)
         && !signals.is_empty()
-        && signals.iter().all(|signal| Signal::STALLS.contains(signal) && is_once(signal))
+        && signals.iter().all(|signal| {
+            (Signal::STALLS.contains(signal) || *signal == Signal::RetireCycles) && is_once(signal)
+        })
 }
 
 /// The number of the episodes whose cycles the events count.

@@ -1,0 +1,67 @@
+//! Counter masks, inverts and edges that the vendors' events do not have.
+
+use tally_model::{Access, Block, Branch, Insn, Privilege, Signal};
+
+use super::{AccessResult, access::select, tests::Machine};
+
+const C1: u64 = 1 << select::CMASK_SHIFT;
+const INV: u64 = select::INV;
+const EDGE: u64 = select::EDGE;
+/// CYCLE_ACTIVITY.STALLS_MEM_ANY, with the counter mask of its encoding.
+const STALLS: u64 = 20 << select::CMASK_SHIFT | 0x14a3;
+/// DTLB_LOAD_MISSES.WALK_PENDING.
+const WALKS: u64 = 0x1008;
+
+#[test]
+fn modifiers_are_modelled_where_there_is_a_level_or_there_are_episodes() {
+    for (profile, value, expected) in [
+        ("icelake-server", WALKS | C1 | EDGE, true),
+        ("icelake-server", WALKS | EDGE, true),
+        // ARITH.DIVIDER_ACTIVE.
+        ("icelake-server", 0x0914 | C1 | EDGE, true),
+        ("icelake-server", STALLS | INV, true),
+        // No level, no episodes, and a mask that no cycle reaches.
+        ("icelake-server", 0xc0 | C1, false),
+        ("icelake-server", 0xc0 | C1 | INV, false),
+        ("icelake-server", STALLS | EDGE, false),
+        ("icelake-server", 0x0914 | (2 * C1), false),
+        // EX_NO_RETIRE.LOAD_NOT_COMPLETE and DIV_CYCLES_BUSY_COUNT.
+        ("zen4", 0x01d6, true),
+        ("zen4", 0x01d6 | C1, true),
+        ("zen4", 0x01d6 | C1 | INV, true),
+        ("zen4", 0x01d6 | (2 * C1), false),
+        // Without a mask nothing is compared.
+        ("zen4", 0x01d6 | INV, false),
+        ("zen4", 0xd3 | EDGE, true),
+        ("zen4", 0xd3 | C1 | EDGE, true),
+    ] {
+        let pmu = Machine::new(profile, 4).pmu;
+        assert_eq!(pmu.models(value, 0), expected, "{profile} {value:#x}");
+    }
+}
+
+#[test]
+fn inverts_count_the_other_cycles_and_edges_count_episodes() {
+    let mut machine = Machine::new("icelake-server", 4);
+    let rings = select::USR | select::OS | select::EN;
+    let selects = [STALLS, STALLS | INV, 0x3c, WALKS | C1 | EDGE];
+    for (index, value) in selects.into_iter().enumerate() {
+        machine.write(0x186 + index as u32, value | rings);
+    }
+    let insn = Insn { uops: 1, length: 1, ..Insn::default() };
+    let block = Block::new(Privilege::User, 5, (0, 0), Branch::default(), &[insn]);
+    for page in 0..5_000 {
+        let access = Access { address: page << 12, bytes: 8, retires: true, insn: 0 };
+        machine.core.access::<false>(&block, access, |address| address);
+    }
+    machine.run(Privilege::Kernel, 1_000);
+    let [stalls, others, cycles, walks] =
+        [0, 1, 2, 3].map(|index| match machine.read(0xc1 + index) {
+            AccessResult::Done(value) => value,
+            other => panic!("{other:?}"),
+        });
+    assert_eq!(stalls + others, cycles);
+    assert!(stalls > 1_000 && others >= 200, "{stalls}, {others}");
+    assert_eq!(walks, machine.core.counts()[0][Signal::DtlbLoadWalks]);
+    assert!(walks > 1_000, "{walks}");
+}
