@@ -170,29 +170,29 @@ impl<const ROOM: usize> Cache<ROOM> {
 
 /// A cache with a value for each key.
 #[derive(Clone, Debug)]
-pub(crate) struct Map<const ROOM: usize> {
+pub(crate) struct Map<const ROOM: usize, V> {
     keys: Cache<ROOM>,
-    values: Box<[[u32; ROOM]]>,
+    values: Box<[[V; ROOM]]>,
 }
 
-impl<const ROOM: usize> Map<ROOM> {
+impl<const ROOM: usize, V: Copy + Default> Map<ROOM, V> {
     /// A map of `sets` (a power of two) times `ways`.
-    pub(crate) fn new(sets: u32, ways: u32) -> Map<ROOM> {
-        let values = vec![[0; ROOM]; sets as usize].into_boxed_slice();
+    pub(crate) fn new(sets: u32, ways: u32) -> Map<ROOM, V> {
+        let values = vec![[V::default(); ROOM]; sets as usize].into_boxed_slice();
         Map { keys: Cache::new(sets, ways), values }
     }
 
     /// The value of `key`, if it is the most recent of its set.
     #[inline]
-    pub(crate) fn recent(&self, key: u64) -> Option<u32> {
+    pub(crate) fn recent(&self, key: u64) -> Option<&V> {
         let (set, _) = self.keys.place(key);
-        self.keys.is_recent(key).then(|| self.values[set][0])
+        self.keys.is_recent(key).then(|| &self.values[set][0])
     }
 
     /// The value of `key`, which becomes the most recent of its set.
     #[inline]
-    pub(crate) fn find(&mut self, key: u64) -> Option<u32> {
-        self.recent(key).or_else(|| {
+    pub(crate) fn find(&mut self, key: u64) -> Option<V> {
+        self.recent(key).copied().or_else(|| {
             let (set, way) = self.keys.find_further(key)?;
             self.values[set].swap(0, way);
             Some(self.values[set][0])
@@ -200,18 +200,38 @@ impl<const ROOM: usize> Map<ROOM> {
     }
 
     /// Inserts `key`, which is absent, in place of the least recent of its set.
-    pub(crate) fn fill(&mut self, key: u64, value: u32) {
+    pub(crate) fn fill(&mut self, key: u64, value: V) {
         let (set, way) = self.keys.fill(key);
         self.values[set][way] = self.values[set][0];
         self.values[set][0] = value;
     }
 
-    /// Removes every key for which `keep` returns false.
-    pub(crate) fn retain(&mut self, keep: impl Fn(u64) -> bool) {
+    /// The value of `key`, which stays where it is in the order of use.
+    pub(crate) fn peek(&self, key: u64) -> Option<V> {
+        let (set, tag) = self.keys.place(key);
+        self.keys.sets[set].position(tag).map(|way| self.values[set][way])
+    }
+
+    /// Removes the least recent one of the values of `key`'s set that are of a kind, if there are
+    /// `most` of them.
+    pub(crate) fn make_room(&mut self, key: u64, most: usize, is_of_kind: impl Fn(V) -> bool) {
+        let (at, _) = self.keys.place(key);
+        let (set, values) = (&mut self.keys.sets[at], &self.values[at]);
+        let is_one = |way: &usize| set.left[*way] != 0 && is_of_kind(values[*way]);
+        // The first way is the most recent one, whenever it became the first.
+        let oldest = (1..ROOM).filter(is_one).min_by_key(|way| set.left[*way]).unwrap_or(0);
+        if (0..ROOM).filter(is_one).count() >= most {
+            set.left[oldest] = 0;
+        }
+    }
+
+    /// Removes every key for which `keep` returns false, given its value too.
+    pub(crate) fn retain(&mut self, keep: impl Fn(u64, V) -> bool) {
         let bits = self.keys.index_bits;
         for (index, set) in self.keys.sets.iter_mut().enumerate() {
-            for (tag, left) in set.tags.iter().zip(&mut set.left) {
-                if *left != 0 && !keep(u64::from(*tag) << bits | index as u64) {
+            let entries = set.tags.iter().zip(&self.values[index]).zip(&mut set.left);
+            for ((tag, value), left) in entries {
+                if *left != 0 && !keep(u64::from(*tag) << bits | index as u64, *value) {
                     *left = 0;
                 }
             }
@@ -225,7 +245,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_key_is_replaced() {
-        let mut map = Map::<SMALL>::new(1, 3);
+        let mut map = Map::<SMALL, u32>::new(1, 3);
         (1..=3).for_each(|key| map.fill(key, key as u32 * 10));
         assert_eq!(map.find(1), Some(10));
         map.fill(4, 40);
@@ -263,13 +283,13 @@ mod tests {
         let tags = [0, 1, u64::from(u32::MAX) - 1, u64::from(u32::MAX)];
         for tag in tags {
             for set in [0, 15] {
-                let mut map = Map::<SMALL>::new(16, 4);
+                let mut map = Map::<SMALL, u32>::new(16, 4);
                 assert_eq!(map.find(tag << 4 | set), None, "{tag:#x}");
                 map.fill(tag << 4 | set, 7);
                 assert_eq!(map.find(tag << 4 | set), Some(7), "{tag:#x}");
                 let others = tags.iter().filter(|other| **other != tag);
                 others.for_each(|other| assert_eq!(map.find(other << 4 | set), None));
-                map.retain(|_| false);
+                map.retain(|_, _| false);
                 assert_eq!(map.find(tag << 4 | set), None, "{tag:#x}");
             }
         }
@@ -290,9 +310,9 @@ mod tests {
 
     #[test]
     fn removed_keys_make_room() {
-        let mut map = Map::<SMALL>::new(1, 4);
+        let mut map = Map::<SMALL, u32>::new(1, 4);
         (0..4).for_each(|key| map.fill(key, key as u32));
-        map.retain(|key| key != 3 && key != 1);
+        map.retain(|key, _| key != 3 && key != 1);
         map.fill(4, 4);
         map.fill(5, 5);
         let left: Vec<_> = (0..6).map(|key| map.find(key)).collect();
@@ -301,9 +321,9 @@ mod tests {
 
     #[test]
     fn refused_keys_are_removed() {
-        let mut map = Map::<SMALL>::new(2, 2);
+        let mut map = Map::<SMALL, u32>::new(2, 2);
         (0..4).for_each(|key| map.fill(key, 1));
-        map.retain(|key| key != 2);
+        map.retain(|key, _| key != 2);
         assert_eq!((0..4).filter(|key| map.find(*key).is_some()).count(), 3);
         assert_eq!(map.find(2), None);
     }

@@ -39,6 +39,57 @@ impl TlbShape {
     }
 }
 
+/// The entries that a TLB has for pages of one large size.
+#[derive(Clone, Copy, Debug)]
+pub enum LargeEntries {
+    /// Those of 4 KiB pages, all of them.
+    Shared,
+    /// Those of 4 KiB pages, in at most half of the ways of a set.
+    SharedHalf,
+    /// Entries of their own.
+    Own(TlbShape),
+    /// None: a page takes an entry of the next smaller size for each part that is accessed.
+    Parts,
+}
+
+impl LargeEntries {
+    fn half(self) -> LargeEntries {
+        match self {
+            LargeEntries::Own(shape) => LargeEntries::Own(shape.half()),
+            shared => shared,
+        }
+    }
+}
+
+/// A TLB's entries for large pages: of 2 MiB and of 1 GiB.
+pub type LargeTlb = [LargeEntries; 2];
+
+/// What each TLB of a core has for large pages.
+#[derive(Clone, Copy, Debug)]
+pub struct LargePages {
+    /// The first-level instruction TLB.
+    pub itlb: LargeTlb,
+    /// The first-level data TLB.
+    pub dtlb: LargeTlb,
+    /// The second level: for data, and also for code if it is not separate.
+    pub stlb: LargeTlb,
+    /// The second level for code, if it is separate.
+    pub stlb_code: LargeTlb,
+}
+
+impl LargePages {
+    /// One with half of the ways.
+    fn half(self) -> LargePages {
+        let half = |tlb: LargeTlb| tlb.map(LargeEntries::half);
+        LargePages {
+            itlb: half(self.itlb),
+            dtlb: half(self.dtlb),
+            stlb: half(self.stlb),
+            stlb_code: half(self.stlb_code),
+        }
+    }
+}
+
 /// Sets and ways of a branch target buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferShape {
@@ -237,6 +288,10 @@ pub struct Geometry {
     pub stlb: TlbShape,
     /// Second-level TLB for code only.
     pub stlb_code: Option<TlbShape>,
+    /// What the TLBs have for large pages.
+    pub large_pages: LargePages,
+    /// Whether large pages are modelled. Without it each takes an entry for each 4 KiB accessed.
+    pub has_large_pages: bool,
     /// Entries of the return-address stack.
     pub returns: u8,
     /// The branch target buffer, its levels as one.
@@ -300,6 +355,7 @@ impl Geometry {
             stlb: self.stlb.half(),
             stlb_code: self.stlb_code.map(TlbShape::half),
             decode: self.decode.half(),
+            large_pages: self.large_pages.half(),
             reorder_uops: self.reorder_uops / 2,
             backend: Backend {
                 queue_uops: queue_uops / 2,

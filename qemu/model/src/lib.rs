@@ -26,6 +26,7 @@ mod geometry;
 mod llc;
 mod ooo;
 mod operation;
+mod page;
 mod prefetch;
 mod profiles;
 mod recency;
@@ -40,11 +41,12 @@ pub use self::{
     core::Core,
     counts::Counts,
     geometry::{
-        Backend, BufferShape, CacheShape, DecodeShape, Geometry, Latency, Perfect, Pipeline,
-        PipelineMode, TlbShape, UnitShape,
+        Backend, BufferShape, CacheShape, DecodeShape, Geometry, LargeEntries, LargePages,
+        LargeTlb, Latency, Perfect, Pipeline, PipelineMode, TlbShape, UnitShape,
     },
     llc::Llc,
     operation::{Operation, RegisterSet, Unit},
+    page::{PageSize, PageSizes},
     prefetch::Prefetchers,
     profiles::is_equal,
     signal::{GROWTH_PER_SLOT, STATIC_SIGNALS, Signal},

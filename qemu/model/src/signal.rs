@@ -168,24 +168,48 @@ with_stacks! {
     L1iHit,
     /// Lines of code fetched that missed it.
     L1iMiss,
-    /// Loads that missed the first-level data TLB and hit the second level.
+    /// Loads on pages of 4 KiB that missed the first-level data TLB and hit the second level.
     DtlbLoadStlbHit,
-    /// Page walks for loads.
+    /// Likewise, on pages of 2 MiB.
+    DtlbLoadStlbHit2M,
+    /// Likewise, on pages of 1 GiB.
+    DtlbLoadStlbHit1G,
+    /// Page walks for loads from pages of 4 KiB.
     DtlbLoadWalks,
+    /// Likewise, for pages of 2 MiB.
+    DtlbLoadWalks2M,
+    /// Likewise, for pages of 1 GiB.
+    DtlbLoadWalks1G,
     /// Cycles of page walks for loads.
     DtlbLoadWalkCycles,
-    /// Stores that missed the first-level data TLB and hit the second level.
+    /// Stores to pages of 4 KiB that missed the first-level data TLB and hit the second level.
     DtlbStoreStlbHit,
-    /// Page walks for stores.
+    /// Likewise, on pages of 2 MiB.
+    DtlbStoreStlbHit2M,
+    /// Likewise, on pages of 1 GiB.
+    DtlbStoreStlbHit1G,
+    /// Page walks for stores to pages of 4 KiB.
     DtlbStoreWalks,
+    /// Likewise, for pages of 2 MiB.
+    DtlbStoreWalks2M,
+    /// Likewise, for pages of 1 GiB.
+    DtlbStoreWalks1G,
     /// Cycles of page walks for stores.
     DtlbStoreWalkCycles,
-    /// Fetches that hit the instruction TLB.
+    /// Fetches from pages of 4 KiB that hit the instruction TLB.
     ItlbHit,
-    /// Fetches that missed the instruction TLB and hit the second level.
+    /// Likewise, on pages of 2 MiB.
+    ItlbHit2M,
+    /// Likewise, on pages of 1 GiB.
+    ItlbHit1G,
+    /// Fetches that missed the instruction TLB and hit the second level, of pages of any size.
     ItlbStlbHit,
-    /// Page walks for fetches.
+    /// Page walks for fetches from pages of 4 KiB.
     ItlbWalks,
+    /// Likewise, for pages of 2 MiB.
+    ItlbWalks2M,
+    /// Likewise, for pages of 1 GiB.
+    ItlbWalks1G,
     /// Cycles of page walks for fetches.
     ItlbWalkCycles,
     /// Cycles without retirement behind the divider.

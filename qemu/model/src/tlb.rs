@@ -1,11 +1,18 @@
 //! Translation look-aside buffers: two first levels, a second level, and the page walker's cache.
 //!
 //! Data and code share the second level on Intel's processors and have separate ones on AMD's.
-//! Pages are 4 KiB; a larger page of the guest takes one entry for each 4 KiB that is accessed.
+//! Large pages have entries as the processor's TLBs have for them, if the geometry says so. If not,
+//! a large page of the guest takes one entry for each 4 KiB that is accessed.
 
+mod level;
+#[cfg(test)]
+mod tests;
+
+use self::level::{Level, Translation};
 use crate::{
-    cache::{Cache, Map, NARROW, SMALL},
+    cache::{Cache, NARROW, SMALL},
     geometry::Geometry,
+    page::PageSize,
 };
 
 /// Bits of a page number in a 48-bit address space. With 57 bits, pages alias.
@@ -24,26 +31,44 @@ pub(crate) enum TlbLevel {
     Walk,
 }
 
+/// A translation that was looked up.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    /// The physical page.
+    pub(crate) frame: u64,
+    /// The level that had it.
+    pub(crate) level: TlbLevel,
+    /// The size of the page that the guest has mapped; 4 KiB where large pages are not modelled.
+    pub(crate) size: PageSize,
+}
+
+impl Translation {
+    fn at(self, level: TlbLevel) -> Found {
+        Found { frame: self.frame.into(), level, size: self.size }
+    }
+}
+
 /// All TLBs of a core.
 #[derive(Clone, Debug)]
 pub(crate) struct Tlbs {
-    data: Map<SMALL>,
-    code: Map<SMALL>,
-    second: Map<NARROW>,
+    data: Level<SMALL>,
+    code: Level<SMALL>,
+    second: Level<NARROW>,
     /// The second level for code, if that is separate.
-    second_code: Option<Map<NARROW>>,
+    second_code: Option<Level<NARROW>>,
     /// The regions of 2 MiB whose upper page-table levels the walker has cached.
     walker: Cache<SMALL>,
 }
 
 impl Tlbs {
     pub(crate) fn new(geometry: &Geometry) -> Tlbs {
-        let (dtlb, itlb, stlb) = (geometry.dtlb, geometry.itlb, geometry.stlb);
+        let large = geometry.has_large_pages.then_some(geometry.large_pages);
+        let second_code = |shape| Level::new(shape, large.map(|large| large.stlb_code));
         Tlbs {
-            data: Map::new(dtlb.sets, dtlb.ways),
-            code: Map::new(itlb.sets, itlb.ways),
-            second: Map::new(stlb.sets, stlb.ways),
-            second_code: geometry.stlb_code.map(|shape| Map::new(shape.sets, shape.ways)),
+            data: Level::new(geometry.dtlb, large.map(|large| large.dtlb)),
+            code: Level::new(geometry.itlb, large.map(|large| large.itlb)),
+            second: Level::new(geometry.stlb, large.map(|large| large.stlb)),
+            second_code: geometry.stlb_code.map(second_code),
             walker: Cache::new(8, 4),
         }
     }
@@ -57,36 +82,40 @@ impl Tlbs {
     /// The physical page of the virtual page `page`, if the first level has it.
     #[inline(always)] // It has one caller, which is out of line.
     pub(crate) fn data(&mut self, page: u64) -> Option<u64> {
-        self.data.find(page & PAGE_MASK).map(u64::from)
+        self.data.find(page & PAGE_MASK).map(|found| found.frame.into())
     }
 
-    /// The physical page of a page that the first level lacks, from the second level or from
-    /// `walk`. Inserts it into both.
-    pub(crate) fn refill_data(&mut self, page: u64, walk: impl FnOnce() -> u64) -> (u64, TlbLevel) {
+    /// The translation of a page that the first level lacks, from the second level or from `walk`.
+    /// Inserts it into both.
+    pub(crate) fn refill_data(
+        &mut self,
+        page: u64,
+        walk: impl FnOnce() -> (u64, PageSize),
+    ) -> Found {
         refill(&mut self.data, &mut self.second, page & PAGE_MASK, walk)
     }
 
-    /// The level that has the translation of a fetch from `page`, which is `physical`. Inserts it.
-    pub(crate) fn code(&mut self, page: u64, physical: u64) -> TlbLevel {
+    /// The translation of a fetch from `page`, from the TLBs or else from `walk`. Inserts it.
+    pub(crate) fn code(&mut self, page: u64, walk: impl FnOnce() -> (u64, PageSize)) -> Found {
         let page = page & PAGE_MASK;
-        if self.code.find(page).is_some() {
-            return TlbLevel::First;
+        if let Some(found) = self.code.find(page) {
+            return found.at(TlbLevel::First);
         }
         let second = self.second_code.as_mut().unwrap_or(&mut self.second);
-        refill(&mut self.code, second, page, || physical).1
+        refill(&mut self.code, second, page, walk)
     }
 
-    /// The physical page of code in `page`, and the level that has it, if one of both has. It is
-    /// the most recent there from now on, and in the first.
-    pub(crate) fn known_code(&mut self, page: u64) -> Option<(u64, TlbLevel)> {
+    /// The translation of code in `page`, if one of both levels has it. It is the most recent there
+    /// from now on, and in the first.
+    pub(crate) fn known_code(&mut self, page: u64) -> Option<Found> {
         let page = page & PAGE_MASK;
-        if let Some(frame) = self.code.find(page) {
-            return Some((frame.into(), TlbLevel::First));
+        if let Some(found) = self.code.find(page) {
+            return Some(found.at(TlbLevel::First));
         }
         let second = self.second_code.as_mut().unwrap_or(&mut self.second);
-        let frame = second.find(page)?;
-        self.code.fill(page, frame);
-        Some((frame.into(), TlbLevel::Second))
+        let found = second.find(page)?;
+        self.code.fill(page, found.frame, found.size);
+        Some(found.at(TlbLevel::Second))
     }
 
     /// Returns whether the walker had cached the upper levels for `page`, and caches them.
@@ -97,16 +126,18 @@ impl Tlbs {
     /// Removes translations: those of the lower half, which belong to one address space, or all.
     /// Kernels map their half with global pages.
     pub(crate) fn flush(&mut self, global_too: bool) {
-        self.retain(|page| !global_too && page & UPPER_HALF != 0);
+        self.retain(|page, _| !global_too && page & UPPER_HALF != 0);
         self.walker.clear();
     }
 
-    /// Removes one page.
+    /// Removes the page that has this page of 4 KiB, all of its entries (SDM volume 3, "Operations
+    /// that Invalidate TLBs and Paging-Structure Caches", INVLPG).
     pub(crate) fn flush_page(&mut self, page: u64) {
-        self.retain(|held| held != page & PAGE_MASK);
+        let page = page & PAGE_MASK;
+        self.retain(|held, size| held >> size.shift() != page >> size.shift());
     }
 
-    fn retain(&mut self, keep: impl Fn(u64) -> bool) {
+    fn retain(&mut self, keep: impl Fn(u64, PageSize) -> bool) {
         self.data.retain(&keep);
         self.code.retain(&keep);
         self.second.retain(&keep);
@@ -118,20 +149,20 @@ impl Tlbs {
 
 #[cold]
 fn refill(
-    first: &mut Map<SMALL>,
-    second: &mut Map<NARROW>,
+    first: &mut Level<SMALL>,
+    second: &mut Level<NARROW>,
     page: u64,
-    walk: impl FnOnce() -> u64,
-) -> (u64, TlbLevel) {
-    let (physical, found) = match second.find(page) {
-        Some(physical) => (physical, TlbLevel::Second),
+    walk: impl FnOnce() -> (u64, PageSize),
+) -> Found {
+    let (frame, level, size) = match second.find(page) {
+        Some(found) => (found.frame, TlbLevel::Second, found.size),
         None => {
             const { assert!(FRAME_BITS == u32::BITS) };
-            let physical = walk() as u32;
-            second.fill(page, physical);
-            (physical, TlbLevel::Walk)
+            let (frame, size) = walk();
+            second.fill(page, frame as u32, size);
+            (frame as u32, TlbLevel::Walk, size)
         }
     };
-    first.fill(page, physical);
-    (physical.into(), found)
+    first.fill(page, frame, size);
+    Found { frame: frame.into(), level, size }
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Ran, Random, feed, is_timed, stream::stream};
+use common::{Ran, Random, core_of, feed, is_timed, stream::stream};
 use proptest::prelude::*;
 use tally_model::{
     Assist, BranchKind, BufferShape, CacheShape, Core, Counts, DecodeShape, Geometry, Operation,
@@ -35,13 +35,8 @@ fn narrow() -> Geometry {
 
 /// The same machine with what is not there by default.
 fn complete(geometry: Geometry) -> Geometry {
-    Geometry {
-        prefetch: Some(Prefetchers::ALL),
-        has_target_buffer: true,
-        has_uop_cache: true,
-        has_wrong_paths: true,
-        ..geometry
-    }
+    let all = Geometry { prefetch: Some(Prefetchers::ALL), has_target_buffer: true, ..geometry };
+    Geometry { has_uop_cache: true, has_wrong_paths: true, has_large_pages: true, ..all }
 }
 
 fn machines() -> Vec<(String, Geometry)> {
@@ -70,7 +65,7 @@ fn machines() -> Vec<(String, Geometry)> {
 }
 
 fn count(geometry: &Geometry, stream: &[Ran], cut: impl FnMut(usize) -> bool) -> [Counts; 2] {
-    let mut core = Core::new(geometry);
+    let mut core = core_of(geometry);
     feed(&mut core, stream, cut);
     core.counts().clone()
 }
@@ -145,7 +140,7 @@ proptest! {
     fn slots_have_one_user_or_cause(seed in any::<u64>()) {
         let mut stream = stream(seed, 4000);
         for (name, geometry) in machines() {
-            let mut core = Core::new(&geometry);
+            let mut core = core_of(&geometry);
             for part in stream.chunk_by_mut(|one, next| one.ring == next.ring) {
                 // The pipeline is empty at the end of a serializing instruction.
                 part[part.len() - 1].insn.serialize_cycles = 40;
@@ -176,7 +171,7 @@ proptest! {
     fn nothing_outruns_the_clock(seed in any::<u64>()) {
         let stream = stream(seed, 3000);
         for (name, geometry) in machines() {
-            let mut core = Core::new(&geometry);
+            let mut core = core_of(&geometry);
             for part in stream.chunks(100) {
                 let (before, clock) = (core.counts().clone(), core.clock());
                 feed(&mut core, part, |_| false);

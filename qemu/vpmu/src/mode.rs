@@ -46,9 +46,9 @@ impl SignalMode {
 /// The signals that are summed over the cycles of their episodes, and the number of these. An
 /// episode begins and ends between two readings: the model counts each as a whole.
 static EPISODES: [(Signal, Event); 4] = [
-    (Signal::ItlbWalkCycles, episodes(&[Signal::ItlbWalks])),
-    (Signal::DtlbLoadWalkCycles, episodes(&[Signal::DtlbLoadWalks])),
-    (Signal::DtlbStoreWalkCycles, episodes(&[Signal::DtlbStoreWalks])),
+    (Signal::ItlbWalkCycles, episodes(Signal::FETCH_WALKS)),
+    (Signal::DtlbLoadWalkCycles, episodes(Signal::LOAD_WALKS)),
+    (Signal::DtlbStoreWalkCycles, episodes(Signal::STORE_WALKS)),
     (Signal::DividerActive, episodes(&[Signal::Divisions])),
 ];
 

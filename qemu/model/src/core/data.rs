@@ -9,7 +9,7 @@ use crate::{
     block::{Block, Privilege},
     ooo::Touch,
     signal::Signal,
-    tlb::TlbLevel,
+    tlb::{Found, TlbLevel},
 };
 
 /// The signal of accesses that cross a cache line.
@@ -51,7 +51,8 @@ impl Core {
         let string = self.geometry.string_is_one_access
             && block.insns().get(access.insn).is_some_and(|insn| insn.repeats);
         let access = Access { retires: access.retires && !string, ..access };
-        let walks = if STORE { Signal::DtlbStoreWalks } else { Signal::DtlbLoadWalks };
+        // Of pages of any size: no walk is without cycles.
+        let walks = if STORE { Signal::DtlbStoreWalkCycles } else { Signal::DtlbLoadWalkCycles };
         let before = self.counts[block.ring as usize][walks];
         let by = self.touch_data::<STORE>(block, access, &translate);
         let crosses = !access.ends_in_line();
@@ -200,22 +201,24 @@ impl Core {
         let page = access.address >> 12;
         let perfect = self.geometry.perfect;
         let stlb_cycles = self.geometry.latency.stlb_cycles;
-        let (frame, found) = self.tlbs.refill_data(page, || translate(access.address) >> 12);
+        let sizes = self.page_sizes;
+        let walk = || (translate(access.address) >> 12, sizes.at(access.address));
+        let Found { frame, level, size } = self.tlbs.refill_data(page, walk);
         if perfect.dtlb {
             return (frame, 0);
         }
-        let (hit, walks, walk_cycles) = if STORE {
-            (Signal::DtlbStoreStlbHit, Signal::DtlbStoreWalks, Signal::DtlbStoreWalkCycles)
+        let (hits, walks, walk_cycles) = if STORE {
+            (Signal::STORE_STLB_HITS, Signal::STORE_WALKS, Signal::DtlbStoreWalkCycles)
         } else {
-            (Signal::DtlbLoadStlbHit, Signal::DtlbLoadWalks, Signal::DtlbLoadWalkCycles)
+            (Signal::LOAD_STLB_HITS, Signal::LOAD_WALKS, Signal::DtlbLoadWalkCycles)
         };
-        if found == TlbLevel::Second || perfect.stlb {
-            self.bump(block.ring, hit);
+        if level == TlbLevel::Second || perfect.stlb {
+            self.bump(block.ring, hits[size as usize]);
             self.expose::<STORE>(block, Signal::StallDtlb, stlb_cycles);
             return (frame, stlb_cycles);
         }
-        let cycles = self.walk(block.ring, page);
-        self.bump(block.ring, walks);
+        let cycles = self.walk(block.ring, page, size);
+        self.bump(block.ring, walks[size as usize]);
         self.add(block.ring, walk_cycles, u64::from(cycles));
         self.expose::<STORE>(block, Signal::StallDtlb, stlb_cycles + cycles);
         (frame, stlb_cycles + cycles)

@@ -4,7 +4,13 @@ use super::{
     levels::Stream,
     state::{Core, LINE_BITS},
 };
-use crate::{assist::Assist, block::Block, signal::Signal, stacks::FetchWait, tlb::TlbLevel};
+use crate::{
+    assist::Assist,
+    block::Block,
+    signal::Signal,
+    stacks::FetchWait,
+    tlb::{Found, TlbLevel},
+};
 
 impl Core {
     /// A block is about to run: fetches its first line. Its other lines are fetched when an
@@ -51,7 +57,7 @@ impl Core {
             self.fetch_next_line(line);
         }
         if page == self.fetched_page {
-            self.bump(block.ring, Signal::ItlbHit);
+            self.bump(block.ring, Signal::FETCH_HITS[self.fetched_size as usize]);
         } else {
             self.fetched_page = page;
             self.translate_fetch(block, ordinal, page, line >> 6);
@@ -89,7 +95,10 @@ impl Core {
     fn translate_fetch(&mut self, block: &Block, ordinal: u32, page: u64, frame: u64) {
         let perfect = self.geometry.perfect;
         let stlb_cycles = self.geometry.latency.stlb_cycles;
-        match self.tlbs.code(page, frame) {
+        let sizes = self.page_sizes;
+        let Found { level, size, .. } = self.tlbs.code(page, || (frame, sizes.at(page << 12)));
+        self.fetched_size = size;
+        match level {
             TlbLevel::Second if !perfect.itlb => {
                 self.bump(block.ring, Signal::ItlbStlbHit);
                 self.starve(block, ordinal, FetchWait::Translation, stlb_cycles);
@@ -99,12 +108,12 @@ impl Core {
                 self.starve(block, ordinal, FetchWait::Translation, stlb_cycles);
             }
             TlbLevel::Walk if !perfect.itlb => {
-                let cycles = self.walk(block.ring, page);
-                self.bump(block.ring, Signal::ItlbWalks);
+                let cycles = self.walk(block.ring, page, size);
+                self.bump(block.ring, Signal::FETCH_WALKS[size as usize]);
                 self.add(block.ring, Signal::ItlbWalkCycles, u64::from(cycles));
                 self.starve(block, ordinal, FetchWait::Translation, cycles);
             }
-            _ => self.bump(block.ring, Signal::ItlbHit),
+            _ => self.bump(block.ring, Signal::FETCH_HITS[size as usize]),
         }
     }
 

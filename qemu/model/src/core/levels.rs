@@ -5,6 +5,7 @@ use crate::{
     access::{Ahead, ServedBy},
     block::Privilege,
     geometry::WALK_BASE_CYCLES,
+    page::PageSize,
     signal::Signal,
 };
 
@@ -17,16 +18,28 @@ pub(super) enum Stream {
 }
 
 impl Core {
-    /// Walks the page tables: reads their entries through the caches. Returns its cycles.
-    pub(super) fn walk(&mut self, ring: Privilege, page: u64) -> u32 {
+    /// Walks the page tables: reads their entries through the caches. Returns its cycles. A large
+    /// page's entry is one level higher, or two, and the levels above it are deemed to be known, as
+    /// those above the last two are for a page of 4 KiB.
+    pub(super) fn walk(&mut self, ring: Privilege, page: u64, size: PageSize) -> u32 {
         // Not the entry's own address but one with the same locality, beyond all lines of memory.
         let table = 1 << (WALK_LINE_BITS - 2) | self.space << 26;
         let entry = |entries: u64| table | (entries ^ entries >> 26) & 0x3ff_ffff;
+        // The lines of directories have 24 bits of the page's number, those above them 15.
+        const DIRECTORY: u64 = 1 << (WALK_LINE_BITS - 1);
+        const ABOVE: u64 = DIRECTORY | 1 << 25;
         let mut cycles = WALK_BASE_CYCLES;
-        if !self.tlbs.walker_has(page) {
-            cycles += self.walker_read(ring, entry(page >> 12) | 1 << (WALK_LINE_BITS - 1));
-        }
-        cycles + self.walker_read(ring, entry(page >> 3))
+        let leaf = match size {
+            PageSize::Small => {
+                if !self.tlbs.walker_has(page) {
+                    cycles += self.walker_read(ring, entry(page >> 12) | DIRECTORY);
+                }
+                entry(page >> 3)
+            }
+            PageSize::Large => entry(page >> 12) | DIRECTORY,
+            PageSize::Huge => entry(page >> 21) | ABOVE,
+        };
+        cycles + self.walker_read(ring, leaf)
     }
 
     fn walker_read(&mut self, ring: Privilege, line: u64) -> u32 {

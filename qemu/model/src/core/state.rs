@@ -15,6 +15,7 @@ use crate::{
     geometry::{CacheShape, Geometry, Pipeline, RESOLVE_CYCLES},
     llc::Llc,
     ooo::Engine,
+    page::{PageSize, PageSizes},
     prefetch::{Prefetch, Prefetchers},
     signal::Signal,
     stacks::charge_products,
@@ -84,6 +85,10 @@ pub struct Core {
     pub(super) fetched: u64,
     /// The virtual page of code fetched from last.
     pub(super) fetched_page: u64,
+    /// Its size.
+    pub(super) fetched_size: PageSize,
+    /// Where the sizes of pages are found, if large ones are modelled.
+    pub(super) page_sizes: PageSizes,
     /// Lines of the running block that have been fetched. A line is fetched when its first
     /// instruction is known to run. So the order in which code and data access shared structures
     /// does not depend on how the stream is divided into blocks.
@@ -122,10 +127,7 @@ impl Core {
     /// A core that shares the last-level cache with others.
     pub fn sharing(geometry: &Geometry, llc: Llc) -> Core {
         let cache = |level: CacheShape| Cache::new(level.sets, level.ways);
-        let engine = match geometry.pipeline {
-            Pipeline::Interval => None,
-            Pipeline::OutOfOrder(mode) => Some(Box::new(Engine::new(geometry, mode))),
-        };
+        let engine = engine_of(geometry);
         let prefetch = prefetch_of(geometry).map(Box::new);
         let sampler = || Sampler::new(geometry, Domain::of(Privilege::User, 0));
         Core {
@@ -147,6 +149,8 @@ impl Core {
             decode: Decode::of(geometry),
             fetched: u64::MAX,
             fetched_page: u64::MAX,
+            fetched_size: PageSize::Small,
+            page_sizes: PageSizes::SMALL,
             // No block is running.
             lines_done: u32::MAX,
             fuses_with: 0,
@@ -186,6 +190,14 @@ impl Core {
     #[inline]
     pub fn needs_sizes(&self) -> bool {
         self.all_accesses != 0
+    }
+
+    /// Tells where the sizes of pages are found from now on. Without large pages in the geometry
+    /// nothing is looked up.
+    pub fn set_page_sizes(&mut self, sizes: PageSizes) {
+        if self.geometry.has_large_pages {
+            self.page_sizes = sizes;
+        }
     }
 
     /// Turns prefetchers on and off, if there are any; what they have learnt stays.
@@ -256,6 +268,14 @@ impl Core {
         self.add(ring, cause, u64::from(cycles));
         self.add(ring, Signal::Slots, slots);
         self.clock += slots;
+    }
+}
+
+/// The engine, if it determines the time.
+fn engine_of(geometry: &Geometry) -> Option<Box<Engine>> {
+    match geometry.pipeline {
+        Pipeline::Interval => None,
+        Pipeline::OutOfOrder(mode) => Some(Box::new(Engine::new(geometry, mode))),
     }
 }
 

@@ -9,7 +9,7 @@ use super::{levels::Stream, state::Core};
 use crate::{
     block::{Block, Privilege},
     signal::Signal,
-    tlb::TlbLevel,
+    tlb::{Found, TlbLevel},
 };
 
 /// Bytes of a line of code, and lines of a page, as powers of two.
@@ -51,13 +51,13 @@ impl Core {
 
     /// The physical page of code in a page, if a TLB has it.
     fn wrong_path_frame(&mut self, ring: Privilege, page: u64) -> Option<u64> {
-        let (frame, level) = self.tlbs.known_code(page)?;
-        self.fetched_page = page;
+        let Found { frame, level, size } = self.tlbs.known_code(page)?;
+        (self.fetched_page, self.fetched_size) = (page, size);
         self.bump(
             ring,
             match level {
                 TlbLevel::Second if !self.geometry.perfect.itlb => Signal::ItlbStlbHit,
-                _ => Signal::ItlbHit,
+                _ => Signal::FETCH_HITS[size as usize],
             },
         );
         Some(frame)

@@ -1,8 +1,8 @@
 //! Ice Lake server (Sunny Cove).
 
 use crate::geometry::{
-    Backend, BufferShape, CacheShape, DecodeShape, Geometry, Latency, Perfect, Pipeline, TlbShape,
-    UnitShape,
+    Backend, BufferShape, CacheShape, DecodeShape, Geometry, LargeEntries, LargePages, LargeTlb,
+    Latency, Perfect, Pipeline, TlbShape, UnitShape,
 };
 
 /// Sunny Cove's ports by number: 0, 1, 5, 6 compute, 2 and 3 load, 7 and 8 address stores.
@@ -34,6 +34,14 @@ const BACKEND: Backend = Backend {
     ],
 };
 
+/// Data's first level: 32 entries of 2 MiB, 8 of 1 GiB (CPUID leaf 18H of Ice Lake processors).
+pub(super) const LARGE_DTLB: LargeTlb = [
+    LargeEntries::Own(TlbShape { sets: 8, ways: 4 }),
+    LargeEntries::Own(TlbShape { sets: 1, ways: 8 }),
+];
+/// The second level has two halves: one for 4 KiB and 2 MiB, one for 4 KiB and 1 GiB (likewise).
+pub(super) const LARGE_STLB: LargeTlb = [LargeEntries::SharedHalf; 2];
+
 /// Ice Lake server (Sunny Cove): 32 KiB L1I, 48 KiB L1D, 1.25 MiB L2, 24 MiB of LLC (16 slices
 /// of 1.5 MiB).
 pub(super) const GEOMETRY: Geometry = Geometry {
@@ -45,6 +53,14 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     dtlb: TlbShape { sets: 16, ways: 4 },
     stlb: TlbShape { sets: 128, ways: 16 },
     stlb_code: None,
+    large_pages: LargePages {
+        // The manual has 16. Leaf 18H tells of eight, which may be one thread's.
+        itlb: [LargeEntries::Own(TlbShape { sets: 2, ways: 8 }), LargeEntries::Parts],
+        dtlb: LARGE_DTLB,
+        stlb: LARGE_STLB,
+        stlb_code: LARGE_STLB,
+    },
+    has_large_pages: false,
     string_is_one_access: true,
     returns: 22,
     target_buffer: BufferShape { sets: 512, ways: 10 },

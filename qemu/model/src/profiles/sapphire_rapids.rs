@@ -1,8 +1,9 @@
 //! Sapphire Rapids server (Golden Cove).
 
-use super::icelake_server;
+use super::icelake_server::{self, LARGE_DTLB, LARGE_STLB};
 use crate::geometry::{
-    Backend, BufferShape, CacheShape, DecodeShape, Geometry, Latency, TlbShape, UnitShape,
+    Backend, BufferShape, CacheShape, DecodeShape, Geometry, LargeEntries, LargePages, Latency,
+    TlbShape, UnitShape,
 };
 
 /// Golden Cove adds port 10 for integers, port 11 for loads, and adders on ports 1 and 5.
@@ -40,6 +41,13 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     llc: CacheShape { sets: 32768, ways: 15 },
     itlb: TlbShape { sets: 32, ways: 8 },
     dtlb: TlbShape { sets: 16, ways: 6 },
+    large_pages: LargePages {
+        itlb: [LargeEntries::Own(TlbShape { sets: 4, ways: 8 }), LargeEntries::Parts],
+        // The manual has the sizes of the first levels. The division of the second is Ice Lake's.
+        dtlb: LARGE_DTLB,
+        stlb: LARGE_STLB,
+        stlb_code: LARGE_STLB,
+    },
     string_is_one_access: true,
     returns: 20,
     target_buffer: BufferShape { sets: 1024, ways: 12 },

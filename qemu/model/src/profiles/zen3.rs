@@ -1,8 +1,8 @@
 //! Zen 3.
 
 use crate::geometry::{
-    Backend, BufferShape, CacheShape, DecodeShape, Geometry, Latency, Perfect, Pipeline, TlbShape,
-    UnitShape,
+    Backend, BufferShape, CacheShape, DecodeShape, Geometry, LargeEntries, LargePages, Latency,
+    Perfect, Pipeline, TlbShape, UnitShape,
 };
 
 /// Zen 3's ports: 0 to 3 integer pipes, 4 a branch pipe, 5 to 7 addresses, 8 to 11 vector pipes.
@@ -58,6 +58,15 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     dtlb: TlbShape { sets: 16, ways: 4 },
     stlb: TlbShape { sets: 128, ways: 16 },
     stlb_code: Some(TlbShape { sets: 64, ways: 8 }),
+    // First levels have entries for all sizes, second levels for 4 KiB and 2 MiB: pages of 1 GiB
+    // are "smashed" there, and whole again in the first level.
+    large_pages: LargePages {
+        itlb: [LargeEntries::Shared; 2],
+        dtlb: [LargeEntries::Shared; 2],
+        stlb: [LargeEntries::Shared, LargeEntries::Parts],
+        stlb_code: [LargeEntries::Shared, LargeEntries::Parts],
+    },
+    has_large_pages: false,
     string_is_one_access: false,
     returns: 32,
     target_buffer: BufferShape { sets: 512, ways: 13 },

@@ -103,6 +103,25 @@ impl Signal {
         Signal::Port11,
     ];
 
+    /// Data accesses that hit the second-level TLB, by the sizes of [`PageSize`](crate::PageSize).
+    /// First of loads.
+    pub const LOAD_STLB_HITS: &[Signal; 3] =
+        &[Signal::DtlbLoadStlbHit, Signal::DtlbLoadStlbHit2M, Signal::DtlbLoadStlbHit1G];
+    /// Likewise of stores.
+    pub const STORE_STLB_HITS: &[Signal; 3] =
+        &[Signal::DtlbStoreStlbHit, Signal::DtlbStoreStlbHit2M, Signal::DtlbStoreStlbHit1G];
+    /// Page walks for loads, by size.
+    pub const LOAD_WALKS: &[Signal; 3] =
+        &[Signal::DtlbLoadWalks, Signal::DtlbLoadWalks2M, Signal::DtlbLoadWalks1G];
+    /// Page walks for stores, by size.
+    pub const STORE_WALKS: &[Signal; 3] =
+        &[Signal::DtlbStoreWalks, Signal::DtlbStoreWalks2M, Signal::DtlbStoreWalks1G];
+    /// Fetches that hit the instruction TLB, by size.
+    pub const FETCH_HITS: &[Signal; 3] = &[Signal::ItlbHit, Signal::ItlbHit2M, Signal::ItlbHit1G];
+    /// Page walks for fetches, by size.
+    pub const FETCH_WALKS: &[Signal; 3] =
+        &[Signal::ItlbWalks, Signal::ItlbWalks2M, Signal::ItlbWalks1G];
+
     /// The signal to which a whole gap is charged that this cause ended.
     #[inline]
     pub const fn resumed(self) -> Signal {

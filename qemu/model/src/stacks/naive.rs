@@ -12,6 +12,11 @@ use crate::{
     signal::Signal,
 };
 
+/// The sum of some counts.
+pub(super) fn sum(counts: &Counts, signals: &[Signal]) -> u64 {
+    signals.iter().map(|signal| counts[*signal]).sum()
+}
+
 /// A page walk that reads one entry from the L2.
 pub(super) fn walk_cycles(latency: &Latency) -> u64 {
     u64::from(WALK_BASE_CYCLES + latency.l2_cycles)
@@ -23,6 +28,7 @@ pub(super) fn front_end(component: Component, counts: &Counts, geometry: &Geomet
     let latency = &geometry.latency;
     // Fetch is ahead of the pipeline by about half of the L2's latency.
     let fetch = |cycles: u32| u64::from(cycles - latency.l2_cycles / 2);
+    let sum = |signals: &[Signal]| sum(counts, signals);
     match component {
         Component::L1i => counts[Signal::L2CodeHit] * fetch(latency.l2_cycles),
         Component::L2i => {
@@ -31,7 +37,7 @@ pub(super) fn front_end(component: Component, counts: &Counts, geometry: &Geomet
         }
         Component::Itlb => {
             counts[Signal::ItlbStlbHit] * u64::from(latency.stlb_cycles)
-                + counts[Signal::ItlbWalks] * walk_cycles(latency)
+                + sum(Signal::FETCH_WALKS) * walk_cycles(latency)
         }
         Component::Branch => counts[Signal::Mispredicts] * u64::from(latency.mispredict_cycles),
         _ => 0,
@@ -41,7 +47,7 @@ pub(super) fn front_end(component: Component, counts: &Counts, geometry: &Geomet
 /// The cycles of a component.
 pub(super) fn cycles(component: Component, counts: &Counts, geometry: &Geometry) -> u64 {
     let latency = &geometry.latency;
-    let sum = |signals: &[Signal]| signals.iter().map(|signal| counts[*signal]).sum::<u64>();
+    let sum = |signals: &[Signal]| sum(counts, signals);
     match component {
         Component::L1d => {
             sum(&[Signal::L2ReadHit, Signal::L2RfoHit]) * u64::from(latency.l2_cycles)
@@ -51,9 +57,9 @@ pub(super) fn cycles(component: Component, counts: &Counts, geometry: &Geometry)
                 + sum(&[Signal::LlcReadMiss, Signal::LlcRfoMiss]) * u64::from(latency.memory_cycles)
         }
         Component::Dtlb => {
-            sum(&[Signal::DtlbLoadStlbHit, Signal::DtlbStoreStlbHit])
+            (sum(Signal::LOAD_STLB_HITS) + sum(Signal::STORE_STLB_HITS))
                 * u64::from(latency.stlb_cycles)
-                + sum(&[Signal::DtlbLoadWalks, Signal::DtlbStoreWalks]) * walk_cycles(latency)
+                + (sum(Signal::LOAD_WALKS) + sum(Signal::STORE_WALKS)) * walk_cycles(latency)
         }
         _ => front_end(component, counts, geometry),
     }

@@ -21,7 +21,8 @@ pub(super) fn cycles(component: Component, counts: &Counts, geometry: &Geometry)
                     * u64::from(latency.memory_cycles)
         }
         Component::Dtlb => {
-            (counts[Signal::DtlbLoadStlbHit] + counts[Signal::DtlbStoreStlbHit])
+            (naive::sum(counts, Signal::LOAD_STLB_HITS)
+                + naive::sum(counts, Signal::STORE_STLB_HITS))
                 * u64::from(latency.stlb_cycles)
                 + (counts[Signal::LoadsWalked] + counts[Signal::StoresWalked])
                     * naive::walk_cycles(latency)

@@ -5,8 +5,8 @@
 pub mod stream;
 
 use tally_model::{
-    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, Privilege, RegisterSet,
-    Signal, Unit,
+    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, PageSize, PageSizes,
+    Privilege, RegisterSet, Signal, Unit,
 };
 
 /// An executed instruction, its accesses, and where execution continued.
@@ -99,9 +99,32 @@ pub fn store_op(address: u8, value: u8) -> Operation {
     }
 }
 
+/// Pages of all sizes: every second one of 2 MiB is one, and every fourth of 1 GiB.
+const SIZES: PageSizes = PageSizes { of: |_, address| size(address), tables: 0 };
+
+fn size(address: u64) -> PageSize {
+    match (address >> 30 & 3, address >> 21 & 1) {
+        (3, _) => PageSize::Huge,
+        (_, 1) => PageSize::Large,
+        _ => PageSize::Small,
+    }
+}
+
+/// A core with these pages, of which it sees the sizes if its geometry has large ones.
+pub fn core_of(geometry: &Geometry) -> Core {
+    let mut core = Core::new(geometry);
+    core.set_page_sizes(SIZES);
+    core
+}
+
 /// Physical addresses: not equal to the virtual ones, nor in their order.
 fn physical(address: u64) -> u64 {
     (address >> 12 ^ 5) << 12 | address & 0xfff
+}
+
+/// Likewise where there are large pages, whose frames are in order.
+fn physical_of_sizes(address: u64) -> u64 {
+    if size(address) == PageSize::Small { physical(address) } else { address ^ 1 << 38 }
 }
 
 /// Feeds a stream to a core, in blocks that end at branches and where `cut` returns true.
@@ -125,6 +148,8 @@ fn feed_block(core: &mut Core, ran: &[Ran]) {
         BranchKind::None => Branch::default(),
         kind => Branch { kind, pc: last.insn.pc, fall_through: end },
     };
+    let has_sizes = core.geometry().has_large_pages;
+    let physical = if has_sizes { physical_of_sizes } else { physical };
     let lines = (physical(insns[0].pc) >> 6, physical(end.wrapping_sub(1)) >> 6);
     let block = Block::new(last.ring, core.geometry().width, lines, branch, &insns);
     let block = match last.target {
