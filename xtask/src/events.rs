@@ -144,9 +144,10 @@ fn no_match(catalogue: &Catalogue, pattern: &str) -> Failure {
 /// The names that other tools use, then the vendor's, then those of encodings that the vendor's
 /// table does not have, then Tally's own.
 fn listed(pmu: Pmu) -> Result<(Catalogue, Vec<Listed>)> {
-    // Some events exist only with the out-of-order pipeline, with its CPI stacks, or with a part of
-    // the front end.
-    let options = ["pipeline=ooo", "stacks=yes", "btb=yes", "uop-cache=yes"].map(str::to_owned);
+    // Some events exist only with the out-of-order pipeline, with its CPI stacks, with a part of
+    // the front end, or with large pages.
+    let options = ["pipeline=ooo", "stacks=yes", "btb=yes", "uop-cache=yes", "large-pages=yes"];
+    let options = options.map(str::to_owned);
     let virtual_pmu = machine::virtual_pmu_of(pmu, &options)?;
     let catalogue = explain::detect(&virtual_pmu)?.catalogue();
     let profile = virtual_pmu.profile();

@@ -8,15 +8,20 @@
 use std::{ops::Range, sync::OnceLock};
 
 use tally_abi::truth::{ShadowTruth, Truth};
-use tally_model::{Access, Block, Core, Counts, Llc, Prefetchers, Privilege};
+use tally_model::{Access, Block, Core, Counts, Llc, PageSizes, Prefetchers, Privilege};
 use tally_vpmu::{PluginOptions, Profile};
 
-use crate::region::{self, VcpuTruth};
+use crate::{
+    guest,
+    paging::PageTables,
+    region::{self, VcpuTruth},
+};
 
 /// A vCPU's cores.
 pub(crate) struct Cores {
     own: Core,
     shadows: Box<[Shadow]>,
+    tables: PageTables,
 }
 
 /// A shadow core, and what it executed in each region.
@@ -59,6 +64,7 @@ impl Cores {
         Cores {
             own: Core::sharing(&options.profile.geometry, caches[0].clone()),
             shadows: options.shadows.iter().zip(&caches[1..]).map(shadow).collect(),
+            tables: PageTables::default(),
         }
     }
 
@@ -141,7 +147,28 @@ impl Cores {
     }
 
     pub(crate) fn switch_space(&mut self, space: u64) {
-        self.each(|core| core.switch_space(space));
+        self.tables.load(space);
+        let sizes = self.page_sizes();
+        self.each(|core| {
+            core.set_page_sizes(sizes);
+            core.switch_space(space);
+        });
+    }
+
+    /// The guest writes CR4.
+    pub(crate) fn set_control(&mut self, cr4: u64) {
+        self.tables.set_control(cr4);
+        let sizes = self.page_sizes();
+        self.each(|core| core.set_page_sizes(sizes));
+    }
+
+    fn page_sizes(&self) -> PageSizes {
+        PageSizes { of: guest::page_size, tables: self.tables.word() }
+    }
+
+    /// The page tables in use.
+    pub(crate) fn page_tables(&self) -> PageTables {
+        self.tables
     }
 
     pub(crate) fn flush(&mut self, global_too: bool) {

@@ -1,6 +1,14 @@
-//! The guest's address translation, through QEMU's interface.
+//! The guest's address translation and physical memory, through QEMU's interface.
 
-use crate::ffi;
+use tally_model::PageSize;
+
+use crate::{ffi, paging::PageTables, registers};
+
+thread_local! {
+    /// The buffer for what is read. Each vCPU has its own thread.
+    // SAFETY: GLib is part of QEMU.
+    static BUFFER: *mut ffi::GByteArray = unsafe { ffi::g_byte_array_new() };
+}
 
 /// Returns the physical address of a virtual one in the current address space, or the virtual
 /// address itself where it is not mapped.
@@ -11,4 +19,19 @@ pub(crate) fn physical(address: u64) -> u64 {
     // SAFETY: the caller's promise: this is vCPU context.
     unsafe { ffi::qemu_plugin_translate_vaddr(address, &mut found) };
     found
+}
+
+/// Reads physical memory, devices included, as the current vCPU sees it.
+///
+/// To be called from a vCPU's callback.
+pub(crate) fn read_physical(address: u64) -> Option<u32> {
+    BUFFER.with(|buffer| registers::read_physical(*buffer, address))
+}
+
+/// The size of the page at an address, by the page tables of [`PageTables::word`].
+///
+/// To be called from a vCPU's callback.
+pub(crate) fn page_size(tables: u64, address: u64) -> PageSize {
+    let bits = PageTables::of_word(tables).size_bits(address, read_physical);
+    PageSize::of_bits(bits).unwrap_or_default()
 }

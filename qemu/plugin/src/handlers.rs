@@ -15,10 +15,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{
-    ffi,
-    vcpu::{self, Vcpu},
-};
+use crate::{ffi, guest::read_physical, vcpu};
 
 /// The file, and the first error in writing it.
 struct HandlersFile {
@@ -92,7 +89,7 @@ fn register(insn: *mut ffi::TbInsn, pc: u64, callback: OnInstruction) {
 extern "C" fn on_instruction(vcpu: c_uint, pc: *mut c_void) {
     let (vcpu, pc) = (vcpu::current(vcpu), pc as u64);
     if vcpu.is_followed {
-        let page = page_bits(vcpu, pc);
+        let page = vcpu.core.page_tables().size_bits(pc, read_physical);
         write(format_args!("{pc:x} {page}"));
     }
 }
@@ -107,7 +104,7 @@ extern "C" fn on_program(vcpu: c_uint, pc: *mut c_void) {
 extern "C" fn on_access(vcpu: c_uint, info: u32, address: u64, _: *mut c_void) {
     let vcpu = vcpu::current(vcpu);
     if vcpu.is_followed {
-        let page = page_bits(vcpu, address);
+        let page = vcpu.core.page_tables().size_bits(address, read_physical);
         // SAFETY: `info` is this callback's.
         let bytes = 1_u32 << unsafe { ffi::qemu_plugin_mem_size_shift(info) };
         let device = if is_device(info, address) { " device" } else { "" };
@@ -128,57 +125,5 @@ fn write(line: std::fmt::Arguments) {
         && written.is_ok()
     {
         *written = writeln!(file, "{line}");
-    }
-}
-
-/// The binary logarithm of the size of the page at a virtual address.
-fn page_bits(vcpu: &mut Vcpu, address: u64) -> u32 {
-    let top = vcpu.space << 12;
-    let registers = &mut vcpu.registers;
-    size_bits(top, address, |entry| registers.read_physical(entry))
-}
-
-/// The binary logarithm of the size of the page at `address`, by the page tables of four levels
-/// below `top`. `read` returns the low half of an entry (SDM volume 3, "4-Level Paging").
-fn size_bits(top: u64, address: u64, mut read: impl FnMut(u64) -> Option<u32>) -> u32 {
-    const PRESENT: u64 = 1;
-    const IS_PAGE: u64 = 1 << 7;
-    const TABLE: u64 = 0xf_ffff_ffff_f000;
-    let mut table = top;
-    for shift in [39, 30, 21] {
-        let at = table + 8 * (address >> shift & 0x1ff);
-        let (Some(low), Some(high)) = (read(at), read(at + 4)) else { break };
-        let entry = u64::from(high) << 32 | u64::from(low);
-        if entry & PRESENT == 0 {
-            break;
-        }
-        if shift < 39 && entry & IS_PAGE != 0 {
-            return shift;
-        }
-        table = entry & TABLE;
-    }
-    12
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pages_have_the_size_of_the_table_that_maps_them() {
-        // One table of each level: the first entry of each leads to the next, the second of the
-        // lower ones is a page.
-        let entry = |at: u64| match at {
-            0x1000 => 0x2000 | 1,
-            0x2000 => 0x3000 | 1,
-            0x2008 => 0x4000_0000 | 0x81,
-            0x3000 => 0x5000 | 1,
-            0x3008 => 0x20_0000 | 0x81,
-            _ => 0_u64,
-        };
-        let read = |at: u64| Some((entry(at & !7) >> (8 * (at & 7))) as u32);
-        for (address, bits) in [(0x1234, 12), (0x20_1234, 21), (0x4000_1234, 30), (0x80_0000, 12)] {
-            assert_eq!(size_bits(0x1000, address, read), bits, "{address:#x}");
-        }
     }
 }

@@ -95,6 +95,10 @@ fn handle(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
             Disposition::Run
         }
         Special::FlushAll => {
+            if intercept.raw.op0_register() == Register::CR4 {
+                let cr4 = find_gpr(&mut vcpu.registers, intercept.raw.op1_register());
+                vcpu.core.set_control(cr4.unwrap_or(0));
+            }
             vcpu.core.flush(true);
             Disposition::Run
         }

@@ -30,6 +30,7 @@ mod intercept;
 mod interrupts;
 mod log;
 mod options;
+mod paging;
 mod pending;
 mod region;
 mod registers;

@@ -101,13 +101,7 @@ impl GuestRegisters {
 
     /// Reads physical memory, devices included, as the current vCPU sees it.
     pub(crate) fn read_physical(&mut self, address: u64) -> Option<u32> {
-        // SAFETY: only this vCPU uses the buffer.
-        unsafe { ffi::g_byte_array_set_size(self.buffer, 0) };
-        // SAFETY: called from a vCPU's callback.
-        let result = unsafe { ffi::qemu_plugin_read_memory_hwaddr(address, self.buffer, 4) };
-        let bytes = buffer_bytes(self.buffer);
-        (result == 0).then_some(())?;
-        Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
+        read_physical(self.buffer, address)
     }
 
     /// Writes physical memory, devices included; returns whether that succeeded.
@@ -134,6 +128,18 @@ impl GuestRegisters {
         found.then_some(())?;
         buffer_bytes(self.buffer).get(..16)?.try_into().ok()
     }
+}
+
+/// Reads physical memory, devices included, as the current vCPU sees it, through a buffer that only
+/// the caller uses.
+pub(crate) fn read_physical(buffer: *mut ffi::GByteArray, address: u64) -> Option<u32> {
+    // SAFETY: the buffer is GLib's, and only the caller's.
+    unsafe { ffi::g_byte_array_set_size(buffer, 0) };
+    // SAFETY: called from a vCPU's callback.
+    let result = unsafe { ffi::qemu_plugin_read_memory_hwaddr(address, buffer, 4) };
+    let bytes = buffer_bytes(buffer);
+    (result == 0).then_some(())?;
+    Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
 }
 
 fn buffer_bytes<'a>(buffer: *mut ffi::GByteArray) -> &'a [u8] {

@@ -35,6 +35,8 @@ pub enum Need {
     TargetBuffer,
     /// A cache of decoded micro-operations.
     UopCache,
+    /// Large pages in the TLBs.
+    LargePages,
 }
 
 impl Need {
@@ -45,6 +47,7 @@ impl Need {
             Need::Stacks => "pipeline=ooo,stacks=yes",
             Need::TargetBuffer => "btb=yes",
             Need::UopCache => "uop-cache=yes",
+            Need::LargePages => "large-pages=yes",
         }
     }
 
@@ -55,6 +58,7 @@ impl Need {
             Need::Stacks => out_of_order && geometry.stacks,
             Need::TargetBuffer => geometry.has_target_buffer,
             Need::UopCache => geometry.has_uop_cache,
+            Need::LargePages => geometry.has_large_pages,
         }
     }
 }
@@ -156,6 +160,11 @@ impl Event {
     /// The same, on a machine with a cache of decoded micro-operations only.
     pub(crate) const fn uop_cache(self) -> Event {
         Event { needs: Some(Need::UopCache), ..self }
+    }
+
+    /// The same, on a machine with large pages in its TLBs only.
+    pub(crate) const fn large_pages(self) -> Event {
+        Event { needs: Some(Need::LargePages), ..self }
     }
 
     /// The same, in the out-of-order pipeline only.

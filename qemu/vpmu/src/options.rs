@@ -89,7 +89,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 38] = [
+const NAMES: [&str; 39] = [
     "profile",
     "counters",
     "unlike",
@@ -125,6 +125,7 @@ const NAMES: [&str; 38] = [
     "btb",
     "uop-cache",
     "wrong-paths",
+    "large-pages",
     "assist",
     "stacks",
     "shadows",
@@ -178,6 +179,7 @@ impl<'a> Given<'a> {
         profile.geometry.has_target_buffer = self.is_second("btb", ["no", "yes"])?;
         profile.geometry.has_uop_cache = self.is_second("uop-cache", ["no", "yes"])?;
         profile.geometry.has_wrong_paths = self.is_second("wrong-paths", ["no", "yes"])?;
+        profile.geometry.has_large_pages = self.is_second("large-pages", ["no", "yes"])?;
         profile.geometry.assist = machine::assist(self.get("assist"))?;
         profile.geometry.stacks = self.is_second("stacks", ["no", "yes"])?;
         machine::check_stacks(&profile.geometry)?;
@@ -383,6 +385,7 @@ mod tests {
             ("pmi=100+x", "pmi=x"),
             ("from=now", "from=now"),
             ("unit=on", "use no or yes"),
+            ("large-pages=2m", "use no or yes"),
             ("stacks=yes", "add pipeline=ooo"),
             ("shadows=none", "add pipeline=ooo"),
             ("shadows=l1d+l4", "shadows=l1d+l4"),

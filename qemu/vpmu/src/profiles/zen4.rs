@@ -35,7 +35,12 @@ pub(super) const PROFILE: Profile = Profile {
         name: "amd",
         cpu: "EPYC-Genoa,-rdrand,-rdseed",
         counters: 6,
-        checks: &["", "counters=4", "pipeline=ooo,unit=yes,prefetch=on,uop-cache=yes"],
+        checks: &[
+            "",
+            "counters=4",
+            "pipeline=ooo,unit=yes,prefetch=on,uop-cache=yes",
+            "pipeline=ooo,threads=2,large-pages=yes",
+        ],
     },
     tables: &[COMMON, LINUX, &[QUEUE_EMPTY.unlisted()], EVENTS, decode::AMD, TALLY],
 };
