@@ -148,14 +148,16 @@ pub const HOLE: u64 = 0x8000_0000;
 pub const HOLE_PAGES: u64 = 64;
 
 unsafe extern "C" {
-    static mut tables_pml4: [u64; 512];
-    static mut tables_pd: [u64; 2048];
+    /// The top table, and those of the first 4 GiB in pages of 2 MiB.
+    pub static mut tables_pml4: [u64; 512];
+    /// Likewise.
+    pub static mut tables_pd: [u64; 2048];
     /// The tables of the second and third level for the end of the address space.
     static mut tables_last: [[u64; 512]; 2];
 }
 
 /// Memory above the image, which nothing else uses: 2 MiB, present, writable, for ring 3 too.
-const SPARE_PAGE: u64 = 64 << 20 | 0x87;
+pub const SPARE_PAGE: u64 = 64 << 20 | 0x87;
 
 /// Maps the last 2 MiB of the address space.
 pub fn map_last_pages() {

@@ -11,6 +11,7 @@ mod features;
 mod flags;
 mod injections;
 mod kernel;
+mod large_pages;
 mod machine;
 mod prefetch;
 mod report;

@@ -5,7 +5,7 @@ use core::fmt::Write;
 use tally_pvh::StartInfo;
 
 use crate::{
-    edges, exactness, features, injections, kernel,
+    edges, exactness, features, injections, kernel, large_pages,
     machine::{self, Serial},
     prefetch,
     report::CheckReport,
@@ -26,6 +26,7 @@ extern "C" fn pvh_main(_info: &'static StartInfo) -> ! {
     injections::run(&mut report);
     unit::run(&mut report);
     prefetch::run(&mut report);
+    large_pages::run(&mut report);
     exactness::run(&mut report);
     let _ = writeln!(Serial, "{report}");
     machine::exit(u32::from(!report.all_held()))
