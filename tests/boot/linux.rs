@@ -47,13 +47,18 @@ struct Printed {
 
 /// Boots Linux with these files, runs the script and returns its status and its output.
 pub fn run(pmu: Pmu, files: &[PathBuf], script: &str) -> (u8, String) {
+    run_with(pmu, &[], files, script)
+}
+
+/// The same with further options of the virtual PMU.
+pub fn run_with(pmu: Pmu, vpmu: &[String], files: &[PathBuf], script: &str) -> (u8, String) {
     let artefacts = artefacts();
     let _permit = machine_permit();
     let guest = LinuxGuest {
         qemu: &artefacts.qemu,
         linux: artefacts.linux.as_ref().expect("`cargo xtask test` fetches it"),
         plugin: Some(&artefacts.plugin),
-        vpmu: &[],
+        vpmu,
         pmu,
         cpus: 1,
         files,
@@ -94,7 +99,7 @@ fn boot(commands: &Commands) -> Printed {
 }
 
 /// The count and the coverage in percent of each event that was counted.
-fn counts(printed: &str) -> Vec<(u64, f64)> {
+pub fn counts(printed: &str) -> Vec<(u64, f64)> {
     let lines = printed.lines().map(|line| line.split(',').collect::<Vec<_>>());
     lines
         .filter_map(|cells| Some((cells.first()?.parse().ok()?, cells.get(4)?.parse().ok()?)))

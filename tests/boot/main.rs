@@ -27,6 +27,7 @@ mod foreign;
 mod halts;
 mod image;
 mod jobs;
+mod large_pages;
 mod linked;
 mod linux;
 mod live;
