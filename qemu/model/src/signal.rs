@@ -264,6 +264,12 @@ with_stacks! {
     FullLoads,
     /// Cycles for which a full store queue kept an instruction from dispatch.
     FullStores,
+    /// Cycles in which a line waited for a fill buffer of the L1 data cache.
+    FullFills,
+    /// Fill buffers in use, summed over cycles.
+    PendingMisses,
+    /// Cycles in which a fill buffer was in use.
+    PendingMissCycles,
     /// Loads that a store in the store queue served.
     Forwards,
     /// Loads that waited for a store that could not be forwarded.

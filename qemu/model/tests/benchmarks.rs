@@ -164,6 +164,36 @@ fn independent_misses_overlap_up_to_the_fill_buffers() {
     }
 }
 
+/// The fill buffers in use on average while one is, and the share of the cycles for which a line
+/// waits for one.
+fn fill_buffers(geometry: &Geometry, stream: &[Ran]) -> [f64; 2] {
+    let mut core = Core::new(geometry);
+    feed(&mut core, stream, |_| false);
+    let cycles = core.clock() as f64 / f64::from(geometry.width);
+    let counts = &core.counts()[0];
+    let [all, some, full] = [Signal::PendingMisses, Signal::PendingMissCycles, Signal::FullFills]
+        .map(|signal| counts[signal] as f64);
+    assert!(some <= 1.01 * cycles, "{some} of {cycles}");
+    [all / some, full / cycles]
+}
+
+#[test]
+fn misses_that_overlap_fill_the_buffers_and_those_of_a_chase_use_one() {
+    for (name, mut geometry) in machines() {
+        geometry.perfect.dtlb = true;
+        geometry.perfect.itlb = true;
+        let independent = line(100_000, |pc, at| {
+            Ran::new(pc, load_op(15, (at % 14) as u8)).load(DATA + 64 * at as u64)
+        });
+        let [used, waits] = fill_buffers(&geometry, &independent);
+        assert_near(used, geometry.backend.fill_buffers.into(), name);
+        assert!(waits > 0.9, "{name}: {waits}");
+        let [used, waits] = fill_buffers(&geometry, &chase(8 << 20));
+        assert_near(used, 1.0, name);
+        assert!(waits < 0.01, "{name}: {waits}");
+    }
+}
+
 #[test]
 fn a_stream_is_bound_by_ports_fill_buffers_or_the_load_queue() {
     for (name, mut geometry) in machines() {

@@ -38,7 +38,7 @@ impl Engine {
             let loaded = self.load(touch, issued, steps);
             self.execution.load(issued, loaded);
             data_at = data_at.max(loaded);
-            self.fetch_ahead(touch, issued);
+            self.fetch_ahead(touch, issued, steps.counts());
         }
         data_at
     }
@@ -68,7 +68,7 @@ impl Engine {
             ServedBy::L1 => {
                 self.lines.in_flight(touch.line, hit_at).unwrap_or((hit_at, ServedBy::L1))
             }
-            by => self.fill(touch.line, by, translated),
+            by => self.fill(touch.line, by, translated, steps.counts()),
         };
         steps.until(data_at + 1, from.stall());
         data_at
@@ -76,9 +76,19 @@ impl Engine {
 
     /// Brings a line into the L1 as soon as a fill buffer is free; returns the cycle of its
     /// arrival, and from where it comes.
-    fn fill(&mut self, line: u64, by: ServedBy, requested: u64) -> (u64, ServedBy) {
-        let (arrives, from) = self.arrival(line, by, requested.max(self.fills.room(1)));
+    fn fill(
+        &mut self,
+        line: u64,
+        by: ServedBy,
+        requested: u64,
+        counts: &mut Counts,
+    ) -> (u64, ServedBy) {
+        let start = requested.max(self.fills.room(1));
+        let (arrives, from) = self.arrival(line, by, start);
         self.fills.take(arrives);
+        counts[Signal::FullFills] += self.fills_full.extend(requested, start);
+        counts[Signal::PendingMisses] += arrives - start;
+        counts[Signal::PendingMissCycles] += self.fills_pending.extend(start, arrives);
         self.lines.request(line, arrives, from);
         (arrives, from)
     }
@@ -99,12 +109,12 @@ impl Engine {
     }
 
     /// Prefetchers fetch lines for an access that was issued at `issued`.
-    fn fetch_ahead(&mut self, touch: &Touch, issued: u64) {
+    fn fetch_ahead(&mut self, touch: &Touch, issued: u64, counts: &mut Counts) {
         let requested = issued + u64::from(touch.walk_cycles);
         for index in touch.ahead.0..touch.ahead.1 {
             let Ahead { line, by, into_l1 } = self.ahead[index];
             if into_l1 {
-                self.fill(line, by, requested);
+                self.fill(line, by, requested, counts);
             } else {
                 self.fill_l2(line, by, requested);
             }
@@ -142,9 +152,9 @@ impl Engine {
             last = last.max(issued + 1);
             if touch.by != ServedBy::L1 {
                 // Requested as soon as the address is known, long before the store retires.
-                self.fill(touch.line, touch.by, issued + u64::from(touch.walk_cycles));
+                self.fill(touch.line, touch.by, issued + u64::from(touch.walk_cycles), counts);
             }
-            self.fetch_ahead(touch, issued);
+            self.fetch_ahead(touch, issued, counts);
         }
         last
     }

@@ -44,6 +44,22 @@ impl Lines {
     }
 }
 
+/// Cycles that intervals cover, each counted once. The intervals come in the order of instructions,
+/// not of time: a part of one that lies before the end of an earlier one is taken for covered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Covered {
+    until: u64,
+}
+
+impl Covered {
+    /// Adds an interval, without its end; returns how many more cycles are covered.
+    pub(super) fn extend(&mut self, from: u64, until: u64) -> u64 {
+        let new = until.saturating_sub(from.max(self.until));
+        self.until = self.until.max(until);
+        new
+    }
+}
+
 /// The last store to a word of eight bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
@@ -155,6 +171,14 @@ mod tests {
         assert_eq!(stores.load(access(7, 1), 20), Forward::Whole(12));
         // The first address follows the last.
         assert_eq!(stores.load(access(u64::MAX - 3, 8), 20), Forward::Whole(12));
+    }
+
+    #[test]
+    fn cycles_that_several_intervals_cover_count_once() {
+        let mut covered = Covered::default();
+        let all = [(10, 20), (15, 25), (15, 25), (30, 30), (30, 40), (12, 35)];
+        let new = all.map(|(from, until)| covered.extend(from, until));
+        assert_eq!(new, [10, 5, 0, 0, 10, 0]);
     }
 
     #[test]

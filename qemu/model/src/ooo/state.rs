@@ -2,7 +2,7 @@
 
 use super::{
     execution::Execution,
-    memory::{Lines, Stores},
+    memory::{Covered, Lines, Stores},
     queue::{Fifo, Pool, Stage},
     slots::Slots,
 };
@@ -79,6 +79,9 @@ pub(crate) struct Engine {
     pub(super) loads: Fifo,
     pub(super) stores: Fifo,
     pub(super) fills: Fifo,
+    /// The cycles in which a line waited for a fill buffer, and those in which one was in use.
+    pub(super) fills_full: Covered,
+    pub(super) fills_pending: Covered,
     pub(super) scheduler: Pool,
     pub(super) execution: Execution,
     pub(super) ready: [u64; REGISTERS],
@@ -121,6 +124,8 @@ impl Engine {
             loads: Fifo::new(backend.loads.into()),
             stores: Fifo::new(backend.stores.into()),
             fills: Fifo::new(backend.fill_buffers.into()),
+            fills_full: Covered::default(),
+            fills_pending: Covered::default(),
             scheduler: Pool::new(backend.scheduler_uops.into()),
             execution: Execution::new(),
             ready: [0; REGISTERS],

@@ -172,7 +172,7 @@ fn feed_block(core: &mut Core, ran: &[Ran]) {
 
 /// Returns whether a signal depends on time, and so on the pipeline.
 pub fn is_timed(signal: Signal) -> bool {
-    const BEGINNINGS: [&str; 14] = [
+    const BEGINNINGS: [&str; 15] = [
         "Stall",
         "Resumed",
         "Naive",
@@ -187,6 +187,7 @@ pub fn is_timed(signal: Signal) -> bool {
         "Executed",
         "Idle",
         "Port",
+        "Pending",
     ];
     let name = format!("{signal:?}");
     BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))

@@ -1,8 +1,8 @@
 //! Published measurements of the modelled cores, beside what small programs measure in the model.
 
 use tally_model::{
-    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, PipelineMode, Privilege,
-    RegisterSet, Signal, Unit,
+    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, PageSize, PageSizes,
+    PipelineMode, Privilege, RegisterSet, Signal, Unit,
 };
 
 const PC: u64 = 0x40_0000;
@@ -17,7 +17,7 @@ struct Quantity {
     measure: fn(&Geometry) -> f64,
 }
 
-const QUANTITIES: [Quantity; 12] = [
+const QUANTITIES: [Quantity; 15] = [
     Quantity {
         name: "load to use from the L1, cycles",
         source: "Intel, AMD",
@@ -44,6 +44,16 @@ const QUANTITIES: [Quantity; 12] = [
         measure: |geometry| largest(geometry, 8 * 4160, 4160) / 4160.0,
     },
     Quantity {
+        name: "L1 data TLB, entries of 2 MiB",
+        source: "Intel, AMD",
+        published: [Some("32"), Some("32"), Some("64"), Some("72")],
+        measure: |geometry| {
+            // Likewise.
+            let step = (2 << 20) + 64;
+            largest(&Geometry { has_large_pages: true, ..*geometry }, 8 * step, step) / step as f64
+        },
+    },
+    Quantity {
         name: "return stack, entries",
         source: "jia.je",
         published: [Some("22"), Some("20"), Some("32"), Some("32")],
@@ -54,6 +64,18 @@ const QUANTITIES: [Quantity; 12] = [
         source: "Intel, AMD",
         published: [None, Some("12288"), Some("6656"), Some("7168")],
         measure: targets,
+    },
+    Quantity {
+        name: "cache of micro-operations",
+        source: "Intel, AMD",
+        published: [Some("2304"), Some("4096"), Some("4096"), Some("6912")],
+        measure: cached,
+    },
+    Quantity {
+        name: "instructions of 4 bytes decoded in a cycle",
+        source: "Intel, AMD",
+        published: [Some("4"), Some("6"), Some("4"), Some("4")],
+        measure: decoded,
     },
     Quantity {
         name: "misprediction, cycles",
@@ -153,6 +175,7 @@ fn chase(geometry: &Geometry, bytes: u64, step: u64) -> f64 {
             at = (at + stride) % places;
             let address = DATA + step * at;
             let access = Access { address, bytes: 8, retires: true, insn: 0 };
+            core.set_page_sizes(PageSizes { of: |_, _| PageSize::Large, tables: 0 });
             core.fetch(&block);
             core.access::<false>(&block, access, |address| address);
             core.retire(&block, PC);
@@ -239,6 +262,56 @@ fn targets(geometry: &Geometry) -> f64 {
         round() == round()
     };
     (1..100).map(|count| count * JUMPS).take_while(are_known).last().unwrap_or(0) as f64
+}
+
+/// A line of code with as many instructions, which take all of it.
+fn line(geometry: &Geometry, number: u64, insns: u64) -> Block {
+    let length = 64 / insns;
+    let insn = |index| Insn {
+        pc: PC + 64 * number + length * index,
+        length: if index + 1 == insns { 64 - length * index } else { length } as u8,
+        uops: 1,
+        ..Insn::default()
+    };
+    let insns: Vec<Insn> = (0..insns).map(insn).collect();
+    let line = (1 << 20) + number;
+    Block::new(Privilege::User, geometry.width, (line, line), Branch::default(), &insns)
+}
+
+/// Runs as many lines, again and again; returns the core.
+fn run_lines(geometry: &Geometry, lines: &[Block], rounds: usize) -> Core {
+    let mut geometry = Geometry { has_uop_cache: true, ..*geometry };
+    (geometry.perfect.l1i, geometry.perfect.itlb) = (true, true);
+    let mut core = Core::new(&geometry);
+    for _ in 0..rounds {
+        for line in lines {
+            core.fetch(line);
+            core.retire(line, 0);
+        }
+    }
+    core
+}
+
+/// The most micro-operations of which none is decoded twice.
+fn cached(geometry: &Geometry) -> f64 {
+    // Lines with as many micro-operations as some entries have.
+    let entry = u64::from(geometry.decode.entry_uops);
+    let insns = 16 / entry * entry;
+    let are_cached = |count: &u64| {
+        let lines: Vec<Block> = (0..*count).map(|number| line(geometry, number, insns)).collect();
+        let decoded = |rounds| run_lines(geometry, &lines, rounds).counts()[0][Signal::UopsDecoded];
+        decoded(1) == decoded(2)
+    };
+    let lines = (1..1_000).map(|times| 16 * times).take_while(are_cached).last();
+    (lines.unwrap_or(0) * insns) as f64
+}
+
+/// Instructions a cycle of code that no cache of micro-operations holds.
+fn decoded(geometry: &Geometry) -> f64 {
+    let lines: Vec<Block> = (0..2_000).map(|number| line(geometry, number, 16)).collect();
+    let mut core = run_lines(geometry, &lines, 1);
+    let insns = core.counts()[0][Signal::Instructions];
+    insns as f64 / (core.clock() as f64 / f64::from(geometry.width))
 }
 
 /// Cycles by which a branch that is mispredicted half the time is slower, for each misprediction.

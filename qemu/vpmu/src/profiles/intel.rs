@@ -144,6 +144,13 @@ pub(super) const COMMON: &[Event] = &[
         "Cycles in which nothing executed behind a store.").cmask(2).out_of_order(),
     e("RESOURCE_STALLS.SB", 0xa2, 0x08, &[FullStores],
         "Cycles for which a full store queue kept an instruction from issuing.").out_of_order(),
+    e("L1D_PEND_MISS.PENDING", 0x48, 0x01, &[PendingMisses],
+        "Fill buffers of the data cache in use, summed over cycles.").on(LOW).out_of_order(),
+    e("L1D_PEND_MISS.PENDING_CYCLES", 0x48, 0x01, &[PendingMissCycles],
+        "Cycles in which a fill buffer of the data cache was in use.")
+            .cmask(1).on(LOW).out_of_order(),
+    e("L1D_PEND_MISS.FB_FULL", 0x48, 0x02, &[FullFills],
+        "Cycles in which a line waited for a fill buffer of the data cache.").on(LOW).out_of_order(),
     e("BR_MISP_RETIRED.NEAR_TAKEN", 0xc5, 0x20, MISPREDICTS_TAKEN,
         "Near branches retired that were taken and mispredicted."),
     e("MEM_INST_RETIRED.STLB_MISS_LOADS", 0xd0, 0x11, &[LoadsWalked],
