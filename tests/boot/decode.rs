@@ -1,13 +1,7 @@
 //! The virtual PMU's cache of decoded micro-operations: code that it holds comes from it, and code
 //! that it does not from the decoders.
 
-use xtask::report::SessionReport;
-
-use crate::{command::guest, exact, session_of};
-
-fn run(options: &str, words: &str) -> SessionReport {
-    session_of(&format!("cargo xtask run {options} --file {} -- jumps {words}", guest("jumps")))
-}
+use crate::{exact, targets::run};
 
 /// 14,000 jumps, of which each begins an entry, are more than each cache has; 200 are fewer.
 #[test]

@@ -11,7 +11,8 @@ const ROUNDS: u64 = 50;
 /// Cycles from a resteer to the fetch of the target.
 const PENALTY: u64 = 10;
 
-fn run(options: &str, words: &str) -> SessionReport {
+/// A run of jumps, with these words behind the program's name.
+pub fn run(options: &str, words: &str) -> SessionReport {
     session_of(&format!("cargo xtask run {options} --file {} -- jumps {words}", guest("jumps")))
 }
 

@@ -226,6 +226,12 @@ impl Block {
         ((last_byte >> 6).wrapping_sub(self.pc >> 6) & (u64::MAX >> 6)) as u32 + 1
     }
 
+    /// The index of the first instruction that reaches into line `ordinal`.
+    pub(crate) fn first_in_line(&self, ordinal: u32) -> usize {
+        let mut all = 0..self.insns.len();
+        all.find(|index| self.lines_through(*index) > ordinal).unwrap_or_default()
+    }
+
     /// The virtual page and the physical line number of its line `ordinal`. If the block crosses
     /// into a second page, that page can have any physical address.
     pub(crate) fn line(&self, ordinal: u32) -> (u64, u64) {

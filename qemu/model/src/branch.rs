@@ -1,7 +1,7 @@
 //! Branch prediction: directions, indirect targets, return addresses.
 //!
-//! Each predictor gets the outcome of a branch when it retires and returns whether its prediction
-//! was wrong. They learn nothing on wrong paths.
+//! Each predictor gets the outcome of a branch when it retires and returns what it predicted, or
+//! whether that was wrong. They learn nothing on wrong paths.
 
 mod buffer;
 mod direction;
@@ -22,8 +22,6 @@ pub(crate) struct Predictor {
     taken: Option<Box<Buffer>>,
     returns: Box<[u64]>,
     top: usize,
-    /// What was predicted of the last return or indirect branch.
-    predicted: u64,
 }
 
 impl Predictor {
@@ -38,13 +36,7 @@ impl Predictor {
             taken: geometry.has_target_buffer.then(buffer),
             returns: vec![0; usize::from(geometry.returns.max(1))].into_boxed_slice(),
             top: 0,
-            predicted: 0,
         }
-    }
-
-    /// The target that was predicted of the last return or indirect branch.
-    pub(crate) fn predicted_target(&self) -> u64 {
-        self.predicted
     }
 
     /// Learns a conditional branch's outcome; returns whether the prediction was wrong.
@@ -57,11 +49,9 @@ impl Predictor {
         }
     }
 
-    /// Learns an indirect branch's target; returns whether the prediction was wrong.
-    pub(crate) fn indirect(&mut self, pc: u64, target: u64) -> bool {
-        let predicted = self.targets.learn(pc, target);
-        self.predicted = predicted;
-        predicted != target
+    /// Learns an indirect branch's target; returns the one that was predicted.
+    pub(crate) fn indirect(&mut self, pc: u64, target: u64) -> u64 {
+        self.targets.learn(pc, target)
     }
 
     /// A branch was taken; returns whether fetch knew of it before it was decoded.
@@ -80,13 +70,12 @@ impl Predictor {
         self.returns[self.top] = return_address;
     }
 
-    /// Pops a return address; returns whether it differs from `target`, the actual one.
+    /// Pops a return address, the one that is predicted.
     #[inline]
-    pub(crate) fn ret(&mut self, target: u64) -> bool {
+    pub(crate) fn ret(&mut self) -> u64 {
         let predicted = self.returns[self.top];
-        self.predicted = predicted;
         self.top = if self.top == 0 { self.returns.len() - 1 } else { self.top - 1 };
-        predicted != target
+        predicted
     }
 }
 
@@ -103,8 +92,11 @@ mod tests {
         for depth in [22, 32] {
             let mut predictor = predictor(depth);
             (0..u64::from(depth)).for_each(|pc| predictor.call(pc + 1));
-            assert_eq!((0..u64::from(depth)).rev().filter(|pc| predictor.ret(pc + 1)).count(), 0);
-            assert!(predictor.ret(7));
+            assert_eq!(
+                (0..u64::from(depth)).rev().filter(|pc| predictor.ret() != pc + 1).count(),
+                0
+            );
+            assert_ne!(predictor.ret(), 7);
         }
     }
 
@@ -112,7 +104,7 @@ mod tests {
     fn calls_deeper_than_the_stack_overwrite_the_oldest() {
         let mut predictor = predictor(16);
         (0..20).for_each(|pc| predictor.call(pc + 1));
-        let wrong = (0..20).rev().filter(|pc| predictor.ret(pc + 1)).count();
+        let wrong = (0..20).rev().filter(|pc| predictor.ret() != pc + 1).count();
         assert_eq!(wrong, 4);
     }
 }

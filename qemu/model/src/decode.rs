@@ -39,7 +39,7 @@ pub(crate) struct Fetched {
     pub(crate) is_microcoded: bool,
 }
 
-/// What delivering an instruction took. Pairs are of the cache and of the decoders.
+/// What delivering instructions took. Pairs are of the cache and of the decoders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Delivery {
     pub(crate) uops: [u32; 2],
@@ -49,18 +49,15 @@ pub(crate) struct Delivery {
     pub(crate) cycles: [u32; 2],
     /// Those of them in which it delivered as much as dispatch takes.
     pub(crate) full: [u32; 2],
-    /// Cycles until the decoders deliver, after the cache did.
+    /// Times at which the decoders took over from the cache, and cycles until they delivered.
+    pub(crate) switches: u32,
     pub(crate) switch_cycles: u32,
 }
 
 impl Delivery {
     /// Cycles for which fetch waits.
-    pub(crate) fn waits(&self) -> u32 {
+    fn waits(&self) -> u32 {
         self.cycles[DECODERS] + self.switch_cycles
-    }
-
-    fn deliver(&mut self, from: usize, uops: u32) {
-        self.uops[from] += uops;
     }
 }
 
@@ -109,17 +106,18 @@ impl Decode {
         }
     }
 
-    /// Delivers the micro-operations of the next instruction.
-    pub(crate) fn deliver(&mut self, insn: Fetched) -> Delivery {
-        let mut delivery = Delivery::default();
+    /// Delivers the micro-operations of the next instruction, and adds what that took. Returns the
+    /// cycles for which fetch waits.
+    pub(crate) fn deliver(&mut self, insn: Fetched, delivery: &mut Delivery) -> u32 {
+        let waited = delivery.waits();
         let follows = insn.pc & PAGE_OFFSET == self.next;
         let was_decoding = follows && self.from == DECODERS;
         if !follows || insn.line != self.line {
             (self.line, self.entry) = (insn.line, 0);
-            self.begin_entry(insn, &mut delivery);
+            self.begin_entry(insn, delivery);
         } else if self.needs_entry(insn) {
             self.entry += 1;
-            self.begin_entry(insn, &mut delivery);
+            self.begin_entry(insn, delivery);
         }
         self.next = insn.pc.wrapping_add(insn.length) & PAGE_OFFSET;
         // An instruction of the sequencer has an entry for itself.
@@ -127,13 +125,13 @@ impl Decode {
         let before = self.entry_uops;
         self.entry_uops += room;
         let uops = if insn.is_microcoded { 0 } else { insn.uops };
-        delivery.deliver(self.from, uops);
+        delivery.uops[self.from] += uops;
         if self.from == DECODERS {
-            self.decode(insn, uops, was_decoding, &mut delivery);
+            self.decode(insn, uops, was_decoding, delivery);
         } else if before < self.width && self.entry_uops >= self.width {
             delivery.full[CACHE] += 1;
         }
-        delivery
+        delivery.waits() - waited
     }
 
     /// Whether the present entry has no room for an instruction.
@@ -160,6 +158,7 @@ impl Decode {
         if self.from == CACHE {
             delivery.cycles[CACHE] += 1;
         } else if was == CACHE {
+            delivery.switches += 1;
             delivery.switch_cycles += u32::from(self.shape.switch_cycles);
         }
     }
@@ -215,15 +214,7 @@ mod tests {
     fn run(decode: &mut Decode, [from, to]: [u64; 2], length: u64) -> Delivery {
         let mut sum = Delivery::default();
         for pc in (from..to).step_by(length as usize) {
-            let Delivery { uops, lookups, cycles, full, switch_cycles } =
-                decode.deliver(insn(pc, length, 1));
-            for at in [CACHE, DECODERS] {
-                sum.uops[at] += uops[at];
-                sum.lookups[at] += lookups[at];
-                sum.cycles[at] += cycles[at];
-                sum.full[at] += full[at];
-            }
-            sum.switch_cycles += switch_cycles;
+            decode.deliver(insn(pc, length, 1), &mut sum);
         }
         sum
     }
@@ -300,9 +291,14 @@ mod tests {
         let mut decode = Decode::new(SHAPE, 5);
         let microcoded = Fetched { is_microcoded: true, ..insn(0x1004, 2, 20) };
         let insns = [insn(0x1000, 4, 1), microcoded, insn(0x1006, 4, 1)];
-        let first = insns.map(|insn| decode.deliver(insn));
+        let mut each = |insn| {
+            let mut delivery = Delivery::default();
+            decode.deliver(insn, &mut delivery);
+            delivery
+        };
+        let first = insns.map(&mut each);
         assert_eq!(first.map(|delivery| delivery.lookups), [[0, 1]; 3]);
-        let again = insns.map(|insn| decode.deliver(insn));
+        let again = insns.map(&mut each);
         assert_eq!(again.map(|delivery| delivery.uops), [[1, 0], [0, 0], [1, 0]]);
     }
 

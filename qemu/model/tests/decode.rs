@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Ran, feed, op};
-use tally_model::{BranchKind, Core, Counts, Geometry, PipelineMode, Signal, Unit};
+use common::{Ran, op, user_counts};
+use tally_model::{BranchKind, Counts, Geometry, PipelineMode, Signal, Unit};
 
 const PC: u64 = 0x40_0000;
 /// Bytes of an instruction.
@@ -28,12 +28,6 @@ fn moves(bytes: u64) -> Vec<Ran> {
         if at % count == count - 1 { ran.branch(BranchKind::Jump, PC) } else { ran }
     };
     (0..INSNS).map(insn).collect()
-}
-
-fn user_counts(geometry: &Geometry, stream: &[Ran]) -> Counts {
-    let mut core = Core::new(geometry);
-    feed(&mut core, stream, |_| false);
-    core.counts()[0].clone()
 }
 
 fn insns_a_cycle(geometry: &Geometry, counts: &Counts) -> f64 {

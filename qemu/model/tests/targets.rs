@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Ran, feed, op};
-use tally_model::{BranchKind, Core, Counts, Geometry, PipelineMode, Signal, Unit};
+use common::{Ran, op, user_counts};
+use tally_model::{BranchKind, Counts, Geometry, PipelineMode, Signal, Unit};
 
 const PC: u64 = 0x40_0000;
 /// Bytes from a branch to the next.
@@ -26,12 +26,6 @@ fn jumps(count: u64) -> Vec<Ran> {
         Ran::new(PC + STEP * (at % count), op(Unit::None, &[], 15)).branch(BranchKind::Jump, next)
     };
     (0..ROUNDS).map(jump).collect()
-}
-
-fn user_counts(geometry: &Geometry, stream: &[Ran]) -> Counts {
-    let mut core = Core::new(geometry);
-    feed(&mut core, stream, |_| false);
-    core.counts()[0].clone()
 }
 
 fn cycles_each(geometry: &Geometry, counts: &Counts) -> f64 {

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{Ran, Random, feed, op};
-use tally_model::{BranchKind, Core, Counts, Geometry, Signal, Unit};
+use common::{Ran, Random, op, user_counts};
+use tally_model::{BranchKind, Counts, Geometry, Signal, Unit};
 
 const PC: u64 = 0x40_0000;
 const PAGE: u64 = 4096;
@@ -11,15 +11,10 @@ const LINE: u64 = 64;
 const ROUNDS: u64 = 20_000;
 const BRANCHES: u64 = 400;
 
-fn counts(geometry: &Geometry, has_wrong_paths: bool, stream: &[Ran]) -> Counts {
-    let mut core = Core::new(&Geometry { has_wrong_paths, ..*geometry });
-    feed(&mut core, stream, |_| false);
-    core.counts()[0].clone()
-}
-
 /// With wrong paths and without.
 fn both(geometry: &Geometry, stream: &[Ran]) -> [Counts; 2] {
-    [true, false].map(|has_wrong_paths| counts(geometry, has_wrong_paths, stream))
+    [true, false]
+        .map(|has_wrong_paths| user_counts(&Geometry { has_wrong_paths, ..*geometry }, stream))
 }
 
 /// Lines that fetch comes to while a branch is resolved.

@@ -16,6 +16,11 @@ pub(crate) struct CounterInput {
 }
 
 impl CounterInput {
+    /// Events in rings.
+    pub(crate) fn of(events: Vec<&'static Event>, [user, kernel]: [bool; 2]) -> CounterInput {
+        CounterInput { events, less: Vec::new(), user, kernel }
+    }
+
     /// Its count so far.
     pub(crate) fn total(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
         let sum = |events: &[&Event], ring| {

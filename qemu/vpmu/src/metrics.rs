@@ -65,12 +65,7 @@ impl Metrics {
         geometry: &Geometry,
     ) {
         let source = |event: &'static Event| {
-            rings.map(|(user, kernel)| CounterInput {
-                events: vec![event],
-                less: Vec::new(),
-                user,
-                kernel,
-            })
+            rings.map(|(user, kernel)| CounterInput::of(vec![event], [user, kernel]))
         };
         self.slots.run(source(&FIXED[3]), counts, geometry);
         for (event, counter) in &mut self.parts {

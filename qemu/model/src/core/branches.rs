@@ -36,22 +36,25 @@ impl Core {
         let perfect = self.geometry.perfect;
         let predictor = &mut self.predictor;
         let counts = &mut self.counts[ring as usize];
-        let wrong = match branch.kind {
+        let (predicted, is_perfect) = match branch.kind {
             BranchKind::None => return,
-            BranchKind::Jump | BranchKind::Cond => false,
+            // Fetch has the target from the branch itself.
+            BranchKind::Jump | BranchKind::Cond => (next_pc, true),
             BranchKind::Call => {
                 predictor.call(branch.fall_through);
-                false
+                (next_pc, true)
             }
-            BranchKind::IndirectJump => predictor.indirect(branch.pc, next_pc) & !perfect.indirect,
+            BranchKind::IndirectJump => (predictor.indirect(branch.pc, next_pc), perfect.indirect),
             BranchKind::IndirectCall => {
                 predictor.call(branch.fall_through);
-                let wrong = predictor.indirect(branch.pc, next_pc) & !perfect.indirect;
-                counts[Signal::MispredictIndirectCall] += u64::from(wrong);
-                wrong
+                (predictor.indirect(branch.pc, next_pc), perfect.indirect)
             }
-            BranchKind::Return => predictor.ret(next_pc) & !perfect.returns,
+            BranchKind::Return => (predictor.ret(), perfect.returns),
         };
+        let wrong = (predicted != next_pc) & !is_perfect;
+        if branch.kind == BranchKind::IndirectCall {
+            counts[Signal::MispredictIndirectCall] += u64::from(wrong);
+        }
         counts[Signal::Taken] += 1;
         let is_known = predictor.knows(branch.pc);
         if let Some(engine) = &mut self.engine {
@@ -63,7 +66,6 @@ impl Core {
                 _ => Signal::MispredictIndirect,
             };
             counts[kind] += 1;
-            let predicted = self.predictor.predicted_target();
             self.mispredicted(block, Some(predicted));
         } else if !is_known {
             self.resteered(ring);

@@ -17,17 +17,21 @@ impl Core {
     #[inline(never)]
     pub(super) fn deliver(&mut self, block: &Block, range: Range<usize>, fused: bool) {
         let Some(mut decode) = self.decode.take() else { return };
+        let mut all = Delivery::default();
         for index in range.clone() {
             let is_second = fused && index == range.start;
-            let delivery = decode.deliver(fetched(block, index, is_second));
-            self.count_delivery(block.ring, &delivery);
-            self.wait_for_decoders(block.ring, index, delivery.waits());
+            let cycles = decode.deliver(fetched(block, index, is_second), &mut all);
+            if cycles > 0 {
+                self.starve_at(block.ring, FetchWait::Decoders, cycles, || index);
+            }
         }
+        self.count_delivery(block.ring, &all);
         self.decode = Some(decode);
     }
 
     fn count_delivery(&mut self, ring: Privilege, delivery: &Delivery) {
-        let Delivery { uops, lookups: [found, missed], cycles, full, switch_cycles } = *delivery;
+        let Delivery { uops, lookups, cycles, full, switches, switch_cycles } = *delivery;
+        let [found, missed] = lookups;
         for (signal, amount) in [
             (Signal::UopsCached, uops[CACHE]),
             (Signal::UopsDecoded, uops[DECODERS]),
@@ -38,21 +42,9 @@ impl Core {
             (Signal::UopCacheHits, found),
             (Signal::UopCacheMisses, missed),
             (Signal::DecodeSwitchCycles, switch_cycles),
-            (Signal::DecodeSwitches, u32::from(switch_cycles != 0)),
+            (Signal::DecodeSwitches, switches),
         ] {
             self.add(ring, signal, amount.into());
-        }
-    }
-
-    fn wait_for_decoders(&mut self, ring: Privilege, index: usize, cycles: u32) {
-        if cycles == 0 {
-            return;
-        }
-        if let Some(engine) = &mut self.engine {
-            engine.starve_at(index, FetchWait::Decoders, cycles);
-        }
-        if !self.is_out_of_order {
-            self.charge_code(ring, FetchWait::Decoders, cycles);
         }
     }
 }

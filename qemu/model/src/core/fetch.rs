@@ -5,8 +5,9 @@ use super::{
     state::{Core, LINE_BITS},
 };
 use crate::{
+    access::ServedBy,
     assist::Assist,
-    block::Block,
+    block::{Block, Privilege},
     signal::Signal,
     stacks::FetchWait,
     tlb::{Found, TlbLevel},
@@ -62,16 +63,23 @@ impl Core {
             self.fetched_page = page;
             self.translate_fetch(block, ordinal, page, line >> 6);
         }
-        if self.l1i.touch(line) || self.geometry.perfect.l1i {
-            return self.bump(block.ring, Signal::L1iHit);
-        }
-        self.bump(block.ring, Signal::L1iMiss);
-        let served = [Signal::L2CodeHit, Signal::LlcCodeHit, Signal::LlcCodeMiss];
-        let source = self.beyond_l1(block.ring, line, Stream::Code, served);
+        let Some(source) = self.look_up_code(block.ring, line) else { return };
         // Fetch is ahead of the pipeline by about half of the L2's latency.
         let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
         self.starve(block, ordinal, FetchWait::Code(source), cycles);
         self.fetch_code_ahead();
+    }
+
+    /// Looks for a line of code in the L1, and if that lacks it beyond. Returns what serves it
+    /// there.
+    pub(super) fn look_up_code(&mut self, ring: Privilege, line: u64) -> Option<ServedBy> {
+        if self.l1i.touch(line) || self.geometry.perfect.l1i {
+            self.bump(ring, Signal::L1iHit);
+            return None;
+        }
+        self.bump(ring, Signal::L1iMiss);
+        let served = [Signal::L2CodeHit, Signal::LlcCodeHit, Signal::LlcCodeMiss];
+        Some(self.beyond_l1(ring, line, Stream::Code, served))
     }
 
     /// The pipeline takes the lines of code that prefetchers have just fetched.
@@ -119,11 +127,22 @@ impl Core {
 
     /// Fetch waits for line `ordinal` of the block.
     fn starve(&mut self, block: &Block, ordinal: u32, wait: FetchWait, cycles: u32) {
+        self.starve_at(block.ring, wait, cycles, || block.first_in_line(ordinal));
+    }
+
+    /// Fetch waits for the instruction of a block that `insn` finds.
+    pub(super) fn starve_at(
+        &mut self,
+        ring: Privilege,
+        wait: FetchWait,
+        cycles: u32,
+        insn: impl FnOnce() -> usize,
+    ) {
         if let Some(engine) = &mut self.engine {
-            engine.starve(block, ordinal, wait, cycles);
+            engine.starve(insn(), wait, cycles);
         }
         if !self.is_out_of_order {
-            self.charge_code(block.ring, wait, cycles);
+            self.charge_code(ring, wait, cycles);
         }
     }
 }

@@ -5,7 +5,7 @@
 //! asked for and comes, for a translation there is no time. What follows there is not decoded, and
 //! executes nothing.
 
-use super::{levels::Stream, state::Core};
+use super::state::Core;
 use crate::{
     block::{Block, Privilege},
     signal::Signal,
@@ -31,14 +31,9 @@ impl Core {
             let line = frame << PAGE_LINES_SHIFT | line & ((1 << PAGE_LINES_SHIFT) - 1);
             // The right path has to come back, even to the line that was fetched last.
             self.fetched = u64::MAX;
-            if self.l1i.touch(line) || self.geometry.perfect.l1i {
-                self.bump(ring, Signal::L1iHit);
-                continue;
+            if self.look_up_code(ring, line).is_some() {
+                return self.fetch_code_ahead();
             }
-            self.bump(ring, Signal::L1iMiss);
-            let served = [Signal::L2CodeHit, Signal::LlcCodeHit, Signal::LlcCodeMiss];
-            self.beyond_l1(ring, line, Stream::Code, served);
-            return self.fetch_code_ahead();
         }
     }
 

@@ -57,17 +57,8 @@ impl Engine {
         self.touches.push(Touch { ahead: (first, self.ahead.len()), ..touch });
     }
 
-    /// Fetch waits for line `ordinal` of the block: delays the first instruction that reaches into
-    /// it.
-    pub(crate) fn starve(&mut self, block: &Block, ordinal: u32, wait: FetchWait, cycles: u32) {
-        let insn = (0..block.insns().len())
-            .find(|index| block.lines_through(*index) > ordinal)
-            .unwrap_or_default();
-        self.starve_at(insn, wait, cycles);
-    }
-
     /// Fetch waits for an instruction of the block.
-    pub(crate) fn starve_at(&mut self, insn: usize, wait: FetchWait, cycles: u32) {
+    pub(crate) fn starve(&mut self, insn: usize, wait: FetchWait, cycles: u32) {
         self.starved.push(Starved { insn, wait, cycles });
     }
 

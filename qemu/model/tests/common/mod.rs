@@ -5,8 +5,8 @@
 pub mod stream;
 
 use tally_model::{
-    Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, PageSize, PageSizes,
-    Privilege, RegisterSet, Signal, Unit,
+    Access, Block, Branch, BranchKind, Core, Counts, Geometry, Insn, Operation, PageSize,
+    PageSizes, Privilege, RegisterSet, Signal, Unit,
 };
 
 /// An executed instruction, its accesses, and where execution continued.
@@ -168,6 +168,13 @@ fn feed_block(core: &mut Core, ran: &[Ran]) {
         }
     }
     core.retire(&block, last.next_pc);
+}
+
+/// What a core counts of a stream in ring 3.
+pub fn user_counts(geometry: &Geometry, stream: &[Ran]) -> Counts {
+    let mut core = Core::new(geometry);
+    feed(&mut core, stream, |_| false);
+    core.counts()[0].clone()
 }
 
 /// Returns whether a signal depends on time, and so on the pipeline.

@@ -171,11 +171,11 @@ fn chase(geometry: &Geometry, bytes: u64, step: u64) -> f64 {
     };
     let stride = (places * 5 / 8..).find(|stride| !shared(stride)).unwrap_or(1);
     warm(&geometry, places, |core| {
+        core.set_page_sizes(PageSizes { of: |_, _| PageSize::Large, tables: 0 });
         for _ in 0..places {
             at = (at + stride) % places;
             let address = DATA + step * at;
             let access = Access { address, bytes: 8, retires: true, insn: 0 };
-            core.set_page_sizes(PageSizes { of: |_, _| PageSize::Large, tables: 0 });
             core.fetch(&block);
             core.access::<false>(&block, access, |address| address);
             core.retire(&block, PC);

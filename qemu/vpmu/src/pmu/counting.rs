@@ -121,12 +121,8 @@ impl VirtualPmu {
         for (index, (counter, event)) in self.fixed.iter_mut().zip(&FIXED).enumerate() {
             let control = self.fixed_ctrl >> (4 * index);
             let selected = self.global_ctrl >> (32 + index) & 1 != 0;
-            let source = (control & 3 != 0 && selected && !frozen).then(|| CounterInput {
-                events: vec![event],
-                less: Vec::new(),
-                user: control & 2 != 0,
-                kernel: control & 1 != 0,
-            });
+            let source = (control & 3 != 0 && selected && !frozen)
+                .then(|| CounterInput::of(vec![event], [control & 2 != 0, control & 1 != 0]));
             counter.run(source, counts, &self.profile.geometry);
         }
         if let Some(metrics) = &mut self.metrics {

@@ -31,8 +31,7 @@ struct Encoding {
 
 /// Events in the rings of an event select.
 fn in_rings(value: u64, events: Vec<&'static Event>) -> CounterInput {
-    let [user, kernel] = [select::USR, select::OS].map(|ring| value & ring != 0);
-    CounterInput { events, less: Vec::new(), user, kernel }
+    CounterInput::of(events, [select::USR, select::OS].map(|ring| value & ring != 0))
 }
 
 /// Returns whether the events are all that an AMD select value selects.

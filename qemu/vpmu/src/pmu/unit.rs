@@ -90,9 +90,8 @@ impl VirtualPmu {
             return AccessResult::Fault;
         };
         let select = value & (SELECT | code_high);
-        let [user, kernel] = [select::USR, select::OS].map(|ring| value & ring != 0);
-        let (events, less) = (self.unit_events(select), Vec::new());
-        let input = CounterInput { events, less, user, kernel }.in_mode(mode);
+        let rings = [select::USR, select::OS].map(|ring| value & ring != 0);
+        let input = CounterInput::of(self.unit_events(select), rings).in_mode(mode);
         if input.is_none() && value & config::EN != 0 {
             self.unmodelled.push(Unmodelled::Unit(value));
         }
