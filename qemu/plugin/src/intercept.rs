@@ -331,10 +331,7 @@ fn open_region(vcpu: &mut Vcpu, kind: RegionKind, number: u32) -> bool {
 fn next_region(vcpu: &mut Vcpu, number: u32) -> bool {
     let [from, to] =
         [number, number.wrapping_add(1)].map(|number| Tag { kind: RegionKind::Marked, number });
-    let was_open = region::close(from, vcpu.space);
-    if was_open {
-        region::open(to, vcpu.space);
-    }
+    let was_open = region::replace(from, to, vcpu.space);
     vcpu.update_regions();
     was_open
 }

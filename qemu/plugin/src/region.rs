@@ -49,7 +49,10 @@ pub(crate) fn generation() -> u64 {
 
 /// Opens a region in an address space.
 pub(crate) fn open(tag: Tag, space: u64) {
-    let mut regions = regions();
+    open_in(&mut regions(), tag, space);
+}
+
+fn open_in(regions: &mut Vec<Shared>, tag: Tag, space: u64) {
     match regions.iter_mut().find(|region| region.tag == tag && region.space == space) {
         Some(region) => region.open = true,
         None => regions.push(Shared { tag, space, open: true }),
@@ -59,13 +62,27 @@ pub(crate) fn open(tag: Tag, space: u64) {
 
 /// Closes a region of an address space; returns whether it was open.
 pub(crate) fn close(tag: Tag, space: u64) -> bool {
-    let mut regions = regions();
+    close_in(&mut regions(), tag, space)
+}
+
+fn close_in(regions: &mut [Shared], tag: Tag, space: u64) -> bool {
     let found =
         regions.iter_mut().find(|region| region.tag == tag && region.space == space && region.open);
     let Some(region) = found else { return false };
     region.open = false;
     GENERATION.fetch_add(1, Ordering::Relaxed);
     true
+}
+
+/// Closes a region of an address space and, if it was open, opens another one there. No vCPU sees
+/// one change without the other. Returns whether the first was open.
+pub(crate) fn replace(tag: Tag, by: Tag, space: u64) -> bool {
+    let mut regions = regions();
+    let was_open = close_in(&mut regions, tag, space);
+    if was_open {
+        open_in(&mut regions, by, space);
+    }
+    was_open
 }
 
 /// What one vCPU executed in one region, and the overflow handlers' part of it.
