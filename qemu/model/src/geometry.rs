@@ -208,6 +208,9 @@ pub enum PipelineMode {
     /// As the processor is.
     #[default]
     Real,
+    /// As the processor is, but at most this number of instructions are dispatched, and retire
+    /// together, in a cycle.
+    Bundles(u8),
     /// One instruction is dispatched and retires in a cycle.
     SingleDispatch,
     /// Likewise, and an instruction issues after the previous one has retired.

@@ -108,7 +108,7 @@ impl Core {
             return self.learn(block, range, fused, slots);
         }
         let Some(engine) = &mut self.engine else { return };
-        engine.enter(block.ring, &mut self.counts);
+        self.clock += engine.enter(block.ring, &mut self.counts);
         self.clock += engine.run(block, range, fused, &mut self.counts[block.ring as usize]);
     }
 }

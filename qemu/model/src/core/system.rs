@@ -12,7 +12,7 @@ impl Core {
             self.stall(ring, Signal::StallSerialize, cycles);
             self.learn_nothing(cycles);
         } else if let Some(engine) = &mut self.engine {
-            engine.enter(ring, &mut self.counts);
+            self.clock += engine.enter(ring, &mut self.counts);
             self.clock += engine.idle(cycles, &mut self.counts[ring as usize]);
         }
     }

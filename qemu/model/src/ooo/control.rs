@@ -48,10 +48,12 @@ impl Engine {
     }
 
     /// Enters `ring`, if it is in another one: charges the last slots of that to it, for which
-    /// dispatch waited until the pipeline was empty.
+    /// dispatch waited until the pipeline was empty. Returns the slots that passed.
     #[inline]
-    pub(crate) fn enter(&mut self, ring: Privilege, counts: &mut [Counts; 2]) {
+    pub(crate) fn enter(&mut self, ring: Privilege, counts: &mut [Counts; 2]) -> u64 {
+        let mut slots = 0;
         if ring != self.ring {
+            slots = self.drain_bundle(&mut counts[self.ring as usize]);
             let waited =
                 if self.waited_for_memory { Signal::SlotsMemory } else { Signal::SlotsCore };
             let counts_of_ring = &mut counts[self.ring as usize];
@@ -62,10 +64,12 @@ impl Engine {
             }
             self.ring = ring;
         }
+        slots
     }
 
     /// Nothing runs for `cycles`; returns their slots.
     pub(crate) fn idle(&mut self, cycles: u32, counts: &mut Counts) -> u64 {
+        let drained = self.drain_bundle(counts);
         let (cycles, width) = (u64::from(cycles), u64::from(self.geometry.width));
         counts[Signal::StallSerialize] += cycles;
         counts[Signal::ResumedSerialize] += cycles;
@@ -75,6 +79,6 @@ impl Engine {
         self.execution.drained(self.retired_at, counts);
         self.fetched_at = self.fetched_at.max(self.retired_at);
         self.fetch_cause = Signal::StallSerialize;
-        cycles * width
+        drained + cycles * width
     }
 }

@@ -20,8 +20,9 @@
 //! Every cycle also has a number of micro-operations that execute in it, or a reason why none does
 //! (`execution`). These follow dispatch, too.
 //!
-//! [`Engine`] is defined in `state`; `control`, `data` and `run` are its operations.
+//! [`Engine`] is defined in `state`; `bundle`, `control`, `data` and `run` are its operations.
 
+mod bundle;
 mod control;
 mod data;
 mod execution;

@@ -88,7 +88,7 @@ impl Engine {
         counts: &mut Counts,
         watch: &mut impl Watch,
     ) -> u64 {
-        let before = self.retired_at;
+        let before = self.charged_to();
         let mut touches = std::mem::take(&mut self.touches);
         let mut done = 0;
         for index in range.clone() {
@@ -106,7 +106,12 @@ impl Engine {
         }
         touches.drain(..done);
         self.touches = touches;
-        let slots = (self.retired_at - before) * u64::from(self.geometry.width);
+        self.pass(before, counts)
+    }
+
+    /// Counts the slots that passed since the last charged cycle was `before`, and returns them.
+    pub(super) fn pass(&mut self, before: u64, counts: &mut Counts) -> u64 {
+        let slots = (self.charged_to() - before) * u64::from(self.geometry.width);
         counts[Signal::Slots] += slots;
         slots
     }
@@ -134,7 +139,8 @@ impl Engine {
         counts: &mut Counts,
         watch: &mut W,
     ) {
-        let mut steps = Steps::after(self.retired_at, counts, watch);
+        self.end_bundle_before(insn, uops, touches, counts, watch);
+        let mut steps = Steps::go_on(self.bundle.charged, self.retired_at, counts, watch);
         let dispatched = self.dispatch_at(uops, touches, &mut steps);
         let mut start = dispatched + 1;
         if self.mode == PipelineMode::InOrder || insn.serialize_cycles != 0 {
@@ -146,8 +152,7 @@ impl Engine {
             start = start.max(self.store_done);
             steps.until(start + 1, Signal::StallStore);
         }
-        let data_at = self.load_all(insn, start, touches, &mut steps);
-        let mut complete = self.compute(insn, start, data_at, uops == 0, &mut steps);
+        let mut complete = self.execute(insn, start, uops == 0, touches, &mut steps);
         if locked {
             complete += LOCK_CYCLES;
             steps.until(complete + 1, Signal::StallStore);
@@ -164,15 +169,22 @@ impl Engine {
         complete = complete.max(dispatched + TRANSIT_CYCLES - 1);
         steps.until(complete + 1, Signal::StallStore);
         self.complete_at = complete;
-        for register in insn.operation.writes.numbers() {
-            self.ready[register] = result;
+        insn.operation.writes.numbers().for_each(|register| self.ready[register] = result);
+        if self.bundle.is_on() {
+            self.add_to_bundle(insn, uops, result, touches, steps);
+        } else {
+            self.retire(uops, complete, steps);
+            self.leave(result, touches, watch);
         }
-        self.retire(uops, complete, steps);
         if insn.serialize_cycles != 0 {
             self.slots.until(self.retired_at, Signal::SlotsCore, counts);
             self.execution.drained(self.retired_at, counts);
         }
-        self.commit(result, touches, watch);
+    }
+
+    /// The accesses of retired instructions leave their queues.
+    pub(super) fn leave(&mut self, data_at: u64, touches: &[Touch], watch: &mut impl Watch) {
+        self.commit(data_at, touches, watch);
         let (loads, _) = kinds(touches);
         (0..loads).for_each(|_| self.loads.take(self.retired_at));
     }
@@ -181,6 +193,10 @@ impl Engine {
     /// later; the reorder buffer has it from `reorder` on.
     #[inline(always)]
     fn rooms(&mut self, reorder: u64, [loads, stores]: [usize; 2], at: u64) -> [(u64, Signal); 4] {
+        let (loads, stores) = (
+            if loads > 0 { loads + self.bundle.loads } else { 0 },
+            if stores > 0 { stores + self.bundle.stores.len() } else { 0 },
+        );
         [
             (reorder, Signal::FullReorder),
             (if loads > 0 { self.loads.room(loads) } else { 0 }, Signal::FullLoads),
@@ -210,7 +226,7 @@ impl Engine {
         let could_at = self.dispatch.cycle().max(fetched);
         let mut at = could_at;
         let mut cause = if at == fetched { self.fetch_cause } else { Signal::StallFrontEnd };
-        let reorder = self.reorder.room(uops.into());
+        let reorder = self.reorder.room(self.bundle.uops + usize::from(uops));
         let mut behind_memory = reorder & 1 == 1;
         let rooms = self.rooms(reorder >> 1, [loads, stores], at);
         for (room, full) in rooms {
@@ -237,7 +253,7 @@ impl Engine {
         self.execution.dispatched(at, self.blocked(rooms), counts);
         watch.dispatched(Dispatched { from, full_until, behind_stores, empty_from, at }, counts);
         self.slots.take(uops);
-        if self.mode != PipelineMode::Real {
+        if self.is_one_a_cycle() {
             self.dispatch.close();
         }
         (0..uops).for_each(|_| self.queue.take(at));
@@ -271,15 +287,16 @@ impl Engine {
         self.slots.until(at, full, counts);
     }
 
-    /// Executes the instruction's own operation; returns the cycle of its result.
-    fn compute<W: Watch>(
+    /// Executes the instruction's loads and its own operation; returns the cycle of its result.
+    fn execute<W: Watch>(
         &mut self,
         insn: &Insn,
         start: u64,
-        data_at: u64,
         fused: bool,
+        touches: &[Touch],
         steps: &mut Steps<'_, W>,
     ) -> u64 {
+        let data_at = self.load_all(insn, start, touches, steps);
         let operation = &insn.operation;
         let ready = start.max(data_at).max(self.ready(operation.reads));
         // The second instruction of a fused pair is part of the first one's operation.
@@ -302,18 +319,33 @@ impl Engine {
     /// Retires in order, and charges every cycle without retirement to its cause.
     fn retire<W: Watch>(&mut self, uops: u8, complete: u64, steps: Steps<'_, W>) {
         let retired = self.retirement.take((complete + 1).max(self.retired_at), uops);
-        if self.mode != PipelineMode::Real {
+        if self.is_one_a_cycle() {
             self.retirement.close();
         }
         if retired > self.retired_at {
-            if let Some(cause) = steps.last_cause(self.retired_at, retired) {
-                self.waited_for_memory = Signal::MEMORY_STALLS.contains(&cause);
-            }
-            self.retired_at = retired;
-            steps.retire(retired);
+            self.retire_at(retired, steps);
         }
-        let entry = retired << 1 | u64::from(self.waited_for_memory);
+        self.free_reorder(uops.into());
+    }
+
+    /// Retires at `retired`, behind the last retirement.
+    pub(super) fn retire_at<W: Watch>(&mut self, retired: u64, steps: Steps<'_, W>) {
+        if let Some(cause) = steps.last_cause(self.retired_at, retired) {
+            self.waited_for_memory = Signal::MEMORY_STALLS.contains(&cause);
+        }
+        self.retired_at = retired;
+        steps.retire(retired);
+    }
+
+    /// Frees entries of the reorder buffer with the last retirement.
+    pub(super) fn free_reorder(&mut self, uops: usize) {
+        let entry = self.retired_at << 1 | u64::from(self.waited_for_memory);
         (0..uops).for_each(|_| self.reorder.take(entry));
+    }
+
+    /// Returns whether one instruction is dispatched, and retires, in a cycle.
+    fn is_one_a_cycle(&self) -> bool {
+        matches!(self.mode, PipelineMode::SingleDispatch | PipelineMode::InOrder)
     }
 }
 

@@ -5,6 +5,7 @@ use super::{
     memory::{Covered, Lines, Stores},
     queue::{Fifo, Pool, Stage},
     slots::Slots,
+    steps::Charged,
 };
 use crate::{
     access::{Access, Ahead, ServedBy},
@@ -39,6 +40,43 @@ pub(super) struct IntoL2 {
     pub(super) lines: Lines,
 }
 
+/// The instructions that were dispatched behind the last retirement.
+#[derive(Clone, Debug)]
+pub(super) struct Bundle {
+    /// The instructions that fit; one if each retires for itself.
+    pub(super) most: u8,
+    pub(super) instructions: u8,
+    /// Its entries of the reorder buffer and of the load queue.
+    pub(super) uops: usize,
+    pub(super) loads: usize,
+    /// Its stores, each with the cycle of its data.
+    pub(super) stores: Vec<(u64, Touch)>,
+    /// The cycle at which all of its instructions are complete.
+    pub(super) complete: u64,
+    /// Which cycles before its retirement are charged.
+    pub(super) charged: Option<Charged>,
+}
+
+impl Bundle {
+    pub(super) fn new(mode: PipelineMode) -> Bundle {
+        Bundle {
+            most: if let PipelineMode::Bundles(most) = mode { most.max(1) } else { 1 },
+            instructions: 0,
+            uops: 0,
+            loads: 0,
+            stores: Vec::new(),
+            complete: 0,
+            charged: None,
+        }
+    }
+
+    /// Returns whether instructions retire in bundles.
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.most > 1
+    }
+}
+
 /// A delay of fetch before an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Starved {
@@ -63,6 +101,7 @@ pub(crate) struct Engine {
     pub(super) retirement: Stage,
     /// The cycle of the last retirement.
     pub(super) retired_at: u64,
+    pub(super) bundle: Bundle,
     /// Whether the last wait of retirement was for memory.
     pub(super) waited_for_memory: bool,
     pub(super) slots: Slots,
@@ -114,6 +153,7 @@ impl Engine {
             dispatch: Stage::new(geometry.width),
             retirement: Stage::new(backend.retire_width),
             retired_at: 0,
+            bundle: Bundle::new(mode),
             waited_for_memory: false,
             slots: Slots::new(geometry.width),
             ring: Privilege::User,

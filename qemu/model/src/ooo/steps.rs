@@ -2,6 +2,21 @@
 
 use crate::{counts::Counts, signal::Signal, stacks::Watch};
 
+/// The cycles before a retirement that are charged already, and the last one's cause.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Charged {
+    from: u64,
+    at: u64,
+    cause: Signal,
+}
+
+impl Charged {
+    /// The last of the cycles, or that of the retirement before them.
+    pub(super) fn last(self) -> u64 {
+        self.at - 1
+    }
+}
+
 /// The cycles since the last retirement, and up to where they are charged. Each step of an
 /// instruction lasts until a cycle; of concurrent steps the longer hides the other. No step may
 /// last beyond the instruction's own retirement.
@@ -29,6 +44,35 @@ impl<'a, W: Watch> Steps<'a, W> {
             self.watch.stalled(self.at, end, cause, self.counts);
             (self.at, self.cause) = (end, cause);
         }
+    }
+
+    /// The steps before the retirement for which these cycles are charged already; if there are
+    /// none, that after a retirement at the cycle `retired`.
+    pub(super) fn go_on(
+        charged: Option<Charged>,
+        retired: u64,
+        counts: &'a mut Counts,
+        watch: &'a mut W,
+    ) -> Steps<'a, W> {
+        match charged {
+            Some(charged) => Steps::resume(charged, counts, watch),
+            None => Steps::after(retired, counts, watch),
+        }
+    }
+
+    /// Further steps before the same retirement.
+    pub(super) fn resume(
+        charged: Charged,
+        counts: &'a mut Counts,
+        watch: &'a mut W,
+    ) -> Steps<'a, W> {
+        let Charged { from, at, cause } = charged;
+        Steps { counts, watch, from, at, cause }
+    }
+
+    /// What is charged, if retirement does not follow.
+    pub(super) fn suspend(self) -> (Charged, &'a mut Counts, &'a mut W) {
+        (Charged { from: self.from, at: self.at, cause: self.cause }, self.counts, self.watch)
     }
 
     /// The counts.

@@ -1,12 +1,17 @@
 //! The options of the machine's model: its pipeline, its perfect structures, and the cores that run
 //! beside it.
 
+use std::ops::RangeInclusive;
+
 use tally_model::{Assist, Geometry, Perfect, Pipeline, PipelineMode, Prefetchers};
 
 /// The name of a shadow core without perfect structures.
 const REAL: &str = "none";
 /// Shadow cores that one CPU can have. Each takes the memory and the time of a whole one.
 const MOST_SHADOWS: usize = 32;
+
+/// Instructions that a bundle can have. One is `mode=single`.
+const BUNDLES: RangeInclusive<u8> = 2..=16;
 
 /// A core that runs beside a CPU's own on the same stream, with other perfect structures, and
 /// changes nothing there.
@@ -23,9 +28,7 @@ pub(super) fn pipeline(name: Option<&str>, mode: Option<&str>) -> Result<Pipelin
         None | Some("real") => PipelineMode::Real,
         Some("single") => PipelineMode::SingleDispatch,
         Some("inorder") => PipelineMode::InOrder,
-        Some(mode) => {
-            return Err(format!("unknown mode '{mode}': use real, single or inorder"));
-        }
+        Some(mode) => bundles(mode)?,
     };
     match (name.unwrap_or("interval"), mode) {
         ("interval", None) => Ok(Pipeline::Interval),
@@ -35,6 +38,18 @@ pub(super) fn pipeline(name: Option<&str>, mode: Option<&str>) -> Result<Pipelin
         ("ooo", _) => Ok(Pipeline::OutOfOrder(out_of_order)),
         (name, _) => Err(format!("unknown pipeline '{name}': use interval or ooo")),
     }
+}
+
+/// `bundles:N`.
+fn bundles(mode: &str) -> Result<PipelineMode, String> {
+    let Some(most) = mode.strip_prefix("bundles:") else {
+        return Err(format!("unknown mode '{mode}': use real, bundles:N, single or inorder"));
+    };
+    let most = most.parse().ok().filter(|most| BUNDLES.contains(most));
+    let (least, most_of_all) = (BUNDLES.start(), BUNDLES.end());
+    most.map(PipelineMode::Bundles).ok_or_else(|| {
+        format!("mode={mode} is no size of a bundle: use bundles:{least} to bundles:{most_of_all}")
+    })
 }
 
 /// Structures joined by `+`, as QEMU's own option parser splits at commas.

@@ -29,7 +29,12 @@ pub(super) const PROFILE: Profile = Profile {
         name: "sapphire-rapids",
         cpu: "SapphireRapids,-rdrand,-rdseed",
         counters: 8,
-        checks: &["", "pipeline=ooo,mode=single", "pipeline=ooo,large-pages=yes"],
+        checks: &[
+            "",
+            "pipeline=ooo,mode=single",
+            "pipeline=ooo,mode=bundles:5",
+            "pipeline=ooo,large-pages=yes",
+        ],
     },
     tables: &[
         COMMON,
