@@ -17,6 +17,8 @@ pub enum Whole {
     Slots,
     /// All cycles. Such metrics overlap, and leave a part of their parent unnamed.
     Cycles,
+    /// The count of another event. Such metrics are on no level, and in no tree.
+    Events,
 }
 
 /// One of the vendor's metrics.
@@ -26,7 +28,7 @@ pub struct Metric {
     pub name: &'static str,
     /// Its name in perf.
     pub metric: &'static str,
-    /// The level, from 1.
+    /// The level, from 1; 0 of one that is on none.
     pub level: u8,
     pub whole: Whole,
     /// Its share, 0 to 1.
@@ -43,6 +45,14 @@ pub struct TopDown {
     pub missing: &'static str,
 }
 
+/// Metrics that are counted on request alone.
+#[derive(Debug)]
+pub struct Further {
+    /// The metric whose last parts they are; none of those that are no parts.
+    pub parent: Option<&'static str>,
+    pub method: &'static TopDown,
+}
+
 /// No slots are divided.
 pub static NONE: TopDown = TopDown { events: &[], metrics: &[], missing: "" };
 
@@ -55,7 +65,7 @@ pub(super) const fn slots(
     Metric { name, metric, level, whole: Whole::Slots, formula }
 }
 
-const fn cycles(
+pub(super) const fn cycles(
     name: &'static str,
     metric: &'static str,
     formula: fn(CountOf<'_>) -> f64,

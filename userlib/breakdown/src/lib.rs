@@ -14,6 +14,7 @@ extern crate std;
 mod closing;
 mod count;
 mod cycles;
+mod decoders;
 mod formulas;
 mod metrics;
 mod ports;

@@ -13,11 +13,13 @@ use super::{
     cycles::{Breakdown, break_down},
     formulas::{Metric, TopDown},
     slots::share,
-    stacks::{self, Stack},
+    stacks::{self, Stack, parts_of},
 };
 
 /// Names of the metrics of a level before its number: Intel's and AMD's.
 const LEVELS: [&str; 2] = ["TopdownL", "PipelineL"];
+/// What the name of a metric's parts has behind the metric's.
+const GROUP: &str = "_group";
 
 /// The metrics of a command, on one processor.
 pub struct Metrics {
@@ -107,13 +109,20 @@ impl Metrics {
         self.is_breakdown.then(|| break_down(counts, INDEPENDENT, self.stack))
     }
 
-    /// Adds a metric, or those of a level by perf's name of it.
+    /// Adds a metric, or by perf's names those of a level or the parts of a metric.
     fn add(&mut self, name: &str) -> Result<(), String> {
         let level = LEVELS.iter().find_map(|before| name.strip_prefix(before)?.parse().ok());
         if let Some(level) = level {
             return self.add_level(level);
         }
         let all = self.all();
+        let parts = name.strip_suffix(GROUP).and_then(|parent| parts_of(&all, parent));
+        if let Some(parts) = parts.filter(|parts| !parts.is_empty()) {
+            let level = all[parts.start - 1].1.level + 1;
+            let parts = all[parts].iter().filter(|(_, metric)| metric.level == level);
+            parts.for_each(|metric| self.push(*metric));
+            return Ok(());
+        }
         let Some(metric) = all.iter().find(|(_, metric)| metric.metric == name) else {
             let names: Vec<&str> = all.iter().map(|(_, metric)| metric.metric).collect();
             let near = nearest(name, names.iter().copied());
@@ -124,10 +133,9 @@ impl Metrics {
         Ok(())
     }
 
-    /// The processor's metrics; last those that are counted on request alone.
+    /// The processor's metrics, with those that are counted on request alone.
     fn all(&self) -> Vec<(&'static TopDown, &'static Metric)> {
-        let of = |method: &'static TopDown| method.metrics.iter().map(move |it| (method, it));
-        of(self.stack.slots).chain(self.stack.further.into_iter().flat_map(of)).collect()
+        self.stack.tree(|_| true)
     }
 
     fn add_level(&mut self, level: u8) -> Result<(), String> {
@@ -173,12 +181,23 @@ mod tests {
     use crate::count::Count;
 
     const ICE_LAKE: u32 = 0x606a6;
+    const SAPPHIRE_RAPIDS: u32 = 0x806f8;
     const ZEN_3: u32 = 0xa0_0f10;
+    const ZEN_4: u32 = 0xa1_0f11;
 
     fn of(words: &str) -> Result<Option<Metrics>, String> {
+        on(ICE_LAKE, words)
+    }
+
+    fn on(signature: u32, words: &str) -> Result<Option<Metrics>, String> {
         let words: Vec<&str> = words.split(' ').collect();
         let command = tally_abi::command::Command::parse(&words).unwrap();
-        Metrics::of(&command.stat, ICE_LAKE)
+        Metrics::of(&command.stat, signature)
+    }
+
+    fn names(signature: u32, words: &str) -> Vec<&'static str> {
+        let metrics = on(signature, words).unwrap().unwrap();
+        metrics.metrics.iter().map(|(_, metric)| metric.metric).collect()
     }
 
     #[test]
@@ -205,10 +224,7 @@ mod tests {
 
     #[test]
     fn levels_are_perfs_groups() {
-        let names = |words: &str| -> Vec<&str> {
-            let metrics = of(words).unwrap().unwrap();
-            metrics.metrics.iter().map(|(_, metric)| metric.metric).collect()
-        };
+        let names = |words: &str| names(ICE_LAKE, words);
         let first =
             ["tma_retiring", "tma_frontend_bound", "tma_bad_speculation", "tma_backend_bound"];
         assert_eq!(names("stat --topdown prog"), first);
@@ -221,6 +237,29 @@ mod tests {
         assert!(of("stat prog").unwrap().is_none());
         let all = of("stat --breakdown prog").unwrap().unwrap().events();
         assert_eq!(all, stacks::of(ICE_LAKE).unwrap().events());
+    }
+
+    #[test]
+    fn a_metrics_parts_are_perfs_group_of_them() {
+        let latency = ["tma_icache_misses", "tma_itlb_misses", "tma_dsb_switches"];
+        for signature in [ICE_LAKE, SAPPHIRE_RAPIDS] {
+            let names = |words: &str| names(signature, words);
+            assert_eq!(names("stat -M tma_fetch_latency_group prog"), latency);
+            assert_eq!(names("stat -M tma_fetch_bandwidth_group prog"), ["tma_mite", "tma_dsb"]);
+            let third = names("stat -M TopdownL3 prog");
+            let on_request = ["tma_mite", "tma_dsb", "tma_dsb_switches", "tma_ports_utilization"];
+            assert!(on_request.iter().all(|name| !third.contains(name)), "{third:?}");
+        }
+        assert_eq!(
+            names(ICE_LAKE, "stat -M tma_backend_bound_group prog"),
+            ["tma_memory_bound", "tma_core_bound"]
+        );
+        let parts = ["frontend_bound_latency", "frontend_bound_bandwidth"];
+        assert_eq!(names(ZEN_4, "stat -M frontend_bound_group prog"), parts);
+        let miss = ["op_cache_fetch_miss_ratio"];
+        assert_eq!(names(ZEN_4, "stat -M op_cache_fetch_miss_ratio prog"), miss);
+        let why = of("stat -M tma_divider_group prog").err().unwrap();
+        assert!(why.contains("tma_divider_group: tma_divider"), "{why}");
     }
 
     #[test]

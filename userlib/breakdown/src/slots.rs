@@ -40,13 +40,10 @@ pub struct SlotPart {
 
 /// The parts, in the order of the vendor's tree.
 pub(super) fn slot_parts(counts: Counts<'_>, errors: SumError<'_>, stack: &Stack) -> Vec<SlotPart> {
-    let is_counted = |further: &&TopDown| further.events.iter().all(|name| counts(name).is_some());
-    // They are parts of the back end, the last of the others.
-    let methods = [Some(stack.slots), stack.further.filter(is_counted)];
-    let of = |method: &'static TopDown| method.metrics.iter().map(move |metric| (method, metric));
-    let metrics = methods.into_iter().flatten().flat_map(of);
+    let is_counted = |method: &TopDown| method.events.iter().all(|name| counts(name).is_some());
+    let tree = stack.tree(|further| further.parent.is_some() && is_counted(further.method));
     let part = |(method, metric)| part(counts, errors, method, metric);
-    let mut parts: Vec<SlotPart> = metrics.map(part).collect();
+    let mut parts: Vec<SlotPart> = tree.into_iter().map(part).collect();
     close_level(&mut parts, 0, 1, 1.0);
     for at in 0..parts.len() {
         let (level, share) = (parts[at].level, parts[at].share);
@@ -137,16 +134,19 @@ mod tests {
     use std::{borrow::ToOwned, cell::RefCell, collections::BTreeSet, string::String};
 
     use super::{
-        super::{formulas, ports},
+        super::{decoders, formulas, ports},
         *,
     };
 
-    const METHODS: [(&str, &TopDown); 5] = [
+    const METHODS: [(&str, &TopDown); 8] = [
         ("icelake-server", &formulas::ICE_LAKE),
         ("sapphire-rapids", &formulas::SAPPHIRE_RAPIDS),
         ("zen4", &formulas::ZEN_4),
         ("ports of icelake-server", &ports::ICE_LAKE),
         ("ports of sapphire-rapids", &ports::SAPPHIRE_RAPIDS),
+        ("decoders' latency", &decoders::LATENCY),
+        ("decoders' bandwidth", &decoders::BANDWIDTH),
+        ("op cache of zen4", &decoders::ZEN_4),
     ];
 
     #[test]

@@ -1,9 +1,11 @@
 //! Which cycles each processor tells apart, by its own events.
 
 use alloc::{string::String, vec, vec::Vec};
+use core::ops::Range;
 
 use super::{
-    formulas::{self, TopDown},
+    decoders,
+    formulas::{self, Further, Metric, TopDown},
     ports,
 };
 
@@ -27,7 +29,7 @@ pub struct Stack {
     /// The vendor's top-down method; one without metrics if slots are not divided.
     pub(super) slots: &'static TopDown,
     /// Metrics that are computed where their events are counted beside these: on request.
-    pub(super) further: Option<&'static TopDown>,
+    pub(super) further: &'static [Further],
 }
 
 /// A part of the cycles: the counts of some events less those of others.
@@ -92,7 +94,11 @@ pub static ICE_LAKE: Stack = Stack {
         &[STALLS, FRONT_END, RESTEER, SERIALIZING],
     ],
     slots: &formulas::ICE_LAKE,
-    further: Some(&ports::ICE_LAKE),
+    further: &[
+        Further { parent: Some("tma_fetch_latency"), method: &decoders::LATENCY },
+        Further { parent: Some("tma_fetch_bandwidth"), method: &decoders::BANDWIDTH },
+        Further { parent: Some("tma_backend_bound"), method: &ports::ICE_LAKE },
+    ],
 };
 
 /// The first level of [`ICE_LAKE`]: what fits on four counters.
@@ -108,7 +114,7 @@ static ICE_LAKE_SHORT: Stack = Stack {
     together: "the causes of one line: --breakdown does",
     groups: &[&[STALLS, FRONT_END, RESTEER, IN_MEMORY]],
     slots: &formulas::NONE,
-    further: None,
+    further: &[],
     ..ICE_LAKE
 };
 
@@ -141,7 +147,11 @@ pub static SAPPHIRE_RAPIDS: Stack = Stack {
         &[STALLS, FRONT_END, RESTEER, SERIALIZING],
     ],
     slots: &formulas::SAPPHIRE_RAPIDS,
-    further: Some(&ports::SAPPHIRE_RAPIDS),
+    further: &[
+        Further { parent: Some("tma_fetch_latency"), method: &decoders::LATENCY },
+        Further { parent: Some("tma_fetch_bandwidth"), method: &decoders::BANDWIDTH },
+        Further { parent: Some("tma_core_bound"), method: &ports::SAPPHIRE_RAPIDS },
+    ],
 };
 
 /// The first level of [`SAPPHIRE_RAPIDS`].
@@ -178,11 +188,11 @@ pub static ZEN_4: Stack = Stack {
     together: "front end and mispredictions; levels of caches beyond L1",
     groups: &[&[EMPTY, NOT_COMPLETE, MISSING, OTHER]],
     slots: &formulas::ZEN_4,
-    further: None,
+    further: &[Further { parent: None, method: &decoders::ZEN_4 }],
 };
 
 /// [`ZEN_4`] without slots.
-static ZEN_4_SHORT: Stack = Stack { divider: None, slots: &formulas::NONE, ..ZEN_4 };
+static ZEN_4_SHORT: Stack = Stack { divider: None, slots: &formulas::NONE, further: &[], ..ZEN_4 };
 
 /// Those of all processors.
 pub static ALL: [&Stack; 3] = [&ICE_LAKE, &SAPPHIRE_RAPIDS, &ZEN_4];
@@ -228,6 +238,22 @@ impl Stack {
         events
     }
 
+    /// The vendor's metrics in the order of its tree, those of `further` for which `is_wanted`
+    /// holds behind the other parts of their parents.
+    pub(super) fn tree(
+        &self,
+        is_wanted: impl Fn(&Further) -> bool,
+    ) -> Vec<(&'static TopDown, &'static Metric)> {
+        let of = |method: &'static TopDown| method.metrics.iter().map(move |it| (method, it));
+        let mut tree: Vec<_> = of(self.slots).collect();
+        for further in self.further.iter().filter(|further| is_wanted(further)) {
+            let parts = further.parent.and_then(|parent| parts_of(&tree, parent));
+            let end = parts.map_or(tree.len(), |parts| parts.end);
+            tree.splice(end..end, of(further.method));
+        }
+        tree
+    }
+
     /// The events to count, and behind them those of a list for something else.
     pub fn before<'a>(&self, list: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let own = self.events();
@@ -249,6 +275,17 @@ impl Stack {
     }
 }
 
+/// Where the parts of a metric are in a tree, on all levels.
+pub(super) fn parts_of(
+    tree: &[(&'static TopDown, &'static Metric)],
+    parent: &str,
+) -> Option<Range<usize>> {
+    let at = tree.iter().position(|(_, metric)| metric.metric == parent)?;
+    let is_part = |(_, metric): &&(_, &Metric)| metric.level > tree[at].1.level;
+    let parts = tree[at + 1..].iter().take_while(is_part).count();
+    Some(at + 1..at + 1 + parts)
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -268,6 +305,25 @@ mod tests {
             assert!(events.iter().all(|event| whole.events().contains(event)), "{events:?}");
             let list = ["A", group[1], "B", whole.cycles];
             assert_eq!(short.before(list.into_iter()), [&events[..], &["A", "B"]].concat());
+        }
+    }
+
+    #[test]
+    fn metrics_on_request_are_behind_the_other_parts_of_their_parents() {
+        for stack in ALL {
+            let usual = stack.slots.metrics.iter().map(|metric| metric.metric);
+            let names = |tree: &[(_, &Metric)]| -> Vec<&str> {
+                tree.iter().map(|(_, metric)| metric.metric).collect()
+            };
+            assert!(usual.eq(names(&stack.tree(|_| false))));
+            let tree = stack.tree(|further| further.parent.is_some());
+            assert!(tree.iter().all(|(_, metric)| metric.level > 0), "{tree:?}");
+            for Further { parent, method } in stack.further {
+                let Some(parent) = parent else { continue };
+                let parts = names(&tree[parts_of(&tree, parent).expect(parent)]);
+                let own: Vec<&str> = method.metrics.iter().map(|metric| metric.metric).collect();
+                assert!(parts.ends_with(&own), "{parent}: {parts:?}");
+            }
         }
     }
 
