@@ -1,7 +1,21 @@
 //! The virtual PMU's cache of decoded micro-operations: code that it holds comes from it, and code
 //! that it does not from the decoders.
 
-use crate::{exact, targets::run};
+use tally_abi::ExitStatus;
+use xtask::{
+    report::{Report, SessionReport},
+    run::RunArgs,
+};
+
+use crate::{
+    assert_success, boot,
+    command::{self, guest, text},
+    exact,
+    targets::run,
+};
+
+/// Intel's metrics of the decoders and of the cache.
+const METRICS: &str = "tma_mite,tma_dsb,tma_dsb_switches";
 
 /// 14,000 jumps, of which each begins an entry, are more than each cache has; 200 are fewer.
 #[test]
@@ -31,4 +45,73 @@ fn micro_operations_come_from_the_cache_or_from_the_decoders() {
         let (cached, decoded) = of("2000 fewer");
         assert!(cached > 0.9 && decoded < 0.1, "{pmu}: {cached}, {decoded}");
     }
+}
+
+/// A metric that `tally stat -j` printed, in percent, and half the width of its interval.
+fn printed(output: &str, name: &str) -> (f64, f64) {
+    let objects = output.lines().filter(|line| line.starts_with('{'));
+    let metric = objects
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .find(|of| of["metric-unit"].as_str().is_some_and(|unit| unit == format!("%  {name}")))
+        .unwrap_or_else(|| panic!("no {name}: {output}"));
+    let value = metric["metric-value"].as_str().and_then(|value| value.parse().ok());
+    (value.expect("a number"), metric["half-width-95"].as_f64().expect("it is an estimate"))
+}
+
+/// What the expressions in Linux's files give for the virtual PMU's counts, in percent.
+fn expressions(session: &SessionReport) -> [(&'static str, f64); 3] {
+    let truth = |name: &str| {
+        let event = session.events.iter().find(|event| event.name == name).expect(name);
+        event.truth.expect("there is the virtual PMU") as f64
+    };
+    let of_cycles = |count: f64| 100.0 * count / truth("CPU_CLK_UNHALTED.THREAD");
+    let partly = |path: &str| {
+        let [any, full] = ["ANY", "OK"].map(|cycles| truth(&format!("IDQ.{path}_CYCLES_{cycles}")));
+        of_cycles(any - full) / 2.0
+    };
+    let switches = of_cycles(truth("DSB2MITE_SWITCHES.PENALTY_CYCLES"));
+    [("tma_mite", partly("MITE")), ("tma_dsb", partly("DSB")), ("tma_dsb_switches", switches)]
+}
+
+/// Estimates from two groups: twice the bars apart from the truth at most.
+#[test]
+fn metrics_of_the_front_end_are_perfs_expressions_on_the_true_counts() {
+    for (pmu, pipeline) in [("intel", "ooo"), ("sapphire-rapids", "interval")] {
+        for (words, largest) in [("50", "tma_mite"), ("2000 fewer", "tma_dsb")] {
+            let command = format!(
+                "cargo xtask run --pmu {pmu} --vpmu pipeline={pipeline},uop-cache=yes --file {} \
+                 -- stat -j -M {METRICS} jumps {words}",
+                guest("jumps")
+            );
+            let boot = boot(&RunArgs::of(&command).and_then(|args| args.request()).unwrap());
+            assert_success(&boot);
+            let output = boot.transcript.text();
+            let session = Report::of(&boot).first.expect("it counts");
+            for (name, want) in expressions(&session) {
+                let (value, bar) = printed(&output, name);
+                assert!((value - want).abs() < 2.0 * bar + 0.1, "{want}: {name}, {output}");
+                assert_eq!(value > 10.0, name == largest, "{pmu}, {words}: {output}");
+            }
+        }
+    }
+}
+
+#[test]
+fn metrics_whose_events_the_machine_lacks_are_refused_and_are_in_no_level() {
+    let jumps = guest("jumps");
+    let stat = |metrics: &str| {
+        command::run(&["-q", "--file", &jumps, "--", "stat", "-M", metrics, "jumps", "5"])
+    };
+    let refused = stat(METRICS);
+    let why = text(&refused.stderr);
+    assert_eq!(
+        refused.status.code(),
+        Some(u8::from(ExitStatus::EventNotSupported).into()),
+        "{why}"
+    );
+    assert!(why.lines().count() == 1 && why.contains("`cargo xtask events IDQ."), "{why}");
+    let level = stat("TopdownL3");
+    let output = text(&level.stdout);
+    assert_eq!(level.status.code(), Some(0), "{output}");
+    assert!(output.contains("tma_itlb_misses") && !output.contains("tma_mite"), "{output}");
 }
