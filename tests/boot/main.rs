@@ -44,6 +44,7 @@ mod programs;
 mod quirks;
 mod recorded;
 mod refined;
+mod rejections;
 mod repeat;
 mod returned;
 mod sampled_threads;

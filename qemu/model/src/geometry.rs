@@ -181,6 +181,9 @@ pub struct Backend {
     pub loads: u16,
     /// Store-queue entries.
     pub stores: u16,
+    /// Cycles until a load is issued again whose address has the low 12 bits of an older store's;
+    /// 0 if all of them are compared at once.
+    pub alias_cycles: u16,
     /// L1 data misses in flight.
     pub fill_buffers: u16,
     /// Ports that loads issue to.
@@ -307,6 +310,9 @@ pub struct Geometry {
     pub has_uop_cache: bool,
     /// Whether fetch goes on behind mispredicted branches. Without it they cost time and slots.
     pub has_wrong_paths: bool,
+    /// Whether loads are executed ahead of older stores, and rejected for addresses that only look
+    /// like theirs. Without it each waits for the stores that it overlaps, and for no other.
+    pub has_rejections: bool,
     /// Slots that the pipeline allocates in a cycle.
     pub width: u16,
     /// Entries of the reorder buffer.

@@ -266,6 +266,8 @@ with_stacks! {
     FullStores,
     /// Cycles in which a line waited for a fill buffer of the L1 data cache.
     FullFills,
+    /// Times at which lines began to wait for a fill buffer.
+    FullFillPeriods,
     /// Fill buffers in use, summed over cycles.
     PendingMisses,
     /// Cycles in which a fill buffer was in use.
@@ -274,6 +276,10 @@ with_stacks! {
     Forwards,
     /// Loads that waited for a store that could not be forwarded.
     ForwardsBlocked,
+    /// Loads that were issued again for a store to another page with the same low 12 bits.
+    AliasedLoads,
+    /// Clears of the pipeline for a load that was executed ahead of a store to the same bytes.
+    MachineClears,
     /// Cycles in which one micro-operation executed: an operation of a unit, a load, or a store's
     /// address. A cycle is one of this and the next eight.
     Executed1,

@@ -36,7 +36,13 @@ fn narrow() -> Geometry {
 /// The same machine with what is not there by default.
 fn complete(geometry: Geometry) -> Geometry {
     let all = Geometry { prefetch: Some(Prefetchers::ALL), has_target_buffer: true, ..geometry };
-    Geometry { has_uop_cache: true, has_wrong_paths: true, has_large_pages: true, ..all }
+    Geometry {
+        has_uop_cache: true,
+        has_wrong_paths: true,
+        has_rejections: true,
+        has_large_pages: true,
+        ..all
+    }
 }
 
 const MODES: [PipelineMode; 5] = [

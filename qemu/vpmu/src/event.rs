@@ -37,6 +37,8 @@ pub enum Need {
     UopCache,
     /// Large pages in the TLBs.
     LargePages,
+    /// Loads ahead of older stores, in the out-of-order pipeline.
+    Rejections,
 }
 
 impl Need {
@@ -48,6 +50,7 @@ impl Need {
             Need::TargetBuffer => "btb=yes",
             Need::UopCache => "uop-cache=yes",
             Need::LargePages => "large-pages=yes",
+            Need::Rejections => "pipeline=ooo,rejections=yes",
         }
     }
 
@@ -59,6 +62,7 @@ impl Need {
             Need::TargetBuffer => geometry.has_target_buffer,
             Need::UopCache => geometry.has_uop_cache,
             Need::LargePages => geometry.has_large_pages,
+            Need::Rejections => out_of_order && geometry.has_rejections,
         }
     }
 }
@@ -165,6 +169,11 @@ impl Event {
     /// The same, on a machine with large pages in its TLBs only.
     pub(crate) const fn large_pages(self) -> Event {
         Event { needs: Some(Need::LargePages), ..self }
+    }
+
+    /// The same, where loads are executed ahead of older stores only.
+    pub(crate) const fn rejections(self) -> Event {
+        Event { needs: Some(Need::Rejections), ..self }
     }
 
     /// The same, in the out-of-order pipeline only.

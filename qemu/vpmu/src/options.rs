@@ -89,7 +89,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 39] = [
+const NAMES: [&str; 40] = [
     "profile",
     "counters",
     "unlike",
@@ -125,6 +125,7 @@ const NAMES: [&str; 39] = [
     "btb",
     "uop-cache",
     "wrong-paths",
+    "rejections",
     "large-pages",
     "assist",
     "stacks",
@@ -179,6 +180,7 @@ impl<'a> Given<'a> {
         profile.geometry.has_target_buffer = self.is_second("btb", ["no", "yes"])?;
         profile.geometry.has_uop_cache = self.is_second("uop-cache", ["no", "yes"])?;
         profile.geometry.has_wrong_paths = self.is_second("wrong-paths", ["no", "yes"])?;
+        profile.geometry.has_rejections = self.is_second("rejections", ["no", "yes"])?;
         profile.geometry.has_large_pages = self.is_second("large-pages", ["no", "yes"])?;
         profile.geometry.assist = machine::assist(self.get("assist"))?;
         profile.geometry.stacks = self.is_second("stacks", ["no", "yes"])?;

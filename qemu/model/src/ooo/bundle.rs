@@ -7,6 +7,7 @@
 //! reaches its queue when it retires. One bundle is dispatched in a cycle, and one retires.
 
 use super::{
+    memory::StoreTimes,
     state::{Bundle, Engine, Touch},
     steps::Steps,
 };
@@ -53,13 +54,12 @@ impl Engine {
         }
     }
 
-    /// Adds an instruction of `uops` micro-operations to the bundle. Its result, and the data of
-    /// its stores, is there at `result`.
+    /// Adds an instruction of `uops` micro-operations to the bundle.
     pub(super) fn add_to_bundle<W: Watch>(
         &mut self,
         insn: &Insn,
         uops: u8,
-        result: u64,
+        times: StoreTimes,
         touches: &[Touch],
         steps: Steps<'_, W>,
     ) {
@@ -69,7 +69,7 @@ impl Engine {
         bundle.complete = bundle.complete.max(self.complete_at);
         for touch in touches {
             if touch.store {
-                bundle.stores.push((result, *touch));
+                bundle.stores.push((times, *touch));
             } else {
                 bundle.loads += 1;
             }
@@ -89,8 +89,8 @@ impl Engine {
         let uops = std::mem::take(&mut self.bundle.uops);
         self.free_reorder(uops);
         let mut stores = std::mem::take(&mut self.bundle.stores);
-        for (data_at, store) in stores.drain(..) {
-            self.commit(data_at, &[store], watch);
+        for (times, store) in stores.drain(..) {
+            self.commit(times, &[store], watch);
         }
         self.bundle.stores = stores;
         let loads = std::mem::take(&mut self.bundle.loads);

@@ -57,14 +57,20 @@ impl Engine {
             let waited =
                 if self.waited_for_memory { Signal::SlotsMemory } else { Signal::SlotsCore };
             let counts_of_ring = &mut counts[self.ring as usize];
-            self.slots.until(self.retired_at, waited, counts_of_ring);
-            self.execution.drained(self.retired_at, counts_of_ring);
+            self.empty(waited, counts_of_ring);
             if let Some(stacks) = &mut self.stacks {
                 stacks.drain(&mut counts[self.ring as usize]);
             }
             self.ring = ring;
         }
         slots
+    }
+
+    /// The pipeline is empty at the last retirement: charges the slots of dispatch until then, and
+    /// the cycles of the ports.
+    pub(super) fn empty(&mut self, lost: Signal, counts: &mut Counts) {
+        self.slots.until(self.retired_at, lost, counts);
+        self.execution.drained(self.retired_at, counts);
     }
 
     /// Nothing runs for `cycles`; returns their slots.
@@ -75,8 +81,7 @@ impl Engine {
         counts[Signal::ResumedSerialize] += cycles;
         counts[Signal::Slots] += cycles * width;
         self.retired_at += cycles;
-        self.slots.until(self.retired_at, Signal::SlotsCore, counts);
-        self.execution.drained(self.retired_at, counts);
+        self.empty(Signal::SlotsCore, counts);
         self.fetched_at = self.fetched_at.max(self.retired_at);
         self.fetch_cause = Signal::StallSerialize;
         drained + cycles * width

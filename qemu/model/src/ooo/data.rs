@@ -1,7 +1,7 @@
 //! Loads and stores: when their data is available, and when it reaches the cache.
 
 use super::{
-    memory::Forward,
+    memory::{Forward, Queued, StoreTimes},
     state::{Engine, Touch},
     steps::Steps,
 };
@@ -32,10 +32,11 @@ impl Engine {
         }
         let ready = start.max(self.ready(insn.operation.address)).max(self.fence);
         for touch in touches.iter().filter(|touch| !touch.store) {
+            let ready = self.in_order(insn.pc, touch.access, ready);
             let issued =
                 self.execution.issue(self.geometry.backend.load_ports, ready, steps.counts());
             self.scheduler.take(issued);
-            let loaded = self.load(touch, issued, steps);
+            let loaded = self.load(insn.pc, touch, issued, steps);
             self.execution.load(issued, loaded);
             data_at = data_at.max(loaded);
             self.fetch_ahead(touch, issued, steps.counts());
@@ -44,12 +45,22 @@ impl Engine {
     }
 
     /// Executes one load; returns the cycle of its data.
-    fn load<W: Watch>(&mut self, touch: &Touch, issued: u64, steps: &mut Steps<'_, W>) -> u64 {
-        let latency = &self.geometry.latency;
-        let translated = issued + u64::from(touch.walk_cycles);
+    fn load<W: Watch>(
+        &mut self,
+        pc: u64,
+        touch: &Touch,
+        issued: u64,
+        steps: &mut Steps<'_, W>,
+    ) -> u64 {
+        let mut translated = issued + u64::from(touch.walk_cycles);
         steps.until(translated + 1, Signal::StallDtlb);
-        let hit_at = translated + u64::from(latency.l1_cycles);
-        match self.forwards.load(touch.access, translated) {
+        let Queued { forward, addressed_at } = self.forwards.load(touch.access, translated);
+        if addressed_at > translated && self.order.is_some() {
+            translated = self.clear(pc, addressed_at, steps.counts());
+            steps.until(translated + 1, Signal::StallStore);
+        }
+        let latency = self.geometry.latency;
+        match forward {
             Forward::None => {}
             Forward::Whole(at) => {
                 steps.count(Signal::Forwards, 1);
@@ -64,6 +75,14 @@ impl Engine {
                 return data_at;
             }
         }
+        let alias_cycles = self.geometry.backend.alias_cycles;
+        let is_compared = self.order.is_some() && alias_cycles != 0;
+        if is_compared && self.forwards.has_alias(touch.access, translated) {
+            steps.count(Signal::AliasedLoads, 1);
+            translated += u64::from(alias_cycles);
+            steps.until(translated + 1, Signal::StallStore);
+        }
+        let hit_at = translated + u64::from(latency.l1_cycles);
         let (data_at, from) = match touch.by {
             ServedBy::L1 => {
                 self.lines.in_flight(touch.line, hit_at).unwrap_or((hit_at, ServedBy::L1))
@@ -86,6 +105,7 @@ impl Engine {
         let start = requested.max(self.fills.room(1));
         let (arrives, from) = self.arrival(line, by, start);
         self.fills.take(arrives);
+        counts[Signal::FullFillPeriods] += u64::from(self.fills_full.is_new(requested, start));
         counts[Signal::FullFills] += self.fills_full.extend(requested, start);
         counts[Signal::PendingMisses] += arrives - start;
         counts[Signal::PendingMissCycles] += self.fills_pending.extend(start, arrives);
@@ -156,11 +176,15 @@ impl Engine {
             }
             self.fetch_ahead(touch, issued, counts);
         }
+        if let Some(order) = &mut self.order {
+            order.stores(last);
+        }
         last
     }
 
     /// Writes retired stores to the cache, one a cycle, in order, each when its line has arrived.
-    pub(super) fn commit(&mut self, data_at: u64, touches: &[Touch], watch: &mut impl Watch) {
+    /// The times are those of all of them but for the last.
+    pub(super) fn commit(&mut self, times: StoreTimes, touches: &[Touch], watch: &mut impl Watch) {
         for touch in touches.iter().filter(|touch| touch.store) {
             let next = self.store_done.max(self.retired_at) + 1;
             let in_flight = self.lines.in_flight(touch.line, next);
@@ -168,7 +192,7 @@ impl Engine {
             watch.store_waited(next, line_at, by);
             self.store_done = line_at;
             self.stores.take(line_at);
-            self.forwards.store(touch.access, data_at, line_at);
+            self.forwards.store(touch.access, StoreTimes { leaves_at: line_at, ..times });
         }
     }
 }

@@ -6,6 +6,8 @@ use crate::access::{Access, ServedBy};
 /// Entries of each table, a power of two: more than a core has in flight.
 const LINES: usize = 1 << 8;
 const WORDS: usize = 1 << 10;
+/// Words of eight bytes in a page: half of the entries.
+const PAGE_WORDS: u64 = 1 << 9;
 /// A multiplier that spreads bits upwards, from the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -52,10 +54,17 @@ pub(super) struct Covered {
 }
 
 impl Covered {
+    /// Returns whether an interval begins behind all that is covered.
+    pub(super) fn is_new(self, from: u64, until: u64) -> bool {
+        from < until && from > self.until
+    }
+
     /// Adds an interval, without its end; returns how many more cycles are covered.
     pub(super) fn extend(&mut self, from: u64, until: u64) -> u64 {
         let new = until.saturating_sub(from.max(self.until));
-        self.until = self.until.max(until);
+        if from < until {
+            self.until = self.until.max(until);
+        }
         new
     }
 }
@@ -66,8 +75,24 @@ struct Word {
     address: u64,
     /// A bit for each byte of it that is written.
     bytes: u8,
-    data_at: u64,
-    leaves_at: u64,
+    times: StoreTimes,
+}
+
+/// The cycles of a store: from which its data and its address are known, and at which it reaches
+/// the cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct StoreTimes {
+    pub(super) data_at: u64,
+    pub(super) addressed_at: u64,
+    pub(super) leaves_at: u64,
+}
+
+/// What the store queue has of a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Queued {
+    pub(super) forward: Forward,
+    /// The cycle from which the addresses of all stores of a part of it are known; 0 of none.
+    pub(super) addressed_at: u64,
 }
 
 /// The part of a load that is in the store queue.
@@ -104,31 +129,75 @@ impl Stores {
         })
     }
 
-    /// Records a store whose data is available at `data_at` and which reaches the cache at
-    /// `leaves_at`.
-    pub(super) fn store(&mut self, access: Access, data_at: u64, leaves_at: u64) {
+    /// Records a store.
+    pub(super) fn store(&mut self, access: Access, times: StoreTimes) {
         for (address, bytes) in Stores::words(access) {
-            self.0[address as usize & (WORDS - 1)] = Word { address, bytes, data_at, leaves_at };
+            self.0[address as usize & (WORDS - 1)] = Word { address, bytes, times };
         }
     }
 
-    /// The part of a load at `cycle` that is in the store queue.
+    /// What the store queue has of a load at `cycle`.
     #[inline]
-    pub(super) fn load(&self, access: Access, cycle: u64) -> Forward {
-        let mut found = Forward::None;
+    pub(super) fn load(&self, access: Access, cycle: u64) -> Queued {
+        let mut found = Queued { forward: Forward::None, addressed_at: 0 };
         for (address, bytes) in Stores::words(access) {
-            let word = &self.0[address as usize & (WORDS - 1)];
-            if word.address != address || word.bytes & bytes == 0 || word.leaves_at <= cycle {
+            let Word { address: of, bytes: written, times } =
+                self.0[address as usize & (WORDS - 1)];
+            if of != address || written & bytes == 0 || times.leaves_at <= cycle {
                 continue;
             }
-            found = match (found, word.bytes & bytes == bytes) {
-                (Forward::None, true) => Forward::Whole(word.data_at),
-                (Forward::Whole(at), true) => Forward::Whole(at.max(word.data_at)),
-                (Forward::Blocked(at), _) => Forward::Blocked(at.max(word.leaves_at)),
-                (_, false) => Forward::Blocked(word.leaves_at),
+            found.addressed_at = found.addressed_at.max(times.addressed_at);
+            found.forward = match (found.forward, written & bytes == bytes) {
+                (Forward::None, true) => Forward::Whole(times.data_at),
+                (Forward::Whole(at), true) => Forward::Whole(at.max(times.data_at)),
+                (Forward::Blocked(at), _) => Forward::Blocked(at.max(times.leaves_at)),
+                (_, false) => Forward::Blocked(times.leaves_at),
             };
         }
         found
+    }
+
+    /// Returns whether a load at `cycle` has the low 12 bits of its address in common with a store
+    /// in the queue to another page.
+    pub(super) fn has_alias(&self, access: Access, cycle: u64) -> bool {
+        Stores::words(access).any(|(address, bytes)| {
+            // Stores to pages of either parity have their own entries.
+            [0, PAGE_WORDS].into_iter().any(|page| {
+                let word = &self.0[(address ^ page) as usize & (WORDS - 1)];
+                word.address != address
+                    && word.address % PAGE_WORDS == address % PAGE_WORDS
+                    && word.bytes & bytes != 0
+                    && word.times.leaves_at > cycle
+            })
+        })
+    }
+}
+
+/// Loads of [`Order`] by the low bits of their addresses, a power of two.
+const LOADS: usize = 256;
+
+/// What is known of loads and of the addresses of stores.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    /// How often each load was harmless since it was not.
+    harmless: [u8; LOADS],
+    /// The cycle from which the addresses of all older stores are known.
+    pub(super) addressed_at: u64,
+}
+
+impl Order {
+    pub(super) fn new() -> Order {
+        Order { harmless: [0; LOADS], addressed_at: 0 }
+    }
+
+    /// How often the load at `pc` was harmless since it was not.
+    pub(super) fn of(&mut self, pc: u64) -> &mut u8 {
+        &mut self.harmless[pc as usize & (LOADS - 1)]
+    }
+
+    /// The addresses of an instruction's stores are known at this cycle.
+    pub(super) fn stores(&mut self, addressed_at: u64) {
+        self.addressed_at = self.addressed_at.max(addressed_at);
     }
 }
 
@@ -140,45 +209,72 @@ mod tests {
         Access { address, bytes, retires: true, insn: 0 }
     }
 
+    /// Of a store whose address is known two cycles before its data.
+    fn times(data_at: u64, leaves_at: u64) -> StoreTimes {
+        StoreTimes { data_at, addressed_at: data_at - 2, leaves_at }
+    }
+
+    #[test]
+    fn addresses_of_all_stores_of_a_load_have_to_be_known() {
+        let mut stores = Stores::new();
+        stores.store(access(0x1000, 8), times(10, 50));
+        stores.store(access(0x1008, 8), times(12, 60));
+        let known = |address, bytes, cycle| stores.load(access(address, bytes), cycle).addressed_at;
+        assert_eq!([known(0x1000, 8, 5), known(0x1004, 8, 5), known(0x1010, 8, 5)], [8, 10, 0]);
+        assert_eq!(known(0x1000, 16, 55), 10);
+    }
+
+    #[test]
+    fn addresses_that_differ_by_pages_are_aliases() {
+        let mut stores = Stores::new();
+        stores.store(access(0x5100, 4), times(10, 50));
+        let is_alias = |address, cycle| stores.has_alias(access(address, 4), cycle);
+        let pages = [0x1100, 0x2100, 0x4100, 0x7fff_ffff_f100, 0xffff_ffff_ffff_f100];
+        assert!(pages.into_iter().all(|address| is_alias(address, 20)));
+        assert!(!is_alias(0x5100, 20) && !is_alias(0x1104, 20) && !is_alias(0x1100, 50));
+    }
+
     #[test]
     fn a_load_inside_a_store_is_forwarded() {
         let mut stores = Stores::new();
-        stores.store(access(0x1000, 8), 10, 50);
-        assert_eq!(stores.load(access(0x1000, 8), 20), Forward::Whole(10));
-        assert_eq!(stores.load(access(0x1004, 2), 20), Forward::Whole(10));
-        assert_eq!(stores.load(access(0x1008, 8), 20), Forward::None);
-        assert_eq!(stores.load(access(0x1000, 8), 50), Forward::None);
+        stores.store(access(0x1000, 8), times(10, 50));
+        assert_eq!(stores.load(access(0x1000, 8), 20).forward, Forward::Whole(10));
+        assert_eq!(stores.load(access(0x1004, 2), 20).forward, Forward::Whole(10));
+        assert_eq!(stores.load(access(0x1008, 8), 20).forward, Forward::None);
+        assert_eq!(stores.load(access(0x1000, 8), 50).forward, Forward::None);
     }
 
     #[test]
     fn a_load_over_the_edge_of_a_store_is_blocked() {
         let mut stores = Stores::new();
-        stores.store(access(0x1002, 2), 10, 50);
-        assert_eq!(stores.load(access(0x1000, 8), 20), Forward::Blocked(50));
-        assert_eq!(stores.load(access(0x1004, 4), 20), Forward::None);
-        stores.store(access(0x100c, 8), 12, 60);
-        assert_eq!(stores.load(access(0x1010, 4), 20), Forward::Whole(12));
-        assert_eq!(stores.load(access(0x1008, 16), 20), Forward::Blocked(60));
+        stores.store(access(0x1002, 2), times(10, 50));
+        assert_eq!(stores.load(access(0x1000, 8), 20).forward, Forward::Blocked(50));
+        assert_eq!(stores.load(access(0x1004, 4), 20).forward, Forward::None);
+        stores.store(access(0x100c, 8), times(12, 60));
+        assert_eq!(stores.load(access(0x1010, 4), 20).forward, Forward::Whole(12));
+        assert_eq!(stores.load(access(0x1008, 16), 20).forward, Forward::Blocked(60));
     }
 
     #[test]
     fn words_at_both_ends_of_the_address_space_are_forwarded() {
         let mut stores = Stores::new();
-        assert_eq!(stores.load(access(0, 8), 0), Forward::None);
-        stores.store(access(u64::MAX - 7, 8), 10, 50);
-        stores.store(access(0, 8), 12, 60);
-        assert_eq!(stores.load(access(u64::MAX, 1), 20), Forward::Whole(10));
-        assert_eq!(stores.load(access(7, 1), 20), Forward::Whole(12));
+        assert_eq!(stores.load(access(0, 8), 0).forward, Forward::None);
+        stores.store(access(u64::MAX - 7, 8), times(10, 50));
+        stores.store(access(0, 8), times(12, 60));
+        assert_eq!(stores.load(access(u64::MAX, 1), 20).forward, Forward::Whole(10));
+        assert_eq!(stores.load(access(7, 1), 20).forward, Forward::Whole(12));
         // The first address follows the last.
-        assert_eq!(stores.load(access(u64::MAX - 3, 8), 20), Forward::Whole(12));
+        assert_eq!(stores.load(access(u64::MAX - 3, 8), 20).forward, Forward::Whole(12));
     }
 
     #[test]
     fn cycles_that_several_intervals_cover_count_once() {
         let mut covered = Covered::default();
         let all = [(10, 20), (15, 25), (15, 25), (30, 30), (30, 40), (12, 35)];
-        let new = all.map(|(from, until)| covered.extend(from, until));
-        assert_eq!(new, [10, 5, 0, 0, 10, 0]);
+        let new =
+            all.map(|(from, until)| (covered.is_new(from, until), covered.extend(from, until)));
+        let [yes, no] = [true, false];
+        assert_eq!(new, [(yes, 10), (no, 5), (no, 0), (no, 0), (yes, 10), (no, 0)]);
     }
 
     #[test]

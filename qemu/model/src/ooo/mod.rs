@@ -20,13 +20,15 @@
 //! Every cycle also has a number of micro-operations that execute in it, or a reason why none does
 //! (`execution`). These follow dispatch, too.
 //!
-//! [`Engine`] is defined in `state`; `bundle`, `control`, `data` and `run` are its operations.
+//! [`Engine`] is defined in `state`; `bundle`, `control`, `data`, `order` and `run` are its
+//! operations.
 
 mod bundle;
 mod control;
 mod data;
 mod execution;
 mod memory;
+mod order;
 mod ports;
 mod queue;
 mod run;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::{
     execution::Blocked,
+    memory::StoreTimes,
     state::{Engine, MOST_TOUCHES, Starved, Touch},
     steps::Steps,
 };
@@ -165,26 +166,26 @@ impl Engine {
             self.fetch_cause = Signal::StallSerialize;
         }
         let result = complete;
-        complete = complete.max(self.address_stores(insn, start, touches, steps.counts()));
-        complete = complete.max(dispatched + TRANSIT_CYCLES - 1);
+        let addressed_at = self.address_stores(insn, start, touches, steps.counts());
+        let times = StoreTimes { data_at: result, addressed_at, leaves_at: 0 };
+        complete = complete.max(addressed_at).max(dispatched + TRANSIT_CYCLES - 1);
         steps.until(complete + 1, Signal::StallStore);
         self.complete_at = complete;
         insn.operation.writes.numbers().for_each(|register| self.ready[register] = result);
         if self.bundle.is_on() {
-            self.add_to_bundle(insn, uops, result, touches, steps);
+            self.add_to_bundle(insn, uops, times, touches, steps);
         } else {
             self.retire(uops, complete, steps);
-            self.leave(result, touches, watch);
+            self.leave(times, touches, watch);
         }
         if insn.serialize_cycles != 0 {
-            self.slots.until(self.retired_at, Signal::SlotsCore, counts);
-            self.execution.drained(self.retired_at, counts);
+            self.empty(Signal::SlotsCore, counts);
         }
     }
 
     /// The accesses of retired instructions leave their queues.
-    pub(super) fn leave(&mut self, data_at: u64, touches: &[Touch], watch: &mut impl Watch) {
-        self.commit(data_at, touches, watch);
+    fn leave(&mut self, times: StoreTimes, touches: &[Touch], watch: &mut impl Watch) {
+        self.commit(times, touches, watch);
         let (loads, _) = kinds(touches);
         (0..loads).for_each(|_| self.loads.take(self.retired_at));
     }

@@ -2,7 +2,7 @@
 
 use super::{
     execution::Execution,
-    memory::{Covered, Lines, Stores},
+    memory::{Covered, Lines, Order, StoreTimes, Stores},
     queue::{Fifo, Pool, Stage},
     slots::Slots,
     steps::Charged,
@@ -49,8 +49,8 @@ pub(super) struct Bundle {
     /// Its entries of the reorder buffer and of the load queue.
     pub(super) uops: usize,
     pub(super) loads: usize,
-    /// Its stores, each with the cycle of its data.
-    pub(super) stores: Vec<(u64, Touch)>,
+    /// Its stores, each with its times but for the last.
+    pub(super) stores: Vec<(StoreTimes, Touch)>,
     /// The cycle at which all of its instructions are complete.
     pub(super) complete: u64,
     /// Which cycles before its retirement are charged.
@@ -133,6 +133,8 @@ pub(crate) struct Engine {
     /// None without prefetchers.
     pub(super) into_l2: Option<Box<IntoL2>>,
     pub(super) forwards: Stores,
+    /// None where loads are rejected for a store that cannot be forwarded alone.
+    pub(super) order: Option<Box<Order>>,
     /// The cycle at which the last instruction was complete.
     pub(super) complete_at: u64,
     /// The CPI stacks of paper 001's architectures, if they are counted.
@@ -177,6 +179,7 @@ impl Engine {
                 Box::new(IntoL2 { entries: Fifo::new(IN_FLIGHT as usize), lines: Lines::new() })
             }),
             forwards: Stores::new(),
+            order: geometry.has_rejections.then(|| Box::new(Order::new())),
             complete_at: 0,
             stacks: geometry.stacks.then(|| Box::new(Stacks::new(geometry))),
         }

@@ -14,6 +14,7 @@ const BACKEND: Backend = Backend {
     scheduler_uops: 205,
     loads: 192,
     stores: 114,
+    alias_cycles: 5,
     fill_buffers: 16,
     load_ports: 0b1000_0000_1100,
     store_ports: 0b1_1000_0000,

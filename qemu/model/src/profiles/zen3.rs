@@ -14,6 +14,7 @@ pub(super) const BACKEND: Backend = Backend {
     // 72 waiting for data, and 44 with data waiting for retirement.
     loads: 116,
     stores: 64,
+    alias_cycles: 0,
     fill_buffers: 24,
     load_ports: 0b1110_0000,
     store_ports: 0b0110_0000,
@@ -74,6 +75,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     decode: DECODE,
     has_uop_cache: false,
     has_wrong_paths: false,
+    has_rejections: false,
     width: 6,
     reorder_uops: 256,
     backend: BACKEND,

@@ -179,7 +179,7 @@ pub fn user_counts(geometry: &Geometry, stream: &[Ran]) -> Counts {
 
 /// Returns whether a signal depends on time, and so on the pipeline.
 pub fn is_timed(signal: Signal) -> bool {
-    const BEGINNINGS: [&str; 15] = [
+    const BEGINNINGS: [&str; 17] = [
         "Stall",
         "Resumed",
         "Naive",
@@ -191,6 +191,8 @@ pub fn is_timed(signal: Signal) -> bool {
         "Slots",
         "RetireCycles",
         "Forwards",
+        "AliasedLoads",
+        "MachineClears",
         "Executed",
         "Idle",
         "Port",

@@ -38,7 +38,7 @@ pub(super) const PROFILE: Profile = Profile {
         checks: &[
             "",
             "counters=8,fixed=2,width=40,unit=yes",
-            "pipeline=ooo",
+            "pipeline=ooo,rejections=yes",
             "prefetch=on,uop-cache=yes,wrong-paths=yes",
             "large-pages=yes",
         ],
@@ -127,8 +127,9 @@ const EVENTS: &[Event] = &[
         "Cycles in which nothing executed behind memory of any level.").cmask(20),
     e("INT_MISC.RECOVERY_CYCLES", 0x0d, 0x01, &[StallMispredict],
         "Cycles spent on getting back to the right path."),
-    e("INT_MISC.CLEARS_COUNT", 0x0d, 0x01, &[Mispredicts],
-        "Times the pipeline was cleared for a misprediction.").cmask(1).edge(),
+    e("INT_MISC.CLEARS_COUNT", 0x0d, 0x01, &[Mispredicts, MachineClears],
+        "Times the pipeline was cleared, for a misprediction or an ordering of memory.")
+            .cmask(1).edge(),
     e("ARITH.DIVIDER_ACTIVE", 0x14, 0x09, &[DividerActive],
         "Cycles in which the divider was busy.").cmask(1),
     e("IDQ.MS_UOPS", 0x79, 0x30, &[UopsMicrocode],
@@ -140,6 +141,9 @@ const EVENTS: &[Event] = &[
     e("SW_PREFETCH_ACCESS.ANY", 0x32, 0x0f, &[Prefetches], "Software prefetches executed.").on(LOW),
     e("INT_MISC.CLEAR_RESTEER_CYCLES", 0x0d, 0x80, &[StallMispredict],
         "Cycles from a misprediction to the right path."),
+    e("LD_BLOCKS_PARTIAL.ADDRESS_ALIAS", 0x07, 0x01, &[AliasedLoads],
+        "Loads that were issued again for a store to another page with the same low 12 bits.")
+            .on(LOW).rejections(),
     e("LD_BLOCKS.STORE_FORWARD", 0x03, 0x02, &[ForwardsBlocked],
         "Loads that waited for a store that could not be forwarded.").on(LOW).out_of_order(),
 ];

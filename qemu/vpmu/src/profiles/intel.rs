@@ -151,6 +151,9 @@ pub(super) const COMMON: &[Event] = &[
             .cmask(1).on(LOW).out_of_order(),
     e("L1D_PEND_MISS.FB_FULL", 0x48, 0x02, &[FullFills],
         "Cycles in which a line waited for a fill buffer of the data cache.").on(LOW).out_of_order(),
+    e("L1D_PEND_MISS.FB_FULL_PERIODS", 0x48, 0x02, &[FullFillPeriods],
+        "Times at which lines began to wait for a fill buffer of the data cache.")
+            .cmask(1).edge().on(LOW).out_of_order(),
     e("BR_MISP_RETIRED.NEAR_TAKEN", 0xc5, 0x20, MISPREDICTS_TAKEN,
         "Near branches retired that were taken and mispredicted."),
     e("MEM_INST_RETIRED.STLB_MISS_LOADS", 0xd0, 0x11, &[LoadsWalked],
@@ -163,7 +166,11 @@ pub(super) const COMMON: &[Event] = &[
     e("TOPDOWN.BACKEND_BOUND_SLOTS", 0xa4, 0x02, BACK_END_SLOTS,
         "Slots of dispatch left empty because a structure was full, or for a serializing \
          instruction."),
-    e("MACHINE_CLEARS.COUNT", 0xc3, 0x01, &[],
-        "Clears of the pipeline other than for mispredictions, of which the model has none.")
+    e("MACHINE_CLEARS.COUNT", 0xc3, 0x01, &[MachineClears],
+        "Clears of the pipeline other than for mispredictions; without the option `rejections` the \
+         model has none.")
             .cmask(1).edge(),
+    e("MACHINE_CLEARS.MEMORY_ORDERING", 0xc3, 0x02, &[MachineClears],
+        "Clears of the pipeline for a load that was executed ahead of a store to the same bytes.")
+            .rejections(),
 ];

@@ -136,8 +136,9 @@ const EVENTS: &[Event] = &[
         "Cycles with a page walk for a store in flight.").cmask(1).on(LOW),
     e("INT_MISC.RECOVERY_CYCLES", 0xad, 0x01, &[StallMispredict],
         "Cycles spent on getting back to the right path."),
-    e("INT_MISC.CLEARS_COUNT", 0xad, 0x01, &[Mispredicts],
-        "Times the pipeline was cleared for a misprediction.").cmask(1).edge(),
+    e("INT_MISC.CLEARS_COUNT", 0xad, 0x01, &[Mispredicts, MachineClears],
+        "Times the pipeline was cleared, for a misprediction or an ordering of memory.")
+            .cmask(1).edge(),
     e("ARITH.DIVIDER_ACTIVE", 0xb0, 0x09, &[DividerActive],
         "Cycles in which the divider was busy.").cmask(1),
     e("IDQ.MS_UOPS", 0x79, 0x20, &[UopsMicrocode],
@@ -148,6 +149,9 @@ const EVENTS: &[Event] = &[
     e("SW_PREFETCH_ACCESS.ANY", 0x40, 0x0f, &[Prefetches], "Software prefetches executed.").on(LOW),
     e("INT_MISC.CLEAR_RESTEER_CYCLES", 0xad, 0x80, &[StallMispredict],
         "Cycles from a misprediction to the right path."),
+    e("LD_BLOCKS.ADDRESS_ALIAS", 0x03, 0x04, &[AliasedLoads],
+        "Loads that were issued again for a store to another page with the same low 12 bits.")
+            .on(LOW).rejections(),
     e("LD_BLOCKS.STORE_FORWARD", 0x03, 0x82, &[ForwardsBlocked],
         "Loads that waited for a store that could not be forwarded.").on(LOW).out_of_order(),
     e("TOPDOWN.MEMORY_BOUND_SLOTS", 0xa4, 0x10, &[SlotsMemory],

@@ -27,7 +27,7 @@ pub(super) const PROFILE: Profile = Profile {
         name: "zen3",
         cpu: "EPYC-Milan,-rdrand,-rdseed",
         counters: 6,
-        checks: &["", "pipeline=ooo,mode=inorder", "large-pages=yes"],
+        checks: &["", "pipeline=ooo,mode=inorder,rejections=yes", "large-pages=yes"],
     },
     tables: &[COMMON, LINUX, &[QUEUE_EMPTY], EVENTS, decode::AMD, TALLY],
     ..zen4::PROFILE

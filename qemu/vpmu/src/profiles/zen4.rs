@@ -61,8 +61,9 @@ const EVENTS: &[Event] = &[
         "Macro-operations dispatched from the op cache.").uop_cache(),
     e("OPS_SOURCE_DISPATCHED_FROM_DECODER:DECODER:OPCACHE:LOOP_BUFFER", 0xaa, 0x07, DISPATCHED,
         "Macro-operations dispatched from any source, those of wrong paths included.").unlisted(),
-    e("RESYNCS", 0x96, 0x00, &[],
-        "Restarts of the pipeline other than for mispredictions, of which the model has none."),
+    e("RESYNCS", 0x96, 0x00, &[MachineClears],
+        "Restarts of the pipeline other than for mispredictions; without the option `rejections` the \
+         model has none."),
     e("P0_FREQ_CYCLES_NOT_IN_HALT.P0_FREQ_CYCLES", 0x120, 0x01, &[Slots],
         "Cycles at the reference frequency while not halted.")
             .conversion(Conversion::SlotsAsReference),

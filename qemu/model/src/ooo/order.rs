@@ -1,0 +1,44 @@
+//! The order of loads and older stores: a load can be executed before the address of a store is
+//! known. If the store then turns out to write what the load has read, the pipeline is cleared, and
+//! the load and all behind it are fetched again.
+//!
+//! A load waits for the addresses of older stores until it has been harmless a number of times
+//! (Intel, "Optimization Reference Manual", "Memory Disambiguation"; the size and the number are
+//! those that were measured on Skylake, Skiena and others, "Speculative store bypass").
+
+use super::state::Engine;
+use crate::{access::Access, counts::Counts, geometry::RESOLVE_CYCLES, signal::Signal};
+
+/// Times that a load has to be harmless until it does not wait.
+const HARMLESS: u8 = 15;
+
+impl Engine {
+    /// The cycle at which the load at `pc` can issue that has its own address at `ready`.
+    pub(super) fn in_order(&mut self, pc: u64, access: Access, ready: u64) -> u64 {
+        let Some(order) = &mut self.order else { return ready };
+        let harmless = order.of(pc);
+        if *harmless >= HARMLESS {
+            return ready;
+        }
+        let conflicts = self.forwards.load(access, ready).addressed_at > ready;
+        *harmless = if conflicts { 0 } else { *harmless + 1 };
+        ready.max(order.addressed_at)
+    }
+
+    /// The load at `pc` has read what an older store writes, whose address is known at
+    /// `addressed_at`: clears the pipeline. Returns the cycle at which the load is fetched again.
+    #[cold]
+    pub(super) fn clear(&mut self, pc: u64, addressed_at: u64, counts: &mut Counts) -> u64 {
+        if let Some(order) = &mut self.order {
+            *order.of(pc) = 0;
+        }
+        counts[Signal::MachineClears] += 1;
+        let refill = self.geometry.latency.mispredict_cycles.saturating_sub(RESOLVE_CYCLES);
+        let refilled_at = addressed_at + u64::from(refill);
+        self.resolved_at = self.resolved_at.max(addressed_at);
+        self.refilled_at = self.refilled_at.max(refilled_at);
+        self.fetched_at = self.fetched_at.max(refilled_at);
+        self.fetch_cause = Signal::StallStore;
+        refilled_at
+    }
+}
