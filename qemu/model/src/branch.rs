@@ -1,15 +1,23 @@
 //! Branch prediction: directions, indirect targets, return addresses.
 //!
 //! Each predictor gets the outcome of a branch when it retires and returns what it predicted, or
-//! whether that was wrong. They learn nothing on wrong paths.
+//! whether that was wrong. On wrong paths they predict by [`Histories`] of the path's, and learn
+//! nothing.
 
 mod buffer;
 mod direction;
 mod local;
+mod returns;
 mod target;
 
-use self::{buffer::Buffer, direction::Directions, local::Locals, target::Targets};
-use crate::{assist::Assist, geometry::Geometry};
+use self::{
+    buffer::Buffer, direction::Directions, local::Locals, returns::ReturnStack, target::Targets,
+};
+use crate::{
+    assist::Assist,
+    block::{Branch, BranchKind},
+    geometry::Geometry,
+};
 
 /// A core's predictors.
 #[derive(Clone, Debug)]
@@ -20,8 +28,23 @@ pub(crate) struct Predictor {
     targets: Targets,
     /// The taken branches that fetch knows of; none if it knows of all.
     taken: Option<Box<Buffer>>,
-    returns: Box<[u64]>,
-    top: usize,
+    returns: ReturnStack,
+}
+
+/// What was before the next branch of a wrong path, as fetch predicted it.
+#[derive(Clone, Debug)]
+pub(crate) struct Histories {
+    /// Of conditional branches.
+    outcomes: u64,
+    /// Of indirect branches.
+    targets: u64,
+    returns: ReturnStack,
+}
+
+impl Histories {
+    pub(crate) fn new(geometry: &Geometry) -> Histories {
+        Histories { outcomes: 0, targets: 0, returns: ReturnStack::new(geometry.returns) }
+    }
 }
 
 impl Predictor {
@@ -34,8 +57,7 @@ impl Predictor {
             locals: is_assisted.then(|| Box::new(Locals::new())),
             targets: Targets::new(),
             taken: geometry.has_target_buffer.then(buffer),
-            returns: vec![0; usize::from(geometry.returns.max(1))].into_boxed_slice(),
-            top: 0,
+            returns: ReturnStack::new(geometry.returns),
         }
     }
 
@@ -66,16 +88,70 @@ impl Predictor {
     /// Pushes a call's return address, over the oldest if the stack is full.
     #[inline]
     pub(crate) fn call(&mut self, return_address: u64) {
-        self.top = if self.top + 1 == self.returns.len() { 0 } else { self.top + 1 };
-        self.returns[self.top] = return_address;
+        self.returns.push(return_address);
     }
 
     /// Pops a return address, the one that is predicted.
     #[inline]
     pub(crate) fn ret(&mut self) -> u64 {
-        let predicted = self.returns[self.top];
-        self.top = if self.top == 0 { self.returns.len() - 1 } else { self.top - 1 };
-        predicted
+        self.returns.pop()
+    }
+
+    /// Makes `path` what fetch had before its first branch behind one of `kind`, which the
+    /// predictors have just learnt: it went to `target`, and fetch to `predicted`.
+    pub(crate) fn begin_path(
+        &self,
+        path: &mut Histories,
+        kind: BranchKind,
+        [target, predicted]: [u64; 2],
+    ) {
+        let is_conditional = kind == BranchKind::Cond;
+        path.outcomes = self.directions.history() ^ u64::from(is_conditional);
+        path.targets = match kind {
+            BranchKind::IndirectJump | BranchKind::IndirectCall => {
+                self.targets.path() ^ target::step(target) ^ target::step(predicted)
+            }
+            _ => self.targets.path(),
+        };
+        path.returns.copy_from(&self.returns);
+    }
+
+    /// Where fetch goes on behind a branch of a path that leads to `target` if it is a direct one;
+    /// none if nothing is predicted.
+    pub(crate) fn next_on_path(
+        &self,
+        path: &mut Histories,
+        branch: &Branch,
+        target: u64,
+    ) -> Option<u64> {
+        match branch.kind {
+            BranchKind::None => return Some(branch.fall_through),
+            BranchKind::Call | BranchKind::IndirectCall => path.returns.push(branch.fall_through),
+            _ => {}
+        }
+        match branch.kind {
+            BranchKind::Return => Some(path.returns.pop()),
+            BranchKind::IndirectJump | BranchKind::IndirectCall => {
+                let target = self.targets.predict(branch.pc, path.targets)?;
+                path.targets = target::behind(path.targets, target);
+                Some(target)
+            }
+            BranchKind::Cond => {
+                let predicted = self.directions.predict(branch.pc, path.outcomes);
+                let taken = match &self.locals {
+                    None => predicted,
+                    Some(locals) => locals.predict(branch.pc, predicted),
+                };
+                path.outcomes = path.outcomes << 1 | u64::from(taken);
+                Some(if taken { target } else { branch.fall_through })
+            }
+            _ => Some(target),
+        }
+    }
+
+    /// Returns whether fetch knows of a taken branch of a path before it is decoded.
+    pub(crate) fn knows_on_path(&self, pc: u64) -> bool {
+        self.taken.as_ref().is_none_or(|buffer| buffer.has(pc))
     }
 }
 
@@ -83,28 +159,60 @@ impl Predictor {
 mod tests {
     use super::*;
 
-    fn predictor(returns: u8) -> Predictor {
-        Predictor::new(&Geometry { returns, ..Geometry::ICELAKE_SERVER })
+    const GEOMETRY: Geometry = Geometry::ICELAKE_SERVER;
+
+    fn branch(kind: BranchKind, pc: u64) -> Branch {
+        Branch { kind, pc, fall_through: pc + 4 }
+    }
+
+    /// A path behind a conditional branch at 0x1000 that has just gone to `target`.
+    fn path(predictor: &Predictor, [target, predicted]: [u64; 2]) -> Histories {
+        let mut path = Histories::new(&GEOMETRY);
+        predictor.begin_path(&mut path, BranchKind::Cond, [target, predicted]);
+        path
     }
 
     #[test]
-    fn returns_match_calls_to_the_stack_depth() {
-        for depth in [22, 32] {
-            let mut predictor = predictor(depth);
-            (0..u64::from(depth)).for_each(|pc| predictor.call(pc + 1));
-            assert_eq!(
-                (0..u64::from(depth)).rev().filter(|pc| predictor.ret() != pc + 1).count(),
-                0
-            );
-            assert_ne!(predictor.ret(), 7);
+    fn a_path_has_the_outcome_that_was_predicted() {
+        let (mut predictor, mut state) = (Predictor::new(&GEOMETRY), 1u64);
+        let follower = branch(BranchKind::Cond, 0x2000);
+        let mut known = 0;
+        for round in 0..20_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let taken = state >> 63 == 1;
+            if predictor.conditional(0x1000, taken) && round > 10_000 {
+                let mut path = path(&predictor, [0, 1]);
+                let next = predictor.next_on_path(&mut path, &follower, 0x3000);
+                // It goes as the one before it; on the path that went the other way.
+                known += i32::from((next == Some(0x3000)) != taken) * 2 - 1;
+            }
+            predictor.conditional(0x2000, taken);
         }
+        assert!(known > 4_000, "{known}");
     }
 
     #[test]
-    fn calls_deeper_than_the_stack_overwrite_the_oldest() {
-        let mut predictor = predictor(16);
-        (0..20).for_each(|pc| predictor.call(pc + 1));
-        let wrong = (0..20).rev().filter(|pc| predictor.ret() != pc + 1).count();
-        assert_eq!(wrong, 4);
+    fn a_path_goes_on_as_predicted_and_changes_nothing() {
+        let mut predictor = Predictor::new(&GEOMETRY);
+        (0..8).for_each(|_| _ = predictor.conditional(0x1000, false));
+        predictor.indirect(0x2000, 0x8000);
+        predictor.call(0x5000);
+        let mut path = path(&predictor, [0, 1]);
+        for (kind, pc, next) in [
+            (BranchKind::None, 0x1000, Some(0x1004)),
+            (BranchKind::Jump, 0x1000, Some(0x9000)),
+            (BranchKind::Cond, 0x1000, Some(0x1004)),
+            (BranchKind::Call, 0x1000, Some(0x9000)),
+            (BranchKind::IndirectCall, 0x2000, Some(0x8000)),
+            (BranchKind::IndirectJump, 0x2000, Some(0x8000)),
+            (BranchKind::IndirectJump, 0x2010, None),
+            (BranchKind::Return, 0x1000, Some(0x2004)),
+            (BranchKind::Return, 0x1000, Some(0x1004)),
+            (BranchKind::Return, 0x1000, Some(0x5000)),
+        ] {
+            let got = predictor.next_on_path(&mut path, &branch(kind, pc), 0x9000);
+            assert_eq!(got, next, "{kind:?}");
+        }
+        assert_eq!(predictor.ret(), 0x5000);
     }
 }

@@ -18,6 +18,7 @@ mod assist;
 mod block;
 mod branch;
 mod cache;
+mod code;
 mod core;
 pub mod cost;
 mod counts;
@@ -38,6 +39,7 @@ pub use self::{
     access::Access,
     assist::Assist,
     block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Privilege},
+    code::{CODE_LINE_BYTES, CodeAt, CodeMemory},
     core::Core,
     counts::Counts,
     geometry::{

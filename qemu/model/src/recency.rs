@@ -19,6 +19,11 @@ impl Recency {
         self.entries.len() / self.ways
     }
 
+    /// Returns whether a set has an entry.
+    pub(crate) fn has(&self, set: usize, entry: u64) -> bool {
+        self.entries[set * self.ways..][..self.ways].contains(&entry)
+    }
+
     /// Makes an entry the most recent of its set. Returns whether it was there.
     pub(crate) fn touch(&mut self, set: usize, entry: u64) -> bool {
         let set = &mut self.entries[set * self.ways..][..self.ways];
@@ -39,6 +44,7 @@ mod tests {
         let mut recency = Recency::new(3, 2);
         assert_eq!(recency.sets(), 3);
         for (entry, was_there) in [(1, false), (2, false), (1, true), (3, false), (2, false)] {
+            assert_eq!(recency.has(2, entry), was_there, "{entry}");
             assert_eq!(recency.touch(2, entry), was_there, "{entry}");
         }
         assert!(!recency.touch(1, 3));

@@ -1,4 +1,5 @@
-//! Wrong paths: what fetch brings behind mispredicted branches, and what that changes.
+//! Wrong paths: what fetch brings behind mispredicted branches, and what that changes. Of the code
+//! there nothing is known; `followed_paths.rs` has those whose code is.
 
 mod common;
 
@@ -20,7 +21,7 @@ fn both(geometry: &Geometry, stream: &[Ran]) -> [Counts; 2] {
 /// Lines that fetch comes to while a branch is resolved.
 fn lines(geometry: &Geometry) -> u64 {
     let bytes = geometry.latency.mispredict_cycles * u32::from(geometry.decode.fetch_bytes);
-    u64::from(bytes) / LINE
+    u64::from(bytes).div_ceil(LINE)
 }
 
 fn more(counts: &[Counts; 2], signal: Signal) -> u64 {

@@ -23,11 +23,19 @@ impl Buffer {
 
     /// A branch was taken, and is its set's most recent from now on. Returns whether it was there.
     pub(super) fn touch(&mut self, pc: u64) -> bool {
+        self.branches.touch(self.set(pc), pc.wrapping_add(1))
+    }
+
+    /// Returns whether a branch is there.
+    pub(super) fn has(&self, pc: u64) -> bool {
+        self.branches.has(self.set(pc), pc.wrapping_add(1))
+    }
+
+    fn set(&self, pc: u64) -> usize {
         let block = pc >> BLOCK_BITS;
         // How processors choose a set is not published.
         let folded = block ^ block >> self.set_bits ^ block >> (2 * self.set_bits);
-        let set = folded as usize & ((1 << self.set_bits) - 1);
-        self.branches.touch(set, pc.wrapping_add(1))
+        folded as usize & ((1 << self.set_bits) - 1)
     }
 }
 

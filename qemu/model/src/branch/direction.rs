@@ -80,18 +80,30 @@ const fn steps() -> [u8; 128] {
     steps
 }
 
+/// The provider's step by an outcome.
+#[inline(always)]
+fn step(entry: u16, next_best: u16, taken: bool) -> u8 {
+    let index = entry & STATE | (next_best >> 2 & 1) << 5 | u16::from(taken) << 6;
+    STEPS[usize::from(index) & 127]
+}
+
 impl Directions {
     pub(super) fn new() -> Directions {
         Directions { entries: Box::new([WEAKLY_TAKEN; ENTRIES]), history: 0 }
     }
 
+    /// Outcomes, the last one lowest.
+    pub(super) fn history(&self) -> u64 {
+        self.history
+    }
+
     /// The branch's slots in the tagged tables, shortest history first.
     #[inline(always)]
-    fn slots(&self, pc: u64) -> [Slot; TABLES] {
+    fn slots(history: u64, pc: u64) -> [Slot; TABLES] {
         let spread = pc.wrapping_mul(SPREAD_PC);
         let mut slots = [Slot { at: 0, tag: 0 }; TABLES];
         for (table, slot) in slots.iter_mut().enumerate() {
-            let seen = self.history << (64 - HISTORY[table]);
+            let seen = history << (64 - HISTORY[table]);
             // Mixes in the table's number, so that histories of zeros differ by length.
             let mixed = (seen ^ spread ^ (table as u64 + 1) << 20).wrapping_mul(SPREAD_HISTORY);
             *slot = Slot {
@@ -102,22 +114,34 @@ impl Directions {
         slots
     }
 
-    /// Learns an outcome; returns whether the prediction was wrong.
+    /// The entry that provides the prediction, its index, and the next-best entry.
     #[inline(always)]
-    pub(super) fn learn(&mut self, pc: u64, taken: bool) -> bool {
+    fn provider(&self, pc: u64, history: u64) -> (u16, usize, u16) {
         let mut at = (pc.wrapping_mul(SPREAD_PC) >> (64 - BASE_BITS)) as usize;
         let mut entry = self.entries[at & (ENTRIES - 1)];
         let mut next_best = entry;
         // The longest history that matches provides; by conditional moves, not branches.
-        for slot in self.slots(pc) {
+        for slot in Directions::slots(history, pc) {
             let found = self.entries[slot.at & (ENTRIES - 1)];
             let hit = found >> TAG_SHIFT == slot.tag;
             next_best = if hit { entry } else { next_best };
             entry = if hit { found } else { entry };
             at = if hit { slot.at } else { at };
         }
-        let index = entry & STATE | (next_best >> 2 & 1) << 5 | u16::from(taken) << 6;
-        let step = STEPS[usize::from(index) & 127];
+        (entry, at, next_best)
+    }
+
+    /// Predicts a branch behind these outcomes, the last one lowest.
+    pub(super) fn predict(&self, pc: u64, history: u64) -> bool {
+        let (entry, _, next_best) = self.provider(pc, history);
+        step(entry, next_best, true) & WRONG == 0
+    }
+
+    /// Learns an outcome; returns whether the prediction was wrong.
+    #[inline(always)]
+    pub(super) fn learn(&mut self, pc: u64, taken: bool) -> bool {
+        let (entry, at, next_best) = self.provider(pc, self.history);
+        let step = step(entry, next_best, taken);
         self.entries[at & (ENTRIES - 1)] = entry & !STATE | u16::from(step) & STATE;
         let wrong = step & WRONG != 0;
         if wrong {
@@ -132,7 +156,7 @@ impl Directions {
     #[inline(never)]
     fn allocate(&mut self, pc: u64, provider: usize, taken: bool) {
         let longer = if provider < BASE { 0 } else { ((provider - BASE) >> BITS) + 1 };
-        let slots = self.slots(pc);
+        let slots = Directions::slots(self.history, pc);
         for slot in &slots[longer..] {
             let entry = &mut self.entries[slot.at];
             if *entry & USEFUL_MASK == 0 {
@@ -165,6 +189,16 @@ mod tests {
     fn random(state: &mut u64) -> bool {
         *state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         *state >> 63 == 1
+    }
+
+    #[test]
+    fn predictions_are_those_that_are_learnt_from() {
+        let (mut directions, mut state) = (Directions::new(), 1);
+        for at in 0..20_000u64 {
+            let (pc, taken) = (0x1000 + at % 7, random(&mut state) | (at % 3 == 0));
+            let predicted = directions.predict(pc, directions.history());
+            assert_eq!(directions.learn(pc, taken), predicted != taken);
+        }
     }
 
     #[test]

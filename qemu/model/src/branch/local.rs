@@ -29,12 +29,27 @@ impl Locals {
         Locals { histories, counters: Box::new([0; ENTRIES]) }
     }
 
+    /// Where the branch's history is, and its counter.
+    fn places(&self, pc: u64) -> (usize, usize) {
+        let spread = pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let at = spread as usize % BRANCHES;
+        let outcomes = usize::from(self.histories[at].outcomes);
+        (at, (spread as usize >> 16 << OUTCOMES | outcomes) % ENTRIES)
+    }
+
+    /// The prediction of both, of which the predictor's is `predicted`.
+    pub(super) fn predict(&self, pc: u64, predicted: bool) -> bool {
+        let (at, place) = self.places(pc);
+        let counter = self.counters[place];
+        let is_sure = counter == MOST || counter == LEAST;
+        if is_sure && self.histories[at].better > 0 { counter >= 0 } else { predicted }
+    }
+
     /// Learns an outcome, which the predictor predicted unless `wrong`; returns whether the
     /// prediction of both was wrong.
     pub(super) fn learn(&mut self, pc: u64, taken: bool, wrong: bool) -> bool {
-        let spread = pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let history = &mut self.histories[spread as usize % BRANCHES];
-        let place = (spread as usize >> 16 << OUTCOMES | usize::from(history.outcomes)) % ENTRIES;
+        let (at, place) = self.places(pc);
+        let history = &mut self.histories[at];
         let counter = &mut self.counters[place];
         let is_sure = *counter == MOST || *counter == LEAST;
         let own_wrong = (*counter >= 0) != taken;
@@ -61,7 +76,10 @@ mod tests {
     fn a_branch_with_a_period_of_its_own_is_learnt_where_the_predictor_is_wrong() {
         let mut locals = Locals::new();
         let wrongs = (0..2_000).filter(|at| {
-            let wrong = locals.learn(0x40_1234, at % 7 == 0, at % 3 == 0);
+            let (taken, wrong) = (at % 7 == 0, at % 3 == 0);
+            let predicted = locals.predict(0x40_1234, taken != wrong);
+            let wrong = locals.learn(0x40_1234, taken, wrong);
+            assert_eq!(wrong, predicted != taken);
             wrong && *at >= 1_000
         });
         assert_eq!(wrongs.count(), 0);

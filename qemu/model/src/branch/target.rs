@@ -21,6 +21,23 @@ struct Entry {
     doubted: bool,
 }
 
+/// What a target adds to the path.
+pub(super) fn step(target: u64) -> u64 {
+    target.wrapping_mul(SPREAD) >> 60
+}
+
+/// The path behind a branch to `target`.
+pub(super) fn behind(path: u64, target: u64) -> u64 {
+    path << 4 ^ step(target)
+}
+
+/// The branch's index in a table, and its tag there.
+fn place(pc: u64, path: u64, table: usize) -> (usize, u32) {
+    let path = if table == 0 { 0 } else { path << (64 - PATHS[table - 1]) };
+    let mixed = (pc ^ path.wrapping_mul(SPREAD) >> 7).wrapping_mul(SPREAD);
+    ((mixed >> (64 - BITS)) as usize, (mixed >> 8) as u32)
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
     /// By address, then by path.
@@ -33,26 +50,32 @@ impl Targets {
         Targets { tables: Box::new([[Entry::default(); ENTRIES]; 1 + PATHS.len()]), path: 0 }
     }
 
-    /// The branch's index in a table, and its tag there.
-    fn place(&self, pc: u64, table: usize) -> (usize, u32) {
-        let path = if table == 0 { 0 } else { self.path << (64 - PATHS[table - 1]) };
-        let mixed = (pc ^ path.wrapping_mul(SPREAD) >> 7).wrapping_mul(SPREAD);
-        ((mixed >> (64 - BITS)) as usize, (mixed >> 8) as u32)
+    /// The path of recent targets.
+    pub(super) fn path(&self) -> u64 {
+        self.path
+    }
+
+    /// The branch's index in each table, and its tag there, and the table that predicts.
+    fn provider(&self, pc: u64, path: u64) -> ([(usize, u32); 1 + PATHS.len()], usize) {
+        let places = [0, 1, 2].map(|table| place(pc, path, table));
+        let has = |table: &usize| {
+            let (at, tag) = places[*table];
+            let entry = &self.tables[*table][at];
+            entry.is_allocated && entry.tag == tag
+        };
+        (places, (1..places.len()).rev().find(has).unwrap_or(0))
+    }
+
+    /// The target that is predicted behind this path of targets, if there is one.
+    pub(super) fn predict(&self, pc: u64, path: u64) -> Option<u64> {
+        let (places, provider) = self.provider(pc, path);
+        let target = self.tables[provider][places[provider].0].target;
+        (target != 0).then_some(target)
     }
 
     /// Learns a target; returns the one that was predicted.
     pub(super) fn learn(&mut self, pc: u64, target: u64) -> u64 {
-        let places = [0, 1, 2].map(|table| self.place(pc, table));
-        let provider = (1..places.len())
-            .rev()
-            .find(|table| {
-                let (at, tag) = places[*table];
-                {
-                    let entry = &self.tables[*table][at];
-                    entry.is_allocated && entry.tag == tag
-                }
-            })
-            .unwrap_or(0);
+        let (places, provider) = self.provider(pc, self.path);
         let entry = &mut self.tables[provider][places[provider].0];
         let predicted = entry.target;
         let wrong = predicted != target;
@@ -65,7 +88,7 @@ impl Targets {
             self.tables[provider + 1][at] =
                 Entry { target, tag, is_allocated: true, doubted: false };
         }
-        self.path = self.path << 4 ^ (target.wrapping_mul(SPREAD) >> 60);
+        self.path = behind(self.path, target);
         predicted
     }
 }
@@ -79,7 +102,10 @@ mod tests {
         (0..count)
             .filter(|at| {
                 let (pc, target) = outcome(*at);
-                (targets.learn(pc, target) != target) & (*at >= count / 2)
+                let predicted = targets.predict(pc, targets.path()).unwrap_or(0);
+                let same = targets.learn(pc, target);
+                assert_eq!(predicted, same);
+                (same != target) & (*at >= count / 2)
             })
             .count()
     }

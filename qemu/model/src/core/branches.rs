@@ -25,7 +25,7 @@ impl Core {
         let is_known = !taken || self.predictor.knows(branch.pc);
         if wrong {
             let predicted = if taken { Some(branch.fall_through) } else { block.target() };
-            self.mispredicted(block, predicted);
+            self.mispredicted(block, next_pc, predicted);
         } else if !is_known {
             self.resteered(ring);
         }
@@ -66,7 +66,7 @@ impl Core {
                 _ => Signal::MispredictIndirect,
             };
             counts[kind] += 1;
-            self.mispredicted(block, Some(predicted));
+            self.mispredicted(block, next_pc, Some(predicted));
         } else if !is_known {
             self.resteered(ring);
         }
@@ -78,14 +78,14 @@ impl Core {
         self.is_resteered = true;
     }
 
-    /// The block's branch was mispredicted: fetch went on at `predicted`.
-    fn mispredicted(&mut self, block: &Block, predicted: Option<u64>) {
+    /// The block's branch, which went to `next_pc`, was mispredicted: fetch went on at `predicted`.
+    fn mispredicted(&mut self, block: &Block, next_pc: u64, predicted: Option<u64>) {
         self.bump(block.ring, Signal::Mispredicts);
         if !self.is_out_of_order {
             self.charge_misprediction(block.ring);
         }
-        if let (true, Some(pc)) = (self.geometry.has_wrong_paths, predicted) {
-            self.fetch_wrong_path(block, pc);
+        if let (true, Some(predicted)) = (self.geometry.has_wrong_paths, predicted) {
+            self.fetch_wrong_path(block, next_pc, predicted);
         }
     }
 }

@@ -5,17 +5,20 @@
 //! (`crate::ooo`). Time is kept in slots: the pipeline's width for each cycle.
 //!
 //! [`Core`] is defined in `state`, with what interval learns in `exposure`, `learner` and
-//! `sampler`. The other files are its operations, each importing only from those before it:
-//! `learning`, `levels`, `fetch`, `wrong_path`, `branches`, `data`, `deliver`, `retire`, `system`.
+//! `sampler`, and what fetch knows of a wrong path in `path` and `decoded`. The other files are its
+//! operations, each importing only from those before it: `learning`, `levels`, `fetch`,
+//! `wrong_path`, `branches`, `data`, `deliver`, `retire`, `system`.
 
 mod branches;
 mod data;
+mod decoded;
 mod deliver;
 mod exposure;
 mod fetch;
 mod learner;
 mod learning;
 mod levels;
+mod path;
 mod retire;
 mod sampler;
 mod state;

@@ -2,6 +2,7 @@
 
 use super::{
     exposure::CAUSES,
+    path::WrongPath,
     sampler::{Domain, Sampler},
 };
 use crate::{
@@ -81,6 +82,8 @@ pub struct Core {
     pub(super) is_resteered: bool,
     /// The decoders, if fetch goes through them.
     pub(super) decode: Option<Box<Decode>>,
+    /// Where fetch goes behind mispredicted branches, if it goes on there.
+    pub(super) wrong_path: Option<Box<WrongPath>>,
     /// The line of code fetched last.
     pub(super) fetched: u64,
     /// The virtual page of code fetched from last.
@@ -147,6 +150,7 @@ impl Core {
             predictor: Predictor::new(geometry),
             is_resteered: false,
             decode: Decode::of(geometry),
+            wrong_path: WrongPath::of(geometry),
             fetched: u64::MAX,
             fetched_page: u64::MAX,
             fetched_size: PageSize::Small,

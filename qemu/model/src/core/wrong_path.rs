@@ -1,47 +1,90 @@
 //! Code behind mispredicted branches, which fetch takes for the program's until they are resolved.
 //!
-//! It goes straight on from where it was predicted to go, line after line, for as long as the
-//! branch takes to be resolved, or until a line or a translation is missing: that of the line is
-//! asked for and comes, for a translation there is no time. What follows there is not decoded, and
-//! executes nothing.
+//! It goes on from where the branch was predicted to go, and takes the branches that it finds there
+//! as they are predicted: for as long as the mispredicted one takes to be resolved, or until a line
+//! or a translation is missing. That of the line is asked for and comes, for a translation there
+//! is no time. What the path has is executed nowhere, and nothing learns from it.
 
-use super::state::Core;
+use super::{path::WrongPath, state::Core};
 use crate::{
-    block::{Block, Privilege},
+    block::{Block, Branch, Privilege},
+    code::{CodeAt, CodeMemory},
     signal::Signal,
     tlb::{Found, TlbLevel},
 };
 
-/// Bytes of a line of code, and lines of a page, as powers of two.
-const LINE_SHIFT: u32 = 6;
+/// Lines of a page, as a power of two.
 const PAGE_LINES_SHIFT: u32 = 6;
-/// Virtual lines of a 64-bit address space.
-const LINES: u64 = u64::MAX >> LINE_SHIFT;
 
 impl Core {
-    /// Fetches the code at `pc`, an address as at the translation of a block whose branch was
-    /// predicted to go there.
-    #[cold]
-    pub(super) fn fetch_wrong_path(&mut self, block: &Block, pc: u64) {
-        let ring = block.ring;
-        let first = pc >> LINE_SHIFT;
-        for line in first..first + self.wrong_path_lines() {
-            let line = line & LINES;
-            let Some(frame) = self.wrong_path_frame(ring, line >> PAGE_LINES_SHIFT) else { return };
-            let line = frame << PAGE_LINES_SHIFT | line & ((1 << PAGE_LINES_SHIFT) - 1);
-            // The right path has to come back, even to the line that was fetched last.
-            self.fetched = u64::MAX;
-            if self.look_up_code(ring, line).is_some() {
-                return self.fetch_code_ahead();
-            }
+    /// Sets where the code of wrong paths is read from now on. Without wrong paths in the geometry
+    /// nothing is read; without this, fetch goes straight on there.
+    pub fn set_code_memory(&mut self, memory: CodeMemory) {
+        if let Some(path) = &mut self.wrong_path {
+            path.memory = Some(memory);
         }
     }
 
-    /// The lines that fetch comes to until a branch is resolved.
-    fn wrong_path_lines(&self) -> u64 {
-        let bytes =
-            self.geometry.latency.mispredict_cycles * u32::from(self.geometry.decode.fetch_bytes);
-        u64::from(bytes >> LINE_SHIFT).max(1)
+    /// Fetches the code at `predicted`, where a block's branch was predicted to go, though it went
+    /// to `next_pc`: addresses as at the translation of the block.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn fetch_wrong_path(&mut self, block: &Block, next_pc: u64, predicted: u64) {
+        let Some(mut path) = self.wrong_path.take() else { return };
+        self.predictor.begin_path(&mut path.histories, block.branch.kind, [next_pc, predicted]);
+        path.begin(predicted);
+        let mut cycles = self.geometry.latency.mispredict_cycles;
+        while cycles > 0 {
+            let Some(taken) = self.fetch_cycle(block.ring, &mut path) else { break };
+            cycles = cycles.saturating_sub(taken);
+        }
+        self.wrong_path = Some(path);
+    }
+
+    /// Fetches what is fetched together, up to a taken branch. Returns the cycles until fetch goes
+    /// on; none if the path ends.
+    fn fetch_cycle(&mut self, ring: Privilege, path: &mut WrongPath) -> Option<u32> {
+        let window = path.window();
+        while path.window() == window {
+            let (branch, target) = self.fetch_branch(ring, path)?;
+            path.pc = self.predictor.next_on_path(&mut path.histories, &branch, target)?;
+            if path.pc == branch.fall_through {
+                continue;
+            }
+            let is_known = self.predictor.knows_on_path(branch.pc);
+            return Some(if is_known { 1 } else { 1 + self.geometry.latency.resteer_cycles });
+        }
+        Some(1)
+    }
+
+    /// Fetches and decodes the next instruction of a path. Returns it as a branch, and its target
+    /// if it is a direct one.
+    fn fetch_branch(&mut self, ring: Privilege, path: &mut WrongPath) -> Option<(Branch, u64)> {
+        self.fetch_path_line(ring, path, path.first_line())?;
+        let mut code = path.decode();
+        if code == CodeAt::Incomplete {
+            self.fetch_path_line(ring, path, path.second_line())?;
+            code = path.decode();
+        }
+        let CodeAt::Insn { length, kind, target } = code else { return None };
+        let fall_through = path.pc.wrapping_add(u64::from(length.max(1)));
+        Some((Branch { kind, pc: path.pc, fall_through }, target))
+    }
+
+    /// Fetches a virtual line, if it was not the last. Returns whether the path goes on.
+    fn fetch_path_line(&mut self, ring: Privilege, path: &mut WrongPath, line: u64) -> Option<()> {
+        if path.is_in(line) {
+            return Some(());
+        }
+        let frame = self.wrong_path_frame(ring, line >> PAGE_LINES_SHIFT)?;
+        let physical_line = frame << PAGE_LINES_SHIFT | line & ((1 << PAGE_LINES_SHIFT) - 1);
+        // The right path has to come back, even to the line that was fetched last.
+        self.fetched = u64::MAX;
+        if self.look_up_code(ring, physical_line).is_some() {
+            self.fetch_code_ahead();
+            return None;
+        }
+        path.enter(line, physical_line).then_some(())
     }
 
     /// The physical page of code in a page, if a TLB has it.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its part")]
 
+pub mod code;
 pub mod stream;
 
 use tally_model::{
@@ -110,10 +111,12 @@ fn size(address: u64) -> PageSize {
     }
 }
 
-/// A core with these pages, of which it sees the sizes if its geometry has large ones.
+/// A core with these pages, of which it sees the sizes if its geometry has large ones, and with
+/// code everywhere for its wrong paths.
 pub fn core_of(geometry: &Geometry) -> Core {
     let mut core = Core::new(geometry);
     core.set_page_sizes(SIZES);
+    core.set_code_memory(code::NOISE);
     core
 }
 
@@ -172,7 +175,11 @@ fn feed_block(core: &mut Core, ran: &[Ran]) {
 
 /// What a core counts of a stream in ring 3.
 pub fn user_counts(geometry: &Geometry, stream: &[Ran]) -> Counts {
-    let mut core = Core::new(geometry);
+    user_counts_of(Core::new(geometry), stream)
+}
+
+/// What this core counts of a stream in ring 3.
+pub fn user_counts_of(mut core: Core, stream: &[Ran]) -> Counts {
     feed(&mut core, stream, |_| false);
     core.counts()[0].clone()
 }
