@@ -8,11 +8,11 @@
 use std::{ops::Range, sync::OnceLock};
 
 use tally_abi::truth::{ShadowTruth, Truth};
-use tally_model::{Access, Block, Core, Counts, Llc, PageSizes, Prefetchers, Privilege};
+use tally_model::{Access, Block, Core, Counts, Geometry, Llc, PageSizes, Prefetchers, Privilege};
 use tally_vpmu::{PluginOptions, Profile};
 
 use crate::{
-    guest,
+    code, guest,
     paging::PageTables,
     region::{self, VcpuTruth},
 };
@@ -52,17 +52,24 @@ fn shared(options: &PluginOptions) -> &'static [Llc] {
     })
 }
 
+/// A core that reads the guest's code.
+fn core(geometry: &Geometry, cache: &Llc) -> Core {
+    let mut core = Core::sharing(geometry, cache.clone());
+    core.set_code_memory(code::MEMORY);
+    core
+}
+
 impl Cores {
     pub(crate) fn new(options: &PluginOptions) -> Cores {
         let caches = shared(options);
         let shadow = |(shadow, cache): (&tally_vpmu::Shadow, &Llc)| {
             let mut profile = options.profile;
             profile.geometry.perfect = shadow.perfect;
-            let core = Core::sharing(&profile.geometry, cache.clone());
+            let core = core(&profile.geometry, cache);
             Shadow { core, profile, truth: VcpuTruth::new(None) }
         };
         Cores {
-            own: Core::sharing(&options.profile.geometry, caches[0].clone()),
+            own: core(&options.profile.geometry, &caches[0]),
             shadows: options.shadows.iter().zip(&caches[1..]).map(shadow).collect(),
             tables: PageTables::default(),
         }

@@ -156,15 +156,8 @@ fn largest_access(used_memory: &[UsedMemory]) -> u8 {
 
 fn flow(decoded: &mut Decoded) {
     let raw = decoded.raw;
-    let far = raw.is_jmp_far()
-        || raw.is_call_far()
-        || raw.is_jmp_far_indirect()
-        || raw.is_call_far_indirect()
-        || matches!(raw.mnemonic(), Mnemonic::Retf | Mnemonic::Sysret | Mnemonic::Sysretq)
-        || matches!(raw.mnemonic(), Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq)
-        || matches!(raw.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Sysexit);
     let insn = &mut decoded.insn;
-    if far || raw.flow_control() == FlowControl::Interrupt {
+    if is_far(&raw) {
         insn.add(Signal::Branches);
         insn.add(Signal::BranchFar);
         decoded.in_parts = true;
@@ -173,16 +166,35 @@ fn flow(decoded: &mut Decoded) {
             matches!(raw.mnemonic(), Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq);
         return;
     }
-    decoded.branch = match raw.flow_control() {
+    decoded.branch = branch_kind(&raw);
+    if decoded.branch != BranchKind::None {
+        count_branch(decoded);
+    }
+}
+
+/// Returns whether it is a far branch or a software interrupt.
+pub(crate) fn is_far(raw: &Instruction) -> bool {
+    raw.is_jmp_far()
+        || raw.is_call_far()
+        || raw.is_jmp_far_indirect()
+        || raw.is_call_far_indirect()
+        || matches!(raw.mnemonic(), Mnemonic::Retf | Mnemonic::Sysret | Mnemonic::Sysretq)
+        || matches!(raw.mnemonic(), Mnemonic::Iret | Mnemonic::Iretd | Mnemonic::Iretq)
+        || matches!(raw.mnemonic(), Mnemonic::Syscall | Mnemonic::Sysenter | Mnemonic::Sysexit)
+        || raw.flow_control() == FlowControl::Interrupt
+}
+
+/// The kind of an instruction that is no far branch.
+pub(crate) fn branch_kind(raw: &Instruction) -> BranchKind {
+    match raw.flow_control() {
         FlowControl::UnconditionalBranch => BranchKind::Jump,
         FlowControl::IndirectBranch => BranchKind::IndirectJump,
         FlowControl::ConditionalBranch => BranchKind::Cond,
         FlowControl::Call => BranchKind::Call,
         FlowControl::IndirectCall => BranchKind::IndirectCall,
         FlowControl::Return => BranchKind::Return,
-        _ => return,
-    };
-    count_branch(decoded);
+        _ => BranchKind::None,
+    }
 }
 
 /// Counts a near branch by its kind.
@@ -232,12 +244,24 @@ fn microcode(mnemonic: Mnemonic) -> Option<(u16, u8)> {
     })
 }
 
+/// The cycles and micro-operations of an instruction that has the pipeline to itself.
+fn serializing(raw: &Instruction, special: Option<Special>) -> Option<(u16, u8)> {
+    let writes_control = matches!(special, Some(Special::LoadSpace | Special::FlushAll));
+    microcode(raw.mnemonic()).or(writes_control.then_some((120, 20)))
+}
+
+/// Returns whether nothing behind it is fetched before it retires.
+pub(crate) fn serializes(raw: &Instruction) -> bool {
+    let stops = matches!(raw.mnemonic(), Mnemonic::Hlt);
+    stops
+        || raw.flow_control() == FlowControl::Exception
+        || serializing(raw, special(raw)).is_some()
+}
+
 fn classify(decoded: &mut Decoded) {
     let raw = decoded.raw;
     let insn = &mut decoded.insn;
-    let writes_control = matches!(decoded.special, Some(Special::LoadSpace | Special::FlushAll));
-    let costs = microcode(raw.mnemonic()).or(writes_control.then_some((120, 20)));
-    if let Some((cycles, uops)) = costs {
+    if let Some((cycles, uops)) = serializing(&raw, decoded.special) {
         insn.serialize_cycles = cycles;
         insn.uops = uops;
     }

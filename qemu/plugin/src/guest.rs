@@ -1,6 +1,6 @@
 //! The guest's address translation and physical memory, through QEMU's interface.
 
-use tally_model::PageSize;
+use tally_model::{CODE_LINE_BYTES, PageSize};
 
 use crate::{ffi, paging::PageTables, registers};
 
@@ -25,6 +25,12 @@ pub(crate) fn physical(address: u64) -> u64 {
 ///
 /// To be called from a vCPU's callback.
 pub(crate) fn read_physical(address: u64) -> Option<u32> {
+    let bytes = BUFFER.with(|buffer| registers::read_physical(*buffer, address));
+    bytes.map(u32::from_le_bytes)
+}
+
+/// Reads a line of physical memory, likewise.
+pub(crate) fn read_line(address: u64) -> Option<[u8; CODE_LINE_BYTES]> {
     BUFFER.with(|buffer| registers::read_physical(*buffer, address))
 }
 

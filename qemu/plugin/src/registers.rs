@@ -34,12 +34,13 @@ pub(crate) enum Reg {
     Cs,
     Cr3,
     Cr4,
+    Efer,
 }
 
 /// QEMU's names of the registers, in the same order.
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 21] = [
     "rax", "rbx", "rcx", "rdx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13",
-    "r14", "r15", "rip", "cs", "cr3", "cr4",
+    "r14", "r15", "rip", "cs", "cr3", "cr4", "efer",
 ];
 
 /// One vCPU's register handles, and the buffer for values.
@@ -101,7 +102,7 @@ impl GuestRegisters {
 
     /// Reads physical memory, devices included, as the current vCPU sees it.
     pub(crate) fn read_physical(&mut self, address: u64) -> Option<u32> {
-        read_physical(self.buffer, address)
+        read_physical(self.buffer, address).map(u32::from_le_bytes)
     }
 
     /// Writes physical memory, devices included; returns whether that succeeded.
@@ -132,14 +133,17 @@ impl GuestRegisters {
 
 /// Reads physical memory, devices included, as the current vCPU sees it, through a buffer that only
 /// the caller uses.
-pub(crate) fn read_physical(buffer: *mut ffi::GByteArray, address: u64) -> Option<u32> {
+pub(crate) fn read_physical<const BYTES: usize>(
+    buffer: *mut ffi::GByteArray,
+    address: u64,
+) -> Option<[u8; BYTES]> {
     // SAFETY: the buffer is GLib's, and only the caller's.
     unsafe { ffi::g_byte_array_set_size(buffer, 0) };
     // SAFETY: called from a vCPU's callback.
-    let result = unsafe { ffi::qemu_plugin_read_memory_hwaddr(address, buffer, 4) };
+    let result = unsafe { ffi::qemu_plugin_read_memory_hwaddr(address, buffer, BYTES) };
     let bytes = buffer_bytes(buffer);
     (result == 0).then_some(())?;
-    Some(u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?))
+    bytes.get(..BYTES)?.try_into().ok()
 }
 
 fn buffer_bytes<'a>(buffer: *mut ffi::GByteArray) -> &'a [u8] {

@@ -13,6 +13,7 @@ use iced_x86::InstructionInfoFactory;
 use tally_model::{Block, Branch, BranchKind, Privilege};
 
 use crate::{
+    code,
     decode::{Decoded, Special, decode, decode_special},
     exec::{self, AccessTag},
     ffi, fixup,
@@ -24,6 +25,9 @@ use crate::{
     replaced::{RDPMC, is_replaced},
     vcpu,
 };
+
+/// IA32_EFER.LMA: the processor is in IA-32e mode.
+const EFER_LMA: u64 = 1 << 10;
 
 /// The state that all vCPUs' translations share.
 #[derive(Default)]
@@ -79,6 +83,11 @@ impl Translator {
             return;
         }
         let block = make_block(ring, first, &insns);
+        if options::get().is_some_and(|options| options.profile.geometry.has_wrong_paths)
+            && self.register(Reg::Efer) & EFER_LMA != 0
+        {
+            code::note_lines(block.lines);
+        }
         let block: *const Block = self.keep(block);
         fixup::before_block(tb, block);
         // Before the intercepts, which can leave the block.
@@ -140,11 +149,15 @@ impl Translator {
 
     /// The ring of the block: QEMU translates for the current privilege.
     fn ring(&mut self) -> Privilege {
+        if self.register(Reg::Cs) & 3 == 3 { Privilege::User } else { Privilege::Kernel }
+    }
+
+    /// A register of the vCPU for which QEMU translates.
+    fn register(&mut self, register: Reg) -> u64 {
         if self.registers.is_none() {
             self.registers = GuestRegisters::of_current_vcpu();
         }
-        let selector = self.registers.as_mut().map_or(0, |registers| registers.read(Reg::Cs));
-        if selector & 3 == 3 { Privilege::User } else { Privilege::Kernel }
+        self.registers.as_mut().map_or(0, |registers| registers.read(register))
     }
 
     /// GuestRegisters the callbacks of the intercepted instructions.
