@@ -1,9 +1,10 @@
 //! Loses most of its cycles to one cause, which is known by construction.
 //!
-//! `bottleneck chase|stream|branch|divide|calls STEPS`: loads of which each needs the one before,
-//! from 4 MiB; loads from 4 MiB in order; branches that random numbers decide; divisions of which
-//! each needs the one before; system calls, in which the kernel has the work. Several such pairs of
-//! words are done one after the other, and with a number before them that many times.
+//! `bottleneck chase|stream|branch|jumps|divide|calls STEPS`: loads of which each needs the one
+//! before, from 4 MiB; loads from 4 MiB in order; branches that random numbers decide; such ones
+//! with many jumps behind them; divisions of which each needs the one before; system calls, in
+//! which the kernel has the work. Several such pairs of words are done one after the other, and
+//! with a number before them that many times.
 
 #![no_std]
 #![no_main]
@@ -11,7 +12,7 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
-use core::hint::black_box;
+use core::{arch::asm, hint::black_box};
 
 use tally::{
     ExitStatus, eprintln,
@@ -52,6 +53,37 @@ fn branch(steps: u64) -> u64 {
     taken
 }
 
+/// Random branches, from both sides of which every second line of code jumps to the next but one.
+fn jumps(steps: u64) -> u64 {
+    let mut random = Random(1);
+    for _ in 0..steps {
+        // SAFETY: it changes nothing but flags.
+        unsafe {
+            asm!(
+                "test {random}, 1",
+                "jz 4f",
+                ".rept 20",
+                "jmp 3f",
+                ".p2align 7",
+                "3:",
+                ".endr",
+                "jmp 5f",
+                ".p2align 7",
+                "4:",
+                ".rept 20",
+                "jmp 3f",
+                ".p2align 7",
+                "3:",
+                ".endr",
+                "5:",
+                random = in(reg) random.next(),
+                options(nomem, nostack),
+            );
+        }
+    }
+    steps
+}
+
 fn divide(steps: u64) -> u64 {
     (0..steps).fold(u64::MAX, |value, step| (value | 1 << 63) / (black_box(value) % 5 + step + 3))
 }
@@ -70,6 +102,7 @@ fn main() -> i32 {
             "chase" => chase,
             "stream" => stream,
             "branch" => branch,
+            "jumps" => jumps,
             "divide" => divide,
             "calls" => calls,
             _ => return usage(),
@@ -88,6 +121,6 @@ fn main() -> i32 {
 }
 
 fn usage() -> i32 {
-    eprintln!("usage: bottleneck [TIMES] chase|stream|branch|divide|calls STEPS …");
+    eprintln!("usage: bottleneck [TIMES] chase|stream|branch|jumps|divide|calls STEPS …");
     u8::from(ExitStatus::Usage).into()
 }
