@@ -93,7 +93,7 @@ fn import_trace(words: &[&str]) -> (Output, Vec<u8>) {
 #[test]
 fn a_trace_comes_back_by_codes() {
     let line = "trace trace-events=switches -- events=r01c4,r02c4,r08c4,r10c4,r20c4 slice=20000 \
-                rounds 1 9000";
+                rounds 1 3500";
     let (boot, sent, shown) = sent_and_photographed("trace", line);
     let wire = boot.folder.file("sent");
     fs::write(&wire, &sent).unwrap();
