@@ -5,6 +5,8 @@
 
 #[macro_use]
 mod stacks;
+#[macro_use]
+mod episodes;
 mod sets;
 
 pub use self::sets::GROWTH_PER_SLOT;
@@ -23,7 +25,7 @@ macro_rules! signals {
     };
 }
 
-with_stacks! {
+with_episodes! {
     /// Instructions retired; a repeated string instruction is one.
     Instructions,
     /// Micro-operations retired, in the fused domain: the pipeline slots in use.

@@ -146,6 +146,16 @@ proptest! {
             let retiring = sum(&counts, &[Signal::RetireCycles]);
             prop_assert_eq!(stalls + retiring, cycles, "{}", name);
             prop_assert_eq!(sum(&counts, Signal::RESUMED), stalls, "{}", name);
+            for (episodes, causes) in Signal::EPISODES {
+                let (begun, cycles) = (sum(&counts, &[*episodes]), sum(&counts, causes));
+                prop_assert!(begun <= cycles && (begun > 0) == (cycles > 0), "{name}: {episodes:?}");
+                let each = Signal::EPISODES.iter().filter(|(_, of)| of.len() == 1);
+                let parts = each.filter(|(_, of)| causes.contains(&of[0]));
+                let parts: u64 = parts.map(|(part, _)| sum(&counts, &[*part])).sum();
+                prop_assert!(begun <= parts, "{name}: {episodes:?} {begun}, parts {parts}");
+            }
+            let gaps = sum(&counts, &[Signal::EpisodesAny]);
+            prop_assert!(gaps <= retiring + 2, "{name}: {gaps} gaps, {retiring} cycles between");
             let is_bundles = name.contains("Bundles");
             prop_assert!(is_bundles || retiring * u64::from(geometry.backend.retire_width)
                 >= sum(&counts, &[Signal::Uops]), "{}", name);

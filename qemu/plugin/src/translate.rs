@@ -160,7 +160,7 @@ impl Translator {
         self.registers.as_mut().map_or(0, |registers| registers.read(register))
     }
 
-    /// GuestRegisters the callbacks of the intercepted instructions.
+    /// Registers the callbacks of the intercepted instructions.
     fn intercept(&mut self, tb: *mut ffi::Tb, insns: &[Translated], ring: Privilege) {
         let block_pc = insns[0].decoded.insn.pc;
         for (index, insn) in insns.iter().enumerate() {

@@ -4,9 +4,12 @@
 //! The model counts sums. Of few signals it also has the level: a cycle has retirement or one cause
 //! of its absence, so the sum of some of these is the number of cycles in which one is high, and
 //! the other cycles are those in which all are low. And of few it counts the episodes:
-//! each page walk and each division is one. All other levels and edges are not supported.
+//! each page walk and each division is one, and the out-of-order pipeline has those of cycles
+//! without retirement. All other levels and edges are not supported.
 
-use tally_model::Signal;
+use std::slice;
+
+use tally_model::{Geometry, Signal};
 
 use crate::{
     counter::{CounterInput, FIXED},
@@ -52,13 +55,25 @@ static EPISODES: [(Signal, Event); 4] = [
     (Signal::DividerActive, episodes(&[Signal::Divisions])),
 ];
 
+/// Those of cycles without retirement, in the order of the model's.
+static STALL_EPISODES: [Event; Signal::EPISODES.len()] = {
+    let mut all = [episodes(&[]); Signal::EPISODES.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = episodes(slice::from_ref(&Signal::EPISODES[at].0)).out_of_order();
+        at += 1;
+    }
+    all
+};
+
 const fn episodes(signals: &'static [Signal]) -> Event {
     Event::new("", 0, 0, signals, "Episodes of another signal.")
 }
 
 impl CounterInput {
     /// The input of the same events in this mode; none if the model does not have it.
-    pub(crate) fn in_mode(self, mode: SignalMode) -> Option<CounterInput> {
+    pub(crate) fn in_mode(self, mode: SignalMode, geometry: &Geometry) -> Option<CounterInput> {
+        let is_met = |event: &&Event| event.needs.is_none_or(|need| need.is_met(geometry));
         let events = match mode {
             _ if self.events.is_empty() => return None,
             SignalMode::Events => return Some(self),
@@ -67,7 +82,9 @@ impl CounterInput {
                 return Some(CounterInput { events: vec![&FIXED[1]], less: self.events, ..self });
             }
             SignalMode::LevelLow => return None,
-            SignalMode::EdgeRising | SignalMode::EdgeFalling => episodes_of(&self.events)?,
+            SignalMode::EdgeRising | SignalMode::EdgeFalling => {
+                episodes_of(&self.events).filter(is_met)?
+            }
         };
         Some(CounterInput { events: vec![events], ..self })
     }
@@ -86,8 +103,22 @@ fn is_level(events: &[&Event]) -> bool {
 
 /// The number of the episodes whose cycles the events count.
 fn episodes_of(events: &[&Event]) -> Option<&'static Event> {
+    if is_level(events) {
+        return stall_episodes_of(events);
+    }
     let [Event { signals: [cycles], conversion: Conversion::Plain, .. }] = events else {
         return None;
     };
     EPISODES.iter().find(|(signal, _)| signal == cycles).map(|(_, event)| event)
+}
+
+/// Those of cycles without retirement: their causes are the events' signals. Cycles with retirement
+/// begin as often, each behind one of these.
+fn stall_episodes_of(events: &[&Event]) -> Option<&'static Event> {
+    let signals: Vec<Signal> = events.iter().flat_map(|event| event.signals).copied().collect();
+    let causes = if signals == [Signal::RetireCycles] { Signal::STALLS } else { &signals };
+    let is_it = |(_, set): &(Signal, &[Signal])| {
+        set.len() == causes.len() && set.iter().all(|cause| causes.contains(cause))
+    };
+    Signal::EPISODES.iter().position(is_it).map(|at| &STALL_EPISODES[at])
 }

@@ -79,6 +79,11 @@ impl Engine {
         let (cycles, width) = (u64::from(cycles), u64::from(self.geometry.width));
         counts[Signal::StallSerialize] += cycles;
         counts[Signal::ResumedSerialize] += cycles;
+        if cycles > 0 {
+            let cause = Signal::StallSerialize;
+            cause.begun(self.stalled).for_each(|signal| counts[signal] += 1);
+            self.stalled = Some(cause);
+        }
         counts[Signal::Slots] += cycles * width;
         self.retired_at += cycles;
         self.empty(Signal::SlotsCore, counts);

@@ -141,7 +141,8 @@ impl Engine {
         watch: &mut W,
     ) {
         self.end_bundle_before(insn, uops, touches, counts, watch);
-        let mut steps = Steps::go_on(self.bundle.charged, self.retired_at, counts, watch);
+        let mut steps =
+            Steps::go_on(self.bundle.charged, (self.retired_at, self.stalled), counts, watch);
         let dispatched = self.dispatch_at(uops, touches, &mut steps);
         let mut start = dispatched + 1;
         if self.mode == PipelineMode::InOrder || insn.serialize_cycles != 0 {
@@ -165,13 +166,12 @@ impl Engine {
             self.fetched_at = self.fetched_at.max(complete);
             self.fetch_cause = Signal::StallSerialize;
         }
-        let result = complete;
         let addressed_at = self.address_stores(insn, start, touches, steps.counts());
-        let times = StoreTimes { data_at: result, addressed_at, leaves_at: 0 };
+        let times = StoreTimes { data_at: complete, addressed_at, leaves_at: 0 };
         complete = complete.max(addressed_at).max(dispatched + TRANSIT_CYCLES - 1);
         steps.until(complete + 1, Signal::StallStore);
         self.complete_at = complete;
-        insn.operation.writes.numbers().for_each(|register| self.ready[register] = result);
+        insn.operation.writes.numbers().for_each(|register| self.ready[register] = times.data_at);
         if self.bundle.is_on() {
             self.add_to_bundle(insn, uops, times, touches, steps);
         } else {
@@ -334,7 +334,7 @@ impl Engine {
         if let Some(cause) = steps.last_cause(self.retired_at, retired) {
             self.waited_for_memory = Signal::MEMORY_STALLS.contains(&cause);
         }
-        self.retired_at = retired;
+        (self.retired_at, self.stalled) = (retired, None);
         steps.retire(retired);
     }
 

@@ -77,6 +77,12 @@ impl Bundle {
     }
 }
 
+impl IntoL2 {
+    fn new() -> IntoL2 {
+        IntoL2 { entries: Fifo::new(IN_FLIGHT as usize), lines: Lines::new() }
+    }
+}
+
 /// A delay of fetch before an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Starved {
@@ -102,6 +108,8 @@ pub(crate) struct Engine {
     /// The cycle of the last retirement.
     pub(super) retired_at: u64,
     pub(super) bundle: Bundle,
+    /// What kept all from retiring in the cycle `retired_at`, if nothing did.
+    pub(super) stalled: Option<Signal>,
     /// Whether the last wait of retirement was for memory.
     pub(super) waited_for_memory: bool,
     pub(super) slots: Slots,
@@ -156,6 +164,7 @@ impl Engine {
             retirement: Stage::new(backend.retire_width),
             retired_at: 0,
             bundle: Bundle::new(mode),
+            stalled: None,
             waited_for_memory: false,
             slots: Slots::new(geometry.width),
             ring: Privilege::User,
@@ -175,9 +184,7 @@ impl Engine {
             fence: 0,
             store_done: 0,
             lines: Lines::new(),
-            into_l2: geometry.prefetch.map(|_| {
-                Box::new(IntoL2 { entries: Fifo::new(IN_FLIGHT as usize), lines: Lines::new() })
-            }),
+            into_l2: geometry.prefetch.map(|_| Box::new(IntoL2::new())),
             forwards: Stores::new(),
             order: geometry.has_rejections.then(|| Box::new(Order::new())),
             complete_at: 0,

@@ -8,6 +8,7 @@ pub(super) struct Charged {
     from: u64,
     at: u64,
     cause: Signal,
+    before: Option<Signal>,
 }
 
 impl Charged {
@@ -28,12 +29,20 @@ pub(super) struct Steps<'a, W> {
     from: u64,
     at: u64,
     cause: Signal,
+    /// The cause of the cycle before `at`; none if something retired in that.
+    before: Option<Signal>,
 }
 
 impl<'a, W: Watch> Steps<'a, W> {
     /// The steps after a retirement at the cycle `retired`.
     pub(super) fn after(retired: u64, counts: &'a mut Counts, watch: &'a mut W) -> Steps<'a, W> {
-        Steps { counts, watch, from: retired + 1, at: retired + 1, cause: Signal::StallFrontEnd }
+        let (from, cause) = (retired + 1, Signal::StallFrontEnd);
+        Steps { counts, watch, from, at: from, cause, before: None }
+    }
+
+    /// The same, where nothing retired in the cycle `retired`, but this cause kept it from that.
+    pub(super) fn behind(self, before: Option<Signal>) -> Steps<'a, W> {
+        Steps { before, ..self }
     }
 
     /// Charges the cycles up to but not including `end` to `cause`.
@@ -42,21 +51,24 @@ impl<'a, W: Watch> Steps<'a, W> {
         if end > self.at {
             self.counts[cause] += end - self.at;
             self.watch.stalled(self.at, end, cause, self.counts);
-            (self.at, self.cause) = (end, cause);
+            if self.before != Some(cause) {
+                cause.begun(self.before).for_each(|signal| self.counts[signal] += 1);
+            }
+            (self.at, self.cause, self.before) = (end, cause, Some(cause));
         }
     }
 
     /// The steps before the retirement for which these cycles are charged already; if there are
-    /// none, that after a retirement at the cycle `retired`.
+    /// none, that after the cycle `retired`, in which `before` kept all from retiring, if anything.
     pub(super) fn go_on(
         charged: Option<Charged>,
-        retired: u64,
+        (retired, before): (u64, Option<Signal>),
         counts: &'a mut Counts,
         watch: &'a mut W,
     ) -> Steps<'a, W> {
         match charged {
             Some(charged) => Steps::resume(charged, counts, watch),
-            None => Steps::after(retired, counts, watch),
+            None => Steps::after(retired, counts, watch).behind(before),
         }
     }
 
@@ -66,13 +78,14 @@ impl<'a, W: Watch> Steps<'a, W> {
         counts: &'a mut Counts,
         watch: &'a mut W,
     ) -> Steps<'a, W> {
-        let Charged { from, at, cause } = charged;
-        Steps { counts, watch, from, at, cause }
+        let Charged { from, at, cause, before } = charged;
+        Steps { counts, watch, from, at, cause, before }
     }
 
     /// What is charged, if retirement does not follow.
     pub(super) fn suspend(self) -> (Charged, &'a mut Counts, &'a mut W) {
-        (Charged { from: self.from, at: self.at, cause: self.cause }, self.counts, self.watch)
+        let Steps { counts, watch, from, at, cause, before } = self;
+        (Charged { from, at, cause, before }, counts, watch)
     }
 
     /// The counts.
@@ -126,6 +139,8 @@ mod tests {
         assert_eq!(counts[Signal::RetireCycles], 1);
         assert_eq!(Signal::RESUMED.iter().map(|cause| counts[*cause]).sum::<u64>(), 12);
         assert_eq!(counts[Signal::ResumedMemory], 12);
+        let episodes = [Signal::EpisodesAny, Signal::EpisodesEmpty, Signal::EpisodesInMemory];
+        assert_eq!(episodes.map(|signal| counts[signal]), [1, 1, 1]);
     }
 
     #[test]

@@ -186,9 +186,10 @@ pub fn user_counts_of(mut core: Core, stream: &[Ran]) -> Counts {
 
 /// Returns whether a signal depends on time, and so on the pipeline.
 pub fn is_timed(signal: Signal) -> bool {
-    const BEGINNINGS: [&str; 17] = [
+    const BEGINNINGS: [&str; 18] = [
         "Stall",
         "Resumed",
+        "Episodes",
         "Naive",
         "NonSpec",
         "Power5",

@@ -79,7 +79,8 @@ impl VirtualPmu {
             without.filter_map(|cmask| self.profile.event(code, umask, cmask, false, false));
         let event = events.next()?;
         let is_missing = self.missing.is_some_and(|missing| missing.name == event.name);
-        let input = in_rings(value, vec![event]).in_mode(mode).filter(|_| !is_missing)?;
+        let input = in_rings(value, vec![event]).in_mode(mode, &self.profile.geometry);
+        let input = input.filter(|_| !is_missing)?;
         Some((input, event.counters))
     }
 

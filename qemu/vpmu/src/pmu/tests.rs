@@ -15,7 +15,10 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) fn new(profile: &str, counters: u8) -> Machine {
-        let profile = Profile::find(profile).expect("a profile of that name");
+        Machine::of(Profile::find(profile).expect("a profile of that name"), counters)
+    }
+
+    pub(super) fn of(profile: Profile, counters: u8) -> Machine {
         Machine { pmu: VirtualPmu::new(profile, counters), core: Core::new(&profile.geometry) }
     }
 

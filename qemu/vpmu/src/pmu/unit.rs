@@ -91,7 +91,8 @@ impl VirtualPmu {
         };
         let select = value & (SELECT | code_high);
         let rings = [select::USR, select::OS].map(|ring| value & ring != 0);
-        let input = CounterInput::of(self.unit_events(select), rings).in_mode(mode);
+        let input = CounterInput::of(self.unit_events(select), rings);
+        let input = input.in_mode(mode, &self.profile.geometry);
         if input.is_none() && value & config::EN != 0 {
             self.unmodelled.push(Unmodelled::Unit(value));
         }
