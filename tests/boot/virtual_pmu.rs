@@ -56,6 +56,26 @@ fn inverts_and_edges_count_where_the_vendors_events_have_none() {
     assert_eq!(modified(format!("{walks}_ACTIVE:e")), completed);
 }
 
+/// Every gap in retirement is an episode of stalls, by each of their events.
+#[test]
+fn edges_of_stalls_count_their_episodes() {
+    let [all, retired] = ["CYCLE_ACTIVITY.STALLS_TOTAL", "UOPS_RETIRED.STALL_CYCLES"];
+    let beyond = "CYCLE_ACTIVITY.STALLS_L1D_MISS";
+    let list = format!("{all},{all}:e,{retired}:e,{beyond}:e");
+    let command = "cargo xtask run --vpmu pipeline=ooo --events";
+    let session = session_of(&format!("{command} {list} -- deflate"));
+    let count = |name: &str| {
+        let event = session.events.iter().find(|event| event.name == name).unwrap();
+        assert_eq!(event.kind, Kind::Exact, "{event:?}");
+        event.estimate.unwrap()
+    };
+    let gaps = count(&format!("{all}:e"));
+    assert_eq!(count(&format!("{retired}:e")), gaps);
+    assert!(gaps > 1_000_000 && count(all) > 2 * gaps, "{gaps} gaps in {} cycles", count(all));
+    let misses = count(&format!("{beyond}:e"));
+    assert!((10_000..gaps / 2).contains(&misses), "{misses} of {gaps}");
+}
+
 /// Starts QEMU with these arguments and options of the plugin; gives its status and standard error.
 fn start(options: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let artefacts = artefacts();

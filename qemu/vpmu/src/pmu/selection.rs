@@ -75,9 +75,11 @@ impl VirtualPmu {
             (false, false) => SignalMode::LevelHigh,
         };
         let without = [cmask, 0].into_iter().filter(|without| *without == cmask || cmask == 1);
-        let mut events =
+        let mut plain =
             without.filter_map(|cmask| self.profile.event(code, umask, cmask, false, false));
-        let event = events.next()?;
+        // Of a vendor's event the invert can be a part.
+        let inverted = (inv && edge).then(|| self.profile.event(code, umask, cmask, true, false));
+        let event = inverted.flatten().or_else(|| plain.next())?;
         let is_missing = self.missing.is_some_and(|missing| missing.name == event.name);
         let input = in_rings(value, vec![event]).in_mode(mode, &self.profile.geometry);
         let input = input.filter(|_| !is_missing)?;

@@ -73,6 +73,12 @@ fn edges_of_stalls_are_their_episodes_out_of_order() {
     let mut profile = Profile::find("sapphire-rapids").unwrap();
     profile.geometry = profile.geometry.out_of_order(PipelineMode::Real);
     let mut machine = Machine::of(profile, 4);
+    // UOPS_RETIRED.STALL_CYCLES has an invert of its own.
+    for name in ["icelake-server", "sapphire-rapids"] {
+        let mut profile = Profile::find(name).unwrap();
+        profile.geometry = profile.geometry.out_of_order(PipelineMode::Real);
+        assert!(Machine::of(profile, 4).pmu.models(0x02c2 | C1 | INV | EDGE, 0), "{name}");
+    }
     // CYCLE_ACTIVITY.STALLS_TOTAL, its edges, those of the inverse, and UOPS_RETIRED.CYCLES.
     let stalls = 4 << select::CMASK_SHIFT | 0x04a3;
     let rings = select::USR | select::OS | select::EN;
