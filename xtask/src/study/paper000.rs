@@ -70,7 +70,7 @@ enum Part {
     /// Where the cycles of a compiler went over time
     #[value(name = "figure7")]
     Figure7,
-    /// Stalls in three modes of the pipeline
+    /// Stalls in four modes of the pipeline
     #[value(name = "table3")]
     Table3,
     /// Overhead by sampling frequency
