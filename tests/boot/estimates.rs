@@ -24,7 +24,7 @@ macro_rules! default_job {
         mod $module {
             use super::*;
 
-            static BOOT: SharedBoot = SharedBoot::new(|| {
+            static BOOT: SharedBoot = SharedBoot::of_run(|| {
                 RunArgs::of($command).and_then(|args| args.request()).expect("it is a run")
             });
 

@@ -199,6 +199,7 @@ perf! { perf_on_amd #[ignore = "long"]: Commands {
 /// A user's program is in the folder of the command and in PATH. Virtual time counts instructions:
 /// the second boot prints the same numbers, the kernel's cycles and the time since boot included.
 #[test]
+#[ignore = "long"]
 fn two_runs_of_a_user_s_file_print_the_same() {
     let program = artefacts().on_demand.into_iter().find(|path| path.ends_with("phases"));
     let files = [program.expect("`cargo xtask test` builds it")];

@@ -30,7 +30,7 @@ static MEMORY_BOUND: Event = slots_of(&[SlotsMemory]);
 
 /// In the register's order, without back-end bound, which is the rest.
 static FIRST_LEVEL: [&Event; 3] = [&RETIRING, &BAD_SPECULATION, &FRONT_END];
-/// Likewise of the second level. Only mispredictions cause clears.
+/// Likewise of the second level. Slots of all clears count as those of mispredictions.
 static SECOND_LEVEL: [&Event; 4] = [&HEAVY, &BAD_SPECULATION, &FETCH_LATENCY, &MEMORY_BOUND];
 
 /// The value of a fraction of 1.

@@ -31,6 +31,8 @@ pub const DISK_COMMAND_LINE: &str = "seed=1 codes=100 -- deflate --file status";
 pub struct Artefacts {
     /// The files that QEMU boots.
     pub boot: boot_files::BootFiles,
+    /// The same as a user's run has them, without test guests in the ramdisk; for tests only.
+    pub boot_of_run: Option<boot_files::BootFiles>,
     /// The kernel's ELF file with debug information, which does not boot.
     pub symbols: PathBuf,
     /// Programs and their inputs that are in the ramdisk only if the command line names them:
@@ -110,7 +112,9 @@ impl Artefacts {
         let (kernel, library) = (&built.kernel, &tools.library);
         let disk = boot_files::disk(project, kernel, &efi, &programs, library, DISK_COMMAND_LINE)?;
         let check_guest = Some(build::check_guest(project, library)?);
+        let of_run = boot_files::for_machine(project, &built, &built.with_files(&[]), library)?;
         let artefacts = Artefacts::of(project, tools, built, &programs)?;
+        let artefacts = Artefacts { boot_of_run: Some(of_run), ..artefacts };
         let (disk, five_levels, linux) = (Some(disk), Some(efi.five_levels), Some(linux));
         Ok(Artefacts { on_demand, disk, five_levels, check_guest, linux, ..artefacts })
     }
@@ -124,6 +128,7 @@ impl Artefacts {
         let boot = boot_files::for_machine(project, &built, programs, &tools.library)?;
         Ok(Artefacts {
             boot,
+            boot_of_run: None,
             symbols: built.symbols,
             on_demand: Vec::new(),
             disk: None,
@@ -133,6 +138,14 @@ impl Artefacts {
             linux: None,
             qemu: tools.qemu,
         })
+    }
+
+    /// The same for what a user runs: the size of the ramdisk changes the physical addresses of
+    /// programs, and with them what the caches hold.
+    #[must_use]
+    pub fn of_run(mut self) -> Artefacts {
+        self.boot = self.boot_of_run.take().unwrap_or(self.boot);
+        self
     }
 
     /// The ramdisk for a command line; if it needs programs on demand, a new one in `folder`.
