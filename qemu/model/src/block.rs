@@ -42,6 +42,19 @@ pub enum BranchKind {
     Return,
 }
 
+impl BranchKind {
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [BranchKind; 7] = [
+        BranchKind::None,
+        BranchKind::Jump,
+        BranchKind::Cond,
+        BranchKind::Call,
+        BranchKind::IndirectJump,
+        BranchKind::IndirectCall,
+        BranchKind::Return,
+    ];
+}
+
 /// The branch at a block's end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Branch {

@@ -21,15 +21,7 @@ const LENGTH: u8 = 15;
 const KIND_SHIFT: u32 = 4;
 
 /// The kinds of branches, in the order of their numbers.
-const KINDS: [BranchKind; 7] = [
-    BranchKind::None,
-    BranchKind::Jump,
-    BranchKind::Cond,
-    BranchKind::Call,
-    BranchKind::IndirectJump,
-    BranchKind::IndirectCall,
-    BranchKind::Return,
-];
+const KINDS: [BranchKind; 7] = BranchKind::ALL;
 
 /// A line, and what begins at each of its bytes.
 #[derive(Clone, Debug)]

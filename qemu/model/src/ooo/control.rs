@@ -32,13 +32,16 @@ impl Engine {
         dispatched + passed as u64
     }
 
+    /// Cycles from the resolution of a wrong path to the dispatch of the right one.
+    pub(super) fn refill_cycles(&self) -> u64 {
+        u64::from(self.geometry.latency.mispredict_cycles.saturating_sub(RESOLVE_CYCLES))
+    }
+
     /// Delays fetch behind a branch.
     fn steer(&mut self, taken: bool, wrong: bool) {
         if wrong {
-            let penalty = self.geometry.latency.mispredict_cycles;
-            let refill = u64::from(penalty.saturating_sub(RESOLVE_CYCLES));
             self.resolved_at = self.complete_at;
-            self.refilled_at = self.complete_at + refill;
+            self.refilled_at = self.complete_at + self.refill_cycles();
             self.fetched_at = self.fetched_at.max(self.refilled_at);
             self.fetch_cause = Signal::StallMispredict;
         } else if taken {

@@ -3,11 +3,11 @@
 //! the load and all behind it are fetched again.
 //!
 //! A load waits for the addresses of older stores until it has been harmless a number of times
-//! (Intel, "Optimization Reference Manual", "Memory Disambiguation"; the size and the number are
-//! those that were measured on Skylake, Skiena and others, "Speculative store bypass").
+//! (Intel, "Optimization Reference Manual", "Memory Disambiguation"). The manual has neither the
+//! size of the table nor the number: both are choices of this model.
 
 use super::state::Engine;
-use crate::{access::Access, counts::Counts, geometry::RESOLVE_CYCLES, signal::Signal};
+use crate::{access::Access, counts::Counts, signal::Signal};
 
 /// Times that a load has to be harmless until it does not wait.
 const HARMLESS: u8 = 15;
@@ -33,8 +33,7 @@ impl Engine {
             *order.of(pc) = 0;
         }
         counts[Signal::MachineClears] += 1;
-        let refill = self.geometry.latency.mispredict_cycles.saturating_sub(RESOLVE_CYCLES);
-        let refilled_at = addressed_at + u64::from(refill);
+        let refilled_at = addressed_at + self.refill_cycles();
         self.resolved_at = self.resolved_at.max(addressed_at);
         self.refilled_at = self.refilled_at.max(refilled_at);
         self.fetched_at = self.fetched_at.max(refilled_at);

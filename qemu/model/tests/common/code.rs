@@ -13,15 +13,7 @@ pub const WRITTEN: CodeMemory = CodeMemory { line: written, decode };
 
 const BYTES: u64 = CODE_LINE_BYTES as u64;
 /// Kinds of instructions, by the first byte's lower half. Behind them is none.
-const KINDS: [BranchKind; 7] = [
-    BranchKind::None,
-    BranchKind::Jump,
-    BranchKind::Cond,
-    BranchKind::Call,
-    BranchKind::IndirectJump,
-    BranchKind::IndirectCall,
-    BranchKind::Return,
-];
+const KINDS: [BranchKind; 7] = BranchKind::ALL;
 
 thread_local! {
     /// Lines by their physical addresses.

@@ -42,6 +42,14 @@ fn modifiers_are_modelled_where_there_is_a_level_or_there_are_episodes() {
     }
 }
 
+/// The values of Intel's first four general counters.
+fn counters(machine: &mut Machine) -> [u64; 4] {
+    [0, 1, 2, 3].map(|index| match machine.read(0xc1 + index) {
+        AccessResult::Done(value) => value,
+        other => panic!("{other:?}"),
+    })
+}
+
 #[test]
 fn inverts_count_the_other_cycles_and_edges_count_episodes() {
     let mut machine = Machine::new("icelake-server", 4);
@@ -57,11 +65,7 @@ fn inverts_count_the_other_cycles_and_edges_count_episodes() {
         machine.core.access::<false>(&block, access, |address| address);
     }
     machine.run(Privilege::Kernel, 1_000);
-    let [stalls, others, cycles, walks] =
-        [0, 1, 2, 3].map(|index| match machine.read(0xc1 + index) {
-            AccessResult::Done(value) => value,
-            other => panic!("{other:?}"),
-        });
+    let [stalls, others, cycles, walks] = counters(&mut machine);
     assert_eq!(stalls + others, cycles);
     assert!(stalls > 1_000 && others >= 200, "{stalls}, {others}");
     assert_eq!(walks, machine.core.counts()[0][Signal::DtlbLoadWalks]);
@@ -94,11 +98,7 @@ fn edges_of_stalls_are_their_episodes_out_of_order() {
         machine.core.access::<false>(&block, access, |address| address);
         machine.core.retire(&block, 0);
     }
-    let [cycles, edges, inverse, retiring] =
-        [0, 1, 2, 3].map(|index| match machine.read(0xc1 + index) {
-            AccessResult::Done(value) => value,
-            other => panic!("{other:?}"),
-        });
+    let [cycles, edges, inverse, retiring] = counters(&mut machine);
     assert_eq!((edges, inverse), (retiring, retiring));
     assert_eq!(edges, machine.core.counts()[0][Signal::EpisodesAny]);
     assert!(edges > 100 && cycles > 10 * edges, "{edges} of {cycles} cycles");
