@@ -57,10 +57,11 @@ pub fn is_user(frame: &Frame) -> bool {
     frame.cs & 3 == 3
 }
 
+/// The length of SYSCALL: 0F 05.
+pub const SYSCALL_BYTES: u64 = 2;
+
 /// Makes the frame of a system call return to the call's instruction, with the call's `number`.
 pub fn restart_call(frame: &mut Frame, number: u64) {
-    /// The length of SYSCALL: 0F 05.
-    const SYSCALL_BYTES: u64 = 2;
     frame.rax = number;
     frame.rip -= SYSCALL_BYTES;
     // Return by IRET: SYSRET returns to RCX.

@@ -5,7 +5,7 @@ use tally_abi::{Error, syscall::errno};
 use crate::{
     files::tree::PathError,
     memory::space::SpaceError,
-    task::thread::{Progress, Wait},
+    task::{call::Progress, thread::Wait},
 };
 
 /// The outcome of a step of a call.

@@ -10,7 +10,7 @@ use super::{
     readings,
     thresholds::threshold_of,
 };
-use crate::{cpu::Cpu, measure::cpus, task::thread::Progress};
+use crate::{cpu::Cpu, measure::cpus, task::call::Progress};
 
 /// The session on CPUs that a call is on, if it is on one of the caller's.
 pub(super) fn session(cpu: &mut Cpu, number: u64, [id, ..]: [u64; 6]) -> Option<u32> {

@@ -1,8 +1,6 @@
 //! Calls on a program's memory. They may be long, so they work in steps (decision 21); their
 //! progress is the first page of the next step.
 
-use core::ops::Range;
-
 use tally_abi::syscall::{
     self,
     errno::{EACCES, EEXIST, EFAULT, EINVAL, ENODEV, ENOMEM},
@@ -18,10 +16,10 @@ use crate::{
         area::Origin,
         frames::FRAME_BYTES,
         remap::Resized,
-        space::{PageAccess, SpaceError},
+        space::{PageAccess, SpaceError, UserPage, UserRange},
         user::{Place, Step},
     },
-    task::{Process, thread::Progress},
+    task::{Process, call::Progress},
 };
 
 const PROT_WRITE: u64 = 2;
@@ -65,15 +63,19 @@ pub(super) fn call(
 ) -> Option<Result<Answer, Errno>> {
     let [a, b, c, d, ..] = arguments;
     // No page of a program's is at 0.
-    let from = (progress.at != 0).then_some(progress.at);
+    let from = match progress.at {
+        0 => None,
+        at => match UserPage::containing(at) {
+            Ok(page) => Some(page),
+            Err(error) => return Some(Err(error.into())),
+        },
+    };
     Some(match number {
         syscall::MMAP => map(process, arguments, from),
         syscall::MPROTECT => protect(process, [a, b, c], from),
         syscall::MUNMAP => unmap(process, a, b, from),
-        syscall::MREMAP if d & FIXED_PLACE != 0 => {
-            remap_to(process, arguments, from.map(|at| (at, progress.to)))
-        }
-        syscall::MREMAP => remap(process, [a, b, c, d], from.map(|at| (at, progress.to))),
+        syscall::MREMAP if d & FIXED_PLACE != 0 => remap_to(process, arguments, from, progress.to),
+        syscall::MREMAP => remap(process, [a, b, c, d], from, progress.to),
         syscall::MADVISE => advise(process, [a, b, c], from),
         syscall::BRK => Ok(set_heap_end(process, a, from)),
         syscall::MSYNC | syscall::MLOCK | syscall::MLOCK2 | syscall::MUNLOCK => {
@@ -85,9 +87,14 @@ pub(super) fn call(
     })
 }
 
+/// The call continues at this page.
+fn continue_at(page: UserPage) -> Answer {
+    Answer::continue_at(page.address())
+}
+
 /// The answer after a step of a call that returns `value`.
 fn after(next: Step, value: u64) -> Answer {
-    next.map_or(Answer::Value(value), Answer::continue_at)
+    next.map_or(Answer::Value(value), continue_at)
 }
 
 /// Fails unless all of a range is mapped.
@@ -117,7 +124,7 @@ fn map(process: &mut Process, arguments: [u64; 6], from: Step) -> Result<Answer,
     if is_fixed && flags & MAP_FIXED_NOREPLACE == 0 {
         let replaced = process.memory.unmap(address, bytes, from);
         if let Some(next) = replaced.map_err(|_| Errno(ENOMEM))? {
-            return Ok(Answer::continue_at(next));
+            return Ok(continue_at(next));
         }
     }
     let place = match flags {
@@ -195,11 +202,12 @@ fn protect(
     }
 }
 
-/// `mremap`; `rest` is the next page of a move in progress, and where the mapping moves to.
+/// `mremap`; `from` is the next page of a step, and `to` where a mapping that moves goes to.
 fn remap(
     process: &mut Process,
     [address, old_bytes, bytes, flags]: [u64; 4],
-    rest: Option<(u64, u64)>,
+    from: Step,
+    to: u64,
 ) -> Result<Answer, Errno> {
     let is_aligned = address.is_multiple_of(FRAME_BYTES);
     if !is_aligned || bytes == 0 || old_bytes == 0 || flags & !MAY_MOVE != 0 {
@@ -207,86 +215,79 @@ fn remap(
     }
     let pages = |bytes: u64| bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(Errno(EINVAL));
     let (old_bytes, bytes) = (pages(old_bytes)?, pages(bytes)?);
-    let end = address.checked_add(old_bytes).ok_or(Errno(EINVAL))?;
-    let old = address..end;
+    address.checked_add(old_bytes).ok_or(Errno(EINVAL))?;
     let memory = &mut process.memory;
-    if rest.is_none() && !memory.covers(address, old_bytes) {
+    if from.is_none() && !memory.covers(address, old_bytes) {
         return Err(Errno(EFAULT));
     }
     if bytes <= old_bytes {
-        let from = rest.map(|(at, _)| at);
-        return match memory.unmap(address + bytes, old_bytes - bytes, from)? {
-            None => Ok(Answer::Value(address)),
-            Some(next) => Ok(Answer::continue_at(next)),
-        };
+        let next = memory.unmap(address + bytes, old_bytes - bytes, from)?;
+        return Ok(after(next, address));
     }
-    let (at, to) = match rest {
-        Some(rest) => rest,
-        None => match memory.extend(&old, bytes, flags & MAY_MOVE != 0)? {
+    let old = UserRange::new(address, old_bytes)?;
+    let new = match from {
+        Some(_) => UserRange::new(to, bytes)?,
+        None => match memory.extend(old, bytes, flags & MAY_MOVE != 0)? {
             Resized::InPlace => return Ok(Answer::Value(address)),
-            Resized::MovesTo(to) => (address, to),
+            Resized::MovesTo(new) => new,
         },
     };
-    Ok(match memory.move_pages(&old, to, at)? {
-        Some(at) => Answer::Continue(Progress { at, to, ..Progress::default() }),
-        None => Answer::Value(to),
+    let next = memory.move_pages(old, new, from)?;
+    Ok(moved(next, new))
+}
+
+/// The answer after a step of moving a mapping to `new`.
+fn moved(next: Step, new: UserRange) -> Answer {
+    let to = new.start();
+    next.map_or(Answer::Value(to), |page| {
+        Answer::Continue(Progress { at: page.address(), to, ..Progress::default() })
     })
 }
 
 /// The pages of a mapping, of which there has to be one.
-fn pages(address: u64, bytes: u64) -> Result<Range<u64>, Errno> {
-    let bytes = bytes.checked_next_multiple_of(FRAME_BYTES);
-    let end = bytes.and_then(|bytes| address.checked_add(bytes)).ok_or(Errno(EINVAL))?;
-    if address.is_multiple_of(FRAME_BYTES) && address < end {
-        Ok(address..end)
-    } else {
-        Err(Errno(EINVAL))
-    }
+fn pages(address: u64, bytes: u64) -> Result<UserRange, Errno> {
+    let range = UserRange::new(address, bytes).map_err(|_| Errno(EINVAL))?;
+    if range.is_empty() { Err(Errno(EINVAL)) } else { Ok(range) }
 }
 
 /// `mremap` to a fixed address: unmaps what the mapping loses and what is at its new place, then
-/// moves it. `rest` is the next page, and the new place once that is free.
+/// moves it. `from` is the next page, and `moves_to` the new place once that is free.
 fn remap_to(
     process: &mut Process,
     [address, old_bytes, bytes, flags, to, _]: [u64; 6],
-    rest: Option<(u64, u64)>,
+    mut from: Step,
+    moves_to: u64,
 ) -> Result<Answer, Errno> {
     if flags != MAY_MOVE | FIXED_PLACE || to == 0 {
         return Err(Errno(EINVAL));
     }
     let (old, new) = (pages(address, old_bytes)?, pages(to, bytes)?);
-    if old.start < new.end && new.start < old.end {
+    if old.overlaps(new) {
         return Err(Errno(EINVAL));
     }
-    let bytes = new.end - new.start;
-    let kept = old.start..old.end.min(old.start.saturating_add(bytes));
+    let behind = UserPage::containing(old.start().saturating_add(new.bytes())).ok();
+    let kept = old.before(behind);
     let memory = &mut process.memory;
-    let at = match rest {
-        Some((at, to)) if to != 0 => at,
-        rest => {
-            let mut from = rest.map(|(at, _)| at);
-            if from.is_none() {
-                memory.movable(&old)?;
-            }
-            if from.is_none_or(|at| (kept.end..old.end).contains(&at)) {
-                if let Some(next) = memory.unmap(kept.end, old.end - kept.end, from)? {
-                    return Ok(Answer::continue_at(next));
-                }
-                from = None;
-            }
-            let unmapped = memory.unmap(new.start, bytes, from).map_err(|_| Errno(EINVAL))?;
-            if let Some(next) = unmapped {
-                return Ok(Answer::continue_at(next));
-            }
-            let place = Place::Fixed(to);
-            memory.map(place, bytes, memory.movable(&kept)?).map_err(|_| Errno(ENOMEM))?;
-            kept.start
+    if moves_to == 0 {
+        if from.is_none() {
+            memory.movable(old)?;
         }
-    };
-    Ok(match memory.move_pages(&kept, to, at)? {
-        Some(at) => Answer::Continue(Progress { at, to, ..Progress::default() }),
-        None => Answer::Value(to),
-    })
+        if from.is_none_or(|page| (kept.end()..old.end()).contains(&page.address())) {
+            if let Some(next) = memory.unmap(kept.end(), old.end() - kept.end(), from)? {
+                return Ok(continue_at(next));
+            }
+            from = None;
+        }
+        let unmapped = memory.unmap(to, bytes, from).map_err(|_| Errno(EINVAL))?;
+        if let Some(next) = unmapped {
+            return Ok(continue_at(next));
+        }
+        memory.free_place(new).map_err(|_| Errno(ENOMEM))?;
+        memory.reserve(new, kept)?;
+        from = None;
+    }
+    let next = memory.move_pages(kept, new, from)?;
+    Ok(moved(next, new))
 }
 
 /// `madvise`: `MADV_DONTNEED` drops the pages, hints are ignored.

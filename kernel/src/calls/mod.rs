@@ -52,8 +52,10 @@ use crate::{
     measure::Refusal,
     sched,
     task::{
-        Process, signal_frame,
-        thread::{Progress, Thread, Wait},
+        Process,
+        call::Progress,
+        signal_frame,
+        thread::{Thread, Wait},
     },
 };
 
@@ -64,6 +66,10 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     let number = frame.rax;
     let arguments = [frame.rdi, frame.rsi, frame.rdx, frame.r10, frame.r8, frame.r9];
     cpu.enter_kernel();
+    if !matches!(number, syscall::RT_SIGRETURN | syscall::UPCALL_RETURN) {
+        // The return of a handler is no call between two steps of another.
+        cpu.process().threads.running().call.begin(frame);
+    }
     let (traced, rip) = (Traced::begin(cpu, frame), frame.rip);
     match number {
         syscall::EXIT | syscall::EXIT_GROUP => end(cpu, frame, number, arguments[0] as i32),
@@ -140,7 +146,7 @@ fn tally(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     let step = |cpu: &mut Cpu, _: &mut Frame, mut progress: Progress| {
         let answer = session::call(cpu, number, arguments, &mut progress);
         if matches!(answer, Err(Unanswered::Running(_))) && !progress.is_none() {
-            cpu.process().threads.running().progress = Some(progress);
+            cpu.process().threads.running().call.progress = Some(progress);
         }
         answer
     };
@@ -164,7 +170,7 @@ fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     let make_step = |cpu: &mut Cpu, frame: &mut Frame, progress| {
         step(cpu.process(), frame, number, arguments, progress)
     };
-    let done_before = cpu.process().threads.running().progress.as_ref().map_or(0, |it| it.at);
+    let done_before = cpu.process().threads.running().call.progress.as_ref().map_or(0, |it| it.at);
     let answer = match in_steps(cpu, frame, make_step) {
         Some(Err(Errno(RETRY))) => {
             let due = streams::due(cpu.process(), arguments[0]);
@@ -180,7 +186,7 @@ fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
         }
     };
     let process = cpu.process();
-    process.threads.running().retried = None;
+    process.threads.running().call.retried = None;
     match answer {
         Ok(Answer::Partial(done)) => wait_for_rest(cpu, frame, number, (done_before, done)),
         Ok(Answer::Value(value)) => {
@@ -195,7 +201,7 @@ fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
         }
         Ok(Answer::Wait(on)) => sched::block(cpu, frame, on),
         Ok(Answer::Retry { deadline, due, left }) => {
-            process.threads.running().retried = Some(deadline);
+            process.threads.running().call.retried = Some(deadline);
             let until = deadline.into_iter().chain(due).min();
             sched::block(cpu, frame, Wait::Retry { number, until, left });
         }
@@ -214,7 +220,7 @@ fn wait_for_rest(cpu: &mut Cpu, frame: &mut Frame, number: u64, (done_before, do
         frame.rax = done;
         return;
     }
-    process.threads.running().progress = Some(Progress { at: done, ..Progress::default() });
+    process.threads.running().call.progress = Some(Progress { at: done, ..Progress::default() });
     sched::block(cpu, frame, Wait::Retry { number, until: None, left: 0 });
 }
 

@@ -99,7 +99,7 @@ fn until(
     deadline: impl FnOnce(&mut Process) -> Result<Option<u64>, Errno>,
     find: impl FnOnce(&mut Process, bool) -> Result<Found, Errno>,
 ) -> Result<Answer, Errno> {
-    let deadline = match process.threads.running().retried {
+    let deadline = match process.threads.running().call.retried {
         Some(deadline) => deadline,
         None => deadline(process)?,
     };
@@ -128,7 +128,7 @@ fn with_mask(
             }
         }
         _ if rest != 0 => {
-            let deadline = process.threads.running().retried.flatten().unwrap_or_default();
+            let deadline = process.threads.running().call.retried.flatten().unwrap_or_default();
             let rest_ns = deadline.saturating_sub(clock::now_ns());
             // As under Linux, an address that is not the program's to write is no error.
             let _ = process.memory.write_words(rest, clock::to_timespec(rest_ns));

@@ -9,7 +9,7 @@ use crate::{
     cpu::Cpu,
     measure::{Context, SessionRef},
     memory::user::UserMemory,
-    task::thread::Progress,
+    task::call::Progress,
 };
 
 /// `session_read(session, readings, n)`, which publishes the errors of the values in a bank too, or

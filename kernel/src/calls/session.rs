@@ -27,7 +27,7 @@ use crate::{
     },
     memory::{frames, heap, user::UserMemory},
     sched::table::{self, Lookup},
-    task::{Process, thread::Progress},
+    task::{Process, call::Progress},
 };
 
 /// An upper bound of the kernel's memory that opening a session of 1,024 events in as many groups

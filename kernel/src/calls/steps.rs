@@ -6,7 +6,7 @@ use super::answer::Answer;
 use crate::{
     arch::{frame::Frame, vectors},
     cpu::Cpu,
-    task::{handler, thread::Progress},
+    task::{call::Progress, handler},
 };
 
 /// Makes the steps of the running thread's call, from its progress on, until one answers or the
@@ -17,14 +17,14 @@ pub(super) fn in_steps<E>(
     frame: &mut Frame,
     mut step: impl FnMut(&mut Cpu, &mut Frame, Progress) -> Result<Answer, E>,
 ) -> Option<Result<Answer, E>> {
-    let progress = take(&mut cpu.process().threads.running().progress);
+    let progress = take(&mut cpu.process().threads.running().call.progress);
     let is_continued = progress.is_some();
     let mut progress = progress.unwrap_or_default();
     let answer = loop {
         match step(cpu, frame, progress) {
             Ok(Answer::Continue(next)) if is_preempted(cpu) => {
                 // The interrupt comes before the instruction, which makes the next step.
-                cpu.process().threads.running().progress = Some(next);
+                cpu.process().threads.running().call.progress = Some(next);
                 handler::repeat_call(frame);
                 return None;
             }

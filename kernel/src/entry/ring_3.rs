@@ -14,7 +14,7 @@ use crate::{
     memory::{
         frames::FRAME_BYTES,
         kernel,
-        space::{AddressSpace, PageAccess},
+        space::{AddressSpace, PageAccess, SpaceError, UserRange},
     },
 };
 
@@ -43,8 +43,11 @@ impl Ring3Loop {
     pub fn new() -> Ring3Loop {
         let space = AddressSpace::for_program(kernel::space());
         let mut space = space.expect("there is memory for page tables");
-        let mapped = space.map_zeroed(CODE, FRAME_BYTES, PageAccess::Execute);
-        mapped.and_then(|()| space.fill(CODE, &LOOP)).expect("there is memory for a page");
+        let mut map = || -> Result<(), SpaceError> {
+            space.map_zeroed(UserRange::new(CODE, FRAME_BYTES)?, PageAccess::Execute)?;
+            space.fill(CODE, &LOOP)
+        };
+        map().expect("there is memory for a page");
         Ring3Loop { space }
     }
 

@@ -9,6 +9,7 @@ mod report;
 use alloc::{
     boxed::Box,
     string::{String, ToString},
+    sync::Arc,
     vec::Vec,
 };
 use core::mem::take;
@@ -77,9 +78,8 @@ pub struct Context {
     /// Where the page that programs write is, with the bank behind it, in the memory of the program
     /// that opened the session, if that has mapped it.
     pub(super) bank: Option<u64>,
-    /// The pages of a bank that the measured program does not read. Dropped after `session`, which
-    /// refers to them.
-    lent: Option<LentPages>,
+    /// The pages of the bank. Dropped after `session`, which refers to them.
+    lent: Option<Arc<LentPages>>,
     /// By event: the handler of its threshold.
     handlers: Vec<Option<UpcallHandler>>,
     /// Called when the program is in another phase.

@@ -6,6 +6,7 @@ use x86_64::structures::paging::PhysFrame;
 
 use super::{
     frames::FRAME_BYTES,
+    lent::Lent,
     space::{PageAccess, SpaceError},
 };
 
@@ -43,9 +44,11 @@ pub enum Origin {
     /// A file's pages from this one on, and whether the program may become able to write to them.
     Shared(Arc<dyn PageSource>, u64, bool),
     /// Pages of the kernel's, all there: the program can neither unmap nor protect them.
-    Kernel,
+    Kernel(Lent),
     /// None: the area is being unmapped, in steps.
     Leaving,
+    /// None: a mapping is being moved here, in steps.
+    Arriving,
 }
 
 /// An area, without its first address.
@@ -73,23 +76,44 @@ impl Area {
         Area { origin, ..*self }
     }
 
-    /// Returns whether `next`, which follows at once, can be one area with this one.
-    pub(super) fn joins(&self, next: &Area) -> bool {
-        let same = matches!(
-            (&self.origin, &next.origin),
+    /// Returns whether `next`, which follows at once, can be one area with this one, of `bytes`.
+    pub(super) fn joins(&self, bytes: u64, next: &Area) -> bool {
+        let follows = |(own, first): (&Arc<dyn PageSource>, u64), (source, page): (_, u64)| {
+            own.number() == source && first + bytes / FRAME_BYTES == page
+        };
+        let same = match (&self.origin, &next.origin) {
+            (Origin::Copy(own, first), Origin::Copy(source, page)) => {
+                follows((own, *first), (source.number(), *page))
+            }
+            (Origin::Shared(own, first, writes), Origin::Shared(source, page, others)) => {
+                writes == others && follows((own, *first), (source.number(), *page))
+            }
+            (own, next) => own.is_alike(next),
+        };
+        same && self.access == next.access
+    }
+}
+
+impl Origin {
+    /// Returns whether both say the same of each page, wherever it is.
+    fn is_alike(&self, other: &Origin) -> bool {
+        matches!(
+            (self, other),
             (Origin::Zeros, Origin::Zeros)
                 | (Origin::Heap, Origin::Heap)
                 | (Origin::Stack, Origin::Stack)
                 | (Origin::Segment, Origin::Segment)
                 | (Origin::Leaving, Origin::Leaving)
-        );
-        same && self.access == next.access
+                | (Origin::Arriving, Origin::Arriving)
+        )
     }
+}
 
+impl Area {
     /// Returns whether the program may be given this access to the area.
     pub(super) fn permits(&self, access: PageAccess) -> bool {
         match self.origin {
-            Origin::Kernel | Origin::Leaving => false,
+            Origin::Kernel(_) | Origin::Leaving | Origin::Arriving => false,
             Origin::Shared(_, _, writable) => writable || access != PageAccess::Write,
             _ => true,
         }

@@ -7,7 +7,7 @@ use super::{
     area::{Area, Origin},
     frames::FRAME_BYTES,
     heap,
-    space::{PageAccess, SpaceError, USER_END},
+    space::{PageAccess, SpaceError, USER_END, UserRange},
 };
 
 /// The first address that `mmap` gives out: above every fixed program, far below the stack.
@@ -43,54 +43,52 @@ impl Areas {
     ///
     /// # Errors
     /// It is outside the program's half, or the kernel holds part of it.
-    pub(super) fn own(&self, start: u64, bytes: u64) -> Result<Range<u64>, SpaceError> {
-        let bytes = bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(SpaceError::BadAddress)?;
-        let end = start.checked_add(bytes).filter(|end| *end <= USER_END);
-        let range = start..end.ok_or(SpaceError::BadAddress)?;
-        let is_held =
-            self.within(range.clone()).any(|(_, area)| matches!(area.origin, Origin::Kernel));
-        if is_held || !start.is_multiple_of(FRAME_BYTES) {
+    pub(super) fn own(&self, start: u64, bytes: u64) -> Result<UserRange, SpaceError> {
+        let range = UserRange::new(start, bytes)?;
+        let is_lent = |(_, area): (_, &Area)| matches!(area.origin, Origin::Kernel(_));
+        if self.within(range.addresses()).any(is_lent) {
             return Err(SpaceError::BadAddress);
         }
         Ok(range)
     }
 
     /// Returns whether all of a range is in areas of the program's.
-    pub(super) fn cover(&self, range: &Range<u64>) -> bool {
-        let mut at = range.start;
-        for (area, of) in self.within(range.clone()) {
-            if area.start > at || matches!(of.origin, Origin::Leaving) {
+    pub(super) fn cover(&self, range: UserRange) -> bool {
+        let mut at = range.start();
+        for (area, of) in self.within(range.addresses()) {
+            if area.start > at || matches!(of.origin, Origin::Leaving | Origin::Arriving) {
                 return false;
             }
             at = area.end;
         }
-        at >= range.end
+        at >= range.end()
     }
 
     /// Returns whether a range is in no area.
-    pub(super) fn are_free(&self, range: &Range<u64>) -> bool {
-        self.within(range.clone()).next().is_none()
+    pub(super) fn are_free(&self, range: UserRange) -> bool {
+        self.within(range.addresses()).next().is_none()
     }
 
     /// The first range of `bytes` that `mmap` may give out, `low` if it must be below 2 GiB, with
     /// an unmapped page before and behind it, so that an access beyond either end faults.
-    pub(super) fn find_gap(&self, bytes: u64, low: bool) -> Option<Range<u64>> {
+    pub(super) fn find_gap(&self, bytes: u64, low: bool) -> Option<UserRange> {
         let (first, last) = if low { (LOW_START, LOW_END) } else { (MMAP_START, USER_END / 2) };
         let mut start = if low { first } else { self.gap.max(first) };
         loop {
             let end = start.checked_add(bytes).filter(|end| *end < last)?;
             match self.within(start - FRAME_BYTES..end + FRAME_BYTES).last() {
                 Some((in_the_way, _)) => start = in_the_way.end + FRAME_BYTES,
-                None => return Some(start..end),
+                None => return UserRange::new(start, end - start).ok(),
             }
         }
     }
 
     /// The first part of `range` that is being unmapped.
-    pub(super) fn first_leaving(&self, range: &Range<u64>) -> Option<Range<u64>> {
+    pub(super) fn first_leaving(&self, range: UserRange) -> Option<UserRange> {
         let is_leaving = |(_, area): &(Range<u64>, &Area)| matches!(area.origin, Origin::Leaving);
-        let (area, _) = self.within(range.clone()).find(is_leaving)?;
-        Some(area.start.max(range.start)..area.end.min(range.end))
+        let (area, _) = self.within(range.addresses()).find(is_leaving)?;
+        let (start, end) = (area.start.max(range.start()), area.end.min(range.end()));
+        UserRange::new(start, end - start).ok()
     }
 
     /// Fails if there is no room for two more areas, as many as a change in the middle of an area
@@ -103,24 +101,51 @@ impl Areas {
     }
 
     /// Fails if [`Self::cut`] of `range` would split an area, and there would be too many.
-    pub(super) fn may_cut(&self, range: &Range<u64>) -> Result<(), SpaceError> {
+    pub(super) fn may_cut(&self, range: UserRange) -> Result<(), SpaceError> {
         let splits =
-            |(area, _): (Range<u64>, &Area)| area.start < range.start && range.end < area.end;
-        if self.within(range.clone()).any(splits) { self.have_room() } else { Ok(()) }
+            |(area, _): (Range<u64>, &Area)| area.start < range.start() && range.end() < area.end;
+        if self.within(range.addresses()).any(splits) { self.have_room() } else { Ok(()) }
+    }
+
+    /// Returns whether a mapping is being moved to all of a range.
+    pub(super) fn are_arriving(&self, range: UserRange) -> bool {
+        let mut all = self.within(range.addresses());
+        let mut at = range.start();
+        all.all(|(area, of)| {
+            let follows = area.start <= at;
+            at = area.end;
+            follows && matches!(of.origin, Origin::Arriving)
+        }) && at >= range.end()
+    }
+
+    /// Removes what is reserved of a range for a mapping that moves.
+    pub(super) fn release(&mut self, range: UserRange) {
+        let is_arriving = |(_, area): &(Range<u64>, &Area)| matches!(area.origin, Origin::Arriving);
+        loop {
+            let found = self.within(range.addresses()).find(is_arriving);
+            let Some(area) = found.map(|(area, _)| area) else { return };
+            let (start, end) = (area.start.max(range.start()), area.end.min(range.end()));
+            let Ok(part) = UserRange::new(start, end - start) else { return };
+            self.cut(part);
+        }
     }
 
     /// Adds an area at free addresses, and joins it with its neighbours where that is possible.
-    pub(super) fn insert(&mut self, start: u64, mut area: Area) {
+    pub(super) fn insert(&mut self, range: UserRange, area: Area) {
+        let start = range.start();
+        let mut area = Area { end: range.end(), ..area };
         if start == self.gap.max(MMAP_START) {
             self.gap = area.end + FRAME_BYTES;
         }
-        if let Some(next) = self.map.get(&area.end).filter(|next| area.joins(next)) {
+        if let Some(next) = self.map.get(&area.end).filter(|next| area.joins(range.bytes(), next)) {
             let end = next.end;
             self.map.remove(&area.end);
             area.end = end;
         }
         match self.map.range_mut(..start).next_back() {
-            Some((_, before)) if before.end == start && before.joins(&area) => {
+            Some((first, before))
+                if before.end == start && before.joins(before.end - first, &area) =>
+            {
                 before.end = area.end
             }
             _ => _ = self.map.insert(start, area),
@@ -128,11 +153,11 @@ impl Areas {
     }
 
     /// Removes `range` from the areas.
-    pub(super) fn cut(&mut self, range: &Range<u64>) {
-        self.split(range.start);
-        self.split(range.end);
-        self.map.extract_if(range.clone(), |_, _| true).for_each(drop);
-        self.gap = self.gap.min(range.start.max(MMAP_START));
+    pub(super) fn cut(&mut self, range: UserRange) {
+        self.split(range.start());
+        self.split(range.end());
+        self.map.extract_if(range.addresses(), |_, _| true).for_each(drop);
+        self.gap = self.gap.min(range.start().max(MMAP_START));
     }
 
     /// Splits the area that contains `address`, unless it begins there.
@@ -147,12 +172,15 @@ impl Areas {
     }
 
     /// Changes the access to all areas of a range.
-    pub(super) fn set_access(&mut self, range: &Range<u64>, access: PageAccess) {
-        self.split(range.start);
-        self.split(range.end);
-        let changed: alloc::vec::Vec<_> = self.map.extract_if(range.clone(), |_, _| true).collect();
+    pub(super) fn set_access(&mut self, range: UserRange, access: PageAccess) {
+        self.split(range.start());
+        self.split(range.end());
+        let all = self.map.extract_if(range.addresses(), |_, _| true);
+        let changed: alloc::vec::Vec<_> = all.collect();
         for (start, area) in changed {
-            self.insert(start, Area { access, ..area });
+            if let Ok(range) = UserRange::new(start, area.end - start) {
+                self.insert(range, Area { access, ..area });
+            }
         }
     }
 

@@ -1,31 +1,54 @@
-//! Kernel memory that a program has mapped read-only.
+//! Kernel memory that a program has mapped.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, sync::Arc};
 
 use x86_64::structures::paging::PhysFrame;
 
 use super::{
-    area::Origin,
+    area::{Area, Origin},
     frames::{self, FRAME_BYTES, OutOfMemory, kernel_view},
     shared::Shared,
-    space::{PageAccess, SpaceError},
+    space::{PageAccess, SpaceError, UserPage, UserRange},
     user::{Place, UserMemory},
 };
 
-/// Pages of zeros that the kernel writes, freed with this value. A program has them mapped at most
-/// as long.
+/// Pages of zeros that the kernel writes. They are freed when the kernel and each program that has
+/// them mapped are done with them: each holds an [`Arc`] of them, a program's area its own.
 pub struct LentPages(Box<[PhysFrame]>);
+
+/// The kernel memory that an area shows, which lives at least as long as the area.
+#[derive(Clone)]
+pub enum Lent {
+    /// Memory that is never freed.
+    Shared(&'static Shared),
+    /// Pages that the area owns together with the kernel.
+    Pages(Arc<LentPages>),
+}
+
+impl Lent {
+    fn frames(&self) -> &[PhysFrame] {
+        match self {
+            Lent::Shared(shared) => shared.frames(),
+            Lent::Pages(pages) => &pages.0,
+        }
+    }
+
+    fn is(&self, other: &Lent) -> bool {
+        core::ptr::eq(self.frames(), other.frames())
+    }
+}
 
 impl LentPages {
     /// Allocates pages for `bytes`, on a program's behalf.
     ///
     /// # Errors
     /// No memory is left.
-    pub fn allocate(bytes: u64) -> Result<LentPages, OutOfMemory> {
+    pub fn allocate(bytes: u64) -> Result<Arc<LentPages>, OutOfMemory> {
         let pages = bytes.div_ceil(FRAME_BYTES);
         let mut claim = frames::claim(pages * FRAME_BYTES).ok_or(OutOfMemory)?;
         // Those before one that fails would be lost, but a claim has all of them.
-        (0..pages).map(|_| claim.allocate()).collect::<Result<_, _>>().map(LentPages)
+        let frames = (0..pages).map(|_| claim.allocate()).collect::<Result<_, _>>()?;
+        Ok(Arc::new(LentPages(frames)))
     }
 
     /// The kernel's addresses of the pages, in order.
@@ -37,8 +60,9 @@ impl LentPages {
 impl Drop for LentPages {
     fn drop(&mut self) {
         for frame in &self.0 {
-            // SAFETY: (1) `allocate` took it from a claim; (2) no program has it mapped any more,
-            // and what the kernel made of `views` is gone, by this type's contract.
+            // SAFETY: (1) `allocate` took it from a claim; (2) no program has it mapped any more:
+            // an area's pages are unmapped before its `Arc` is dropped; (3) what the kernel made of
+            // `views` is gone before the kernel's `Arc`.
             unsafe { frames::free(*frame) };
         }
     }
@@ -55,27 +79,61 @@ impl UserMemory {
         if let Some(address) = self.lent.get(&kernels) {
             return Ok(*address);
         }
-        let start = self.lend_frames(shared.frames())?;
+        let start = self.map_lent(&Lent::Shared(shared), 0)?;
         self.lent.insert(kernels, start);
         Ok(start)
     }
 
-    /// Maps pages read-only until [`Self::unmap_for_kernel`]. Returns the address.
+    /// Maps pages until [`Self::unmap_lent`], or until the program ends. The program can write the
+    /// first `writable` of them, and read the others; it can neither unmap nor protect them.
+    /// Returns the address.
     ///
     /// # Errors
     /// No memory is left for page tables.
-    pub fn lend_pages(&mut self, pages: &LentPages) -> Result<u64, SpaceError> {
-        self.lend_frames(&pages.0)
+    pub fn lend_pages(&mut self, pages: &Arc<LentPages>, writable: u64) -> Result<u64, SpaceError> {
+        self.map_lent(&Lent::Pages(pages.clone()), writable)
     }
 
-    fn lend_frames(&mut self, frames: &[PhysFrame]) -> Result<u64, SpaceError> {
+    fn map_lent(&mut self, lent: &Lent, writable: u64) -> Result<u64, SpaceError> {
+        let frames = lent.frames();
         let bytes = frames.len() as u64 * FRAME_BYTES;
-        let start = self.map(Place::Hint(0), bytes, (PageAccess::Read, Origin::Kernel))?;
-        if let Err(error) = self.space.lend(start, frames, PageAccess::Read) {
-            self.space.unmap(start, bytes);
-            self.areas.cut(&(start..start + bytes));
+        // With the tables for the pages.
+        if !frames::has_room_for_program(bytes / 256) {
+            return Err(SpaceError::OutOfMemory);
+        }
+        let origin = Origin::Kernel(lent.clone());
+        let start = self.map(Place::Hint(0), bytes, (PageAccess::Read, origin.clone()))?;
+        let all = UserRange::new(start, bytes)?;
+        let first_read = UserPage::containing(start + writable * FRAME_BYTES)?;
+        let (own, rest) = all.split(first_read);
+        if !own.is_empty() {
+            self.areas.cut(own);
+            self.areas.insert(own, Area { end: 0, access: PageAccess::Write, origin });
+        }
+        let (owns, rests) = frames.split_at(writable as usize);
+        let mapped = self.space.lend(own, owns, PageAccess::Write);
+        if let Err(error) = mapped.and_then(|()| self.space.lend(rest, rests, PageAccess::Read)) {
+            self.space.unmap(all);
+            self.areas.cut(all);
             return Err(error);
         }
         Ok(start)
+    }
+
+    /// Unmaps `pages` from `start` on.
+    ///
+    /// # Errors
+    /// They are not there.
+    pub fn unmap_lent(&mut self, start: u64, pages: &Arc<LentPages>) -> Result<(), SpaceError> {
+        let lent = Lent::Pages(pages.clone());
+        let range = UserRange::new(start, pages.0.len() as u64 * FRAME_BYTES)?;
+        let is_of = |area: &Area| matches!(&area.origin, Origin::Kernel(of) if of.is(&lent));
+        let are_there = self.areas.within(range.addresses()).all(|(_, area)| is_of(area));
+        if !are_there {
+            return Err(SpaceError::BadAddress);
+        }
+        self.space.unmap(range);
+        self.areas.cut(range);
+        Ok(())
     }
 }

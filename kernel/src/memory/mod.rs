@@ -11,6 +11,7 @@ pub mod frames;
 pub mod heap;
 pub mod kernel;
 pub mod lent;
+pub mod range;
 pub mod region;
 mod registers;
 pub mod remap;

@@ -13,36 +13,17 @@ use x86_64::{
     structures::paging::{PageTableFlags as Flags, PhysFrame, page_table::PageTableEntry},
 };
 
-pub use super::access::PageAccess;
+pub use super::{
+    access::PageAccess,
+    range::{SpaceError, USER_END, UserPage, UserRange},
+};
 use super::{
     frames::{self, Claim, FRAME_BYTES, OutOfMemory, kernel_view},
     tables::{LENT, first_page, free_below, index, table},
 };
 
-/// The first address above the program's half. The last page below the non-canonical addresses
-/// stays unmapped: after a SYSCALL at its end, SYSRET would fault in ring 0.
-pub const USER_END: u64 = 0x0000_7fff_ffff_0000;
 /// Entries of a table that belong to the lower half of the top level.
 const USER_ENTRIES: usize = 256;
-
-/// Why an operation on a program's memory failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpaceError {
-    /// No frame is left.
-    OutOfMemory,
-    /// The address is not in the program's half, not mapped, or not writable.
-    BadAddress,
-    /// A page is mapped at the address already.
-    Overlap,
-    /// The page of a file is behind its end.
-    BehindFile,
-}
-
-impl From<OutOfMemory> for SpaceError {
-    fn from(_: OutOfMemory) -> Self {
-        SpaceError::OutOfMemory
-    }
-}
 
 /// A set of page tables. Dropping a program's frees every frame of its lower half.
 #[derive(Debug)]
@@ -90,25 +71,19 @@ impl AddressSpace {
         unsafe { Cr3::write(self.root, Cr3Flags::empty()) };
     }
 
-    /// Maps new frames of zeros at `[start, start + bytes)`, both multiples of the page size.
+    /// Maps new frames of zeros at the pages of a range.
     ///
     /// # Errors
-    /// Out of memory, the range leaves the lower half, or a page of it is mapped already. Nothing
-    /// is mapped then.
-    pub fn map_zeroed(
-        &mut self,
-        start: u64,
-        bytes: u64,
-        access: PageAccess,
-    ) -> Result<(), SpaceError> {
-        let end = start.checked_add(bytes).ok_or(SpaceError::BadAddress)?;
-        if end > USER_END || !start.is_multiple_of(FRAME_BYTES) || start == 0 {
+    /// Out of memory, page 0 is in the range, or a page of it is mapped already. Nothing is mapped
+    /// then.
+    pub fn map_zeroed(&mut self, range: UserRange, access: PageAccess) -> Result<(), SpaceError> {
+        if range.start() == 0 {
             return Err(SpaceError::BadAddress);
         }
-        let mut claim = self.claim(bytes)?;
-        for page in (start..end).step_by(FRAME_BYTES as usize) {
+        let mut claim = self.claim(range.bytes())?;
+        for page in range.pages() {
             if let Err(error) = self.map_page(page, access.flags(), || claim.allocate()) {
-                self.unmap(start, page - start);
+                self.unmap(range.split(page).0);
                 return Err(error);
             }
         }
@@ -142,7 +117,7 @@ impl AddressSpace {
 
     fn map_page(
         &mut self,
-        page: u64,
+        page: UserPage,
         flags: Flags,
         frame: impl FnOnce() -> Result<PhysFrame, OutOfMemory>,
     ) -> Result<(), SpaceError> {
@@ -155,31 +130,31 @@ impl AddressSpace {
         Ok(())
     }
 
-    /// Maps frames that are not the program's, and that outlive the mapping, at the pages from
-    /// `start` on.
+    /// Maps frames that are not the program's, and that outlive the mapping, at the pages of a
+    /// range, as many as there are of both.
     ///
     /// # Errors
     /// No frame is left for a table, or a page is mapped already; those before it stay mapped.
     pub fn lend(
         &mut self,
-        start: u64,
+        range: UserRange,
         frames: &[PhysFrame],
         access: PageAccess,
     ) -> Result<(), SpaceError> {
-        for (page, frame) in (start..USER_END).step_by(FRAME_BYTES as usize).zip(frames) {
+        for (page, frame) in range.pages().zip(frames) {
             self.map_page(page, access.flags() | LENT, || Ok(*frame))?;
         }
         Ok(())
     }
 
-    /// Changes what the program may do with the pages of `[start, end)` that are there.
-    pub fn protect_all(&mut self, start: u64, end: u64, access: PageAccess) {
-        let mut at = start;
-        while let Some(page) = self.next_page(at, end) {
-            at = page + FRAME_BYTES;
+    /// Changes what the program may do with the pages of a range that are there.
+    pub fn protect_all(&mut self, range: UserRange, access: PageAccess) {
+        let mut rest = range;
+        while let Some(page) = self.next_page(rest) {
+            rest = rest.split(page).1.without_first();
             if let Some(entry) = self.entry(page) {
                 entry.set_flags(access.flags() | entry.flags() & LENT);
-                x86_64::instructions::tlb::flush(VirtAddr::new(page));
+                x86_64::instructions::tlb::flush(VirtAddr::new(page.address()));
             }
         }
     }
@@ -188,66 +163,60 @@ impl AddressSpace {
     ///
     /// # Errors
     /// No memory is left for a table.
-    pub fn move_page(&mut self, from: u64, to: u64) -> Result<(), SpaceError> {
-        self.unmap(to, FRAME_BYTES);
+    pub fn move_page(&mut self, from: UserPage, to: UserPage) -> Result<(), SpaceError> {
+        self.unmap(to.range());
         let old = self.entry(from).ok_or(SpaceError::BadAddress)?.clone();
         *self.entry_or_new(to)? = old;
         if let Some(entry) = self.entry(from) {
             entry.set_unused();
         }
-        x86_64::instructions::tlb::flush(VirtAddr::new(from));
+        x86_64::instructions::tlb::flush(VirtAddr::new(from.address()));
         Ok(())
     }
 
-    /// Unmaps the pages of `[start, start + bytes)`, which is in the lower half, and frees their
-    /// frames.
-    pub fn unmap(&mut self, start: u64, bytes: u64) {
-        let end = start + bytes;
-        let mut at = start;
-        while let Some(page) = self.next_page(at, end) {
-            at = page + FRAME_BYTES;
+    /// Unmaps the pages of a range, and frees the frames that are the program's.
+    pub fn unmap(&mut self, range: UserRange) {
+        let mut rest = range;
+        while let Some(page) = self.next_page(rest) {
+            rest = rest.split(page).1.without_first();
             let Some(entry) = self.entry(page) else { continue };
             let (frame, is_lent) = (entry.addr(), entry.flags().contains(LENT));
             entry.set_unused();
-            x86_64::instructions::tlb::flush(VirtAddr::new(page));
+            x86_64::instructions::tlb::flush(VirtAddr::new(page.address()));
             self.pages -= 1;
             if !is_lent {
                 // SAFETY: (1) leaf frames of the lower half that are not lent come from
-                // `map_zeroed`; (2) one CPU at a time uses the space, and its TLB entry was
-                // flushed.
+                // `map_zeroed`, and no other page has them; (2) one CPU at a time uses the space,
+                // and its TLB entry was flushed.
                 unsafe { frames::free(PhysFrame::containing_address(frame)) };
             }
         }
     }
 
-    /// The first mapped page of `[start, end)`. Missing tables are skipped at once.
-    pub fn next_page(&self, start: u64, end: u64) -> Option<u64> {
-        first_page(self.root.start_address(), 3, start, end)
+    /// The first mapped page of a range. Missing tables are skipped at once.
+    pub fn next_page(&self, range: UserRange) -> Option<UserPage> {
+        let page = first_page(self.root.start_address(), 3, range.start(), range.end())?;
+        UserPage::containing(page).ok()
     }
 
-    /// The page of `[start, end)` that follows the first `count` mapped ones, if it is mapped.
-    pub fn page_after(&self, start: u64, end: u64, count: u64) -> Option<u64> {
-        let next = |at| self.next_page(at, end);
-        core::iter::successors(next(start), |page| next(page + FRAME_BYTES)).nth(count as usize)
+    /// The page of a range that follows the first `count` mapped ones, if it is mapped.
+    pub fn page_after(&self, range: UserRange, count: u64) -> Option<UserPage> {
+        let next = |page: &UserPage| self.next_page(range.split(*page).1.without_first());
+        core::iter::successors(self.next_page(range), next).nth(count as usize)
     }
 
     /// Returns whether a page is there, accessible or not.
-    pub fn has_page(&self, page: u64) -> bool {
-        self.next_page(page, page + FRAME_BYTES).is_some()
-    }
-
-    /// The kernel's view of the program's page at `page`, if it is mapped.
-    pub fn page_view(&mut self, page: u64) -> Option<*mut u8> {
-        let entry = self.entry(page)?;
-        Some(kernel_view(entry.addr()).as_mut_ptr())
+    pub fn has_page(&self, page: UserPage) -> bool {
+        self.next_page(page.range()).is_some()
     }
 
     /// The bytes of a page that was mapped just now.
     ///
     /// # Panics
     /// There is no such page.
-    pub fn page_bytes(&mut self, page: u64) -> &mut [u8] {
-        let view = self.page_view(page).expect("it was mapped just now");
+    pub fn page_bytes(&mut self, page: UserPage) -> &mut [u8] {
+        let entry = self.entry(page).expect("it was mapped just now");
+        let view: *mut u8 = kernel_view(entry.addr()).as_mut_ptr();
         // SAFETY: the kernel's view of a whole frame that this space alone maps; no program has
         // used it yet.
         unsafe { core::slice::from_raw_parts_mut(view, FRAME_BYTES as usize) }
@@ -281,10 +250,7 @@ impl AddressSpace {
         needed: Flags,
     ) -> Result<(*mut u8, usize), SpaceError> {
         let address = base.checked_add(done as u64).ok_or(SpaceError::BadAddress)?;
-        if address >= USER_END {
-            return Err(SpaceError::BadAddress);
-        }
-        let entry = self.entry(address).ok_or(SpaceError::BadAddress)?;
+        let entry = self.entry(UserPage::containing(address)?).ok_or(SpaceError::BadAddress)?;
         if !entry.flags().contains(Flags::PRESENT | Flags::USER_ACCESSIBLE | needed) {
             return Err(SpaceError::BadAddress);
         }
@@ -294,10 +260,8 @@ impl AddressSpace {
     }
 
     /// The entry of a mapped page.
-    fn entry(&mut self, page: u64) -> Option<&mut PageTableEntry> {
-        if page >= USER_END {
-            return None;
-        }
+    fn entry(&mut self, page: UserPage) -> Option<&mut PageTableEntry> {
+        let page = page.address();
         let mut frame = self.root.start_address();
         for level in [3, 2, 1] {
             let entry = &table(frame)[index(page, level)];
@@ -311,16 +275,26 @@ impl AddressSpace {
     }
 
     /// The entry of a program's page. Makes missing tables above it.
-    fn entry_or_new(&mut self, page: u64) -> Result<&mut PageTableEntry, OutOfMemory> {
-        self.entry_at(page, 0, Flags::PRESENT | Flags::WRITABLE | Flags::USER_ACCESSIBLE)
+    fn entry_or_new(&mut self, page: UserPage) -> Result<&mut PageTableEntry, OutOfMemory> {
+        let flags = Flags::PRESENT | Flags::WRITABLE | Flags::USER_ACCESSIBLE;
+        self.entry_at(page.address(), 0, flags)
     }
 
-    /// The entry of an address in its table of level `down_to`, 0 to 2. Makes missing tables above
-    /// it, with `flags`.
+    /// The entry of an address of the kernel's half in its table of level `down_to`, 0 to 2. Makes
+    /// missing tables above it.
     ///
     /// # Errors
     /// No frame is left for a table.
-    pub fn entry_at(
+    pub(super) fn kernel_entry(
+        &mut self,
+        address: VirtAddr,
+        down_to: u32,
+    ) -> Result<&mut PageTableEntry, OutOfMemory> {
+        assert!(address.as_u64() > USER_END, "{address:?} is in the program's half");
+        self.entry_at(address.as_u64(), down_to, Flags::PRESENT | Flags::WRITABLE)
+    }
+
+    fn entry_at(
         &mut self,
         address: u64,
         down_to: u32,
@@ -343,9 +317,10 @@ impl AddressSpace {
     ///
     /// # Errors
     /// No frame is left for the tables.
-    pub fn map_identity(&mut self, frame: PhysFrame) -> Result<(), OutOfMemory> {
-        let address = frame.start_address();
-        self.entry_or_new(address.as_u64())?.set_addr(address, Flags::PRESENT | Flags::WRITABLE);
+    pub fn map_identity(&mut self, frame: PhysFrame) -> Result<(), SpaceError> {
+        let page = UserPage::containing(frame.start_address().as_u64())?;
+        let flags = Flags::PRESENT | Flags::WRITABLE;
+        self.entry_or_new(page)?.set_addr(frame.start_address(), flags);
         Ok(())
     }
 }

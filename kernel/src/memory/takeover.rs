@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 use bootloader_api::info::{MemoryRegion, MemoryRegionKind};
 use raw_cpuid::CpuId;
 use x86_64::{
-    PhysAddr,
+    PhysAddr, VirtAddr,
     registers::control::Cr3,
     structures::paging::{PageTableFlags as Flags, PhysFrame},
 };
@@ -174,7 +174,7 @@ fn map_view(space: &mut AddressSpace, offset: u64, end: u64) -> Result<(), OutOf
     let flags =
         Flags::PRESENT | Flags::WRITABLE | Flags::NO_EXECUTE | Flags::HUGE_PAGE | Flags::GLOBAL;
     for physical in (0..end).step_by(bytes as usize) {
-        let entry = space.entry_at(offset + physical, level, Flags::PRESENT | Flags::WRITABLE)?;
+        let entry = space.kernel_entry(VirtAddr::new(offset + physical), level)?;
         entry.set_addr(PhysAddr::new(physical), flags);
     }
     Ok(())

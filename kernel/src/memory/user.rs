@@ -15,7 +15,7 @@ use super::{
     area::{Area, Origin},
     areas::Areas,
     frames::FRAME_BYTES,
-    space::{AddressSpace, PageAccess, SpaceError, USER_END},
+    space::{AddressSpace, PageAccess, SpaceError, USER_END, UserPage, UserRange},
 };
 
 /// The largest heap of a program (`brk`).
@@ -29,7 +29,7 @@ const OVERFLOW_BYTES: u64 = 64 << 10;
 pub(super) const STEP_PAGES: u64 = 256;
 
 /// The first page of the next step; `None` if all pages are done.
-pub type Step = Option<u64>;
+pub type Step = Option<UserPage>;
 
 /// What an access to a page does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,8 @@ impl UserMemory {
             if let Origin::Segment = area.origin {
                 heap = area.end.max(heap);
             }
-            all.insert(start, area);
+            let range = UserRange::new(start, area.end - start);
+            all.insert(range.expect("the loader checks segments"), area);
         }
         UserMemory { space, page_faults: 0, areas: all, heap: heap..heap, lent: BTreeMap::new() }
     }
@@ -95,8 +96,8 @@ impl UserMemory {
     }
 
     fn allocate(&mut self, address: u64, touch: Touch) -> Result<(), SpaceError> {
-        let page = address - address % FRAME_BYTES;
-        let (start, area) = self.areas.at(page).ok_or(SpaceError::BadAddress)?;
+        let page = UserPage::containing(address)?;
+        let (start, area) = self.areas.at(page.address()).ok_or(SpaceError::BadAddress)?;
         let access = area.access;
         let permits = match touch {
             Touch::Read => access != PageAccess::Nothing,
@@ -106,20 +107,20 @@ impl UserMemory {
         if !permits || self.space.has_page(page) {
             return Err(SpaceError::BadAddress);
         }
-        let index = (page - start) / FRAME_BYTES;
+        let index = (page.address() - start) / FRAME_BYTES;
         match &area.origin {
-            Origin::Kernel | Origin::Leaving => Err(SpaceError::BadAddress),
+            Origin::Kernel(_) | Origin::Leaving | Origin::Arriving => Err(SpaceError::BadAddress),
             Origin::Zeros | Origin::Heap | Origin::Stack | Origin::Segment => {
-                self.space.map_zeroed(page, FRAME_BYTES, access)
+                self.space.map_zeroed(page.range(), access)
             }
             Origin::Copy(source, first) => {
-                self.space.map_zeroed(page, FRAME_BYTES, access)?;
+                self.space.map_zeroed(page.range(), access)?;
                 let copied = source.copy(first + index, self.space.page_bytes(page));
-                copied.inspect_err(|_| self.space.unmap(page, FRAME_BYTES))
+                copied.inspect_err(|_| self.space.unmap(page.range()))
             }
             Origin::Shared(source, first, _) => {
                 let frame = source.share(first + index)?;
-                self.space.lend(page, &[frame], access)
+                self.space.lend(page.range(), &[frame], access)
             }
         }
     }
@@ -142,7 +143,7 @@ impl UserMemory {
             Place::Fixed(start) => {
                 let range = self.areas.own(start, bytes)?;
                 // Address 0 is the null pointer.
-                if start == 0 || !self.areas.are_free(&range) {
+                if start == 0 || !self.areas.are_free(range) {
                     return Err(SpaceError::Overlap);
                 }
                 range
@@ -150,18 +151,18 @@ impl UserMemory {
             Place::Low => self.areas.find_gap(bytes, true).ok_or(SpaceError::OutOfMemory)?,
             Place::Hint(hint) => self.near(hint, bytes).ok_or(SpaceError::OutOfMemory)?,
         };
-        let Range { start, end } = range;
-        self.areas.insert(start, Area { end, access, origin });
+        self.areas.insert(range, Area { end: range.end(), access, origin });
+        let (start, end) = (range.start(), range.end());
         log::trace!("address space {:#x}: mapped {start:#x} to {end:#x}", self.space.id());
         Ok(start)
     }
 
     /// The range of `bytes` at `hint`, if that is free, or at another address.
-    fn near(&self, hint: u64, bytes: u64) -> Option<Range<u64>> {
+    fn near(&self, hint: u64, bytes: u64) -> Option<UserRange> {
         let hint = hint - hint % FRAME_BYTES;
         let wanted = self.areas.own(hint, bytes).ok();
         wanted
-            .filter(|range| hint != 0 && self.areas.are_free(range))
+            .filter(|range| hint != 0 && self.areas.are_free(*range))
             .or_else(|| self.areas.find_gap(bytes, false))
     }
 
@@ -184,15 +185,15 @@ impl UserMemory {
                 return next;
             }
         } else if new_page > old_page {
-            let new = old_page..new_page;
-            let is_possible = self.areas.are_free(&new)
+            let Ok(new) = UserRange::new(old_page, new_page - old_page) else { return None };
+            let is_possible = self.areas.are_free(new)
                 && self.areas.have_room().is_ok()
                 && self.space.may_have(new_page - start);
             if !is_possible {
                 return None;
             }
             let (access, origin) = (PageAccess::Write, Origin::Heap);
-            self.areas.insert(old_page, Area { end: new_page, access, origin });
+            self.areas.insert(new, Area { end: new_page, access, origin });
         }
         self.heap.end = end;
         None
@@ -203,7 +204,7 @@ impl UserMemory {
     ///
     /// # Errors
     /// Some addresses are in no area of the program's, the program may not have this access to
-    /// them, or there would be too many areas. Nothing has changed.
+    /// them, or there would be too many areas. Nothing has changed in this step.
     pub fn protect(
         &mut self,
         start: u64,
@@ -211,20 +212,21 @@ impl UserMemory {
         access: PageAccess,
         from: Step,
     ) -> Result<Step, SpaceError> {
-        let range = self.areas.own(start, bytes)?;
-        if from.is_none() && !range.is_empty() {
-            if !self.areas.cover(&range) {
-                return Err(SpaceError::BadAddress);
-            }
-            if self.areas.within(range.clone()).any(|(_, area)| !area.permits(access)) {
-                return Err(SpaceError::Overlap);
-            }
-            self.areas.have_room()?;
-            self.areas.set_access(&range, access);
+        // Another thread may have mapped something else meanwhile at what is left.
+        let rest = self.areas.own(start, bytes)?.from(from);
+        if rest.is_empty() {
+            return Ok(None);
         }
-        let start = from.unwrap_or(range.start);
-        let next = self.space.page_after(start, range.end, STEP_PAGES);
-        self.space.protect_all(start, next.unwrap_or(range.end), access);
+        if !self.areas.cover(rest) {
+            return Err(SpaceError::BadAddress);
+        }
+        if self.areas.within(rest.addresses()).any(|(_, area)| !area.permits(access)) {
+            return Err(SpaceError::Overlap);
+        }
+        self.areas.have_room()?;
+        self.areas.set_access(rest, access);
+        let next = self.space.page_after(rest, STEP_PAGES);
+        self.space.protect_all(rest.before(next), access);
         Ok(next)
     }
 
@@ -235,10 +237,10 @@ impl UserMemory {
     /// The kernel holds part of it, or some of it is in no area.
     pub fn drop_pages(&mut self, start: u64, bytes: u64, from: Step) -> Result<Step, SpaceError> {
         let range = self.areas.own(start, bytes)?;
-        if !self.areas.cover(&range) {
+        if !self.areas.cover(range) {
             return Err(SpaceError::OutOfMemory);
         }
-        Ok(self.free_pages(from.unwrap_or(range.start)..range.end))
+        Ok(self.free_pages(range.from(from)))
     }
 
     /// Makes a step of freeing the pages of a mapped file that are behind its end at `len` bytes.
@@ -251,7 +253,8 @@ impl UserMemory {
             {
                 let bytes = kept.saturating_sub(*first).saturating_mul(FRAME_BYTES);
                 let start = range.start.saturating_add(bytes).min(range.end);
-                self.space.next_page(start, range.end).map(|page| page..range.end)
+                let cut_off = UserRange::new(start, range.end - start).ok()?;
+                self.space.next_page(cut_off).map(|page| cut_off.from(Some(page)))
             }
             _ => None,
         };
@@ -261,9 +264,9 @@ impl UserMemory {
     }
 
     /// Frees the first pages of a range. Returns the next page.
-    fn free_pages(&mut self, range: Range<u64>) -> Step {
-        let next = self.space.page_after(range.start, range.end, STEP_PAGES);
-        self.space.unmap(range.start, next.unwrap_or(range.end) - range.start);
+    fn free_pages(&mut self, range: UserRange) -> Step {
+        let next = self.space.page_after(range, STEP_PAGES);
+        self.space.unmap(range.before(next));
         next
     }
 
@@ -287,7 +290,7 @@ impl UserMemory {
 
     /// Returns whether all of a range is in areas of the program's.
     pub fn covers(&self, start: u64, bytes: u64) -> bool {
-        self.areas.own(start, bytes).is_ok_and(|range| self.areas.cover(&range))
+        self.areas.own(start, bytes).is_ok_and(|range| self.areas.cover(range))
     }
 
     /// Makes a step of unmapping a range, mapped or not, from the page `from` on if it is not the
@@ -301,50 +304,21 @@ impl UserMemory {
             return Ok(None);
         }
         if from.is_none() {
-            self.areas.may_cut(&range)?;
-            self.areas.cut(&range);
+            self.areas.may_cut(range)?;
+            self.areas.cut(range);
             let (access, origin) = (PageAccess::Nothing, Origin::Leaving);
-            self.areas.insert(range.start, Area { end: range.end, access, origin });
+            self.areas.insert(range, Area { end: range.end(), access, origin });
         }
         // Another thread may have unmapped a part of the range and mapped it anew.
-        while let Some(part) = self.areas.first_leaving(&range) {
-            let next = self.free_pages(part.clone());
+        while let Some(part) = self.areas.first_leaving(range) {
+            let next = self.free_pages(part);
             if next.is_some() {
                 return Ok(next);
             }
-            self.areas.cut(&part);
+            self.areas.cut(part);
         }
-        let Range { start, end } = range;
+        let (start, end) = (range.start(), range.end());
         log::trace!("address space {:#x}: unmapped {start:#x} to {end:#x}", self.space.id());
         Ok(None)
-    }
-
-    /// Maps `bytes` of zeros for the kernel to write and the program to read. The program can
-    /// neither unmap nor protect them.
-    ///
-    /// # Errors
-    /// No memory is left, no gap is large enough, or there are too many areas.
-    pub fn map_for_kernel(&mut self, bytes: u64) -> Result<u64, SpaceError> {
-        let start = self.map(Place::Hint(0), bytes, (PageAccess::Read, Origin::Kernel))?;
-        let (_, area) = self.areas.at(start).ok_or(SpaceError::BadAddress)?;
-        let range = start..area.end;
-        let mapped = self.space.map_zeroed(start, range.end - start, PageAccess::Read);
-        mapped.inspect_err(|_| self.areas.cut(&range)).map(|()| start)
-    }
-
-    /// Unmaps a whole mapping of [`Self::map_for_kernel`], to which the kernel has no reference any
-    /// more, or of [`Self::lend_pages`].
-    ///
-    /// # Errors
-    /// There is no such mapping.
-    pub fn unmap_for_kernel(&mut self, start: u64) -> Result<(), SpaceError> {
-        let found = self
-            .areas
-            .at(start)
-            .filter(|(first, area)| *first == start && matches!(area.origin, Origin::Kernel));
-        let range = start..found.ok_or(SpaceError::BadAddress)?.1.end;
-        self.areas.cut(&range);
-        self.space.unmap(start, range.end - start);
-        Ok(())
     }
 }

@@ -29,7 +29,7 @@ pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
             continue;
         }
         let running = process.threads.running();
-        if running.progress.is_some() {
+        if running.call.continues(frame) {
             return;
         }
         let mask = running.signals.mask;
@@ -89,7 +89,7 @@ pub fn upcall(cpu: &mut Cpu, frame: &mut Frame) {
         return;
     };
     let running = process.threads.running();
-    if running.signals.in_upcall || running.progress.is_some() {
+    if running.signals.in_upcall || running.call.continues(frame) {
         return;
     }
     let own = measure.lock().take_upcall();

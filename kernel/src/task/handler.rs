@@ -53,7 +53,7 @@ pub fn call(
     let action = *process.signals.action(signal);
     let thread = process.threads.running();
     // Only a fault comes here with a call in progress, whose instruction another thread unmapped.
-    thread.progress = None;
+    thread.call.progress = None;
     let signals = &mut thread.signals;
     if let Some(number) = take(&mut signals.restart)
         && action.flags & RESTART != 0

@@ -9,7 +9,7 @@ use tally_elf::{OUTSIDE, Program, Segment};
 use crate::memory::{
     area::{Area, Origin},
     frames::FRAME_BYTES,
-    space::{AddressSpace, PageAccess, SpaceError, USER_END},
+    space::{AddressSpace, PageAccess, SpaceError, USER_END, UserRange},
 };
 
 /// The most bytes of the first thread's stack, whose pages are allocated as it grows: Linux's
@@ -164,7 +164,7 @@ fn load_segment(space: &mut AddressSpace, segment: &Segment<'_>) -> Result<(u64,
     let end = segment.end.next_multiple_of(FRAME_BYTES);
     let in_file = (segment.start + segment.bytes.len() as u64).next_multiple_of(FRAME_BYTES);
     if !segment.bytes.is_empty() {
-        space.map_zeroed(start, in_file - start, access)?;
+        space.map_zeroed(UserRange::new(start, in_file - start)?, access)?;
         space.fill(segment.start, segment.bytes)?;
     }
     Ok((start, Area { end, access, origin: Origin::Segment }))
@@ -201,7 +201,7 @@ fn push_words(
     let rsp = (random_at - 8 * stack.len() as u64) & !15;
     let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
     let first = rsp - rsp % FRAME_BYTES;
-    space.map_zeroed(first, STACK_TOP - first, PageAccess::Write)?;
+    space.map_zeroed(UserRange::new(first, STACK_TOP - first)?, PageAccess::Write)?;
     space.fill(text, strings.as_bytes())?;
     space.fill(random_at, &random.to_le_bytes())?;
     space.fill(rsp, &bytes)?;

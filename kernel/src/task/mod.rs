@@ -2,6 +2,7 @@
 //!
 //! Nothing here schedules: `sched` decides which process runs on which CPU.
 
+pub mod call;
 pub mod fault;
 mod fpu;
 pub mod handler;

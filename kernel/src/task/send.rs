@@ -94,7 +94,8 @@ impl Process {
             Wait::Retry { number, .. } if RESTARTED.contains(&number) => Some(number),
             _ => None,
         };
-        let deadline = self.threads.blocked_thread(tid).and_then(|thread| thread.retried.take());
+        let deadline =
+            self.threads.blocked_thread(tid).and_then(|thread| thread.call.retried.take());
         if let Wait::Retry { left, .. } = on
             && left != 0
         {
@@ -109,7 +110,7 @@ impl Process {
             let _ = self.memory.write_words(left, clock::to_timespec(rest));
         }
         // A transfer that did a part of its work ends with that part.
-        let done = self.threads.blocked_thread(tid).and_then(|thread| thread.progress.take());
+        let done = self.threads.blocked_thread(tid).and_then(|thread| thread.call.progress.take());
         let answer = done.map_or(-syscall::errno::EINTR, |progress| progress.at as i64);
         if let Some(thread) = self.threads.wake(tid, answer as u64) {
             thread.signals.restart = restart.filter(|_| answer < 0);

@@ -9,35 +9,15 @@ use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
 pub use super::wait::Wait;
 use super::{
+    call::CallState,
     fpu::FpuState,
     signal::ThreadSignals,
     times::{Stopwatch, Times},
 };
-use crate::{
-    arch::frame::{self, Frame},
-    measure::PendingReadings,
-};
+use crate::arch::frame::{self, Frame};
 
 /// The most threads of one program: each takes some kilobytes of the kernel's memory.
 pub const MAX_THREADS: usize = 1024;
-
-/// The progress of a long system call.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// The bytes done, or the first page of the next step; 0 before the first step.
-    pub at: u64,
-    /// Where the pages of a mapping move to.
-    pub to: u64,
-    /// The readings of a session that the steps compute.
-    pub readings: Option<Box<PendingReadings>>,
-}
-
-impl Progress {
-    /// Returns whether no step is done.
-    pub fn is_none(&self) -> bool {
-        self.at == 0 && self.readings.is_none()
-    }
-}
 
 /// A thread.
 pub struct Thread {
@@ -55,12 +35,8 @@ pub struct Thread {
     pub name: [u8; 16],
     /// Its blocked and pending signals.
     pub signals: ThreadSignals,
-    /// The progress of a long system call that the thread continues. The thread returns to the
-    /// call's instruction, and no handler runs before (decision 21).
-    pub progress: Option<Progress>,
-    /// The deadline of the call that it makes again until that has an answer; the call has none if
-    /// there is no time.
-    pub retried: Option<Option<u64>>,
+    /// What the kernel keeps of its last system call.
+    pub call: CallState,
     /// Its times before it runs now.
     ran: Times,
     /// Its registers while it does not run.
@@ -79,8 +55,7 @@ impl Thread {
             affinity: u64::MAX,
             name: [0; 16],
             signals: ThreadSignals::default(),
-            progress: None,
-            retried: None,
+            call: CallState::default(),
             ran: Times::default(),
             frame,
             fpu: FpuState::initial(),
@@ -97,8 +72,7 @@ impl Thread {
             affinity: self.affinity,
             name: self.name,
             signals: self.signals.inherited(),
-            progress: None,
-            retried: None,
+            call: CallState::default(),
             ran: Times::default(),
             frame,
             fpu: FpuState::now(),

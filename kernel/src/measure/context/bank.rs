@@ -1,10 +1,10 @@
 //! The bank of a context: mapped into the memory of the program that opened the session.
 //!
-//! Where that is the measured program itself, the bank's pages are the program's. Where it is
-//! another, or the command line, they are the context's own, and the measured program has nothing
-//! of them.
+//! The pages belong to the context and to the area of the program that has them mapped
+//! ([`LentPages`]). Where that is the measured program itself, it writes the first page. Where it
+//! is another, or the command line, the measured program has nothing of them.
 
-use alloc::vec::Vec;
+use alloc::{sync::Arc, vec::Vec};
 
 use tally_abi::{Error, bank};
 use tally_engine::bank::Page;
@@ -12,8 +12,11 @@ use tally_engine::bank::Page;
 use super::Context;
 use crate::{
     measure::{readings::EVENTS_A_STEP, settings},
-    memory::{lent::LentPages, space::PageAccess, user::UserMemory},
+    memory::{lent::LentPages, user::UserMemory},
 };
+
+/// The pages of a bank that the measured program writes.
+const WRITABLE_PAGES: u64 = 1;
 
 impl Context {
     /// Maps the bank into `memory`, that of the measured program, which opened the session itself.
@@ -29,19 +32,12 @@ impl Context {
         if self.started {
             return Err(Error::WrongState);
         }
-        let bytes = bank::bytes(self.events()) as u64;
-        let address = memory.map_for_kernel(bytes).map_err(|_| Error::NoMemory)?;
-        memory.space.protect_all(address, address + page_bytes, PageAccess::Write);
-        self.bank = Some(address);
-        let views = (address..address + bytes)
-            .step_by(size_of::<Page>())
-            .filter_map(|page| memory.space.page_view(page));
-        // SAFETY: (1) the frame holds zeros, which a page of atomics may; it is aligned as frames
-        // are; (2) programs write none but their own page, whose words may be anything, and not
-        // while the kernel does; (3) it is freed in `unmap`, after the session that holds this
-        // reference, as nothing else frees it (`UserMemory::map_for_kernel`).
-        let pages: Vec<_> = views.map(|view| unsafe { &*view.cast::<Page>() }).collect();
-        self.map_bank(&pages)?;
+        let lent = self.allocate_bank()?;
+        let address = memory.lend_pages(&lent, WRITABLE_PAGES).map_err(|_| {
+            self.session.unmap_bank();
+            Error::NoMemory
+        })?;
+        (self.bank, self.lent) = (Some(address), Some(lent));
         Ok(address + page_bytes)
     }
 
@@ -56,15 +52,22 @@ impl Context {
         if self.started || self.instances.is_some() {
             return Err(Error::WrongState);
         }
-        let bytes = bank::bytes(self.events()) as u64;
-        let lent = LentPages::allocate(bytes).map_err(|_| Error::NoMemory)?;
-        // SAFETY: (1) as in `map`; (2) no program writes them; (3) they are freed with `lent`,
-        // which is dropped after the session that holds this reference.
+        self.lent = Some(self.allocate_bank()?);
+        self.session.make_bank_remote(session);
+        Ok(())
+    }
+
+    /// Allocates the session's bank. The caller stores it in `lent`.
+    fn allocate_bank(&mut self) -> Result<Arc<LentPages>, Error> {
+        let lent = LentPages::allocate(bank::bytes(self.events()) as u64);
+        let lent = lent.map_err(|_| Error::NoMemory)?;
+        // SAFETY: (1) the frame holds zeros, which a page of atomics may; it is aligned as frames
+        // are; (2) programs write none but their own page, whose words may be anything, and not
+        // while the kernel does; (3) `lent` keeps it: that is dropped after the session, which
+        // holds this reference, or after `unmap_bank`.
         let pages: Vec<_> = lent.views().map(|view| unsafe { &*view.cast::<Page>() }).collect();
         self.map_bank(&pages)?;
-        self.session.make_bank_remote(session);
-        self.lent = Some(lent);
-        Ok(())
+        Ok(lent)
     }
 
     /// Maps the bank into `owner`, the memory of the program that opened `session` on another, or
@@ -80,7 +83,7 @@ impl Context {
         self.make_bank(session)?;
         let address = match (self.bank, &self.lent) {
             (Some(address), _) => address,
-            (None, Some(lent)) => owner.lend_pages(lent).map_err(|_| Error::NoMemory)?,
+            (None, Some(lent)) => owner.lend_pages(lent, 0).map_err(|_| Error::NoMemory)?,
             (None, None) => return Err(Error::WrongState),
         };
         self.bank = Some(address);
@@ -111,9 +114,8 @@ impl Context {
     /// Unmaps the bank from `owner`, the memory of the program that opened the session.
     pub fn unmap(&mut self, owner: &mut UserMemory) {
         self.session.unmap_bank();
-        if let Some(address) = self.bank.take() {
-            owner.unmap_for_kernel(address).expect("only the kernel can unmap a bank");
+        if let (Some(address), Some(lent)) = (self.bank.take(), self.lent.take()) {
+            owner.unmap_lent(address, &lent).expect("only the kernel can unmap a bank");
         }
-        self.lent = None;
     }
 }
