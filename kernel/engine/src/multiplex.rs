@@ -201,8 +201,7 @@ impl<P: Pmu> Multiplexer<P> {
             return self.rearm_mid_slice(session, tsc, sink);
         }
         if self.credit(session, tsc) {
-            self.pmu.stop();
-            return self.end(session, End::Stopped, tsc, sink);
+            return self.end_stopped(session, tsc, sink);
         }
         let preloaded = self.publish(session, session.slice_start(), true, tsc, sink);
         if preloaded {
@@ -323,10 +322,36 @@ impl<P: Pmu> Multiplexer<P> {
     fn rearm_mid_slice(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         self.pmu.stop();
         if self.credit(session, tsc) {
-            return self.end(session, End::Stopped, tsc, sink);
+            return self.end_stopped(session, tsc, sink);
         }
         self.program(session);
         self.enable(session, tsc, sink);
+    }
+
+    /// The program has stopped its counters through its bank, in the middle of a slice, which is
+    /// credited: switches the slice out.
+    fn end_stopped(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+        let ended = session.slice_start();
+        session.switch_out(self.cpu, End::Stopped, tsc, sink);
+        self.log_end(session, ended, tsc, sink);
+    }
+
+    /// What follows each end of a slice, `ended`, after which the kernel decides what counts next:
+    /// publishes in the bank, with no counter running if the session is not, and has the kernel
+    /// look soon, where another session may have its turn, and where errors or an interval are due.
+    #[inline]
+    fn log_end(&mut self, session: &mut Session, ended: SliceStart, tsc: u64, sink: &mut impl Sink) {
+        let running = session.is_running();
+        if running {
+            // An event that stays on its counter would stay armed.
+            self.pmu.disarm();
+        } else {
+            self.pmu.stop();
+        }
+        self.publish(session, ended, running, tsc, sink);
+        if session.takes_turns() || session.errors_are_due() || session.interval_is_due() {
+            sink.fold_soon();
+        }
     }
 
     /// Publishes in the session's bank, if it has one, what was counted in the slice `of`, and the

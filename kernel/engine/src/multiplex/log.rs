@@ -62,15 +62,8 @@ impl<P: Pmu> Multiplexer<P> {
         session.update_budget();
         if stopped {
             session.mark_idle();
-            self.pmu.stop();
-        } else {
-            // An event that stays on its counter would stay armed.
-            self.pmu.disarm();
         }
-        self.publish(session, ended, !stopped, tsc, sink);
-        if session.takes_turns() || session.errors_are_due() || session.interval_is_due() {
-            sink.fold_soon();
-        }
+        self.log_end(session, ended, tsc, sink);
         !stopped
     }
 

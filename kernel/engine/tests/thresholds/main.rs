@@ -5,6 +5,7 @@
 mod fake;
 mod many;
 mod ring_0;
+mod stopped;
 
 use fake::{SetClock, Simulated};
 use proptest::prelude::*;
@@ -26,13 +27,17 @@ const INSTRUCTIONS: usize = 8;
 const CYCLES: usize = 9;
 
 #[derive(Default)]
-struct Fired(Vec<ThresholdRecord>, Vec<SampleRecord>, Option<u64>);
+struct Fired(Vec<ThresholdRecord>, Vec<SampleRecord>, Option<u64>, u32);
 
 impl Sink for Fired {
     fn record(&mut self, _: impl FnOnce() -> SliceRecord) {}
 
     fn threshold(&mut self, record: ThresholdRecord) {
         self.0.push(record);
+    }
+
+    fn fold_soon(&mut self) {
+        self.3 += 1;
     }
 
     fn interrupted(&self) -> Option<(u64, bool)> {
@@ -51,6 +56,8 @@ struct Bench {
     session: Session,
     fired: Fired,
     clock: SetClock,
+    /// The page of the bank that the program writes.
+    own: &'static Page,
 }
 
 impl Bench {
@@ -84,10 +91,11 @@ impl Bench {
         let page = || &*Box::leak(Box::<Page>::default());
         let pages: Vec<&'static Page> =
             (0..words(EVENTS + more).div_ceil(PAGE_WORDS)).map(|_| page()).collect();
-        assert!(session.map_bank(page(), pages.into(), |_| 0));
+        let own = page();
+        assert!(session.map_bank(own, pages.into(), |_| 0));
         let multiplexer = Multiplexer::new(pmu.clone(), 3, 0);
         let clock = SetClock::default();
-        Bench { multiplexer, pmu, session, fired: Fired::default(), clock }
+        Bench { multiplexer, pmu, session, fired: Fired::default(), clock, own }
     }
 
     fn resume(&mut self) {
