@@ -23,7 +23,7 @@ const THREADS_PER_PROCESSOR: usize = 8;
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
 /// Tests behind `cfg(loom)`.
-const LOOM: [&str; 2] = ["bank_loom", "ring_loom"];
+const LOOM: [&str; 3] = ["bank_loom", "exchange_loom", "ring_loom"];
 
 /// Options of `cargo xtask test`.
 #[derive(Args, Debug)]

@@ -27,6 +27,7 @@ mod core_time;
 mod demand;
 mod direct;
 pub mod estimate;
+mod exchange;
 mod group;
 mod hardware;
 pub mod histogram;
@@ -49,6 +50,7 @@ pub use demand::{
     Demand, Extra, Layout, MAX_EXTRA, MAX_GENERAL, MAX_SHARE, Pinned, Selector, Widths,
 };
 pub use direct::Direct;
+pub use exchange::{Exchange, Ticket};
 pub use group::{Extras, Group, Plan};
 pub use hardware::{
     Clock, CounterMask, Counts, MAX_PRELOAD, Pmu, Setup, Sink, for_each_counter,

@@ -340,7 +340,13 @@ impl<P: Pmu> Multiplexer<P> {
     /// publishes in the bank, with no counter running if the session is not, and has the kernel
     /// look soon, where another session may have its turn, and where errors or an interval are due.
     #[inline]
-    fn log_end(&mut self, session: &mut Session, ended: SliceStart, tsc: u64, sink: &mut impl Sink) {
+    fn log_end(
+        &mut self,
+        session: &mut Session,
+        ended: SliceStart,
+        tsc: u64,
+        sink: &mut impl Sink,
+    ) {
         let running = session.is_running();
         if running {
             // An event that stays on its counter would stay armed.

@@ -4,6 +4,7 @@
 use core::mem::take;
 
 use tally_abi::{Error, syscall};
+use tally_engine::Ticket;
 
 use super::{
     answer::{Answer, BadPointer},
@@ -59,8 +60,7 @@ pub(super) fn call(
         }
         syscall::SESSION_CLOSE => {
             if progress.at == 0 {
-                // A session that is not started needs no stop.
-                let _ = cpus::want(id, owner, false);
+                cpus::begin_close(id, owner)?;
             }
             if !is_served(cpu, progress, || cpus::is_settled(id, owner))? {
                 return Ok(Answer::Continue(take(progress)));
@@ -82,11 +82,12 @@ fn instance(
 ) -> Result<Answer, Error> {
     let (owner, index) = (cpu.process().pid, index as usize);
     if progress.at == 0 {
-        cpus::ask(id, owner, index)?;
+        progress.to = cpus::ask(id, owner, index)?.map_or(0, |Ticket(number)| number);
     }
+    let ticket = (progress.to != 0).then_some(Ticket(progress.to));
     let mut taken = None;
     let is_there = is_served(cpu, progress, || {
-        taken = cpus::take(id, owner, index)?;
+        taken = cpus::take(id, owner, index, ticket)?;
         Ok(taken.is_some())
     })?;
     let Some(taken) = taken.filter(|_| is_there) else {

@@ -234,7 +234,7 @@ fn open_own(
         let detail = "threads are counted apart by a session on another program".into();
         return Err(Refusal { error: Error::BadArgument, detail });
     }
-    measure.lock().slot().check_room()?;
+    measure.lock().slot().check_room(true)?;
     let owner = Owner::Program(process.pid);
     // Planning is long: the cell is not locked, and overflow interrupts are handled.
     let context = Context::open(process.subject(), owner, list, config)?;

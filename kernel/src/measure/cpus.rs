@@ -16,6 +16,7 @@ use core::{
 
 use spin::Mutex;
 use tally_abi::{Error, Instance, Opened, Reading, SessionConfig, SessionStats, usage::Usage};
+use tally_engine::{Exchange, Ticket};
 
 use super::{
     claim::{Claim, Purpose},
@@ -41,6 +42,8 @@ struct CpuSession {
     /// The program that opened it.
     owner: u32,
     is_started: bool,
+    /// Whether its owner closes it: it is not started any more.
+    is_closing: bool,
     /// How many events it has.
     events: usize,
     parts: Vec<Part>,
@@ -55,9 +58,8 @@ struct Part {
     cpu: u16,
     /// None while the CPU has it.
     context: Option<Box<Context>>,
-    /// Whether the CPU, which has the context, is asked for its values.
-    is_asked: bool,
-    values: Option<(Instance, Vec<Reading>)>,
+    /// The values, which the CPU is asked for if it has the context.
+    values: Exchange<(Instance, Vec<Reading>)>,
     /// Whether the owner has mapped its bank.
     is_mapped: bool,
     /// Thresholds that the CPU, which has the context, is to set.
@@ -66,9 +68,8 @@ struct Part {
 
 impl Part {
     fn new(cpu: u16, context: Box<Context>) -> Part {
-        let (is_asked, values) = (false, None);
-        let (is_mapped, thresholds) = (false, Vec::new());
-        Part { cpu, context: Some(context), is_asked, values, is_mapped, thresholds }
+        let (values, thresholds) = (Exchange::default(), Vec::new());
+        Part { cpu, context: Some(context), values, is_mapped: false, thresholds }
     }
 }
 
@@ -142,6 +143,7 @@ pub fn open(
         id: session,
         owner,
         is_started: false,
+        is_closing: false,
         events,
         parts,
         upcalls: Vec::new(),
@@ -153,14 +155,27 @@ pub fn open(
 /// Wants a session started, or stopped.
 ///
 /// # Errors
-/// There is no such session, or it is so already.
+/// There is no such session, it is so already, or it is being closed.
 pub fn want(id: u32, owner: u32, is_started: bool) -> Result<(), Error> {
     with(id, owner, |session| {
-        if session.is_started == is_started {
+        if session.is_started == is_started || session.is_closing {
             return Err(Error::WrongState);
         }
         session.is_started = is_started;
         CHANGES.fetch_add(1, Ordering::Release);
+        Ok(())
+    })
+}
+
+/// Wants a session stopped for good, if it is started: [`remove`] follows.
+///
+/// # Errors
+/// There is no such session.
+pub fn begin_close(id: u32, owner: u32) -> Result<(), Error> {
+    // A session that is not started needs no stop.
+    let _ = want(id, owner, false);
+    with(id, owner, |session| {
+        session.is_closing = true;
         Ok(())
     })
 }
@@ -173,32 +188,40 @@ pub fn is_settled(id: u32, owner: u32) -> Result<bool, Error> {
     with(id, owner, |session| Ok(session.is_settled()))
 }
 
-/// Asks for the values of the CPU at `index`.
+/// Asks for the values of the CPU at `index`. Returns the ticket for [`take`]; none if the index is
+/// behind the last.
 ///
 /// # Errors
 /// There is no such session.
-pub fn ask(id: u32, owner: u32, index: usize) -> Result<(), Error> {
+pub fn ask(id: u32, owner: u32, index: usize) -> Result<Option<Ticket>, Error> {
     with(id, owner, |session| {
-        if let Some(part) = session.parts.get_mut(index) {
-            part.is_asked = part.context.is_none();
-            part.values = part.context.as_mut().and_then(|context| context.values_of_cpu(None));
-            CHANGES.fetch_add(1, Ordering::Release);
+        let Some(part) = session.parts.get_mut(index) else { return Ok(None) };
+        let ticket = part.values.ask();
+        match &mut part.context {
+            Some(context) => part.values.serve(context.values_of_cpu(None)),
+            None => _ = CHANGES.fetch_add(1, Ordering::Release),
         }
-        Ok(())
+        Ok(Some(ticket))
     })
 }
 
 /// The values that were asked for, and the number of CPUs. None if they are not there yet.
 ///
 /// # Errors
-/// There is no such session.
-pub fn take(id: u32, owner: u32, index: usize) -> Result<Option<Taken>, Error> {
+/// There is no such session, or the CPU has no values.
+pub fn take(
+    id: u32,
+    owner: u32,
+    index: usize,
+    ticket: Option<Ticket>,
+) -> Result<Option<Taken>, Error> {
     with(id, owner, |session| {
         let cpus = session.parts.len();
-        let Some(part) = session.parts.get_mut(index) else {
+        let Some((part, ticket)) = session.parts.get(index).zip(ticket) else {
             return Ok(Some(Taken { cpus, values: None }));
         };
-        Ok(part.values.take().map(|values| Taken { cpus, values: Some(values) }))
+        let Some(values) = part.values.take(ticket) else { return Ok(None) };
+        Ok(Some(Taken { cpus, values: Some(values.ok_or(Error::WrongState)?) }))
     })
 }
 
@@ -306,8 +329,8 @@ pub(super) fn serve(measure: &mut impl CpuSide, cpu: u16, running: Option<Usage>
     for session in SESSIONS.lock().iter_mut() {
         let CpuSession { id, is_started, parts, .. } = session;
         for part in parts.iter_mut().filter(|part| part.cpu == cpu) {
-            if empty(&mut part.is_asked) {
-                part.values = measure.values_of_cpu(*id, running);
+            if part.values.is_asked() {
+                part.values.serve(measure.values_of_cpu(*id, running));
             }
             for threshold in empty(&mut part.thresholds) {
                 measure.set_threshold_of_cpu(*id, threshold);

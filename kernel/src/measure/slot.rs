@@ -7,8 +7,8 @@ use tally_engine::Neighbours;
 
 use super::{context::Context, direct::DirectCounters, refusal::Refusal, sequences::Sequences};
 
-/// The most sessions that count one program at once: each takes memory of the kernel's, and they
-/// share its counters.
+/// The most sessions that a program opens on itself, and the most that others open on it: each takes
+/// memory of the kernel's, and they share its counters.
 pub const MAX_SESSIONS: usize = 8;
 
 /// Contexts. A context is large, and it moves from and to the first place at every turn.
@@ -44,18 +44,20 @@ impl Slot {
         self.context.iter_mut().chain(&mut self.others).map(|context| &mut **context)
     }
 
-    /// Returns whether no session can be opened, whichever it is.
+    /// Checks that there is room for a session: of the program's own, if `is_own`, or of another's.
     ///
     /// # Errors
-    /// The program is in direct mode, or has [`MAX_SESSIONS`].
-    pub fn check_room(&self) -> Result<(), Refusal> {
+    /// The program is in direct mode, or has [`MAX_SESSIONS`] of that kind.
+    pub fn check_room(&self, is_own: bool) -> Result<(), Refusal> {
         if self.direct.is_some() {
             return Err(Error::Busy.into());
         }
-        if self.contexts().count() < MAX_SESSIONS {
+        if self.contexts().filter(|context| context.is_own() == is_own).count() < MAX_SESSIONS {
             return Ok(());
         }
-        let detail = format!("{MAX_SESSIONS} sessions count this program already: close one first");
+        let whose = if is_own { "its own" } else { "other programs" };
+        let detail =
+            format!("{MAX_SESSIONS} sessions of {whose} count this program: close one first");
         Err(Refusal { error: Error::TooManySessions, detail })
     }
 
@@ -64,7 +66,7 @@ impl Slot {
     /// # Errors
     /// There is no room, or the session and those that are there cannot share the counters.
     pub fn add(&mut self, context: Box<Context>) -> Result<(), Refusal> {
-        self.check_room()?;
+        self.check_room(context.is_own())?;
         if self.context.is_some() {
             let alone = self.contexts().chain([&*context]).find_map(Context::why_alone);
             if let Some(why) = alone {

@@ -16,7 +16,7 @@ use crate::{
 pub struct Progress {
     /// The bytes done, or the first page of the next step; 0 before the first step.
     pub at: u64,
-    /// Where the pages of a mapping move to.
+    /// Where the pages of a mapping move to; or the number of the request that the call waits for.
     pub to: u64,
     /// The readings of a session that the steps compute.
     pub readings: Option<Box<PendingReadings>>,
