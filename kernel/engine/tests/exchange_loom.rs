@@ -5,20 +5,28 @@
 
 use loom::{
     sync::{
-        Arc, Mutex,
+        Arc, Condvar, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     thread,
 };
 use tally_engine::{Exchange, Ticket};
 
-/// As in the kernel: what was asked for is behind a lock, and beside it a number of changes, by
-/// which the CPU sees that it was asked.
+/// What the lock guards in the kernel, and what the CPU has done.
+#[derive(Default)]
+struct Guarded {
+    exchange: Exchange<u64>,
+    done: u64,
+}
+
+/// As in the kernel. Condition variables stand for the interrupt of the CPU, and for the askers'
+/// steps, between which the CPU may serve: a wait that nothing ends is a deadlock, which loom
+/// reports.
 #[derive(Default)]
 struct Shared {
-    exchange: Mutex<Exchange<u64>>,
-    changes: AtomicU64,
-    done: AtomicU64,
+    guarded: Mutex<Guarded>,
+    interrupt: Condvar,
+    step: Condvar,
     /// What the CPU counts.
     counted: AtomicU64,
 }
@@ -28,35 +36,32 @@ const ASKERS: u64 = 2;
 fn ask(shared: &Shared) {
     let before = shared.counted.load(Ordering::SeqCst);
     let ticket: Ticket = {
-        let mut exchange = shared.exchange.lock().unwrap();
-        let ticket = exchange.ask();
-        shared.changes.fetch_add(1, Ordering::Release);
-        ticket
+        let mut guarded = shared.guarded.lock().unwrap();
+        shared.interrupt.notify_one();
+        guarded.exchange.ask()
     };
+    let mut guarded = shared.guarded.lock().unwrap();
     loop {
-        let taken = shared.exchange.lock().unwrap().take(ticket);
-        if let Some(value) = taken {
+        if let Some(value) = guarded.exchange.take(ticket) {
             assert!(value.expect("the CPU has a value") > before);
             break;
         }
-        thread::yield_now();
+        guarded = shared.step.wait(guarded).unwrap();
     }
-    shared.done.fetch_add(1, Ordering::SeqCst);
+    guarded.done += 1;
+    shared.interrupt.notify_one();
 }
 
 fn serve(shared: &Shared) {
-    let mut seen = 0;
-    while shared.done.load(Ordering::SeqCst) < ASKERS {
-        let changes = shared.changes.load(Ordering::Acquire);
-        if seen != changes {
-            seen = changes;
-            let mut exchange = shared.exchange.lock().unwrap();
-            if exchange.is_asked() {
-                let value = shared.counted.fetch_add(1, Ordering::SeqCst) + 1;
-                exchange.serve(Some(value));
-            }
+    let mut guarded = shared.guarded.lock().unwrap();
+    while guarded.done < ASKERS {
+        if guarded.exchange.is_asked() {
+            let value = shared.counted.fetch_add(1, Ordering::SeqCst) + 1;
+            guarded.exchange.serve(Some(value));
+            shared.step.notify_all();
+        } else {
+            guarded = shared.interrupt.wait(guarded).unwrap();
         }
-        thread::yield_now();
     }
 }
 
