@@ -32,7 +32,7 @@ use tally_abi::{
 
 use files::ramdisk;
 use machine::{clock, fw_cfg, reference::Reference, screen, serial};
-use memory::{frames, kernel, stacks, takeover};
+use memory::{audit, frames, kernel, stacks, takeover};
 
 /// Why a machine is not halted.
 const NO_HALTS: &str = "halts need a PMU with two general counters: boot without `halt`";
@@ -117,6 +117,7 @@ fn init_memory(info: &'static BootInfo) {
     frames::init(&info.memory_regions, offset);
     let space = takeover::take_over(&info.memory_regions, offset);
     kernel::init(space.expect("there is memory for the kernel's page tables"));
+    audit::begin();
     if let Some(start) = info.ramdisk_addr.into_option() {
         // SAFETY: the boot loader mapped the ramdisk there for the kernel, and nothing writes or
         // unmaps it; its frames are not in the usable regions.

@@ -190,6 +190,20 @@ pub fn empty_plugin(project: &Project) -> Result<PathBuf> {
     Ok(project.target.join("release/libtally_empty_plugin.so"))
 }
 
+/// Builds the kernel that checks memory after each system call. Returns it without and with debug
+/// information. Before [`all`], whose kernel takes its place in the target folder.
+///
+/// # Errors
+/// It does not build.
+pub fn audited_kernel(project: &Project, library: &Path) -> Result<[PathBuf; 2]> {
+    let mut cargo = KERNEL.cargo(project, library, "build");
+    compiler::run("Building the audited kernel", cargo.args(["--features", "audit"]))?;
+    let symbols = KERNEL.set_aside(project, "audited")?;
+    let kernel = symbols.with_extension("stripped");
+    compiler::strip_debug(&project.root, &symbols, &kernel)?;
+    Ok([kernel, symbols])
+}
+
 /// Builds the guest that checks the virtual PMU.
 ///
 /// # Errors

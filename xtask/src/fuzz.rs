@@ -50,7 +50,7 @@ pub fn request(pmu: Pmu, cpus: u16, calls: u64, seed: u64) -> Request {
 /// # Errors
 /// The machine cannot be built or started.
 pub fn main(project: &Project, args: &FuzzArgs) -> Result<u8> {
-    let artefacts = Artefacts::make(project)?;
+    let artefacts = Artefacts::make_audited(project)?;
     let request = Request {
         time_limit: Duration::from_secs(args.time_limit),
         ..request(args.pmu, args.cpus, args.calls, args.seed)

@@ -95,6 +95,9 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
         traced.end(cpu, frame, rip);
     }
     sched::deliver(cpu, frame);
+    if let Some(process) = &mut cpu.current {
+        process.memory.check();
+    }
     cpu.leave_kernel();
     frame.vector == SYSCALL_VECTOR
 }

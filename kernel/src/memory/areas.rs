@@ -184,6 +184,19 @@ impl Areas {
         }
     }
 
+    /// Checks that areas are of the program's half, and that none overlaps another.
+    ///
+    /// # Panics
+    /// They are not.
+    pub(super) fn check(&self) {
+        let mut at = 0;
+        for (range, _) in self.all() {
+            let is_right = at <= range.start && range.start < range.end && range.end <= USER_END;
+            assert!(is_right, "audit: area {range:x?} behind {at:#x}");
+            at = range.end;
+        }
+    }
+
     /// Every area, by address.
     pub(super) fn all(&self) -> impl Iterator<Item = (Range<u64>, &Area)> {
         self.map.iter().map(|(start, area)| (*start..area.end, area))

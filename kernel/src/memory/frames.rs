@@ -12,6 +12,8 @@ use x86_64::{
     structures::paging::{PhysFrame, Size4KiB},
 };
 
+use super::records;
+
 /// Bytes of a frame.
 pub const FRAME_BYTES: u64 = 4096;
 /// Bytes of a large page.
@@ -71,6 +73,11 @@ pub fn kernel_view(address: PhysAddr) -> VirtAddr {
 /// Where the kernel's view of physical memory ends.
 static VIEW_END: Once<u64> = Once::new();
 
+/// Where the kernel's view of physical memory ends; 0 before that is known.
+pub(super) fn view_end() -> u64 {
+    VIEW_END.get().copied().unwrap_or_default()
+}
+
 /// Sets where the kernel's view of physical memory ends. At boot, once.
 pub(super) fn set_view_end(end: u64) {
     VIEW_END.call_once(|| end);
@@ -127,6 +134,7 @@ pub fn allocate_block(bytes: u64) -> Result<PhysAddr, OutOfMemory> {
 /// # Safety
 /// The frame came from [`allocate`] or a [`Claim`], and nothing refers to it any more.
 pub unsafe fn free(frame: PhysFrame<Size4KiB>) {
+    records::free(frame);
     let mut guard = FRAMES.lock();
     let frames = guard.as_mut().expect("frames::init runs first");
     // SAFETY: by this function's contract.

@@ -26,7 +26,7 @@ pub enum Lent {
 }
 
 impl Lent {
-    fn frames(&self) -> &[PhysFrame] {
+    pub(super) fn frames(&self) -> &[PhysFrame] {
         match self {
             Lent::Shared(shared) => shared.frames(),
             Lent::Pages(pages) => &pages.0,

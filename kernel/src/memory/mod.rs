@@ -6,12 +6,14 @@
 mod access;
 pub mod area;
 mod areas;
+pub mod audit;
 mod bytes;
 pub mod frames;
 pub mod heap;
 pub mod kernel;
 pub mod lent;
 pub mod range;
+mod records;
 pub mod region;
 mod registers;
 pub mod remap;

@@ -68,6 +68,11 @@ pub struct UserRange {
 }
 
 impl UserRange {
+    /// Every page of the half.
+    pub fn all() -> UserRange {
+        UserRange { start: 0, end: USER_END }
+    }
+
     /// The range of `bytes`, in whole pages, from `start` on.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use x86_64::{
 
 use super::{
     frames::{self, OutOfMemory},
+    records,
     tables::{index, table},
 };
 
@@ -44,6 +45,7 @@ pub fn map(page: u64, frame: PhysFrame) -> Result<(), OutOfMemory> {
         at = entry.addr();
     }
     let flags = Flags::PRESENT | Flags::WRITABLE | Flags::NO_EXECUTE | Flags::GLOBAL;
+    records::take_for_kernel(frame);
     table(at)[index(page, 0)].set_frame(frame, flags);
     Ok(())
 }

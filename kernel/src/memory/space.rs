@@ -19,6 +19,7 @@ pub use super::{
 };
 use super::{
     frames::{self, Claim, FRAME_BYTES, OutOfMemory, kernel_view},
+    records,
     tables::{LENT, first_page, free_below, index, table},
 };
 
@@ -90,6 +91,24 @@ impl AddressSpace {
         Ok(())
     }
 
+    /// Pages of the lower half.
+    pub(super) fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// Checks that the upper half is that of `kernel`.
+    ///
+    /// # Panics
+    /// It is not.
+    pub(super) fn check_upper_half(&self, kernel: &AddressSpace) {
+        let kernel = table(kernel.root.start_address());
+        let entries = kernel.iter().zip(table(self.root.start_address()).iter());
+        // The processor marks entries that it has used in each table.
+        let address = |entry: &PageTableEntry| (entry.addr(), entry.flags() - Flags::ACCESSED);
+        let is_same = entries.skip(USER_ENTRIES).all(|(own, of)| address(own) == address(of));
+        assert!(is_same, "audit: the upper half of {:#x} is not the kernel's", self.id());
+    }
+
     /// Bytes of its pages.
     pub fn resident_bytes(&self) -> u64 {
         self.pages * FRAME_BYTES
@@ -121,11 +140,14 @@ impl AddressSpace {
         flags: Flags,
         frame: impl FnOnce() -> Result<PhysFrame, OutOfMemory>,
     ) -> Result<(), SpaceError> {
+        let space = self.id();
         let entry = self.entry_or_new(page)?;
         if !entry.is_unused() {
             return Err(SpaceError::Overlap);
         }
-        entry.set_frame(frame()?, flags);
+        let frame = frame()?;
+        records::map(space, page.address(), frame, flags.contains(LENT));
+        entry.set_frame(frame, flags);
         self.pages += 1;
         Ok(())
     }
@@ -166,7 +188,10 @@ impl AddressSpace {
     pub fn move_page(&mut self, from: UserPage, to: UserPage) -> Result<(), SpaceError> {
         self.unmap(to.range());
         let old = self.entry(from).ok_or(SpaceError::BadAddress)?.clone();
-        *self.entry_or_new(to)? = old;
+        *self.entry_or_new(to)? = old.clone();
+        let (frame, is_lent) = (frame_of(&old), old.flags().contains(LENT));
+        records::unmap(self.id(), from.address(), frame, is_lent);
+        records::map(self.id(), to.address(), frame, is_lent);
         if let Some(entry) = self.entry(from) {
             entry.set_unused();
         }
@@ -179,16 +204,30 @@ impl AddressSpace {
         let mut rest = range;
         while let Some(page) = self.next_page(rest) {
             rest = rest.split(page).1.without_first();
+            let space = self.id();
             let Some(entry) = self.entry(page) else { continue };
-            let (frame, is_lent) = (entry.addr(), entry.flags().contains(LENT));
+            let (frame, is_lent) = (frame_of(entry), entry.flags().contains(LENT));
             entry.set_unused();
             x86_64::instructions::tlb::flush(VirtAddr::new(page.address()));
             self.pages -= 1;
+            records::unmap(space, page.address(), frame, is_lent);
             if !is_lent {
                 // SAFETY: (1) leaf frames of the lower half that are not lent come from
                 // `map_zeroed`, and no other page has them; (2) one CPU at a time uses the space,
                 // and its TLB entry was flushed.
-                unsafe { frames::free(PhysFrame::containing_address(frame)) };
+                unsafe { frames::free(frame) };
+            }
+        }
+    }
+
+    /// Unmaps every page that is the program's or was lent to it.
+    fn unmap_all(&mut self) {
+        let mut rest = UserRange::all();
+        while let Some(page) = self.next_page(rest) {
+            rest = rest.split(page).1.without_first();
+            // Not what the kernel has mapped for itself (`map_identity`).
+            if self.entry(page).is_some_and(|it| it.flags().contains(Flags::USER_ACCESSIBLE)) {
+                self.unmap(page.range());
             }
         }
     }
@@ -260,7 +299,7 @@ impl AddressSpace {
     }
 
     /// The entry of a mapped page.
-    fn entry(&mut self, page: UserPage) -> Option<&mut PageTableEntry> {
+    pub(super) fn entry(&mut self, page: UserPage) -> Option<&mut PageTableEntry> {
         let page = page.address();
         let mut frame = self.root.start_address();
         for level in [3, 2, 1] {
@@ -304,7 +343,9 @@ impl AddressSpace {
         for level in (down_to + 1..=3).rev() {
             let entry = &mut table(frame)[index(address, level)];
             if entry.is_unused() {
-                entry.set_frame(frames::allocate()?, flags);
+                let frame = frames::allocate()?;
+                records::take_for_table(frame);
+                entry.set_frame(frame, flags);
                 self.tables += 1;
             }
             frame = entry.addr();
@@ -325,8 +366,16 @@ impl AddressSpace {
     }
 }
 
+/// The frame of a page.
+fn frame_of(entry: &PageTableEntry) -> PhysFrame {
+    PhysFrame::containing_address(entry.addr())
+}
+
 impl Drop for AddressSpace {
     fn drop(&mut self) {
+        if records::ON {
+            self.unmap_all();
+        }
         free_below(self.root.start_address(), 3, USER_ENTRIES);
         // SAFETY: the top table came from the allocator; no CPU uses it (`activate`'s contract).
         unsafe { frames::free(self.root) };

@@ -5,7 +5,10 @@ use x86_64::{
     structures::paging::{PageTable, PageTableFlags as Flags, PhysFrame},
 };
 
-use super::frames::{self, FRAME_BYTES, kernel_view};
+use super::{
+    frames::{self, FRAME_BYTES, kernel_view},
+    records,
+};
 
 /// Flag of a program's page whose frame is the kernel's and is not freed with the program: a bit
 /// that processors ignore (Intel SDM volume 3, "Page-Table Entry that Maps a 4-KByte Page").
@@ -52,6 +55,9 @@ pub(super) fn free_below(frame: PhysAddr, level: u32, entries: usize) {
             free_below(entry.addr(), level - 1, 512);
         }
         let flags = entry.flags();
+        if level > 0 {
+            records::leave_table(PhysFrame::containing_address(entry.addr()));
+        }
         if level > 0 || flags.contains(Flags::USER_ACCESSIBLE) && !flags.contains(LENT) {
             // SAFETY: tables and pages of a lower half come from the allocator and belong to this
             // space alone; frames that are not the program's (`map_identity`, `lend`) are skipped.

@@ -224,9 +224,10 @@ impl UserMemory {
             return Err(SpaceError::Overlap);
         }
         self.areas.have_room()?;
-        self.areas.set_access(rest, access);
         let next = self.space.page_after(rest, STEP_PAGES);
-        self.space.protect_all(rest.before(next), access);
+        let part = rest.before(next);
+        self.areas.set_access(part, access);
+        self.space.protect_all(part, access);
         Ok(next)
     }
 

@@ -129,6 +129,15 @@ impl GuestPackage {
             .collect()
     }
 
+    /// Copies the executable of this package's name to a folder of this name.
+    pub(super) fn set_aside(&self, project: &Project, folder: &str) -> Result<PathBuf> {
+        let folder = project.target.join("guest").join(self.target).join(folder);
+        project::make_folder(&folder)?;
+        let copy = folder.join(self.name);
+        project::write(&copy, &project::read(&self.release_folder(project).join(self.name))?)?;
+        Ok(copy)
+    }
+
     pub(super) fn release_folder(&self, project: &Project) -> PathBuf {
         project.target.join("guest").join(self.target).join("release")
     }

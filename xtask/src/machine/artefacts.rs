@@ -33,6 +33,9 @@ pub struct Artefacts {
     pub boot: boot_files::BootFiles,
     /// The same as a user's run has them, without test guests in the ramdisk; for tests only.
     pub boot_of_run: Option<boot_files::BootFiles>,
+    /// The same with the kernel that checks memory after each system call, and that kernel's ELF
+    /// file with debug information; for the fuzzer only.
+    pub audited: Option<(boot_files::BootFiles, PathBuf)>,
     /// The kernel's ELF file with debug information, which does not boot.
     pub symbols: PathBuf,
     /// Programs and their inputs that are in the ramdisk only if the command line names them:
@@ -62,6 +65,18 @@ impl Artefacts {
         let built = build::all(project, &tools.library)?;
         let programs = built.with_test_guests();
         Artefacts::of(project, tools, built, &programs)
+    }
+
+    /// Does the same, with the kernel that checks memory after each system call.
+    ///
+    /// # Errors
+    /// As [`Self::make`].
+    pub fn make_audited(project: &Project) -> Result<Artefacts> {
+        let tools = setup::tools(project)?;
+        let [kernel, symbols] = build::audited_kernel(project, &tools.library)?;
+        let built = build::all(project, &tools.library)?;
+        let programs = built.with_test_guests();
+        Artefacts::of(project, tools, build::Built { kernel, symbols, ..built }, &programs)
     }
 
     /// Does the same for a user's run: the ramdisk has the user's `files` and no test guests.
@@ -98,6 +113,7 @@ impl Artefacts {
     pub fn make_for_tests(project: &Project) -> Result<Artefacts> {
         let tools = setup::tools(project)?;
         let linux = setup::linux(project)?;
+        let [audited, symbols] = build::audited_kernel(project, &tools.library)?;
         let built = build::all(project, &tools.library)?;
         let mut on_demand = hosted::hosted_guests(project)?;
         on_demand.extend(hosted::musl_guests(project, &setup::musl(project)?)?);
@@ -113,8 +129,11 @@ impl Artefacts {
         let disk = boot_files::disk(project, kernel, &efi, &programs, library, DISK_COMMAND_LINE)?;
         let check_guest = Some(build::check_guest(project, library)?);
         let of_run = boot_files::for_machine(project, &built, &built.with_files(&[]), library)?;
+        let with_audit = build::Built { kernel: audited, ..built.clone() };
+        let boot = boot_files::for_machine(project, &with_audit, &programs, library)?;
+        let audited = Some((boot, symbols));
         let artefacts = Artefacts::of(project, tools, built, &programs)?;
-        let artefacts = Artefacts { boot_of_run: Some(of_run), ..artefacts };
+        let artefacts = Artefacts { boot_of_run: Some(of_run), audited, ..artefacts };
         let (disk, five_levels, linux) = (Some(disk), Some(efi.five_levels), Some(linux));
         Ok(Artefacts { on_demand, disk, five_levels, check_guest, linux, ..artefacts })
     }
@@ -129,6 +148,7 @@ impl Artefacts {
         Ok(Artefacts {
             boot,
             boot_of_run: None,
+            audited: None,
             symbols: built.symbols,
             on_demand: Vec::new(),
             disk: None,
@@ -145,6 +165,15 @@ impl Artefacts {
     #[must_use]
     pub fn of_run(mut self) -> Artefacts {
         self.boot = self.boot_of_run.take().unwrap_or(self.boot);
+        self
+    }
+
+    /// The same with the kernel that checks memory after each system call, if it was built.
+    #[must_use]
+    pub fn audited(mut self) -> Artefacts {
+        if let Some((boot, symbols)) = self.audited.take() {
+            (self.boot, self.symbols) = (boot, symbols);
+        }
         self
     }
 

@@ -1,6 +1,7 @@
 //! Makes random system calls: with valid arguments, with random ones, and with some of both.
 //! Several programs run at the same time, some with several threads; they fault, handle signals,
-//! leave sessions open and exit inside them.
+//! leave sessions open and exit inside them. Threads change ranges and code that other threads'
+//! calls use.
 //!
 //! `fuzz CALLS SEED EVENT` makes at least CALLS, up to some thousands in each program, and then
 //! checks that counting is exact. `fuzz wild CALLS SEED EVENT FILE` is one of those programs; it
@@ -13,6 +14,7 @@ extern crate alloc;
 
 mod calls;
 mod keeper;
+mod ranges;
 
 use alloc::{format, string::String, vec::Vec};
 use core::array;
@@ -46,6 +48,16 @@ const NOTES: u64 = 63;
 const LINES: u64 = 20;
 /// The address of programs' text.
 const CODE: u64 = 1 << 21;
+
+/// One of so many calls is on the ranges that threads change, one is made in code that they rewrite,
+/// and after one a thread rewrites such code.
+const ON_RANGES: u64 = 8;
+const IN_CODE: u64 = 4;
+const REWRITES: u64 = 64;
+
+/// What a thread gets that runs code which another rewrites.
+const SIGILL: u64 = 4;
+const SIGSEGV: u64 = 11;
 
 /// The words of a thread's stack.
 const STACK_WORDS: usize = 4096;
@@ -182,6 +194,12 @@ fn wild(calls: u64, seed: u64, event: &str, file: &str) -> ! {
         // SAFETY: the words are valid for reading.
         unsafe { sys::call(sys::RT_SIGACTION, [signal, action.as_ptr() as u64, 0, 8, 0, 0]) };
     }
+    ranges::begin(THREADS);
+    for signal in [SIGILL, SIGSEGV] {
+        let action = action(ranges::mend, 0, 0);
+        // SAFETY: the words are valid for reading.
+        unsafe { sys::call(sys::RT_SIGACTION, [signal, action.as_ptr() as u64, 0, 8, 0, 0]) };
+    }
     start_threads(&mut random);
     make_calls(&mut random, 0, calls);
     if random.below(4) == 0 {
@@ -218,14 +236,22 @@ extern "C" fn race(seed: u64) -> ! {
     end()
 }
 
+/// Any call, or one on the ranges that threads change.
+fn next_call(random: &mut Random, lists: &[String]) -> ranges::Call {
+    if random.below(ON_RANGES) == 0 {
+        return ranges::some(random, lists);
+    }
+    let number = choose(random);
+    (number, arguments_of(random, number, lists))
+}
+
 /// Makes the calls of the thread with this index.
 fn make_calls(random: &mut Random, index: usize, calls: u64) {
     keeper::begin(index);
     // SAFETY: it was set before the second thread started.
     let lists = unsafe { LISTS_OF_EVENTS };
     for _ in 0..calls {
-        let number = choose(random);
-        let arguments = arguments_of(random, number, lists);
+        let (number, arguments) = next_call(random, lists);
         let takes_code = matches!(number, sys::MUNMAP | sys::MPROTECT) && arguments[0] <= CODE;
         if takes_code && random.below(50) != 0 {
             // It would end the program.
@@ -237,9 +263,13 @@ fn make_calls(random: &mut Random, index: usize, calls: u64) {
             // Filling large memory takes long.
             continue;
         }
-        // SAFETY: none: a call may overwrite this program's memory, which ends this program at
-        // worst.
-        unsafe { sys::call(number, arguments) };
+        let call = (number, arguments);
+        let in_code = random.below(IN_CODE) == 0;
+        let result = if in_code { ranges::make_in_code(index, call) } else { ranges::make(call) };
+        ranges::note(call, result);
+        if random.below(REWRITES) == 0 {
+            ranges::rewrite(random, THREADS, lists);
+        }
         if number == sys::RT_SIGPROCMASK && random.below(UNKEPT) != 0 {
             keeper::unblock();
         }
