@@ -16,7 +16,7 @@ use super::{
 };
 
 /// A program of more pages is looked at after one of so many calls.
-const MANY_PAGES: u64 = 2048;
+const MANY_PAGES: u64 = 128;
 const ONE_CALL_OF: u64 = 64;
 
 static CALLS: AtomicU64 = AtomicU64::new(0);

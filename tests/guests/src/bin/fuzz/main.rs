@@ -51,7 +51,7 @@ const CODE: u64 = 1 << 21;
 
 /// One of so many calls is on the ranges that threads change, one is made in code that they rewrite,
 /// and after one a thread rewrites such code.
-const ON_RANGES: u64 = 8;
+const ON_RANGES: u64 = 24;
 const IN_CODE: u64 = 4;
 const REWRITES: u64 = 64;
 

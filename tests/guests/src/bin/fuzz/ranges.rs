@@ -143,7 +143,7 @@ fn slot(random: &mut Random) -> u64 {
 
 /// A length of whole pages, up to half a slot.
 fn length(random: &mut Random) -> u64 {
-    let most = random.of(&[4, 64, SLOT_BYTES / PAGE / 2]);
+    let most = random.of(&[4, 4, 16, 16, 64, 64, 300, SLOT_BYTES / PAGE / 2]);
     PAGE * (1 + random.below(most))
 }
 
