@@ -1,0 +1,36 @@
+//! Calls in steps, whose code and ranges another thread changes between two steps.
+
+use xtask::machine::{Pmu, Request};
+
+use crate::{artefacts, assert_output, assert_success, boot_with};
+
+/// The kernel that checks memory after each call runs the changes, one after another.
+fn check(pmu: Pmu) {
+    let changes = ["read", "unmap", "kernel", "bank", "protect"];
+    let jobs: Vec<String> = changes.iter().map(|change| format!("steps {change}")).collect();
+    let line = format!("wire -- sequence {}", jobs.join(" ; "));
+    let boot = boot_with(&artefacts().audited(), &Request { pmu, ..Request::new(line) });
+    assert_success(&boot);
+    // The calls as they are on their own: ten bytes are read, all is unmapped, and an address of
+    // the kernel's is refused. A range with another thread's bank in it is refused (`EFAULT`), or
+    // not all mapped (`ENOMEM`).
+    for line in [
+        "steps: read 10\n",
+        "steps: unmap 0 false\n",
+        "steps: kernel -14\n",
+        "steps: bank -14 true\n",
+        "steps: bank -12 true\n",
+    ] {
+        assert_output(&boot, line);
+    }
+}
+
+#[test]
+fn a_call_gets_no_progress_but_its_own_on_intel() {
+    check(Pmu::Intel);
+}
+
+#[test]
+fn a_call_gets_no_progress_but_its_own_on_amd() {
+    check(Pmu::Amd);
+}

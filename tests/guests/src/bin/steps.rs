@@ -1,0 +1,197 @@
+//! Changes, in the middle of a long call of another thread, the code that makes the call, or the
+//! ranges that it works on: `steps CHANGE`.
+//!
+//! - `read`: the call becomes one that reads ten bytes.
+//! - `unmap`: it becomes one that unmaps the memory.
+//! - `kernel`: it becomes a move of a page into the kernel's half.
+//! - `values`: it becomes a reading of another session than that of the long call.
+//! - `bank`: a mapping moves, and a bank is mapped where it moves to.
+//! - `protect`: access to a mapping changes, and a bank is mapped in its middle.
+
+#![no_std]
+#![no_main]
+
+use core::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
+
+use tally::{Session, SessionConfig, Value, println, runtime::arguments, sys};
+use tally_test_guests::{
+    spin,
+    threads::{end, spawn},
+    yield_turn,
+};
+
+tally::main!(main);
+
+/// Bytes of the long call, which takes some turns of the scheduler.
+const BYTES: u64 = 100 << 20;
+/// Where the code is, which is not where `mmap` gives out addresses.
+const CODE: u64 = 0x2000_0000_0000;
+/// `mov` of RAX, RDI, RSI, RDX, R10, R8 from a constant.
+const MOVES: [[u8; 2]; 6] =
+    [[0x48, 0xb8], [0x48, 0xbf], [0x48, 0xbe], [0x48, 0xba], [0x49, 0xba], [0x49, 0xb8]];
+/// Where the long call's SYSCALL is in the code, behind its constants.
+const SYSCALL: u64 = 10 * MOVES.len() as u64;
+/// Where the other call is.
+const OTHER: u64 = 128;
+const RUNNING: i64 = i64::MIN;
+
+static mut STACK: [u128; 1024] = [0; 1024];
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+static RESULT: AtomicI64 = AtomicI64::new(RUNNING);
+
+type Call = [u64; 6];
+
+fn call([number, a, b, c, d, e]: Call) -> i64 {
+    // SAFETY: the calls touch memory that this program has mapped for them alone.
+    unsafe { sys::call(number, [a, b, c, d, e, 0]) }
+}
+
+fn map(bytes: u64) -> u64 {
+    // Private and anonymous.
+    call([sys::MMAP, 0, bytes, 3, 0x22, 0]) as u64
+}
+
+fn write(at: u64, bytes: &[u8]) {
+    for (at, byte) in (at..).zip(bytes) {
+        // SAFETY: the page of code is mapped and writable, and the other thread is in the kernel.
+        unsafe { (at as *mut u8).write_volatile(*byte) };
+    }
+}
+
+/// Writes code that makes a call with these registers, and returns.
+fn write_call(at: u64, words: Call) {
+    for (index, (mov, word)) in MOVES.iter().zip(words).enumerate() {
+        let at = at + 10 * index as u64;
+        write(at, mov);
+        write(at + 2, &word.to_le_bytes());
+    }
+    // SYSCALL, room for a jump, RET.
+    write(at + SYSCALL, &[0x0f, 0x05, 0x90, 0x90, 0x90, 0xc3]);
+}
+
+/// Makes the call of the code in a thread, and waits until the thread has begun it.
+fn begin(words: Call) {
+    call([sys::MMAP, CODE, 4096, 3, 0x32, 0]);
+    write_call(CODE, words);
+    call([sys::MPROTECT, CODE, 4096, 5, 0, 0]);
+    // SAFETY: one thread uses it.
+    let stack = unsafe { &mut *(&raw mut STACK) };
+    spawn(stack, work, 0, None);
+    while BEGUN.load(SeqCst) == 0 {
+        yield_turn();
+    }
+    assert_eq!(RESULT.load(SeqCst), RUNNING, "the call was too short");
+}
+
+extern "C" fn work(_: u64) -> ! {
+    BEGUN.store(1, SeqCst);
+    // SAFETY: the code clobbers what a C function may.
+    let code: extern "C" fn() -> i64 = unsafe { core::mem::transmute(CODE) };
+    RESULT.store(code(), SeqCst);
+    end()
+}
+
+/// The call in the code becomes another. Returns what it returns.
+fn become_other(words: Call) -> i64 {
+    call([sys::MPROTECT, CODE, 4096, 3, 0, 0]);
+    write_call(CODE + OTHER, words);
+    write(CODE + SYSCALL, &[0xe9]);
+    write(CODE + SYSCALL + 1, &((OTHER - SYSCALL - 5) as u32).to_le_bytes());
+    call([sys::MPROTECT, CODE, 4096, 5, 0, 0]);
+    result()
+}
+
+fn result() -> i64 {
+    while RESULT.load(SeqCst) == RUNNING {
+        yield_turn();
+    }
+    RESULT.load(SeqCst)
+}
+
+/// Opens the device of zeros.
+fn zeros() -> u64 {
+    call([sys::OPEN, c"/dev/zero".as_ptr() as u64, 0, 0, 0, 0]) as u64
+}
+
+fn open(events: &str) -> Session {
+    Session::open(events, SessionConfig::default()).expect("the events exist")
+}
+
+/// A long read becomes `other`.
+fn read_becomes(other: impl FnOnce(u64, u64) -> Call) -> (u64, i64) {
+    let (zeros, memory) = (zeros(), map(BYTES));
+    begin([sys::READ, zeros, memory, BYTES, 0, 0]);
+    (memory, become_other(other(zeros, memory)))
+}
+
+fn is_mapped(page: u64) -> bool {
+    // `msync`.
+    call([sys::MSYNC, page, 4096, 4, 0, 0]) == 0
+}
+
+fn values() {
+    let (one, other) = (open("instructions"), open("branches"));
+    for session in [&one, &other] {
+        session.start().expect("it was stopped");
+    }
+    spin(1_000_000);
+    for session in [&one, &other] {
+        session.stop().expect("it was started");
+    }
+    let number = call([sys::GETPID, 0, 0, 0, 0, 0]);
+    let (_, result) = read_becomes(|_, memory| [sys::SESSION_READ, 2, memory, 1, 0, 0]);
+    let value = other.read().expect("it is open")[0].value;
+    let is_own = !matches!(value, Value::Exact { count } if count < 1_000_000);
+    println!("steps: values {} {}", result < 2 && number > 0, is_own);
+}
+
+/// Another thread's bank, in a range that a long call works on.
+fn bank_in(begin_call: impl FnOnce(u64), at: impl FnOnce(u64) -> u64) {
+    let memory = map(BYTES);
+    for page in (memory..memory + BYTES).step_by(4096) {
+        // SAFETY: the memory was mapped just now.
+        unsafe { (page as *mut u64).write_volatile(page) };
+    }
+    let session = open("instructions,branches,branch-misses");
+    begin_call(memory);
+    let hole = at(memory);
+    call([sys::MUNMAP, hole, 4096 * 16, 0, 0, 0]);
+    let bank = session.map().expect("there is memory");
+    let result = result();
+    session.start().expect("it was stopped");
+    spin(1000);
+    session.stop().expect("it was started");
+    let counted = bank.counter(0).expect("there are three").read();
+    println!("steps: bank {} {}", result, counted > 2000);
+}
+
+fn main() -> i32 {
+    match arguments().nth(1).expect("usage: steps CHANGE") {
+        "read" => {
+            let (_, result) = read_becomes(|zeros, memory| [sys::READ, zeros, memory, 10, 0, 0]);
+            println!("steps: read {result}");
+        }
+        "unmap" => {
+            let (memory, result) = read_becomes(|_, memory| [sys::MUNMAP, memory, BYTES, 0, 0, 0]);
+            println!("steps: unmap {result} {}", is_mapped(memory));
+        }
+        "kernel" => {
+            let kernel = 0xffff_8000_002d_0000;
+            let address = CODE.wrapping_sub(kernel);
+            let (_, result) = read_becomes(|_, _| [sys::MREMAP, address, 4096, 8192, 1, 0]);
+            println!("steps: kernel {result}");
+        }
+        "values" => values(),
+        "bank" => bank_in(
+            |memory| begin([sys::MREMAP, memory, BYTES, BYTES + 4096, 1, 0]),
+            // Where the mapping moves to: behind it, with a page between.
+            |memory| memory + BYTES + 4096 + BYTES - (64 << 12),
+        ),
+        "protect" => bank_in(
+            |memory| begin([sys::MPROTECT, memory, BYTES, 1, 0, 0]),
+            |memory| memory + BYTES - (64 << 12),
+        ),
+        other => panic!("no change of the name {other}"),
+    }
+    0
+}
