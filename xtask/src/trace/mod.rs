@@ -60,7 +60,7 @@ pub fn main(args: &TraceArgs) -> Result<u8> {
     if let Some(run) = trace.run.as_ref().filter(|_| args.wants_run()) {
         let text =
             if args.json { print::run_json(run) } else { print::run_lines(&Run::read(&trace)?) };
-        if let Err(error) = out.write_all(text.as_bytes()) {
+        if let Err(error) = out.write_all(output::shown(&text).as_bytes()) {
             return output::unless_closed(error).map(|()| 0);
         }
     }
@@ -80,7 +80,7 @@ pub fn main(args: &TraceArgs) -> Result<u8> {
         } else {
             print::lines(&record, t, start_tsc)
         };
-        if let Err(error) = out.write_all(text.as_bytes()) {
+        if let Err(error) = out.write_all(output::shown(&text).as_bytes()) {
             return output::unless_closed(error).map(|()| 0);
         }
     }
