@@ -4,6 +4,8 @@ use std::{fmt, io, path::Path};
 
 use tally_abi::ExitStatus;
 
+use crate::visible::visible;
+
 /// A result whose error is a message for the user.
 pub type Result<T> = std::result::Result<T, Failure>;
 
@@ -28,7 +30,8 @@ impl Failure {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ExitStatus::NoSpace,
             _ => ExitStatus::HostError,
         };
-        Failure::new(status, format!("cannot {action} {}: {error}", path.display()))
+        let path = path.display().to_string();
+        Failure::new(status, format!("cannot {action} {}: {error}", visible(&path)))
     }
 }
 

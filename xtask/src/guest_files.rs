@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tally_abi::ExitStatus;
 use tally_elf::Program;
 
-use crate::{Failure, Result, project};
+use crate::{Failure, Result, project, visible::visible};
 
 /// The most bytes of all files: QEMU's firmware-configuration device has 32 bits for a length.
 const MAX_BYTES: u64 = 3 << 30;
@@ -198,7 +198,8 @@ pub fn program(files: &[GuestFile], own: &[&str], name: &str) -> Result<Option<S
 /// It is not, or cannot be read.
 fn check_static(path: &Path) -> Result<()> {
     Program::parse(&project::read(path)?).map(drop).map_err(|what| {
-        Failure::new(ExitStatus::NotStaticElf, format!("{}: {what}", path.display()))
+        let why = format!("{}: {}", path.display(), visible(&what));
+        Failure::new(ExitStatus::NotStaticElf, why)
     })
 }
 

@@ -1,21 +1,34 @@
 //! Output: results as text or as one JSON object on standard output, everything else on standard
 //! error; and what programs of a machine write.
 //!
+//! To a terminal go no control characters but those of the tool's own: texts of others are escaped
+//! ([`crate::visible`]), and what programs write is marked ([`ProgramWriter`]). Where standard
+//! output is none, its bytes are what was written.
+//!
 //! A closed standard output is no failure: the reader has read enough. Any other write error on
 //! standard output, such as a full disk, is one. Write errors on standard error are ignored, as
 //! there is no other place to report them.
 
+mod marked;
+
 use std::{
+    borrow::Cow,
+    env,
     fmt::Display,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
+    os::fd::AsFd,
     path::Path,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use serde::Serialize;
 use tally_abi::ExitStatus;
 
-use crate::{Failure, Result};
+use self::marked::{Marked, Row, Terminal};
+use crate::{Failure, Result, visible::visible_lines};
 
 /// Prints `object` as JSON if `json` is set, else `text`, which ends with a newline.
 ///
@@ -48,12 +61,18 @@ pub fn text(text: &str) -> Result<()> {
     bytes(text.as_bytes())
 }
 
-/// Writes `bytes` to standard output.
+/// Writes `bytes` to standard output. If that is a terminal, they are text.
 ///
 /// # Errors
 /// As [`print`].
 pub fn bytes(bytes: &[u8]) -> Result<()> {
     let mut out = io::stdout();
+    let text = out.is_terminal().then(|| String::from_utf8_lossy(bytes));
+    let bytes = text.as_ref().map_or(Cow::Borrowed(bytes), |text| {
+        end_row();
+        Cow::Owned(visible_lines(text).into_owned().into_bytes())
+    });
+    let bytes = &*bytes;
     // Standard output buffers an unfinished line, and would drop it at exit without an error.
     out.write_all(bytes).and_then(|()| out.flush()).or_else(unless_closed)
 }
@@ -91,31 +110,59 @@ pub fn note(line: impl Display) {
 
 /// Prints a line on standard error: why the command failed.
 pub fn error(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{line}");
+    end_row();
+    let _ = writeln!(io::stderr(), "{}", visible_lines(&line.to_string()));
 }
 
-/// Writes what the programs of a machine write to this process' standard output and error.
-#[derive(Debug)]
+/// Where programs are on the terminal. Output and errors are one, if both are terminals.
+static ROW: Mutex<Row> = Mutex::new(Row(0));
+
+fn row() -> MutexGuard<'static, Row> {
+    ROW.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the row on which a program writes, if it has not: the tool writes on rows of its own.
+pub fn end_row() {
+    if std::mem::take(&mut row().0) > 0 {
+        // A terminal that is gone has no rows.
+        let _ = io::stderr().write_all(b"\n");
+    }
+}
+
+/// A text for standard output, if what it has inside is not the tool's own.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    if io::stdout().is_terminal() { visible_lines(text) } else { Cow::Borrowed(text) }
+}
+
+/// Writes what the programs of a machine write to this process' standard output and error, marked
+/// where that is a terminal.
+#[derive(Default)]
 pub struct ProgramWriter {
     /// Whether standard output has something else.
     is_taken: bool,
     failed: Option<io::Error>,
+    /// What the programs' output and their errors have on a terminal.
+    output: Marked,
+    errors: Marked,
 }
 
 impl ProgramWriter {
     /// Their standard output is this process' one; if that `is_taken`, its standard error.
     pub fn new(is_taken: bool) -> ProgramWriter {
-        ProgramWriter { is_taken, failed: None }
+        ProgramWriter { is_taken, ..ProgramWriter::default() }
     }
 
     /// Writes what a program wrote to the descriptor `fd`.
     pub fn write(&mut self, fd: u8, bytes: &[u8]) {
+        let of = if fd == 1 { &mut self.output } else { &mut self.errors };
         if fd != 1 || self.is_taken {
+            let mut to = io::stderr();
             // A closed standard error means that no output is wanted.
-            let _ = io::stderr().write_all(bytes);
+            let _ = to.write_all(&for_file(&to, of, bytes));
         } else if self.failed.is_none() {
-            let mut out = io::stdout();
-            self.failed = out.write_all(bytes).and_then(|()| out.flush()).err();
+            let mut to = io::stdout();
+            let bytes = for_file(&to, of, bytes);
+            self.failed = to.write_all(&bytes).and_then(|()| to.flush()).err();
         }
     }
 
@@ -124,9 +171,30 @@ impl ProgramWriter {
     /// # Errors
     /// Standard output could not be written and is not closed.
     pub fn end(self) -> Result<()> {
+        end_row();
         self.failed.map_or(Ok(()), unless_closed)
     }
 }
+
+/// What a program's bytes are in this file: the same, and on a terminal marked rows.
+fn for_file<'a>(
+    file: &(impl AsFd + IsTerminal),
+    of: &mut Marked,
+    bytes: &'a [u8],
+) -> Cow<'a, [u8]> {
+    if !file.is_terminal() {
+        return Cow::Borrowed(bytes);
+    }
+    let size = rustix::termios::tcgetwinsize(file);
+    let columns = size.ok().map(|size| size.ws_col).filter(|columns| *columns > 0);
+    let columns = columns.unwrap_or(COLUMNS);
+    let has_colors = env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
+    let terminal = Terminal { columns: columns.into(), has_colors };
+    Cow::Owned(of.pass(bytes, &mut row(), terminal).into_bytes())
+}
+
+/// Columns of a terminal that does not say how many it has.
+const COLUMNS: u16 = 80;
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use std::{
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::output;
+use crate::{output, visible::visible_lines};
 
 static BARS: LazyLock<MultiProgress> = LazyLock::new(MultiProgress::new);
 
@@ -46,6 +46,11 @@ impl Step {
         }
     }
 
+    /// Takes the spinner off the terminal: programs write there from now on.
+    pub fn hide(&self) {
+        self.bar.iter().for_each(ProgressBar::finish_and_clear);
+    }
+
     /// Ends the step. On a terminal, steps under 3 s leave no line.
     pub fn done(self) {
         let line = format!("{}: {:.1} s", self.title, self.start.elapsed().as_secs_f64());
@@ -53,8 +58,9 @@ impl Step {
             Some(bar) => {
                 bar.finish_and_clear();
                 if self.start.elapsed() > Duration::from_secs(3) {
+                    output::end_row();
                     // It fails only if the terminal is gone.
-                    let _ = BARS.println(line);
+                    let _ = BARS.println(visible_lines(&line));
                 }
             }
             None => output::note(line),

@@ -20,6 +20,7 @@ use self::unwind::{FrameSection, UnwindInfo};
 use crate::{
     Failure, Result,
     project::{self, Project},
+    visible::visible,
 };
 
 /// The most levels of a backtrace of the kernel; a recursion that overflows the stack has
@@ -113,7 +114,7 @@ impl Symbols {
         let code = || program.segments.iter().filter(|segment| segment.is_executable);
         let start = code().map(|segment| segment.start).min().unwrap_or(program.base);
         let end = code().map(|segment| segment.end).max().unwrap_or(program.base);
-        let range = start - program.base..end - program.base;
+        let range = start - program.base..end.saturating_sub(program.base);
         let frames =
             frames(&bytes).map_err(|error| unreadable(path, ExitStatus::HostError, &error))?;
         Ok(Symbols { loader, code: UnwindInfo { frames, range, base: program.base } })
@@ -129,13 +130,14 @@ impl Symbols {
                 let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
                 let Some(name) = name else { continue };
                 let (file, line) = frame.location.map_or((None, None), |at| (at.file, at.line));
-                places.push(Place { function: name.into_owned(), file: file.map(relative), line });
+                let (function, file) = (visible(&name).into_owned(), file.map(relative));
+                places.push(Place { function, file, line });
             }
         }
         if places.is_empty() {
             // Assembly has a symbol and no lines.
             let name = self.loader.find_symbol(probe).map(Cow::Borrowed);
-            let name = name.map(|name| addr2line::demangle_auto(name, None).into_owned());
+            let name = name.map(|name| visible(&addr2line::demangle_auto(name, None)).into_owned());
             places.extend(name.map(|function| Place { function, file: None, line: None }));
         }
         places
@@ -181,7 +183,10 @@ fn frames(bytes: &[u8]) -> object::Result<FrameSection> {
 }
 
 fn unreadable(path: &Path, status: ExitStatus, why: &dyn fmt::Display) -> Failure {
-    Failure::new(status, format!("cannot read the symbols in {}: {why}", path.display()))
+    Failure::new(
+        status,
+        format!("cannot read the symbols in {}: {}", path.display(), visible(&why.to_string())),
+    )
 }
 
 /// A file's path relative to the project's folder, if it is in there. Guests have paths that begin
@@ -190,5 +195,5 @@ fn relative(file: &str) -> String {
     let root = Project::here().root;
     let path = Path::new(file);
     let inside = path.strip_prefix(root).or_else(|_| path.strip_prefix("."));
-    inside.unwrap_or(path).display().to_string()
+    visible(&inside.unwrap_or(path).display().to_string()).into_owned()
 }

@@ -6,7 +6,7 @@
 pub mod shot;
 mod spots;
 
-use std::{error::Error, fmt, io, path::Path};
+use std::{error::Error, fmt, fs, io, path::Path};
 
 use image::{
     GrayImage,
@@ -15,6 +15,12 @@ use image::{
 use rqrr::PreparedImage;
 
 use self::spots::{SIDES, Spot, spots};
+
+/// Bytes of a picture for each byte of its file: the most that deflate, which PNG uses, packs into
+/// one. Pictures have more than a file says in its head only if it is damaged.
+const BYTES_A_BYTE: u64 = 1032;
+/// Bytes of a picture that any file may give.
+const LEAST_BYTES: u64 = 1 << 20;
 
 /// How a picture of a code is changed before it is read.
 struct Attempt {
@@ -74,9 +80,14 @@ impl Photo {
     /// # Errors
     /// The file cannot be read, or is no picture.
     pub fn read(file: &Path) -> Result<Photo, Unreadable> {
-        let reader = image::ImageReader::open(file)
+        let bytes = fs::metadata(file).map_err(Unreadable::File)?.len();
+        let mut reader = image::ImageReader::open(file)
             .and_then(|reader| reader.with_guessed_format())
             .map_err(Unreadable::File)?;
+        let mut limits = image::Limits::default();
+        let most = bytes.saturating_mul(BYTES_A_BYTE).max(LEAST_BYTES);
+        limits.max_alloc = limits.max_alloc.map(|known| known.min(most));
+        reader.limits(limits);
         Ok(Photo(reader.decode().map_err(Unreadable::Picture)?.to_luma8()))
     }
 

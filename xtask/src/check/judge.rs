@@ -72,7 +72,7 @@ pub(super) fn wrong_counter(of: &Counter, width_bits: u8) -> Vec<String> {
     if of.arrived < of.raised {
         wrong.push(format!("{} of {} overflow interrupts came", of.arrived, of.raised));
     }
-    if of.interrupts > of.raised + STRAY_INTERRUPTS {
+    if of.interrupts > of.raised.saturating_add(STRAY_INTERRUPTS) {
         let (raised, interrupts) = (of.raised, of.interrupts);
         wrong.push(format!("{raised} overflows raised {interrupts} interrupts"));
     }

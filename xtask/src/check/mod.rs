@@ -17,7 +17,7 @@ pub use self::{
 use crate::{
     Result,
     machine::{Boot, ProgramOutput},
-    output,
+    output::{self, ProgramWriter},
 };
 use tally_abi::{ExitStatus, check::PROGRAM};
 
@@ -31,7 +31,7 @@ pub fn is_check(boot: &Boot) -> bool {
 /// report. Its lines are for the report.
 pub fn listen(said: &ProgramOutput) {
     if said.fd != 1 {
-        output::error(String::from_utf8_lossy(&said.bytes).trim_end());
+        ProgramWriter::new(true).write(said.fd, &said.bytes);
     }
 }
 

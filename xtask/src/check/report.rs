@@ -84,6 +84,14 @@ impl CheckReport {
     /// # Errors
     /// It cannot be read, is no report, or is one of another version.
     pub fn read(path: &Path) -> Result<CheckReport> {
+        CheckReport::of_bytes(&project::read(path)?, path)
+    }
+
+    /// Reads the bytes of a file.
+    ///
+    /// # Errors
+    /// As [`CheckReport::read`].
+    pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<CheckReport> {
         let name = path.display().to_string();
         let no_report = |why: &str| {
             let why = format!(
@@ -92,9 +100,8 @@ impl CheckReport {
             );
             Failure::new(ExitStatus::NoReport, why)
         };
-        let bytes = project::read(path)?;
         let json: Value =
-            serde_json::from_slice(&bytes).map_err(|error| no_report(&error.to_string()))?;
+            serde_json::from_slice(bytes).map_err(|error| no_report(&error.to_string()))?;
         let version = json.get("tally_check").and_then(Value::as_u64);
         let version = version.ok_or_else(|| no_report("it has no number `tally_check`"))?;
         refuse_other_version(&name, version)?;

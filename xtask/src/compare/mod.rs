@@ -10,7 +10,7 @@ mod comparison;
 mod perf;
 mod truth;
 
-pub(crate) use self::perf::select;
+pub(crate) use self::perf::{counts, select};
 
 use std::{path::PathBuf, time::Duration};
 
@@ -189,7 +189,7 @@ pub fn compare(
     let script = perf::script(&resolved, vendor, &request.command(), request.job.seed);
     let (status, printed) = under_linux(artefacts, linux, request, &script, &folder)?;
     check_status(boot.outcome.status(), status, &printed)?;
-    let counts = perf::counts(&printed, resolved.len()).ok_or_else(|| {
+    let counts = counts(&printed, resolved.len()).ok_or_else(|| {
         let why = format!("perf's output lacks an event:\n{printed}");
         Failure::new(ExitStatus::MachineFailed, why)
     })?;

@@ -21,7 +21,7 @@ const ROTATION_US: u64 = 4000;
 
 /// An event's count.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Count {
+pub(crate) enum Count {
     /// Scaled by perf to the whole time.
     Counted {
         /// Number of events.
@@ -94,7 +94,7 @@ fn delay_us(seed: u64) -> u64 {
 }
 
 /// The counts in the script's output, in the order of `count` events; none if one is missing.
-pub(super) fn counts(output: &str, count: usize) -> Option<Vec<Count>> {
+pub(crate) fn counts(output: &str, count: usize) -> Option<Vec<Count>> {
     let (_, printed) = output.rsplit_once(COUNTS)?;
     let find = |index| {
         let name = name(index);

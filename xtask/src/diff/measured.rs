@@ -10,6 +10,7 @@ use crate::{
     Failure, Result, page, project,
     repeat::Merged,
     report::{Breakdown, CyclePart, EventReport, Made, Report},
+    visible::visible,
 };
 
 /// A run, or several that were merged.
@@ -67,7 +68,15 @@ impl Run {
     /// # Errors
     /// It cannot be read, or has no run's object.
     pub fn read(path: &Path) -> Result<Run> {
-        let text = String::from_utf8_lossy(&project::read(path)?).into_owned();
+        Run::of_bytes(&project::read(path)?, path)
+    }
+
+    /// Reads the bytes of a file.
+    ///
+    /// # Errors
+    /// They have no run's object.
+    pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Run> {
+        let text = String::from_utf8_lossy(bytes).into_owned();
         let failed = |why: &dyn std::fmt::Display| {
             let why = format!(
                 "{}: not the results of a run: {why}; use what `run --json` printed, or a page of \
@@ -131,7 +140,7 @@ impl Run {
             1 => format!("seed {seed}"),
             runs => format!("{runs} runs from seed {seed} on"),
         };
-        format!("{}, {pmu}, {seeds}", programs.join(", "))
+        visible(&format!("{}, {pmu}, {seeds}", programs.join(", "))).into_owned()
     }
 }
 

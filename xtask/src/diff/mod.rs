@@ -18,7 +18,7 @@ pub use self::{
     compared::{Compared, ComparedSession, Diff, Verdict},
     measured::{Measured, Run},
 };
-use crate::{Result, output, project};
+use crate::{Result, output, project, visible::visible};
 
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
@@ -84,7 +84,7 @@ fn write_all(text: &mut String, diff: &Diff) -> fmt::Result {
 fn write_rows(text: &mut String, what: &str, rows: &[Compared]) -> fmt::Result {
     writeln!(text, "{what:<NAME$} {:>13} {:>13} {:>8} {:>14}", "A", "B", "B/A", "95 %")?;
     for row in rows {
-        let name = &row.name;
+        let name = &*visible(&row.name);
         if name.chars().count() > NAME {
             writeln!(text, "{name}")?;
             write!(text, "{:NAME$} ", "")?;

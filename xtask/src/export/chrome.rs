@@ -133,7 +133,7 @@ impl Writer<'_> {
     fn slice(&mut self, slice: &SliceRecord) {
         let (program, _) = self.of.program_of(slice.session);
         let counted = self.of.counted(slice);
-        let thread = (program, SLICES + slice.session);
+        let thread = (program, SLICES.saturating_add(slice.session));
         self.add("X", "slice", format!("group {}", slice.group), thread, slice.start_tsc);
         self.until(slice.end_tsc);
         let counts: Map<String, Value> =
@@ -161,7 +161,13 @@ impl Writer<'_> {
         let (program, _) = self.of.program_of(sample.session);
         let event = self.of.event_name(sample.session, sample.event);
         let name = self.symbolizer.function(self.of, sample);
-        self.add("i", "sample", name, (program, SAMPLES + sample.session), sample.tsc);
+        self.add(
+            "i",
+            "sample",
+            name,
+            (program, SAMPLES.saturating_add(sample.session)),
+            sample.tsc,
+        );
         self.with(json!({
             "event": event,
             "address": format!("{:#x}", sample.address),
@@ -193,7 +199,7 @@ impl Writer<'_> {
         for fired in &self.of.records.thresholds {
             let (program, _) = self.of.program_of(fired.session);
             let name = self.of.event_name(fired.session, fired.event);
-            let thread = (program, THRESHOLDS + fired.session);
+            let thread = (program, THRESHOLDS.saturating_add(fired.session));
             self.add("i", "threshold", name, thread, fired.tsc);
             let (cpu, threshold, count) = (fired.cpu, fired.threshold, fired.count);
             self.with(json!({ "cpu": cpu, "threshold": threshold, "count": count }));

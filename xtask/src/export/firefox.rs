@@ -13,9 +13,10 @@ use fxprof_processed_profile::{
     ReferenceTimestamp, SamplingInterval, StaticSchemaMarker, StaticSchemaMarkerField,
     StaticSchemaMarkerGraph, StringHandle, ThreadHandle, Timestamp,
 };
+use tally_abi::ExitStatus;
 
 use crate::{
-    Result, output,
+    Failure, Result, output,
     recording::{Recording, Symbolizer},
     trace::print,
 };
@@ -114,11 +115,16 @@ struct Writer<'a> {
     threads: BTreeMap<(u32, String), ThreadHandle>,
 }
 
+/// The most entries of the profile for each sample of the trace, in the mean: a sample stands for
+/// 2³⁷ events then, which take a processor half a minute.
+const ENTRIES_A_SAMPLE: u64 = 64;
+
 /// The profile's bytes.
 ///
 /// # Errors
-/// None: its types have a form in JSON.
+/// Samples stand for more events than can have happened: the trace is damaged.
 pub(super) fn write(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> {
+    check_weights(of)?;
     let samples = of.records.samples.len().max(1) as u64;
     let interval = SamplingInterval::from_nanos((of.ns(of.end_tsc()) / samples).max(1));
     // The trace has no date; times count from its earliest time stamp.
@@ -132,6 +138,27 @@ pub(super) fn write(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> 
     writer.slices();
     writer.syscalls();
     output::json_line(&writer.profile)
+}
+
+/// The entries that samples take which stand for this many events: the format's weights have 31
+/// bits.
+fn entries(events: u64) -> u64 {
+    events.div_ceil(i32::MAX as u64).max(1)
+}
+
+/// Checks that the profile is about as large as the trace.
+fn check_weights(of: &Recording) -> Result<()> {
+    let samples = of.weighted_samples();
+    let all: u64 = samples.iter().map(|(_, events)| entries(*events)).sum();
+    if all <= ENTRIES_A_SAMPLE * samples.len() as u64 {
+        return Ok(());
+    }
+    let most = samples.into_iter().max_by_key(|(_, events)| *events);
+    let (tsc, events) = most.map_or((0, 0), |(sample, events)| (sample.tsc, events));
+    let why = format!(
+        "the trace is damaged: the sample at TSC {tsc} stands for {events} events; record it again"
+    );
+    Err(Failure::new(ExitStatus::BadTrace, why))
 }
 
 impl Writer<'_> {
@@ -175,14 +202,10 @@ impl Writer<'_> {
                 })
                 .collect();
             let stack = self.profile.intern_stack_frames(thread, frames.into_iter());
-            // The format's weights have 31 bits.
-            loop {
+            for _ in 0..entries(events) {
                 let weight = i32::try_from(events).unwrap_or(i32::MAX);
                 self.profile.add_sample(thread, time, stack, CpuDelta::ZERO, weight);
                 events -= weight as u64;
-                if events == 0 {
-                    break;
-                }
             }
         }
     }
@@ -215,6 +238,38 @@ impl Writer<'_> {
             let texts = [arguments, result].map(|text| self.profile.intern_string(&text));
             let timing = MarkerTiming::Interval(start, end);
             self.profile.add_marker(thread, timing, CallMarker { name, texts });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::breakdown::tests::recording;
+
+    /// Events of all entries of the profile of samples of which the last stands for `events`.
+    fn profile(events: u64) -> Result<u64> {
+        let mut of = recording(8);
+        let last = of.records.samples.last_mut().expect("there are samples");
+        last.count += events;
+        let bytes = write(&of, &Symbolizer::default())?;
+        let profile: serde_json::Value = serde_json::from_slice(&bytes).expect("it is JSON");
+        let threads = profile["threads"].as_array().expect("there are threads");
+        let weights = threads.iter().filter_map(|of| of["samples"]["weight"].as_array());
+        Ok(weights.flatten().filter_map(serde_json::Value::as_u64).sum())
+    }
+
+    #[test]
+    fn weights_of_more_than_31_bits_are_divided_and_a_flipped_bit_is_refused() {
+        let none = profile(0).unwrap();
+        for events in [1, 1 << 33, 40 << 31] {
+            assert_eq!(profile(events), Ok(none + events), "{events}");
+        }
+        for bit in 45..63 {
+            let refused = profile(1 << bit).unwrap_err();
+            assert_eq!(refused.status, ExitStatus::BadTrace, "{bit}");
+            assert!(refused.message.starts_with("the trace is damaged: "), "{refused}");
+            assert!(!refused.message.contains('\n'), "{refused}");
         }
     }
 }

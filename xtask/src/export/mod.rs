@@ -169,6 +169,26 @@ fn write_folder(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<()> {
     })
 }
 
+/// Writes a trace in every format; returns the bytes of all. A format that refuses the trace has
+/// none.
+pub(crate) fn every(of: &Recording, symbolizer: &Symbolizer, trace: &[u8]) -> usize {
+    let stacks = || Stacks::of(of, symbolizer, None);
+    let files = [
+        chrome::write(of, symbolizer),
+        firefox::write(of, symbolizer),
+        stacks().map(|stacks| stacks.folded()),
+        stacks().and_then(|stacks| stacks.flame_graph(&of.run.command_line, None)),
+        Ok(openmetrics::write(&of.run).into_bytes()),
+        parquet::samples(of, symbolizer),
+        parquet::slices(of),
+        perf::write(of, symbolizer),
+        pprof::write(of, symbolizer),
+    ];
+    let files = files.into_iter().flatten().map(|bytes| bytes.len()).sum::<usize>();
+    let folder = ctf::files(of, trace).unwrap_or_default();
+    files + folder.iter().map(|(_, bytes)| bytes.len()).sum::<usize>()
+}
+
 fn export(args: &ExportArgs, of: &Recording, symbolizer: &Symbolizer) -> Result<Exported> {
     let stacks = || Stacks::of(of, symbolizer, args.event.as_deref());
     let bytes = match (args.to, args.table) {
@@ -181,7 +201,9 @@ fn export(args: &ExportArgs, of: &Recording, symbolizer: &Symbolizer) -> Result<
         (Format::Parquet, Some(Table::Slices) | None) => parquet::slices(of),
         (Format::Perf, _) => perf::write(of, symbolizer),
         (Format::Pprof, _) => pprof::write(of, symbolizer),
-        (Format::Ctf, _) => return ctf::files(of, &args.trace).map(Exported::Folder),
+        (Format::Ctf, _) => {
+            return ctf::files(of, &project::read(&args.trace)?).map(Exported::Folder);
+        }
     };
     bytes.map(Exported::File)
 }

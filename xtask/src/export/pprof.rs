@@ -206,7 +206,7 @@ impl Writer<'_> {
         if let Some(file) = self.symbolizer.file(self.of, name) {
             path = file.path.display().to_string();
             if let Some(code) = file.code.first() {
-                let end = code.start + code.bytes;
+                let end = code.start.saturating_add(code.bytes);
                 mapping = mapping.number(2, code.start).number(3, end).number(4, code.file_offset);
             }
             let id: String = file.build_id.iter().map(|byte| format!("{byte:02x}")).collect();

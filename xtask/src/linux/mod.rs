@@ -19,7 +19,7 @@ use tally_abi::ExitStatus;
 use crate::{
     Failure, Result, build,
     machine::{self, Folder, Pmu},
-    output,
+    output::ProgramWriter,
     process::Child,
     project::{self, Project},
     ramdisk, setup,
@@ -85,13 +85,12 @@ pub fn main(project: &Project, args: &LinuxArgs) -> Result<u8> {
         verbose: args.verbose,
         time_limit: Duration::from_secs(args.time_limit),
     };
-    let mut shown = Ok(());
+    let mut writer = ProgramWriter::new(false);
     let status = run(&guest, &args.command.join(" "), &mut |line| {
-        if shown.is_ok() {
-            shown = output::text(&format!("{line}\n"));
-        }
-    })?;
-    shown.map(|()| status)
+        writer.write(1, format!("{line}\n").as_bytes());
+    });
+    writer.end()?;
+    status
 }
 
 /// Checks the options before anything is built.

@@ -121,7 +121,8 @@ impl State {
         for phase in &records.phases {
             self.sessions.entry(phase.session).or_default().add_phase(phase);
         }
-        self.lost += records.losses.iter().map(|loss| loss.records).sum::<u64>();
+        let losses = records.losses.iter();
+        self.lost = losses.fold(self.lost, |sum, loss| sum.saturating_add(loss.records));
     }
 
     /// Takes what a program wrote.
@@ -159,9 +160,9 @@ fn is_of(record: &SliceRecord, plan: &Plan) -> bool {
 
 impl Session {
     fn add(&mut self, slice: &SliceRecord) {
-        self.slices = self.slices.max(slice.sequence + 1);
-        self.cycles += slice.cycles;
-        self.instructions += slice.instructions;
+        self.slices = self.slices.max(slice.sequence.saturating_add(1));
+        self.cycles = self.cycles.saturating_add(slice.cycles);
+        self.instructions = self.instructions.saturating_add(slice.instructions);
         self.window.push_back(*slice);
         if self.window.len() > WINDOW {
             self.window.pop_front();
@@ -179,7 +180,7 @@ impl Session {
 
     /// Sum of a number of each slice of the window.
     fn sum(&self, of: fn(&SliceRecord) -> u64) -> u64 {
-        self.window.iter().map(of).sum()
+        self.window.iter().map(of).fold(0, u64::saturating_add)
     }
 
     /// TSC ticks of the window's slices.
@@ -197,13 +198,15 @@ impl Session {
     pub fn switching(&self) -> Option<f64> {
         let pairs = self.window.iter().zip(self.window.iter().skip(1));
         let follow = |(one, next): &(&SliceRecord, &SliceRecord)| {
-            one.end == End::Overflow && one.cpu == next.cpu && one.sequence + 1 == next.sequence
+            one.end == End::Overflow
+                && one.cpu == next.cpu
+                && one.sequence.checked_add(1) == Some(next.sequence)
         };
         let of = |(one, next): (&SliceRecord, &SliceRecord)| {
             let between = next.start_tsc.saturating_sub(one.end_tsc);
-            [between, between + next.end_tsc.saturating_sub(next.start_tsc)]
+            [between, between.saturating_add(next.end_tsc.saturating_sub(next.start_tsc))]
         };
-        let add = |sum: [u64; 2], of: [u64; 2]| [sum[0] + of[0], sum[1] + of[1]];
+        let add = |sum: [u64; 2], of: [u64; 2]| [0, 1].map(|at| sum[at].saturating_add(of[at]));
         let [between, all] = pairs.filter(follow).map(of).fold([0, 0], add);
         (all > 0).then(|| between as f64 / all as f64)
     }

@@ -301,7 +301,10 @@ pub fn boot_listening(
     listen: Listener<'_>,
 ) -> Result<Boot> {
     let step = Step::start("Running the machine");
-    let boot = boot(artefacts, request, listen)?;
+    let boot = boot(artefacts, request, &mut |output| {
+        step.hide();
+        listen(output);
+    })?;
     step.done();
     warn(&boot);
     Ok(boot)

@@ -4,7 +4,11 @@ use std::{fmt, time::Duration};
 
 use tally_abi::{ExitStatus, registers::Registers};
 
-use crate::{process::INTERRUPTED, symbols::StackFrame};
+use crate::{
+    process::INTERRUPTED,
+    symbols::StackFrame,
+    visible::{quoted, visible},
+};
 
 /// Registers in a line of text.
 const REGISTERS_A_LINE: usize = 4;
@@ -105,7 +109,9 @@ impl fmt::Display for Outcome {
                 write!(f, ", by the instruction at {instruction:#x}")
             }
             Outcome::Panicked { message, registers, backtrace } => {
-                write!(f, "the kernel panicked: {message}")?;
+                let mut lines = message.lines();
+                write!(f, "the kernel panicked: {}", visible(lines.next().unwrap_or_default()))?;
+                lines.try_for_each(|line| write!(f, "\n  {}", visible(line)))?;
                 for (i, (name, value)) in registers.named().enumerate() {
                     f.write_str(if i % REGISTERS_A_LINE == 0 { "\n " } else { "" })?;
                     write!(f, " {name:>6} {value:016x}")?;
@@ -116,11 +122,11 @@ impl fmt::Display for Outcome {
                     .try_for_each(|(i, frame)| write!(f, "\n{i:>3}  {frame}"))
             }
             Outcome::TimedOut { limit, log_tail } => {
-                write!(f, "{}; last lines of the log:\n{log_tail}", out_of_time(*limit))
+                write!(f, "{}; last lines of the log:\n{}", out_of_time(*limit), quoted(log_tail))
             }
             Outcome::Stopped => f.write_str("the machine was stopped before its programs ended"),
             Outcome::MachineFailed { said } => {
-                write!(f, "the machine ended without the kernel's last message:\n{said}")
+                write!(f, "the machine ended without the kernel's last message:\n{}", quoted(said))
             }
         }
     }
@@ -162,10 +168,10 @@ mod tests {
             64: unknown option colour=red
             76: crash crashed: page fault, address 0x10, by the instruction at 0x200004
             75: the machine did not end within 15 s and was stopped; `--time-limit` sets another limit; last lines of the log:
-            the last line
+              the last line
             130: the machine was stopped before its programs ended
             80: the machine ended without the kernel's last message:
-            qemu: no such device
+              qemu: no such device
         "#]].assert_eq(&text);
     }
 

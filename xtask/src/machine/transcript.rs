@@ -12,7 +12,7 @@ use tally_abi::{
         LostRecord, PhaseRecord, SampleRecord, SignalRecord, SliceRecord, SwitchRecord,
         SyscallRecord, ThresholdRecord,
     },
-    wire::Message,
+    wire::{MAX_FRAME_BYTES, Message},
 };
 
 use super::{
@@ -26,6 +26,7 @@ use super::{
 use crate::{
     symbols::Stack,
     trace_file::{Bad, Records, Trace},
+    visible::visible,
 };
 
 /// All messages of one boot.
@@ -107,15 +108,18 @@ impl Transcript {
         let mut fresh = Vec::new();
         wire.read_to_end(&mut fresh)?;
         for byte in fresh {
-            self.partial.push(byte);
+            // What is longer is no frame, and stays one byte too long.
+            if self.partial.len() <= MAX_FRAME_BYTES {
+                self.partial.push(byte);
+            }
             if byte == 0 {
                 let mut frame = std::mem::take(&mut self.partial);
-                let before = self.output.len();
+                let (before, frame_bytes) = (self.output.len(), frame.len());
                 match Message::decode(&mut frame) {
-                    Ok(message) => self.handle(message),
+                    Ok(message) if frame_bytes <= MAX_FRAME_BYTES => self.handle(message),
                     // The firmware writes on this UART too; the kernel ends its text by a zero.
-                    Err(_) if self.booted.is_none() => {}
-                    Err(_) => self.unreadable += 1,
+                    _ if self.booted.is_none() => {}
+                    _ => self.unreadable += 1,
                 }
                 self.output[before..].iter().for_each(&mut *listen);
             }
@@ -185,11 +189,11 @@ impl Transcript {
         match message {
             Message::Booted { cpus, memory_bytes, seed, tsc_hz, pmu } => {
                 let pmu = pmu.map(|pmu| ReportedPmu {
-                    vendor: pmu.vendor.into(),
+                    vendor: name(pmu.vendor),
                     family: pmu.family,
                     model: pmu.model,
-                    name: pmu.name.into(),
-                    catalogue: pmu.catalogue.into(),
+                    name: name(pmu.name),
+                    catalogue: name(pmu.catalogue),
                     general: pmu.general,
                     pinned: pmu.pinned,
                     width_bits: pmu.width_bits,
@@ -197,7 +201,7 @@ impl Transcript {
                 self.booted = Some(Booted { cpus, memory_bytes, seed, tsc_hz, pmu });
             }
             Message::RefusedCalls { program, calls } => {
-                self.refused_calls.push((program.into(), calls.into()));
+                self.refused_calls.push((name(program), name(calls)));
             }
             Message::Ready { boot_ns } => self.boot_ns = Some(boot_ns),
             Message::Output { pid, fd, bytes } => {
@@ -206,8 +210,8 @@ impl Transcript {
             }
             Message::Session { session, pid, program, address_space, config, thread } => {
                 let program = match thread {
-                    Some(thread) => format!("{program}-{thread}"),
-                    None => program.into(),
+                    Some(thread) => format!("{}-{thread}", name(program)),
+                    None => name(program),
                 };
                 if thread.is_none() {
                     self.programs.insert(pid, program.clone());
@@ -218,7 +222,7 @@ impl Transcript {
                 self.sessions.insert(session, fresh);
             }
             Message::Reading { session, event, native, mode, place, reading, unit } => {
-                let (name, native) = (event.into(), native.map(String::from));
+                let (name, native) = (name(event), native.map(name));
                 match self.sessions.get_mut(&session) {
                     Some(known) => {
                         let event = EventReading { name, native, mode, place, reading, unit };
@@ -234,9 +238,9 @@ impl Transcript {
             Message::Trace { bytes, last } => {
                 self.block.extend_from_slice(bytes);
                 if last {
-                    match lz4_flex::decompress_size_prepended(&std::mem::take(&mut self.block)) {
-                        Ok(block) => self.trace.extend(block),
-                        Err(_) => self.unreadable += 1,
+                    match decompressed(&std::mem::take(&mut self.block)) {
+                        Some(block) => self.trace.extend(block),
+                        None => self.unreadable += 1,
                     }
                 }
             }
@@ -244,23 +248,23 @@ impl Transcript {
                 self.rings.push(RingTotals { cpu, written, read, lost, waits });
             }
             Message::Exited { pid, program, status } => {
-                self.programs.insert(pid, program.into());
-                self.exits.push((program.into(), status));
+                self.programs.insert(pid, name(program));
+                self.exits.push((name(program), status));
             }
             Message::Faulted { pid, program, fault, address, instruction } => {
-                self.programs.insert(pid, program.into());
+                self.programs.insert(pid, name(program));
                 self.failures.push(Outcome::Faulted {
-                    program: program.into(),
-                    fault: fault.into(),
+                    program: name(program),
+                    fault: name(fault),
                     address,
                     instruction,
                 });
             }
             Message::Refused { program, status, why } => {
                 self.failures.push(Outcome::Refused {
-                    program: program.into(),
+                    program: name(program),
                     status,
-                    why: why.into(),
+                    why: name(why),
                 });
             }
             Message::Stack { address, bytes } => self.stack.push(address, bytes),
@@ -277,16 +281,29 @@ impl Transcript {
             Message::Done { status } => self.done = Some(status),
             Message::Omitted { messages } => self.omitted = messages,
             Message::Checked { cpu, failure, overcount, access_centicycles } => {
-                let failure = failure.map(String::from);
+                let failure = failure.map(name);
                 let of = CheckedCpu::of(cpu, failure, overcount, access_centicycles);
                 self.checked.push(of);
             }
             Message::Offline { apic_id, why } => {
-                self.offline.push(OfflineCpu { apic_id, why: why.into() });
+                self.offline.push(OfflineCpu { apic_id, why: name(why) });
             }
             Message::Job { job } => self.job = Some(job),
         }
     }
+}
+
+/// A text of the machine that the tool prints within its lines.
+fn name(text: &str) -> String {
+    visible(text).into_owned()
+}
+
+/// A block of the trace.
+fn decompressed(block: &[u8]) -> Option<Vec<u8>> {
+    let length = u32::from_le_bytes(*block.first_chunk()?) as usize;
+    // No byte of LZ4's format gives more than 255.
+    let is_possible = length <= 255 * block.len();
+    is_possible.then(|| lz4_flex::decompress_size_prepended(block).ok()).flatten()
 }
 
 #[cfg(test)]

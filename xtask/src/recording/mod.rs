@@ -42,6 +42,34 @@ pub(crate) struct Recording {
     pub(crate) tsc_hz: u64,
 }
 
+/// The number of lost records; none if a sum of the records' counts has more than 64 bits, which no
+/// kernel wrote.
+fn plausible(records: &Records) -> Option<u64> {
+    let sum = |mut counts: &mut dyn Iterator<Item = u64>| {
+        (&mut counts).try_fold(0_u64, |sum, count| sum.checked_add(count))
+    };
+    let slices = || records.slices.iter();
+    sum(&mut slices().map(|slice| slice.cycles))?;
+    sum(&mut slices().map(|slice| slice.instructions))?;
+    sum(&mut slices().flat_map(|slice| slice.counts))?;
+    sum(&mut weighted(records).into_iter().map(|(_, events)| events))?;
+    sum(&mut records.losses.iter().map(|loss| loss.records))
+}
+
+/// The samples with the number of events for which each stands: those since the last sample of the
+/// same event of the same session.
+fn weighted(records: &Records) -> Vec<(&SampleRecord, u64)> {
+    let mut last = BTreeMap::new();
+    let mut samples: Vec<&SampleRecord> = records.samples.iter().collect();
+    // A session moves between CPUs, whose records are in no common order.
+    samples.sort_by_key(|sample| sample.tsc);
+    let weighted = samples.into_iter().map(|sample| {
+        let before = last.insert((sample.session, sample.event), sample.count);
+        (sample, sample.count.saturating_sub(before.unwrap_or_default()))
+    });
+    weighted.collect()
+}
+
 /// An event that was counted in a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
@@ -73,7 +101,7 @@ impl Recording {
         let refused = |why: String| Failure::new(ExitStatus::BadTrace, why);
         let trace = Trace::open(bytes).map_err(|bad| refused(bad.to_string()))?;
         let run = Run::read(&trace)?;
-        let Some(tsc_hz) = run.tsc_hz else {
+        let Some(tsc_hz) = run.tsc_hz.filter(|hz| *hz > 0) else {
             return Err(refused("the trace does not say the TSC's frequency".into()));
         };
         let (records, bad) = Records::read(trace.clone());
@@ -84,7 +112,9 @@ impl Recording {
             let unreadable = records.unreadable;
             return Err(refused(format!("{unreadable} records are of another version of Tally")));
         }
-        let lost: u64 = records.losses.iter().map(|loss| loss.records).sum();
+        let Some(lost) = plausible(&records) else {
+            return Err(refused("the trace is damaged: its counts have more than 64 bits".into()));
+        };
         if lost > 0 {
             output::note(format_args!("xtask: the trace lacks {lost} records, which were lost"));
         }
@@ -203,14 +233,6 @@ impl Recording {
     /// The samples with the number of events for which each stands: those since the last sample of
     /// the same event of the same session.
     pub(crate) fn weighted_samples(&self) -> Vec<(&SampleRecord, u64)> {
-        let mut last = BTreeMap::new();
-        let mut samples: Vec<&SampleRecord> = self.records.samples.iter().collect();
-        // A session moves between CPUs, whose records are in no common order.
-        samples.sort_by_key(|sample| sample.tsc);
-        let weighted = samples.into_iter().map(|sample| {
-            let before = last.insert((sample.session, sample.event), sample.count);
-            (sample, sample.count.saturating_sub(before.unwrap_or_default()))
-        });
-        weighted.collect()
+        weighted(&self.records)
     }
 }

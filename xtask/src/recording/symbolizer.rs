@@ -11,6 +11,7 @@ use super::Recording;
 use crate::{
     Failure, Result, project,
     symbols::{CallGraph, Place, Symbols},
+    visible::visible,
 };
 
 /// A sample whose address is not known.
@@ -51,7 +52,7 @@ impl ProgramFile {
         let symbols = Symbols::of_program(path)?;
         let bytes = project::read(path)?;
         let refused = |why: String| {
-            let why = format!("cannot read the segments of {}: {why}", path.display());
+            let why = format!("cannot read the segments of {}: {}", path.display(), visible(&why));
             Failure::new(ExitStatus::NotStaticElf, why)
         };
         let base = Program::parse(&bytes).map_err(|why| refused(why.into_owned()))?.base;
@@ -61,11 +62,13 @@ impl ProgramFile {
             _ => false,
         };
         let code = file.segments().filter(|segment| is_code(segment.flags())).map(|segment| {
-            let start = base + segment.address();
+            // The program's segments have addresses of 64 bits; other ones are never loaded.
+            let start = base.wrapping_add(segment.address());
             let before = start % PAGE_BYTES;
+            let bytes = before.saturating_add(segment.size());
             CodeSegment {
                 start: start - before,
-                bytes: (before + segment.size()).next_multiple_of(PAGE_BYTES),
+                bytes: bytes.checked_next_multiple_of(PAGE_BYTES).unwrap_or(bytes),
                 file_offset: segment.file_range().0.saturating_sub(before),
             }
         });

@@ -14,7 +14,7 @@ use tally_abi::{ExitStatus, text::Grouped};
 use super::{
     COLUMNS, SampleArgs,
     breakdown::ByCode,
-    code::{Code, Function},
+    code::Code,
     last_columns, samples_of,
     share::{Share, Weight},
 };
@@ -90,10 +90,20 @@ pub fn main(args: &AnnotateArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// The instructions of the function with the most samples of an event.
+///
+/// # Errors
+/// As [`main`].
+pub(super) fn text(of: &Recording, symbolizer: &Symbolizer, event: String) -> Result<String> {
+    let functions = sampled(of, symbolizer, &event)?;
+    Ok(choose(&functions, None)?.annotated(event, u64::MAX).text(true))
+}
+
 /// A function that was sampled.
 struct Sampled<'a> {
     file: &'a ProgramFile,
-    function: Function,
+    /// The function's name.
+    function: String,
     instructions: Vec<super::code::Instruction>,
     weight: Weight,
     by_address: BTreeMap<u64, Weight>,
@@ -120,7 +130,7 @@ fn sampled<'a>(
         let Some(function) = code.at(sample.address) else { continue };
         let of = found.entry((program.to_owned(), function.start)).or_insert_with(|| Sampled {
             file,
-            function: function.clone(),
+            function: function.name(),
             instructions: code.instructions(function),
             weight: Weight::default(),
             by_address: BTreeMap::new(),
@@ -141,12 +151,12 @@ fn sampled<'a>(
 /// The function of this name, or the only one whose name has this part, or the first.
 fn choose<'a, 'f>(functions: &'f [Sampled<'a>], name: Option<&str>) -> Result<&'f Sampled<'a>> {
     let Some(name) = name else { return Ok(&functions[0]) };
-    let exact = functions.iter().filter(|of| of.function.name == name);
-    let part = functions.iter().filter(|of| of.function.name.contains(name));
+    let exact = functions.iter().filter(|of| of.function == name);
+    let part = functions.iter().filter(|of| of.function.contains(name));
     let matching: Vec<&Sampled<'a>> =
         if exact.clone().next().is_some() { exact.collect() } else { part.collect() };
     let names = |of: &mut dyn Iterator<Item = &Sampled<'_>>| {
-        of.map(|of| of.function.name.as_str()).collect::<Vec<_>>().join(", ")
+        of.map(|of| of.function.as_str()).collect::<Vec<_>>().join(", ")
     };
     let why = match matching[..] {
         [one] => return Ok(one),
@@ -179,7 +189,7 @@ impl Sampled<'_> {
         };
         Annotated {
             event,
-            function: self.function.name.clone(),
+            function: self.function.clone(),
             samples: self.weight.samples,
             events: self.weight.events,
             share: self.weight.events as f64 / total_events.max(1) as f64,

@@ -6,7 +6,7 @@ use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use tally_abi::ExitStatus;
 
-use crate::{Failure, Result, project};
+use crate::{Failure, Result, project, visible::visible};
 
 /// Bits of the code.
 const BITS: u32 = 64;
@@ -14,12 +14,19 @@ const BITS: u32 = 64;
 /// A function, with addresses of the running program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function {
-    /// Its name, demangled.
-    pub(super) name: String,
+    /// Its symbol.
+    symbol: String,
     /// Its first address.
     pub(super) start: u64,
     /// The address behind it.
     pub(super) end: u64,
+}
+
+impl Function {
+    /// Its name, demangled.
+    pub(super) fn name(&self) -> String {
+        visible(&addr2line::demangle_auto(self.symbol.as_str().into(), None)).into_owned()
+    }
 }
 
 /// An instruction.
@@ -47,7 +54,11 @@ impl Code {
     pub(super) fn read(path: &Path) -> Result<Code> {
         let bytes = project::read(path)?;
         let failed = |status, why: &dyn std::fmt::Display| {
-            let why = format!("cannot read the functions of {}: {why}", path.display());
+            let why = format!(
+                "cannot read the functions of {}: {}",
+                path.display(),
+                visible(&why.to_string())
+            );
             Failure::new(status, why)
         };
         let base = tally_elf::Program::parse(&bytes)
@@ -57,9 +68,9 @@ impl Code {
             .map_err(|error| failed(ExitStatus::NotStaticElf, &error))?;
         let mut named: Vec<(u64, u64, String)> = Vec::new();
         for symbol in file.symbols().filter(|of| of.kind() == SymbolKind::Text) {
-            let Ok(name) = symbol.name() else { continue };
-            let name = addr2line::demangle_auto(name.into(), None).into_owned();
-            named.push((base + symbol.address(), symbol.size(), name));
+            let start = base.checked_add(symbol.address());
+            let Some((name, start)) = symbol.name().ok().zip(start) else { continue };
+            named.push((start, symbol.size(), name.to_owned()));
         }
         if named.is_empty() {
             let why = "it has no symbols: link it without -s, and do not strip it";
@@ -70,10 +81,11 @@ impl Code {
         named.dedup_by_key(|(start, ..)| *start);
         let starts: Vec<u64> = named.iter().map(|(start, ..)| *start).collect();
         let function = |(index, (start, size, name)): (usize, (u64, u64, String))| {
-            // Assembly has no size: it ends at the next symbol.
+            // Assembly has no size: it ends at the next symbol. No function reaches beyond that.
             let next = starts.get(index + 1).copied();
-            let end = if size > 0 { start + size } else { next.unwrap_or(start) };
-            Function { name, start, end }
+            let end = start.saturating_add(size).min(next.unwrap_or(u64::MAX));
+            let end = if size > 0 { end } else { next.unwrap_or(start) };
+            Function { symbol: name, start, end }
         };
         let functions = named.into_iter().enumerate().map(function).collect();
         Ok(Code { bytes, base, functions })

@@ -4,6 +4,7 @@
 pub mod annotate;
 pub(crate) mod breakdown;
 mod code;
+pub(crate) mod printed;
 pub mod report;
 pub mod script;
 mod share;

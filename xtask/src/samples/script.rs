@@ -68,6 +68,11 @@ pub fn main(args: &ScriptArgs) -> Result<u8> {
     Ok(0)
 }
 
+/// The lines of all samples.
+pub(super) fn text(of: &Recording, symbolizer: &Symbolizer) -> String {
+    lines(of, symbolizer).iter().map(Line::text).collect()
+}
+
 fn lines(of: &Recording, symbolizer: &Symbolizer) -> Vec<Line> {
     let line = |(sample, period): (&tally_abi::trace::SampleRecord, u64)| {
         let (program, name) = of.program_of(sample.session);

@@ -60,7 +60,7 @@ pub fn main(args: &TraceArgs) -> Result<u8> {
     if let Some(run) = trace.run.as_ref().filter(|_| args.wants_run()) {
         let text =
             if args.json { print::run_json(run) } else { print::run_lines(&Run::read(&trace)?) };
-        if let Err(error) = out.write_all(text.as_bytes()) {
+        if let Err(error) = out.write_all(output::shown(&text).as_bytes()) {
             return output::unless_closed(error).map(|()| 0);
         }
     }
@@ -80,11 +80,30 @@ pub fn main(args: &TraceArgs) -> Result<u8> {
         } else {
             print::lines(&record, t, start_tsc)
         };
-        if let Err(error) = out.write_all(text.as_bytes()) {
+        if let Err(error) = out.write_all(output::shown(&text).as_bytes()) {
             return output::unless_closed(error).map(|()| 0);
         }
     }
     out.flush().or_else(output::unless_closed).map(|()| 0)
+}
+
+/// All records of a trace as text and as JSON.
+///
+/// # Errors
+/// It is no trace, is incomplete, or has a description of its run that is not understood.
+pub(crate) fn printed(bytes: &[u8]) -> Result<String> {
+    let failed = |bad: Bad| Failure::new(ExitStatus::BadTrace, bad.to_string());
+    let trace = Trace::open(bytes).map_err(failed)?;
+    let mut text = trace.run.as_ref().map(print::run_json).unwrap_or_default();
+    let run = Run::read(&trace).map(|run| print::run_lines(&run));
+    let start_tsc = start_tsc(&trace);
+    for record in trace.clone() {
+        let record = record.map_err(failed)?;
+        let t = trace.type_of(&record);
+        text += &print::lines(&record, t, start_tsc);
+        text += &print::json(&record, t).to_string();
+    }
+    run.map(|run| text + &run)
 }
 
 /// The earliest time stamp of a trace. Chunks of several CPUs are in no order of time.

@@ -5,6 +5,8 @@
 //! that older readers would misunderstand raises the number in that line. Fields may be added
 //! without that: readers ignore those that they do not know.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tally_abi::{ExitStatus, Mode, trace::SlicePlace};
@@ -14,6 +16,7 @@ use crate::{
     machine::{Boot, EventReading, Session},
     report::{EventReport, Report, SessionReport},
     trace_file::Trace,
+    visible::visible,
 };
 
 /// The word that selects the description of the run among the kinds of records.
@@ -131,8 +134,28 @@ impl Run {
                        that did not start; record it again with `cargo xtask run --trace`";
             return Err(refused(why.into()));
         };
-        Run::deserialize(json)
-            .map_err(|error| refused(format!("the trace's description of the run: {error}")))
+        let mut run = Run::deserialize(json).map_err(|error| {
+            let why = visible(&error.to_string()).into_owned();
+            refused(format!("the trace's description of the run: {why}"))
+        })?;
+        run.make_visible();
+        Ok(run)
+    }
+
+    /// Escapes what a terminal would not show in texts that the tool prints within its lines.
+    fn make_visible(&mut self) {
+        let of_machine = self.processor.iter_mut();
+        let of_machine = of_machine.flat_map(|of| [&mut of.vendor, &mut of.pmu, &mut of.catalogue]);
+        let of_sessions = self.sessions.iter_mut().flat_map(|session| {
+            let events = session.events.iter_mut().map(|event| &mut event.report.name);
+            events.chain([&mut session.name])
+        });
+        let names = self.programs.iter_mut().map(|of| &mut of.name);
+        for text in names.chain(of_sessions).chain(of_machine).chain([&mut self.command_line]) {
+            if let Cow::Owned(visible) = visible(text) {
+                *text = visible;
+            }
+        }
     }
 
     /// The object in the trace's head.

@@ -257,6 +257,10 @@ impl Type {
 fn describe(types: &mut Vec<Type>, line: &str) -> Option<()> {
     let (words, _) = line.split_once(": ")?;
     let words: Vec<&str> = words.split(' ').collect();
+    // A kind has 8 bits, and one description.
+    if words[0] == "record" && types.len() > usize::from(u8::MAX) {
+        return None;
+    }
     match (words.as_slice(), types.last_mut()) {
         (["record", kind, name], _) => types.push(Type {
             kind: kind.parse().ok()?,

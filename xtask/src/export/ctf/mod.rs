@@ -7,14 +7,14 @@
 
 mod metadata;
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use tally_abi::trace::SlicePlace;
 
 use self::metadata::{Class, metadata};
 use super::bytes::Bytes;
 use crate::{
-    Failure, Result, project,
+    Failure, Result,
     recording::Recording,
     trace_file::{Form, Raw, Trace, Type},
 };
@@ -32,13 +32,11 @@ const BITS: u64 = 8;
 ///
 /// # Errors
 /// The trace cannot be read.
-pub(super) fn files(of: &Recording, path: &Path) -> Result<Vec<(String, Vec<u8>)>> {
-    let bytes = project::read(path)?;
+pub(super) fn files(of: &Recording, bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>> {
     let failed = |bad: crate::trace_file::Bad| {
-        let why = format!("{}: {bad}", path.display());
-        Failure::new(tally_abi::ExitStatus::BadTrace, why)
+        Failure::new(tally_abi::ExitStatus::BadTrace, bad.to_string())
     };
-    let trace = Trace::open(&bytes).map_err(failed)?;
+    let trace = Trace::open(bytes).map_err(failed)?;
     let mut of_cpu: BTreeMap<u16, Vec<Raw>> = BTreeMap::new();
     for record in trace.clone() {
         let record = record.map_err(failed)?;

@@ -108,7 +108,9 @@ impl Seen {
         for (number, sample) in known.enumerate() {
             let Some(event) = session.events.get(usize::from(sample.event)) else { continue };
             let count = match event.place {
-                SlicePlace::List { index, .. } => sample.counts[usize::from(index)],
+                SlicePlace::List { index, .. } => {
+                    sample.counts.get(usize::from(index)).copied().unwrap_or_default()
+                }
                 _ => sample.count,
             };
             let before = last.insert(sample.event, count).unwrap_or_default();

@@ -37,7 +37,8 @@ impl CodeTruth {
         })
     }
 
-    fn parse(text: &str) -> Option<CodeTruth> {
+    /// Reads the text of such a file.
+    pub(crate) fn parse(text: &str) -> Option<CodeTruth> {
         let mut lines = text.lines();
         let events = lines.next()?.strip_prefix("address_space,ring,address,")?;
         let events: Vec<String> = events.split(',').map(str::to_owned).collect();

@@ -1,0 +1,39 @@
+//! All that the commands on samples print of a trace, for tests that read damaged ones.
+
+use tally_abi::ExitStatus;
+
+use super::{annotate, breakdown, report, script};
+use crate::{
+    Failure, Result,
+    recording::{Recording, Symbolizer},
+};
+
+/// What the three commands print of a trace, each with every option that changes what they count.
+pub(crate) fn all(of: &Recording, symbolizer: &Symbolizer) -> String {
+    let of_function = report::How { inlined: true, children: true, threads: true };
+    let ways = [report::How::default(), of_function];
+    let reports = ways.map(|how| report::by_event(of, symbolizer, how)).concat();
+    let mut text: String = reports.iter().map(report::OfEvent::to_string).collect();
+    text += &script::text(of, symbolizer);
+    for event in of.sampled_events() {
+        text += &annotate::text(of, symbolizer, event).unwrap_or_default();
+    }
+    let by = [
+        breakdown::ByCode::functions(of, symbolizer, true, None),
+        breakdown::ByCode::lines(of, symbolizer, None),
+    ];
+    text + &by.iter().flatten().map(breakdown::ByCode::to_string).collect::<String>()
+}
+
+/// Where the cycles of functions went, beside the truth of a file of `--vpmu blocks=FILE`.
+///
+/// # Errors
+/// The text is no such file, or the trace has no samples of what cycles are lost to.
+pub(crate) fn with_truth(of: &Recording, blocks: &str) -> Result<String> {
+    let Some(truth) = breakdown::CodeTruth::parse(blocks) else {
+        return Err(Failure::new(ExitStatus::BadTrace, "no file of --vpmu blocks=FILE"));
+    };
+    let symbolizer = Symbolizer::default();
+    let by = breakdown::ByCode::functions(of, &symbolizer, false, Some(&truth))?;
+    Ok(by.to_string())
+}
