@@ -55,6 +55,7 @@ mod sessions;
 mod shared;
 mod stacks;
 mod stat;
+mod steps;
 mod targets;
 mod threads;
 mod thresholds;
@@ -95,8 +96,13 @@ fn artefacts() -> Artefacts {
 
 /// Boots what `request` asks for.
 fn boot(request: &Request) -> Boot {
+    boot_with(&artefacts(), request)
+}
+
+/// Boots what `request` asks for, from these files.
+fn boot_with(artefacts: &Artefacts, request: &Request) -> Boot {
     let _permit = machine_permit();
-    machine::boot(&artefacts(), request, &mut |_| {}).unwrap_or_else(|failure| panic!("{failure}"))
+    machine::boot(artefacts, request, &mut |_| {}).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 /// Boots one processor with Intel's virtual PMU and `programs`, with the kernel's `options`.
