@@ -56,6 +56,7 @@ mod shared;
 mod stacks;
 mod stat;
 mod steps;
+mod stops;
 mod targets;
 mod threads;
 mod thresholds;
