@@ -68,6 +68,12 @@ pub fn restart_call(frame: &mut Frame, number: u64) {
     frame.vector = 0;
 }
 
+/// Makes the frame of a call that is to be made again return from it, with `result`.
+pub fn end_call(frame: &mut Frame, result: i64) {
+    frame.rax = result as u64;
+    frame.rip += SYSCALL_BYTES;
+}
+
 /// A frame whose return starts ring 3 at `rip`, interrupts on.
 pub fn user(rip: u64, rsp: u64) -> Frame {
     Frame {

@@ -236,10 +236,7 @@ impl Place {
     /// Reads from here on. Returns what is there.
     fn read<'a>(&self, to: &'a mut [u8]) -> &'a [u8] {
         let file = self.open.lock().file.clone();
-        let content = file.lock();
-        let piece = content.piece(self.at);
-        let bytes = piece.len().min(to.len());
-        to[..bytes].copy_from_slice(&piece[..bytes]);
+        let bytes = file.lock().copy_to(self.at, to);
         &to[..bytes]
     }
 

@@ -81,9 +81,7 @@ fn maps(process: &Process) -> String {
             Origin::Heap => ('p', 0, 0, "[heap]".to_string()),
             Origin::Stack => ('p', 0, 0, "[stack]".to_string()),
             Origin::Segment => ('p', 0, 1, format!("/{}", process.name)),
-            Origin::Zeros | Origin::Kernel(_) | Origin::Leaving | Origin::Arriving => {
-                ('p', 0, 0, String::new())
-            }
+            Origin::Zeros | Origin::Kernel(_) | Origin::Arriving => ('p', 0, 0, String::new()),
         };
         let head = format!(
             "{:08x}-{:08x} {access}{kind} {:08x} 00:01 {number}",

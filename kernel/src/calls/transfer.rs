@@ -240,12 +240,14 @@ fn read(process: &mut Process, fd: u64, to: Part, at: At) -> Result<Moved, Errno
         At::Offset(offset) => offset,
     };
     let file = open.file.clone();
-    let content = file.lock();
+    let mut chunk = [0; MAX_OUTPUT_BYTES];
     let mut done = 0;
     while done < to.bytes {
         let address = to.buffer.checked_add(done).ok_or(Errno(EFAULT))?;
-        let piece = content.piece(start + done);
-        let part = &piece[..piece.len().min(in_page(address, to.bytes - done) as usize)];
+        let most = chunk.len().min(in_page(address, to.bytes - done) as usize);
+        // Not while the program's memory is touched, which may be a mapping of this file.
+        let bytes = file.lock().copy_to(start + done, &mut chunk[..most]);
+        let part = &chunk[..bytes];
         if part.is_empty() {
             break;
         }
@@ -329,23 +331,33 @@ fn write_file(
         return Err(Errno(EBADF));
     }
     let file = open.file.clone();
-    let mut content = file.lock();
-    let start = match at {
+    let appends = open.appends && matches!(at, At::Position);
+    let mut place = match at {
         At::Offset(offset) => offset,
-        At::Position if open.appends => content.len(),
+        At::Position if appends => file.lock().len(),
         At::Position => open.position,
     };
-    let end = start.checked_add(from.bytes).filter(|end| *end <= i64::MAX as u64);
+    let end = place.checked_add(from.bytes).filter(|end| *end <= i64::MAX as u64);
     end.ok_or(Errno(EINVAL))?;
-    if let Answer::Continue(_) = length::extend(&mut content, start)? {
+    if let Answer::Continue(_) = length::extend(&mut file.lock(), place)? {
         return Ok(Moved::Again);
     }
-    let done = in_pieces(process, from, |_, done, part| match content.write(start + done, part) {
-        0 => Err(Errno(ENOSPC)),
-        taken => Ok(taken),
+    let done = in_pieces(process, from, |_, _, part| {
+        // Not while the program's memory is touched, which may be a mapping of this file.
+        let mut content = file.lock();
+        if appends {
+            place = content.len();
+        }
+        match content.write(place, part) {
+            0 => Err(Errno(ENOSPC)),
+            taken => {
+                place += taken as u64;
+                Ok(taken)
+            }
+        }
     })?;
     if let At::Position = at {
-        open.position = start + done;
+        open.position = place;
     }
     Ok(Moved::Bytes(done))
 }

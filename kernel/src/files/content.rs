@@ -29,6 +29,14 @@ impl Content {
         }
     }
 
+    /// Copies bytes from `at` on to `to`, some of them or all. Returns how many; 0 at its end.
+    pub fn copy_to(&self, at: u64, to: &mut [u8]) -> usize {
+        let piece = self.piece(at);
+        let bytes = piece.len().min(to.len());
+        to[..bytes].copy_from_slice(&piece[..bytes]);
+        bytes
+    }
+
     /// Returns whether it is these bytes.
     pub(super) fn is(&self, bytes: &[u8]) -> bool {
         if self.len() != bytes.len() as u64 {

@@ -96,6 +96,19 @@ fn with<T>(
     work(session.ok_or(Error::NoSession)?)
 }
 
+/// As [`with`], unless the session is being closed: its CPUs have other indices then.
+fn with_open<T>(
+    id: u32,
+    owner: u32,
+    work: impl FnOnce(&mut CpuSession) -> Result<T, Error>,
+) -> Result<T, Error> {
+    with(
+        id,
+        owner,
+        |session| if session.is_closing { Err(Error::WrongState) } else { work(session) },
+    )
+}
+
 /// Returns whether `owner` has opened a session on CPUs of this number.
 pub fn is_open(id: u32, owner: u32) -> bool {
     SESSIONS.lock().iter().any(|session| (session.id, session.owner) == (id, owner))
@@ -194,7 +207,7 @@ pub fn is_settled(id: u32, owner: u32) -> Result<bool, Error> {
 /// # Errors
 /// There is no such session.
 pub fn ask(id: u32, owner: u32, index: usize) -> Result<Option<Ticket>, Error> {
-    with(id, owner, |session| {
+    with_open(id, owner, |session| {
         let Some(part) = session.parts.get_mut(index) else { return Ok(None) };
         let ticket = part.values.ask();
         match &mut part.context {
@@ -215,7 +228,7 @@ pub fn take(
     index: usize,
     ticket: Option<Ticket>,
 ) -> Result<Option<Taken>, Error> {
-    with(id, owner, |session| {
+    with_open(id, owner, |session| {
         let cpus = session.parts.len();
         let Some((part, ticket)) = session.parts.get(index).zip(ticket) else {
             return Ok(Some(Taken { cpus, values: None }));
@@ -238,7 +251,7 @@ pub struct Taken {
 /// # Errors
 /// There is no such session or CPU, the session is started, or no memory is left.
 pub fn map(id: u32, owner: u32, index: usize, memory: &mut UserMemory) -> Result<u64, Error> {
-    with(id, owner, |session| {
+    with_open(id, owner, |session| {
         let part = session.parts.get_mut(index).ok_or(Error::BadArgument)?;
         let context = part.context.as_mut().filter(|_| !session.is_started);
         let address = context.ok_or(Error::WrongState)?.map_for_owner(memory, id)?;
@@ -252,7 +265,7 @@ pub fn map(id: u32, owner: u32, index: usize, memory: &mut UserMemory) -> Result
 /// # Errors
 /// There is no such session, CPU or event, or the CPU's bank is not mapped.
 pub fn set_threshold(id: u32, owner: u32, index: usize, threshold: Threshold) -> Result<(), Error> {
-    with(id, owner, |session| {
+    with_open(id, owner, |session| {
         let part = session.parts.get_mut(index).ok_or(Error::BadArgument)?;
         if let Some(context) = &mut part.context {
             return context.set_threshold(threshold);
@@ -282,7 +295,7 @@ pub fn are_set(id: u32, owner: u32) -> Result<bool, Error> {
 /// # Errors
 /// There is no such session, or it is started.
 pub fn stats(id: u32, owner: u32) -> Result<SessionStats, Error> {
-    with(id, owner, |session| {
+    with_open(id, owner, |session| {
         let contexts = session.parts.iter().map(|part| part.context.as_ref());
         let contexts: Option<Vec<_>> = contexts.collect();
         let all = contexts.ok_or(Error::WrongState)?.into_iter().map(|context| context.stats());

@@ -45,8 +45,6 @@ pub enum Origin {
     Shared(Arc<dyn PageSource>, u64, bool),
     /// Pages of the kernel's, all there: the program can neither unmap nor protect them.
     Kernel(Lent),
-    /// None: the area is being unmapped, in steps.
-    Leaving,
     /// None: a mapping is being moved here, in steps.
     Arriving,
 }
@@ -78,15 +76,15 @@ impl Area {
 
     /// Returns whether `next`, which follows at once, can be one area with this one, of `bytes`.
     pub(super) fn joins(&self, bytes: u64, next: &Area) -> bool {
-        let follows = |(own, first): (&Arc<dyn PageSource>, u64), (source, page): (_, u64)| {
-            own.number() == source && first + bytes / FRAME_BYTES == page
+        let follows = |own: &Arc<dyn PageSource>, first: u64, next: &Arc<dyn PageSource>, page| {
+            Arc::ptr_eq(own, next) && first + bytes / FRAME_BYTES == page
         };
         let same = match (&self.origin, &next.origin) {
             (Origin::Copy(own, first), Origin::Copy(source, page)) => {
-                follows((own, *first), (source.number(), *page))
+                follows(own, *first, source, *page)
             }
             (Origin::Shared(own, first, writes), Origin::Shared(source, page, others)) => {
-                writes == others && follows((own, *first), (source.number(), *page))
+                writes == others && follows(own, *first, source, *page)
             }
             (own, next) => own.is_alike(next),
         };
@@ -103,7 +101,6 @@ impl Origin {
                 | (Origin::Heap, Origin::Heap)
                 | (Origin::Stack, Origin::Stack)
                 | (Origin::Segment, Origin::Segment)
-                | (Origin::Leaving, Origin::Leaving)
                 | (Origin::Arriving, Origin::Arriving)
         )
     }
@@ -113,7 +110,7 @@ impl Area {
     /// Returns whether the program may be given this access to the area.
     pub(super) fn permits(&self, access: PageAccess) -> bool {
         match self.origin {
-            Origin::Kernel(_) | Origin::Leaving | Origin::Arriving => false,
+            Origin::Kernel(_) | Origin::Arriving => false,
             Origin::Shared(_, _, writable) => writable || access != PageAccess::Write,
             _ => true,
         }

@@ -56,7 +56,7 @@ impl Areas {
     pub(super) fn cover(&self, range: UserRange) -> bool {
         let mut at = range.start();
         for (area, of) in self.within(range.addresses()) {
-            if area.start > at || matches!(of.origin, Origin::Leaving | Origin::Arriving) {
+            if area.start > at || matches!(of.origin, Origin::Arriving) {
                 return false;
             }
             at = area.end;
@@ -81,14 +81,6 @@ impl Areas {
                 None => return UserRange::new(start, end - start).ok(),
             }
         }
-    }
-
-    /// The first part of `range` that is being unmapped.
-    pub(super) fn first_leaving(&self, range: UserRange) -> Option<UserRange> {
-        let is_leaving = |(_, area): &(Range<u64>, &Area)| matches!(area.origin, Origin::Leaving);
-        let (area, _) = self.within(range.addresses()).find(is_leaving)?;
-        let (start, end) = (area.start.max(range.start()), area.end.min(range.end()));
-        UserRange::new(start, end - start).ok()
     }
 
     /// Fails if there is no room for two more areas, as many as a change in the middle of an area

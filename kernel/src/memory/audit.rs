@@ -68,8 +68,6 @@ impl UserMemory {
             });
             let lent = flags & LENT;
             let is_lent = match &area.origin {
-                // Its pages are being freed, with whatever access they had.
-                Origin::Leaving => continue,
                 Origin::Arriving => panic!("audit: {page:x?} is where a mapping is moved to"),
                 Origin::Kernel(of) => {
                     let is_part = of.frames().contains(&frame);

@@ -56,8 +56,7 @@ impl UserMemory {
     fn area_of(&self, range: UserRange) -> Result<Area, SpaceError> {
         let (start, area) = self.areas.at(range.start()).ok_or(SpaceError::BadAddress)?;
         let area = area.after(range.start() - start);
-        let is_reserved =
-            matches!(area.origin, Origin::Kernel(_) | Origin::Leaving | Origin::Arriving);
+        let is_reserved = matches!(area.origin, Origin::Kernel(_) | Origin::Arriving);
         if area.end < range.end() || is_reserved { Err(SpaceError::BadAddress) } else { Ok(area) }
     }
 

@@ -109,7 +109,7 @@ impl UserMemory {
         }
         let index = (page.address() - start) / FRAME_BYTES;
         match &area.origin {
-            Origin::Kernel(_) | Origin::Leaving | Origin::Arriving => Err(SpaceError::BadAddress),
+            Origin::Kernel(_) | Origin::Arriving => Err(SpaceError::BadAddress),
             Origin::Zeros | Origin::Heap | Origin::Stack | Origin::Segment => {
                 self.space.map_zeroed(page.range(), access)
             }
@@ -300,26 +300,16 @@ impl UserMemory {
     /// # Errors
     /// The kernel holds part of it, or there would be too many areas.
     pub fn unmap(&mut self, start: u64, bytes: u64, from: Step) -> Result<Step, SpaceError> {
-        let range = self.areas.own(start, bytes)?;
-        if range.is_empty() {
+        let rest = self.areas.own(start, bytes)?.from(from);
+        if rest.is_empty() {
             return Ok(None);
         }
-        if from.is_none() {
-            self.areas.may_cut(range)?;
-            self.areas.cut(range);
-            let (access, origin) = (PageAccess::Nothing, Origin::Leaving);
-            self.areas.insert(range, Area { end: range.end(), access, origin });
-        }
-        // Another thread may have unmapped a part of the range and mapped it anew.
-        while let Some(part) = self.areas.first_leaving(range) {
-            let next = self.free_pages(part);
-            if next.is_some() {
-                return Ok(next);
-            }
-            self.areas.cut(part);
-        }
-        let (start, end) = (range.start(), range.end());
+        self.areas.may_cut(rest)?;
+        let next = self.free_pages(rest);
+        // The areas last: they keep what the pages are of.
+        self.areas.cut(rest.before(next));
+        let (start, end) = (rest.start(), rest.before(next).end());
         log::trace!("address space {:#x}: unmapped {start:#x} to {end:#x}", self.space.id());
-        Ok(None)
+        Ok(next)
     }
 }

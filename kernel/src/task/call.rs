@@ -66,6 +66,15 @@ impl CallState {
         }
     }
 
+    /// A signal's handler interrupts the thread, which returns to `frame`. Returns the number of the
+    /// call that the thread was about to make again, and makes it again no more.
+    pub fn interrupt(&mut self, frame: &Frame) -> Option<u64> {
+        // Only a fault comes with a call in progress, whose instruction another thread unmapped.
+        self.progress = None;
+        let is_next = self.call == Call::with(frame, frame.rip.wrapping_add(SYSCALL_BYTES));
+        self.retried.take().filter(|_| is_next).map(|_| self.call.number)
+    }
+
     /// Returns whether the thread, which returns to `frame`, continues its last call. Discards the
     /// progress of a call that it does not continue.
     pub fn continues(&mut self, frame: &Frame) -> bool {

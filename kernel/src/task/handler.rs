@@ -2,13 +2,16 @@
 
 use core::mem::take;
 
+use tally_abi::syscall::errno::EINTR;
+
 use super::{
     fault::Fault,
     process::Process,
+    send::RESTARTED,
     signal::{DEFAULT, IGNORE, NO_DEFER, ON_STACK, ONCE, RESTART, SignalInfo, bit, blockable},
     signal_frame,
 };
-use crate::arch::frame::{Frame, restart_call};
+use crate::arch::frame::{Frame, end_call, restart_call};
 
 /// Ends the delivery of signals to the running thread: it returns with its own mask, and a call
 /// that a signal interrupted is restarted.
@@ -52,9 +55,13 @@ pub fn call(
 ) -> Result<(), Fault> {
     let action = *process.signals.action(signal);
     let thread = process.threads.running();
-    // Only a fault comes here with a call in progress, whose instruction another thread unmapped.
-    thread.call.progress = None;
+    let retried = thread.call.interrupt(frame);
     let signals = &mut thread.signals;
+    if let Some(number) = retried {
+        // What it waited for may have come, but the call has not seen it.
+        end_call(frame, -EINTR);
+        signals.restart = Some(number).filter(|number| RESTARTED.contains(number));
+    }
     if let Some(number) = take(&mut signals.restart)
         && action.flags & RESTART != 0
     {

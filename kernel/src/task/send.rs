@@ -12,7 +12,7 @@ use super::{
 use crate::machine::clock;
 
 /// The calls on descriptors that a handler with `SA_RESTART` does not end.
-const RESTARTED: [u64; 8] = [
+pub(super) const RESTARTED: [u64; 8] = [
     syscall::READ,
     syscall::READV,
     syscall::WRITE,

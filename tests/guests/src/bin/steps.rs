@@ -74,7 +74,7 @@ fn begin(words: Call) {
     write_call(CODE, words);
     call([sys::MPROTECT, CODE, 4096, 5, 0, 0]);
     // SAFETY: one thread uses it.
-    let stack = unsafe { &mut *(&raw mut STACK) };
+    let stack = unsafe { (&raw mut STACK).as_mut().expect("it is there") };
     spawn(stack, work, 0, None);
     while BEGUN.load(SeqCst) == 0 {
         yield_turn();
