@@ -6,11 +6,12 @@ use crate::{artefacts, assert_output, assert_success, boot_with};
 
 /// The kernel that checks memory after each call runs the changes, one after another.
 fn check(pmu: Pmu) {
-    let changes = ["read", "unmap", "kernel", "bank", "protect"];
+    let changes = ["read", "unmap", "kernel", "bank", "protect", "truncate", "own"];
     let jobs: Vec<String> = changes.iter().map(|change| format!("steps {change}")).collect();
     let line = format!("wire -- sequence {}", jobs.join(" ; "));
     let boot = boot_with(&artefacts().audited(), &Request { pmu, ..Request::new(line) });
     assert_success(&boot);
+    // No page of a file is freed while it is mapped, and a file and its own mapping are no deadlock.
     // The calls as they are on their own: ten bytes are read, all is unmapped, and an address of
     // the kernel's is refused. A range with another thread's bank in it is refused (`EFAULT`), or
     // not all mapped (`ENOMEM`).
@@ -20,6 +21,8 @@ fn check(pmu: Pmu) {
         "steps: kernel -14\n",
         "steps: bank -14 true\n",
         "steps: bank -12 true\n",
+        "steps: truncate 0 0\n",
+        "steps: own 4096 4096\n",
     ] {
         assert_output(&boot, line);
     }

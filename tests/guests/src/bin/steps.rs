@@ -5,6 +5,8 @@
 //! - `unmap`: it becomes one that unmaps the memory.
 //! - `kernel`: it becomes a move of a page into the kernel's half.
 //! - `bank`: a mapping moves, and a bank is mapped where it moves to.
+//! - `truncate`: a mapping of a file is unmapped, and the file is cut off.
+//! - `own`: no other thread; a file is read into and written from an untouched mapping of itself.
 //! - `protect`: access to a mapping changes, and a bank is mapped in its middle.
 
 #![no_std]
@@ -23,6 +25,8 @@ tally::main!(main);
 
 /// Bytes of the long call, which takes some turns of the scheduler.
 const BYTES: u64 = 100 << 20;
+/// Bytes of a file, of which there is less memory.
+const FILE_BYTES: u64 = 64 << 20;
 /// Where the code is, which is not where `mmap` gives out addresses.
 const CODE: u64 = 0x2000_0000_0000;
 /// `mov` of RAX, RDI, RSI, RDX, R10, R8 from a constant.
@@ -131,10 +135,7 @@ fn is_mapped(page: u64) -> bool {
 /// Another thread's bank, in a range that a long call works on.
 fn bank_in(begin_call: impl FnOnce(u64), at: impl FnOnce(u64) -> u64) {
     let memory = map(BYTES);
-    for page in (memory..memory + BYTES).step_by(4096) {
-        // SAFETY: the memory was mapped just now.
-        unsafe { (page as *mut u64).write_volatile(page) };
-    }
+    touch(memory, BYTES);
     // It cannot grow where it is.
     call([sys::MMAP, memory + BYTES, 4096, 0, 0x32, 0]);
     let session = open("instructions,branches,branch-misses");
@@ -148,6 +149,20 @@ fn bank_in(begin_call: impl FnOnce(u64), at: impl FnOnce(u64) -> u64) {
     session.stop().expect("it was started");
     let counted = bank.counter(0).expect("there are three").read();
     println!("steps: bank {} {}", result, counted > 2000);
+}
+
+/// A file of `bytes`, and a shared mapping of it.
+fn file(bytes: u64) -> (u64, u64) {
+    let fd = call([sys::OPEN, c"/tmp/steps".as_ptr() as u64, 0o102, 0o600, 0, 0]) as u64;
+    call([sys::FTRUNCATE, fd, bytes, 0, 0, 0]);
+    (fd, call([sys::MMAP, 0, bytes, 3, 1, fd]) as u64)
+}
+
+fn touch(memory: u64, bytes: u64) {
+    for page in (memory..memory + bytes).step_by(4096) {
+        // SAFETY: the memory was mapped just now.
+        unsafe { (page as *mut u64).write_volatile(page) };
+    }
 }
 
 fn main() -> i32 {
@@ -175,6 +190,19 @@ fn main() -> i32 {
             |memory| begin([sys::MPROTECT, memory, BYTES, 1, 0, 0]),
             |memory| memory + BYTES - (64 << 12),
         ),
+        "truncate" => {
+            let (fd, memory) = file(FILE_BYTES);
+            touch(memory, FILE_BYTES);
+            begin([sys::MUNMAP, memory, FILE_BYTES, 0, 0, 0]);
+            let cut = call([sys::FTRUNCATE, fd, 0, 0, 0, 0]);
+            println!("steps: truncate {cut} {}", result());
+        }
+        "own" => {
+            let (fd, memory) = file(4 * 4096);
+            let read = call([sys::PREAD64, fd, memory + 4096, 4096, 0, 0]);
+            let written = call([sys::PWRITE64, fd, memory + 8192, 4096, 0, 0]);
+            println!("steps: own {read} {written}");
+        }
         other => panic!("no change of the name {other}"),
     }
     0
