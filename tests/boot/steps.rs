@@ -11,7 +11,7 @@ fn check(pmu: Pmu) {
     let line = format!("wire -- sequence {}", jobs.join(" ; "));
     let boot = boot_with(&artefacts().audited(), &Request { pmu, ..Request::new(line) });
     assert_success(&boot);
-    // No page of a file is freed while it is mapped, and a file and its own mapping are no deadlock.
+    // No page of a file is freed while it is mapped; a file and its own mapping are no deadlock.
     // The calls as they are on their own: ten bytes are read, all is unmapped, and an address of
     // the kernel's is refused. A range with another thread's bank in it is refused (`EFAULT`), or
     // not all mapped (`ENOMEM`).

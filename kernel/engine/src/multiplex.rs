@@ -328,38 +328,6 @@ impl<P: Pmu> Multiplexer<P> {
         self.enable(session, tsc, sink);
     }
 
-    /// The program has stopped its counters through its bank, in the middle of a slice, which is
-    /// credited: switches the slice out.
-    fn end_stopped(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
-        let ended = session.slice_start();
-        session.switch_out(self.cpu, End::Stopped, tsc, sink);
-        self.log_end(session, ended, tsc, sink);
-    }
-
-    /// What follows each end of a slice, `ended`, after which the kernel decides what counts next:
-    /// publishes in the bank, with no counter running if the session is not, and has the kernel
-    /// look soon, where another session may have its turn, and where errors or an interval are due.
-    #[inline]
-    fn log_end(
-        &mut self,
-        session: &mut Session,
-        ended: SliceStart,
-        tsc: u64,
-        sink: &mut impl Sink,
-    ) {
-        let running = session.is_running();
-        if running {
-            // An event that stays on its counter would stay armed.
-            self.pmu.disarm();
-        } else {
-            self.pmu.stop();
-        }
-        self.publish(session, ended, running, tsc, sink);
-        if session.takes_turns() || session.errors_are_due() || session.interval_is_due() {
-            sink.fold_soon();
-        }
-    }
-
     /// Publishes in the session's bank, if it has one, what was counted in the slice `of`, and the
     /// bases from which counters that keep `running` count. Preloads counters that are near a
     /// threshold. Returns whether counters were preloaded: [`Pmu::ack_and_resume`] has to follow.

@@ -337,24 +337,19 @@ fn write_file(
         At::Position if appends => file.lock().len(),
         At::Position => open.position,
     };
-    let end = place.checked_add(from.bytes).filter(|end| *end <= i64::MAX as u64);
-    end.ok_or(Errno(EINVAL))?;
+    if place.checked_add(from.bytes).is_none_or(|end| end > i64::MAX as u64) {
+        return Err(Errno(EINVAL));
+    }
     if let Answer::Continue(_) = length::extend(&mut file.lock(), place)? {
         return Ok(Moved::Again);
     }
     let done = in_pieces(process, from, |_, _, part| {
         // Not while the program's memory is touched, which may be a mapping of this file.
         let mut content = file.lock();
-        if appends {
-            place = content.len();
-        }
-        match content.write(place, part) {
-            0 => Err(Errno(ENOSPC)),
-            taken => {
-                place += taken as u64;
-                Ok(taken)
-            }
-        }
+        place = if appends { content.len() } else { place };
+        let taken = content.write(place, part);
+        place += taken as u64;
+        if taken == 0 { Err(Errno(ENOSPC)) } else { Ok(taken) }
     })?;
     if let At::Position = at {
         open.position = place;

@@ -36,7 +36,7 @@ use super::{
 };
 use crate::{
     machine::clock,
-    memory::{heap, lent::LentPages, space::AddressSpace, user::UserMemory},
+    memory::{heap, lent_pages::LentPages, space::AddressSpace, user::UserMemory},
 };
 
 /// The samples of an event.

@@ -7,8 +7,8 @@ use tally_engine::Neighbours;
 
 use super::{context::Context, direct::DirectCounters, refusal::Refusal, sequences::Sequences};
 
-/// The most sessions that a program opens on itself, and the most that others open on it: each takes
-/// memory of the kernel's, and they share its counters.
+/// The most sessions that a program opens on itself, and the most that others open on it: each
+/// takes memory of the kernel's, and they share its counters.
 pub const MAX_SESSIONS: usize = 8;
 
 /// Contexts. A context is large, and it moves from and to the first place at every turn.

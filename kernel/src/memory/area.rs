@@ -6,7 +6,7 @@ use x86_64::structures::paging::PhysFrame;
 
 use super::{
     frames::FRAME_BYTES,
-    lent::Lent,
+    lent_pages::Lent,
     space::{PageAccess, SpaceError},
 };
 

@@ -1,72 +1,15 @@
 //! Kernel memory that a program has mapped.
 
-use alloc::{boxed::Box, sync::Arc};
-
-use x86_64::structures::paging::PhysFrame;
+use alloc::sync::Arc;
 
 use super::{
     area::{Area, Origin},
-    frames::{self, FRAME_BYTES, OutOfMemory, kernel_view},
+    frames::{self, FRAME_BYTES},
+    lent_pages::{Lent, LentPages},
     shared::Shared,
     space::{PageAccess, SpaceError, UserPage, UserRange},
     user::{Place, UserMemory},
 };
-
-/// Pages of zeros that the kernel writes. They are freed when the kernel and each program that has
-/// them mapped are done with them: each holds an [`Arc`] of them, a program's area its own.
-pub struct LentPages(Box<[PhysFrame]>);
-
-/// The kernel memory that an area shows, which lives at least as long as the area.
-#[derive(Clone)]
-pub enum Lent {
-    /// Memory that is never freed.
-    Shared(&'static Shared),
-    /// Pages that the area owns together with the kernel.
-    Pages(Arc<LentPages>),
-}
-
-impl Lent {
-    pub(super) fn frames(&self) -> &[PhysFrame] {
-        match self {
-            Lent::Shared(shared) => shared.frames(),
-            Lent::Pages(pages) => &pages.0,
-        }
-    }
-
-    fn is(&self, other: &Lent) -> bool {
-        core::ptr::eq(self.frames(), other.frames())
-    }
-}
-
-impl LentPages {
-    /// Allocates pages for `bytes`, on a program's behalf.
-    ///
-    /// # Errors
-    /// No memory is left.
-    pub fn allocate(bytes: u64) -> Result<Arc<LentPages>, OutOfMemory> {
-        let pages = bytes.div_ceil(FRAME_BYTES);
-        let mut claim = frames::claim(pages * FRAME_BYTES).ok_or(OutOfMemory)?;
-        // Those before one that fails would be lost, but a claim has all of them.
-        let frames = (0..pages).map(|_| claim.allocate()).collect::<Result<_, _>>()?;
-        Ok(Arc::new(LentPages(frames)))
-    }
-
-    /// The kernel's addresses of the pages, in order.
-    pub fn views(&self) -> impl Iterator<Item = *mut u8> {
-        self.0.iter().map(|frame| kernel_view(frame.start_address()).as_mut_ptr())
-    }
-}
-
-impl Drop for LentPages {
-    fn drop(&mut self) {
-        for frame in &self.0 {
-            // SAFETY: (1) `allocate` took it from a claim; (2) no program has it mapped any more:
-            // an area's pages are unmapped before its `Arc` is dropped; (3) what the kernel made of
-            // `views` is gone before the kernel's `Arc`.
-            unsafe { frames::free(*frame) };
-        }
-    }
-}
 
 impl UserMemory {
     /// Maps kernel memory read-only until the program ends. Returns the address; the same memory
@@ -126,7 +69,7 @@ impl UserMemory {
     /// They are not there.
     pub fn unmap_lent(&mut self, start: u64, pages: &Arc<LentPages>) -> Result<(), SpaceError> {
         let lent = Lent::Pages(pages.clone());
-        let range = UserRange::new(start, pages.0.len() as u64 * FRAME_BYTES)?;
+        let range = UserRange::new(start, lent.frames().len() as u64 * FRAME_BYTES)?;
         let is_of = |area: &Area| matches!(&area.origin, Origin::Kernel(of) if of.is(&lent));
         let are_there = self.areas.within(range.addresses()).all(|(_, area)| is_of(area));
         if !are_there {

@@ -12,6 +12,7 @@ pub mod frames;
 pub mod heap;
 pub mod kernel;
 pub mod lent;
+pub mod lent_pages;
 pub mod range;
 mod records;
 pub mod region;

@@ -66,8 +66,8 @@ impl CallState {
         }
     }
 
-    /// A signal's handler interrupts the thread, which returns to `frame`. Returns the number of the
-    /// call that the thread was about to make again, and makes it again no more.
+    /// A signal's handler interrupts the thread, which returns to `frame`. Returns the number of
+    /// the call that the thread was about to make again, and makes it again no more.
     pub fn interrupt(&mut self, frame: &Frame) -> Option<u64> {
         // Only a fault comes with a call in progress, whose instruction another thread unmapped.
         self.progress = None;

@@ -6,7 +6,10 @@
 use tally_abi::trace::End;
 
 use super::Multiplexer;
-use crate::{Began, Clock, Pinned, Pmu, Session, Sink, session::Timestamp};
+use crate::{
+    Began, Clock, Pinned, Pmu, Session, Sink,
+    session::{SliceStart, Timestamp},
+};
 
 impl<P: Pmu> Multiplexer<P> {
     /// Logs the slice that has ended, whose row is complete: moves on to the next.
@@ -65,6 +68,38 @@ impl<P: Pmu> Multiplexer<P> {
         }
         self.log_end(session, ended, tsc, sink);
         !stopped
+    }
+
+    /// The program has stopped its counters through its bank, in the middle of a slice, which is
+    /// credited: switches the slice out.
+    pub(super) fn end_stopped(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+        let ended = session.slice_start();
+        session.switch_out(self.cpu, End::Stopped, tsc, sink);
+        self.log_end(session, ended, tsc, sink);
+    }
+
+    /// What follows each end of a slice, `ended`, after which the kernel decides what counts next:
+    /// publishes in the bank, with no counter running if the session is not, and has the kernel
+    /// look soon, where another session may have its turn, and where errors or an interval are due.
+    #[inline]
+    fn log_end(
+        &mut self,
+        session: &mut Session,
+        ended: SliceStart,
+        tsc: u64,
+        sink: &mut impl Sink,
+    ) {
+        let running = session.is_running();
+        if running {
+            // An event that stays on its counter would stay armed.
+            self.pmu.disarm();
+        } else {
+            self.pmu.stop();
+        }
+        self.publish(session, ended, running, tsc, sink);
+        if session.takes_turns() || session.errors_are_due() || session.interval_is_due() {
+            sink.fold_soon();
+        }
     }
 
     /// Folds the rows that overflow interrupts have stored into `session`, which is the one that

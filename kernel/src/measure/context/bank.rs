@@ -12,7 +12,7 @@ use tally_engine::bank::Page;
 use super::Context;
 use crate::{
     measure::{readings::EVENTS_A_STEP, settings},
-    memory::{lent::LentPages, user::UserMemory},
+    memory::{lent_pages::LentPages, user::UserMemory},
 };
 
 /// The pages of a bank that the measured program writes.

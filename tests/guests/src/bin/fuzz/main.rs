@@ -49,8 +49,8 @@ const LINES: u64 = 20;
 /// The address of programs' text.
 const CODE: u64 = 1 << 21;
 
-/// One of so many calls is on the ranges that threads change, one is made in code that they rewrite,
-/// and after one a thread rewrites such code.
+/// One of so many calls is on the ranges that threads change, one is made in code that they
+/// rewrite, and after one a thread rewrites such code.
 const ON_RANGES: u64 = 24;
 const IN_CODE: u64 = 4;
 const REWRITES: u64 = 64;
