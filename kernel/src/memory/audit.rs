@@ -15,11 +15,12 @@ use super::{
     user::UserMemory,
 };
 
-/// A program of more pages is looked at after one of so many calls.
-const MANY_PAGES: u64 = 128;
-const ONE_CALL_OF: u64 = 64;
+/// A call pays for looking at so many pages. A program whose pages have changed is looked at as
+/// soon as its pages are paid for, one whose pages have not when they are many times over.
+const PAGES_PER_CALL: u64 = 16;
+const TIMES_UNCHANGED: u64 = 32;
 
-static CALLS: AtomicU64 = AtomicU64::new(0);
+static PAID: AtomicU64 = AtomicU64::new(0);
 
 /// Begins the records of frames, if the kernel has the feature. At boot, once there is a heap.
 pub fn begin() {
@@ -53,10 +54,13 @@ impl UserMemory {
         if !records::ON {
             return;
         }
-        let calls = CALLS.fetch_add(1, Relaxed);
-        if self.space.pages() > MANY_PAGES && !calls.is_multiple_of(ONE_CALL_OF) {
+        let paid = PAID.fetch_add(PAGES_PER_CALL, Relaxed);
+        let times = if self.space.has_changed() { 1 } else { TIMES_UNCHANGED };
+        if paid < times * self.space.pages() {
             return;
         }
+        PAID.store(0, Relaxed);
+        self.space.forget_changes();
         let (mut rest, mut pages) = (UserRange::all(), 0);
         while let Some(page) = self.space.next_page(rest) {
             rest = rest.split(page).1.without_first();

@@ -34,6 +34,8 @@ pub struct AddressSpace {
     pages: u64,
     /// Tables of the lower half, which are freed with the space.
     tables: u64,
+    /// A page was mapped, moved, protected or unmapped since the audit looked.
+    has_changed: bool,
 }
 
 impl AddressSpace {
@@ -47,7 +49,7 @@ impl AddressSpace {
         for (new, old) in new.iter_mut().zip(old.iter()).skip(USER_ENTRIES) {
             *new = old.clone();
         }
-        Ok(AddressSpace { root, pages: 0, tables: 0 })
+        Ok(AddressSpace { root, pages: 0, tables: 0, has_changed: true })
     }
 
     /// A new space for a program.
@@ -94,6 +96,15 @@ impl AddressSpace {
     /// Pages of the lower half.
     pub(super) fn pages(&self) -> u64 {
         self.pages
+    }
+
+    /// Returns whether pages have changed since [`Self::forget_changes`].
+    pub(super) fn has_changed(&self) -> bool {
+        self.has_changed
+    }
+
+    pub(super) fn forget_changes(&mut self) {
+        self.has_changed = false;
     }
 
     /// Checks that the upper half is that of `kernel`.
@@ -149,6 +160,7 @@ impl AddressSpace {
         records::map(space, page.address(), frame, flags.contains(LENT));
         entry.set_frame(frame, flags);
         self.pages += 1;
+        self.has_changed = true;
         Ok(())
     }
 
@@ -176,6 +188,7 @@ impl AddressSpace {
             rest = rest.split(page).1.without_first();
             if let Some(entry) = self.entry(page) {
                 entry.set_flags(access.flags() | entry.flags() & LENT);
+                self.has_changed = true;
                 x86_64::instructions::tlb::flush(VirtAddr::new(page.address()));
             }
         }
@@ -195,6 +208,7 @@ impl AddressSpace {
         if let Some(entry) = self.entry(from) {
             entry.set_unused();
         }
+        self.has_changed = true;
         x86_64::instructions::tlb::flush(VirtAddr::new(from.address()));
         Ok(())
     }
@@ -210,6 +224,7 @@ impl AddressSpace {
             entry.set_unused();
             x86_64::instructions::tlb::flush(VirtAddr::new(page.address()));
             self.pages -= 1;
+            self.has_changed = true;
             records::unmap(space, page.address(), frame, is_lent);
             if !is_lent {
                 // SAFETY: (1) leaf frames of the lower half that are not lent come from

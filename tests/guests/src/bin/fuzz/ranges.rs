@@ -2,15 +2,18 @@
 //! ranges, map banks into them, and rewrite the code that makes the calls.
 
 use alloc::string::String;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::{
+    arch::naked_asm,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use tally::sys;
 use tally_test_guests::random::Random;
 
 use crate::calls::{anything, arguments_of, choose};
 
-/// Where `mmap` gives out its first addresses, so that banks go into gaps of these ranges.
-const FIRST: u64 = 0x1000_0000_0000;
+/// Behind the first addresses that `mmap` gives out, which the heap has.
+const FIRST: u64 = 0x1000_0000_0000 + SLOT_BYTES;
 const SLOTS: u64 = 4;
 /// From one slot to the next; a mapping takes half of it at most.
 const SLOT_BYTES: u64 = 8 << 20;
@@ -54,9 +57,13 @@ const MOVES: [[u8; 2]; 7] = [
     [0x49, 0xb9],
 ];
 
-/// Faults after which a program exits, as the last may repeat for ever.
+/// Faults outside of the code after which a program exits, as the last may repeat for ever.
 const MOST_FAULTS: u64 = 200;
 static FAULTS: AtomicU64 = AtomicU64::new(0);
+/// The instruction of the last fault in the code.
+static FAULTED: AtomicU64 = AtomicU64::new(0);
+/// The word of the instruction pointer in a `ucontext_t`.
+const RIP: usize = 21;
 
 /// The session that was opened last.
 static SESSION: AtomicU64 = AtomicU64::new(0);
@@ -70,11 +77,14 @@ pub fn make((number, arguments): Call) -> u64 {
     unsafe { sys::call(number, arguments) as u64 }
 }
 
-/// Maps the code, and opens what is read.
+/// Maps the code, and what is free before the ranges, so that banks go into gaps of these; and
+/// opens what is read.
 pub fn begin(threads: usize) {
     make((sys::MMAP, [CODE, PAGE, READ_WRITE, FIXED, 0, 0]));
     (0..threads as u64).for_each(|site| write_stub(CODE + SITE_BYTES * site));
     make((sys::MPROTECT, [CODE, PAGE, READ_EXECUTE, 0, 0, 0]));
+    let free = make((sys::MMAP, [0, PAGE, 0, 0x22, 0, 0]));
+    make((sys::MMAP, [free, FIRST.saturating_sub(free), 0, FIXED, 0, 0]));
     let fd = make((sys::OPEN, [c"/dev/zero".as_ptr() as u64, 0, 0, 0, 0, 0]));
     make((sys::DUP2, [fd, ZERO, 0, 0, 0, 0]));
     make((sys::CLOSE, [fd, 0, 0, 0, 0, 0]));
@@ -104,14 +114,27 @@ pub fn make_in_code(index: usize, (number, arguments): Call) -> u64 {
 }
 
 /// The handler of faults: a thread may have run into code that was just being rewritten, or written
-/// to code that another has made executable meanwhile.
-pub extern "C" fn mend(_: u64) {
-    let faults = FAULTS.fetch_add(1, Relaxed);
-    if faults > MOST_FAULTS {
+/// to code that another has made executable meanwhile. Code that faults again is left.
+pub extern "C" fn mend(_: u64, _: *const u64, context: *mut u64) {
+    // SAFETY: the kernel passes a `ucontext_t`, which is longer.
+    let rip = unsafe { &mut *context.add(RIP) };
+    if (CODE..CODE + PAGE).contains(rip) {
+        if FAULTED.swap(*rip, Relaxed) == *rip {
+            *rip = leave as *const () as u64;
+        }
+        make((sys::MPROTECT, [CODE, PAGE, READ_EXECUTE, 0, 0, 0]));
+        return;
+    }
+    if FAULTS.fetch_add(1, Relaxed) > MOST_FAULTS {
         sys::exit(5);
     }
-    let access = if faults.is_multiple_of(2) { READ_EXECUTE } else { READ_WRITE };
-    make((sys::MPROTECT, [CODE, PAGE, access, 0, 0, 0]));
+    make((sys::MPROTECT, [CODE, PAGE, READ_WRITE, 0, 0, 0]));
+}
+
+/// Returns from the code, which leaves the stack pointer as it was.
+#[unsafe(naked)]
+unsafe extern "C" fn leave() {
+    naked_asm!("ret")
 }
 
 /// Changes the code of a thread: in place of its call comes another, or its own again.
