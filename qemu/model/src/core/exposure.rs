@@ -9,6 +9,47 @@ pub(super) const PARTS: u32 = 256;
 /// The number of causes.
 pub(super) const CAUSES: usize = Signal::STALLS.len();
 
+/// The number of causes of lost slots.
+pub(super) const LOST: usize = Signal::LOST_SLOTS.len();
+/// The cycles from which on each cause gets its part of them, and not one cause all.
+const MANY_CYCLES: u64 = 32;
+/// The step between two cycles in the order of causes: the golden ratio of all.
+const STEP: u16 = 40_503;
+
+/// How lost slots divide among their causes: of 65,536, how many belong to each but the last, with
+/// those of the causes before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Division([u16; LOST - 1]);
+
+impl Division {
+    /// In proportion to these; all belong to the last cause if there are none.
+    pub(super) fn of(slots: &[f32; LOST]) -> Division {
+        let all: f32 = slots.iter().sum();
+        let mut sum = 0.0;
+        Division(std::array::from_fn(|index| {
+            sum += slots[index];
+            if all > 0.0 { (65_536.0 * sum / all) as u16 } else { 0 }
+        }))
+    }
+
+    /// Adds cycles to their causes, few to one of them: which, `order` decides.
+    #[inline]
+    pub(super) fn charge(self, cycles: u64, order: &mut u16, charged: &mut [u64; LOST]) {
+        if cycles < MANY_CYCLES {
+            *order = order.wrapping_add(STEP);
+            let cause = self.0.iter().filter(|limit| *limit <= order).count();
+            charged[cause] += cycles;
+            return;
+        }
+        let mut before = 0;
+        let parts = self.0.iter().map(|limit| cycles * u64::from(*limit) >> 16).chain([cycles]);
+        for (of, upto) in charged.iter_mut().zip(parts) {
+            *of += upto - before;
+            before = upto;
+        }
+    }
+}
+
 /// The exposed share of a kind of penalties, by sums in which older ones count less.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
@@ -86,5 +127,30 @@ impl Stalls {
     pub(super) fn longest(&self) -> Option<(u8, f32)> {
         let all = (0..).zip(self.0).filter(|(_, cycles)| *cycles > 0.0);
         all.max_by(|(_, one), (_, other)| one.total_cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cycles_go_to_causes_in_their_proportion() {
+        for slots in [[10.0, 0.0, 30.0, 0.0, 20.0, 40.0], [0.0; LOST], [0.0, 7.0, 0.0, 0.0, 0.0, 0.0]]
+        {
+            let all: f32 = slots.iter().sum();
+            let division = Division::of(&slots);
+            for cycles in [1, 31, 1_000] {
+                let (mut order, mut charged) = (0, [0; LOST]);
+                (0..1_000).for_each(|_| division.charge(cycles, &mut order, &mut charged));
+                assert_eq!(charged.iter().sum::<u64>(), 1_000 * cycles);
+                for (cause, got) in charged.iter().enumerate() {
+                    let unknown = if cause == LOST - 1 { 1.0 } else { 0.0 };
+                    let want = if all > 0.0 { slots[cause] / all } else { unknown };
+                    let got = *got as f32 / (1_000 * cycles) as f32;
+                    assert!((got - want).abs() < 0.003, "{slots:?}: {charged:?}");
+                }
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::mem;
 
-use super::exposure::{CAUSES, PARTS, Share, Stalls};
+use super::exposure::{CAUSES, Division, LOST, PARTS, Share, Stalls};
 use crate::{
     block::{Block, PLACES},
     counts::Counts,
@@ -20,6 +20,8 @@ const MOST_SAMPLES: f32 = 64.0;
 const MOST_DATA_CYCLES: f32 = 10_000.0;
 /// The cycles of penalties for which all blocks' share stands in a block's own.
 const ASSUMED_DATA_CYCLES: f32 = 50.0;
+/// Samples of lost slots after which older ones count less.
+const SAMPLES_OF_SLOTS: f32 = 4.0;
 /// Cycles by which a cause can be ahead of a block's others, so that a new one can get ahead.
 const MOST_LEAD: f32 = 1_000.0;
 
@@ -145,6 +147,9 @@ pub(super) struct Learner {
     pub(super) counts: Counts,
     /// Its stalls up to the last block.
     stalled: [u64; CAUSES],
+    /// Its lost slots up to the last sample, and by cause in sums in which older ones count less.
+    lost: [u64; LOST],
+    slots: [f32; LOST],
     known: Box<[Known]>,
     /// The shares of blocks' data in parts, and one; 0 where none is known.
     exposures: Box<[u16]>,
@@ -169,6 +174,8 @@ impl Learner {
         Learner {
             counts: Counts::ZERO,
             stalled: [0; CAUSES],
+            lost: [0; LOST],
+            slots: [0.0; LOST],
             known: vec![Known::NOTHING; PLACES].into_boxed_slice(),
             exposures: vec![0; PLACES].into_boxed_slice(),
             data: Share::new(0.4, 1_000.0, 100_000.0),
@@ -189,10 +196,25 @@ impl Learner {
         self.begin_block();
     }
 
+    /// The engine has run for long enough that the slots which it loses are the program's.
+    pub(super) fn warm_up(&mut self) {
+        self.begin();
+        self.lost = std::array::from_fn(|index| self.counts[Signal::LOST_SLOTS[index]]);
+    }
+
     /// A sample has ended. Returns whether most blocks that ran in it were new.
     pub(super) fn end(&mut self) -> bool {
+        for (index, cause) in Signal::LOST_SLOTS.iter().enumerate() {
+            let lost = (self.counts[*cause] - self.lost[index]) as f32;
+            self.slots[index] += lost - self.slots[index] / SAMPLES_OF_SLOTS;
+        }
         let [old, new] = mem::take(&mut self.blocks);
         new > old
+    }
+
+    /// What lost slots belong to.
+    pub(super) fn division(&self) -> Division {
+        Division::of(&self.slots)
     }
 
     /// A block begins to retire. Of one that was left in its middle nothing is known.

@@ -89,7 +89,7 @@ impl Core {
         let took = engine.run(block, range, fused, &mut learner.counts);
         let stalls = learner.stalls();
         if sampler.is_warming_up() {
-            sampler.learner.begin();
+            sampler.learner.warm_up();
         } else {
             let above = (took as f32 - slots as f32) / f32::from(self.geometry.width);
             if let Some(cost) = sampler.learner.add(block, is_end, above, stalls) {
@@ -154,6 +154,8 @@ impl Core {
         let owed = sampler.owed_parts + parts as i64;
         let cycles = owed.max(0) as u64 / u64::from(PARTS);
         sampler.owed_parts = owed - (cycles * u64::from(PARTS)) as i64;
+        let charged = &mut self.slots_charged[ring as usize];
+        sampler.division.charge(cycles, &mut sampler.order, charged);
         self.stall(ring, cause, cycles as u32);
     }
 
@@ -174,6 +176,10 @@ impl Core {
         sampler.stalled_parts = rest.min(MOST_STALLED_PARTS);
         let cause = if is_stalled { cost.cause() } else { CAUSES };
         self.costs_charged[block.ring as usize][cause] += cycles;
+        if cycles > 0 {
+            let charged = &mut self.slots_charged[block.ring as usize];
+            sampler.division.charge(cycles, &mut sampler.order, charged);
+        }
         self.clock += cycles * u64::from(self.geometry.width);
         if sampler.instructions >= sampler.sample_at {
             self.begin_sample();

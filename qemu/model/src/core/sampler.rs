@@ -5,7 +5,10 @@
 //! continues after it. Instructions count and not micro-operations, as an interrupt between a pair
 //! that would fuse makes one more of these.
 
-use super::learner::{Cost, Learner};
+use super::{
+    exposure::Division,
+    learner::{Cost, Learner},
+};
 use crate::{
     block::{PLACES, Privilege},
     geometry::{Geometry, PipelineMode},
@@ -50,6 +53,11 @@ pub(super) struct Sampler {
     pub(super) owed_parts: i64,
     /// Parts of a cycle that are due as stalls when cycles are charged.
     pub(super) stalled_parts: i64,
+    /// What lost slots belong to. Dispatch loses them some time before retirement stalls, often in
+    /// another block, so this is known of all blocks together.
+    pub(super) division: Division,
+    /// Decides which cause the next cycles' slots belong to.
+    pub(super) order: u16,
     pub(super) learner: Box<Learner>,
     /// The engine of its samples, while the core does not use it.
     asleep: Option<Box<Engine>>,
@@ -70,6 +78,8 @@ impl Sampler {
             costs: vec![Cost::default(); PLACES].into_boxed_slice(),
             owed_parts: 0,
             stalled_parts: 0,
+            division: Division::default(),
+            order: 0,
             learner: Box::new(Learner::new(geometry)),
             asleep: Some(Box::new(Engine::new(geometry, PipelineMode::Real))),
             begins_at: LEAST_GAP_INSTRUCTIONS,
@@ -110,6 +120,7 @@ impl Sampler {
         self.sample_at = self.begins_at;
         let longer = (gap + gap / 8).min(MOST_GAP_INSTRUCTIONS);
         self.gap_instructions = if self.learner.end() { LEAST_GAP_INSTRUCTIONS } else { longer };
+        self.division = self.learner.division();
     }
 
     /// Its domain is left, perhaps in a sample with `engine`.

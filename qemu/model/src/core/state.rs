@@ -1,7 +1,7 @@
 //! A core's state: its structures, and what it has counted.
 
 use super::{
-    exposure::CAUSES,
+    exposure::{CAUSES, LOST},
     path::WrongPath,
     sampler::{Domain, Sampler},
 };
@@ -13,7 +13,7 @@ use crate::{
     cache::{Cache, NARROW, WIDE},
     counts::{Counts, Lanes},
     decode::Decode,
-    geometry::{CacheShape, Geometry, Pipeline, RESOLVE_CYCLES},
+    geometry::{CacheShape, Geometry, Pipeline},
     llc::Llc,
     ooo::Engine,
     page::{PageSize, PageSizes},
@@ -114,6 +114,9 @@ pub struct Core {
     /// Cycles by which blocks' costs advanced the clock, by ring and cause, the last without a
     /// stall; not yet in `counts`.
     pub(super) costs_charged: [[u64; CAUSES + 1]; 2],
+    /// The cycles whose slots were lost, by ring and cause, not yet in `counts`. Those of the last
+    /// cause are not read: it has what the others leave.
+    pub(super) slots_charged: [[u64; LOST]; 2],
     /// The hardware prefetchers, if there are any.
     pub(super) prefetch: Option<Box<Prefetch>>,
     /// What they fetch at the present access, for the out-of-order pipeline.
@@ -165,6 +168,7 @@ impl Core {
             sampler: engine.is_none().then(sampler),
             other_samplers: Vec::new(),
             costs_charged: [[0; CAUSES + 1]; 2],
+            slots_charged: [[0; LOST]; 2],
             engine,
             prefetch,
             ahead: Vec::with_capacity(16),
@@ -249,7 +253,8 @@ impl Core {
             Signal::STALLS.iter().zip(charged).for_each(|(cause, cycles)| counts[*cause] += cycles);
         }
         if !self.is_out_of_order {
-            self.counts.iter_mut().for_each(|counts| charge_slots(counts, &self.geometry));
+            let charged = self.counts.iter_mut().zip(&mut self.slots_charged);
+            charged.for_each(|(counts, charged)| charge_slots(counts, charged, width));
         } else if self.geometry.stacks {
             self.counts.iter_mut().for_each(|counts| charge_products(counts, &self.geometry));
         }
@@ -300,21 +305,14 @@ fn decode_all(counts: &mut Counts) {
     counts[Signal::UopsDecoded] = counts[Signal::Uops] - counts[Signal::UopsMicrocode];
 }
 
-/// Charges the slots of the interval pipeline. It delays whole cycles, each for one cause.
-fn charge_slots(counts: &mut Counts, geometry: &Geometry) {
-    let width = u64::from(geometry.width);
-    let of = |counts: &Counts, causes: &[Signal]| -> u64 {
-        causes.iter().map(|cause| counts[*cause] * width).sum()
-    };
-    let fetch = of(counts, &[Signal::StallL1i, Signal::StallItlb, Signal::StallFrontEnd]);
-    let branches = of(counts, &[Signal::StallMispredict]);
-    let penalty = u64::from(geometry.latency.mispredict_cycles.max(RESOLVE_CYCLES));
-    let wrong = branches * u64::from(RESOLVE_CYCLES) / penalty;
-    let memory = of(counts, &Signal::MEMORY_STALLS);
-    let used = counts[Signal::Uops] + fetch + branches + memory;
-    counts[Signal::SlotsFetchLatency] = fetch;
-    counts[Signal::SlotsWrongPath] = wrong;
-    counts[Signal::SlotsRefill] = branches - wrong;
-    counts[Signal::SlotsMemory] = memory;
-    counts[Signal::SlotsCore] = counts[Signal::Slots] - used;
+/// Charges the slots of the interval pipeline. It delays whole cycles; what no cause has of the
+/// slots without a micro-operation is the last one's.
+fn charge_slots(counts: &mut Counts, charged: &mut [u64; LOST], width: u64) {
+    let (last, others) = Signal::LOST_SLOTS.split_last().expect("there are causes");
+    let mut used = counts[Signal::Uops];
+    for (cause, cycles) in others.iter().zip(std::mem::take(charged)) {
+        counts[*cause] += cycles * width;
+        used += counts[*cause];
+    }
+    counts[*last] = counts[Signal::Slots] - used;
 }
