@@ -7,7 +7,10 @@
 
 use std::mem;
 
-use super::exposure::{CAUSES, Division, LOST, PARTS, Share, Stalls};
+use super::{
+    activity::{self, Cycles, KINDS, Shares},
+    exposure::{CAUSES, Division, LOST, PARTS, Share, Stalls},
+};
 use crate::{
     block::{Block, PLACES},
     counts::Counts,
@@ -20,7 +23,7 @@ const MOST_SAMPLES: f32 = 64.0;
 const MOST_DATA_CYCLES: f32 = 10_000.0;
 /// The cycles of penalties for which all blocks' share stands in a block's own.
 const ASSUMED_DATA_CYCLES: f32 = 50.0;
-/// Samples of lost slots after which older ones count less.
+/// Samples of lost slots and of what executes after which older ones count less.
 const SAMPLES_OF_SLOTS: f32 = 4.0;
 /// Cycles by which a cause can be ahead of a block's others, so that a new one can get ahead.
 const MOST_LEAD: f32 = 1_000.0;
@@ -150,6 +153,9 @@ pub(super) struct Learner {
     /// Its lost slots up to the last sample, and by cause in sums in which older ones count less.
     lost: [u64; LOST],
     slots: [f32; LOST],
+    /// The same of cycles by what executes in them.
+    active: Cycles,
+    cycles_active: [f32; KINDS],
     known: Box<[Known]>,
     /// The shares of blocks' data in parts, and one; 0 where none is known.
     exposures: Box<[u16]>,
@@ -176,6 +182,8 @@ impl Learner {
             stalled: [0; CAUSES],
             lost: [0; LOST],
             slots: [0.0; LOST],
+            active: [0; KINDS],
+            cycles_active: [0.0; KINDS],
             known: vec![Known::NOTHING; PLACES].into_boxed_slice(),
             exposures: vec![0; PLACES].into_boxed_slice(),
             data: Share::new(0.4, 1_000.0, 100_000.0),
@@ -200,6 +208,7 @@ impl Learner {
     pub(super) fn warm_up(&mut self) {
         self.begin();
         self.lost = std::array::from_fn(|index| self.counts[Signal::LOST_SLOTS[index]]);
+        self.active = activity::of(&self.counts);
     }
 
     /// A sample has ended. Returns whether most blocks that ran in it were new.
@@ -208,6 +217,10 @@ impl Learner {
             let lost = (self.counts[*cause] - self.lost[index]) as f32;
             self.slots[index] += lost - self.slots[index] / SAMPLES_OF_SLOTS;
         }
+        for (index, cycles) in activity::of(&self.counts).iter().enumerate() {
+            let own = (cycles - self.active[index]) as f32;
+            self.cycles_active[index] += own - self.cycles_active[index] / SAMPLES_OF_SLOTS;
+        }
         let [old, new] = mem::take(&mut self.blocks);
         new > old
     }
@@ -215,6 +228,11 @@ impl Learner {
     /// What lost slots belong to.
     pub(super) fn division(&self) -> Division {
         Division::of(&self.slots)
+    }
+
+    /// What executes in cycles.
+    pub(super) fn activity(&self) -> Shares {
+        Shares::of(&self.cycles_active)
     }
 
     /// A block begins to retire. Of one that was left in its middle nothing is known.

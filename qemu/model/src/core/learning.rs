@@ -42,6 +42,7 @@ impl Core {
         if sampler.domain == domain {
             return;
         }
+        sampler.settle(self.clock, self.geometry.width.into(), &mut self.active);
         sampler.leave(self.engine.take());
         let mut others = self.other_samplers.iter();
         let next = match others.position(|other| other.domain == domain) {
@@ -52,6 +53,7 @@ impl Core {
         if self.other_samplers.len() > MOST_OTHERS {
             self.other_samplers.remove(0);
         }
+        sampler.settled_at = self.clock;
         self.engine = sampler.enter();
         self.follow_accesses();
     }
@@ -74,6 +76,7 @@ impl Core {
 
     fn end_sample(&mut self) {
         let Some(sampler) = &mut self.sampler else { return };
+        sampler.settle(self.clock, self.geometry.width.into(), &mut self.active);
         sampler.end(self.engine.take());
         self.follow_accesses();
     }

@@ -6,6 +6,7 @@
 //! that would fuse makes one more of these.
 
 use super::{
+    activity::{Cycles, Shares},
     exposure::Division,
     learner::{Cost, Learner},
 };
@@ -37,6 +38,13 @@ impl Domain {
             Privilege::Kernel => Domain::Kernel,
         }
     }
+
+    pub(super) fn ring(self) -> Privilege {
+        match self {
+            Domain::Kernel => Privilege::Kernel,
+            Domain::User { .. } => Privilege::User,
+        }
+    }
 }
 
 /// What a domain's instructions have taught, and when they are sampled next.
@@ -56,6 +64,9 @@ pub(super) struct Sampler {
     /// What lost slots belong to. Dispatch loses them some time before retirement stalls, often in
     /// another block, so this is known of all blocks together.
     pub(super) division: Division,
+    /// What executes in cycles, and the clock from which on that is not settled.
+    pub(super) activity: Shares,
+    pub(super) settled_at: u64,
     /// Decides which cause the next cycles' slots belong to.
     pub(super) order: u16,
     pub(super) learner: Box<Learner>,
@@ -79,6 +90,8 @@ impl Sampler {
             owed_parts: 0,
             stalled_parts: 0,
             division: Division::default(),
+            activity: Shares::default(),
+            settled_at: 0,
             order: 0,
             learner: Box::new(Learner::new(geometry)),
             asleep: Some(Box::new(Engine::new(geometry, PipelineMode::Real))),
@@ -86,6 +99,18 @@ impl Sampler {
             gap_instructions: LEAST_GAP_INSTRUCTIONS,
             random: 1,
         }
+    }
+
+    /// Adds the cycles up to `clock` that are not settled to those of its ring, and returns them.
+    pub(super) fn add_active(&self, clock: u64, width: u64, active: &mut [Cycles; 2]) -> u64 {
+        let cycles = (clock - self.settled_at) / width;
+        self.activity.add(cycles, &mut active[self.domain.ring() as usize]);
+        cycles
+    }
+
+    /// Settles the cycles up to `clock`: other shares are known from there on, or it is left.
+    pub(super) fn settle(&mut self, clock: u64, width: u64, active: &mut [Cycles; 2]) {
+        self.settled_at += self.add_active(clock, width, active) * width;
     }
 
     /// Returns whether it is in a sample.
@@ -121,6 +146,7 @@ impl Sampler {
         let longer = (gap + gap / 8).min(MOST_GAP_INSTRUCTIONS);
         self.gap_instructions = if self.learner.end() { LEAST_GAP_INSTRUCTIONS } else { longer };
         self.division = self.learner.division();
+        self.activity = self.learner.activity();
     }
 
     /// Its domain is left, perhaps in a sample with `engine`.

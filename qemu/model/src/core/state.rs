@@ -1,6 +1,7 @@
 //! A core's state: its structures, and what it has counted.
 
 use super::{
+    activity::{self, Cycles, KINDS},
     exposure::{CAUSES, LOST},
     path::WrongPath,
     sampler::{Domain, Sampler},
@@ -117,6 +118,8 @@ pub struct Core {
     /// The cycles whose slots were lost, by ring and cause, not yet in `counts`. Those of the last
     /// cause are not read: it has what the others leave.
     pub(super) slots_charged: [[u64; LOST]; 2],
+    /// The interval pipeline's cycles by what executes, by ring, as far as they are settled.
+    pub(super) active: [Cycles; 2],
     /// The hardware prefetchers, if there are any.
     pub(super) prefetch: Option<Box<Prefetch>>,
     /// What they fetch at the present access, for the out-of-order pipeline.
@@ -169,6 +172,7 @@ impl Core {
             other_samplers: Vec::new(),
             costs_charged: [[0; CAUSES + 1]; 2],
             slots_charged: [[0; LOST]; 2],
+            active: [[0; KINDS]; 2],
             engine,
             prefetch,
             ahead: Vec::with_capacity(16),
@@ -255,6 +259,12 @@ impl Core {
         if !self.is_out_of_order {
             let charged = self.counts.iter_mut().zip(&mut self.slots_charged);
             charged.for_each(|(counts, charged)| charge_slots(counts, charged, width));
+            let mut active = self.active;
+            if let Some(sampler) = &self.sampler {
+                sampler.add_active(self.clock, width, &mut active);
+            }
+            let rings = active.iter().zip(&mut self.counts);
+            rings.for_each(|(active, counts)| activity::store(active, counts));
         } else if self.geometry.stacks {
             self.counts.iter_mut().for_each(|counts| charge_products(counts, &self.geometry));
         }

@@ -1,5 +1,6 @@
 //! Events of Intel's profiles that count what executes in a cycle, and on which port. The
-//! out-of-order pipeline alone has ports.
+//! out-of-order pipeline alone has ports; in the interval pipeline cycles are divided by the shares
+//! of its samples.
 
 use tally_model::Signal::{self, *};
 
@@ -16,13 +17,13 @@ const FROM_4: &[Signal] = &[Executed4, Executed5];
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
 pub(super) const COMMON: &[Event] = &[
     e("EXE_ACTIVITY.1_PORTS_UTIL", 0xa6, 0x02, &[Executed1],
-        "Cycles in which one micro-operation executed.").out_of_order(),
+        "Cycles in which one micro-operation executed."),
     e("EXE_ACTIVITY.2_PORTS_UTIL", 0xa6, 0x04, &[Executed2],
-        "Cycles in which two micro-operations executed.").out_of_order(),
+        "Cycles in which two micro-operations executed."),
     e("EXE_ACTIVITY.3_PORTS_UTIL", 0xa6, 0x08, &[Executed3],
-        "Cycles in which three micro-operations executed.").out_of_order(),
+        "Cycles in which three micro-operations executed."),
     e("EXE_ACTIVITY.4_PORTS_UTIL", 0xa6, 0x10, &[Executed4],
-        "Cycles in which four micro-operations executed.").out_of_order(),
+        "Cycles in which four micro-operations executed."),
     e("UOPS_EXECUTED.THREAD", 0xb1, 0x01, Signal::PORTS,
         "Micro-operations executed: operations of units, loads, addresses of stores.").out_of_order(),
     e("UOPS_EXECUTED.STALL_CYCLES", 0xb1, 0x01, Signal::IDLE,
@@ -32,7 +33,7 @@ pub(super) const COMMON: &[Event] = &[
     e("UOPS_EXECUTED.CYCLES_GE_2", 0xb1, 0x01, FROM_2,
         "Cycles in which at least two micro-operations executed.").cmask(2).out_of_order(),
     e("UOPS_EXECUTED.CYCLES_GE_3", 0xb1, 0x01, FROM_3,
-        "Cycles in which at least three micro-operations executed.").cmask(3).out_of_order(),
+        "Cycles in which at least three micro-operations executed.").cmask(3),
     e("UOPS_EXECUTED.CYCLES_GE_4", 0xb1, 0x01, FROM_4,
         "Cycles in which at least four micro-operations executed.").cmask(4).out_of_order(),
 ];
@@ -41,9 +42,9 @@ pub(super) const COMMON: &[Event] = &[
 #[rustfmt::skip] // As above.
 pub(super) const ICE_LAKE: &[Event] = &[
     e("r80a6", 0xa6, 0x80, &[IdleUnits],
-        "Cycles in which nothing executed while units alone were at work.").unlisted().out_of_order(),
+        "Cycles in which nothing executed while units alone were at work.").unlisted(),
     e("RS_EVENTS.EMPTY_CYCLES", 0x5e, 0x01, &[IdleEmpty],
-        "Cycles in which the scheduler was empty.").out_of_order(),
+        "Cycles in which the scheduler was empty."),
     e("RS_EVENTS.EMPTY_END", 0x5e, 0x01, &[IdleEmptyEnds],
         "Times at which the scheduler was empty and got a micro-operation.")
             .cmask(1).inv().edge().out_of_order(),
@@ -66,11 +67,11 @@ pub(super) const ICE_LAKE: &[Event] = &[
 #[rustfmt::skip] // As above.
 pub(super) const SAPPHIRE_RAPIDS: &[Event] = &[
     e("EXE_ACTIVITY.EXE_BOUND_0_PORTS", 0xa6, 0x80, &[IdleUnits],
-        "Cycles in which nothing executed while units alone were at work.").out_of_order(),
+        "Cycles in which nothing executed while units alone were at work."),
     e("EXE_ACTIVITY.2_3_PORTS_UTIL", 0xa6, 0x0c, &[Executed2, Executed3],
-        "Cycles in which two or three micro-operations executed.").out_of_order(),
+        "Cycles in which two or three micro-operations executed."),
     e("RS_EMPTY.CYCLES", 0xa5, 0x07, &[IdleEmpty],
-        "Cycles in which the scheduler was empty.").out_of_order(),
+        "Cycles in which the scheduler was empty."),
     e("RS_EMPTY.COUNT", 0xa5, 0x07, &[IdleEmptyEnds],
         "Times at which the scheduler was empty and got a micro-operation.")
             .cmask(1).inv().edge().out_of_order(),
