@@ -57,9 +57,12 @@ const MOVES: [[u8; 2]; 7] = [
     [0x49, 0xb9],
 ];
 
-/// Faults outside of the code after which a program exits, as the last may repeat for ever.
+/// Faults outside of the code, and in it, after which a program exits, as the last may repeat for
+/// ever.
 const MOST_FAULTS: u64 = 200;
+const MOST_IN_CODE: u64 = 10_000;
 static FAULTS: AtomicU64 = AtomicU64::new(0);
+static IN_CODE: AtomicU64 = AtomicU64::new(0);
 /// The instruction of the last fault in the code.
 static FAULTED: AtomicU64 = AtomicU64::new(0);
 /// The word of the instruction pointer in a `ucontext_t`.
@@ -119,6 +122,9 @@ pub extern "C" fn mend(_: u64, _: *const u64, context: *mut u64) {
     // SAFETY: the kernel passes a `ucontext_t`, which is longer.
     let rip = unsafe { &mut *context.add(RIP) };
     if (CODE..CODE + PAGE).contains(rip) {
+        if IN_CODE.fetch_add(1, Relaxed) > MOST_IN_CODE {
+            sys::exit(5);
+        }
         if FAULTED.swap(*rip, Relaxed) == *rip {
             *rip = leave as *const () as u64;
         }
