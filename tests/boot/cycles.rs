@@ -130,7 +130,7 @@ fn the_default_run_says_where_the_cycles_go_before_its_counts() {
         let parts = breakdown["parts"].as_array().unwrap();
         let sum: f64 = parts.iter().map(|part| part["cycles"].as_f64().unwrap()).sum();
         assert!((sum - all).abs() < 1.0, "{machine}: {breakdown}");
-        let losses = parts.iter().filter(|part| part["name"] != "work");
+        let losses = parts.iter().filter(|part| part["name"] != "retiring");
         let truth = |part: &Value| part["truth"].as_f64().unwrap();
         let largest = losses.max_by(|a, b| truth(a).total_cmp(&truth(b))).unwrap();
         let rest = text[named..].lines().next().unwrap();

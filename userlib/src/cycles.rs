@@ -1,11 +1,11 @@
-//! Where the program's cycles go, read by the program itself while it runs: the parts of a CPI
-//! stack with their bars, from the logical counters of a session's bank, without a system call.
+//! Where the program's cycles go, read by the program itself while it runs: the slots of dispatch
+//! as a tree of parts with their bars, from the logical counters of a session's bank, without a system call.
 
 use alloc::vec::Vec;
 use core::arch::x86_64::__cpuid;
 
 use tally_abi::{Error, SessionConfig};
-use tally_breakdown::{Count, CyclePart, INDEPENDENT, Stack, cycle_parts, no_stack, stack_of};
+use tally_breakdown::{Count, CyclePart, INDEPENDENT, Stack, no_stack, slot_tree, stack_of};
 
 use crate::{bank::Bank, counting::Session, error::OpenError, sys};
 
@@ -61,11 +61,12 @@ impl Cycles {
 
     /// What the processor does not tell apart.
     pub fn not_told_apart(&self) -> &'static str {
-        self.stack.together
+        self.stack.missing()
     }
 
-    /// The parts of the cycles so far, in the order of the pipeline, *work* first; their cycles sum
-    /// to all cycles. None while an event was counted in too few slices for an estimate.
+    /// The parts of the cycles so far, as a tree: each behind the part that it is one of, *retiring*
+    /// first. The cycles of level 1 sum to all cycles, those of a part's parts to it. None while an
+    /// event was counted in too few slices for an estimate.
     ///
     /// No system call, but where the heap gets its first memory. The bars of parts take the errors
     /// of their events as independent.
@@ -78,7 +79,7 @@ impl Cycles {
         let counts: Vec<Count> = (0..self.events.len()).map(count).collect::<Option<_>>()?;
         let named = self.events.iter().zip(counts).collect::<Vec<_>>();
         let find = |name: &str| named.iter().find(|(event, _)| **event == name).map(|it| it.1);
-        Some(cycle_parts(&find, INDEPENDENT, self.stack))
+        Some(slot_tree(&find, INDEPENDENT, self.stack))
     }
 }
 

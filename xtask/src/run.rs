@@ -80,7 +80,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
 /// Behind a default run: how to ask for more, or why it has no breakdown.
 fn more_of_cycles(stack: Option<&Stack>) -> &'static str {
     match stack {
-        Some(_) => "each cause that cycles are lost to, and slots of dispatch: add --breakdown",
+        Some(_) => "each cause that cycles are lost to: add --breakdown",
         None => {
             "no breakdown of the cycles: this processor has no events for their causes; with\n\
              record -e cycles, samples say where they go; --breakdown says what can be had"

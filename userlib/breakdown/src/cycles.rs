@@ -1,4 +1,4 @@
-//! Where a program's cycles went, by cause.
+//! Where a program's cycles went, and what most of them are lost to.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -6,14 +6,18 @@ use alloc::{borrow::Cow, format, string::String, vec::Vec};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    closing::close,
-    count::{Counts, SumError, square},
-    slots::{SlotPart, slot_parts},
-    stacks::{Part, Stack},
+    count::{Counts, SumError},
+    stacks::Stack,
+    tree::{CyclePart, tree_parts},
 };
 
 /// The most parts that are named as what most cycles may be lost to.
 const MOST_LOSSES: usize = 2;
+/// A misprediction that costs so many cycles more than the way back from it, which is some twenty,
+/// waited for its operands.
+const LATE_CYCLES: f64 = 45.0;
+/// The least share of the cycles of a level of memory that such a wait is put down to.
+const LEAST_WAIT: f64 = 0.05;
 
 /// Where the cycles of a session went, in the modes that it counted.
 #[derive(Clone, Debug)]
@@ -23,82 +27,14 @@ pub struct Breakdown {
     pub cycles: u64,
     /// Instructions retired.
     pub instructions: u64,
-    /// The parts, the largest first, work among them. Their cycles sum to `cycles`.
+    /// The parts as a tree, each behind the part that it is one of. Those of level 1 sum to all
+    /// cycles, and those of slots of a part to it.
     pub parts: Vec<CyclePart>,
-    /// The share of the cycles in which the divider was busy, 0 to 1, if they were counted. They
-    /// are in other parts too.
+    /// Cycles that a mispredicted branch costs in the mean, if they were counted.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
-    pub divider_busy: Option<f64>,
-    /// What this processor does not tell apart.
-    pub not_told_apart: Cow<'static, str>,
-    /// The shares of the slots of dispatch, as a tree; none of a first level.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Vec::is_empty"))]
-    pub slots: Vec<SlotPart>,
-    /// What is missing of the vendor's tree, if there is one.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "str::is_empty"))]
-    pub slots_missing: Cow<'static, str>,
-}
-
-/// A part of the cycles.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct CyclePart {
-    /// What the cycles went to.
-    pub name: Cow<'static, str>,
-    /// In cycles.
-    pub cycles: f64,
-    /// Of all cycles, 0 to 1.
-    pub share: f64,
-    /// Cycles an instruction.
-    pub cpi: f64,
-    /// Half the width of the 95 % interval, in cycles. It takes the errors of its events as
-    /// independent, unless the caller knew better; those of events of one group, of which one
-    /// contains the other, are smaller.
-    pub half_width_95: f64,
-    /// The lower end of the interval, in cycles; not below 0.
-    pub low_95: f64,
-    /// The upper end of the interval, in cycles; not above all cycles.
-    pub high_95: f64,
-    /// The virtual PMU's, in cycles.
-    pub truth: Option<f64>,
-}
-
-/// A part before the parts are closed.
-struct Sum {
-    name: &'static str,
-    /// In cycles; below 0 by the errors of the events.
-    cycles: f64,
-    /// The squared half width.
-    square: f64,
-    truth: Option<f64>,
-}
-
-impl Sum {
-    fn of(counts: Counts<'_>, errors: SumError<'_>, part: &Part) -> Sum {
-        let mut sum = Sum { name: part.name, cycles: 0.0, square: 0.0, truth: Some(0.0) };
-        let terms = part.terms();
-        sum.square = square(counts, errors, &terms);
-        for (name, sign) in terms {
-            let Some(count) = counts(name) else { continue };
-            sum.cycles += sign * count.estimate;
-            sum.truth = sum.truth.zip(count.truth).map(|(sum, truth)| sum + sign * truth);
-        }
-        sum
-    }
-
-    fn part(self, cycles: u64, instructions: u64) -> CyclePart {
-        let half_width_95 = libm::sqrt(self.square);
-        CyclePart {
-            name: self.name.into(),
-            cycles: self.cycles,
-            share: self.cycles / cycles.max(1) as f64,
-            cpi: self.cycles / instructions.max(1) as f64,
-            half_width_95,
-            low_95: (self.cycles - half_width_95).max(0.0),
-            high_95: (self.cycles + half_width_95).min(cycles as f64),
-            truth: self.truth,
-        }
-    }
+    pub cycles_a_misprediction: Option<f64>,
+    /// What this processor does not tell apart, or is missing of the vendor's tree.
+    pub missing: Cow<'static, str>,
 }
 
 /// The breakdown of a session that counted the stack's events.
@@ -116,79 +52,75 @@ pub fn break_down(
         return Err(missing);
     }
     let count = |name: &str| counts(name).unwrap_or_default().estimate;
-    let [cycles, instructions] = [stack.cycles, stack.instructions].map(|name| count(name) as u64);
-    let mut parts = cycle_parts(counts, errors, stack);
-    parts.sort_by(|a, b| b.cycles.total_cmp(&a.cycles));
+    let parts = tree_parts(counts, errors, stack);
+    let lost = parts.iter().find(|part| part.name == MISPREDICTED);
+    let each = |name| lost.map(|part| part.cycles / count(name).max(1.0));
     Ok(Breakdown {
-        cycles,
-        instructions,
+        cycles: count(stack.cycles) as u64,
+        instructions: count(stack.instructions) as u64,
+        cycles_a_misprediction: stack.mispredictions.and_then(each),
         parts,
-        divider_busy: stack.divider.map(|name| count(name) / cycles.max(1) as f64),
-        not_told_apart: stack.together.into(),
-        slots: slot_parts(counts, errors, stack),
-        slots_missing: stack.slots.missing.into(),
+        missing: stack.missing().into(),
     })
 }
 
-/// The parts of the cycles, in the order of the pipeline, if the stack's events are measured.
-pub fn cycle_parts(counts: Counts<'_>, errors: SumError<'_>, stack: &Stack) -> Vec<CyclePart> {
-    let [cycles, instructions] = [stack.cycles, stack.instructions]
-        .map(|name| counts(name).unwrap_or_default().estimate as u64);
-    let sum = |part| Sum::of(counts, errors, part);
-    let mut sums: Vec<Sum> = stack.parts.iter().map(sum).collect();
-    close_all(&mut sums);
-    sums.into_iter().map(|sum| sum.part(cycles, instructions)).collect()
-}
-
-/// Closes the parts. The truth's differences can be below 0 too: cycles of dispatch are subtracted
-/// from cycles of retirement.
-fn close_all(parts: &mut [Sum]) {
-    let squares: Vec<f64> = parts.iter().map(|part| part.square).collect();
-    let mut cycles: Vec<f64> = parts.iter().map(|part| part.cycles).collect();
-    let whole = cycles.iter().sum();
-    close(&mut cycles, &squares, whole);
-    let truths: Option<Vec<f64>> = parts.iter().map(|part| part.truth).collect();
-    let truths = truths.map(|mut truths| {
-        let whole = truths.iter().sum();
-        close(&mut truths, &squares, whole);
-        truths
-    });
-    for (index, part) in parts.iter_mut().enumerate() {
-        part.cycles = cycles[index];
-        part.truth = truths.as_ref().map(|truths| truths[index]);
-    }
-}
-
-impl CyclePart {
-    /// Returns whether this many cycles are in the 95 % interval, to half a cycle.
-    pub fn contains(&self, truth: f64) -> bool {
-        (self.low_95 - 0.5..=self.high_95 + 0.5).contains(&truth)
-    }
-}
+/// The part of the second level that branches lose.
+const MISPREDICTED: &str = "mispredicted branches";
 
 impl Breakdown {
-    /// The part with the most cycles, work aside.
+    /// The parts that divide all cycles once: those of slots without parts, and retiring.
+    pub fn leaves(&self) -> impl Iterator<Item = &CyclePart> {
+        let is_leaf = |at: &usize| {
+            let part = &self.parts[*at];
+            let parts = self.parts[at + 1..].iter().take_while(|it| it.level > part.level);
+            let is_divided = parts.clone().any(|it| !it.of_cycles) && !part.is_work();
+            let level_1 = self.parts[..*at].iter().rev().find(|it| it.level == 1);
+            let is_of_work = part.level > 1 && level_1.is_some_and(CyclePart::is_work);
+            !part.of_cycles && !is_divided && !is_of_work
+        };
+        (0..self.parts.len()).filter(is_leaf).map(|at| &self.parts[at])
+    }
+
+    /// The part that most cycles are lost to.
     pub fn largest_loss(&self) -> Option<&CyclePart> {
-        self.parts.iter().find(|part| part.name != "work")
+        let losses = self.leaves().filter(|part| !part.is_work());
+        losses.max_by(|a, b| a.cycles.total_cmp(&b.cycles))
     }
 
     /// What most cycles are lost to, in words: the largest loss, and those that may be larger by
-    /// the errors of both. Work is no loss.
+    /// the errors of both.
     pub fn losses(&self) -> Option<String> {
         let largest = self.largest_loss()?;
         let may_be = |part: &&CyclePart| {
             let square = |value: f64| value * value;
             let squares = square(largest.half_width_95) + square(part.half_width_95);
-            part.name != "work" && square(largest.cycles - part.cycles) <= squares
+            !part.is_work() && square(largest.cycles - part.cycles) <= squares
         };
-        let others = self.parts.iter().filter(|part| part.name != largest.name).filter(may_be);
+        let others = self.leaves().filter(|part| part.name != largest.name).filter(may_be);
         let names: Vec<&str> =
             [largest].into_iter().chain(others).map(|part| &*part.name).collect();
-        Some(if names.len() <= MOST_LOSSES {
-            names.join(" or ")
-        } else {
-            format!("not known: the intervals of {} parts overlap, run it for longer", names.len())
+        Some(match names[..] {
+            [MISPREDICTED] => format!("{MISPREDICTED}{}", self.lateness()),
+            _ if names.len() <= MOST_LOSSES => names.join(" or "),
+            _ => format!(
+                "not known: the intervals of {} parts overlap, run it for longer",
+                names.len()
+            ),
         })
+    }
+
+    /// That branches are resolved late, and by what their operands are, as far as it is seen: the
+    /// level of memory that most cycles wait for.
+    fn lateness(&self) -> String {
+        let Some(each) = self.cycles_a_misprediction.filter(|each| *each >= LATE_CYCLES) else {
+            return String::new();
+        };
+        let levels = ["second-level cache", "last-level cache", "DRAM"];
+        let waits = self.parts.iter().filter(|part| levels.contains(&&*part.name));
+        let longest = waits.max_by(|a, b| a.share.total_cmp(&b.share));
+        let by = longest.filter(|part| part.share >= LEAST_WAIT);
+        let by = by.map_or_else(String::new, |part| format!(" by data of the {}", part.name));
+        format!(", resolved late{by}: {each:.0} cycles each")
     }
 }
 
@@ -200,79 +132,125 @@ mod tests {
         super::{
             count::{Count, INDEPENDENT},
             stacks,
+            tree::cycle_parts,
         },
         *,
     };
 
-    const NOT_COMPLETE: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU";
-    const MISSING: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD";
+    const ICE_LAKE: u32 = 0x606a6;
+    const ZEN_4: u32 = 0xa1_0f11;
 
-    /// These cycles of the stack's events, each but the first two with a half width of 20; the
-    /// others are 0.
-    fn counted(stack: &'static Stack, counts: &[(&str, u64)]) -> impl Fn(&str) -> Option<Count> {
+    /// These counts of the stack's events, each but the first two with this half width; the others
+    /// are 0.
+    fn counted(
+        stack: &'static Stack,
+        half_width: f64,
+        counts: &[(&str, u64)],
+    ) -> impl Fn(&str) -> Option<Count> {
         move |name| {
             stack.events().contains(&name).then(|| {
                 let count = counts.iter().find(|(other, _)| *other == name);
                 let estimate = count.map_or(0, |count| count.1) as f64;
                 let is_exact = name == stack.cycles || name == stack.instructions;
-                let half_width_95 = if is_exact { 0.0 } else { 20.0 };
+                let half_width_95 = if is_exact { 0.0 } else { half_width };
                 Count { estimate, half_width_95, truth: Some(estimate) }
             })
         }
     }
 
+    /// Of 5,000 slots 2,000 retire, 500 wait for fetch, 1,500 for mispredictions, 1,000 in the back
+    /// end, of which three quarters wait for memory.
+    const COUNTS: [(&str, u64); 14] = [
+        ("CPU_CLK_UNHALTED.THREAD", 1_000),
+        ("INST_RETIRED.ANY", 500),
+        ("UOPS_RETIRED.SLOTS", 2_000),
+        ("IDQ_UOPS_NOT_DELIVERED.CORE", 500),
+        ("IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE", 40),
+        ("TOPDOWN.BACKEND_BOUND_SLOTS", 1_000),
+        ("BR_MISP_RETIRED.ALL_BRANCHES", 5),
+        ("CYCLE_ACTIVITY.STALLS_TOTAL", 100),
+        ("EXE_ACTIVITY.1_PORTS_UTIL", 100),
+        ("CYCLE_ACTIVITY.STALLS_MEM_ANY", 150),
+        ("CYCLE_ACTIVITY.STALLS_L1D_MISS", 120),
+        ("CYCLE_ACTIVITY.STALLS_L2_MISS", 20),
+        ("CYCLE_ACTIVITY.STALLS_L3_MISS", 10),
+        ("ARITH.DIVIDER_ACTIVE", 30),
+    ];
+
+    fn ice_lake(half_width: f64, counts: &[(&str, u64)]) -> Breakdown {
+        let stack = stacks::of(ICE_LAKE).unwrap();
+        break_down(&counted(stack, half_width, counts), INDEPENDENT, stack).unwrap()
+    }
+
     #[test]
-    fn parts_are_differences_and_their_sum_is_all_cycles() {
-        let counts = [
-            ("CYCLES_NOT_IN_HALT", 1_000),
-            ("RETIRED_INSTRUCTIONS", 500),
-            ("CYCLES_NO_RETIRE.EMPTY", 100),
-            ("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 600),
-            ("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 450),
-        ];
-        let breakdown =
-            break_down(&counted(&stacks::ZEN_4, &counts), INDEPENDENT, &stacks::ZEN_4).unwrap();
-        let parts: Vec<(&str, f64)> =
-            breakdown.parts.iter().map(|part| (&*part.name, part.cycles)).collect();
-        assert_eq!(parts[..2], [("loads that missed the L1", 450.0), ("work", 300.0)]);
-        assert_eq!(parts.iter().map(|(_, cycles)| cycles).sum::<f64>(), 1_000.0);
-        let loads = &breakdown.parts[0];
-        assert_eq!((loads.share, loads.cpi, loads.half_width_95), (0.45, 0.9, 20.0));
+    fn parts_are_a_tree_whose_levels_close() {
+        let breakdown = ice_lake(1.0, &COUNTS);
+        let cycles = |name: &str| {
+            let part = breakdown.parts.iter().find(|part| part.name == name).expect(name);
+            (part.level, part.cycles.round() as u64)
+        };
+        for (name, level, expected) in [
+            ("retiring", 1, 400),
+            ("front end", 1, 100),
+            ("fetch latency", 2, 40),
+            ("bad speculation", 1, 300),
+            ("mispredicted branches", 2, 300),
+            ("back end", 1, 200),
+            ("memory", 2, 150),
+            ("second-level cache", 3, 100),
+            ("core", 2, 50),
+            ("divider", 3, 30),
+        ] {
+            assert_eq!(cycles(name), (level, expected), "{name}");
+        }
+        let sum = |parts: &[&CyclePart]| parts.iter().map(|part| part.cycles).sum::<f64>();
+        let leaves: Vec<&CyclePart> = breakdown.leaves().collect();
+        assert_eq!(leaves.len(), 7, "{leaves:?}");
+        assert!((sum(&leaves) - 1_000.0).abs() < 1e-9);
         assert!(breakdown.parts.iter().all(|part| part.contains(part.truth.unwrap())));
-        assert_eq!(breakdown.largest_loss().unwrap().name, "loads that missed the L1");
-        assert_eq!(breakdown.losses().unwrap(), "loads that missed the L1");
+        let retiring = &breakdown.parts[0];
+        assert_eq!((retiring.share, retiring.cpi), (0.4, 0.8));
+    }
+
+    /// Cycles that a processor spends on a wrong path are in the part of the branch.
+    #[test]
+    fn a_branch_that_waits_for_data_is_named_with_what_it_waits_for() {
+        let late = ice_lake(1.0, &COUNTS);
+        assert_eq!(late.cycles_a_misprediction.map(f64::round), Some(60.0));
+        let said = "mispredicted branches, resolved late by data of the second-level cache";
+        let said = std::format!("{said}: 60 cycles each");
+        assert_eq!(late.losses().unwrap(), said);
+        assert!(late.to_string().contains("most are lost to: mispredicted branches, resolved"));
+        let counts = COUNTS.map(|(name, count)| match name {
+            "BR_MISP_RETIRED.ALL_BRANCHES" => (name, 15),
+            _ => (name, count),
+        });
+        assert_eq!(ice_lake(1.0, &counts).losses().unwrap(), "mispredicted branches");
     }
 
     #[test]
     fn losses_whose_intervals_overlap_are_not_told_apart() {
-        let losses = |half_width: f64| {
-            let part = |name: &'static str, cycles: f64| Sum {
-                name,
-                cycles,
-                square: half_width * half_width,
-                truth: None,
-            };
-            let sums = [part("work", 500.0), part("a", 300.0), part("b", 280.0), part("c", 100.0)];
-            let parts = sums.map(|sum| sum.part(1_180, 1_000)).into();
-            let counts = [("CYCLES_NOT_IN_HALT", 1_180), ("RETIRED_INSTRUCTIONS", 1_000)];
-            let whole =
-                break_down(&counted(&stacks::ZEN_4, &counts), INDEPENDENT, &stacks::ZEN_4).unwrap();
-            Breakdown { parts, ..whole }.losses().unwrap()
-        };
-        assert_eq!([losses(10.0), losses(20.0)], ["a", "a or b"]);
-        assert!(losses(200.0).starts_with("not known: the intervals of 3 parts"));
+        let more = COUNTS.map(|(name, count)| match name {
+            "TOPDOWN.BACKEND_BOUND_SLOTS" => (name, 1_800),
+            "UOPS_RETIRED.SLOTS" => (name, 1_300),
+            _ => (name, count),
+        });
+        let losses = |half_width| ice_lake(half_width, &more).losses().unwrap();
+        assert!(losses(1.0).starts_with("mispredicted branches"), "{}", losses(1.0));
+        assert_eq!(losses(30.0), "mispredicted branches or memory");
+        assert!(losses(900.0).starts_with("not known: the intervals of "), "{}", losses(900.0));
     }
 
     #[test]
     fn a_part_is_never_below_0_and_the_others_make_up_for_it() {
+        let stack = stacks::stalls_of(ZEN_4).unwrap();
         let counts = [
             ("CYCLES_NOT_IN_HALT", 1_000),
             ("RETIRED_INSTRUCTIONS", 500),
             ("CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU", 600),
             ("CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD", 630),
         ];
-        let breakdown =
-            break_down(&counted(&stacks::ZEN_4, &counts), INDEPENDENT, &stacks::ZEN_4).unwrap();
+        let breakdown = break_down(&counted(stack, 20.0, &counts), INDEPENDENT, stack).unwrap();
         assert!(breakdown.parts.iter().all(|part| part.cycles >= 0.0), "{breakdown:?}");
         let sum: f64 = breakdown.parts.iter().map(|part| part.cycles).sum();
         assert!((sum - 1_000.0).abs() < 1e-9, "{breakdown:?}");
@@ -280,43 +258,46 @@ mod tests {
 
     #[test]
     fn a_sum_whose_error_is_known_has_that_error() {
+        const NOT_COMPLETE: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU";
+        const MISSING: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD";
+        let stack = stacks::stalls_of(ZEN_4).unwrap();
         let counts = [("CYCLES_NOT_IN_HALT", 1_000), ("RETIRED_INSTRUCTIONS", 500)];
         let errors = |terms: &[(&'static str, f64)]| {
-            let is_difference = terms == [(NOT_COMPLETE, 1.0), (MISSING, -1.0)];
-            is_difference.then_some(5.0)
+            let is_difference = terms.len() == 2
+                && terms.iter().all(|(name, _)| [NOT_COMPLETE, MISSING].contains(name));
+            is_difference.then_some(0.005)
         };
-        let parts = cycle_parts(&counted(&stacks::ZEN_4, &counts), &errors, &stacks::ZEN_4);
-        let half_width = |name: &str| parts.iter().find(|part| part.name == name).unwrap();
-        assert_eq!(half_width("execution units, L1, stores").half_width_95, 5.0);
-        assert_eq!(half_width("loads that missed the L1").half_width_95, 20.0);
+        let parts = cycle_parts(&counted(stack, 20.0, &counts), &errors, stack);
+        let half_width = |name: &str| {
+            parts.iter().find(|part| part.name == name).unwrap().half_width_95.round()
+        };
+        assert_eq!(half_width("execution units, L1, stores"), 5.0);
+        assert_eq!(half_width("loads that missed the L1"), 20.0);
     }
 
     #[test]
-    fn a_first_level_has_no_slots_and_does_not_know_of_the_divider() {
-        let stack = stacks::short_of(0x606a6).unwrap();
-        let counts = [
-            ("CPU_CLK_UNHALTED.THREAD", 1_000),
-            ("INST_RETIRED.ANY", 500),
-            ("UOPS_RETIRED.STALL_CYCLES", 700),
-            ("CYCLE_ACTIVITY.STALLS_MEM_ANY", 450),
-        ];
-        let breakdown = break_down(&counted(stack, &counts), INDEPENDENT, stack).unwrap();
+    fn a_first_level_says_where_more_is() {
+        let stack = stacks::short_of(ICE_LAKE).unwrap();
+        let breakdown = break_down(&counted(stack, 1.0, &COUNTS), INDEPENDENT, stack).unwrap();
         let parts: Vec<(&str, f64)> =
-            breakdown.parts.iter().map(|part| (&*part.name, part.cycles)).collect();
-        assert_eq!(parts[..2], [("memory, caches, TLB, stores", 450.0), ("work", 300.0)]);
-        assert_eq!((breakdown.divider_busy, breakdown.slots.len()), (None, 0));
+            breakdown.parts.iter().map(|part| (&*part.name, part.cycles.round())).collect();
+        let expected = [
+            ("retiring", 400.0),
+            ("front end", 100.0),
+            ("mispredicted branches, clears", 300.0),
+            ("memory, execution units", 200.0),
+        ];
+        assert_eq!(parts, expected);
         let text = breakdown.to_string();
-        assert!(!text.contains("slots") && !text.contains("missing here"), "{text}");
-        assert!(text.contains("most are lost to: memory, caches, TLB, stores\n"), "{text}");
+        assert!(text.contains("most are lost to: mispredicted branches, clears\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 
     #[test]
     fn an_event_that_was_not_measured_is_named() {
-        let all = counted(&stacks::ICE_LAKE, &[]);
+        let stack = stacks::of(ICE_LAKE).unwrap();
+        let all = counted(stack, 1.0, &[]);
         let counts = |name: &str| all(name).filter(|_| name != "ICACHE_TAG.STALLS");
-        assert_eq!(
-            break_down(&counts, INDEPENDENT, &stacks::ICE_LAKE).unwrap_err(),
-            ["ICACHE_TAG.STALLS"]
-        );
+        assert_eq!(break_down(&counts, INDEPENDENT, stack).unwrap_err(), ["ICACHE_TAG.STALLS"]);
     }
 }

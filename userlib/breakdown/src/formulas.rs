@@ -53,9 +53,6 @@ pub struct Further {
     pub method: &'static TopDown,
 }
 
-/// No slots are divided.
-pub static NONE: TopDown = TopDown { events: &[], metrics: &[], missing: "" };
-
 pub(super) const fn slots(
     level: u8,
     name: &'static str,
@@ -78,6 +75,12 @@ pub(super) fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
+/// A share of all cycles: the counts of some events less those of others, which they contain.
+pub(super) fn cycles_of(n: CountOf<'_>, all: &str, plus: &[&str], minus: &[&str]) -> f64 {
+    let sum = |names: &[&str]| names.iter().map(|name| n(name)).sum::<f64>();
+    ratio(sum(plus) - sum(minus), n(all))
+}
+
 pub(super) const CYCLES: &str = "CPU_CLK_UNHALTED.THREAD";
 pub(super) const RETIRED: &str = "UOPS_RETIRED.SLOTS";
 pub(super) const UNDELIVERED: &str = "IDQ_UOPS_NOT_DELIVERED.CORE";
@@ -90,11 +93,19 @@ const MACHINE_CLEARS: &str = "MACHINE_CLEARS.COUNT";
 pub(super) const WRONG: &str = "TOPDOWN.BAD_SPEC_SLOTS";
 const WRONG_BRANCH: &str = "TOPDOWN.BR_MISPREDICT_SLOTS";
 const IN_MEMORY: &str = "TOPDOWN.MEMORY_BOUND_SLOTS";
+const ICX_IN_MEMORY: &str = "CYCLE_ACTIVITY.STALLS_MEM_ANY";
+const ICX_BEYOND_L1: &str = "CYCLE_ACTIVITY.STALLS_L1D_MISS";
+const ICX_BEYOND_L2: &str = "CYCLE_ACTIVITY.STALLS_L2_MISS";
+const ICX_BEYOND_L3: &str = "CYCLE_ACTIVITY.STALLS_L3_MISS";
+const ICX_STALLS: &str = "CYCLE_ACTIVITY.STALLS_TOTAL";
+pub(super) const ON_STORES: &str = "EXE_ACTIVITY.BOUND_ON_STORES";
+pub(super) const ONE: &str = "EXE_ACTIVITY.1_PORTS_UTIL";
+pub(super) const TWO: &str = "EXE_ACTIVITY.2_PORTS_UTIL";
 const CODE: &str = "ICACHE_DATA.STALLS";
 const TRANSLATION: &str = "ICACHE_TAG.STALLS";
 pub(super) const DIVIDER: &str = "ARITH.DIVIDER_ACTIVE";
 
-fn icx_slots(n: CountOf<'_>) -> f64 {
+pub(super) fn icx_slots(n: CountOf<'_>) -> f64 {
     5.0 * n(CYCLES)
 }
 fn icx_front_end(n: CountOf<'_>) -> f64 {
@@ -115,6 +126,20 @@ fn icx_latency(n: CountOf<'_>) -> f64 {
 fn icx_mispredicts(n: CountOf<'_>) -> f64 {
     let wrong = n(MISPREDICTED);
     ratio(wrong, wrong + n(MACHINE_CLEARS)) * icx_bad_speculation(n)
+}
+
+/// Cycles with few micro-operations: those with two or more count as far as slots retire.
+pub(super) fn icx_few(n: CountOf<'_>) -> f64 {
+    n(ONE) + icx_retiring(n) * n(TWO)
+}
+fn icx_memory(n: CountOf<'_>) -> f64 {
+    let memory = n(ICX_IN_MEMORY) + n(ON_STORES);
+    ratio(memory, n(ICX_STALLS) + icx_few(n) + n(ON_STORES)) * icx_back_end(n)
+}
+/// Intel's formula takes a part of it for fills of the L1 that waited for a buffer, by events that
+/// the virtual PMU has in one pipeline only; this is its formula for processors before Skylake.
+fn icx_l2(n: CountOf<'_>) -> f64 {
+    ratio(n(ICX_BEYOND_L1) - n(ICX_BEYOND_L2), n(CYCLES))
 }
 
 fn code(n: CountOf<'_>) -> f64 {
@@ -142,14 +167,22 @@ pub static ICE_LAKE: TopDown = TopDown {
         CODE,
         TRANSLATION,
         DIVIDER,
+        ICX_IN_MEMORY,
+        ICX_BEYOND_L1,
+        ICX_BEYOND_L2,
+        ICX_BEYOND_L3,
+        ICX_STALLS,
+        ON_STORES,
+        ONE,
+        TWO,
     ],
     metrics: &[
         slots(1, "retiring", "tma_retiring", icx_retiring),
         slots(1, "front end", "tma_frontend_bound", icx_front_end),
-        slots(2, "latency", "tma_fetch_latency", icx_latency),
+        slots(2, "fetch latency", "tma_fetch_latency", icx_latency),
         cycles("instruction cache misses", "tma_icache_misses", code),
         cycles("instruction TLB misses", "tma_itlb_misses", translation),
-        slots(2, "bandwidth", "tma_fetch_bandwidth", |n| {
+        slots(2, "fetch bandwidth", "tma_fetch_bandwidth", |n| {
             (icx_front_end(n) - icx_latency(n)).max(0.0)
         }),
         slots(1, "bad speculation", "tma_bad_speculation", icx_bad_speculation),
@@ -158,14 +191,25 @@ pub static ICE_LAKE: TopDown = TopDown {
             (icx_bad_speculation(n) - icx_mispredicts(n)).max(0.0)
         }),
         slots(1, "back end", "tma_backend_bound", icx_back_end),
+        slots(2, "memory", "tma_memory_bound", icx_memory),
+        cycles("first-level cache", "tma_l1_bound", |n| {
+            ratio(n(ICX_IN_MEMORY) - n(ICX_BEYOND_L1), n(CYCLES)).max(0.0)
+        }),
+        cycles("second-level cache", "tma_l2_bound", icx_l2),
+        cycles("last-level cache", "tma_l3_bound", |n| {
+            ratio(n(ICX_BEYOND_L2) - n(ICX_BEYOND_L3), n(CYCLES))
+        }),
+        cycles("DRAM", "tma_dram_bound", |n| ratio(n(ICX_BEYOND_L3), n(CYCLES))),
+        cycles("stores", "tma_store_bound", |n| ratio(n(ON_STORES), n(CYCLES))),
+        slots(2, "core", "tma_core_bound", |n| (icx_back_end(n) - icx_memory(n)).max(0.0)),
         cycles("divider", "tma_divider", divider),
     ],
     missing: "heavy and light operations (Intel's formulas need UOPS_DECODED.DEC0, which the virtual \
-              PMU does not count); memory, core and ports on request: -M TopdownL4",
+              PMU does not count); ports on request: -M TopdownL4",
 };
 
 /// The four counts of PERF_METRICS' first level, and what they add up to.
-fn spr_all(n: CountOf<'_>) -> f64 {
+pub(super) fn spr_all(n: CountOf<'_>) -> f64 {
     n(UNDELIVERED) + n(WRONG) + n(RETIRED) + n(STALLED)
 }
 fn spr_dropped(n: CountOf<'_>) -> f64 {
@@ -177,7 +221,7 @@ fn spr_front_end(n: CountOf<'_>) -> f64 {
 pub(super) fn spr_retiring(n: CountOf<'_>) -> f64 {
     ratio(n(RETIRED), spr_all(n))
 }
-fn spr_back_end(n: CountOf<'_>) -> f64 {
+pub(super) fn spr_back_end(n: CountOf<'_>) -> f64 {
     ratio(n(STALLED), spr_all(n))
 }
 fn spr_bad_speculation(n: CountOf<'_>) -> f64 {
@@ -221,10 +265,10 @@ pub static SAPPHIRE_RAPIDS: TopDown = TopDown {
     metrics: &[
         slots(1, "retiring", "tma_retiring", spr_retiring),
         slots(1, "front end", "tma_frontend_bound", spr_front_end),
-        slots(2, "latency", "tma_fetch_latency", spr_latency),
+        slots(2, "fetch latency", "tma_fetch_latency", spr_latency),
         cycles("instruction cache misses", "tma_icache_misses", code),
         cycles("instruction TLB misses", "tma_itlb_misses", translation),
-        slots(2, "bandwidth", "tma_fetch_bandwidth", |n| {
+        slots(2, "fetch bandwidth", "tma_fetch_bandwidth", |n| {
             (spr_front_end(n) - spr_latency(n)).max(0.0)
         }),
         slots(1, "bad speculation", "tma_bad_speculation", spr_bad_speculation),
@@ -251,13 +295,13 @@ pub static SAPPHIRE_RAPIDS: TopDown = TopDown {
               TopdownL4",
 };
 
-const CORE_CYCLES: &str = "CYCLES_NOT_IN_HALT";
-const NO_OPS: &str = "DISPATCH_STALLS_1.FE_NO_OPS";
+pub(super) const CORE_CYCLES: &str = "CYCLES_NOT_IN_HALT";
+pub(super) const NO_OPS: &str = "DISPATCH_STALLS_1.FE_NO_OPS";
 const NO_OPS_AT_ALL: &str = "DISPATCH_STALLS_1.FE_NO_OPS:c=6";
-const STALLS: &str = "DISPATCH_STALLS_1.BE_STALLS";
-const CONTENTION: &str = "DISPATCH_STALLS_1.SMT_CONTENTION";
-const DISPATCHED: &str = "OPS_SOURCE_DISPATCHED_FROM_DECODER:DECODER:OPCACHE:LOOP_BUFFER";
-const OPS: &str = "RETIRED_OPS";
+pub(super) const STALLS: &str = "DISPATCH_STALLS_1.BE_STALLS";
+pub(super) const CONTENTION: &str = "DISPATCH_STALLS_1.SMT_CONTENTION";
+pub(super) const DISPATCHED: &str = "OPS_SOURCE_DISPATCHED_FROM_DECODER:DECODER:OPCACHE:LOOP_BUFFER";
+pub(super) const OPS: &str = "RETIRED_OPS";
 const MICROCODE: &str = "RETIRED_UCODE_OPS";
 const MISPREDICTS: &str = "RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED";
 const RESYNCS: &str = "RESYNCS";
@@ -265,22 +309,22 @@ const NOT_COMPLETE: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU";
 const LOAD_NOT_COMPLETE: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD";
 
 /// A share of AMD's dispatch slots, six in each cycle.
-fn of_slots(n: CountOf<'_>, slots: f64) -> f64 {
+pub(super) fn of_slots(n: CountOf<'_>, slots: f64) -> f64 {
     ratio(slots, 6.0 * n(CORE_CYCLES))
 }
-fn zen_front_end(n: CountOf<'_>) -> f64 {
+pub(super) fn zen_front_end(n: CountOf<'_>) -> f64 {
     of_slots(n, n(NO_OPS))
 }
 fn zen_latency(n: CountOf<'_>) -> f64 {
     of_slots(n, 6.0 * n(NO_OPS_AT_ALL))
 }
-fn zen_bad_speculation(n: CountOf<'_>) -> f64 {
+pub(super) fn zen_bad_speculation(n: CountOf<'_>) -> f64 {
     of_slots(n, n(DISPATCHED) - n(OPS))
 }
-fn zen_back_end(n: CountOf<'_>) -> f64 {
+pub(super) fn zen_back_end(n: CountOf<'_>) -> f64 {
     of_slots(n, n(STALLS))
 }
-fn zen_retiring(n: CountOf<'_>) -> f64 {
+pub(super) fn zen_retiring(n: CountOf<'_>) -> f64 {
     of_slots(n, n(OPS))
 }
 
@@ -309,8 +353,8 @@ pub static ZEN_4: TopDown = TopDown {
             zen_retiring(n) * ratio(n(MICROCODE), n(OPS))
         }),
         slots(1, "front end", "frontend_bound", zen_front_end),
-        slots(2, "latency", "frontend_bound_latency", zen_latency),
-        slots(2, "bandwidth", "frontend_bound_bandwidth", |n| {
+        slots(2, "fetch latency", "frontend_bound_latency", zen_latency),
+        slots(2, "fetch bandwidth", "frontend_bound_bandwidth", |n| {
             of_slots(n, n(NO_OPS) - 6.0 * n(NO_OPS_AT_ALL))
         }),
         slots(1, "bad speculation", "bad_speculation", zen_bad_speculation),

@@ -1,6 +1,6 @@
-//! Where a program's cycles go, from counts: a CPI stack (paper 000, section 5) from the events by
-//! which the processor tells stalls apart, whose parts are all cycles, without a rest; beside it,
-//! where the slots of dispatch go, by the vendors' top-down formulas.
+//! Where a program's cycles go, from counts: the slots of dispatch as a tree, by the vendors'
+//! top-down formulas, whose parts are all cycles, without a rest. A second view has the cycles in
+//! which nothing retired (paper 000, section 4).
 //!
 //! Pure logic, for the host's reports and for programs that look at their own counts.
 
@@ -15,21 +15,24 @@ mod closing;
 mod count;
 mod cycles;
 mod decoders;
+mod first;
 mod formulas;
 mod metrics;
 mod ports;
 mod render;
-mod slots;
 mod stacks;
+mod stalls;
 mod structure;
+mod tree;
 
 pub use self::{
     count::{Count, Counts, INDEPENDENT, SumError},
-    cycles::{Breakdown, CyclePart, break_down, cycle_parts},
+    cycles::{Breakdown, break_down},
     metrics::{MetricShare, Metrics},
-    slots::SlotPart,
     stacks::{
         ALL as STACKS, Stack, missing as no_stack, of as stack_of, short_of as short_stack_of,
+        stalls_of,
     },
     structure::{Structure, added_lines, added_share, likely_added},
+    tree::{CyclePart, cycle_parts, slot_tree},
 };

@@ -1,8 +1,6 @@
 //! What `tally stat` was asked to compute from counts: `-M METRICS`, `--topdown`, `--breakdown`.
 
 use alloc::{format, string::String, vec::Vec};
-use core::cell::RefCell;
-
 use tally_abi::{
     command::{Command, StatOptions},
     nearest::nearest,
@@ -12,8 +10,8 @@ use super::{
     count::{Counts, INDEPENDENT},
     cycles::{Breakdown, break_down},
     formulas::{Metric, TopDown},
-    slots::share,
-    stacks::{self, Stack, parts_of},
+    stacks::{self, Stack, events_of, parts_of},
+    tree::share,
 };
 
 /// Names of the metrics of a level before its number: Intel's and AMD's.
@@ -141,12 +139,12 @@ impl Metrics {
     fn add_level(&mut self, level: u8) -> Result<(), String> {
         let all = self.all();
         let most = all.iter().map(|(_, metric)| metric.level).max().unwrap_or_default();
-        let usual = self.stack.slots.metrics.iter().map(|metric| metric.level).max();
+        let usual = self.stack.method.metrics.iter().map(|metric| metric.level).max();
         if !(1..=most).contains(&level) {
             return Err(format!("the levels of this processor's metrics are 1 to {most}"));
         }
         // A level that has others leaves those out that are counted on request.
-        let is_usual = |method| core::ptr::eq(method, self.stack.slots) || usual < Some(level);
+        let is_usual = |method| core::ptr::eq(method, self.stack.method) || usual < Some(level);
         let of_level = |(method, metric): &(&'static TopDown, &'static Metric)| {
             metric.level == level && is_usual(*method)
         };
@@ -160,19 +158,6 @@ impl Metrics {
             self.metrics.push((method, metric));
         }
     }
-}
-
-/// The events that a metric's formula reads.
-fn events_of(method: &'static TopDown, metric: &Metric) -> Vec<&'static str> {
-    let read = RefCell::new(Vec::new());
-    (metric.formula)(&|name| {
-        read.borrow_mut().extend(method.events.iter().find(|event| **event == name));
-        1.0
-    });
-    let mut events = read.into_inner();
-    events.sort_unstable();
-    events.dedup();
-    events
 }
 
 #[cfg(test)]
@@ -232,7 +217,7 @@ mod tests {
         assert_eq!(names("stat --topdown --td-level 2 prog")[0], "tma_fetch_latency");
         let ports = names("stat -M TopdownL4 prog");
         assert!(ports.len() == 4 && ports[3] == "tma_ports_utilized_3m", "{ports:?}");
-        assert_eq!(names("stat -M TopdownL3 prog").len(), 3);
+        assert_eq!(names("stat -M TopdownL3 prog").len(), 8);
         assert_eq!(names("stat -M tma_ports_utilization prog"), ["tma_ports_utilization"]);
         assert!(of("stat prog").unwrap().is_none());
         let all = of("stat --breakdown prog").unwrap().unwrap().events();

@@ -1,15 +1,12 @@
 //! Intel's metrics of what executes in a cycle: how core-bound cycles use the ports.
 //!
-//! Their events are many, and the virtual PMU has them in its out-of-order pipeline alone, so they
-//! are counted on request.
+//! Their events are many, so they are counted on request.
 
 use super::formulas::{
-    self, CYCLES, CountOf, DIVIDER, Metric, ON_LOADS, TopDown, Whole, icx_back_end, icx_retiring,
-    ratio, slots, spr_retiring,
+    self, CYCLES, CountOf, DIVIDER, Metric, ON_LOADS, ONE, TWO, TopDown, Whole, icx_few, ratio,
+    spr_retiring,
 };
 
-const ONE: &str = "EXE_ACTIVITY.1_PORTS_UTIL";
-const TWO: &str = "EXE_ACTIVITY.2_PORTS_UTIL";
 const TWO_OR_THREE: &str = "EXE_ACTIVITY.2_3_PORTS_UTIL";
 const FROM_THREE: &str = "UOPS_EXECUTED.CYCLES_GE_3";
 const NONE: &str = "EXE_ACTIVITY.EXE_BOUND_0_PORTS";
@@ -17,7 +14,6 @@ const NONE: &str = "EXE_ACTIVITY.EXE_BOUND_0_PORTS";
 const ICX_NONE: &str = "r80a6";
 const STALLS: &str = "CYCLE_ACTIVITY.STALLS_TOTAL";
 const STALLS_IN_MEMORY: &str = "CYCLE_ACTIVITY.STALLS_MEM_ANY";
-const ON_STORES: &str = "EXE_ACTIVITY.BOUND_ON_STORES";
 const SERIALIZING: &str = "RESOURCE_STALLS.SCOREBOARD";
 const EMPTY: &str = "RS.EMPTY_RESOURCE";
 
@@ -40,14 +36,6 @@ fn from_three(n: CountOf<'_>) -> f64 {
     ratio(n(FROM_THREE), n(CYCLES))
 }
 
-/// Cycles with few micro-operations: those with two or more count as far as slots retire.
-fn icx_few(n: CountOf<'_>) -> f64 {
-    n(ONE) + icx_retiring(n) * n(TWO)
-}
-fn icx_memory(n: CountOf<'_>) -> f64 {
-    let memory = n(STALLS_IN_MEMORY) + n(ON_STORES);
-    ratio(memory, n(STALLS) + icx_few(n) + n(ON_STORES)) * icx_back_end(n)
-}
 fn icx_none(n: CountOf<'_>) -> f64 {
     let serializing = ratio(n(SERIALIZING), n(CYCLES));
     let others = serializing * (n(STALLS) - n(STALLS_IN_MEMORY));
@@ -59,13 +47,11 @@ fn icx_ports(n: CountOf<'_>) -> f64 {
     if divides { few } else { icx_none(n) + few }
 }
 
-/// Ice Lake servers: the second level of the back end, too.
+/// Ice Lake servers.
 pub(super) static ICE_LAKE: TopDown = TopDown {
     events: &[
         CYCLES,
         formulas::RETIRED,
-        formulas::STALLED,
-        formulas::CLEARS,
         DIVIDER,
         ONE,
         TWO,
@@ -73,12 +59,9 @@ pub(super) static ICE_LAKE: TopDown = TopDown {
         ICX_NONE,
         STALLS,
         STALLS_IN_MEMORY,
-        ON_STORES,
         SERIALIZING,
     ],
     metrics: &[
-        slots(2, "memory", "tma_memory_bound", icx_memory),
-        slots(2, "core", "tma_core_bound", |n| (icx_back_end(n) - icx_memory(n)).max(0.0)),
         cycles(3, "ports", "tma_ports_utilization", icx_ports),
         cycles(4, "no port", "tma_ports_utilized_0", icx_none),
         cycles(4, "one port", "tma_ports_utilized_1", one),
@@ -148,8 +131,6 @@ mod tests {
         let counts = [
             (CYCLES, 1_000.0),
             (formulas::RETIRED, 2_000.0),
-            (formulas::STALLED, 2_450.0),
-            (formulas::CLEARS, 10.0),
             (DIVIDER, 40.0),
             (ONE, 100.0),
             (TWO, 250.0),
@@ -157,14 +138,10 @@ mod tests {
             (ICX_NONE, 60.0),
             (STALLS, 400.0),
             (STALLS_IN_MEMORY, 300.0),
-            (ON_STORES, 50.0),
             (SERIALIZING, 20.0),
         ];
-        // Retiring 0.4, back end 0.5, few 200; memory (300 + 50) / (400 + 200 + 50) of 0.5.
-        let memory = 350.0 / 650.0 * 0.5;
+        // Retiring 0.4, few 200.
         let want = [
-            ("tma_memory_bound", memory),
-            ("tma_core_bound", 0.5 - memory),
             ("tma_ports_utilization", 0.062 + 0.2),
             ("tma_ports_utilized_0", 0.06 + 0.02 * 0.1),
             ("tma_ports_utilized_1", 0.1),

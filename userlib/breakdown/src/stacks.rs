@@ -1,218 +1,200 @@
-//! Which cycles each processor tells apart, by its own events.
+//! By which events each processor tells what its cycles go to.
 
 use alloc::{string::String, vec, vec::Vec};
-use core::ops::Range;
+use core::{cell::RefCell, ops::Range};
 
 use super::{
-    decoders,
-    formulas::{self, Further, Metric, TopDown},
-    ports,
+    decoders, first,
+    formulas::{self, Further, Metric, TopDown, Whole},
+    ports, stalls,
 };
 
-/// A processor's parts of a program's cycles. Together they are all cycles, whatever the events'
-/// counts: the sum of all terms is the cycles, once.
+/// How a processor's cycles are divided, and by which events.
 #[derive(Debug)]
 pub struct Stack {
     /// The event of core cycles.
     pub cycles: &'static str,
     /// The event of instructions retired.
     pub instructions: &'static str,
-    /// The parts, in the order of the pipeline.
-    pub parts: &'static [Part],
-    /// Cycles in which the divider was busy, if they are counted. They are in other parts too.
-    pub divider: Option<&'static str>,
-    /// What this processor does not tell apart, for the user.
-    pub together: &'static str,
+    /// The event of mispredicted branches, if a misprediction's mean cost is told.
+    pub mispredictions: Option<&'static str>,
     /// Events that are counted in the same slices, as parts are differences of them: what they err
     /// by cancels.
     pub groups: &'static [&'static [&'static str]],
-    /// The vendor's top-down method; one without metrics if slots are not divided.
-    pub(super) slots: &'static TopDown,
+    /// The tree of parts.
+    pub(super) method: &'static TopDown,
     /// Metrics that are computed where their events are counted beside these: on request.
     pub(super) further: &'static [Further],
 }
 
-/// A part of the cycles: the counts of some events less those of others.
-#[derive(Debug)]
-pub struct Part {
-    /// What the cycles go to.
-    pub name: &'static str,
-    /// Events.
-    pub plus: &'static [&'static str],
-    /// Events that `plus` contains.
-    pub minus: &'static [&'static str],
-}
-
-const fn part(
-    name: &'static str,
-    plus: &'static [&'static str],
-    minus: &'static [&'static str],
-) -> Part {
-    Part { name, plus, minus }
-}
-
-const STALLS: &str = "UOPS_RETIRED.STALL_CYCLES";
-const FRONT_END: &str = "IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE";
-const IN_MEMORY: &str = "CYCLE_ACTIVITY.STALLS_MEM_ANY";
-const BEYOND_L1: &str = "CYCLE_ACTIVITY.STALLS_L1D_MISS";
-const BEYOND_L2: &str = "CYCLE_ACTIVITY.STALLS_L2_MISS";
-const BEYOND_L3: &str = "CYCLE_ACTIVITY.STALLS_L3_MISS";
-const CODE: &str = "ICACHE_DATA.STALLS";
-const TRANSLATION: &str = "ICACHE_TAG.STALLS";
-const RESTEER: &str = "INT_MISC.CLEAR_RESTEER_CYCLES";
-const SERIALIZING: &str = "RESOURCE_STALLS.SCOREBOARD";
-
-impl Part {
-    /// Its events, each with its sign.
-    pub(super) fn terms(&self) -> Vec<(&'static str, f64)> {
-        let plus = self.plus.iter().map(|name| (*name, 1.0));
-        plus.chain(self.minus.iter().map(|name| (*name, -1.0))).collect()
-    }
-}
-
-/// Ice Lake servers. Source of the events: Intel's event files (`perfmon`, ICX).
-pub static ICE_LAKE: Stack = Stack {
+/// Ice Lake servers, by the slots of dispatch.
+static ICE_LAKE: Stack = Stack {
     cycles: "CPU_CLK_UNHALTED.THREAD",
     instructions: "INST_RETIRED.ANY",
-    parts: &[
-        part("work", &["CPU_CLK_UNHALTED.THREAD"], &[STALLS]),
-        part("instruction cache misses", &[CODE], &[]),
-        part("instruction TLB misses", &[TRANSLATION], &[]),
-        part("rest of the front end", &[FRONT_END], &[CODE, TRANSLATION]),
-        part("mispredicted branches", &[RESTEER], &[]),
-        part("memory", &[BEYOND_L3], &[]),
-        part("last-level cache", &[BEYOND_L2], &[BEYOND_L3]),
-        part("second-level cache", &[BEYOND_L1], &[BEYOND_L2]),
-        part("first-level cache, TLB, stores", &[IN_MEMORY], &[BEYOND_L1]),
-        part("serializing instructions", &[SERIALIZING], &[]),
-        part("execution units", &[STALLS], &[FRONT_END, RESTEER, IN_MEMORY, SERIALIZING]),
-    ],
-    divider: Some("ARITH.DIVIDER_ACTIVE"),
-    together: "first-level cache, data TLB, stores",
+    mispredictions: Some("BR_MISP_RETIRED.ALL_BRANCHES"),
     groups: &[
-        &[IN_MEMORY, BEYOND_L1, BEYOND_L2, BEYOND_L3],
-        &[STALLS, FRONT_END, RESTEER, SERIALIZING],
+        &[
+            "UOPS_RETIRED.SLOTS",
+            "IDQ_UOPS_NOT_DELIVERED.CORE",
+            "TOPDOWN.BACKEND_BOUND_SLOTS",
+            "INT_MISC.CLEARS_COUNT",
+        ],
+        &[
+            "CYCLE_ACTIVITY.STALLS_MEM_ANY",
+            "CYCLE_ACTIVITY.STALLS_L1D_MISS",
+            "CYCLE_ACTIVITY.STALLS_L2_MISS",
+            "CYCLE_ACTIVITY.STALLS_L3_MISS",
+        ],
+        &[
+            "CYCLE_ACTIVITY.STALLS_TOTAL",
+            "EXE_ACTIVITY.BOUND_ON_STORES",
+            "EXE_ACTIVITY.1_PORTS_UTIL",
+            "EXE_ACTIVITY.2_PORTS_UTIL",
+        ],
     ],
-    slots: &formulas::ICE_LAKE,
+    method: &formulas::ICE_LAKE,
     further: &[
         Further { parent: Some("tma_fetch_latency"), method: &decoders::LATENCY },
         Further { parent: Some("tma_fetch_bandwidth"), method: &decoders::BANDWIDTH },
-        Further { parent: Some("tma_backend_bound"), method: &ports::ICE_LAKE },
+        Further { parent: Some("tma_core_bound"), method: &ports::ICE_LAKE },
     ],
 };
 
-/// The first level of [`ICE_LAKE`]: what fits on four counters.
-static ICE_LAKE_SHORT: Stack = Stack {
-    parts: &[
-        part("work", &["CPU_CLK_UNHALTED.THREAD"], &[STALLS]),
-        part("front end", &[FRONT_END], &[]),
-        part("mispredicted branches", &[RESTEER], &[]),
-        part("memory, caches, TLB, stores", &[IN_MEMORY], &[]),
-        part("execution units, serializing", &[STALLS], &[FRONT_END, RESTEER, IN_MEMORY]),
-    ],
-    divider: None,
-    together: "the causes of one line: --breakdown does",
-    groups: &[&[STALLS, FRONT_END, RESTEER, IN_MEMORY]],
-    slots: &formulas::NONE,
-    further: &[],
-    ..ICE_LAKE
-};
-
-const IN_LOADS: &str = "EXE_ACTIVITY.BOUND_ON_LOADS";
-const LOADS_BEYOND_L1: &str = "MEMORY_ACTIVITY.STALLS_L1D_MISS";
-const LOADS_BEYOND_L2: &str = "MEMORY_ACTIVITY.STALLS_L2_MISS";
-const LOADS_BEYOND_L3: &str = "MEMORY_ACTIVITY.STALLS_L3_MISS";
-
-/// Sapphire Rapids. Source of the events: Intel's event files (`perfmon`, SPR).
-pub static SAPPHIRE_RAPIDS: Stack = Stack {
-    cycles: "CPU_CLK_UNHALTED.THREAD",
-    instructions: "INST_RETIRED.ANY",
-    parts: &[
-        part("work", &["CPU_CLK_UNHALTED.THREAD"], &[STALLS]),
-        part("instruction cache misses", &[CODE], &[]),
-        part("instruction TLB misses", &[TRANSLATION], &[]),
-        part("rest of the front end", &[FRONT_END], &[CODE, TRANSLATION]),
-        part("mispredicted branches", &[RESTEER], &[]),
-        part("memory", &[LOADS_BEYOND_L3], &[]),
-        part("last-level cache", &[LOADS_BEYOND_L2], &[LOADS_BEYOND_L3]),
-        part("second-level cache", &[LOADS_BEYOND_L1], &[LOADS_BEYOND_L2]),
-        part("first-level cache, TLB", &[IN_LOADS], &[LOADS_BEYOND_L1]),
-        part("serializing instructions", &[SERIALIZING], &[]),
-        part("execution units, stores", &[STALLS], &[FRONT_END, RESTEER, IN_LOADS, SERIALIZING]),
-    ],
-    divider: Some("ARITH.DIVIDER_ACTIVE"),
-    together: "first-level cache and data TLB; execution units and stores",
+/// Sapphire Rapids, by the slots of dispatch.
+static SAPPHIRE_RAPIDS: Stack = Stack {
     groups: &[
-        &[IN_LOADS, LOADS_BEYOND_L1, LOADS_BEYOND_L2, LOADS_BEYOND_L3],
-        &[STALLS, FRONT_END, RESTEER, SERIALIZING],
+        &[
+            "UOPS_RETIRED.SLOTS",
+            "IDQ_UOPS_NOT_DELIVERED.CORE",
+            "TOPDOWN.BACKEND_BOUND_SLOTS",
+            "TOPDOWN.BAD_SPEC_SLOTS",
+        ],
+        &[
+            "EXE_ACTIVITY.BOUND_ON_LOADS",
+            "MEMORY_ACTIVITY.STALLS_L1D_MISS",
+            "MEMORY_ACTIVITY.STALLS_L2_MISS",
+            "MEMORY_ACTIVITY.STALLS_L3_MISS",
+        ],
     ],
-    slots: &formulas::SAPPHIRE_RAPIDS,
+    method: &formulas::SAPPHIRE_RAPIDS,
+    // Its formulas read no count of mispredictions.
+    mispredictions: None,
     further: &[
         Further { parent: Some("tma_fetch_latency"), method: &decoders::LATENCY },
         Further { parent: Some("tma_fetch_bandwidth"), method: &decoders::BANDWIDTH },
         Further { parent: Some("tma_core_bound"), method: &ports::SAPPHIRE_RAPIDS },
     ],
+    ..ICE_LAKE
 };
 
-/// The first level of [`SAPPHIRE_RAPIDS`].
-static SAPPHIRE_RAPIDS_SHORT: Stack = Stack {
-    parts: &[
-        part("work", &["CPU_CLK_UNHALTED.THREAD"], &[STALLS]),
-        part("front end", &[FRONT_END], &[]),
-        part("mispredicted branches", &[RESTEER], &[]),
-        part("memory, caches, TLB", &[IN_LOADS], &[]),
-        part("execution units, stores, others", &[STALLS], &[FRONT_END, RESTEER, IN_LOADS]),
-    ],
-    groups: &[&[STALLS, FRONT_END, RESTEER, IN_LOADS]],
-    ..ICE_LAKE_SHORT
-};
-
-const EMPTY: &str = "CYCLES_NO_RETIRE.EMPTY";
-const NOT_COMPLETE: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU";
-const MISSING: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD";
-const OTHER: &str = "CYCLES_NO_RETIRE.OTHER";
-
-/// Zen 4. Source of the events: AMD's Processor Programming Reference, family 19h model 10h, event
-/// D6h.
-pub static ZEN_4: Stack = Stack {
+/// Zen 4, by the slots of dispatch: its pipeline utilization.
+static ZEN_4: Stack = Stack {
     cycles: "CYCLES_NOT_IN_HALT",
     instructions: "RETIRED_INSTRUCTIONS",
-    parts: &[
-        part("work", &["CYCLES_NOT_IN_HALT"], &[EMPTY, NOT_COMPLETE, OTHER]),
-        part("front end, mispredicted branches", &[EMPTY], &[]),
-        part("loads that missed the L1", &[MISSING], &[]),
-        part("execution units, L1, stores", &[NOT_COMPLETE], &[MISSING]),
-        part("serializing, full structures", &[OTHER], &[]),
+    mispredictions: Some("RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED"),
+    groups: &[
+        &[
+            "DISPATCH_STALLS_1.FE_NO_OPS",
+            "DISPATCH_STALLS_1.BE_STALLS",
+            "DISPATCH_STALLS_1.SMT_CONTENTION",
+            "OPS_SOURCE_DISPATCHED_FROM_DECODER:DECODER:OPCACHE:LOOP_BUFFER",
+            "RETIRED_OPS",
+        ],
+        &[
+            "CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU",
+            "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD",
+        ],
     ],
-    divider: Some("DIV_CYCLES_BUSY_COUNT"),
-    together: "front end and mispredictions; levels of caches beyond L1",
-    groups: &[&[EMPTY, NOT_COMPLETE, MISSING, OTHER]],
-    slots: &formulas::ZEN_4,
+    method: &formulas::ZEN_4,
     further: &[Further { parent: None, method: &decoders::ZEN_4 }],
 };
 
-/// [`ZEN_4`] without slots.
-static ZEN_4_SHORT: Stack = Stack { divider: None, slots: &formulas::NONE, further: &[], ..ZEN_4 };
+/// The views of a processor's cycles.
+struct Views {
+    slots: &'static Stack,
+    /// The first level of the same: few events, which a list for something else has room for.
+    first: Stack,
+    stalls: Stack,
+}
 
-/// Those of all processors.
+static ICE_LAKE_VIEWS: Views = Views {
+    slots: &ICE_LAKE,
+    first: Stack {
+        groups: &[ICE_LAKE.groups[0]],
+        method: &first::ICE_LAKE,
+        mispredictions: None,
+        further: &[],
+        ..ICE_LAKE
+    },
+    stalls: Stack {
+        groups: stalls::ICE_LAKE_GROUPS,
+        method: &stalls::ICE_LAKE,
+        mispredictions: None,
+        further: &[],
+        ..ICE_LAKE
+    },
+};
+
+static SAPPHIRE_RAPIDS_VIEWS: Views = Views {
+    slots: &SAPPHIRE_RAPIDS,
+    first: Stack {
+        groups: &[SAPPHIRE_RAPIDS.groups[0]],
+        method: &first::SAPPHIRE_RAPIDS,
+        mispredictions: None,
+        further: &[],
+        ..SAPPHIRE_RAPIDS
+    },
+    stalls: Stack {
+        groups: stalls::SAPPHIRE_RAPIDS_GROUPS,
+        method: &stalls::SAPPHIRE_RAPIDS,
+        mispredictions: None,
+        further: &[],
+        ..SAPPHIRE_RAPIDS
+    },
+};
+
+static ZEN_4_VIEWS: Views = Views {
+    slots: &ZEN_4,
+    first: Stack {
+        groups: &[ZEN_4.groups[0]],
+        method: &first::ZEN_4,
+        mispredictions: None,
+        further: &[],
+        ..ZEN_4
+    },
+    stalls: Stack {
+        groups: stalls::ZEN_4_GROUPS,
+        method: &stalls::ZEN_4,
+        mispredictions: None,
+        further: &[],
+        ..ZEN_4
+    },
+};
+
+/// Those of all processors, by the slots of dispatch.
 pub static ALL: [&Stack; 3] = [&ICE_LAKE, &SAPPHIRE_RAPIDS, &ZEN_4];
 
 /// The stack of the processor with this signature (CPUID leaf 1, EAX), if it has events for one.
 pub fn of(signature: u32) -> Option<&'static Stack> {
-    of_both(signature).map(|[whole, _]| whole)
+    views_of(signature).map(|views| views.slots)
 }
 
-/// The first level of the same: few events, which a list for something else has room for.
+/// The first level of the same.
 pub fn short_of(signature: u32) -> Option<&'static Stack> {
-    of_both(signature).map(|[_, short]| short)
+    views_of(signature).map(|views| &views.first)
 }
 
-fn of_both(signature: u32) -> Option<[&'static Stack; 2]> {
+/// The same processor's completion stalls.
+pub fn stalls_of(signature: u32) -> Option<&'static Stack> {
+    views_of(signature).map(|views| &views.stalls)
+}
+
+fn views_of(signature: u32) -> Option<&'static Views> {
     let model = signature >> 12 & 0xf0 | signature >> 4 & 0xf;
     match (signature & 0x0ff0_0f00, model) {
-        (0x600, 0x6a | 0x6c) => Some([&ICE_LAKE, &ICE_LAKE_SHORT]),
-        (0x600, 0x8f) => Some([&SAPPHIRE_RAPIDS, &SAPPHIRE_RAPIDS_SHORT]),
-        (0xa0_0f00, 0x10..=0x1f | 0x60..=0xaf) => Some([&ZEN_4, &ZEN_4_SHORT]),
+        (0x600, 0x6a | 0x6c) => Some(&ICE_LAKE_VIEWS),
+        (0x600, 0x8f) => Some(&SAPPHIRE_RAPIDS_VIEWS),
+        (0xa0_0f00, 0x10..=0x1f | 0x60..=0xaf) => Some(&ZEN_4_VIEWS),
         _ => None,
     }
 }
@@ -227,15 +209,33 @@ pub fn missing() -> String {
 }
 
 impl Stack {
-    /// The events to count.
+    /// The events to count: those that are counted together follow one another, by which the
+    /// planner puts them into one group if it fits on the counters.
     pub fn events(&self) -> Vec<&'static str> {
-        let mut events = self.of_cycles();
-        for event in self.divider.iter().chain(self.slots.events) {
-            if !events.contains(event) {
-                events.push(event);
+        self.ordered(self.method.events.iter().copied())
+    }
+
+    /// The events that the parts without parts of their own need.
+    pub fn of_cycles(&self) -> Vec<&'static str> {
+        let is_read = |event: &str| {
+            leaves(self.method).any(|metric| events_of(self.method, metric).contains(&event))
+        };
+        self.ordered(self.method.events.iter().copied().filter(|event| is_read(event)))
+    }
+
+    /// Core cycles, instructions, and of `events` first those of groups.
+    fn ordered(&self, events: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
+        let mut rest: Vec<&'static str> = events.collect();
+        let mut ordered = vec![self.cycles, self.instructions];
+        let grouped = self.groups.iter().copied().flatten().copied();
+        let grouped: Vec<&str> = grouped.filter(|event| rest.contains(event)).collect();
+        rest.splice(0..0, grouped);
+        for event in rest {
+            if !ordered.contains(&event) {
+                ordered.push(event);
             }
         }
-        events
+        ordered
     }
 
     /// The vendor's metrics in the order of its tree, those of `further` for which `is_wanted`
@@ -245,7 +245,7 @@ impl Stack {
         is_wanted: impl Fn(&Further) -> bool,
     ) -> Vec<(&'static TopDown, &'static Metric)> {
         let of = |method: &'static TopDown| method.metrics.iter().map(move |it| (method, it));
-        let mut tree: Vec<_> = of(self.slots).collect();
+        let mut tree: Vec<_> = of(self.method).collect();
         for further in self.further.iter().filter(|further| is_wanted(further)) {
             let parts = further.parent.and_then(|parent| parts_of(&tree, parent));
             let end = parts.map_or(tree.len(), |parts| parts.end);
@@ -254,25 +254,50 @@ impl Stack {
         tree
     }
 
+    /// What is not told apart, or missing, for the user.
+    pub fn missing(&self) -> &'static str {
+        self.method.missing
+    }
+
     /// The events to count, and behind them those of a list for something else.
     pub fn before<'a>(&self, list: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let own = self.events();
         let others = list.filter(|event| !own.contains(event)).collect::<Vec<_>>();
         [own, others].concat()
     }
+}
 
-    /// The events that the parts of the cycles need; those that are counted together follow one
-    /// another, by which the planner puts them into one group if it fits on the counters.
-    pub fn of_cycles(&self) -> Vec<&'static str> {
-        let of_parts = self.parts.iter().flat_map(|part| part.plus.iter().chain(part.minus));
-        let mut events = vec![self.cycles, self.instructions];
-        for event in self.groups.iter().copied().flatten().chain(of_parts) {
-            if !events.contains(event) {
-                events.push(event);
-            }
-        }
-        events
-    }
+/// The metrics of slots that divide all of them once: those of the second level, and of the first
+/// those without parts, and retiring.
+pub(super) fn leaves(method: &'static TopDown) -> impl Iterator<Item = &'static Metric> {
+    let all = method.metrics;
+    let is_leaf = move |at: &usize| {
+        let metric = &all[*at];
+        let parts = all[at + 1..].iter().take_while(|it| it.level > metric.level);
+        let has_parts = parts.clone().any(|it| it.whole == Whole::Slots);
+        let of_retiring = all[..*at].iter().rev().find(|it| it.level == 1);
+        let of_retiring = of_retiring.is_some_and(|it| it.name == RETIRING);
+        let is_divided = has_parts && metric.name != RETIRING;
+        let is_slots = metric.whole == Whole::Slots;
+        is_slots && !is_divided && (metric.level == 1 || metric.level == 2 && !of_retiring)
+    };
+    (0..all.len()).filter(is_leaf).map(move |at| &all[at])
+}
+
+/// The part that is not lost.
+pub(super) const RETIRING: &str = "retiring";
+
+/// The events that a metric's formula reads.
+pub(super) fn events_of(method: &'static TopDown, metric: &Metric) -> Vec<&'static str> {
+    let read = RefCell::new(Vec::new());
+    (metric.formula)(&|name| {
+        read.borrow_mut().extend(method.events.iter().find(|event| **event == name));
+        1.0
+    });
+    let mut events = read.into_inner();
+    events.sort_unstable();
+    events.dedup();
+    events
 }
 
 /// Where the parts of a metric are in a tree, on all levels.
@@ -288,17 +313,16 @@ pub(super) fn parts_of(
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
-    const SHORT: [&Stack; 3] = [&ICE_LAKE_SHORT, &SAPPHIRE_RAPIDS_SHORT, &ZEN_4_SHORT];
+    const SIGNATURES: [u32; 3] = [0x606a6, 0x806f8, 0xa1_0f11];
 
     #[test]
     fn a_first_level_is_one_group_of_events_of_the_whole_stack() {
-        for (whole, short) in ALL.into_iter().zip(SHORT) {
+        for (signature, counters) in SIGNATURES.into_iter().zip([4, 4, 6]) {
+            let (whole, short) = (of(signature).unwrap(), short_of(signature).unwrap());
             let [group] = short.groups else { panic!("{short:?}") };
-            assert!(group.len() <= 4, "{group:?}");
+            assert!(group.len() <= counters, "{group:?}");
             let events = short.events();
             assert_eq!(events[..2], [whole.cycles, whole.instructions]);
             assert_eq!(events[2..], **group);
@@ -311,7 +335,7 @@ mod tests {
     #[test]
     fn metrics_on_request_are_behind_the_other_parts_of_their_parents() {
         for stack in ALL {
-            let usual = stack.slots.metrics.iter().map(|metric| metric.metric);
+            let usual = stack.method.metrics.iter().map(|metric| metric.metric);
             let names = |tree: &[(_, &Metric)]| -> Vec<&str> {
                 tree.iter().map(|(_, metric)| metric.metric).collect()
             };
@@ -328,15 +352,36 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_of_each_stack_are_all_cycles_once() {
-        for stack in ALL.into_iter().chain(SHORT) {
-            let mut sum: BTreeMap<&str, i32> = BTreeMap::new();
-            for part in stack.parts {
-                part.plus.iter().for_each(|event| *sum.entry(event).or_default() += 1);
-                part.minus.iter().for_each(|event| *sum.entry(event).or_default() -= 1);
+    fn parts_have_names_of_their_own() {
+        for signature in SIGNATURES {
+            for stack in [of, short_of, stalls_of].map(|of| of(signature).unwrap()) {
+                let mut names: Vec<&str> = stack.method.metrics.iter().map(|it| it.name).collect();
+                names.sort_unstable();
+                assert!(names.windows(2).all(|two| two[0] != two[1]), "{names:?}");
+                assert_eq!(stack.method.metrics[0].name, RETIRING);
+                let events = stack.of_cycles();
+                assert!(events.iter().all(|event| stack.events().contains(event)), "{events:?}");
             }
-            sum.retain(|_, times| *times != 0);
-            assert_eq!(sum, BTreeMap::from([(stack.cycles, 1)]));
         }
+    }
+
+    #[test]
+    fn leaves_divide_all_slots_once() {
+        let names = |signature| -> Vec<&str> {
+            leaves(of(signature).unwrap().method).map(|metric| metric.name).collect()
+        };
+        let intel = [
+            "retiring",
+            "fetch latency",
+            "fetch bandwidth",
+            "mispredicted branches",
+            "machine clears",
+            "memory",
+            "core",
+        ];
+        assert_eq!([names(0x606a6), names(0x806f8)], [intel, intel]);
+        let [first, others @ ..] = &names(0xa1_0f11)[..] else { panic!("there are parts") };
+        assert_eq!((*first, others.len()), ("retiring", 7));
+        assert_eq!(others.last(), Some(&"the core's other thread"));
     }
 }

@@ -12,22 +12,23 @@ extern "C" {
 /* The most parts of a processor. */
 #define TALLY_MOST_CYCLE_PARTS 16
 
-/* A part of the cycles. */
+/* A part of the cycles, by the slots of dispatch. */
 struct tally_cycle_part {
-    char name[40];                 /* what they went to, such as "mispredicted branches"; "work":
-                                    * those in which an instruction retired */
-    double cycles;                 /* the parts of all cycles sum to them */
+    char name[40];                 /* what they went to, such as "mispredicted branches";
+                                    * "retiring" is what is not lost */
+    double cycles;                 /* those of level 1 sum to all cycles */
     double half_width_95;          /* half the width of the 95 % interval, in cycles */
     double share;                  /* of all cycles, 0 to 1 */
     double cycles_per_instruction; /* the part's cycles for each instruction */
+    uint32_t level;                /* 1, or 2 of a part of the last part of level 1 before it */
 };
 
 /* Opens a session, stopped, on the events by which the processor tells apart what cycles go to, and
  * maps its bank. Returns the session's number, for tally_start, tally_stop and the functions here,
  * or an error with its message in detail: the processor has no such events, for one. */
 int64_t tally_breakdown_open(const struct tally_config *config, char *detail, size_t detail_bytes);
-/* Writes the first n parts of the cycles so far, from the bank without a system call, "work" first
- * and then the causes in the order of the pipeline. Returns the number of parts, 0 while an event
+/* Writes the first n parts of the cycles so far, from the bank without a system call, as a tree:
+ * each behind the part that it is one of, "retiring" first. Returns the number of parts, 0 while an event
  * was counted in too few slices for an estimate, or an error. */
 int64_t tally_breakdown_read(int64_t session, struct tally_cycle_part *parts, size_t n);
 /* Writes as much as there is room for of what the processor does not tell apart, and a zero byte.

@@ -21,6 +21,7 @@ pub struct Part {
     half_width_95: f64,
     share: f64,
     cycles_per_instruction: f64,
+    level: u32,
 }
 
 impl Part {
@@ -35,6 +36,7 @@ impl Part {
             half_width_95: part.half_width_95,
             share: part.share,
             cycles_per_instruction: part.cpi,
+            level: part.level.into(),
         }
     }
 }

@@ -15,11 +15,13 @@ static void print(const char *work, int64_t session)
         printf("%s: %s\n", work, n < 0 ? tally_strerror(n) : "too few slices for an estimate");
         return;
     }
-    /* The first part is the work; the others are what cycles are lost to. */
+    /* The first part is what is not lost. A part that has parts of its own is told by these. */
     const struct tally_cycle_part *most = &parts[1];
-    for (int64_t i = 2; i < n; i++)
-        if (parts[i].cycles > most->cycles)
+    for (int64_t i = 1; i < n; i++) {
+        int has_parts = i + 1 < n && parts[i + 1].level > parts[i].level;
+        if (!has_parts && (most == &parts[1] || parts[i].cycles > most->cycles))
             most = &parts[i];
+    }
     printf("%s: %.0f %% of the cycles so far are lost to: %s\n", work, 100 * most->share,
            most->name);
 }

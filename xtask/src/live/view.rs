@@ -176,7 +176,7 @@ fn parts(interval: &Interval, width: usize, look: Look) -> Vec<Line<'static>> {
         let name = cut(&part.name, name_columns - 1);
         let room = (width - name_columns - 2 * BAR).saturating_sub(1);
         let blocks = "█".repeat((part.share.clamp(0.0, 1.0) * room as f64).round() as usize);
-        let color = if part.name == "work" { Color::Green } else { Color::Yellow };
+        let color = if part.is_work() { Color::Green } else { Color::Yellow };
         Line::from(vec![
             format!("{name:<name_columns$}{share:>BAR$}{bar:>BAR$} ").into(),
             Span::styled(blocks, look.color(color)),

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::report::{Breakdown, CyclePart, SessionReport, SlotPart};
+use crate::report::{Breakdown, CyclePart, SessionReport};
 
 /// A truth that is nearer than this to the end of an interval is in it: a thousandth of a percent.
 const LEAST_DIFFERENCE: f64 = 1e-5;
@@ -15,10 +15,8 @@ pub(super) struct Cycles<'a> {
     /// The rings, in words behind "cycles"; empty of user mode.
     rings: &'static str,
     breakdown: &'a Breakdown,
-    /// Parts of the cycles.
+    /// Parts of the cycles, as a tree.
     parts: Vec<Share<&'a str>>,
-    /// Parts of the slots.
-    slots: Vec<Share<&'a str>>,
     /// What most cycles are lost to.
     losses: Option<String>,
 }
@@ -35,7 +33,6 @@ impl<'a> Cycles<'a> {
             rings,
             breakdown,
             parts: breakdown.parts.iter().map(|of| part(of, breakdown.cycles)).collect(),
-            slots: breakdown.slots.iter().map(slot).collect(),
             losses: breakdown.losses(),
         };
         user.chain(kernel).map(view).collect()
@@ -90,31 +87,15 @@ fn part(part: &CyclePart, cycles: u64) -> Share<&str> {
     let of_all = |part: f64| part / cycles.max(1) as f64;
     Share {
         name: &part.name,
-        metric: None,
-        level: 1,
-        of_cycles: false,
+        metric: (!part.metric.is_empty()).then_some(&*part.metric),
+        level: part.level,
+        of_cycles: part.of_cycles,
         cpi: Some(part.cpi),
         share: part.share,
         half_width: of_all(part.half_width_95),
         low: of_all(part.low_95),
         high: of_all(part.high_95),
         truth: part.truth.map(of_all),
-        is_within: part.truth.map(|truth| part.contains(truth)),
-    }
-}
-
-fn slot(part: &SlotPart) -> Share<&str> {
-    Share {
-        name: &part.name,
-        metric: Some(&part.metric),
-        level: part.level,
-        of_cycles: part.of_cycles,
-        cpi: None,
-        share: part.share,
-        half_width: part.half_width_95,
-        low: part.low_95,
-        high: part.high_95,
-        truth: part.truth,
         is_within: part.truth.map(|truth| part.contains(truth)),
     }
 }

@@ -28,7 +28,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tally_abi::{boot::JobNumber, truth::Truth};
 
 pub use tally_breakdown::{
-    Breakdown, CyclePart, SlotPart, Stack, no_stack, short_stack_of, stack_of,
+    Breakdown, CyclePart, Stack, no_stack, short_stack_of, stack_of, stalls_of,
 };
 
 pub use self::{

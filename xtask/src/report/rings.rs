@@ -14,13 +14,16 @@ pub enum Rings {
     User,
     /// User mode and ring 0, each apart
     Both,
+    /// User mode, by completion stalls: cycles in which nothing retired, by what the oldest
+    /// instruction waited for
+    Stalls,
 }
 
 impl Rings {
     /// What is behind the names of the events of user mode, and of ring 0.
     pub(super) fn suffixes(self) -> [Option<&'static str>; 2] {
         match self {
-            Rings::User => [Some(""), None],
+            Rings::User | Rings::Stalls => [Some(""), None],
             Rings::Both => [Some(":u"), Some(RING_0)],
         }
     }

@@ -19,7 +19,7 @@ use crate::{
     live::{Known, Planned},
     machine::{self, Accel, Pmu, Request, memory_mib},
     phases, program_words,
-    report::{Additions, Rings, Stack, no_stack, short_stack_of, stack_of},
+    report::{Additions, Rings, Stack, no_stack, short_stack_of, stalls_of, stack_of},
     workload::Workload,
 };
 /// Options of `cargo xtask run`.
@@ -39,8 +39,8 @@ pub struct RunArgs {
     /// Print the plan, each event's group and counter, without a boot
     #[arg(long, conflicts_with_all = ["check", "trace", "phases", "halt", "jobs"])]
     pub(super) explain: bool,
-    /// Print where the cycles go, from the events by which the processor tells stalls apart: in
-    /// user mode, or in both, each apart
+    /// Print where the cycles go, by the slots of dispatch and the vendor's top-down formulas: in
+    /// user mode, or in both, each apart; or by completion stalls
     #[arg(long, value_enum, value_name = "RINGS", num_args = 0..=1, require_equals = true,
           default_missing_value = "user",
           conflicts_with_all = ["check", "events", "explain", "repeat", "phases", "jobs"])]
@@ -163,6 +163,7 @@ impl RunArgs {
     pub fn stack(&self) -> Option<&'static Stack> {
         let signature = self.pmu.signature();
         match self.breakdown {
+            Some(Rings::Stalls) => stalls_of(signature),
             Some(_) => stack_of(signature),
             None => short_stack_of(signature).filter(|_| self.is_known_default()),
         }

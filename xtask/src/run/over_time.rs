@@ -89,15 +89,19 @@ mod tests {
     fn interval(start_cycles: u64, shares: [f64; 2]) -> Interval {
         let part = |(name, share): (&'static str, f64)| CyclePart {
             name: name.into(),
+            metric: "".into(),
+            level: 1,
+            of_cycles: false,
             cycles: 1_000.0 * share,
             share,
+            formula: share,
             cpi: 2.0 * share,
             half_width_95: 50.0,
             low_95: 1_000.0 * share - 50.0,
             high_95: 1_000.0 * share + 50.0,
             truth: None,
         };
-        let parts = ["work", "memory"].into_iter().zip(shares).map(part).collect();
+        let parts = ["retiring", "memory"].into_iter().zip(shares).map(part).collect();
         let kernel_parts = Vec::new();
         Interval {
             start_cycles,
@@ -118,7 +122,7 @@ mod tests {
         let lines: Vec<&str> = csv.lines().collect();
         assert_eq!(
             lines[1..3],
-            ["0,1000,500,\"work\",250,50,user", "0,1000,500,\"memory\",750,50,user"]
+            ["0,1000,500,\"retiring\",250,50,user", "0,1000,500,\"memory\",750,50,user"]
         );
         assert_eq!(lines[3], "1000,1000,500,,,,");
         let svg = render(&session, Format::Svg).unwrap();

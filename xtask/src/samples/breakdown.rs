@@ -132,7 +132,7 @@ impl ByCode {
             instructions: seen.total(stack.instructions),
             samples: samples.len() as u64,
             skid: Skid::of(&samples, session, stack),
-            not_told_apart: stack.together,
+            not_told_apart: stack.missing(),
             code,
         })
     }
@@ -238,7 +238,7 @@ impl Code {
         let all = seen.total(stack.cycles).max(1.0);
         let all_true: Option<f64> =
             truth.map(|truth| truth.values().filter_map(|own| own.get(stack.cycles)).sum());
-        let largest = parts.iter().find(|part| part.name != "work" && part.cycles > 0.0);
+        let largest = parts.iter().find(|part| !part.is_work() && part.cycles > 0.0);
         Code {
             name: name.to_owned(),
             samples: seen.samples(name),

@@ -38,7 +38,7 @@ impl Shares {
 
     /// Adds their parts of `cycles`, rounded down: with more cycles none is smaller.
     pub(super) fn add(&self, cycles: u64, to: &mut Cycles) {
-        to.iter_mut().zip(self.0).for_each(|(to, share)| *to += cycles * u64::from(share) >> 16);
+        to.iter_mut().zip(self.0).for_each(|(to, share)| *to += (cycles * u64::from(share)) >> 16);
     }
 }
 

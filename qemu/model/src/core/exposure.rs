@@ -42,7 +42,7 @@ impl Division {
             return;
         }
         let mut before = 0;
-        let parts = self.0.iter().map(|limit| cycles * u64::from(*limit) >> 16).chain([cycles]);
+        let parts = self.0.iter().map(|limit| (cycles * u64::from(*limit)) >> 16).chain([cycles]);
         for (of, upto) in charged.iter_mut().zip(parts) {
             *of += upto - before;
             before = upto;

@@ -134,6 +134,7 @@ impl Core {
     }
 
     /// A core that shares the last-level cache with others.
+    #[expect(clippy::too_many_lines, reason = "one value of many fields")]
     pub fn sharing(geometry: &Geometry, llc: Llc) -> Core {
         let cache = |level: CacheShape| Cache::new(level.sets, level.ways);
         let engine = engine_of(geometry);
@@ -230,15 +231,8 @@ impl Core {
             counts.add_lanes(lanes);
             *lanes = Lanes::ZERO;
         }
-        for (counts, outcomes) in self.counts.iter_mut().zip(&mut self.outcomes) {
-            let [not_taken, taken, wrong, wrong_taken] = std::mem::take(outcomes);
-            counts[Signal::CondNotTaken] += not_taken + wrong;
-            counts[Signal::MispredictCondNotTaken] += wrong;
-            counts[Signal::CondTaken] += taken + wrong_taken;
-            counts[Signal::Taken] += taken + wrong_taken;
-            counts[Signal::MispredictCond] += wrong + wrong_taken;
-            counts[Signal::MispredictCondTaken] += wrong_taken;
-        }
+        let outcomes = self.counts.iter_mut().zip(&mut self.outcomes);
+        outcomes.for_each(|(counts, outcomes)| add_outcomes(counts, std::mem::take(outcomes)));
         for (counts, split_pairs) in self.counts.iter_mut().zip(&mut self.split_pairs) {
             let split_pairs = std::mem::take(split_pairs);
             counts[Signal::Fused] += split_pairs;
@@ -256,13 +250,11 @@ impl Core {
             counts[Signal::Slots] += charged.iter().sum::<u64>() * width;
             Signal::STALLS.iter().zip(charged).for_each(|(cause, cycles)| counts[*cause] += cycles);
         }
-        if !self.is_out_of_order {
+        if let Some(sampler) = &self.sampler {
             let charged = self.counts.iter_mut().zip(&mut self.slots_charged);
             charged.for_each(|(counts, charged)| charge_slots(counts, charged, width));
             let mut active = self.active;
-            if let Some(sampler) = &self.sampler {
-                sampler.add_active(self.clock, width, &mut active);
-            }
+            sampler.add_active(self.clock, width, &mut active);
             let rings = active.iter().zip(&mut self.counts);
             rings.for_each(|(active, counts)| activity::store(active, counts));
         } else if self.geometry.stacks {
@@ -308,6 +300,16 @@ fn prefetch_of(geometry: &Geometry) -> Option<Prefetch> {
         }
         (on, _) => on.map(of),
     }
+}
+
+/// Adds conditional branches: right and not taken, right and taken, wrong and not, wrong and taken.
+fn add_outcomes(counts: &mut Counts, [not_taken, taken, wrong, wrong_taken]: [u64; 4]) {
+    counts[Signal::CondNotTaken] += not_taken + wrong;
+    counts[Signal::MispredictCondNotTaken] += wrong;
+    counts[Signal::CondTaken] += taken + wrong_taken;
+    counts[Signal::Taken] += taken + wrong_taken;
+    counts[Signal::MispredictCond] += wrong + wrong_taken;
+    counts[Signal::MispredictCondTaken] += wrong_taken;
 }
 
 /// Without a cache of micro-operations all but microcode is decoded.

@@ -141,7 +141,7 @@ pub(super) const COMMON: &[Event] = &[
     e("FP_ARITH_INST_RETIRED.128B_PACKED_SINGLE", 0xc7, 0x08, &[FpPackedSingle],
         "Packed 128-bit single-precision arithmetic instructions retired."),
     e("EXE_ACTIVITY.BOUND_ON_STORES", 0xa6, 0x40, &[StallStore],
-        "Cycles in which nothing executed behind a store.").cmask(2).out_of_order(),
+        "Cycles in which nothing executed behind a store.").cmask(2),
     e("RESOURCE_STALLS.SB", 0xa2, 0x08, &[FullStores],
         "Cycles for which a full store queue kept an instruction from issuing.").out_of_order(),
     e("L1D_PEND_MISS.PENDING", 0x48, 0x01, &[PendingMisses],

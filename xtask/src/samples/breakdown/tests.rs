@@ -14,10 +14,17 @@ use crate::{
     trace_file::Records,
 };
 
-/// Cycles of a slice, and of them those of each event of Zen 4's stack behind cycles and
-/// instructions, in the function that waits for fetch and in the one that waits for loads.
+/// Cycles of a slice, and the events of Zen 4's tree in it behind cycles and instructions, in the
+/// function that waits for fetch and in the one that waits for loads. They are in two groups.
 const CYCLES: u64 = 10_000;
-const RATES: [[u64; 4]; 2] = [[6_000, 1_000, 500, 0], [100, 8_000, 7_000, 200]];
+const GROUP: usize = 5;
+const RATES: [[u64; 2 * GROUP]; 2] = [
+    [36_000, 6_000, 0, 18_000, 17_500, 1_000, 500, 5_000, 10, 0],
+    [600, 47_400, 0, 12_000, 12_000, 8_000, 7_000, 50, 1, 0],
+];
+/// Slots of a slice.
+const SLOTS: f64 = 6.0 * CYCLES as f64;
+
 /// Addresses: of no code, of the function that waits for fetch, of the other.
 const ADDRESSES: [u64; 3] = [0, 0x1000, 0x2000];
 
@@ -26,43 +33,47 @@ fn function(slice: u64) -> usize {
     usize::from(slice % 5 >= 2)
 }
 
-/// The samples of `slices` slices, one of each event in each slice, and the slices' records. Of two
-/// groups of the same length the other one is not seen, so totals are twice what was counted. Every
+/// The samples of `slices` slices, one of each event of the slice's group in each slice, and the
+/// slices' records. The groups take turns, so totals are twice what was counted. Every
 /// hundred-and-first slice ends in the kernel, where samples have no address.
 #[expect(clippy::too_many_lines, reason = "two kinds of records with all of their fields")]
 pub(crate) fn recording(slices: u64) -> Recording {
     let stack = STACKS[2];
     let names = stack.of_cycles();
-    let mut counts = [0; tally_abi::trace::MAX_COUNTS];
+    assert_eq!(names.len(), 2 + 2 * GROUP);
+    let mut counted = [[0; tally_abi::trace::MAX_COUNTS]; 2];
     let (mut samples, mut records) = (Vec::new(), Vec::new());
     for slice in 0..slices {
-        let (at, tsc) = (function(slice), 1_000 * slice);
-        counts.iter_mut().zip(RATES[at]).for_each(|(sum, events)| *sum += events);
+        let (at, tsc, group) = (function(slice), 1_000 * slice, (slice / 5 % 2) as usize);
+        let rates = &RATES[at][GROUP * group..][..GROUP];
+        counted[group].iter_mut().zip(rates).for_each(|(sum, events)| *sum += events);
+        let counts = counted[group];
         let address = if slice % 101 == 100 { ADDRESSES[0] } else { ADDRESSES[1 + at] };
-        for event in 0..names.len() as u16 {
+        let of_group = 2 + GROUP * group..2 + GROUP * (group + 1);
+        for event in (0..2).chain(of_group) {
             let count = if event == 1 { CYCLES / 2 } else { CYCLES } * (slice + 1);
             samples.push(SampleRecord {
                 session: 1,
                 cpu: 0,
-                event,
+                event: event as u16,
                 address,
                 address_space: 0,
                 count,
-                late: u32::from(event) + 3,
+                late: event as u32 + 3,
                 cycles: CYCLES * (slice + 1),
                 instructions: 0,
-                group: 0,
+                group: group as u16,
                 period_multiplier: 1,
                 thread: 2,
                 user: true,
-                events: 4,
+                events: GROUP as u8,
                 counts,
-                tsc: tsc + 100 + u64::from(event),
+                tsc: tsc + 100 + event as u64,
             });
         }
         records.push(SliceRecord {
             session: 1,
-            group: 0,
+            group: group as u16,
             mode: Mode::User,
             end: End::Overflow,
             slice_multiplier: 1,
@@ -73,14 +84,17 @@ pub(crate) fn recording(slices: u64) -> Recording {
             end_tsc: tsc + 900,
             cycles: CYCLES,
             instructions: CYCLES / 2,
-            events: 4,
+            events: GROUP as u8,
             counts,
         });
     }
     let total = |index: usize| match index {
         0 => Value::Exact { count: CYCLES * slices },
         1 => Value::Exact { count: CYCLES / 2 * slices },
-        _ => Value::Estimated { estimate: counts[index - 2], stderr: 50.0, half_width_95: 98.0 },
+        _ => {
+            let estimate = 2 * counted[(index - 2) / GROUP][(index - 2) % GROUP];
+            Value::Estimated { estimate, stderr: 50.0, half_width_95: 98.0 }
+        }
     };
     let event = |(index, name): (usize, &&str)| {
         let value = total(index);
@@ -88,7 +102,10 @@ pub(crate) fn recording(slices: u64) -> Recording {
         let place = match index {
             0 => SlicePlace::Cycles,
             1 => SlicePlace::Instructions,
-            _ => SlicePlace::List { group: 0, index: index as u8 - 2 },
+            _ => {
+                let (group, index) = ((index - 2) / GROUP, (index - 2) % GROUP);
+                SlicePlace::List { group: group as u16, index: index as u8 }
+            }
         };
         let report = EventReport::of(name, &reading, None);
         TracedEvent { native: None, mode: Mode::User, place, report }
@@ -124,44 +141,40 @@ fn each_function_has_its_cycles_and_what_they_are_lost_to() {
     let by = ByCode::of(&recording(700), &name, None).unwrap();
     let of: Vec<(&str, Option<&str>)> =
         by.code.iter().map(|code| (&*code.name, code.largest_loss.as_deref())).collect();
-    let want = [
-        ("loads", Some("loads that missed the L1")),
-        ("fetches", Some("front end, mispredicted branches")),
-    ];
-    assert_eq!(of, want);
+    assert_eq!(of, [("loads", Some("memory")), ("fetches", Some("fetch latency"))]);
     for (code, (truth, rates)) in by.code.iter().zip([(0.6, RATES[1]), (0.4, RATES[0])]) {
         assert!((code.share - truth).abs() <= code.half_width_95, "{code:?}");
         assert!(code.half_width_95 < 0.06, "{code:?}");
         let sum: f64 = code.parts.iter().map(|part| part.cycles).sum();
         assert!((sum / by.cycles - code.share).abs() < 1e-9, "{code:?}");
-        let [empty, waiting, missing, other] =
-            rates.map(|cycles| truth * cycles as f64 / CYCLES as f64 * by.cycles);
-        let retiring = truth * by.cycles - empty - waiting - other;
+        let of_slots = |slots: f64| truth * slots / SLOTS * by.cycles;
+        let [no_ops, stalls, _, dispatched, ops, waiting, missing, at_all, ..] =
+            rates.map(|events| events as f64);
         for (part, truth) in [
-            ("front end, mispredicted branches", empty),
-            ("loads that missed the L1", missing),
-            ("execution units, L1, stores", waiting - missing),
-            ("serializing, full structures", other),
-            ("work", retiring),
+            ("retiring", ops),
+            ("fetch latency", 6.0 * at_all),
+            ("fetch bandwidth", no_ops - 6.0 * at_all),
+            ("mispredicted branches", dispatched - ops),
+            ("memory", stalls * missing / waiting),
+            ("core", stalls * (1.0 - missing / waiting)),
         ] {
-            let found = code.parts.iter().find(|of| of.name == part).unwrap();
+            let (found, truth) = (code.parts.iter().find(|of| of.name == part).unwrap(), of_slots(truth));
             assert!((found.cycles - truth).abs() <= found.half_width_95, "{truth}: {found:?}");
         }
     }
     assert_eq!(by.skid, Some(Skid { instructions: [4, 4], cycles: [3, 3] }));
     let text = by.to_string();
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    assert!(text.contains("* loads that missed the L1"), "{text}");
+    assert!(text.contains("* memory"), "{text}");
 }
 
 #[test]
 fn a_part_that_is_a_difference_in_the_same_slices_has_a_narrower_bar() {
     let by = ByCode::of(&recording(700), &name, None).unwrap();
-    let part = |name: &str| by.code[0].parts.iter().find(|part| part.name == name).unwrap();
-    // 8,000 less 7,000 in each slice of the function: the difference is known better than both.
-    let (missing, difference) =
-        (part("loads that missed the L1"), part("execution units, L1, stores"));
-    assert!(difference.half_width_95 < missing.half_width_95, "{missing:?} {difference:?}");
+    let part = |name: &str| by.code[1].parts.iter().find(|part| part.name == name).unwrap();
+    // 36,000 less 6 times 5,000 in the slices of the function, and 18,000 less 17,500.
+    let [all, difference] = ["fetch latency", "mispredicted branches"].map(part);
+    assert!(difference.half_width_95 < all.half_width_95, "{all:?} {difference:?}");
 }
 
 #[test]

@@ -18,8 +18,6 @@ pub(super) const LEAST_OF_FUNCTION: f64 = 0.005;
 pub(super) enum Kind {
     /// Parts of the cycles of a run.
     Cycles,
-    /// Parts of its slots.
-    Slots,
     /// Functions.
     Functions,
     /// Parts of functions.
@@ -78,12 +76,7 @@ impl Judged {
             let bar = [part.share, part.half_width_95 / all, truth / all];
             Some(Judged::of(program, Kind::Cycles, &part.name, bar, part.contains(truth)))
         };
-        let slot = |part: &tally_breakdown::SlotPart| {
-            let truth = part.truth?;
-            let bar = [part.share, part.half_width_95, truth];
-            Some(Judged::of(program, Kind::Slots, &part.name, bar, part.contains(truth)))
-        };
-        let parts = of.parts.iter().filter_map(part).chain(of.slots.iter().filter_map(slot));
+        let parts = of.parts.iter().filter_map(part);
         parts.filter(|bar| bar.is_at_least(LEAST_SHARE)).collect()
     }
 
@@ -183,7 +176,7 @@ mod tests {
             (0..100).map(move |at| bar("a", kind, if at < held { 0.05 } else { -0.2 }))
         };
         let study = |[cycles, slots]: [usize; 2]| {
-            let bars = of(Kind::Cycles, cycles).chain(of(Kind::Slots, slots)).collect();
+            let bars = of(Kind::Cycles, cycles).chain(of(Kind::Functions, slots)).collect();
             Study::of("p", &[3, 4], bars)
         };
         for (held, holds) in [([95, 95], true), ([99, 95], false), ([95, 92], false)] {

@@ -36,7 +36,6 @@ pub(super) fn render(study: &Study) -> String {
 fn head(kind: Kind) -> String {
     let what = match kind {
         Kind::Cycles => "parts of the cycles",
-        Kind::Slots => "parts of the slots",
         Kind::Functions => "functions",
         Kind::OfFunctions => "parts of functions",
     };

@@ -1,4 +1,4 @@
-//! Where a program's slots of dispatch go, by the vendor's top-down method, with a bar on each.
+//! Where a program's cycles go, by the tree of a processor's method, with a bar on each part.
 
 use alloc::{borrow::Cow, vec::Vec};
 
@@ -9,79 +9,159 @@ use super::{
     closing::close,
     count::{Counts, SumError, square},
     formulas::{CountOf, Metric, TopDown, Whole},
-    stacks::Stack,
+    stacks::{RETIRING, Stack, leaves},
 };
 
-/// A part of the slots, or of the cycles.
+/// A part of the cycles: of their slots of dispatch, each as its part of a cycle, or of the cycles
+/// themselves.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
-pub struct SlotPart {
+pub struct CyclePart {
     /// What they went to.
     pub name: Cow<'static, str>,
-    /// The metric's name in perf.
+    /// The metric's name in perf; empty of completion stalls.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "str::is_empty"))]
     pub metric: Cow<'static, str>,
     /// The level, from 1. A part is one of the last part before it of the level above.
     pub level: u8,
     /// Whether it is a share of the cycles, which overlaps with others, and not of the slots.
     pub of_cycles: bool,
+    /// In cycles.
+    pub cycles: f64,
     /// The share, 0 to 1. Those of slots add up to their parent's, and on level 1 to 1.
     pub share: f64,
-    /// What the vendor's formula gives, before the parts are closed.
+    /// What the vendor's formula gives for the share, before the parts are closed.
     pub formula: f64,
-    /// Half the width of the 95 % interval. It takes the errors of the events as independent.
+    /// Cycles an instruction.
+    pub cpi: f64,
+    /// Half the width of the 95 % interval, in cycles. It takes the errors of the events as
+    /// independent, unless the caller knew better; those of events of one group, of which one
+    /// contains the other, are smaller.
     pub half_width_95: f64,
-    /// The lower end of the interval; not below 0.
+    /// The lower end of the interval, in cycles; not below 0.
     pub low_95: f64,
-    /// The upper end of the interval; not above 1.
+    /// The upper end of the interval, in cycles; not above all cycles.
     pub high_95: f64,
-    /// What the formula gives for the virtual PMU's counts.
+    /// What the formula gives for the virtual PMU's counts, in cycles.
     pub truth: Option<f64>,
 }
 
-/// The parts, in the order of the vendor's tree.
-pub(super) fn slot_parts(counts: Counts<'_>, errors: SumError<'_>, stack: &Stack) -> Vec<SlotPart> {
+/// A part before its level is closed. All are shares.
+struct Open {
+    metric: &'static Metric,
+    share: f64,
+    of: Share,
+}
+
+/// The parts in the order of the tree, with those on request whose events were counted.
+pub(super) fn tree_parts(
+    counts: Counts<'_>,
+    errors: SumError<'_>,
+    stack: &Stack,
+) -> Vec<CyclePart> {
     let is_counted = |method: &TopDown| method.events.iter().all(|name| counts(name).is_some());
     let tree = stack.tree(|further| further.parent.is_some() && is_counted(further.method));
-    let part = |(method, metric)| part(counts, errors, method, metric);
-    let mut parts: Vec<SlotPart> = tree.into_iter().map(part).collect();
+    let open = |(method, metric)| Open::of(counts, errors, method, metric);
+    closed(counts, stack, close_tree(tree.into_iter().map(open).collect()))
+}
+
+/// The parts that divide the cycles once, in the order of the tree, if their events are measured.
+/// Their cycles sum to all cycles.
+pub fn cycle_parts(counts: Counts<'_>, errors: SumError<'_>, stack: &Stack) -> Vec<CyclePart> {
+    let metrics = leaves(stack.method);
+    let mut parts: Vec<Open> =
+        metrics.map(|metric| Open::of(counts, errors, stack.method, metric)).collect();
+    close_all(&mut parts.iter_mut().collect::<Vec<_>>(), 1.0);
+    let mut parts = closed(counts, stack, parts);
+    parts.iter_mut().for_each(|part| part.level = 1);
+    parts
+}
+
+/// The parts of slots on the first two levels, as a tree, if the events of [`cycle_parts`] are
+/// measured. Those of level 1 sum to all cycles.
+pub fn slot_tree(counts: Counts<'_>, errors: SumError<'_>, stack: &Stack) -> Vec<CyclePart> {
+    let leaves: Vec<&str> = leaves(stack.method).map(|metric| metric.name).collect();
+    let is_shown = |metric: &&Metric| {
+        metric.whole == Whole::Slots && (metric.level == 1 || leaves.contains(&metric.name))
+    };
+    let metrics = stack.method.metrics.iter().filter(is_shown);
+    let parts = metrics.map(|metric| Open::of(counts, errors, stack.method, metric)).collect();
+    closed(counts, stack, close_tree(parts))
+}
+
+/// Closes the parts of each level.
+fn close_tree(mut parts: Vec<Open>) -> Vec<Open> {
     close_level(&mut parts, 0, 1, 1.0);
     for at in 0..parts.len() {
-        let (level, share) = (parts[at].level, parts[at].share);
+        let (level, share) = (parts[at].metric.level, parts[at].share);
         close_level(&mut parts, at + 1, level + 1, share);
-    }
-    for part in &mut parts {
-        part.low_95 = (part.share - part.half_width_95).max(0.0);
-        part.high_95 = (part.share + part.half_width_95).min(1.0);
     }
     parts
 }
 
 /// Closes the parts of `level` from index `from` on, as far as their parent reaches.
-fn close_level(parts: &mut [SlotPart], from: usize, level: u8, whole: f64) {
-    let children = parts.iter().enumerate().skip(from).take_while(|(_, part)| part.level >= level);
-    let children = children.filter(|(_, part)| part.level == level && !part.of_cycles);
-    let children: Vec<usize> = children.map(|(index, _)| index).collect();
-    let mut values: Vec<f64> = children.iter().map(|index| parts[*index].share).collect();
-    let square = |index: &usize| parts[*index].half_width_95 * parts[*index].half_width_95;
-    let squares: Vec<f64> = children.iter().map(square).collect();
-    close(&mut values, &squares, whole);
-    children.iter().zip(values).for_each(|(index, value)| parts[*index].share = value);
+fn close_level(parts: &mut [Open], from: usize, level: u8, whole: f64) {
+    let children = parts.iter_mut().skip(from).take_while(|part| part.metric.level >= level);
+    let is_child =
+        |part: &&mut Open| part.metric.level == level && part.metric.whole == Whole::Slots;
+    close_all(&mut children.filter(is_child).collect::<Vec<_>>(), whole);
 }
 
-/// A metric before its level is closed.
-fn part(counts: Counts<'_>, errors: SumError<'_>, method: &TopDown, metric: &Metric) -> SlotPart {
-    let Share { formula, half_width_95, truth } = share(counts, errors, method, metric);
-    SlotPart {
+/// Closes parts of a share.
+fn close_all(parts: &mut [&mut Open], whole: f64) {
+    let mut values: Vec<f64> = parts.iter().map(|part| part.share).collect();
+    let squares: Vec<f64> =
+        parts.iter().map(|part| part.of.half_width_95 * part.of.half_width_95).collect();
+    close(&mut values, &squares, whole);
+    parts.iter_mut().zip(values).for_each(|(part, value)| part.share = value);
+}
+
+/// Parts in cycles.
+fn closed(counts: Counts<'_>, stack: &Stack, parts: Vec<Open>) -> Vec<CyclePart> {
+    let [cycles, instructions] = [stack.cycles, stack.instructions]
+        .map(|name| counts(name).unwrap_or_default().estimate.max(1.0));
+    let true_cycles = counts(stack.cycles).and_then(|count| count.truth);
+    let part = |Open { metric, share, of }| CyclePart {
         name: metric.name.into(),
         metric: metric.metric.into(),
         level: metric.level,
         of_cycles: metric.whole == Whole::Cycles,
-        share: formula,
-        formula,
-        half_width_95,
-        low_95: 0.0,
-        high_95: 1.0,
-        truth,
+        cycles: share * cycles,
+        share,
+        formula: of.formula,
+        cpi: share * cycles / instructions,
+        half_width_95: of.half_width_95 * cycles,
+        low_95: ((share - of.half_width_95) * cycles).max(0.0),
+        high_95: ((share + of.half_width_95) * cycles).min(cycles),
+        truth: of.truth.zip(true_cycles).map(|(share, cycles)| share * cycles),
+    };
+    parts.into_iter().map(part).collect()
+}
+
+impl Open {
+    fn of(
+        counts: Counts<'_>,
+        errors: SumError<'_>,
+        method: &'static TopDown,
+        metric: &'static Metric,
+    ) -> Open {
+        let of = share(counts, errors, method, metric);
+        Open { metric, share: of.formula, of }
+    }
+}
+
+impl CyclePart {
+    /// Returns whether this many cycles are in the 95 % interval, to half a cycle and a thousandth
+    /// of a percent of all cycles.
+    pub fn contains(&self, truth: f64) -> bool {
+        let all = if self.share > 0.0 { self.cycles / self.share } else { 0.0 };
+        let least = 0.5 + 1e-5 * all;
+        (self.low_95 - least..=self.high_95 + least).contains(&truth)
+    }
+
+    /// Returns whether it is the part that is not lost.
+    pub fn is_work(&self) -> bool {
+        self.name == RETIRING
     }
 }
 
@@ -122,23 +202,16 @@ pub(super) fn share(
     Share { formula: (metric.formula)(&estimate), half_width_95: libm::sqrt(squares), truth }
 }
 
-impl SlotPart {
-    /// Returns whether this share is in the 95 % interval, to a thousandth of a percent.
-    pub fn contains(&self, truth: f64) -> bool {
-        (self.low_95 - 1e-5..=self.high_95 + 1e-5).contains(&truth)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::{borrow::ToOwned, cell::RefCell, collections::BTreeSet, string::String};
 
     use super::{
-        super::{decoders, formulas, ports},
+        super::{decoders, first, formulas, ports, stalls},
         *,
     };
 
-    const METHODS: [(&str, &TopDown); 8] = [
+    const METHODS: [(&str, &TopDown); 14] = [
         ("icelake-server", &formulas::ICE_LAKE),
         ("sapphire-rapids", &formulas::SAPPHIRE_RAPIDS),
         ("zen4", &formulas::ZEN_4),
@@ -147,6 +220,12 @@ mod tests {
         ("decoders' latency", &decoders::LATENCY),
         ("decoders' bandwidth", &decoders::BANDWIDTH),
         ("op cache of zen4", &decoders::ZEN_4),
+        ("first level of icelake-server", &first::ICE_LAKE),
+        ("first level of sapphire-rapids", &first::SAPPHIRE_RAPIDS),
+        ("first level of zen4", &first::ZEN_4),
+        ("stalls of icelake-server", &stalls::ICE_LAKE),
+        ("stalls of sapphire-rapids", &stalls::SAPPHIRE_RAPIDS),
+        ("stalls of zen4", &stalls::ZEN_4),
     ];
 
     #[test]
@@ -220,7 +299,17 @@ mod tests {
             ("ICACHE_DATA.STALLS", 50.0),
             ("ICACHE_TAG.STALLS", 20.0),
             ("ARITH.DIVIDER_ACTIVE", 40.0),
+            ("CYCLE_ACTIVITY.STALLS_TOTAL", 400.0),
+            ("EXE_ACTIVITY.BOUND_ON_STORES", 50.0),
+            ("EXE_ACTIVITY.1_PORTS_UTIL", 100.0),
+            ("EXE_ACTIVITY.2_PORTS_UTIL", 250.0),
+            ("CYCLE_ACTIVITY.STALLS_MEM_ANY", 300.0),
+            ("CYCLE_ACTIVITY.STALLS_L1D_MISS", 220.0),
+            ("CYCLE_ACTIVITY.STALLS_L2_MISS", 120.0),
+            ("CYCLE_ACTIVITY.STALLS_L3_MISS", 90.0),
         ];
+        // Few micro-operations in 100 + 0.4 · 250 cycles.
+        let memory = 350.0 / 650.0 * 0.25;
         let want: &[(&str, f64)] = &[
             ("tma_retiring", 0.4),
             ("tma_frontend_bound", 0.2),
@@ -232,6 +321,13 @@ mod tests {
             ("tma_branch_mispredicts", 0.09),
             ("tma_machine_clears", 0.06),
             ("tma_backend_bound", 0.25),
+            ("tma_memory_bound", memory),
+            ("tma_l1_bound", 0.08),
+            ("tma_l2_bound", 0.1),
+            ("tma_l3_bound", 0.03),
+            ("tma_dram_bound", 0.09),
+            ("tma_store_bound", 0.05),
+            ("tma_core_bound", 0.25 - memory),
             ("tma_divider", 0.04),
         ];
         assert_metrics(&formulas::ICE_LAKE, icx, want);
