@@ -1,5 +1,6 @@
 //! Where the program's cycles go, read by the program itself while it runs: the slots of dispatch
-//! as a tree of parts with their bars, from the logical counters of a session's bank, without a system call.
+//! as a tree of parts with their bars, from the logical counters of a session's bank, without a
+//! system call.
 
 use alloc::vec::Vec;
 use core::arch::x86_64::__cpuid;

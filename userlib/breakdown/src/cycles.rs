@@ -268,9 +268,8 @@ mod tests {
             is_difference.then_some(0.005)
         };
         let parts = cycle_parts(&counted(stack, 20.0, &counts), &errors, stack);
-        let half_width = |name: &str| {
-            parts.iter().find(|part| part.name == name).unwrap().half_width_95.round()
-        };
+        let half_width =
+            |name: &str| parts.iter().find(|part| part.name == name).unwrap().half_width_95.round();
         assert_eq!(half_width("execution units, L1, stores"), 5.0);
         assert_eq!(half_width("loads that missed the L1"), 20.0);
     }

@@ -2,10 +2,9 @@
 //! that count something else too.
 
 use super::formulas::{
-    CLEARS, CONTENTION, CORE_CYCLES, CYCLES, DISPATCHED, NO_OPS, OPS, RETIRED, STALLED, STALLS,
-    TopDown, UNDELIVERED, WRONG, icx_back_end, icx_retiring, icx_slots, of_slots, ratio, slots,
-    spr_all, spr_back_end, spr_retiring, zen_back_end, zen_bad_speculation, zen_front_end,
-    zen_retiring,
+    CLEARS, CORE_CYCLES, CYCLES, DISPATCHED, NO_OPS, OPS, RETIRED, STALLED, STALLS, TopDown,
+    UNDELIVERED, WRONG, icx_back_end, icx_retiring, icx_slots, ratio, slots, spr_all, spr_back_end,
+    spr_retiring, zen_back_end, zen_bad_speculation, zen_front_end, zen_retiring,
 };
 
 /// The first level of Ice Lake servers: events that fit on four counters.
@@ -37,15 +36,15 @@ pub static SAPPHIRE_RAPIDS: TopDown = TopDown {
     missing: ICE_LAKE.missing,
 };
 
-/// The first level of Zen 4: events that fit on six counters.
+/// The first level of Zen 4: events that fit on four counters, beside cycles and instructions. The
+/// slots of the core's other thread are in all parts.
 pub static ZEN_4: TopDown = TopDown {
-    events: &[CORE_CYCLES, NO_OPS, STALLS, CONTENTION, DISPATCHED, OPS],
+    events: &[CORE_CYCLES, NO_OPS, STALLS, DISPATCHED, OPS],
     metrics: &[
         slots(1, "retiring", "retiring", zen_retiring),
         slots(1, "front end", "frontend_bound", zen_front_end),
         slots(1, "mispredicted branches, clears", "bad_speculation", zen_bad_speculation),
         slots(1, "memory, execution units", "backend_bound", zen_back_end),
-        slots(1, "the core's other thread", "smt_contention", |n| of_slots(n, n(CONTENTION))),
     ],
     missing: ICE_LAKE.missing,
 };

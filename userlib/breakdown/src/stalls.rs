@@ -1,7 +1,7 @@
 //! Completion stalls: cycles in which nothing retired, by what the oldest instruction waited for
-//! (paper 000, section 4; paper 001's name for POWER5's counters). A second view, and not the answer:
-//! what a mispredicted branch costs before it is resolved is charged to whatever stands at the head
-//! of the reorder buffer meanwhile (paper 001, section 2).
+//! (paper 000, section 4; paper 001's name for POWER5's counters). A second view, and not the
+//! answer: what a mispredicted branch costs before it is resolved is charged to whatever stands at
+//! the head of the reorder buffer meanwhile (paper 001, section 2).
 
 use super::formulas::{CORE_CYCLES, CYCLES, TopDown, cycles_of, slots};
 
@@ -17,10 +17,8 @@ const RESTEER: &str = "INT_MISC.CLEAR_RESTEER_CYCLES";
 const SERIALIZING: &str = "RESOURCE_STALLS.SCOREBOARD";
 
 /// Groups of events that are counted in the same slices.
-pub(super) static ICE_LAKE_GROUPS: &[&[&str]] = &[
-    &[IN_MEMORY, BEYOND_L1, BEYOND_L2, BEYOND_L3],
-    &[STALLS, FRONT_END, RESTEER, SERIALIZING],
-];
+pub(super) static ICE_LAKE_GROUPS: &[&[&str]] =
+    &[&[IN_MEMORY, BEYOND_L1, BEYOND_L2, BEYOND_L3], &[STALLS, FRONT_END, RESTEER, SERIALIZING]];
 
 /// Ice Lake servers. Source of the events: Intel's event files (`perfmon`, ICX).
 pub(super) static ICE_LAKE: TopDown = TopDown {

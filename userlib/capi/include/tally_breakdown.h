@@ -28,8 +28,8 @@ struct tally_cycle_part {
  * or an error with its message in detail: the processor has no such events, for one. */
 int64_t tally_breakdown_open(const struct tally_config *config, char *detail, size_t detail_bytes);
 /* Writes the first n parts of the cycles so far, from the bank without a system call, as a tree:
- * each behind the part that it is one of, "retiring" first. Returns the number of parts, 0 while an event
- * was counted in too few slices for an estimate, or an error. */
+ * each behind the part that it is one of, "retiring" first. Returns the number of parts, 0 while
+ * an event was counted in too few slices for an estimate, or an error. */
 int64_t tally_breakdown_read(int64_t session, struct tally_cycle_part *parts, size_t n);
 /* Writes as much as there is room for of what the processor does not tell apart, and a zero byte.
  * Returns the number of its bytes or an error. */

@@ -161,9 +161,10 @@ fn events_that_parts_are_differences_of_are_in_one_group() {
                 }
             };
             for together in stack.groups {
-                let mut groups: Vec<u16> = together.iter().map(group_of).collect();
+                let counted = together.iter().filter(|name| events.contains(name));
+                let mut groups: Vec<u16> = counted.map(group_of).collect();
                 groups.dedup();
-                assert_eq!(groups.len(), 1, "{pmu:?}: {together:?}");
+                assert!(groups.len() <= 1, "{pmu:?}: {together:?}");
             }
         }
     }

@@ -19,7 +19,7 @@ use crate::{
     live::{Known, Planned},
     machine::{self, Accel, Pmu, Request, memory_mib},
     phases, program_words,
-    report::{Additions, Rings, Stack, no_stack, short_stack_of, stalls_of, stack_of},
+    report::{Additions, Rings, Stack, no_stack, short_stack_of, stack_of, stalls_of},
     workload::Workload,
 };
 /// Options of `cargo xtask run`.

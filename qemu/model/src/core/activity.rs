@@ -1,5 +1,5 @@
-//! How many micro-operations execute in the cycles of the interval pipeline: by the shares of cycles
-//! that its samples had.
+//! How many micro-operations execute in the cycles of the interval pipeline: by the shares of
+//! cycles that its samples had.
 
 use crate::{counts::Counts, signal::Signal};
 

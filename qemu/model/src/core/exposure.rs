@@ -136,7 +136,8 @@ mod tests {
 
     #[test]
     fn cycles_go_to_causes_in_their_proportion() {
-        for slots in [[10.0, 0.0, 30.0, 0.0, 20.0, 40.0], [0.0; LOST], [0.0, 7.0, 0.0, 0.0, 0.0, 0.0]]
+        for slots in
+            [[10.0, 0.0, 30.0, 0.0, 20.0, 40.0], [0.0; LOST], [0.0, 7.0, 0.0, 0.0, 0.0, 0.0]]
         {
             let all: f32 = slots.iter().sum();
             let division = Division::of(&slots);

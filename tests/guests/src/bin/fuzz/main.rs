@@ -4,8 +4,8 @@
 //! calls use.
 //!
 //! `fuzz CALLS SEED EVENT` makes at least CALLS, up to some thousands in each program, and then
-//! checks that counting is exact, as it does beside them whenever one ends. `fuzz wild CALLS SEED EVENT FILE` is one of those programs; it
-//! writes the number of its calls to FILE.
+//! checks that counting is exact, as it does beside them whenever one ends. `fuzz wild CALLS SEED
+//! EVENT FILE` is one of those programs; it writes the number of its calls to FILE.
 
 #![no_std]
 #![no_main]
