@@ -273,7 +273,7 @@ pub(super) fn leaves(method: &'static TopDown) -> impl Iterator<Item = &'static 
 pub(super) const RETIRING: &str = "retiring";
 
 /// The events that a metric's formula reads.
-pub(super) fn events_of(method: &'static TopDown, metric: &Metric) -> Vec<&'static str> {
+pub(super) fn events_of(method: &TopDown, metric: &Metric) -> Vec<&'static str> {
     let read = RefCell::new(Vec::new());
     (metric.formula)(&|name| {
         read.borrow_mut().extend(method.events.iter().find(|event| **event == name));

@@ -9,7 +9,7 @@ use super::{
     closing::close,
     count::{Counts, SumError, square},
     formulas::{CountOf, Metric, TopDown, Whole},
-    stacks::{RETIRING, Stack, leaves},
+    stacks::{RETIRING, Stack, events_of, leaves},
 };
 
 /// A part of the cycles: of their slots of dispatch, each as its part of a cycle, or of the cycles
@@ -50,6 +50,7 @@ pub struct CyclePart {
 struct Open {
     metric: &'static Metric,
     share: f64,
+    truth: Option<f64>,
     of: Share,
 }
 
@@ -71,7 +72,7 @@ pub fn cycle_parts(counts: Counts<'_>, errors: SumError<'_>, stack: &Stack) -> V
     let metrics = leaves(stack.method);
     let mut parts: Vec<Open> =
         metrics.map(|metric| Open::of(counts, errors, stack.method, metric)).collect();
-    close_all(&mut parts.iter_mut().collect::<Vec<_>>(), 1.0);
+    close_all(&mut parts.iter_mut().collect::<Vec<_>>(), [Some(1.0); 2]);
     let mut parts = closed(counts, stack, parts);
     parts.iter_mut().for_each(|part| part.level = 1);
     parts
@@ -91,29 +92,39 @@ pub fn slot_tree(counts: Counts<'_>, errors: SumError<'_>, stack: &Stack) -> Vec
 
 /// Closes the parts of each level.
 fn close_tree(mut parts: Vec<Open>) -> Vec<Open> {
-    close_level(&mut parts, 0, 1, 1.0);
+    close_level(&mut parts, 0, 1, [Some(1.0); 2]);
     for at in 0..parts.len() {
-        let (level, share) = (parts[at].metric.level, parts[at].share);
-        close_level(&mut parts, at + 1, level + 1, share);
+        let Open { metric, share, truth, .. } = &parts[at];
+        let (level, wholes) = (metric.level + 1, [Some(*share), *truth]);
+        close_level(&mut parts, at + 1, level, wholes);
     }
     parts
 }
 
 /// Closes the parts of `level` from index `from` on, as far as their parent reaches.
-fn close_level(parts: &mut [Open], from: usize, level: u8, whole: f64) {
+fn close_level(parts: &mut [Open], from: usize, level: u8, wholes: [Option<f64>; 2]) {
     let children = parts.iter_mut().skip(from).take_while(|part| part.metric.level >= level);
     let is_child =
         |part: &&mut Open| part.metric.level == level && part.metric.whole == Whole::Slots;
-    close_all(&mut children.filter(is_child).collect::<Vec<_>>(), whole);
+    close_all(&mut children.filter(is_child).collect::<Vec<_>>(), wholes);
 }
 
-/// Closes parts of a share.
-fn close_all(parts: &mut [&mut Open], whole: f64) {
-    let mut values: Vec<f64> = parts.iter().map(|part| part.share).collect();
+/// Closes parts of a share, and those of its truth: formulas that are not below 0 do not close
+/// either.
+fn close_all(parts: &mut [&mut Open], [whole, true_whole]: [Option<f64>; 2]) {
     let squares: Vec<f64> =
         parts.iter().map(|part| part.of.half_width_95 * part.of.half_width_95).collect();
-    close(&mut values, &squares, whole);
-    parts.iter_mut().zip(values).for_each(|(part, value)| part.share = value);
+    let closed = |values: Option<Vec<f64>>, whole: Option<f64>| {
+        let (mut values, whole) = values.zip(whole)?;
+        close(&mut values, &squares, whole);
+        Some(values)
+    };
+    let shares = closed(Some(parts.iter().map(|part| part.share).collect()), whole);
+    let truths = closed(parts.iter().map(|part| part.truth).collect(), true_whole);
+    for (at, part) in parts.iter_mut().enumerate() {
+        part.share = shares.as_ref().map_or(part.share, |shares| shares[at]);
+        part.truth = truths.as_ref().map_or(part.truth, |truths| Some(truths[at]));
+    }
 }
 
 /// Parts in cycles.
@@ -121,7 +132,7 @@ fn closed(counts: Counts<'_>, stack: &Stack, parts: Vec<Open>) -> Vec<CyclePart>
     let [cycles, instructions] = [stack.cycles, stack.instructions]
         .map(|name| counts(name).unwrap_or_default().estimate.max(1.0));
     let true_cycles = counts(stack.cycles).and_then(|count| count.truth);
-    let part = |Open { metric, share, of }| CyclePart {
+    let part = |Open { metric, share, truth, of }| CyclePart {
         name: metric.name.into(),
         metric: metric.metric.into(),
         level: metric.level,
@@ -133,7 +144,7 @@ fn closed(counts: Counts<'_>, stack: &Stack, parts: Vec<Open>) -> Vec<CyclePart>
         half_width_95: of.half_width_95 * cycles,
         low_95: ((share - of.half_width_95) * cycles).max(0.0),
         high_95: ((share + of.half_width_95) * cycles).min(cycles),
-        truth: of.truth.zip(true_cycles).map(|(share, cycles)| share * cycles),
+        truth: truth.zip(true_cycles).map(|(share, cycles)| share * cycles),
     };
     parts.into_iter().map(part).collect()
 }
@@ -146,7 +157,7 @@ impl Open {
         metric: &'static Metric,
     ) -> Open {
         let of = share(counts, errors, method, metric);
-        Open { metric, share: of.formula, of }
+        Open { metric, share: of.formula, truth: of.truth, of }
     }
 }
 
@@ -197,7 +208,7 @@ pub(super) fn share(
     let slopes: Vec<(&'static str, f64)> = method.events.iter().filter_map(slope).collect();
     let squares = square(counts, errors, &slopes);
     let true_count = |name: &str| counts(name).and_then(|count| count.truth);
-    let is_known = method.events.iter().all(|event| true_count(event).is_some());
+    let is_known = events_of(method, metric).into_iter().all(|it| true_count(it).is_some());
     let truth = is_known.then(|| (metric.formula)(&|name| true_count(name).unwrap_or_default()));
     Share { formula: (metric.formula)(&estimate), half_width_95: libm::sqrt(squares), truth }
 }
