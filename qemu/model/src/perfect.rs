@@ -2,8 +2,8 @@
 
 macro_rules! perfect {
     ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
-        /// Structures that cost nothing: those that miss never do, and others have no limit. For the
-        /// reference runs of a CPI stack, and for what a program would save without a cause.
+        /// Structures that cost nothing: those that miss never do, and others have no limit. For
+        /// the reference runs of a CPI stack, and for what a program would save without a cause.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Perfect { $($(#[$doc])* pub $field: bool),* }
 
