@@ -65,6 +65,7 @@ mod turns;
 mod unit;
 mod unobserved;
 mod virtual_pmu;
+mod what_if;
 mod wrong_paths;
 
 use std::{

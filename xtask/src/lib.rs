@@ -49,6 +49,7 @@ pub mod run;
 pub mod samples;
 pub mod sdk;
 pub mod setup;
+mod shadows;
 pub mod shell;
 pub mod study;
 pub mod symbols;

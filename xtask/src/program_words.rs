@@ -38,6 +38,13 @@ pub fn tally(command: &[String]) -> Option<Vec<&str>> {
     words.first().and_then(|word| Verb::parse(word)).map(|_| words.to_vec())
 }
 
+/// Whether these words sample what cycles are lost to, if they take samples.
+pub fn record(words: &[String]) -> Option<bool> {
+    let words = tally(words)?;
+    let command = Command::parse(&words).ok().filter(|it| it.verb == Verb::Record)?;
+    Some(command.samples_breakdown)
+}
+
 /// The words of `command`, one program, for the kernel's command line.
 ///
 /// # Errors

@@ -5,6 +5,7 @@ mod made;
 mod over_time;
 mod sampled;
 mod show;
+mod what_if;
 
 use std::path::Path;
 
@@ -14,7 +15,6 @@ pub use self::args::RunArgs;
 pub(crate) use self::sampled::by_function;
 pub(crate) use self::show::{show, write_trace};
 use self::{
-    args::record,
     made::made,
     sampled::{sampled, show_breakdown},
     show::write_files,
@@ -24,7 +24,8 @@ use crate::{
     explain::{self, Asked},
     live,
     machine::{self, Accel, Artefacts, Boot, Request},
-    output, page, program_words,
+    output, page,
+    program_words::{self, record},
     project::{self, Project},
     repeat::{self, Repeated},
     report::{Report, Stack, stack_of},

@@ -18,7 +18,6 @@ mod pipelines;
 pub mod programs;
 pub mod quirks;
 mod seeds;
-mod shadows;
 mod timed;
 mod unobserved;
 pub mod verdict;

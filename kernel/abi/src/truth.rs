@@ -38,6 +38,11 @@ impl ShadowTruth {
     pub fn region(&self, kind: RegionKind, tag: u32) -> Option<&Region> {
         region(&self.regions, kind, tag)
     }
+
+    /// As [`Truth::session`].
+    pub fn session(&self, tag: u32) -> Option<Region> {
+        session(&self.regions, tag)
+    }
 }
 
 impl Truth {
@@ -49,12 +54,16 @@ impl Truth {
     /// The session with this tag, in all address spaces together: one on a program has one, one on
     /// a CPU that of each program that the CPU ran.
     pub fn session(&self, tag: u32) -> Option<Region> {
-        let is_it = |region: &&Region| (region.kind, region.tag) == (RegionKind::Session, tag);
-        let mut regions = self.regions.iter().filter(is_it);
-        let mut all = regions.next()?.clone();
-        regions.for_each(|region| all.add(region));
-        Some(all)
+        session(&self.regions, tag)
     }
+}
+
+fn session(regions: &[Region], tag: u32) -> Option<Region> {
+    let is_it = |region: &&Region| (region.kind, region.tag) == (RegionKind::Session, tag);
+    let mut regions = regions.iter().filter(is_it);
+    let mut all = regions.next()?.clone();
+    regions.for_each(|region| all.add(region));
+    Some(all)
 }
 
 fn region(regions: &[Region], kind: RegionKind, tag: u32) -> Option<&Region> {

@@ -1,6 +1,6 @@
 //! The parameters of a modelled processor: structures, latencies, pipeline, perfect structures.
 
-use crate::{assist::Assist, operation::Unit, prefetch::Prefetchers};
+use crate::{assist::Assist, operation::Unit, perfect::Perfect, prefetch::Prefetchers};
 
 /// Sets and ways of a cache of 64-byte lines.
 #[derive(Clone, Copy, Debug)]
@@ -220,61 +220,6 @@ pub enum PipelineMode {
     InOrder,
 }
 
-macro_rules! perfect {
-    ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
-        /// Structures that never miss, for the reference runs of a CPI stack.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Perfect { $($(#[$doc])* pub $field: bool),* }
-
-        impl Perfect {
-            /// No structure.
-            pub(crate) const NONE: Perfect = Perfect { $($field: false),* };
-            /// The structures' names.
-            pub const NAMES: &[&str] = &[$(stringify!($field)),*];
-
-            /// Makes the structure of that name perfect; returns whether there is one.
-            pub fn set(&mut self, name: &str) -> bool {
-                match name {
-                    $(stringify!($field) => self.$field = true,)*
-                    _ => return false,
-                }
-                true
-            }
-        }
-    };
-}
-
-perfect! {
-    /// The L1 instruction cache.
-    l1i,
-    /// The L1 data cache.
-    l1d,
-    /// The L2.
-    l2,
-    /// The L2 for code alone.
-    l2i,
-    /// The L2 for data alone, page tables aside.
-    l2d,
-    /// The last-level cache.
-    llc,
-    /// The last-level cache for code alone.
-    llci,
-    /// The last-level cache for data alone, page tables aside.
-    llcd,
-    /// The first-level instruction TLB.
-    itlb,
-    /// The first-level data TLB.
-    dtlb,
-    /// The second-level TLBs.
-    stlb,
-    /// Directions of conditional branches.
-    branch,
-    /// Targets of indirect jumps and calls.
-    indirect,
-    /// Targets of returns.
-    returns,
-}
-
 /// One processor.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
@@ -379,20 +324,5 @@ impl Geometry {
 
     pub(crate) const fn unit(&self, unit: Unit) -> UnitShape {
         self.backend.units[unit as usize]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn structures_are_made_perfect_by_name() {
-        for name in Perfect::NAMES {
-            let mut perfect = Perfect::default();
-            assert!(perfect.set(name), "{name}");
-            assert_ne!(perfect, Perfect::default(), "{name}");
-        }
-        assert!(!Perfect::default().set("l4"));
     }
 }

@@ -28,6 +28,7 @@ mod llc;
 mod ooo;
 mod operation;
 mod page;
+mod perfect;
 mod prefetch;
 mod profiles;
 mod recency;
@@ -44,11 +45,12 @@ pub use self::{
     counts::Counts,
     geometry::{
         Backend, BufferShape, CacheShape, DecodeShape, Geometry, LargeEntries, LargePages,
-        LargeTlb, Latency, Perfect, Pipeline, PipelineMode, TlbShape, UnitShape,
+        LargeTlb, Latency, Pipeline, PipelineMode, TlbShape, UnitShape,
     },
     llc::Llc,
     operation::{Operation, RegisterSet, Unit},
     page::{PageSize, PageSizes},
+    perfect::Perfect,
     prefetch::Prefetchers,
     profiles::is_equal,
     signal::{GROWTH_PER_SLOT, STATIC_SIGNALS, Signal},

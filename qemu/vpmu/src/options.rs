@@ -184,7 +184,7 @@ impl<'a> Given<'a> {
         profile.geometry.has_large_pages = self.is_second("large-pages", ["no", "yes"])?;
         profile.geometry.assist = machine::assist(self.get("assist"))?;
         profile.geometry.stacks = self.is_second("stacks", ["no", "yes"])?;
-        machine::check_stacks(&profile.geometry)?;
+        machine::check_pipeline(&profile.geometry)?;
         Ok(profile)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tally_abi::{Mode, PhaseConfig, Shares, text::Grouped, trace::SliceRecord};
+use tally_abi::{Mode, PhaseConfig, Shares, text::Grouped, trace::SliceRecord, truth::Truth};
 use tally_breakdown::{Breakdown, Count, INDEPENDENT, Stack, break_down};
 use tally_engine::Plan;
 use tally_pmu::CostTable;
@@ -17,6 +17,7 @@ use super::{
     rings::{RING_0, Rings},
     sums::{Sums, Term},
     unobserved::unobserved,
+    what_if::WhatIf,
 };
 use crate::{
     machine::{Boot, Session},
@@ -34,6 +35,8 @@ pub struct Additions {
     pub stack: Option<&'static Stack>,
     /// The rings whose cycles are broken down.
     pub rings: Rings,
+    /// What a program would save without each cause, by the cores that ran beside.
+    pub what_if: bool,
     /// The number of intervals for each of which the counts are given, and the breakdown.
     pub intervals: Option<usize>,
     /// How phases are tracked, and the cost model.
@@ -62,6 +65,9 @@ impl Report {
         }
         if let Some((config, costs)) = additions.phases {
             report.add_phases(boot, config, costs);
+        }
+        if let Some(truth) = boot.truth.as_ref().filter(|_| additions.what_if) {
+            report.add_what_if(truth);
         }
         let Some(stack) = additions.stack else { return report };
         if let Err(missing) = report.add_breakdown(stack, additions.rings) {
@@ -93,6 +99,20 @@ impl Report {
                 (user.transpose()?, kernel.transpose()?);
         }
         Ok(())
+    }
+
+    /// Adds what the program of each session would save without each cause, of a truth that has
+    /// the cores for it.
+    pub fn add_what_if(&mut self, truth: &Truth) {
+        for session in self.first.iter_mut().chain(&mut self.others) {
+            let Some(tag) = session.session else { continue };
+            match WhatIf::of_session(truth, tag) {
+                Ok(what_if) => session.what_if = Some(what_if),
+                Err(why) => {
+                    output::note(format_args!("xtask: {}: no what-if: {why}", session.program));
+                }
+            }
+        }
     }
 
     /// Adds the counts of `number` intervals, and where their cycles went by the stack, of the

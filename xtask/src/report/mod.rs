@@ -21,6 +21,7 @@ pub mod table;
 mod together;
 mod truth;
 mod unobserved;
+mod what_if;
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -43,6 +44,7 @@ pub use self::{
     phases::{Hits, Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, glyph},
     rings::Rings,
     series::Series,
+    what_if::{CAUSES, Cause, Interaction, Saving, Wanted, WhatIf},
 };
 #[cfg(test)]
 pub(crate) use self::{phases::tests::records as made_up_phases, slices::made_up};
@@ -131,6 +133,9 @@ pub struct SessionReport {
     /// Where those of ring 0 went, if that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_breakdown: Option<Breakdown>,
+    /// What the program would save without each cause, if it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what_if: Option<WhatIf>,
     /// How sums of events err, if the records of slices tell.
     #[serde(skip)]
     pub(super) sums: Option<Arc<sums::Sums>>,
@@ -198,6 +203,7 @@ fn session_if_any<'de, D: Deserializer<'de>>(
 
 impl SessionReport {
     /// The session with the number `tag`, which is also the tag of its region in `truth`.
+    #[expect(clippy::too_many_lines, reason = "one value of many fields")]
     fn of(tag: u32, session: &Session, truth: Option<&Truth>) -> SessionReport {
         let region = truth.and_then(|truth| truth.session(tag));
         let region = region.as_ref();
@@ -233,6 +239,7 @@ impl SessionReport {
             handler_cycle_share: cost.and_then(|c| ratio(c.cycles, c.region_cycles)),
             breakdown: None,
             kernel_breakdown: None,
+            what_if: None,
             sums: None,
             groups: Vec::new(),
             intervals: Vec::new(),

@@ -38,6 +38,9 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
         if let Some(breakdown) = &session.kernel_breakdown {
             write!(text, "in ring 0, without the engine's interrupts:\n{breakdown}")?;
         }
+        if let Some(what_if) = &session.what_if {
+            write!(text, "{what_if}")?;
+        }
         if let Some(phases) = &session.phases {
             phases::render(text, phases)?;
         }

@@ -3,22 +3,22 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, FromArgMatches, builder::ArgPredicate};
-use tally_abi::{
-    ExitStatus, PhaseConfig, Shares,
-    command::{Command, Verb},
-    events,
-};
+use tally_abi::{ExitStatus, PhaseConfig, Shares, events};
 use tally_engine::Plan;
 use tally_pmu::CostTable;
 
-use super::over_time::Format;
+use super::{
+    over_time::Format,
+    what_if::{self, WhatIfArgs},
+};
 use crate::{
     Failure, Result,
     explain::{self, Asked},
     job::Job,
     live::{Known, Planned},
     machine::{self, Accel, Pmu, Request, memory_mib},
-    phases, program_words,
+    phases,
+    program_words::record,
     report::{Additions, Rings, Stack, no_stack, short_stack_of, stack_of, stalls_of},
     workload::Workload,
 };
@@ -45,6 +45,8 @@ pub struct RunArgs {
           default_missing_value = "user",
           conflicts_with_all = ["check", "events", "explain", "repeat", "phases", "jobs"])]
     pub(super) breakdown: Option<Rings>,
+    #[command(flatten)]
+    what_if: WhatIfArgs,
     /// Write where the cycles go over time into this file: a table (.csv) or a picture (.svg)
     #[arg(long, value_name = "FILE", requires = "breakdown", conflicts_with = "trace_last")]
     pub(super) over_time: Option<PathBuf>,
@@ -100,6 +102,7 @@ pub struct RunArgs {
     pub(super) out: Option<PathBuf>,
     /// Stop the machine after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = machine::DEFAULT_TIME_LIMIT.as_secs(),
+          default_value_if("what_if", ArgPredicate::IsPresent, what_if::TIME_LIMIT),
           value_parser = clap::value_parser!(u64).range(1..))]
     time_limit: u64,
     /// Stop the machine until gdb connects, print the gdb command, which runs to the kernel's
@@ -143,7 +146,7 @@ impl RunArgs {
             memory_mib: self.memory,
             // Whoever debugs may stop the machine for as long as it takes.
             time_limit: if self.gdb { Duration::MAX } else { Duration::from_secs(self.time_limit) },
-            vpmu: self.work.vpmu(&self.vpmu),
+            vpmu: self.work.vpmu(&self.machine_options()),
             gdb: self.gdb.then(machine::gdb_socket),
             qemu_args: self.qemu_arg.clone(),
             ..Request::new(line)
@@ -195,6 +198,11 @@ impl RunArgs {
         self.is_default() && self.accel == Accel::Tcg
     }
 
+    /// The options of the virtual PMU, with those that `--what-if` needs.
+    fn machine_options(&self) -> Vec<String> {
+        self.what_if.machine_options(&self.vpmu)
+    }
+
     /// The rings of `--breakdown`.
     fn rings(&self) -> Rings {
         self.breakdown.unwrap_or_default()
@@ -222,6 +230,7 @@ impl RunArgs {
             refined: self.refine,
             stack: self.stack(),
             rings: self.rings(),
+            what_if: self.what_if.what_if.is_some(),
             intervals: self.intervals.map(usize::from),
             phases: self.phase_model(),
         }
@@ -246,7 +255,7 @@ impl RunArgs {
     /// # Errors
     /// As [`Self::plan`].
     fn planned(&self) -> Result<Option<Planned>> {
-        let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu)?;
+        let pmu = machine::virtual_pmu_of(self.pmu, &self.machine_options())?;
         if self.work.jobs.is_some() {
             return Ok(None);
         }
@@ -301,7 +310,7 @@ impl RunArgs {
     pub(super) fn located(&self) -> Result<RunArgs> {
         let work = self.work.located()?;
         if self.accel == Accel::Tcg {
-            work.check_events(&machine::virtual_pmu_of(self.pmu, &self.vpmu)?)?;
+            work.check_events(&machine::virtual_pmu_of(self.pmu, &self.machine_options())?)?;
         }
         Ok(RunArgs { work, ..self.clone() })
     }
@@ -356,19 +365,13 @@ fn options(args: &RunArgs) -> String {
     options
 }
 
-/// Whether these words sample what cycles are lost to, if they take samples.
-pub(super) fn record(words: &[String]) -> Option<bool> {
-    let words = program_words::tally(words)?;
-    let command = Command::parse(&words).ok().filter(|it| it.verb == Verb::Record)?;
-    Some(command.samples_breakdown)
-}
-
 /// Checks the options before anything is built.
 ///
 /// # Errors
 /// One is not valid.
 fn check(args: &RunArgs) -> Result<()> {
     args.work.check(args.memory)?;
+    args.what_if.check(args.accel, &args.vpmu)?;
     args.accel.check()?;
     if args.work.phases.config()?.is_some() {
         phases::costs(&machine::virtual_pmu_of(args.pmu, &args.vpmu)?)?;
@@ -385,7 +388,7 @@ fn check(args: &RunArgs) -> Result<()> {
         return Err(Failure::new(ExitStatus::Usage, why));
     }
     if args.accel == Accel::Tcg {
-        machine::check_vpmu(args.pmu, &args.vpmu, args.work.job.cpus)?;
+        machine::check_vpmu(args.pmu, &args.machine_options(), args.work.job.cpus)?;
     } else if !args.vpmu.is_empty() {
         let why = "--vpmu has no effect with --accel kvm: omit one of them";
         return Err(Failure::new(ExitStatus::Usage, why));

@@ -32,7 +32,6 @@ use self::{
 };
 use super::{
     seeds,
-    shadows::wrong,
     timed::{self, Machines, Program, Ran, Recorded},
     words,
 };
@@ -43,6 +42,7 @@ use crate::{
     machine::{self, Artefacts, Pmu},
     output,
     project::{self, Project},
+    shadows::wrong,
 };
 
 /// The pipeline that fills queues and tells causes apart.

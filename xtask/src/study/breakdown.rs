@@ -1,6 +1,9 @@
-//! `cargo xtask study breakdown`: how often the bars of where cycles go contain the truth, and how
-//! wide they are: of the whole run, or by function.
+//! `cargo xtask study breakdown`: whether what is named first is what the program would save most
+//! without, by cores with perfect structures that run beside the machine's own; and how often the
+//! bars contain the truth of the same quantity, and how wide they are: of the whole run, or by
+//! function.
 
+mod answer;
 mod judge;
 mod render;
 
@@ -9,7 +12,10 @@ use std::{ops::RangeInclusive, time::Duration};
 use clap::{Args, ValueEnum, builder::PossibleValue};
 use tally_abi::ExitStatus;
 
-use self::judge::{Judged, Study};
+use self::{
+    answer::Answer,
+    judge::{Judged, Study},
+};
 use super::seeds;
 use crate::{
     Failure, Result,
@@ -41,7 +47,7 @@ pub(super) struct BreakdownArgs {
     #[arg(long, value_name = "NAME")]
     program: Vec<String>,
     /// Instructions of each program, about
-    #[arg(long, value_name = "N", default_value_t = 100_000_000,
+    #[arg(long, value_name = "N", default_value_t = 20_000_000,
           value_parser = clap::value_parser!(u64).range(1..))]
     instructions: u64,
     /// Judge the ten functions with the most cycles of each run and their parts, as `record
@@ -76,7 +82,10 @@ pub(super) fn main(project: &Project, args: &BreakdownArgs) -> Result<u8> {
         let one = Run { project, artefacts: &artefacts, files: &files, args, seed };
         one.judge(&wanted[program])
     })?;
-    let study = Study::of(args.pmu.profile().name, &seeds, judged.into_iter().flatten().collect());
+    let (bars, answers): (Vec<Vec<Judged>>, Vec<Option<Answer>>) = judged.into_iter().unzip();
+    let (bars, answers) =
+        (bars.into_iter().flatten().collect(), answers.into_iter().flatten().collect());
+    let study = Study::of(args.pmu.profile().name, &seeds, bars, answers);
     output::print(args.json, &study, &render::render(&study))?;
     Ok(if study.holds { 0 } else { ExitStatus::CheckFailed.into() })
 }
@@ -91,11 +100,15 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The bars of a program's run beside the truth.
-    fn judge(&self, program: &Benchmark) -> Result<Vec<Judged>> {
+    /// The bars of a program's run beside the truth, and what is named first beside what the program
+    /// would save.
+    fn judge(&self, program: &Benchmark) -> Result<(Vec<Judged>, Option<Answer>)> {
         let words = program.command(self.args.instructions).join(" ");
         let name = &program.name;
-        if self.args.by_function { self.functions(name, &words) } else { self.whole(name, &words) }
+        if self.args.by_function {
+            return Ok((self.functions(name, &words)?, None));
+        }
+        self.whole(name, &words)
     }
 
     /// The options of a run, as its command line has them.
@@ -105,17 +118,20 @@ impl Run<'_> {
         RunArgs::of(&format!("cargo xtask run --pmu {pmu} --seed {} {rest}", self.seed))
     }
 
-    fn whole(&self, program: &str, words: &str) -> Result<Vec<Judged>> {
+    fn whole(&self, program: &str, words: &str) -> Result<(Vec<Judged>, Option<Answer>)> {
         let rings = if self.args.rings == Rings::Both { "=both" } else { "" };
         let refine = if self.args.refine { " --refine" } else { "" };
-        let options = self.options(&format!("--breakdown{rings}{refine} -- {words}"))?;
+        let what_if = "--what-if=pairs";
+        let options = self.options(&format!("--breakdown{rings}{refine} {what_if} -- {words}"))?;
         let request = Request { time_limit: TIME_LIMIT, ..options.request()? };
         let boot = seeds::boot(self.artefacts, &request, self.seed)?;
         let report = Report::with(&boot, options.plan()?.as_ref(), &options.additions());
         let session = report.first.as_ref();
         let all =
             session.into_iter().flat_map(|it| it.breakdown.iter().chain(&it.kernel_breakdown));
-        Ok(all.flat_map(|breakdown| Judged::of_whole(program, breakdown)).collect())
+        let bars = all.flat_map(|breakdown| Judged::of_whole(program, breakdown)).collect();
+        let answer = session.and_then(|it| it.breakdown.as_ref().zip(it.what_if.as_ref()));
+        Ok((bars, answer.map(|(breakdown, what_if)| Answer::of(program, breakdown, what_if))))
     }
 
     fn functions(&self, program: &str, words: &str) -> Result<Vec<Judged>> {

@@ -90,9 +90,10 @@ pub(super) struct Execution {
 }
 
 impl Execution {
-    pub(super) fn new() -> Execution {
+    /// With as many ports as there are, or with one that is always free.
+    pub(super) fn new(has_endless_ports: bool) -> Execution {
         Execution {
-            ports: Ports::new(),
+            ports: Ports::new(has_endless_ports),
             window: Bits::new(),
             far_loads: (0, 0),
             waiting: 0,
@@ -304,7 +305,7 @@ mod tests {
     fn it_charges_each_cycle_as_one_that_goes_through_them() {
         for seed in 1..=6 {
             let uops = random(seed);
-            let (mut execution, mut counts) = (Execution::new(), Counts::ZERO);
+            let (mut execution, mut counts) = (Execution::new(false), Counts::ZERO);
             let mut end = 0;
             for uop in &uops {
                 execution.dispatched(uop.dispatched, uop.blocked, &mut counts);
@@ -318,8 +319,20 @@ mod tests {
     }
 
     #[test]
+    fn endless_ports_execute_any_number_in_a_cycle() {
+        let (mut execution, mut counts) = (Execution::new(true), Counts::ZERO);
+        for ready in [3, 3, 3, 7, 9, 9, 9, 9, 9, 9, 9] {
+            assert_eq!(execution.issue(1, ready, &mut counts), ready);
+        }
+        execution.drained(10, &mut counts);
+        let executed = Signal::EXECUTED.map(|signal| counts[signal]);
+        assert_eq!((executed, counts[Signal::PortContention]), ([1, 0, 1, 0, 1], 0));
+        assert_eq!(counts[Signal::PORTS[0]], 11);
+    }
+
+    #[test]
     fn what_issues_beyond_the_window_is_alone_in_its_cycle() {
-        let (mut execution, mut counts) = (Execution::new(), Counts::ZERO);
+        let (mut execution, mut counts) = (Execution::new(false), Counts::ZERO);
         let mut ready = 1;
         for _ in 0..50 {
             execution.dispatched(0, Blocked::default(), &mut counts);

@@ -16,6 +16,9 @@ struct Full {
     to: u64,
 }
 
+/// The place of a micro-operation behind all others of its cycle, whose number is not known.
+const LAST: u8 = u8::MAX;
+
 /// Where a micro-operation executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Issued {
@@ -23,7 +26,7 @@ pub(super) struct Issued {
     /// The number of its port.
     pub(super) port: u8,
     /// Its number among those that execute in the cycle, from 1; 0 if the window does not have the
-    /// cycle any more.
+    /// cycle any more, [`LAST`] if it is not counted.
     pub(super) place: u8,
     /// The cycles in which it waited for a port, without those of a range in which others are known
     /// to have waited: the first and the end.
@@ -36,16 +39,22 @@ pub(super) struct Ports {
     taken: Box<[u64; WINDOW]>,
     /// By the lowest port of a mask, a range that need not be searched again.
     full: [Full; PORTS as usize],
+    /// Whether a port is always free.
+    are_endless: bool,
 }
 
 impl Ports {
-    pub(super) fn new() -> Ports {
-        Ports { taken: Box::new([0; WINDOW]), full: Default::default() }
+    pub(super) fn new(are_endless: bool) -> Ports {
+        Ports { taken: Box::new([0; WINDOW]), full: Default::default(), are_endless }
     }
 
     /// Takes one of `ports` in the first cycle from `earliest` on with a free one.
     #[inline]
     pub(super) fn issue(&mut self, ports: u16, earliest: u64) -> Issued {
+        if self.are_endless {
+            let port = ports.trailing_zeros() as u8;
+            return Issued { cycle: earliest, port, place: LAST, waited: (earliest, earliest) };
+        }
         let memo = (ports.trailing_zeros() % PORTS) as usize;
         let full = self.full[memo];
         let known = full.ports == ports && (full.from..full.to).contains(&earliest);
@@ -87,7 +96,7 @@ mod tests {
 
     #[test]
     fn each_port_serves_once_a_cycle() {
-        let mut ports = Ports::new();
+        let mut ports = Ports::new(false);
         let cycles: Vec<_> = (0..7).map(|_| ports.issue(0b1011, 100).cycle).collect();
         assert_eq!(cycles, [100, 100, 100, 101, 101, 101, 102]);
         assert_eq!(ports.issue(0b100, 100).cycle, 100);
@@ -97,7 +106,7 @@ mod tests {
 
     #[test]
     fn only_a_full_range_is_skipped() {
-        let mut ports = Ports::new();
+        let mut ports = Ports::new(false);
         (0..50).for_each(|_| _ = ports.issue(1, 10));
         assert_eq!(ports.issue(1, 20).cycle, 60);
         assert_eq!(ports.issue(1, 5).cycle, 5);
@@ -107,7 +116,7 @@ mod tests {
 
     #[test]
     fn it_agrees_with_a_set_of_used_ports() {
-        let mut ports = Ports::new();
+        let mut ports = Ports::new(false);
         let mut list = std::collections::BTreeSet::new();
         let mut state = 3u64;
         for round in 0..5_000u64 {

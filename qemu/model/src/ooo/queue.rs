@@ -14,25 +14,35 @@ impl Fifo {
         Fifo { free_at: vec![0; entries.max(1)].into_boxed_slice(), next: 0 }
     }
 
+    /// One that is never full, and so has no entries to look at.
+    pub(super) fn endless() -> Fifo {
+        Fifo { free_at: Box::new([]), next: 0 }
+    }
+
     /// The cycle from which `count` more entries (1 at least) are free.
     #[inline]
     pub(super) fn room(&self, count: usize) -> u64 {
         let entries = self.free_at.len();
-        let last = self.next + count.clamp(1, entries) - 1;
-        self.free_at[if last >= entries { last - entries } else { last }]
+        let last = self.next + count.min(entries).max(1) - 1;
+        let last = if last >= entries { last - entries } else { last };
+        self.free_at.get(last).copied().unwrap_or(0)
     }
 
     /// Takes an entry until cycle `free_at`.
     #[inline]
     pub(super) fn take(&mut self, free_at: u64) {
-        self.free_at[self.next] = free_at;
-        self.next = if self.next + 1 == self.free_at.len() { 0 } else { self.next + 1 };
+        if let Some(entry) = self.free_at.get_mut(self.next) {
+            *entry = free_at;
+            self.next = if self.next + 1 == self.free_at.len() { 0 } else { self.next + 1 };
+        }
     }
 }
 
 /// The cycles ahead that a [`Pool`] represents, a power of two. An entry that is freed later is
 /// treated as freed at the end.
 const AHEAD: usize = 1 << 12;
+/// The entries of a [`Pool`] that is never full.
+const ENDLESS: usize = usize::MAX;
 
 /// A structure whose entries are freed in any order: the scheduler. It stores only the number of
 /// entries that are freed in each future cycle.
@@ -50,6 +60,11 @@ impl Pool {
         Pool { freed: Box::new([0; AHEAD]), now: 0, held: 0, entries: entries.max(1) }
     }
 
+    /// One that is never full. It does not count what it holds, which has no bound.
+    pub(super) fn endless() -> Pool {
+        Pool::new(ENDLESS)
+    }
+
     /// The first cycle from `from` on at which an entry is free. Calls are in order of time.
     #[inline]
     pub(super) fn room(&mut self, from: u64) -> u64 {
@@ -65,7 +80,7 @@ impl Pool {
     /// Takes an entry until cycle `free_at`.
     #[inline]
     pub(super) fn take(&mut self, free_at: u64) {
-        if free_at > self.now {
+        if free_at > self.now && self.entries != ENDLESS {
             let at = free_at.min(self.now + AHEAD as u64 - 1);
             self.freed[at as usize & (AHEAD - 1)] += 1;
             self.held += 1;
@@ -152,5 +167,15 @@ mod tests {
         assert_eq!(pool.room(5), 10);
         pool.take(20);
         assert_eq!(pool.room(40), 40);
+    }
+
+    #[test]
+    fn what_is_endless_always_has_room() {
+        let (mut fifo, mut pool) = (Fifo::endless(), Pool::endless());
+        for at in 0..100_000 {
+            fifo.take(1 << 40);
+            pool.take(1 << 40);
+            assert_eq!((fifo.room(1), fifo.room(9), pool.room(at)), (0, 0, at));
+        }
     }
 }

@@ -279,7 +279,8 @@ impl Engine {
         // A taken branch or the mode ended a cycle early.
         self.slots.fetch_until(self.dispatch.cycle(), counts);
         // Micro-operations of the wrong path fill the reorder buffer, until the branch is resolved.
-        let most = self.geometry.reorder_uops.into();
+        let is_endless = self.geometry.perfect.queues;
+        let most = if is_endless { u64::MAX } else { self.geometry.reorder_uops.into() };
         self.slots.some_until(self.resolved_at, most, Signal::SlotsWrongPath, counts);
         self.slots.until(self.resolved_at, full, counts);
         self.slots.until(self.refilled_at, Signal::SlotsRefill, counts);
@@ -305,14 +306,16 @@ impl Engine {
         if shape.ports == 0 || fused {
             return ready;
         }
-        let divides = insn.divider_cycles != 0;
+        let has_divider = !self.geometry.perfect.units;
+        let divider_cycles = if has_divider { u64::from(insn.divider_cycles) } else { 0 };
+        let divides = divider_cycles != 0;
         let earliest = if divides { ready.max(self.divider_free) } else { ready };
         let issued = self.execution.issue(shape.ports, earliest, steps.counts());
         self.scheduler.take(issued);
         if divides {
-            self.divider_free = issued + u64::from(insn.divider_cycles);
+            self.divider_free = issued + divider_cycles;
         }
-        let complete = issued + u64::from(shape.latency_cycles) + u64::from(insn.divider_cycles);
+        let complete = issued + u64::from(shape.latency_cycles) + divider_cycles;
         steps.until(complete + 1, stall_of(operation.unit));
         complete
     }

@@ -12,6 +12,7 @@ use crate::{
     block::Privilege,
     geometry::{Geometry, PipelineMode},
     operation::{REGISTERS, RegisterSet},
+    perfect::Perfect,
     prefetch::IN_FLIGHT,
     signal::Signal,
     stacks::{FetchWait, Stacks},
@@ -150,10 +151,18 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
+    #[expect(clippy::too_many_lines, reason = "one value of many fields")]
     pub(crate) fn new(geometry: &Geometry, mode: PipelineMode) -> Engine {
+        let Perfect { units, queues, .. } = geometry.perfect;
+        let mut geometry = *geometry;
+        if units {
+            geometry.backend.units.iter_mut().for_each(|unit| unit.latency_cycles = 1);
+        }
         let backend = &geometry.backend;
+        let fifo = |entries| if queues { Fifo::endless() } else { Fifo::new(entries) };
+        let pool = |entries| if queues { Pool::endless() } else { Pool::new(entries) };
         Engine {
-            geometry: *geometry,
+            geometry,
             mode,
             touches: Vec::with_capacity(2 * MOST_TOUCHES),
             ahead: Vec::new(),
@@ -171,14 +180,14 @@ impl Engine {
             resolved_at: 0,
             refilled_at: 0,
             queue: Fifo::new(backend.queue_uops.into()),
-            reorder: Fifo::new(geometry.reorder_uops as usize),
-            loads: Fifo::new(backend.loads.into()),
-            stores: Fifo::new(backend.stores.into()),
+            reorder: fifo(geometry.reorder_uops as usize),
+            loads: fifo(backend.loads.into()),
+            stores: fifo(backend.stores.into()),
             fills: Fifo::new(backend.fill_buffers.into()),
             fills_full: Covered::default(),
             fills_pending: Covered::default(),
-            scheduler: Pool::new(backend.scheduler_uops.into()),
-            execution: Execution::new(),
+            scheduler: pool(backend.scheduler_uops.into()),
+            execution: Execution::new(units),
             ready: [0; REGISTERS],
             divider_free: 0,
             fence: 0,
@@ -188,7 +197,7 @@ impl Engine {
             forwards: Stores::new(),
             order: geometry.has_rejections.then(|| Box::new(Order::new())),
             complete_at: 0,
-            stacks: geometry.stacks.then(|| Box::new(Stacks::new(geometry))),
+            stacks: geometry.stacks.then(|| Box::new(Stacks::new(&geometry))),
         }
     }
 

@@ -1,8 +1,11 @@
 //! Ice Lake server (Sunny Cove).
 
-use crate::geometry::{
-    Backend, BufferShape, CacheShape, DecodeShape, Geometry, LargeEntries, LargePages, LargeTlb,
-    Latency, Perfect, Pipeline, TlbShape, UnitShape,
+use crate::{
+    geometry::{
+        Backend, BufferShape, CacheShape, DecodeShape, Geometry, LargeEntries, LargePages,
+        LargeTlb, Latency, Pipeline, TlbShape, UnitShape,
+    },
+    perfect::Perfect,
 };
 
 /// Sunny Cove's ports by number: 0, 1, 5, 6 compute, 2 and 3 load, 7 and 8 address stores.

@@ -1,8 +1,11 @@
 //! Zen 3.
 
-use crate::geometry::{
-    Backend, BufferShape, CacheShape, DecodeShape, Geometry, LargeEntries, LargePages, Latency,
-    Perfect, Pipeline, TlbShape, UnitShape,
+use crate::{
+    geometry::{
+        Backend, BufferShape, CacheShape, DecodeShape, Geometry, LargeEntries, LargePages, Latency,
+        Pipeline, TlbShape, UnitShape,
+    },
+    perfect::Perfect,
 };
 
 /// Zen 3's ports: 0 to 3 integer pipes, 4 a branch pipe, 5 to 7 addresses, 8 to 11 vector pipes.

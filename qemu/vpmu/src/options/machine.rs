@@ -99,11 +99,16 @@ fn structures<'a>(names: impl Iterator<Item = &'a str>) -> Result<Perfect, &'a s
     Ok(perfect)
 }
 
-/// Checks that CPI stacks are asked for of the pipeline that counts them.
-pub(super) fn check_stacks(geometry: &Geometry) -> Result<(), String> {
-    match geometry.pipeline {
-        Pipeline::Interval if geometry.stacks => {
-            Err("stacks=yes needs the other pipeline: add pipeline=ooo".to_owned())
+/// Checks that what only one pipeline has, CPI stacks and units and queues that are perfect, is
+/// asked for of that.
+pub(super) fn check_pipeline(geometry: &Geometry) -> Result<(), String> {
+    let Perfect { units, queues, .. } = geometry.perfect;
+    let asked =
+        [(geometry.stacks, "stacks=yes"), (units, "perfect=units"), (queues, "perfect=queues")];
+    let found = asked.into_iter().find(|(is_asked, _)| *is_asked);
+    match (geometry.pipeline, found) {
+        (Pipeline::Interval, Some((_, option))) => {
+            Err(format!("{option} needs the other pipeline: add pipeline=ooo"))
         }
         _ => Ok(()),
     }
@@ -154,6 +159,16 @@ mod tests {
         }
         let perfect = geometry(&["perfect=l1d+branch"]).map(|geometry| geometry.perfect);
         assert_eq!(perfect, Ok(Perfect { l1d: true, branch: true, ..Perfect::default() }));
+    }
+
+    #[test]
+    fn units_and_queues_are_perfect_in_the_pipeline_that_has_them() {
+        for name in ["units", "queues"] {
+            let error = parse(&[&format!("perfect=l1d+{name}")]).unwrap_err();
+            let why = "needs the other pipeline: add pipeline=ooo";
+            assert_eq!(error, format!("perfect={name} {why}"));
+            assert!(parse(&["pipeline=ooo", &format!("perfect={name}")]).is_ok());
+        }
     }
 
     #[test]

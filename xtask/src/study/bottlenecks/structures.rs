@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     Result,
-    study::shadows::{self, wrong},
+    shadows::{self, wrong},
 };
 
 /// A structure, and the costs that stand for its misses.
@@ -30,8 +30,8 @@ pub(super) struct Structure {
 /// three in [`STRUCTURES`].
 pub(super) const SERVED: [usize; 3] = [6, 1, 3];
 
-/// The structures. Costs without one are those of execution and of full queues: the model has no
-/// perfect units and no endless queues.
+/// The structures. Costs without one are those of execution and of full queues, which are judged by
+/// stalls alone.
 pub(super) const STRUCTURES: [Structure; 9] = {
     use Bottleneck as B;
     const fn of(perfect: &'static str, kinds: &'static [B]) -> Structure {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tally_breakdown::Breakdown;
 
+use super::answer::{Answer, LEAST_RIGHT};
 use crate::{samples::breakdown::ByCode, study::seeds::CLAIMED};
 
 /// The least share of a part of the whole that is judged, and of a function's, by the estimate or
@@ -63,6 +64,8 @@ pub(super) struct Study {
     pub(super) parts: Vec<Row>,
     /// The claimed range of each kind.
     pub(super) claimed: [f64; 2],
+    /// What is named first beside what the program would save, of each run.
+    pub(super) answers: Vec<Answer>,
     pub(super) holds: bool,
     bars: Vec<Judged>,
 }
@@ -138,7 +141,12 @@ impl Row {
 }
 
 impl Study {
-    pub(super) fn of(pmu: &'static str, seeds: &[u64], bars: Vec<Judged>) -> Study {
+    pub(super) fn of(
+        pmu: &'static str,
+        seeds: &[u64],
+        bars: Vec<Judged>,
+        answers: Vec<Answer>,
+    ) -> Study {
         let rows = |key: fn(&Judged) -> &str| {
             let mut by: BTreeMap<(Kind, &str), Vec<&Judged>> = BTreeMap::new();
             for bar in &bars {
@@ -147,7 +155,10 @@ impl Study {
             by.iter().map(|((kind, name), bars)| Row::of(*kind, name, bars)).collect::<Vec<_>>()
         };
         let kinds = rows(|_| "all");
-        let holds = !kinds.is_empty() && kinds.iter().all(|kind| CLAIMED.contains(&kind.within));
+        let right = answers.iter().filter(|answer| answer.is_right).count() as f64;
+        let holds = !kinds.is_empty()
+            && kinds.iter().all(|kind| CLAIMED.contains(&kind.within))
+            && right >= LEAST_RIGHT * answers.len() as f64;
         let parts = rows(|bar| if bar.kind == Kind::Functions { "functions" } else { &bar.name });
         Study {
             pmu,
@@ -155,6 +166,7 @@ impl Study {
             programs: rows(|bar| &bar.program),
             parts,
             kinds,
+            answers,
             claimed: [*CLAIMED.start(), *CLAIMED.end()],
             holds,
             bars,
@@ -177,7 +189,7 @@ mod tests {
         };
         let study = |[cycles, slots]: [usize; 2]| {
             let bars = of(Kind::Cycles, cycles).chain(of(Kind::Functions, slots)).collect();
-            Study::of("p", &[3, 4], bars)
+            Study::of("p", &[3, 4], bars, Vec::new())
         };
         for (held, holds) in [([95, 95], true), ([99, 95], false), ([95, 92], false)] {
             let study = study(held);
@@ -186,7 +198,12 @@ mod tests {
             assert_eq!(within, held.map(|held| held as f64 / 100.0));
             assert_eq!((study.seeds, study.programs.len()), ([3, 4], 2));
         }
-        assert!(!Study::of("p", &[1], Vec::new()).holds);
+        assert!(!Study::of("p", &[1], Vec::new(), Vec::new()).holds);
+        let wrong = |wrong: usize| {
+            let answers = (0..10).map(|at| Answer::made_up(at >= wrong)).collect();
+            Study::of("p", &[1], of(Kind::Cycles, 95).collect(), answers).holds
+        };
+        assert_eq!([wrong(1), wrong(2)], [true, false]);
     }
 
     #[test]

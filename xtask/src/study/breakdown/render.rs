@@ -1,6 +1,9 @@
 //! Prints a study of breakdowns in 80 columns.
 
-use super::judge::{Kind, LEAST_OF_FUNCTION, LEAST_SHARE, Row, Study};
+use super::{
+    answer::Answer,
+    judge::{Kind, LEAST_OF_FUNCTION, LEAST_SHARE, Row, Study},
+};
 
 /// Columns of a name.
 const NAME: usize = 36;
@@ -22,6 +25,7 @@ pub(super) fn render(study: &Study) -> String {
         }
         text += &line(kind, "all");
     }
+    text += &answers(study);
     let [least, most] = study.claimed.map(|share| 100.0 * share);
     let verdict = if study.holds { "pass" } else { "FAIL" };
     text += &format!(
@@ -31,6 +35,30 @@ pub(super) fn render(study: &Study) -> String {
         100.0 * LEAST_OF_FUNCTION
     );
     text
+}
+
+/// What each run names first beside what saves most, and the parts' mean distance from savings.
+fn answers(study: &Study) -> String {
+    let Some(first) = study.answers.first() else { return String::new() };
+    let mut text = format!("{:<12} {:<9} {:<9}", "program", "first", "saves most");
+    first.groups.iter().for_each(|(name, ..)| text += &format!(" {name:>14}"));
+    text += "\n";
+    for answer in &study.answers {
+        let mark = if answer.is_right { " " } else { "!" };
+        text += &format!("{:<12} {:<9} {:<9}{mark}", answer.program, answer.first, answer.largest);
+        for (_, share, saved) in &answer.groups {
+            text += &format!(" {:>6.1}% {:>5.1}%", 100.0 * share, 100.0 * saved);
+        }
+        text += "\n";
+    }
+    let (right, all) =
+        (study.answers.iter().filter(|answer| answer.is_right).count(), study.answers.len());
+    for (at, (name, ..)) in first.groups.iter().enumerate() {
+        let distance = |answer: &Answer| (answer.groups[at].1 - answer.groups[at].2).abs();
+        let mean = study.answers.iter().map(distance).sum::<f64>() / all as f64;
+        text += &format!("{name}: the part is {:.1} points from its saving\n", 100.0 * mean);
+    }
+    text + &format!("first named is what saves most, or within 2 points: {right} of {all}\n")
 }
 
 fn head(kind: Kind) -> String {

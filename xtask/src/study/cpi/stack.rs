@@ -8,7 +8,7 @@ use tally_abi::truth::Region;
 
 use crate::{
     Result,
-    study::shadows::{self, wrong},
+    shadows::{self, wrong},
 };
 
 /// The components of a stack, from the bottom.

@@ -46,6 +46,7 @@ pub(super) fn run(
         refined: false,
         stack: Some(stack),
         rings: Rings::default(),
+        what_if: false,
         intervals: Some(INTERVALS),
         phases: None,
     };

@@ -8,7 +8,7 @@ use tally_abi::truth::Region;
 use crate::{
     Result,
     build::programs::benchmarks::Kind,
-    study::shadows::{cycles, instructions, wrong},
+    shadows::{cycles, instructions, wrong},
 };
 
 /// The largest mean of absolute errors (issue 16).

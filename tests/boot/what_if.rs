@@ -1,0 +1,64 @@
+//! What programs would save without a cause, of programs that lose their cycles to a cause that is
+//! known by construction: judged by perfect structures, not by the count that names it.
+
+use xtask::{
+    report::{CAUSES, Report, WhatIf},
+    run::RunArgs,
+};
+
+use crate::{assert_success, boot};
+
+/// Each with the cause that its core makes perfect.
+const PROGRAMS: [(&str, &str); 3] = [
+    ("branch 60000", "mispredicted branches"),
+    ("chase 100000", "L1D misses"),
+    ("divide 60000", "execution units"),
+];
+
+fn run(pmu: &str, what: &str, program: &str) -> WhatIf {
+    let command = format!("cargo xtask run --pmu {pmu} --breakdown {what} -- bottleneck {program}");
+    let args = RunArgs::of(&command).unwrap();
+    let boot = boot(&args.request().unwrap());
+    assert_success(&boot);
+    let mut report = Report::of(&boot);
+    report.add_what_if(boot.truth.as_ref().expect("there is the virtual PMU"));
+    report.first.unwrap().what_if.expect("every core ran")
+}
+
+/// The share that is saved without a cause.
+fn saved(what_if: &WhatIf, cause: &str) -> f64 {
+    let found = what_if.causes.iter().find(|saving| saving.cause == cause);
+    found.expect(cause).saved_share
+}
+
+#[test]
+fn the_cause_that_is_built_in_saves_most() {
+    for pmu in ["intel", "amd"] {
+        for (program, cause) in PROGRAMS {
+            let what_if = run(pmu, "--what-if", program);
+            let what = format!("{pmu}, {program}:\n{what_if}");
+            assert_eq!(what_if.largest().map(|saving| &*saving.cause), Some(cause), "{what}");
+            assert!(saved(&what_if, cause) > 0.3, "{what}");
+            assert_eq!(what_if.causes.len(), CAUSES.len(), "{what}");
+            assert!(what_if.interactions.is_empty(), "{what}");
+            if program.starts_with("divide") {
+                assert!(saved(&what_if, "mispredicted branches").abs() < 0.02, "{what}");
+            }
+        }
+    }
+}
+
+/// Each load needs the one before. Behind the loads there is nothing to execute ahead, and the
+/// rest is short: two groups save what each saves alone.
+#[test]
+fn pairs_are_of_all_groups_and_save_what_their_parts_do() {
+    let what_if = run("intel", "--what-if=pairs", "chase 60000");
+    assert_eq!(what_if.interactions.len(), 10);
+    for pair in &what_if.interactions {
+        let sum: f64 = pair.saved_alone.iter().sum();
+        assert!((pair.saved_both - sum - pair.difference).abs() < 1e-9, "{what_if}");
+        // Structures that are perfect together are worth what the better of them is, about.
+        let most = pair.saved_alone[0].max(pair.saved_alone[1]);
+        assert!(pair.saved_both > most - 0.02, "{what_if}");
+    }
+}

@@ -1,0 +1,373 @@
+//! What a program would save without a cause of lost cycles: of cores of the virtual PMU that ran
+//! beside the machine's own on the same instructions, each with structures that are perfect.
+//!
+//! Pure: it is computed from the truth alone. The cores execute what the machine executed, so
+//! nothing that the program does by its clock differs.
+
+use std::{borrow::Cow, fmt};
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use tally_abi::{
+    text::{Grouped, percent},
+    truth::{Region, ShadowTruth, Truth},
+};
+
+use crate::{
+    Result,
+    shadows::{self, wrong},
+};
+
+/// A cause of lost cycles, and the structures without whose faults it is not there.
+#[derive(Clone, Copy, Debug)]
+pub struct Cause {
+    /// Its name in tables.
+    pub name: &'static str,
+    /// The structures, as the virtual PMU's option `shadows` has them.
+    pub perfect: &'static str,
+}
+
+const fn cause(name: &'static str, perfect: &'static str) -> Cause {
+    Cause { name, perfect }
+}
+
+const BRANCHES: Cause = cause("mispredicted branches", "branch+indirect+returns");
+const UNITS: Cause = cause("execution units", "units");
+const QUEUES: Cause = cause("full queues", "queues");
+
+/// The causes, in the order of the pipeline. Those of a cache or a TLB have the levels behind it,
+/// which a perfect one asks for nothing. A perfect second-level TLB would serve code too.
+pub const CAUSES: [Cause; 9] = [
+    BRANCHES,
+    cause("L1I misses", "l1i"),
+    cause("ITLB misses", "itlb"),
+    cause("L1D misses", "l1d"),
+    cause("L2 misses of data", "l2d"),
+    cause("last-level misses of data", "llcd"),
+    cause("DTLB misses", "dtlb"),
+    UNITS,
+    QUEUES,
+];
+
+/// The groups of causes of which each two are also perfect together.
+pub const GROUPS: [Cause; 5] = [
+    Cause { name: "branches", ..BRANCHES },
+    cause("code", "l1i+itlb"),
+    cause("data", "l1d+dtlb"),
+    Cause { name: "units", ..UNITS },
+    Cause { name: "queues", ..QUEUES },
+];
+
+/// Of the cycles: interactions that are as small are not printed.
+const SMALL: f64 = 0.05;
+
+/// Columns of a cause's name, and of its structures.
+const NAME: usize = 28;
+const PERFECT: usize = 26;
+
+/// Each two groups.
+fn pairs() -> impl Iterator<Item = [Cause; 2]> {
+    let others = |first| GROUPS.into_iter().skip(first + 1);
+    let with = move |(first, one)| others(first).map(move |other| [one, other]);
+    GROUPS.into_iter().enumerate().flat_map(with)
+}
+
+/// The structures of two groups.
+fn both([one, other]: [Cause; 2]) -> String {
+    format!("{}+{}", one.perfect, other.perfect)
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Wanted {
+    /// Each cause alone
+    Causes,
+    /// Also each two of five groups of causes, and how they overlap
+    Pairs,
+}
+
+impl Wanted {
+    /// The perfect structures of each core that has to run beside the machine's own.
+    pub fn cores(self) -> Vec<String> {
+        let mut all: Vec<String> = CAUSES.iter().map(|cause| cause.perfect.to_owned()).collect();
+        if self == Wanted::Pairs {
+            let groups = GROUPS.iter().map(|cause| cause.perfect.to_owned());
+            for perfect in groups.chain(pairs().map(both)) {
+                if !all.contains(&perfect) {
+                    all.push(perfect);
+                }
+            }
+        }
+        all
+    }
+
+    /// The virtual PMU's option that has these cores.
+    pub fn option(self) -> String {
+        format!("shadows={}", self.cores().join("/"))
+    }
+}
+
+/// What a program would save without each cause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WhatIf {
+    /// Its core cycles in user mode, as it ran.
+    pub cycles: u64,
+    /// What it would save without each cause, the most first.
+    pub causes: Vec<Saving>,
+    /// What it would save without two groups of causes, in the order of the pipeline, if the cores
+    /// for it ran.
+    pub interactions: Vec<Interaction>,
+}
+
+/// What a program would save without a cause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Saving {
+    /// The cause.
+    pub cause: Cow<'static, str>,
+    /// The structures that were perfect.
+    pub perfect: Cow<'static, str>,
+    /// Core cycles; below 0 if it would take more.
+    pub saved_cycles: i64,
+    /// The same as a share of the program's cycles.
+    pub saved_share: f64,
+}
+
+/// What a program would save without two groups of causes, in shares of its cycles.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interaction {
+    /// The groups.
+    pub causes: [Cow<'static, str>; 2],
+    /// Without each alone.
+    pub saved_alone: [f64; 2],
+    /// Without both.
+    pub saved_both: f64,
+    /// By how much this exceeds the sum of the others: what each hides of the other. Below 0, what
+    /// the sum counts twice.
+    pub difference: f64,
+}
+
+impl Interaction {
+    /// Returns whether it is worth telling.
+    pub fn is_large(&self) -> bool {
+        self.difference.abs() > SMALL
+    }
+}
+
+impl WhatIf {
+    /// Of the truth's region of a program, and of the same region of the cores beside, by their
+    /// structures.
+    ///
+    /// # Errors
+    /// The truth lacks an event or a core, or a core executed something else.
+    pub fn of(own: &Region, beside: &[(&str, &Region)]) -> Result<WhatIf> {
+        let cycles = shadows::cycles(own)?;
+        let beside = shadows::beside(own, beside)?;
+        let saved = |perfect: &str| {
+            let found = beside.get(perfect).copied();
+            let cycles_of = found.ok_or_else(|| wrong(format!("no core {perfect} ran")))?;
+            Ok(cycles as i64 - cycles_of as i64)
+        };
+        let share = |saved: i64| saved as f64 / cycles.max(1) as f64;
+        let saving = |cause: &Cause| {
+            let saved_cycles = saved(cause.perfect)?;
+            let (name, perfect) = (cause.name.into(), cause.perfect.into());
+            Ok(Saving { cause: name, perfect, saved_cycles, saved_share: share(saved_cycles) })
+        };
+        let interaction = |pair: [Cause; 2]| {
+            let [one, other] = pair.map(|cause| saved(cause.perfect));
+            let saved_alone = [share(one?), share(other?)];
+            let saved_both = share(saved(&both(pair))?);
+            let difference = saved_both - saved_alone.iter().sum::<f64>();
+            let causes = pair.map(|cause| cause.name.into());
+            Ok(Interaction { causes, saved_alone, saved_both, difference })
+        };
+        let mut causes = CAUSES.iter().map(saving).collect::<Result<Vec<_>>>()?;
+        causes.sort_by_key(|saving| std::cmp::Reverse(saving.saved_cycles));
+        let ran = |pair: &[Cause; 2]| beside.contains_key(&both(*pair));
+        let interactions = pairs().filter(ran).map(interaction).collect::<Result<_>>()?;
+        Ok(WhatIf { cycles, causes, interactions })
+    }
+
+    /// Of a session.
+    ///
+    /// # Errors
+    /// As [`Self::of`], or the truth lacks the session.
+    pub fn of_session(truth: &Truth, tag: u32) -> Result<WhatIf> {
+        let missing = || wrong(format!("the truth has no session {tag}"));
+        let own = truth.session(tag).ok_or_else(missing)?;
+        let of = |core: &ShadowTruth| core.session(tag);
+        let regions: Option<Vec<Region>> = truth.shadows.iter().map(of).collect();
+        let regions = regions.ok_or_else(missing)?;
+        let names = truth.shadows.iter().map(|core| &*core.perfect);
+        let beside: Vec<_> = names.zip(&regions).collect();
+        WhatIf::of(&own, &beside)
+    }
+
+    /// What the program would save without a group of causes alone, as a share of its cycles; 0 if
+    /// its core did not run.
+    pub fn alone(&self, group: &str) -> f64 {
+        let of = |interaction: &Interaction| {
+            let at = interaction.causes.iter().position(|name| name == group)?;
+            Some(interaction.saved_alone[at])
+        };
+        self.interactions.iter().find_map(of).unwrap_or_default()
+    }
+
+    /// The cause without which the program would save most.
+    pub fn largest(&self) -> Option<&Saving> {
+        self.causes.first()
+    }
+}
+
+impl fmt::Display for WhatIf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<NAME$} {:<PERFECT$} {:>13} {:>7}",
+            "what if without", "perfect", "saved", "share"
+        )?;
+        for Saving { cause, perfect, saved_cycles, saved_share } in &self.causes {
+            let sign = if *saved_cycles < 0 { "-" } else { "" };
+            let saved = format!("{sign}{}", Grouped(saved_cycles.unsigned_abs()));
+            let share = percent(*saved_share, false);
+            writeln!(f, "{cause:<NAME$} {perfect:<PERFECT$} {saved:>13} {share:>7}")?;
+        }
+        for interaction in self.interactions.iter().filter(|one| one.is_large()) {
+            writeln!(f, "{interaction}")?;
+        }
+        writeln!(f)
+    }
+}
+
+impl fmt::Display for Interaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Interaction { causes: [one, other], saved_alone, saved_both, difference } = self;
+        let all = [*saved_both, saved_alone[0], saved_alone[1]];
+        let [both, first, second] = all.map(|share| percent(share, false));
+        let (sign, what) = if *difference > 0.0 { ('+', "hidden") } else { ('-', "twice") };
+        write!(f, "{sign} {one}, {other}: {both} together, {first} and {second} alone: ")?;
+        write!(f, "{} {what}", percent(difference.abs(), false))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use expect_test::expect;
+    use tally_abi::truth::{Count, PmiCost, RegionKind};
+    use tally_model::Perfect;
+
+    use super::*;
+
+    fn region(instructions: u64, cycles: u64) -> Region {
+        let count = |(name, user): (&str, u64)| (name.to_owned(), Count { user, kernel: 7 });
+        let events = [("INST_RETIRED.ANY", instructions), ("CPU_CLK_UNHALTED.THREAD", cycles)];
+        Region {
+            kind: RegionKind::Session,
+            tag: 1,
+            address_space: 0,
+            closed: true,
+            events: events.map(count).into_iter().collect::<BTreeMap<_, _>>(),
+            cpus: Vec::new(),
+            pmi: PmiCost::default(),
+        }
+    }
+
+    /// A program of 1,000,000 cycles. A quarter of what branches take is a wait for data; code is
+    /// late behind busy units, so that either alone saves nothing.
+    fn truth() -> Truth {
+        let cycles = |perfect: &str| {
+            let is = |name: &str| perfect.split('+').any(|one| one == name);
+            let branches = if is("branch") { 0 } else { 400_000 };
+            let data = if is("l1d") || is("l2d") { 0 } else { 200_000 };
+            let last = if is("llcd") && data > 0 { 50_000 } else { 0 };
+            let waits = if branches > 0 && data == 0 { 100_000 } else { 0 };
+            let late = if is("units") && is("l1i") { 0 } else { 60_000 };
+            let more = if is("queues") { 1_000 } else { 0 };
+            240_000 + branches - waits + data - last + late + more + 100_000
+        };
+        let core = |perfect: String| {
+            let regions = vec![region(500, cycles(&perfect))];
+            ShadowTruth { perfect, regions }
+        };
+        Truth {
+            version: tally_abi::truth::VERSION,
+            profile: "icelake-server".into(),
+            regions: vec![region(500, 1_000_000)],
+            shadows: Wanted::Pairs.cores().into_iter().map(core).collect(),
+        }
+    }
+
+    #[test]
+    fn each_cause_has_what_its_core_saves() {
+        let what_if = WhatIf::of_session(&truth(), 1).unwrap();
+        let largest = what_if.largest().unwrap();
+        assert_eq!((&*largest.cause, largest.saved_cycles), ("mispredicted branches", 400_000));
+        let text = what_if.to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        expect![[r#"
+            what if without              perfect                            saved   share
+            mispredicted branches        branch+indirect+returns          400,000   40.0%
+            L1D misses                   l1d                              300,000   30.0%
+            L2 misses of data            l2d                              300,000   30.0%
+            last-level misses of data    llcd                              50,000   5.00%
+            L1I misses                   l1i                                    0   0.00%
+            ITLB misses                  itlb                                   0   0.00%
+            DTLB misses                  dtlb                                   0   0.00%
+            execution units              units                                  0   0.00%
+            full queues                  queues                            -1,000  -0.10%
+            - branches, data: 60.0% together, 40.0% and 30.0% alone: 10.0% twice
+            + code, units: 6.00% together, 0.00% and 0.00% alone: 6.00% hidden
+
+        "#]]
+        .assert_eq(&text);
+    }
+
+    #[test]
+    fn a_truth_without_a_core_or_of_another_program_is_refused() {
+        let of = |change: fn(&mut Truth)| {
+            let mut truth = truth();
+            change(&mut truth);
+            WhatIf::of_session(&truth, 1).unwrap_err().message
+        };
+        assert!(of(|truth| truth.shadows.truncate(8)).contains("no core queues"));
+        assert!(of(|truth| truth.shadows[0].regions[0] = region(501, 9)).contains("another"));
+        assert!(of(|truth| truth.shadows[0].regions.clear()).contains("no session 1"));
+        assert!(of(|truth| truth.regions.clear()).contains("no session 1"));
+    }
+
+    #[test]
+    fn one_run_has_room_for_all_cores_which_exist() {
+        let all = Wanted::Pairs.cores();
+        assert_eq!(all.len(), CAUSES.len() + 2 + 10);
+        assert_eq!(all[..CAUSES.len()], Wanted::Causes.cores());
+        assert!(all.len() <= 32, "the most that a run can have");
+        for perfect in &all {
+            let mut structures = Perfect::default();
+            assert!(perfect.split('+').all(|name| structures.set(name)), "{perfect}");
+        }
+    }
+
+    #[test]
+    fn without_the_cores_of_pairs_there_are_causes_alone() {
+        let mut truth = truth();
+        let all = WhatIf::of_session(&truth, 1).unwrap();
+        truth.shadows.truncate(CAUSES.len());
+        let alone = WhatIf::of_session(&truth, 1).unwrap();
+        assert_eq!((alone.causes, alone.interactions), (all.causes, Vec::new()));
+    }
+
+    #[test]
+    fn the_names_in_json_are_those_documented() {
+        let what_if = WhatIf::of_session(&truth(), 1).unwrap();
+        let json = serde_json::to_value(&what_if).unwrap();
+        assert_eq!(json["cycles"], 1_000_000);
+        assert_eq!(json["causes"][0]["cause"], "mispredicted branches");
+        assert_eq!(json["causes"][0]["saved_share"], 0.4);
+        assert_eq!(json["causes"][0]["saved_cycles"], 400_000);
+        assert_eq!(json["interactions"].as_array().map(Vec::len), Some(10));
+        assert_eq!(json["interactions"][1]["causes"], serde_json::json!(["branches", "data"]));
+        assert_eq!(serde_json::from_value::<WhatIf>(json).unwrap(), what_if);
+    }
+}

@@ -1,0 +1,79 @@
+//! What a breakdown names first, beside what the program would save without it.
+
+use serde::Serialize;
+use tally_breakdown::Breakdown;
+
+use crate::report::WhatIf;
+
+/// The least share of the runs of which what is named first is right.
+pub(super) const LEAST_RIGHT: f64 = 0.9;
+/// What is named first is right if it saves at most this share of the cycles less than what saves
+/// most.
+const NEAR: f64 = 0.02;
+
+/// Parts of the tree, and the group of causes whose removal they are compared with. Retiring is
+/// none: it is what is left without any.
+const GROUPS: [(&[&str], &str); 4] = [
+    (&["mispredicted branches"], "branches"),
+    (&["fetch latency", "fetch bandwidth"], "code"),
+    (&["memory"], "data"),
+    (&["core"], "units"),
+];
+
+/// A run.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Answer {
+    pub(super) program: String,
+    /// The group of the part that is named first, and its share of the cycles.
+    pub(super) first: &'static str,
+    pub(super) share: f64,
+    /// The group that saves most.
+    pub(super) largest: &'static str,
+    /// Of each group: its parts' share, and what the program would save without it.
+    pub(super) groups: Vec<(&'static str, f64, f64)>,
+    pub(super) is_right: bool,
+}
+
+impl Answer {
+    pub(super) fn of(program: &str, breakdown: &Breakdown, what_if: &WhatIf) -> Answer {
+        let share = |names: &[&str]| {
+            let own = breakdown.leaves().filter(|part| names.contains(&&*part.name));
+            own.map(|part| part.share).sum::<f64>()
+        };
+        let groups: Vec<_> =
+            GROUPS.iter().map(|(names, name)| (*name, share(names), what_if.alone(name))).collect();
+        let largest_loss = breakdown.largest_loss().map_or("", |part| &part.name);
+        let first = GROUPS.iter().find(|(names, _)| names.contains(&largest_loss));
+        Answer::among(program, first.map_or("other", |(_, name)| name), groups)
+    }
+
+    fn among(program: &str, first: &'static str, groups: Vec<(&'static str, f64, f64)>) -> Answer {
+        let of_first = groups.iter().find(|(name, ..)| *name == first);
+        let (share, saved) = of_first.map_or((0.0, 0.0), |(_, share, saved)| (*share, *saved));
+        let most = groups.iter().max_by(|one, other| one.2.total_cmp(&other.2));
+        let (largest, most) = most.map_or(("none", 0.0), |(name, _, saved)| (*name, *saved));
+        let is_right = saved >= most - NEAR;
+        Answer { program: program.to_owned(), first, share, largest, groups, is_right }
+    }
+
+    #[cfg(test)]
+    pub(super) fn made_up(is_right: bool) -> Answer {
+        let groups = vec![("branches", 0.3, 0.28), ("data", 0.2, if is_right { 0.1 } else { 0.4 })];
+        Answer::among("p", "branches", groups)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_is_right_if_nothing_saves_clearly_more() {
+        for (saved, right) in [([0.30, 0.10], true), ([0.30, 0.31], true), ([0.30, 0.33], false)] {
+            let groups = vec![("branches", 0.4, saved[0]), ("data", 0.2, saved[1])];
+            let answer = Answer::among("p", "branches", groups);
+            assert_eq!(answer.is_right, right, "{answer:?}");
+        }
+        assert!(!Answer::among("p", "other", vec![("data", 0.1, 0.2)]).is_right);
+    }
+}
