@@ -1,11 +1,11 @@
 //! Several sessions count one program at once: its own, and one of the command line.
 
 use xtask::{
-    machine::{Pmu, Request},
+    machine::{Boot, Pmu, Request},
     report::{Kind, Report, SessionReport},
 };
 
-use crate::{SharedBoot, assert_output, assert_success};
+use crate::{SharedBoot, assert_output, assert_success, boot};
 
 /// For each processor: instructions and more events than it has counters, and a list of one group.
 const INTEL: [&str; 2] = [
@@ -30,8 +30,8 @@ fn request(pmu: Pmu, [list, one]: [&str; 2], seed: u32) -> Request {
 }
 
 /// The sessions of a boot, in the order in which they were opened.
-fn sessions(boot: &SharedBoot) -> Vec<SessionReport> {
-    let mut sessions: Vec<_> = Report::of(boot.get()).sessions().cloned().collect();
+fn sessions(boot: &Boot) -> Vec<SessionReport> {
+    let mut sessions: Vec<_> = Report::of(boot).sessions().cloned().collect();
     sessions.sort_by_key(|session| session.session);
     sessions
 }
@@ -47,63 +47,63 @@ fn intervals<'a>(sessions: impl IntoIterator<Item = &'a SessionReport>) -> [usiz
     [inside, all]
 }
 
-/// Defines boots of the program with three seeds, and a test for each behaviour.
+/// Defines a boot of the program, and a test for each behaviour.
 macro_rules! beside {
     ($module:ident on $pmu:expr, $lists:expr) => {
         mod $module {
             use super::*;
 
-            static BOOTS: [SharedBoot; 3] = [
-                SharedBoot::new(|| request($pmu, $lists, 1)),
-                SharedBoot::new(|| request($pmu, $lists, 2)),
-                SharedBoot::new(|| request($pmu, $lists, 3)),
-            ];
+            static BOOT: SharedBoot = SharedBoot::new(|| request($pmu, $lists, 1));
 
             #[test]
             fn sessions_start_stop_and_are_read_beside_each_other() {
-                for boot in &BOOTS {
-                    let boot = boot.get();
-                    assert_success(boot);
-                    assert_output(boot, "beside: done");
-                    assert!(!boot.transcript.text().contains("FAILED"));
-                    assert_eq!(Report::of(boot).sessions().count(), 5);
-                }
+                let boot = BOOT.get();
+                assert_success(boot);
+                assert_output(boot, "beside: done");
+                assert!(!boot.transcript.text().contains("FAILED"));
+                assert_eq!(Report::of(boot).sessions().count(), 5);
             }
 
             /// Instructions and reference cycles stay exact, whichever session has its turn. The
             /// last session is stopped by its control word, which the truth does not see.
             #[test]
             fn pinned_events_are_exact_for_the_time_of_each_session() {
-                for boot in &BOOTS {
-                    for session in &sessions(boot)[..4] {
-                        let event = &session.events[0];
-                        assert_eq!(event.kind, Kind::Exact, "{session:?}");
-                        assert_eq!(event.estimate, event.truth, "{session:?}");
-                    }
+                for session in &sessions(BOOT.get())[..4] {
+                    let event = &session.events[0];
+                    assert_eq!(event.kind, Kind::Exact, "{session:?}");
+                    assert_eq!(event.estimate, event.truth, "{session:?}");
                 }
             }
 
             #[test]
             fn each_session_counts_its_own_part_of_the_program() {
-                for boot in &BOOTS {
-                    let sessions = sessions(boot);
-                    let instructions = |index: usize| sessions[index].events[0].estimate.unwrap();
-                    let [command_line, whole, middle, parts] = [0, 1, 2, 3].map(instructions);
-                    assert!(command_line > whole && whole > middle + middle / 2, "{sessions:#?}");
-                    assert!(whole > parts + parts / 2 && middle != parts, "{sessions:#?}");
+                let sessions = sessions(BOOT.get());
+                let instructions = |index: usize| sessions[index].events[0].estimate.unwrap();
+                let [command_line, whole, middle, parts] = [0, 1, 2, 3].map(instructions);
+                assert!(command_line > whole && whole > middle + middle / 2, "{sessions:#?}");
+                assert!(whole > parts + parts / 2 && middle != parts, "{sessions:#?}");
+            }
+
+            /// What another session was credited with makes a value wrong by far more.
+            #[test]
+            fn values_are_within_three_half_widths_of_the_truth() {
+                let of = &sessions(BOOT.get())[..4];
+                let events = of.iter().flat_map(|session| &session.events);
+                for event in events.filter(|event| event.kind == Kind::Estimated) {
+                    let (error, half_width) =
+                        (event.error().unwrap(), event.half_width_95.unwrap());
+                    assert!(error.abs() <= 3.0 * half_width, "{event:?}");
                 }
             }
 
+            /// Of three seeds.
             #[test]
+            #[ignore = "long"]
             fn intervals_contain_the_truth() {
-                let sessions: Vec<_> = BOOTS
-                    .iter()
-                    .flat_map(|boot| {
-                        let mut sessions = sessions(boot);
-                        sessions.pop();
-                        sessions
-                    })
-                    .collect();
+                let others = [2, 3].map(|seed| boot(&request($pmu, $lists, seed)));
+                let of_boot = |boot| sessions(boot).into_iter().take(4);
+                let sessions: Vec<_> =
+                    others.iter().chain([BOOT.get()]).flat_map(of_boot).collect();
                 let [inside, all] = intervals(&sessions);
                 println!("{inside} of {all}");
                 assert!(all > 90 && inside * 100 >= all * 90, "{inside} of {all}: {sessions:#?}");
@@ -112,12 +112,10 @@ macro_rules! beside {
             /// Events that would fit on the counters together are estimates beside others.
             #[test]
             fn a_session_of_one_group_is_multiplexed_with_the_others() {
-                for boot in &BOOTS {
-                    let own = sessions(boot).pop().unwrap();
-                    let event = own.events.last().unwrap();
-                    assert_eq!(event.kind, Kind::Estimated, "{event:?}");
-                    assert!(event.coverage.unwrap() < 0.5, "{event:?}");
-                }
+                let own = sessions(BOOT.get()).pop().unwrap();
+                let event = own.events.last().unwrap();
+                assert_eq!(event.kind, Kind::Estimated, "{event:?}");
+                assert!(event.coverage.unwrap() < 0.5, "{event:?}");
             }
         }
     };

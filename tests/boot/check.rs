@@ -7,7 +7,7 @@ use xtask::{
     check::{self, CheckReport, diff::CheckDiff},
     docs,
     job::Job,
-    machine::{Pmu, Request},
+    machine::{Boot, Pmu, Request},
     project::Project,
     run::RunArgs,
 };
@@ -33,6 +33,9 @@ pub(crate) const CHECK: &str = "cargo xtask run --check";
 static INTEL: SharedBoot =
     SharedBoot::new(|| RunArgs::of(CHECK).and_then(|args| args.request()).expect("it is a run"));
 static AMD: SharedBoot = SharedBoot::new(|| Request { pmu: Pmu::Amd, ..Request::new(line()) });
+/// Of counters alone.
+static AMD_COUNTERS: SharedBoot =
+    SharedBoot::new(|| Request { pmu: Pmu::Amd, ..Request::new(counters_line()) });
 
 /// The report of a check of counters alone, on a machine with these options.
 fn counters(pmu: Pmu, cpus: usize, vpmu: &str) -> CheckReport {
@@ -42,26 +45,40 @@ fn counters(pmu: Pmu, cpus: usize, vpmu: &str) -> CheckReport {
     CheckReport::of(&boot).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
+/// Panics unless a machine as modelled is right, with this many general and pinned counters, and
+/// at least so many events were checked. Returns the report.
+fn assert_right(boot: &Boot, general: u8, pinned: u8, events: usize) -> CheckReport {
+    assert_success(boot);
+    let report = CheckReport::of(boot).unwrap_or_else(|failure| panic!("{failure}"));
+    let text = check::render(&report);
+    assert!(report.findings == check::Findings::default(), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let machine = &report.machine;
+    assert_eq!((machine.general, machine.pinned, machine.cpus), (general, pinned, 1));
+    assert_eq!(report.counters.len(), usize::from(general + pinned));
+    assert!(report.counters.iter().all(|of| of.skid.len() == 3), "{text}");
+    assert!(report.events.len() >= events, "{} events:\n{text}", report.events.len());
+    assert!(report.at_boot[0].wrmsr_centicycles.is_some_and(|cost| cost > 100), "{text}");
+    assert!(report.costs[0].switch_cycles > report.costs[0].interrupt_cycles, "{text}");
+    report
+}
+
+/// An event is in one of the lists.
+fn assert_some_events_not_checked(report: &CheckReport) {
+    let checked = |name: &String| report.events.iter().any(|of| of.event == *name);
+    assert!(!report.not_checked.is_empty() && !report.not_checked.iter().any(checked));
+}
+
 #[test]
 fn machines_as_modelled_are_right_and_nothing_else_is_said_to_be() {
-    for (boot, general, pinned, events) in [(&INTEL, 4, 3, 75), (&AMD, 4, 2, 35)] {
-        let boot = boot.get();
-        assert_success(boot);
-        let report = CheckReport::of(boot).unwrap_or_else(|failure| panic!("{failure}"));
-        let text = check::render(&report);
-        assert!(report.findings == check::Findings::default(), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        let machine = &report.machine;
-        assert_eq!((machine.general, machine.pinned, machine.cpus), (general, pinned, 1));
-        assert_eq!(report.counters.len(), usize::from(general + pinned));
-        assert!(report.counters.iter().all(|of| of.skid.len() == 3), "{text}");
-        assert!(report.events.len() >= events, "{} events:\n{text}", report.events.len());
-        assert!(report.at_boot[0].wrmsr_centicycles.is_some_and(|cost| cost > 100), "{text}");
-        assert!(report.costs[0].switch_cycles > report.costs[0].interrupt_cycles, "{text}");
-        // An event is in one of the lists.
-        let checked = |name: &String| report.events.iter().any(|of| of.event == *name);
-        assert!(!report.not_checked.is_empty() && !report.not_checked.iter().any(checked));
-    }
+    assert_some_events_not_checked(&assert_right(INTEL.get(), 4, 3, 75));
+    assert_right(AMD_COUNTERS.get(), 4, 2, 0);
+}
+
+#[test]
+#[ignore = "long"]
+fn events_of_a_machine_as_modelled_are_right_on_amd() {
+    assert_some_events_not_checked(&assert_right(AMD.get(), 4, 2, 35));
 }
 
 #[test]
@@ -73,7 +90,7 @@ fn samples_of_the_check_on_pages_are_current() {
 
 #[test]
 fn reports_of_the_same_machine_do_not_differ_and_those_of_two_vendors_do() {
-    let [intel, amd] = [&INTEL, &AMD].map(|boot| CheckReport::of(boot.get()).unwrap());
+    let [intel, amd] = [&INTEL, &AMD_COUNTERS].map(|boot| CheckReport::of(boot.get()).unwrap());
     assert_eq!(CheckDiff::of(&intel, &intel), CheckDiff::default());
     let diff = CheckDiff::of(&intel, &amd);
     assert!(diff.machines.iter().any(|it| it.what == "catalogue"), "{diff:?}");

@@ -18,22 +18,29 @@ fn session(shared: &SharedBoot) -> SessionReport {
     Report::of(boot).first.expect("the job has a session")
 }
 
+/// What the command reports of this boot.
+pub fn reported(command: &str, boot: &Boot) -> Report {
+    let args = RunArgs::of(command).unwrap();
+    Report::with(boot, args.plan().unwrap().as_ref(), &args.additions())
+}
+
 /// Defines a boot of the default job by a command, and tests that hold for any estimates.
 macro_rules! default_job {
     ($module:ident by $command:expr, with the catalogue $catalogue:literal) => {
-        mod $module {
+        pub mod $module {
             use super::*;
 
             static BOOT: SharedBoot = SharedBoot::of_run(|| {
                 RunArgs::of($command).and_then(|args| args.request()).expect("it is a run")
             });
 
+            pub fn report() -> Report {
+                reported($command, BOOT.get())
+            }
+
             #[test]
             fn samples_on_pages_are_current() {
-                let args = RunArgs::of($command).unwrap();
-                let plan = args.plan().unwrap();
-                let report = Report::with(BOOT.get(), plan.as_ref(), &args.additions());
-                let output = table::render(&report);
+                let output = table::render(&report());
                 let stale = docs::stale_lines(&Project::here(), $command, &output).unwrap();
                 let lines = stale.join("\n");
                 assert!(stale.is_empty(), "run `cargo xtask docs --samples`; stale:\n{lines}");
@@ -212,6 +219,7 @@ fn adaptive_shares_differ_by_uncertainty() {
 /// largest error of many programs is lower too (`kernel/engine/tests/coverage.rs`). Which slices a
 /// rare event's bursts fall into moves it by a quarter from seed to seed, so several are judged.
 #[test]
+#[ignore = "long"]
 fn adaptive_shares_lower_the_mean_square_of_errors() {
     let squares = |shares, seed| {
         let events: Vec<EventReport> =
@@ -368,6 +376,7 @@ fn live_readings_of_all_events_have_true_intervals() {
 }
 
 #[test]
+#[ignore = "long"]
 fn live_readings_in_the_bank_have_true_intervals() {
     check_live_readings(Pmu::Intel, "bank");
 }

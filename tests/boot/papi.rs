@@ -36,9 +36,6 @@ const EVENTS: [(Pmu, &str); 2] = [
     ),
 ];
 
-/// A run has few slices, and its events err together: one seed says little.
-const SEEDS: [u64; 3] = [1, 2, 3];
-
 /// The most events of the library's own between `PAPI_start` and the truth's mark, and between the
 /// other mark and the reading.
 const OWN_EVENTS: f64 = 2000.0;
@@ -51,57 +48,78 @@ fn value_of(report: &Report, event: &str) -> [f64; 2] {
     [value, last.half_width_95].map(|number| number.unwrap_or_else(|| panic!("{event}")))
 }
 
-#[test]
-fn papi_counts_the_truth_and_has_papi_s_states() {
-    let program = compile_with("papi", "papi");
-    let (mut exact, mut estimated, mut inside) = (0, 0, 0);
-    let runs = EVENTS.into_iter().flat_map(|of_pmu| SEEDS.map(|seed| (of_pmu, seed)));
-    for ((pmu, events), seed) in runs {
-        let boot = boot_seeded(pmu, std::slice::from_ref(&program), events, seed);
-        assert_success(&boot);
-        let printed = output_of(&boot, 0, 1);
-        assert!(printed.ends_with("papi: done\n") && !printed.contains("FAILED"), "{printed}");
-        let truth = boot.truth.as_ref().unwrap().region(RegionKind::Marked, 1).unwrap();
-        let report = Report::of(&boot);
-        let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with("papi")).collect();
-        assert_eq!(lines.len(), events.split(',').count(), "{printed}");
-        for line in lines {
-            let words: Vec<&str> = line.split(' ').collect();
-            let [event, native, kind, count, half_width] = words[..] else { panic!("{line}") };
-            assert_ne!(kind, "not_measured", "{line}");
-            let (count, half): (f64, f64) = (count.parse().unwrap(), half_width.parse().unwrap());
-            // The virtual PMU writes no truth of a preset with several unit masks.
-            let Some(truth) = truth.events.get(native) else { continue };
-            let error = count - truth.user as f64;
-            println!("{pmu:?}, seed {seed}: {line}, error {error}");
-            let is_inside = (-half..=half + OWN_EVENTS).contains(&error);
-            if event == "PAPI_TOT_INS" {
-                assert!(kind == "exact" && is_inside, "{line}: {error}");
-                exact += 1;
-            }
-            // The events of one run err together, so some may be outside, but none far.
-            if kind == "estimated" {
-                // All of a session but its last slice is counted as the session counts. With it the
-                // other basis may have the narrower interval.
-                let [session, of_session] = value_of(&report, event);
-                let most = half + of_session + OWN_EVENTS;
-                assert!((count - session).abs() <= most, "{line}: {session}");
-                assert!(error.abs() <= 2.0 * half + OWN_EVENTS, "{line}: {error}");
-                estimated += 1;
-                inside += usize::from(is_inside);
-            }
+/// The guest, compiled once.
+fn program() -> &'static PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| compile_with("papi", "papi"))
+}
+
+/// Of a boot with this seed: how many intervals contain the truth, of how many. Instructions have
+/// to be exact, and no value is far from the truth or from the session's own.
+fn intervals_with_truth((pmu, events): (Pmu, &str), seed: u64) -> [usize; 2] {
+    let boot = boot_seeded(pmu, std::slice::from_ref(program()), events, seed);
+    assert_success(&boot);
+    let printed = output_of(&boot, 0, 1);
+    assert!(printed.ends_with("papi: done\n") && !printed.contains("FAILED"), "{printed}");
+    let truth = boot.truth.as_ref().unwrap().region(RegionKind::Marked, 1).unwrap();
+    let report = Report::of(&boot);
+    let lines: Vec<&str> = printed.lines().filter(|line| !line.starts_with("papi")).collect();
+    assert_eq!(lines.len(), events.split(',').count(), "{printed}");
+    let (mut exact, mut inside, mut estimated) = (0, 0, 0);
+    for line in lines {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [event, native, kind, count, half_width] = words[..] else { panic!("{line}") };
+        assert_ne!(kind, "not_measured", "{line}");
+        let (count, half): (f64, f64) = (count.parse().unwrap(), half_width.parse().unwrap());
+        // The virtual PMU writes no truth of a preset with several unit masks.
+        let Some(truth) = truth.events.get(native) else { continue };
+        let error = count - truth.user as f64;
+        println!("{pmu:?}, seed {seed}: {line}, error {error}");
+        let is_inside = (-half..=half + OWN_EVENTS).contains(&error);
+        if event == "PAPI_TOT_INS" {
+            assert!(kind == "exact" && is_inside, "{line}: {error}");
+            exact += 1;
+        }
+        // The events of one run err together, so some may be outside, but none far.
+        if kind == "estimated" {
+            // All of a session but its last slice is counted as the session counts. With it the
+            // other basis may have the narrower interval.
+            let [session, of_session] = value_of(&report, event);
+            let most = half + of_session + OWN_EVENTS;
+            assert!((count - session).abs() <= most, "{line}: {session}");
+            assert!(error.abs() <= 2.0 * half + OWN_EVENTS, "{line}: {error}");
+            estimated += 1;
+            inside += usize::from(is_inside);
         }
     }
-    assert_eq!(exact, EVENTS.len() * SEEDS.len());
-    let is_enough = estimated >= 12 * SEEDS.len() && inside * 5 >= estimated * 4;
-    assert!(is_enough, "{inside} of {estimated}");
-    assert_eq!(printed_here(&program), "papi: Not supported\n");
+    assert_eq!(exact, 1, "{printed}");
+    [inside, estimated]
+}
+
+#[test]
+fn papi_counts_the_truth_and_has_papi_s_states() {
+    for of_pmu in EVENTS {
+        let [_, estimated] = intervals_with_truth(of_pmu, 1);
+        assert!(estimated >= 5, "{estimated}");
+    }
+    assert_eq!(printed_here(program()), "papi: Not supported\n");
+}
+
+/// A run has few slices, and its events err together: one seed says little.
+#[test]
+#[ignore = "long"]
+fn intervals_of_papi_s_values_contain_the_truth() {
+    let seeds = 1..=3;
+    let runs = EVENTS.into_iter().flat_map(|of_pmu| seeds.clone().map(move |seed| (of_pmu, seed)));
+    let counts: Vec<_> = runs.map(|(of_pmu, seed)| intervals_with_truth(of_pmu, seed)).collect();
+    let [inside, estimated] = [0, 1].map(|at| counts.iter().map(|of| of[at]).sum::<usize>());
+    assert!(estimated >= 36 && inside * 5 >= estimated * 4, "{inside} of {estimated}");
 }
 
 /// Panics unless PAPI's own tests that are quick have the verdicts that the list says.
 ///
-/// `every` skips some: the study runs all of them on both machines.
-fn check_list(pmu: Pmu, every: usize) {
+/// Each machine runs every other one, from `first` on: the study runs all of them on both.
+fn check_list(pmu: Pmu, first: usize) {
     let project = Project::here();
     let list = List::read(&project).unwrap();
     let quick: Vec<_> = list.wanted(true).collect();
@@ -111,7 +129,7 @@ fn check_list(pmu: Pmu, every: usize) {
     let programs = PROGRAMS.get_or_init(make).clone().unwrap_or_else(|why| panic!("{why}"));
     let artefacts = Artefacts { on_demand: programs, ..artefacts() };
     let _permit = machine_permit();
-    let some: Vec<_> = quick.iter().copied().step_by(every).collect();
+    let some: Vec<_> = quick.iter().copied().skip(first).step_by(2).collect();
     let ran = run(&artefacts, &some, pmu, DEFAULT_TIME_LIMIT, false).unwrap();
     let failed: Vec<_> = ran.iter().filter(|ran| ran.verdict != Verdict::Passed).collect();
     assert!(quick.len() >= 8 && failed.is_empty(), "{failed:#?}");
@@ -119,12 +137,12 @@ fn check_list(pmu: Pmu, every: usize) {
 
 #[test]
 fn papi_s_own_tests_pass_on_intel() {
-    check_list(Pmu::Intel, 1);
+    check_list(Pmu::Intel, 0);
 }
 
 #[test]
 fn papi_s_own_tests_pass_on_amd() {
-    check_list(Pmu::Amd, 2);
+    check_list(Pmu::Amd, 1);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tally_abi::truth::RegionKind;
 use xtask::{
     machine::{Boot, Pmu, Request},
-    report::{Kind, Report, SessionReport},
+    report::{EventReport, Kind, Report, SessionReport},
 };
 
 use crate::{SharedBoot, assert_output, assert_success, boot, output_of};
@@ -73,31 +73,92 @@ fn counts_of_all_threads_are_those_of_the_program() {
     assert_eq!(threads.values().map(of_thread).sum::<u64>(), whole);
 }
 
-/// The estimates of one run are few and err together: six runs.
-#[test]
-fn intervals_of_each_thread_contain_its_truth() {
-    let with = |seed| boot(&Request::new(format!("wire seed={seed} -- {}", fair())));
-    let others: Vec<Boot> = (2..7).map(with).collect();
-    let (mut all, mut inside) = (0, 0);
-    for boot in others.iter().chain([BOOT.get()]) {
-        assert!(boot.failures().is_empty(), "{}", boot.outcome);
-        let mut threads = threads(boot, "fair");
-        // The other program of this name has one event.
-        threads.retain(|_, session| session.events.len() > 1);
-        let events = threads.values().flat_map(|session| &session.events);
-        let estimated: Vec<_> = events.filter(|event| event.kind == Kind::Estimated).collect();
-        // Three threads that spin for a third of the time each, of 9 events at least 6 multiplexed.
-        assert!(estimated.len() >= 18, "{}", estimated.len());
-        let contains = |event: &&&xtask::report::EventReport| {
-            let truth = event.truth.unwrap_or_default() as f64;
-            event.low_95 <= Some(truth) && Some(truth) <= event.high_95
-        };
-        all += estimated.len();
-        inside += estimated.iter().filter(contains).count();
-        let spinning = threads.values().map(|session| session.events[0].estimate.unwrap());
-        assert_eq!(spinning.filter(|instructions| *instructions > 1_000_000).count(), 3);
+/// Events of which `fair`'s loop has the same number in each round.
+const OF_THE_LOOP: [&str; 4] = [
+    "BR_INST_RETIRED.COND",
+    "BR_INST_RETIRED.COND_TAKEN",
+    "MEM_INST_RETIRED.ALL_LOADS",
+    "MEM_INST_RETIRED.ALL_STORES",
+];
+/// Slices, of those that counted an event, in which it may have another rate than in the loop.
+const UNLIKE_SLICES: f64 = 4.0;
+
+/// Panics unless the estimates of the loop's events are near the truth. Nearly all slices are of
+/// the loop and have the same events, so that it is no matter which of them counted an event: the
+/// estimate is off by slices of other code (start and end of a program), and by what was credited
+/// to another session, CPU or slice. Returns how many estimates were judged.
+fn assert_near_the_truth<'a>(sessions: impl Iterator<Item = &'a SessionReport>) -> usize {
+    let mut judged = 0;
+    for session in sessions {
+        let of_the_loop = |event: &&EventReport| OF_THE_LOOP.contains(&&*event.name);
+        let events = session.events.iter().filter(of_the_loop);
+        for event in events.filter(|event| event.kind == Kind::Estimated) {
+            let counted = session.slices.unwrap() as f64 * event.coverage.unwrap();
+            let error = event.relative_error().expect("the model counts it");
+            println!("{}: {} of {counted} slices, error {error}", session.program, event.name);
+            assert!(error.abs() <= UNLIKE_SLICES / counted, "{error}: {session:#?}");
+            judged += 1;
+        }
     }
-    assert!(inside * 100 >= all * 85, "{inside} of {all}");
+    judged
+}
+
+#[test]
+fn estimates_of_each_thread_are_near_its_truth() {
+    let threads = threads(BOOT.get(), "fair");
+    // The other program of this name has one event. Three threads spin for a third of the time.
+    let instructions = |it: &SessionReport| it.events[0].estimate.unwrap();
+    let spinning =
+        threads.values().filter(|it| it.events.len() > 1 && instructions(it) > 1_000_000);
+    assert_eq!(assert_near_the_truth(spinning), 3 * OF_THE_LOOP.len());
+}
+
+/// Of each session, the share of its estimates whose interval contains the truth.
+fn shares_inside<'a>(sessions: impl Iterator<Item = &'a SessionReport>) -> Vec<f64> {
+    let share = |session: &SessionReport| {
+        let estimated = session.events.iter().filter(|event| event.kind == Kind::Estimated);
+        let inside: Vec<bool> =
+            estimated.map(|event| event.is_within().expect("the model counts it")).collect();
+        let held = inside.iter().filter(|is_inside| **is_inside).count();
+        (!inside.is_empty()).then(|| held as f64 / inside.len() as f64)
+    };
+    sessions.filter_map(share).collect()
+}
+
+/// Panics if intervals contain the truth so rarely in these sessions that it happens by chance at
+/// most once in a million times.
+///
+/// Sessions draw their orders of groups apart, so that they are independent once it is given what
+/// the programs do. The intervals of one session are not: its share may be distributed in any way
+/// from 0 to 1. The mean of n such shares, each with a mean of c or more, is q or less with a
+/// probability of at most exp(-n·KL(q, c)), with KL the relative entropy of two coins (Hoeffding
+/// 1963, theorem 1). c is less than the 95 % of long sessions (`cargo xtask study error`): these
+/// end in the first fifth of a run, which decision 28 leaves out.
+fn assert_held_as_claimed(shares: &[f64]) {
+    const CLAIM: f64 = 0.85;
+    const FALSE_ALARMS: f64 = 1e-6;
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    let part = |of: f64, claimed: f64| if of > 0.0 { of * (of / claimed).ln() } else { 0.0 };
+    let entropy = part(mean, CLAIM) + part(1.0 - mean, 1.0 - CLAIM);
+    let chance = (-entropy * shares.len() as f64).exp();
+    println!("{mean} of the intervals in {} sessions, by chance {chance}", shares.len());
+    assert!(mean >= CLAIM || chance > FALSE_ALARMS, "{mean}: {shares:?}");
+}
+
+/// Three threads in each of 24 runs.
+#[test]
+#[ignore = "long"]
+fn intervals_of_each_thread_contain_its_truth() {
+    let of_run = |seed| {
+        let boot = boot(&Request::new(format!("wire seed={seed} -- {}", fair())));
+        assert!(boot.failures().is_empty(), "{}", boot.outcome);
+        threads(&boot, "fair").into_values()
+    };
+    let threads: Vec<_> = (1..=24).flat_map(of_run).collect();
+    let is_spinning = |it: &&SessionReport| it.events[0].estimate.unwrap() > 1_000_000;
+    let shares = shares_inside(threads.iter().filter(is_spinning));
+    assert_eq!(shares.len(), 72);
+    assert_held_as_claimed(&shares);
 }
 
 /// Lines of perf's fields: thread, count, unit, event, nanoseconds, share, metric, unit, and then
@@ -169,24 +230,29 @@ fn exact_counts_of_each_cpu_are_its_true_counts() {
     assert!(exact.len() >= 9 && total > 100_000_000, "{total} in {}", exact.len());
 }
 
-/// Two programs side by side, six times with other seeds: estimates of one session err together,
-/// and so do those of sessions at the same time.
-#[test]
-fn intervals_of_each_cpu_contain_its_truth() {
+/// Programs of the same loop side by side, each with its own sessions on the two CPUs.
+fn loops_on_two_cpus(repeat: usize) -> Vec<SessionReport> {
     let stat = format!("-- tally stat -C 0-1 --slice 5000 --budget 20 -e {MULTIPLEXED} fair 3 150");
-    let command = format!("wire paranoid=0 repeat=6 {stat} {stat}");
+    let command = format!("wire paranoid=0 repeat={repeat} {stat} {stat}");
     let boot = boot(&Request { cpus: 2, ..Request::new(command) });
     let cpus = cpus(&boot);
-    assert_eq!(cpus.len(), 24, "{}", boot.outcome);
-    let events = cpus.iter().flat_map(|session| &session.events);
-    let estimated: Vec<_> = events.filter(|event| event.kind == Kind::Estimated).collect();
-    let contains = |event: &&&xtask::report::EventReport| {
-        let truth = event.truth.unwrap_or_default() as f64;
-        event.low_95 <= Some(truth) && Some(truth) <= event.high_95
-    };
-    let inside = estimated.iter().filter(contains).count();
-    assert!(estimated.len() >= 144, "{}", estimated.len());
-    assert!(inside * 100 >= estimated.len() * 80, "{inside} of {}", estimated.len());
+    assert_eq!(cpus.len(), 4 * repeat, "{}", boot.outcome);
+    cpus
+}
+
+/// Two CPUs never run twice alike; what is asserted holds for any order of what they do.
+#[test]
+fn estimates_of_each_cpu_are_near_its_truth() {
+    let cpus = loops_on_two_cpus(1);
+    assert_eq!(assert_near_the_truth(cpus.iter()), cpus.len() * OF_THE_LOOP.len());
+}
+
+#[test]
+#[ignore = "long"]
+fn intervals_of_each_cpu_contain_its_truth() {
+    let shares = shares_inside(loops_on_two_cpus(24).iter());
+    assert_eq!(shares.len(), 96);
+    assert_held_as_claimed(&shares);
 }
 
 /// The counts of a CPU are perf's fields behind its name; those of all are their sum.

@@ -41,7 +41,7 @@ fn inverts_and_edges_count_where_the_vendors_events_have_none() {
     let stalls = "CYCLE_ACTIVITY.STALLS_MEM_ANY";
     let walks = "DTLB_LOAD_MISSES.WALK";
     let list = format!("{stalls},{stalls}:i,{walks}_ACTIVE:e,{walks}_COMPLETED,cycles");
-    let session = session_of(&format!("cargo xtask run --events {list} -- deflate"));
+    let session = session_of(&format!("cargo xtask run --events {list} -- deflate --level 1"));
     // The truth has the events without their modifiers, which are other ones.
     let modified = |name: String| {
         let event = session.events.iter().find(|event| event.name == name).unwrap();
@@ -63,7 +63,7 @@ fn edges_of_stalls_count_their_episodes() {
     let beyond = "CYCLE_ACTIVITY.STALLS_L1D_MISS";
     let list = format!("{all},{all}:e,{retired}:e,{beyond}:e");
     let command = "cargo xtask run --vpmu pipeline=ooo --events";
-    let session = session_of(&format!("{command} {list} -- deflate"));
+    let session = session_of(&format!("{command} {list} -- deflate --level 1"));
     let count = |name: &str| {
         let event = session.events.iter().find(|event| event.name == name).unwrap();
         assert_eq!(event.kind, Kind::Exact, "{event:?}");

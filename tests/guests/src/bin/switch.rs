@@ -1,9 +1,10 @@
 //! Stops and starts its logical counters in the bank, again and again. Events while they are
 //! stopped are in no count.
 //!
-//! `switch SLICE EVENTS`: EVENTS are pinned, instructions first. A region of the virtual PMU's
-//! truth, whose tag is SLICE, is open while the counters count; those of the next tags are around
-//! each start, around each stop, and around nothing.
+//! `switch SLICE EVENTS [ITERATIONS]`: EVENTS are pinned, instructions first. A region of the
+//! virtual PMU's truth, whose tag is SLICE, is open while the counters count; those of the next
+//! tags are around each start, around each stop, and around nothing. ITERATIONS are the most of the
+//! loop in between, 2,000 if they are not given.
 
 #![no_std]
 #![no_main]
@@ -22,9 +23,8 @@ use tally_test_guests::Checks;
 tally::main!(main);
 
 const PAIRS: usize = 4_000;
-/// The most iterations of the counted loop, and those of the loop that is not counted.
+/// The most iterations of the counted loop, if they are not given.
 const COUNTED: u64 = 2_000;
-const NOT_COUNTED: u64 = 700;
 
 /// Three instructions an iteration, among them a branch and a load.
 fn spin(iterations: u64) {
@@ -51,14 +51,20 @@ struct Added {
     most: u64,
 }
 
-/// Starts and stops the counters [`PAIRS`] times, with a loop of known length in between and one
-/// behind.
-fn pairs(checks: &mut Checks, bank: Bank<'_>, counters: &[LogicalCounter<'_>], tag: u32) -> Added {
+/// Starts and stops the counters [`PAIRS`] times, with a loop of known length in between, of at most
+/// `counted` iterations, and one behind.
+fn pairs(
+    checks: &mut Checks,
+    bank: Bank<'_>,
+    counters: &[LogicalCounter<'_>],
+    tag: u32,
+    counted: u64,
+) -> Added {
     let read = || counters.iter().map(|counter| counter.read()).collect::<Vec<u64>>();
     let mut added: Vec<u64> = Vec::with_capacity(PAIRS);
     let mut moved = 0;
     for pair in 0..PAIRS {
-        let iterations = COUNTED * (pair as u64 % 5) / 4 + 1;
+        let iterations = counted * (pair as u64 % 5) / 4 + 1;
         let before = counters[0].read();
         region::open(tag + 1);
         let started = bank.start();
@@ -74,7 +80,7 @@ fn pairs(checks: &mut Checks, bank: Bank<'_>, counters: &[LogicalCounter<'_>], t
         region::close(tag + 3);
         let after = read();
         added.push(after[0] - before - 3 * iterations);
-        spin(NOT_COUNTED);
+        spin(counted * 7 / 20);
         moved += u32::from(read() != after);
     }
     checks.equal("counters that changed while they were stopped", moved, 0);
@@ -86,8 +92,9 @@ fn main() -> i32 {
     let mut words = arguments().skip(1);
     let slice = words.next().and_then(|word| word.parse::<u32>().ok());
     let (Some(slice), Some(events)) = (slice, words.next()) else {
-        panic!("usage: switch SLICE EVENTS");
+        panic!("usage: switch SLICE EVENTS [ITERATIONS]");
     };
+    let counted = words.next().map_or(COUNTED, |word| word.parse().expect("a number"));
     let config = SessionConfig {
         slice: Slice::Cycles(slice.into()),
         budget_ppm: session::NO_BUDGET_PPM,
@@ -100,7 +107,7 @@ fn main() -> i32 {
         .collect();
     let mut checks = Checks::default();
     checks.equal("a bank before its first start is stopped", bank.is_stopped(), true);
-    let Added { least, median, most } = pairs(&mut checks, bank, &counters, slice);
+    let Added { least, median, most } = pairs(&mut checks, bank, &counters, slice, counted);
     // A start is of one of two lengths: it continues the slice, or makes a system call, which takes
     // the library some 42 instructions more.
     checks.equal("the median of what a pair adds is near the least", median <= least + 45, true);
