@@ -67,4 +67,6 @@ calls! {
     opening_a_session_of_1024_events: "session-open",
     reading_1024_events: "session-read",
     closing_a_session_of_1024_events: "session-close",
+    exit_of_a_program_with_three_such_sessions: "end-by-exit",
+    end_of_one_by_a_signal: "end-by-signal",
 }

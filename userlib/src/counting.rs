@@ -28,12 +28,12 @@ pub struct Session {
 
 impl Session {
     /// Opens a session that counts `events` for this program: the vendor's names, or raw events
-    /// such as `r01c2`, separated by commas or white space. Up to 8 sessions count a program at
-    /// once; they take turns on the counters.
+    /// such as `r01c2`, separated by commas or white space. A program has up to 8 sessions on
+    /// itself, and up to 8 more that others opened on it; they take turns on the counters.
     ///
     /// # Errors
-    /// This machine cannot count the list, the slice is out of range, there are 8 sessions, or one
-    /// cannot be beside another; the detail says why.
+    /// This machine cannot count the list, the slice is out of range, the program has 8 sessions on
+    /// itself, or one cannot be beside another; the detail says why.
     pub fn open(events: &str, config: SessionConfig) -> Result<Session, OpenError> {
         Session::open_by_number(0, events, config)
     }

@@ -40,6 +40,9 @@ mod register {
     pub(super) const TIMER_DIVIDE: u32 = 0x3e0;
 }
 
+/// The timer's interrupt is late if more than one of this many parts of its period has passed since
+/// it was raised.
+const LATE: u32 = 8;
 const SOFTWARE_ENABLE: u32 = 1 << 8;
 const TIMER_PERIODIC: u32 = 1 << 17;
 const MASKED: u32 = 1 << 16;
@@ -153,6 +156,16 @@ impl Lapic {
         self.write(register::TIMER_DIVIDE, DIVIDE_BY_1);
         self.write(register::LVT_TIMER, vectors::TIMER.into());
         self.write(register::TIMER_INITIAL, ticks);
+    }
+
+    /// In the timer's interrupt: if it came late, as the kernel had interrupts off, begins the
+    /// timer's period anew, so that the turn which begins now is a whole one.
+    pub fn restart_late_period(&self) {
+        let period = self.timer_period();
+        let passed = period.saturating_sub(self.read(register::TIMER_CURRENT));
+        if passed > period / LATE {
+            self.write(register::TIMER_INITIAL, period);
+        }
     }
 
     /// Stops the timer.

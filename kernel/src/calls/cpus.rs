@@ -65,8 +65,10 @@ pub(super) fn call(
             if !is_served(cpu, progress, || cpus::is_settled(id, owner))? {
                 return Ok(Answer::Continue(take(progress)));
             }
-            let Some(context) = cpus::remove(id, owner)? else { return Ok(Answer::Value(0)) };
-            context.close(Some(&mut cpu.process().memory));
+            let Some(mut context) = cpus::remove(id, owner)? else { return Ok(Answer::Value(0)) };
+            let process = cpu.process();
+            context.unmap(&mut process.memory);
+            process.closing.push(context);
             Ok(Answer::Continue(take(progress)))
         }
         _ => Err(Error::WrongState),

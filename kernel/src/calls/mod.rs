@@ -72,7 +72,8 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     }
     let (traced, rip) = (Traced::begin(cpu, frame), frame.rip);
     match number {
-        syscall::EXIT | syscall::EXIT_GROUP => end(cpu, frame, number, arguments[0] as i32),
+        syscall::EXIT => sched::end_thread(cpu, frame, arguments[0] as i32),
+        syscall::EXIT_GROUP => sched::exit(cpu, arguments[0] as i32),
         syscall::RT_SIGRETURN | syscall::UPCALL_RETURN => end_handler(cpu, frame, number),
         syscall::SCHED_YIELD => {
             frame.rax = 0;
@@ -107,24 +108,6 @@ fn note_name(cpu: &mut Cpu) {
     let measure = cpu.measure;
     let Thread { tid, name, .. } = *cpu.process().threads.running();
     measure.lock().rename_thread(tid, name);
-}
-
-/// `exit(status)` and `exit_group(status)`: the program's end reports its session's values, which
-/// are computed first, in steps.
-fn end(cpu: &mut Cpu, frame: &mut Frame, number: u64, status: i32) {
-    let threads = &mut cpu.process().threads;
-    let is_last = number == syscall::EXIT_GROUP || threads.len() == 1;
-    if is_last {
-        threads.end_others();
-        let step = |cpu: &mut Cpu, _: &mut Frame, progress| Ok(readings::end(cpu, progress));
-        if in_steps::<Errno>(cpu, frame, step).is_none() {
-            return;
-        }
-    }
-    match number {
-        syscall::EXIT => sched::end_thread(cpu, frame, status),
-        _ => sched::exit(cpu, frame, status),
-    }
 }
 
 /// `rt_sigreturn` and `upcall_return()`: returns from a handler.

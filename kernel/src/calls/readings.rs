@@ -6,7 +6,6 @@ use tally_abi::{Error, Reading};
 
 use super::answer::{Answer, BadPointer};
 use crate::{
-    cpu::Cpu,
     measure::{Context, SessionRef},
     memory::user::UserMemory,
     task::call::Progress,
@@ -91,46 +90,4 @@ pub(super) fn stop(session: &mut SessionRef, progress: &mut Progress) -> Result<
         return Ok(publish(session, progress));
     }
     Ok(Answer::Value(0))
-}
-
-/// `session_close(session)`: stops it, computes the values that its end reports, and ends it.
-pub(super) fn close(
-    caller: &mut UserMemory,
-    mut session: SessionRef,
-    progress: &mut Progress,
-) -> Result<Answer, Error> {
-    match take(&mut progress.readings) {
-        Some(readings) => session.context()?.set_last_readings(*readings),
-        None => {
-            session.pause();
-            if session.context()?.report_instance() {
-                return Ok(Answer::Continue(Progress { at: 1, ..Progress::default() }));
-            }
-            // Without memory for it, the end computes them in one step.
-            progress.readings = session.context()?.begin_readings(false).ok().flatten();
-            if progress.readings.is_some() {
-                return Ok(Answer::Continue(take(progress)));
-            }
-        }
-    }
-    session.close(caller);
-    Ok(Answer::Value(0))
-}
-
-/// The running program's end: stops counting, and computes the values that the end reports.
-pub(super) fn end(cpu: &mut Cpu, mut progress: Progress) -> Answer {
-    match progress.readings {
-        None => progress.readings = cpu.measure.lock().begin_end(),
-        Some(mut readings) => {
-            if !readings.step() {
-                cpu.measure.lock().set_last_readings(*readings);
-                return Answer::Value(0);
-            }
-            progress.readings = Some(readings);
-        }
-    }
-    match progress.readings {
-        None => Answer::Value(0),
-        Some(_) => Answer::Continue(progress),
-    }
 }

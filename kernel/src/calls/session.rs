@@ -64,6 +64,11 @@ pub(super) fn call(
     arguments: [u64; 6],
     progress: &mut Progress,
 ) -> Result<Answer, Unanswered> {
+    if matches!(number, syscall::SESSION_OPEN | syscall::SESSION_CLOSE)
+        && cpu.process().closing.step()
+    {
+        return Ok(Answer::Continue(take(progress)));
+    }
     if let Some(id) = cpus::session(cpu, number, arguments) {
         return Ok(cpus::call(cpu, number, arguments, id, progress)?);
     }
@@ -71,6 +76,14 @@ pub(super) fn call(
     let process = cpu.process();
     let value = match number {
         syscall::SESSION_OPEN => open(process, measure, arguments)?,
+        // Closed before, and reported by the steps above.
+        syscall::SESSION_CLOSE if progress.at != 0 => 0,
+        syscall::SESSION_CLOSE => {
+            let context = close(process, measure, arguments[0])?;
+            process.closing.push(context);
+            progress.at = 1;
+            return Ok(Answer::Continue(take(progress)));
+        }
         syscall::SESSION_START..=syscall::SESSION_THRESHOLD
         | syscall::SESSION_SAMPLE
         | syscall::SESSION_SAMPLES
@@ -116,13 +129,26 @@ fn call_on_session(
         let session = SessionRef::Parked { context, memory };
         handle(session, &mut process.memory, number, arguments, progress)
     });
-    let answer = result_of(found, Error::NoSession)??;
-    if number == syscall::SESSION_CLOSE && matches!(answer, Answer::Value(_)) {
-        let context = table.unwatch(id);
-        drop(table);
-        context.into_iter().for_each(|context| context.close(None));
+    Ok(result_of(found, Error::NoSession)??)
+}
+
+/// `session_close(session)`: stops it, and removes it from what counts it. Returns its context, of
+/// which the next steps report the last values.
+fn close(process: &mut Process, measure: &NmiCell, id: u64) -> Result<Box<Context>, Unanswered> {
+    let id = u32::try_from(id).map_err(|_| Error::NoSession)?;
+    let mut measure = measure.lock();
+    if let Some(measure) = measure.session(id) {
+        let context = SessionRef::Running(measure).close(&mut process.memory);
+        measure.settle();
+        return Ok(context.ok_or(Error::NoSession)?);
     }
-    Ok(answer)
+    drop(measure);
+    let mut table = table::lock();
+    let found = table.inspect_session(id, process.pid, |context, memory| {
+        SessionRef::Parked { context, memory }.close(&mut process.memory)
+    });
+    result_of(found, Error::NoSession)?;
+    Ok(table.unwatch(id).ok_or(Error::NoSession)?)
 }
 
 /// `session_unit(session, counts, n)`: writes the first `count` of `counts`.
@@ -152,7 +178,6 @@ fn handle(
             let by_cycles = number == syscall::SESSION_SCALED;
             return readings::read(caller, &mut session, by_cycles, [buffer, count], progress);
         }
-        syscall::SESSION_CLOSE => return readings::close(caller, session, progress),
         syscall::SESSION_INSTANCE => readings::instance(caller, session.context()?, arguments)?,
         syscall::SESSION_MAP => session.map(caller, Sequences::at(count)?)?,
         syscall::SESSION_UNIT => unit_counts(caller, &session.unit_counts()?, buffer, count)?,

@@ -4,7 +4,7 @@ use core::mem::take;
 
 use super::answer::Answer;
 use crate::{
-    arch::{frame::Frame, vectors},
+    arch::frame::Frame,
     cpu::Cpu,
     task::{call::Progress, handler},
 };
@@ -22,7 +22,7 @@ pub(super) fn in_steps<E>(
     let mut progress = progress.unwrap_or_default();
     let answer = loop {
         match step(cpu, frame, progress) {
-            Ok(Answer::Continue(next)) if is_preempted(cpu) => {
+            Ok(Answer::Continue(next)) if cpu.is_preempted() => {
                 // The interrupt comes before the instruction, which makes the next step.
                 cpu.process().threads.running().call.progress = Some(next);
                 handler::repeat_call(frame);
@@ -37,9 +37,4 @@ pub(super) fn in_steps<E>(
         cpu.measure.lock().repost_upcall();
     }
     Some(answer)
-}
-
-/// Returns whether an interrupt is pending that may end the running thread's turn.
-fn is_preempted(cpu: &Cpu) -> bool {
-    [vectors::TIMER, vectors::PREEMPT_IPI].into_iter().any(|vector| cpu.lapic.is_pending(vector))
 }

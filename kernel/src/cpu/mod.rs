@@ -126,6 +126,12 @@ impl Cpu {
         }
     }
 
+    /// Returns whether an interrupt is pending that may end the running thread's turn.
+    pub fn is_preempted(&self) -> bool {
+        let may_end = [vectors::TIMER, vectors::PREEMPT_IPI];
+        may_end.into_iter().any(|vector| self.lapic.is_pending(vector))
+    }
+
     /// Interrupts the other CPUs, so that each runs [`Self::serve`].
     pub fn ask_others(&self) {
         self.lapic.interrupt_others(vectors::PREEMPT_IPI);

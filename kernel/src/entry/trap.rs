@@ -34,6 +34,7 @@ fn handle_vector(cpu: &mut Cpu, frame: &mut Frame) {
         vector if vector < 32 => sched::fault(cpu, frame),
         vector if vector == u64::from(vectors::TIMER) => {
             cpu.lapic.end_of_interrupt();
+            cpu.lapic.restart_late_period();
             cpu.measure.lock().drain();
             cpu.measure.lock().tick();
             end_turn(cpu, frame);

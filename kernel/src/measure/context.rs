@@ -4,7 +4,7 @@ mod bank;
 mod cpu;
 mod instances;
 mod phases;
-mod report;
+pub mod report;
 
 use alloc::{
     boxed::Box,
@@ -26,7 +26,7 @@ use super::{
     claim::{Claim, Purpose},
     counted_cpu::CountedCpu,
     instances::Instances,
-    readings::{EVENTS_A_STEP, PendingReadings, vouched},
+    readings::{PendingReadings, vouched},
     refusal::Refusal,
     session_id, settings,
     threads::ThreadCounts,
@@ -86,8 +86,6 @@ pub struct Context {
     change_handler: Option<UpcallHandler>,
     /// Bytes of the stack that are copied for a sample.
     pub(super) stack_bytes: u64,
-    /// The values to report, if they are computed already: nothing was counted since.
-    pub(super) last_readings: Option<Vec<Reading>>,
     /// What was counted of each thread, from the first call on that asks for it.
     pub(super) threads: Option<Box<ThreadCounts>>,
     /// What the counter unit counts, if that counts too.
@@ -119,6 +117,9 @@ pub enum Owner {
 }
 
 fn log_plan(id: u32, session: &Session, resolved: &[Resolved]) {
+    if !log::log_enabled!(log::Level::Info) {
+        return;
+    }
     let plan = session.plan().explain(|event| resolved[event].name.as_str()).to_string();
     for line in plan.lines() {
         log::info!("session {id}: {line}");
@@ -172,7 +173,6 @@ impl Context {
             handlers: Vec::new(),
             change_handler: None,
             stack_bytes: 0,
-            last_readings: None,
             threads: None,
             cpu: None,
             _claim: claim,
@@ -211,11 +211,6 @@ impl Context {
         counts_kernel.then_some("a session that counts ring 0 cannot share the counters")
     }
 
-    /// Returns whether its values are reported when the program that it measures ends.
-    pub fn reports_at_end(&self) -> bool {
-        self.is_own() || self.owner == Owner::CommandLine
-    }
-
     /// The name of the program that it measures.
     pub fn program(&self) -> &str {
         &self.program
@@ -224,7 +219,6 @@ impl Context {
     /// Begins counting on the CPU that runs the program.
     pub(super) fn begin(&mut self) {
         self.started = true;
-        self.last_readings = None;
         self.session.note_start();
         self.tags().for_each(|tag| mark(Op::OpenSession, tag));
     }
@@ -245,7 +239,6 @@ impl Context {
             return Err(Error::WrongState);
         }
         self.start_pending = true;
-        self.last_readings = None;
         Ok(())
     }
 
@@ -317,18 +310,6 @@ impl Context {
             None if by_cycles => self.session.readings_by_cycles(),
             None => self.session.readings(),
         })
-    }
-
-    /// Has the values that the session's end reports computed in advance: those of `pending`, which
-    /// began after the session had stopped, and whose steps are done.
-    pub fn set_last_readings(&mut self, pending: PendingReadings) {
-        let PendingReadings { snapshot, readings, .. } = pending;
-        self.last_readings = Some(self.session.complete_final(&snapshot, readings));
-    }
-
-    /// Returns whether the values that the program's end reports are yet to be computed, in steps.
-    pub(super) fn is_pending_at_end(&self) -> bool {
-        self.reports_at_end() && self.last_readings.is_none() && self.events() > EVENTS_A_STEP
     }
 
     /// Takes samples of an event from here on, by the bank: `memory` is that of the measured

@@ -9,6 +9,7 @@
 mod catalogue;
 mod checked;
 mod claim;
+mod closing;
 mod context;
 mod counted_cpu;
 pub mod cpus;
@@ -38,6 +39,7 @@ mod upcall;
 use tally_abi::boot::CommandLine;
 
 pub use checked::send as send_checked;
+pub use closing::Closing;
 pub use context::{Context, Owner, Samples, Subject};
 pub use direct::DirectCounters;
 pub use instances::ThreadTurn;

@@ -379,15 +379,14 @@ impl Measure {
         counts
     }
 
-    /// Ends a session of the running program's: stops counting and reports the last values.
-    /// `memory` is the program's.
-    pub(super) fn close(&mut self, memory: &mut UserMemory) {
+    /// Ends a session of the running program's: stops counting, and removes it. `memory` is the
+    /// program's.
+    pub(super) fn close(&mut self, memory: &mut UserMemory) -> Option<Box<Context>> {
         self.pause();
-        if let Some(id) = self.slot.context.as_ref().map(|context| context.id())
-            && let Some(context) = self.slot.remove(id)
-        {
-            context.close(Some(memory));
-            self.update_rdpmc_access();
-        }
+        let id = self.slot.context.as_ref()?.id();
+        let mut context = self.slot.remove(id)?;
+        context.unmap(memory);
+        self.update_rdpmc_access();
+        Some(context)
     }
 }

@@ -1,6 +1,6 @@
 //! A session as a system call works on it, wherever the measured program is.
 
-use alloc::vec::Vec;
+use alloc::{boxed::Box, vec::Vec};
 
 use tally_abi::{Error, PhaseConfig};
 
@@ -152,25 +152,20 @@ impl SessionRef<'_> {
         }
     }
 
-    /// Stops counting, if it is started.
-    pub fn pause(&mut self) {
-        match self {
-            SessionRef::Running(measure) => measure.pause(),
-            SessionRef::Parked { memory: None, .. } => {}
-            SessionRef::Parked { context, memory: Some(memory) } => {
-                // A session that is not started needs no stop.
-                let _ = context.stop_now(&memory.space);
-            }
-        }
-    }
-
-    /// Ends a session of the running program, and unmaps the bank of one on another program, whose
-    /// context stays until the owner's table entry is removed. Both are paused. `caller` is the
-    /// owner's memory.
-    pub fn close(self, caller: &mut UserMemory) {
+    /// Ends a session: stops counting, if it is started, and unmaps the bank from `caller`, the
+    /// owner's memory. Returns the context of one of the running program; that of one on another
+    /// program stays until the owner's table entry is removed.
+    pub fn close(self, caller: &mut UserMemory) -> Option<Box<Context>> {
         match self {
             SessionRef::Running(measure) => measure.close(caller),
-            SessionRef::Parked { context, .. } => context.unmap(caller),
+            SessionRef::Parked { context, memory } => {
+                if let Some(memory) = memory {
+                    // A session that is not started needs no stop.
+                    let _ = context.stop_now(&memory.space);
+                }
+                context.unmap(caller);
+                None
+            }
         }
     }
 }

@@ -90,10 +90,10 @@ impl Slot {
         }
     }
 
-    /// Removes the contexts that count the CPU, in the order of their numbers.
-    pub(super) fn take_of_cpus(&mut self) -> Contexts {
-        let of_cpu = self.contexts().filter(|context| context.is_of_a_cpu());
-        let mut ids: Vec<u32> = of_cpu.map(Context::id).collect();
+    /// Removes the contexts for which `is_it` returns true, in the order of their numbers.
+    pub(super) fn take_where(&mut self, is_it: impl Fn(&Context) -> bool) -> Contexts {
+        let found = self.contexts().filter(|context| is_it(context));
+        let mut ids: Vec<u32> = found.map(Context::id).collect();
         ids.sort_unstable();
         ids.into_iter().filter_map(|id| self.remove(id)).collect()
     }

@@ -65,7 +65,7 @@ pub fn end_thread(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
     }
     if process.threads.len() == 1 {
         let status = process.status;
-        return exit(cpu, frame, status);
+        return exit(cpu, status);
     }
     process.release_robust_mutexes();
     let word = process.threads.end_running().clear_tid;
@@ -74,9 +74,7 @@ pub fn end_thread(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
     if word != 0 && process.memory.write(word, &[0; 4]).is_ok() {
         process.threads.wake_futex(word, u32::MAX, 1);
     }
-    if process.is_stuck() {
-        return end_deadlocked(cpu, frame);
-    }
     process.expire();
+    // If all others wait for each other, the table finds that.
     run_next_thread(cpu, frame);
 }

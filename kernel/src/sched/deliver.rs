@@ -4,7 +4,7 @@ use alloc::format;
 
 use tally_abi::trace::{Delivered, SignalRecord};
 
-use super::exit::{crash, end_deadlocked, exit};
+use super::exit::{crash, end_deadlocked, exit, go_on_ending};
 use crate::{
     arch::frame::{self, Frame},
     cpu::Cpu,
@@ -20,10 +20,16 @@ const SIGNALLED: i32 = 128;
 const OUT_OF_MEMORY: &str = "out of memory: give the machine more with --memory";
 
 /// Delivers the pending signals of the thread that the CPU returns to, if it returns to one;
-/// signals stay pending while the thread continues a system call. Every entry from ring 3 calls
-/// this function last.
+/// signals stay pending while the thread continues a system call. Goes on with the end of a program
+/// that ends. Every entry from ring 3 calls this function last.
 pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
     while let Some(process) = cpu.current.as_deref_mut() {
+        if process.ending.is_some() {
+            if !go_on_ending(cpu, frame) {
+                return;
+            }
+            continue;
+        }
         if process.is_deadlocked {
             end_deadlocked(cpu, frame);
             continue;
@@ -42,7 +48,7 @@ pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
         let address = frame.rip;
         if process.signals.action(pending.signal).handler == DEFAULT {
             trace(cpu, pending.signal, None, address);
-            exit(cpu, frame, SIGNALLED + pending.signal as i32);
+            exit(cpu, SIGNALLED + pending.signal as i32);
             continue;
         }
         let info = pending.info();

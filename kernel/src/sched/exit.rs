@@ -1,6 +1,6 @@
 //! The end of programs, and of the machine when the last job's programs have ended.
 
-use alloc::{boxed::Box, format};
+use alloc::format;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use tally_abi::{ExitStatus, wire::Message};
@@ -13,9 +13,9 @@ use crate::{
         exit::{show_results, stop},
         serial,
     },
-    measure::{self, cpus},
-    memory::{kernel, user::UserMemory},
-    task::{Process, fault::Fault},
+    measure::{self, Closing, cpus},
+    memory::kernel,
+    task::fault::Fault,
 };
 
 /// The fault of a program whose threads all wait for each other.
@@ -24,12 +24,12 @@ const DEADLOCK: &str = "deadlock: every thread waits for another";
 /// CPUs that report the last values of a program that has ended. [`finish`] waits for them.
 static REPORTING: AtomicU32 = AtomicU32::new(0);
 
-/// Ends the running program with `status`.
-pub fn exit(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
-    let Some(process) = cpu.current.take() else { return };
+/// Ends the running program with `status`: [`go_on_ending`] follows, before it would run again.
+pub fn exit(cpu: &mut Cpu, status: i32) {
+    let process = cpu.process();
     serial::send(&Message::Exited { pid: process.pid, program: &process.name, status });
     log::info!("program {} ended with status {status}", process.name);
-    end(cpu, frame, process, status as u8);
+    begin_end(cpu, status as u8);
 }
 
 /// Ends the running program, whose threads all wait for each other.
@@ -40,7 +40,7 @@ pub(super) fn end_deadlocked(cpu: &mut Cpu, frame: &mut Frame) {
 /// Ends the running program because of a fault of the running thread.
 pub(super) fn crash(cpu: &mut Cpu, frame: &mut Frame, fault: Fault) {
     let Fault { what, touched, .. } = fault;
-    let Some(process) = cpu.current.take() else {
+    let Some(process) = cpu.current.as_deref() else {
         panic!("{what} in ring 3 at {:#x}, but no program is running", frame.rip);
     };
     log::error!(
@@ -56,30 +56,70 @@ pub(super) fn crash(cpu: &mut Cpu, frame: &mut Frame, fault: Fault) {
         address: touched,
         instruction: frame.rip,
     });
-    end(cpu, frame, process, ExitStatus::ProgramFault.into());
+    begin_end(cpu, ExitStatus::ProgramFault.into());
 }
 
-fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) {
+/// Stops what the running program counts, and its other threads.
+fn begin_end(cpu: &mut Cpu, status: u8) {
+    let measure = cpu.measure;
+    let process = cpu.process();
     if let Some(calls) = process.refused.describe() {
         log::warn!("{}: refused system calls: {calls}", process.name);
         serial::send(&Message::RefusedCalls { program: &process.name, calls: &calls });
     }
-    let usage = process.usage();
-    let contexts = cpu.measure.lock().end(&mut process.memory, usage);
-    close_cpu_sessions(cpu, process.pid, &mut process.memory);
-    cpu.measure.lock().drain();
-    if let Some(tag) = process.region {
+    process.threads.end_others();
+    process.ending = Some(status);
+    measure.lock().end(process.usage());
+    if let Some(tag) = process.region.take() {
         measure::close_region(tag);
     }
-    if table::lock().has_no_parent(process.pid) {
+    close_cpu_sessions(cpu);
+}
+
+/// Makes the steps of the running program's end, which report the last values of its sessions
+/// (decision 21). Returns whether it has ended; otherwise its turn is over, and the interrupt that
+/// ends it comes before the instruction at which the program stopped.
+pub(super) fn go_on_ending(cpu: &mut Cpu, frame: &mut Frame) -> bool {
+    while cpu.process().closing.step() || take_unwatched(cpu) {
+        if cpu.is_preempted() {
+            return false;
+        }
+    }
+    end(cpu, frame);
+    true
+}
+
+/// Takes the sessions that end with the running program: those on it that no other program has
+/// open, and those that it has open on programs that ended before. Returns whether there are any.
+fn take_unwatched(cpu: &mut Cpu) -> bool {
+    let measure = cpu.measure;
+    let process = cpu.process();
+    let (mut contexts, watched) = table::lock().take_last_sessions(process.pid);
+    contexts.extend(measure.lock().take_unwatched(&mut process.memory, &watched));
+    let are_any = !contexts.is_empty();
+    contexts.into_iter().for_each(|context| process.closing.push(context));
+    are_any
+}
+
+/// Frees the running program, whose sessions are reported, and runs the next.
+fn end(cpu: &mut Cpu, frame: &mut Frame) {
+    let Some(process) = cpu.current.take() else { return };
+    let (pid, status) = (process.pid, process.ending.unwrap_or_default());
+    let usage = process.usage();
+    let contexts = cpu.measure.lock().release(usage);
+    cpu.measure.lock().drain();
+    if table::lock().has_no_parent(pid) {
         status::record(status);
     }
-    table::lock().set_usage(process.pid, usage);
+    table::lock().set_usage(pid, usage);
     kernel::activate_space();
     REPORTING.fetch_add(1, Ordering::SeqCst);
-    let remains = table::lock().end(process.pid, status, contexts);
+    let remains = table::lock().end(pid, status, contexts);
     drop(process);
-    remains.contexts.into_iter().for_each(|context| context.close(None));
+    // Of programs that ended since `take_unwatched`.
+    let mut closing = Closing::default();
+    remains.contexts.into_iter().for_each(|context| closing.push(context));
+    while closing.step() {}
     drop(remains.orphans);
     REPORTING.fetch_sub(1, Ordering::SeqCst);
     if remains.is_last {
@@ -94,10 +134,11 @@ fn end(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>, status: u8) 
     schedule(cpu, frame);
 }
 
-/// Closes the sessions on whole CPUs of a program that has ended. Other CPUs return their parts as
-/// soon as they take interrupts; one that waits here as well does what is asked of it meanwhile.
-/// `memory` is the program's.
-fn close_cpu_sessions(cpu: &mut Cpu, owner: u32, memory: &mut UserMemory) {
+/// Closes the sessions on whole CPUs of the running program, which ends. Other CPUs return their
+/// parts as soon as they take interrupts; one that waits here as well does what is asked of it
+/// meanwhile.
+fn close_cpu_sessions(cpu: &mut Cpu) {
+    let owner = cpu.process().pid;
     while let Some(id) = cpus::of_owner(owner) {
         // A session that is not started needs no stop.
         let _ = cpus::want(id, owner, false);
@@ -106,8 +147,10 @@ fn close_cpu_sessions(cpu: &mut Cpu, owner: u32, memory: &mut UserMemory) {
             cpu.serve();
             core::hint::spin_loop();
         }
-        while let Ok(Some(context)) = cpus::remove(id, owner) {
-            context.close(Some(memory));
+        let process = cpu.process();
+        while let Ok(Some(mut context)) = cpus::remove(id, owner) {
+            context.unmap(&mut process.memory);
+            process.closing.push(context);
         }
     }
 }

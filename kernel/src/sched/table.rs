@@ -96,7 +96,7 @@ pub struct Remains {
     /// Programs that it loaded and never started: no other program can start them.
     pub orphans: Vec<Process>,
     /// Contexts that it opened on programs that ended before it.
-    pub contexts: Vec<Context>,
+    pub contexts: Contexts,
     /// Whether it was the last program.
     pub is_last: bool,
 }
@@ -246,7 +246,7 @@ impl ProgramTable {
         let mut remains = Remains::default();
         for context in contexts {
             match self.sessions.remove(&context.id()).and_then(|watch| watch.owner) {
-                None => remains.contexts.push(*context),
+                None => remains.contexts.push(context),
                 owner => {
                     let id = context.id();
                     self.sessions.insert(id, Watch { owner, on: Watched::Ended(context) });
@@ -308,7 +308,7 @@ impl ProgramTable {
         };
         for (_, watch) in self.sessions.extract_if(.., over) {
             if let Watched::Ended(context) = watch.on {
-                remains.contexts.push(*context);
+                remains.contexts.push(context);
             }
         }
     }

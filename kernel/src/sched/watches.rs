@@ -1,12 +1,15 @@
 //! The table's sessions on programs that other programs opened.
 
-use alloc::boxed::Box;
+use alloc::{boxed::Box, vec::Vec};
 
 use super::{
     table::{Lookup, ProgramTable},
     watch::{Watch, Watched},
 };
-use crate::{measure::Context, memory::user::UserMemory};
+use crate::{
+    measure::{Context, Contexts},
+    memory::user::UserMemory,
+};
 
 /// The most sessions that a program has open on others: each takes memory of the kernel's.
 const MAX_WATCHED: usize = 8;
@@ -52,6 +55,25 @@ impl ProgramTable {
             Lookup::Running(lapic) => Lookup::Running(lapic),
             Lookup::Parked(None) | Lookup::Ended | Lookup::Unknown => Lookup::Unknown,
         }
+    }
+
+    /// The program `pid` ends: removes the contexts of the sessions that it has open on programs
+    /// that have ended. Returns them, and the numbers of those on it that others have open.
+    pub fn take_last_sessions(&mut self, pid: u32) -> (Contexts, Vec<u32>) {
+        let is_last = |_: &u32, watch: &mut Watch| match watch.on {
+            Watched::Ended(_) => watch.owner == Some(pid),
+            Watched::Program(on) => on == pid && watch.owner.is_none(),
+        };
+        let removed = self.sessions.extract_if(.., is_last);
+        let contexts = removed.filter_map(|(_, watch)| match watch.on {
+            Watched::Ended(context) => Some(context),
+            // The program has it.
+            Watched::Program(_) => None,
+        });
+        let contexts = contexts.collect();
+        let is_on = |watch: &Watch| matches!(watch.on, Watched::Program(on) if on == pid);
+        let watched = self.sessions.iter().filter(|(_, watch)| is_on(watch));
+        (contexts, watched.map(|(id, _)| *id).collect())
     }
 
     /// Removes a session on a program that is not running. Returns its context.

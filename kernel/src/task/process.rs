@@ -22,7 +22,7 @@ use super::{
 use crate::{
     arch::frame,
     files::{location::Base, open::Descriptors, ramdisk},
-    measure::{self, Slot, Subject, ThreadTurn},
+    measure::{self, Closing, Slot, Subject, ThreadTurn},
     memory::{space::AddressSpace, user::UserMemory},
 };
 
@@ -54,6 +54,10 @@ pub struct Process {
     pub timers: Timers,
     /// Whether all of its threads wait for each other: it ends when it is next switched in.
     pub is_deadlocked: bool,
+    /// Its status, while it ends: none of its threads executes an instruction any more.
+    pub ending: Option<u8>,
+    /// The sessions that it closes.
+    pub closing: Closing,
     /// Its first thread's status, once that has ended.
     pub status: i32,
     /// How often its threads left the CPU; the other numbers are 0.
@@ -103,6 +107,8 @@ impl Process {
             signals: Signals::new(),
             timers: Timers::default(),
             is_deadlocked: false,
+            ending: None,
+            closing: Closing::default(),
             status: 0,
             switches: Usage::default(),
             refused: RefusedCalls::default(),

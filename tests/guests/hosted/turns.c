@@ -2,12 +2,13 @@
  *
  * `turns call NAME…` makes the calls, one phase for each. `turns watch PHASES` reads the clock all
  * the time and prints, for each phase, the longest time between two readings. The number of the
- * phase is in a file. */
+ * phase is in a file. `turns end PHASE exit|signal` opens sessions, enters the phase and ends. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,9 @@ static int phase_file;
 /* Tally's calls, as in kernel/abi. */
 enum { SESSION_OPEN = 0x7a110000, SESSION_START, SESSION_READ = 0x7a110003 };
 enum { SESSION_CLOSE = 0x7a110005 };
+enum { PROGRAM_LOAD = 0x7a110020, PROGRAM_RUN, PROGRAM_WAIT };
+/* Their report takes several turns. */
+enum { SESSIONS_AT_END = 3 };
 enum { EVENTS = 1024, WORDS_OF_A_READING = 8, ESTIMATED = 2, MAX_PHASES = 24 };
 /* Most of a turn of the scheduler, in nanoseconds: the call begins at its end. */
 #define MOST_OF_A_TURN 9000000l
@@ -110,7 +114,7 @@ static void do_unknown_event(void)
     MUST(syscall(SESSION_OPEN, list, sizeof list, config, NULL, 0, 0) < 0);
 }
 
-static void do_session_open(void)
+static void open_session(void)
 {
     static char list[16 * EVENTS];
     uint64_t config[6] = {0, 0, 5000, 1000000, 0, 0};
@@ -122,6 +126,11 @@ static void do_session_open(void)
     MUST(tally_opened_events(opened) == EVENTS);
     session = tally_opened_session(opened);
     MUST(syscall(SESSION_START, session) == 0);
+}
+
+static void do_session_open(void)
+{
+    open_session();
     /* Most of it in ring 3, where the session counts. */
     for (int64_t start = now(); now() - start < MANY_ROUNDS;)
         for (volatile int i = 0; i < 10000; i++)
@@ -140,6 +149,40 @@ static void do_session_read(void)
 
 static void do_session_close(void) { MUST(syscall(SESSION_CLOSE, session) == 0); }
 
+static void enter(unsigned char phase)
+{
+    MUST(pwrite(phase_file, &phase, 1, 0) == 1);
+    sched_yield();
+}
+
+static unsigned char current_phase;
+
+/* Only the end of the child is in the phase, not what it does before. */
+static void run_child(const char *how)
+{
+    char words[64];
+    int bytes = sprintf(words, "turns%cend%c%d%c%s%c", 0, 0, current_phase, 0, how, 0);
+    enter(0);
+    long child = syscall(PROGRAM_LOAD, words, bytes, NULL, 0);
+    MUST(child > 0 && syscall(PROGRAM_RUN, child) == 0);
+    MUST(syscall(PROGRAM_WAIT, child) == (*how == 's' ? 128 + SIGTERM : 0));
+}
+
+static void do_end_by_exit(void) { run_child("exit"); }
+static void do_end_by_signal(void) { run_child("signal"); }
+
+static void end(int phase, const char *how)
+{
+    for (int i = 0; i < SESSIONS_AT_END; i++)
+        open_session();
+    for (int64_t start = now(); now() - start < MOST_OF_A_TURN;)
+        ;
+    enter((unsigned char)phase);
+    if (*how == 's')
+        raise(SIGTERM);
+    _exit(0);
+}
+
 static const struct {
     const char *name;
     void (*call)(void);
@@ -148,14 +191,9 @@ static const struct {
     {"extend", do_extend}, {"mmap", do_mmap}, {"munmap", do_munmap}, {"madvise", do_madvise},
     {"mprotect", do_mprotect}, {"brk", do_brk}, {"unknown-event", do_unknown_event},
     {"session-open", do_session_open}, {"session-read", do_session_read},
-    {"session-close", do_session_close},
+    {"session-close", do_session_close}, {"end-by-exit", do_end_by_exit},
+    {"end-by-signal", do_end_by_signal},
 };
-
-static void enter(unsigned char phase)
-{
-    MUST(pwrite(phase_file, &phase, 1, 0) == 1);
-    sched_yield();
-}
 
 static void call(const char *name)
 {
@@ -180,10 +218,13 @@ int main(int argc, char **argv)
         watch(atoi(argv[2]));
         return 0;
     }
+    if (strcmp(argv[1], "end") == 0)
+        end(atoi(argv[2]), argv[3]);
     large = map(LARGE);
     file = open("turns.tmp", O_RDWR | O_CREAT, 0600);
     for (int i = 2; i < argc; i++) {
-        enter((unsigned char)(i - 1));
+        current_phase = (unsigned char)(i - 1);
+        enter(current_phase);
         call(argv[i]);
         sched_yield();
     }

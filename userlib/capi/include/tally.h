@@ -120,9 +120,10 @@ enum tally_error {
 /* Opens a session on a list of event names, separated by commas or white space. If config is null,
  * the session counts in ring 3 with the usual values. Returns the session's number or an error. On
  * error it writes a message to detail: up to detail_bytes bytes, the last of them zero. detail may
- * be null if detail_bytes is 0. A session counts all threads of the program. Up to 8 sessions count
- * a program at once, of ring 3 each: they take turns on the counters, so that only instructions,
- * cycles and reference cycles stay exact. */
+ * be null if detail_bytes is 0. A session counts all threads of the program. A program has up to 8
+ * sessions on itself; up to 8 more, that others opened on it, may count it at once, of ring 3 each:
+ * they take turns on the counters, so that only instructions, cycles and reference cycles stay
+ * exact. */
 int64_t tally_open(const char *events, const struct tally_config *config, char *detail,
                    size_t detail_bytes);
 /* Opens a session on a program that the caller loaded. The session counts while that program runs,

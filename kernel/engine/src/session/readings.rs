@@ -31,7 +31,7 @@ impl Session {
     /// The values of all events at the session's end: as [`Self::readings`], but whatever was read
     /// before.
     pub fn final_readings(&self) -> Vec<Reading> {
-        self.reconciled(self.all_readings(), &vec![0; self.events()], &self.total)
+        self.complete_final(self.all_readings())
     }
 
     fn all_readings(&self) -> Vec<Reading> {
@@ -58,10 +58,10 @@ impl Session {
         self.raised(readings, snapshot.totals.counts)
     }
 
-    /// What [`Self::final_readings`] returned at the moment of `snapshot`, whose readings of all
-    /// events are `readings`.
-    pub fn complete_final(&self, snapshot: &Snapshot, readings: Vec<Reading>) -> Vec<Reading> {
-        self.reconciled(readings, &vec![0; self.events()], &snapshot.totals.counts)
+    /// What [`Self::final_readings`] returns of a session that counts no more: `readings` are
+    /// [`Self::reading`] of all events.
+    pub fn complete_final(&self, readings: Vec<Reading>) -> Vec<Reading> {
+        self.reconciled(readings, &vec![0; self.events()], &self.total)
     }
 
     /// Readings that are not below the last ones.

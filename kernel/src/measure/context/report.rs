@@ -1,4 +1,7 @@
-//! The end of a context: its last values go to the host, or to the log.
+//! The end of a context: its last values go to the host, or to the log, in steps (decision 21).
+
+use alloc::vec::Vec;
+use core::{mem::take, ops::Range};
 
 use tally_abi::{Instance, Reading, Value, wire::Message};
 use tally_engine::Session;
@@ -7,94 +10,124 @@ use tally_pmu::Resolved;
 use super::Context;
 use crate::{
     machine::serial,
-    measure::{readings::vouched, unit::UnitCounts},
-    memory::user::UserMemory,
+    measure::readings::{EVENTS_A_STEP, vouched},
 };
 
-impl Context {
-    /// Ends the context: reports its last values, and unmaps the bank from `owner`, the memory of
-    /// the program that opened the session, unless that is gone.
-    pub fn close(mut self, owner: Option<&mut UserMemory>) {
-        self.report();
-        if let Some(owner) = owner {
-            self.unmap(owner);
-        }
-    }
+/// How far the last values of a context without instances are reported.
+#[derive(Default)]
+pub struct Report {
+    readings: Vec<Reading>,
+    /// How many readings are sent; none before all of them are computed.
+    sent: Option<usize>,
+}
 
-    /// Reports the last values: of its instances if it has any, all that are not reported.
-    fn report(&mut self) {
+impl Context {
+    /// Makes the next step of the report of the last values. The session counts no more. Returns
+    /// whether there is another step.
+    pub fn report_step(&mut self, report: &mut Report) -> bool {
         if self.instances.is_some() {
-            while self.report_instance() {}
-        } else {
-            let readings = self.last_readings.take();
-            let readings = readings.unwrap_or_else(|| self.session.final_readings());
-            self.report_values(&self.session, None, &vouched(readings));
+            return self.report_instance();
         }
+        let Report { readings, sent } = report;
+        let events = self.events();
+        let end = |first: usize| events.min(first + EVENTS_A_STEP);
+        match *sent {
+            None if readings.len() < events => {
+                let next = readings.len()..end(readings.len());
+                readings.extend(next.map(|event| self.session.reading(event)));
+            }
+            None => {
+                *readings = vouched(self.session.complete_final(take(readings)));
+                self.send_session(&self.session, None);
+                *sent = Some(0);
+            }
+            Some(first) => {
+                self.send_readings(&self.session, readings, first..end(first));
+                *sent = Some(end(first));
+                if end(first) == events {
+                    self.send_stats(&self.session);
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// Reports the last values of the next instance. Returns whether there was one.
-    pub fn report_instance(&mut self) -> bool {
+    fn report_instance(&mut self) -> bool {
         let Some(instances) = &mut self.instances else { return false };
         let index = instances.reported;
         instances.reported += 1;
         match self.instances.as_ref().and_then(|instances| instances.get(&self.session, index)) {
             Some((of, session)) => {
-                self.report_values(session, Some(of), &vouched(session.final_readings()));
+                let readings = vouched(session.final_readings());
+                self.send_session(session, Some(of));
+                self.send_readings(session, &readings, 0..readings.len());
+                self.send_stats(session);
                 true
             }
             None => false,
         }
     }
 
-    /// Sends values to the host; also to the log of a machine without a wire.
-    fn report_values(&self, session: &Session, of: Option<Instance>, readings: &[Reading]) {
-        let name = of.as_ref().and_then(Instance::name).unwrap_or(&self.program);
+    /// Begins to send the values of `session` to the host; also to the log of a machine without a
+    /// wire.
+    fn send_session(&self, session: &Session, of: Option<Instance>) {
+        let program = of.as_ref().and_then(Instance::name).unwrap_or(&self.program);
         if !serial::has_wire() {
-            self.log(session, name, readings);
+            log::info!("{program}: session {}, half width at 95 %, coverage", session.id());
         }
-        let id = session.id();
         serial::send(&Message::Session {
-            session: id,
+            session: session.id(),
             pid: self.pid,
-            program: name,
+            program,
             address_space: session.address_space(),
             config: session.config(),
             thread: of.map(|of| of.number),
         });
-        let plan = session.plan();
-        let events = self.resolved.iter().zip(&plan.assignments);
-        let unit = self.unit.as_ref().map(UnitCounts::counts).unwrap_or_default();
-        let unit = unit.iter().copied().map(Some).chain(core::iter::repeat(None));
-        for (((event, assigned), reading), unit) in events.zip(readings).zip(unit) {
-            let Resolved { name, native, mode, .. } = event;
-            let (native, mode, place) = (*native, *mode, plan.place_in_slices(*assigned));
-            let (session, reading) = (id, *reading);
-            let event = name;
-            serial::send(&Message::Reading { session, event, native, mode, place, reading, unit });
-        }
-        serial::send(&Message::Stats { session: id, stats: session.stats() });
     }
 
-    fn log(&self, session: &Session, name: &str, readings: &[Reading]) {
-        log::info!("{name}: session {}, half width at 95 %, coverage", session.id());
-        for (event, count) in self.resolved.iter().zip(self.unit_counts().unwrap_or_default()) {
-            log::info!("{:<44} {count:>16} on the counter unit", event.name);
-        }
-        for (event, reading) in self.resolved.iter().zip(readings) {
-            let (event, share) = (&event.name, 100.0 * reading.coverage().unwrap_or_default());
-            match reading.value {
-                Value::Exact { count } => log::info!("{event:<44} {count:>16} exact"),
-                Value::Estimated { estimate, half_width_95, .. } => {
-                    log::info!("{event:<44} {estimate:>16} +-{half_width_95:.0} {share:.1}%");
-                }
-                Value::NotMeasured { reason } => {
-                    log::info!("{event:<44} not measured: {}", reason.message());
-                }
+    /// Sends the values of the events `which`; `readings` has those of all.
+    fn send_readings(&self, session: &Session, readings: &[Reading], which: Range<usize>) {
+        let (id, plan) = (session.id(), session.plan());
+        for index in which {
+            let (resolved, reading) = (&self.resolved[index], readings[index]);
+            let unit = self.unit.as_ref().map(|unit| unit.counts()[index]);
+            if !serial::has_wire() {
+                log_value(&resolved.name, &reading, unit);
             }
+            let Resolved { name: event, native, mode, .. } = resolved;
+            let (native, mode) = (*native, *mode);
+            let place = plan.place_in_slices(plan.assignments[index]);
+            let session = id;
+            serial::send(&Message::Reading { session, event, native, mode, place, reading, unit });
         }
-        let s = session.stats();
-        log::info!("{} slices, {} rounds, {} overflow interrupts", s.slices, s.rounds, s.pmis);
-        let (engine, session) = (s.engine_ticks, s.session_ticks);
-        log::info!("engine overhead: {engine} of {session} TSC ticks");
+    }
+
+    fn send_stats(&self, session: &Session) {
+        let stats = session.stats();
+        if !serial::has_wire() {
+            let s = &stats;
+            log::info!("{} slices, {} rounds, {} overflow interrupts", s.slices, s.rounds, s.pmis);
+            let (engine, session) = (s.engine_ticks, s.session_ticks);
+            log::info!("engine overhead: {engine} of {session} TSC ticks");
+        }
+        serial::send(&Message::Stats { session: session.id(), stats });
+    }
+}
+
+fn log_value(event: &str, reading: &Reading, unit: Option<u64>) {
+    if let Some(count) = unit {
+        log::info!("{event:<44} {count:>16} on the counter unit");
+    }
+    let share = 100.0 * reading.coverage().unwrap_or_default();
+    match reading.value {
+        Value::Exact { count } => log::info!("{event:<44} {count:>16} exact"),
+        Value::Estimated { estimate, half_width_95, .. } => {
+            log::info!("{event:<44} {estimate:>16} +-{half_width_95:.0} {share:.1}%");
+        }
+        Value::NotMeasured { reason } => {
+            log::info!("{event:<44} not measured: {}", reason.message());
+        }
     }
 }

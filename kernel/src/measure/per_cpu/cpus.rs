@@ -65,7 +65,7 @@ impl Measure {
 
     /// The program, which has used `usage`, leaves the CPU. Nothing is on the counters.
     pub(super) fn leave_program(&mut self, usage: Usage) {
-        self.of_cpu.waiting.extend(self.slot.take_of_cpus());
+        self.of_cpu.waiting.extend(self.slot.take_where(Context::is_of_a_cpu));
         self.of_cpu.waiting.iter_mut().for_each(|context| context.end_on_cpu(usage));
     }
 }

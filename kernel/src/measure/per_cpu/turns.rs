@@ -7,15 +7,15 @@
 //! A call on a session that is not on the counters takes the session there off, without putting
 //! another on: until [`Measure::settle`], the session of the call is in the first place.
 
-use alloc::boxed::Box;
-
 use tally_abi::{trace::End, usage::Usage};
 use tally_engine::{Began, Clock};
 
 use super::Measure;
 use crate::{
     measure::{
-        context::Context, readings::PendingReadings, settings::has_failed, slot::Contexts,
+        context::Context,
+        settings::has_failed,
+        slot::{Contexts, Slot},
         trace_ring::ProcessorClock,
     },
     memory::user::UserMemory,
@@ -171,37 +171,32 @@ impl Measure {
         self.update_unit();
     }
 
-    /// The running program ends: stops counting, and begins the readings that the end reports, in
-    /// steps, of the next session with many events. `None` if there is none left.
-    pub fn begin_end(&mut self) -> Option<Box<PendingReadings>> {
-        self.pause_all();
-        let pending = self.slot.contexts_mut().find(|context| context.is_pending_at_end())?;
-        // Without memory for it, the end computes them in one step.
-        pending.begin_readings(false).ok().flatten()
-    }
-
-    /// The running program ends, whose readings are these: see [`Self::begin_end`].
-    pub fn set_last_readings(&mut self, readings: PendingReadings) {
-        let pending = self.slot.contexts_mut().find(|context| context.is_pending_at_end());
-        if let Some(context) = pending {
-            context.set_last_readings(readings);
-        }
-    }
-
-    /// The running program ends, which has used `usage`: stops counting, and reports the sessions
-    /// that it opened itself. Returns the others.
-    pub fn end(&mut self, memory: &mut UserMemory, usage: Usage) -> Contexts {
+    /// The running program ends: stops counting. Calls on its sessions may still come, of other
+    /// programs.
+    pub fn end(&mut self, usage: Usage) {
         self.close_direct();
         self.pause_all();
         self.credit_usage(usage);
-        self.leave_program(usage);
-        let slot = core::mem::take(&mut self.slot);
-        let mut contexts: Contexts = slot.context.into_iter().chain(slot.others).collect();
-        contexts.sort_by_key(|context| context.id());
-        let (own, others): (Contexts, Contexts) =
-            contexts.into_iter().partition(|context| context.is_own());
-        own.into_iter().for_each(|context| context.close(Some(memory)));
+    }
+
+    /// After [`Self::end`]: removes the program's sessions whose numbers are not in `watched`.
+    /// `memory` is the program's.
+    pub fn take_unwatched(&mut self, memory: &mut UserMemory, watched: &[u32]) -> Contexts {
+        let is_unwatched = |it: &Context| !it.is_of_a_cpu() && !watched.contains(&it.id());
+        let mut contexts = self.slot.take_where(is_unwatched);
+        contexts.sort_by_key(|context| !context.is_own());
+        contexts.iter_mut().filter(|it| it.is_own()).for_each(|it| it.unmap(memory));
         self.update_rdpmc_access();
-        others
+        contexts
+    }
+
+    /// After [`Self::end`]: the program, which has used `usage`, is freed. Returns its sessions.
+    pub fn release(&mut self, usage: Usage) -> Contexts {
+        self.end(usage);
+        self.leave_program(usage);
+        let contexts = self.slot.take_where(|_| true);
+        self.slot = Slot::default();
+        self.update_rdpmc_access();
+        contexts
     }
 }
