@@ -201,6 +201,7 @@ impl<P: Pmu> Multiplexer<P> {
             return self.rearm_mid_slice(session, tsc, sink);
         }
         if self.credit(session, tsc) {
+            self.pmu.stop();
             return self.end_stopped(session, tsc, sink);
         }
         let preloaded = self.publish(session, session.slice_start(), true, tsc, sink);

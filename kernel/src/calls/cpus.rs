@@ -4,14 +4,17 @@
 use core::mem::take;
 
 use tally_abi::{Error, syscall};
-use tally_engine::Ticket;
 
 use super::{
     answer::{Answer, BadPointer},
     readings,
     thresholds::threshold_of,
 };
-use crate::{cpu::Cpu, measure::cpus, task::call::Progress};
+use crate::{
+    cpu::Cpu,
+    measure::cpus,
+    task::call::{Chosen, Progress},
+};
 
 /// The session on CPUs that a call is on, if it is on one of the caller's.
 pub(super) fn session(cpu: &mut Cpu, number: u64, [id, ..]: [u64; 6]) -> Option<u32> {
@@ -84,9 +87,12 @@ fn instance(
 ) -> Result<Answer, Error> {
     let (owner, index) = (cpu.process().pid, index as usize);
     if progress.at == 0 {
-        progress.to = cpus::ask(id, owner, index)?.map_or(0, |Ticket(number)| number);
+        progress.chosen = cpus::ask(id, owner, index)?.map(Chosen::Request);
     }
-    let ticket = (progress.to != 0).then_some(Ticket(progress.to));
+    let ticket = match progress.chosen {
+        Some(Chosen::Request(ticket)) => Some(ticket),
+        _ => None,
+    };
     let mut taken = None;
     let is_there = is_served(cpu, progress, || {
         taken = cpus::take(id, owner, index, ticket)?;

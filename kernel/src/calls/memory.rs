@@ -19,7 +19,10 @@ use crate::{
         space::{PageAccess, SpaceError, UserPage, UserRange},
         user::{Place, Step},
     },
-    task::{Process, call::Progress},
+    task::{
+        Process,
+        call::{Chosen, Progress},
+    },
 };
 
 const PROT_WRITE: u64 = 2;
@@ -70,12 +73,16 @@ pub(super) fn call(
             Err(error) => return Some(Err(error.into())),
         },
     };
+    let place = match progress.chosen {
+        Some(Chosen::Place(place)) => Some(place),
+        _ => None,
+    };
     Some(match number {
         syscall::MMAP => map(process, arguments, from),
         syscall::MPROTECT => protect(process, [a, b, c], from),
         syscall::MUNMAP => unmap(process, a, b, from),
-        syscall::MREMAP if d & FIXED_PLACE != 0 => remap_to(process, arguments, from, progress.to),
-        syscall::MREMAP => remap(process, [a, b, c, d], from, progress.to),
+        syscall::MREMAP if d & FIXED_PLACE != 0 => remap_to(process, arguments, from, place),
+        syscall::MREMAP => remap(process, [a, b, c, d], from, place),
         syscall::MADVISE => advise(process, [a, b, c], from),
         syscall::BRK => Ok(set_heap_end(process, a, from)),
         syscall::MSYNC | syscall::MLOCK | syscall::MLOCK2 | syscall::MUNLOCK => {
@@ -202,12 +209,12 @@ fn protect(
     }
 }
 
-/// `mremap`; `from` is the next page of a step, and `to` where a mapping that moves goes to.
+/// `mremap`; `from` is the next page of a step, and `place` where a mapping that moves goes to.
 fn remap(
     process: &mut Process,
     [address, old_bytes, bytes, flags]: [u64; 4],
     from: Step,
-    to: u64,
+    place: Option<UserRange>,
 ) -> Result<Answer, Errno> {
     let is_aligned = address.is_multiple_of(FRAME_BYTES);
     if !is_aligned || bytes == 0 || old_bytes == 0 || flags & !MAY_MOVE != 0 {
@@ -215,7 +222,7 @@ fn remap(
     }
     let pages = |bytes: u64| bytes.checked_next_multiple_of(FRAME_BYTES).ok_or(Errno(EINVAL));
     let (old_bytes, bytes) = (pages(old_bytes)?, pages(bytes)?);
-    address.checked_add(old_bytes).ok_or(Errno(EINVAL))?;
+    let old = UserRange::new(address, old_bytes)?;
     let memory = &mut process.memory;
     if from.is_none() && !memory.covers(address, old_bytes) {
         return Err(Errno(EFAULT));
@@ -224,9 +231,8 @@ fn remap(
         let next = memory.unmap(address + bytes, old_bytes - bytes, from)?;
         return Ok(after(next, address));
     }
-    let old = UserRange::new(address, old_bytes)?;
-    let new = match from {
-        Some(_) => UserRange::new(to, bytes)?,
+    let new = match place {
+        Some(place) => place,
         None => match memory.extend(old, bytes, flags & MAY_MOVE != 0)? {
             Resized::InPlace => return Ok(Answer::Value(address)),
             Resized::MovesTo(new) => new,
@@ -238,9 +244,9 @@ fn remap(
 
 /// The answer after a step of moving a mapping to `new`.
 fn moved(next: Step, new: UserRange) -> Answer {
-    let to = new.start();
-    next.map_or(Answer::Value(to), |page| {
-        Answer::Continue(Progress { at: page.address(), to, ..Progress::default() })
+    let chosen = Some(Chosen::Place(new));
+    next.map_or(Answer::Value(new.start()), |page| {
+        Answer::Continue(Progress { at: page.address(), chosen, ..Progress::default() })
     })
 }
 
@@ -251,12 +257,12 @@ fn pages(address: u64, bytes: u64) -> Result<UserRange, Errno> {
 }
 
 /// `mremap` to a fixed address: unmaps what the mapping loses and what is at its new place, then
-/// moves it. `from` is the next page, and `moves_to` the new place once that is free.
+/// moves it. `from` is the next page, and `place` the new place once that is free.
 fn remap_to(
     process: &mut Process,
     [address, old_bytes, bytes, flags, to, _]: [u64; 6],
     mut from: Step,
-    moves_to: u64,
+    place: Option<UserRange>,
 ) -> Result<Answer, Errno> {
     if flags != MAY_MOVE | FIXED_PLACE || to == 0 {
         return Err(Errno(EINVAL));
@@ -268,7 +274,7 @@ fn remap_to(
     let behind = UserPage::containing(old.start().saturating_add(new.bytes())).ok();
     let kept = old.before(behind);
     let memory = &mut process.memory;
-    if moves_to == 0 {
+    if place.is_none() {
         if from.is_none() {
             memory.movable(old)?;
         }

@@ -138,10 +138,6 @@ pub fn open(
         let detail = format!("there is no CPU {first}: the machine has {count}, from 0 on");
         return Err(Refusal { error: Error::BadArgument, detail });
     }
-    if SESSIONS.lock().len() >= MAX_SESSIONS {
-        let detail = format!("{MAX_SESSIONS} sessions count CPUs already: close one first");
-        return Err(Refusal { error: Error::TooManySessions, detail });
-    }
     let claim = Claim::take(Purpose::Cpus)?;
     let cpus = if cpus == 0 { online } else { cpus };
     let (session, mut parts, mut events) = (session_id::next(), Vec::new(), 0);
@@ -152,7 +148,13 @@ pub fn open(
         events = context.events();
         parts.push(Part::new(cpu, context));
     }
-    SESSIONS.lock().push(CpuSession {
+    // Planning is long: the sessions, which the other CPUs need, are not locked before.
+    let mut sessions = SESSIONS.lock();
+    if sessions.len() >= MAX_SESSIONS {
+        let detail = format!("{MAX_SESSIONS} sessions count CPUs already: close one first");
+        return Err(Refusal { error: Error::TooManySessions, detail });
+    }
+    sessions.push(CpuSession {
         id: session,
         owner,
         is_started: false,

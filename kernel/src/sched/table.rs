@@ -16,7 +16,7 @@ use super::watch::{Watch, Watched};
 use crate::{
     cpu::Cpu,
     machine::clock::{self, SECOND_NS},
-    measure::{Context, Contexts, Subject},
+    measure::{Contexts, Subject},
     task::Process,
 };
 

@@ -6,18 +6,30 @@
 
 use alloc::boxed::Box;
 
+use tally_engine::Ticket;
+
 use crate::{
     arch::frame::{Frame, SYSCALL_BYTES},
     measure::PendingReadings,
+    memory::range::UserRange,
 };
+
+/// What the first step of a call has chosen for the next ones.
+#[derive(Clone, Copy, Debug)]
+pub enum Chosen {
+    /// Where the pages of a mapping move to.
+    Place(UserRange),
+    /// The request that the call waits for.
+    Request(Ticket),
+}
 
 /// The progress of a long system call.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// The bytes done, or the first page of the next step; 0 before the first step.
     pub at: u64,
-    /// Where the pages of a mapping move to; or the number of the request that the call waits for.
-    pub to: u64,
+    /// What the first step has chosen for the next ones.
+    pub chosen: Option<Chosen>,
     /// The readings of a session that the steps compute.
     pub readings: Option<Box<PendingReadings>>,
 }

@@ -316,6 +316,32 @@ static void timers_of_cpu_time(void)
     show("bad timer", setitimer(3, &often, NULL));
 }
 
+static int used[2];
+
+/* Uses a descriptor, after which the kernel looks again at what other threads wait for, and signals
+ * such a thread before it has run. */
+static void *use_and_signal(void *to)
+{
+    char byte = 0;
+    usleep(50000);
+    if (write(used[1], &byte, 1) == 1 && read(used[0], &byte, 1) == 1)
+        pthread_kill(*(pthread_t *)to, SIGUSR1);
+    return NULL;
+}
+
+/* A handler ends a poll(2) that the kernel was about to make again. */
+static void interrupted_retry(void)
+{
+    int empty[2];
+    pthread_t self = pthread_self(), other;
+    signal(SIGUSR1, count);
+    show("pipes", pipe(used) | pipe(empty));
+    struct pollfd waits = {.fd = empty[0], .events = POLLIN};
+    pthread_create(&other, NULL, use_and_signal, &self);
+    show("poll", poll(&waits, 1, 1000));
+    pthread_join(other, NULL);
+}
+
 int main(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -325,6 +351,7 @@ int main(void)
     timers();
     clocks_of_threads();
     timers_of_cpu_time();
+    interrupted_retry();
     show("capability", prctl(PR_CAPBSET_READ, 0));
     show("no capability", prctl(PR_CAPBSET_READ, 99));
     puts("queued: done");

@@ -64,6 +64,7 @@ impl<P: Pmu> Multiplexer<P> {
         }
         session.update_budget();
         if stopped {
+            self.pmu.stop();
             session.mark_idle();
         }
         self.log_end(session, ended, tsc, sink);
@@ -71,7 +72,7 @@ impl<P: Pmu> Multiplexer<P> {
     }
 
     /// The program has stopped its counters through its bank, in the middle of a slice, which is
-    /// credited: switches the slice out.
+    /// credited: switches the slice out. No counter runs any more.
     pub(super) fn end_stopped(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         let ended = session.slice_start();
         session.switch_out(self.cpu, End::Stopped, tsc, sink);
@@ -79,8 +80,8 @@ impl<P: Pmu> Multiplexer<P> {
     }
 
     /// What follows each end of a slice, `ended`, after which the kernel decides what counts next:
-    /// publishes in the bank, with no counter running if the session is not, and has the kernel
-    /// look soon, where another session may have its turn, and where errors or an interval are due.
+    /// publishes in the bank, and has the kernel look soon, where another session may have its turn,
+    /// and where errors or an interval are due. If the session does not run, no counter does.
     #[inline]
     fn log_end(
         &mut self,
@@ -93,8 +94,6 @@ impl<P: Pmu> Multiplexer<P> {
         if running {
             // An event that stays on its counter would stay armed.
             self.pmu.disarm();
-        } else {
-            self.pmu.stop();
         }
         self.publish(session, ended, running, tsc, sink);
         if session.takes_turns() || session.errors_are_due() || session.interval_is_due() {
