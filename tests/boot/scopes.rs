@@ -133,7 +133,7 @@ fn shares_inside<'a>(sessions: impl Iterator<Item = &'a SessionReport>) -> Vec<f
 /// from 0 to 1. The mean of n such shares, each with a mean of c or more, is q or less with a
 /// probability of at most exp(-n·KL(q, c)), with KL the relative entropy of two coins (Hoeffding
 /// 1963, theorem 1). c is less than the 95 % of long sessions (`cargo xtask study error`): these
-/// end in the first fifth of a run, which decision 28 leaves out.
+/// have some hundred slices.
 fn assert_held_as_claimed(shares: &[f64]) {
     const CLAIM: f64 = 0.85;
     const FALSE_ALARMS: f64 = 1e-6;

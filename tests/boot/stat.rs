@@ -265,16 +265,18 @@ fn the_breakdown_is_that_of_the_host() {
         let lines = text.lines().skip_while(|line| !line.starts_with("cycles in")).skip(1);
         let lines = lines.take_while(|line| !line.starts_with("most are lost to"));
         let part = |line: &str| {
-            let (name, numbers) = line.split_at_checked(32)?;
+            let (name, numbers) = line.split_at_checked(40)?;
             let shares = numbers.split_whitespace().filter_map(|word| word.strip_suffix('%'));
             let shares: Vec<f64> = shares.filter_map(|share| share.parse().ok()).collect();
-            Some((name.trim().to_owned(), [*shares.first()?, *shares.get(1)?]))
+            Some((name.trim_end().to_owned(), [*shares.first()?, *shares.get(1)?]))
         };
         lines.filter_map(part).collect()
     };
     let (ours, theirs) = (parts(&printed), parts(&host));
     assert!(ours.len() >= 8 && ours.keys().eq(theirs.keys()), "{printed}\n{host}");
-    let sum: f64 = ours.values().map(|[share, _]| share).sum();
+    // Parts of parts are indented.
+    let first = ours.iter().filter(|(name, _)| !name.starts_with(' '));
+    let sum: f64 = first.map(|(_, [share, _])| share).sum();
     assert!((sum - 100.0).abs() < 0.5, "{printed}");
     for (name, [share, bar]) in &ours {
         let [others, other_bar] = theirs[name];

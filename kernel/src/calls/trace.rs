@@ -37,7 +37,8 @@ impl Traced {
 
     /// Records the call, which the kernel has handled; it was entered with a return to `rip`.
     pub(super) fn end(self, cpu: &mut Cpu, frame: &Frame, rip: u64) {
-        let running = cpu.current.as_deref_mut();
+        // A program that ends does so in steps, and its last call does not return.
+        let running = cpu.current.as_deref_mut().filter(|process| process.ending.is_none());
         let running = running.map(|process| (process.pid, process.threads.running().tid));
         let Traced(record) = self;
         // A call that is made again begins at an earlier instruction.
