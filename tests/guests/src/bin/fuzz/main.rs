@@ -124,17 +124,22 @@ fn all(calls: u64, seed: u64, event: &str) -> i32 {
             println!("fuzz: {made} calls of {calls}");
         }
     }
-    for (slot, program) in running {
-        program.wait().expect("it was started");
-        made += noted(&files[slot]);
-    }
-    let [whole, crashed, other] = ends;
+    let (made, [whole, crashed, other]) = (made + rest(running, &files), ends);
     println!(
         "fuzz: {made} calls; {whole} programs made all of theirs, {crashed} faulted, {other} ended before"
     );
     let exact = is_exact(event, 1_000_000);
     println!("fuzz: done, counting is {}", if exact { "exact" } else { "off" });
     i32::from(!exact)
+}
+
+/// Waits for the programs that still run. Returns the number of their calls.
+fn rest(running: Vec<(usize, Program)>, files: &[String]) -> u64 {
+    let made = |(slot, program): (usize, Program)| {
+        program.wait().expect("it was started");
+        noted(&files[slot])
+    };
+    running.into_iter().map(made).sum()
 }
 
 /// An index by a program's status: made all its calls, faulted, ended before.
