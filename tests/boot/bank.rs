@@ -167,8 +167,8 @@ fn a_started_bank_counts_what_the_truth_counts_on_amd() {
 }
 
 /// NMIs arrive between any two instructions of two programs that stop and start their counters, in
-/// the sequences too: these begin again, or counts would be off by whole slices. The loops are short
-/// so that more of the NMIs arrive in the sequences.
+/// the sequences too: these begin again, or counts would be off by whole slices. The loops are
+/// short so that more of the NMIs arrive in the sequences.
 fn assert_sequences_restart(pmu: Pmu, events: &str) {
     let programs = [2000, 2100].map(|slice| format!("switch {slice} {events} 200"));
     let line = format!("wire overflows=nmi -- {}", programs.join(" -- "));

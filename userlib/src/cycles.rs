@@ -65,9 +65,9 @@ impl Cycles {
         self.stack.missing()
     }
 
-    /// The parts of the cycles so far, as a tree: each behind the part that it is one of, *retiring*
-    /// first. The cycles of level 1 sum to all cycles, those of a part's parts to it. None while an
-    /// event was counted in too few slices for an estimate.
+    /// The parts of the cycles so far, as a tree: each behind the part that it is one of,
+    /// *retiring* first. The cycles of level 1 sum to all cycles, those of a part's parts to it.
+    /// None while an event was counted in too few slices for an estimate.
     ///
     /// No system call, but where the heap gets its first memory. The bars of parts take the errors
     /// of their events as independent.

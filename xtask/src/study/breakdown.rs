@@ -100,8 +100,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The bars of a program's run beside the truth, and what is named first beside what the program
-    /// would save.
+    /// The bars of a program's run beside the truth, and what is named first beside what the
+    /// program would save.
     fn judge(&self, program: &Benchmark) -> Result<(Vec<Judged>, Option<Answer>)> {
         let words = program.command(self.args.instructions).join(" ");
         let name = &program.name;

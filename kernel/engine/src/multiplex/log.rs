@@ -80,8 +80,8 @@ impl<P: Pmu> Multiplexer<P> {
     }
 
     /// What follows each end of a slice, `ended`, after which the kernel decides what counts next:
-    /// publishes in the bank, and has the kernel look soon, where another session may have its turn,
-    /// and where errors or an interval are due. If the session does not run, no counter does.
+    /// publishes in the bank, and has the kernel look soon, where another session may have its
+    /// turn, and where errors or an interval are due. If the session does not run, no counter does.
     #[inline]
     fn log_end(
         &mut self,

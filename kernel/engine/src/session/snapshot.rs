@@ -14,8 +14,8 @@ use crate::{
 };
 
 /// What a session has counted at one moment. Readings of that moment can be computed one by one
-/// while the session goes on: [`Self::reading`] of each event, and then [`Session::complete`] of all
-/// of them. Uses floating point, except where it is made.
+/// while the session goes on: [`Self::reading`] of each event, and then [`Session::complete`] of
+/// all of them. Uses floating point, except where it is made.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     assignments: Box<[CounterAssignment]>,

@@ -5,9 +5,9 @@
 //! (`crate::ooo`). Time is kept in slots: the pipeline's width for each cycle.
 //!
 //! [`Core`] is defined in `state`, with what interval learns in `activity`, `exposure`,
-//! `learner` and `sampler`, and what fetch knows of a wrong path in `path` and `decoded`. The other files are its
-//! operations, each importing only from those before it: `learning`, `levels`, `fetch`,
-//! `wrong_path`, `branches`, `data`, `deliver`, `retire`, `system`.
+//! `learner` and `sampler`, and what fetch knows of a wrong path in `path` and `decoded`. The other
+//! files are its operations, each importing only from those before it: `learning`, `levels`,
+//! `fetch`, `wrong_path`, `branches`, `data`, `deliver`, `retire`, `system`.
 
 mod activity;
 mod branches;

@@ -51,8 +51,8 @@ struct Added {
     most: u64,
 }
 
-/// Starts and stops the counters [`PAIRS`] times, with a loop of known length in between, of at most
-/// `counted` iterations, and one behind.
+/// Starts and stops the counters [`PAIRS`] times, with a loop of known length in between, of at
+/// most `counted` iterations, and one behind.
 fn pairs(
     checks: &mut Checks,
     bank: Bank<'_>,
