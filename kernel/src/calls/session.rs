@@ -2,6 +2,7 @@
 //!
 //! A session on another program is that program's context, which the kernel uses while the program
 //! is off the CPUs: if it runs, its CPU is asked to park it, and the call is restarted.
+// Long because every call on a session is here, with the steps of those that take long.
 
 use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 use core::mem::take;
