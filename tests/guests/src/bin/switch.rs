@@ -12,7 +12,10 @@
 extern crate alloc;
 
 use alloc::vec::Vec;
-use core::arch::asm;
+use core::{
+    arch::asm,
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+};
 
 use tally::{
     Bank, LogicalCounter, Session, SessionConfig, Slice, println, region, runtime::arguments,
@@ -23,8 +26,9 @@ use tally_test_guests::Checks;
 tally::main!(main);
 
 const PAIRS: usize = 4_000;
-/// The most iterations of the counted loop, if they are not given.
-const COUNTED: u64 = 2_000;
+/// The most iterations of the counted loop. In memory: a register for it would be saved and loaded
+/// again around each start, in the region that counts the start's instructions.
+static COUNTED: AtomicU64 = AtomicU64::new(2_000);
 
 /// Three instructions an iteration, among them a branch and a load.
 fn spin(iterations: u64) {
@@ -51,20 +55,14 @@ struct Added {
     most: u64,
 }
 
-/// Starts and stops the counters [`PAIRS`] times, with a loop of known length in between, of at
-/// most `counted` iterations, and one behind.
-fn pairs(
-    checks: &mut Checks,
-    bank: Bank<'_>,
-    counters: &[LogicalCounter<'_>],
-    tag: u32,
-    counted: u64,
-) -> Added {
+/// Starts and stops the counters [`PAIRS`] times, with a loop of known length in between and one
+/// behind.
+fn pairs(checks: &mut Checks, bank: Bank<'_>, counters: &[LogicalCounter<'_>], tag: u32) -> Added {
     let read = || counters.iter().map(|counter| counter.read()).collect::<Vec<u64>>();
     let mut added: Vec<u64> = Vec::with_capacity(PAIRS);
     let mut moved = 0;
     for pair in 0..PAIRS {
-        let iterations = counted * (pair as u64 % 5) / 4 + 1;
+        let iterations = COUNTED.load(Relaxed) * (pair as u64 % 5) / 4 + 1;
         let before = counters[0].read();
         region::open(tag + 1);
         let started = bank.start();
@@ -80,7 +78,7 @@ fn pairs(
         region::close(tag + 3);
         let after = read();
         added.push(after[0] - before - 3 * iterations);
-        spin(counted * 7 / 20);
+        spin(COUNTED.load(Relaxed) * 7 / 20);
         moved += u32::from(read() != after);
     }
     checks.equal("counters that changed while they were stopped", moved, 0);
@@ -94,7 +92,9 @@ fn main() -> i32 {
     let (Some(slice), Some(events)) = (slice, words.next()) else {
         panic!("usage: switch SLICE EVENTS [ITERATIONS]");
     };
-    let counted = words.next().map_or(COUNTED, |word| word.parse().expect("a number"));
+    if let Some(word) = words.next() {
+        COUNTED.store(word.parse().expect("a number"), Relaxed);
+    }
     let config = SessionConfig {
         slice: Slice::Cycles(slice.into()),
         budget_ppm: session::NO_BUDGET_PPM,
@@ -107,7 +107,7 @@ fn main() -> i32 {
         .collect();
     let mut checks = Checks::default();
     checks.equal("a bank before its first start is stopped", bank.is_stopped(), true);
-    let Added { least, median, most } = pairs(&mut checks, bank, &counters, slice, counted);
+    let Added { least, median, most } = pairs(&mut checks, bank, &counters, slice);
     // A start is of one of two lengths: it continues the slice, or makes a system call, which takes
     // the library some 42 instructions more.
     checks.equal("the median of what a pair adds is near the least", median <= least + 45, true);
