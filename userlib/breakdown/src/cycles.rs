@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     count::{Counts, SumError},
-    stacks::Stack,
+    stacks::{Node, Stack, leaves_of},
     tree::{CyclePart, tree_parts},
 };
 
+/// The part of the second level that branches lose.
+const MISPREDICTED: &str = "mispredicted branches";
 /// The most parts that are named as what most cycles may be lost to.
 const MOST_LOSSES: usize = 2;
 /// A misprediction that costs so many cycles more than the way back from it, which is some twenty,
@@ -64,21 +66,16 @@ pub fn break_down(
     })
 }
 
-/// The part of the second level that branches lose.
-const MISPREDICTED: &str = "mispredicted branches";
-
 impl Breakdown {
     /// The parts that divide all cycles once: those of slots without parts, and retiring.
     pub fn leaves(&self) -> impl Iterator<Item = &CyclePart> {
-        let is_leaf = |at: &usize| {
-            let part = &self.parts[*at];
-            let parts = self.parts[at + 1..].iter().take_while(|it| it.level > part.level);
-            let is_divided = parts.clone().any(|it| !it.of_cycles) && !part.is_work();
-            let level_1 = self.parts[..*at].iter().rev().find(|it| it.level == 1);
-            let is_of_work = part.level > 1 && level_1.is_some_and(CyclePart::is_work);
-            !part.of_cycles && !is_divided && !is_of_work
+        let node = |part: &CyclePart| Node {
+            level: part.level,
+            is_slots: !part.of_cycles,
+            is_work: part.is_work(),
         };
-        (0..self.parts.len()).filter(is_leaf).map(|at| &self.parts[at])
+        let tree: Vec<Node> = self.parts.iter().map(node).collect();
+        leaves_of(&tree).into_iter().map(|at| &self.parts[at])
     }
 
     /// The part that most cycles are lost to.

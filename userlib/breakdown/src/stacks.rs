@@ -102,58 +102,32 @@ struct Views {
     stalls: Stack,
 }
 
+impl Stack {
+    /// Another method for the same processor: these groups, and nothing on request.
+    const fn by(
+        &self,
+        method: &'static TopDown,
+        groups: &'static [&'static [&'static str]],
+    ) -> Stack {
+        let Stack { cycles, instructions, .. } = *self;
+        Stack { cycles, instructions, mispredictions: None, groups, method, further: &[] }
+    }
+}
+
 static ICE_LAKE_VIEWS: Views = Views {
     slots: &ICE_LAKE,
-    first: Stack {
-        groups: &[ICE_LAKE.groups[0]],
-        method: &first::ICE_LAKE,
-        mispredictions: None,
-        further: &[],
-        ..ICE_LAKE
-    },
-    stalls: Stack {
-        groups: stalls::ICE_LAKE_GROUPS,
-        method: &stalls::ICE_LAKE,
-        mispredictions: None,
-        further: &[],
-        ..ICE_LAKE
-    },
+    first: ICE_LAKE.by(&first::ICE_LAKE, ICE_LAKE.groups.split_at(1).0),
+    stalls: ICE_LAKE.by(&stalls::ICE_LAKE, stalls::ICE_LAKE_GROUPS),
 };
-
 static SAPPHIRE_RAPIDS_VIEWS: Views = Views {
     slots: &SAPPHIRE_RAPIDS,
-    first: Stack {
-        groups: &[SAPPHIRE_RAPIDS.groups[0]],
-        method: &first::SAPPHIRE_RAPIDS,
-        mispredictions: None,
-        further: &[],
-        ..SAPPHIRE_RAPIDS
-    },
-    stalls: Stack {
-        groups: stalls::SAPPHIRE_RAPIDS_GROUPS,
-        method: &stalls::SAPPHIRE_RAPIDS,
-        mispredictions: None,
-        further: &[],
-        ..SAPPHIRE_RAPIDS
-    },
+    first: SAPPHIRE_RAPIDS.by(&first::SAPPHIRE_RAPIDS, SAPPHIRE_RAPIDS.groups.split_at(1).0),
+    stalls: SAPPHIRE_RAPIDS.by(&stalls::SAPPHIRE_RAPIDS, stalls::SAPPHIRE_RAPIDS_GROUPS),
 };
-
 static ZEN_4_VIEWS: Views = Views {
     slots: &ZEN_4,
-    first: Stack {
-        groups: &[ZEN_4.groups[0]],
-        method: &first::ZEN_4,
-        mispredictions: None,
-        further: &[],
-        ..ZEN_4
-    },
-    stalls: Stack {
-        groups: stalls::ZEN_4_GROUPS,
-        method: &stalls::ZEN_4,
-        mispredictions: None,
-        further: &[],
-        ..ZEN_4
-    },
+    first: ZEN_4.by(&first::ZEN_4, ZEN_4.groups.split_at(1).0),
+    stalls: ZEN_4.by(&stalls::ZEN_4, stalls::ZEN_4_GROUPS),
 };
 
 /// Those of all processors, by the slots of dispatch.
@@ -252,21 +226,37 @@ impl Stack {
     }
 }
 
-/// The metrics of slots that divide all of them once: those of the second level, and of the first
-/// those without parts, and retiring.
-pub(super) fn leaves(method: &'static TopDown) -> impl Iterator<Item = &'static Metric> {
-    let all = method.metrics;
-    let is_leaf = move |at: &usize| {
-        let metric = &all[*at];
-        let parts = all[at + 1..].iter().take_while(|it| it.level > metric.level);
-        let has_parts = parts.clone().any(|it| it.whole == Whole::Slots);
-        let of_retiring = all[..*at].iter().rev().find(|it| it.level == 1);
-        let of_retiring = of_retiring.is_some_and(|it| it.name == RETIRING);
-        let is_divided = has_parts && metric.name != RETIRING;
-        let is_slots = metric.whole == Whole::Slots;
-        is_slots && !is_divided && (metric.level == 1 || metric.level == 2 && !of_retiring)
+/// A metric or a part of a tree, as far as [`leaves_of`] looks at it.
+#[derive(Clone, Copy)]
+pub(super) struct Node {
+    pub(super) level: u8,
+    pub(super) is_slots: bool,
+    pub(super) is_work: bool,
+}
+
+/// Where the nodes of a tree are that divide all slots once: those of slots without such parts, and
+/// retiring as a whole.
+pub(super) fn leaves_of(tree: &[Node]) -> Vec<usize> {
+    let is_leaf = |at: &usize| {
+        let node = tree[*at];
+        let mut parts = tree[at + 1..].iter().take_while(|it| it.level > node.level);
+        let is_divided = parts.any(|it| it.is_slots) && !node.is_work;
+        let first = tree[..*at].iter().rev().find(|it| it.level == 1);
+        let is_of_work = node.level > 1 && first.is_some_and(|it| it.is_work);
+        node.is_slots && !is_divided && !is_of_work
     };
-    (0..all.len()).filter(is_leaf).map(move |at| &all[at])
+    (0..tree.len()).filter(is_leaf).collect()
+}
+
+/// The metrics that divide all slots once.
+pub(super) fn leaves(method: &'static TopDown) -> impl Iterator<Item = &'static Metric> {
+    let node = |metric: &Metric| Node {
+        level: metric.level,
+        is_slots: metric.whole == Whole::Slots,
+        is_work: metric.name == RETIRING,
+    };
+    let tree: Vec<Node> = method.metrics.iter().map(node).collect();
+    leaves_of(&tree).into_iter().map(|at| &method.metrics[at])
 }
 
 /// The part that is not lost.

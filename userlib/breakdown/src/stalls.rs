@@ -3,7 +3,7 @@
 //! answer: what a mispredicted branch costs before it is resolved is charged to whatever stands at
 //! the head of the reorder buffer meanwhile (paper 001, section 2).
 
-use super::formulas::{CORE_CYCLES, CYCLES, TopDown, cycles_of, slots};
+use super::formulas::{CORE_CYCLES, CYCLES, Metric, TopDown, cycles_of, slots};
 
 const STALLS: &str = "UOPS_RETIRED.STALL_CYCLES";
 const FRONT_END: &str = "IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE";
@@ -15,6 +15,20 @@ const CODE: &str = "ICACHE_DATA.STALLS";
 const TRANSLATION: &str = "ICACHE_TAG.STALLS";
 const RESTEER: &str = "INT_MISC.CLEAR_RESTEER_CYCLES";
 const SERIALIZING: &str = "RESOURCE_STALLS.SCOREBOARD";
+
+/// The parts that Ice Lake and Sapphire Rapids tell by the same events.
+const RETIRED: Metric = slots(1, "retiring", "", |n| cycles_of(n, CYCLES, &[CYCLES], &[STALLS]));
+const CODE_MISSES: Metric =
+    slots(1, "instruction cache misses", "", |n| cycles_of(n, CYCLES, &[CODE], &[]));
+const TRANSLATION_MISSES: Metric =
+    slots(1, "instruction TLB misses", "", |n| cycles_of(n, CYCLES, &[TRANSLATION], &[]));
+const REST_OF_FRONT_END: Metric = slots(1, "rest of the front end", "", |n| {
+    cycles_of(n, CYCLES, &[FRONT_END], &[CODE, TRANSLATION])
+});
+const RESTEERS: Metric =
+    slots(1, "mispredicted branches, once resolved", "", |n| cycles_of(n, CYCLES, &[RESTEER], &[]));
+const SERIALIZED: Metric =
+    slots(1, "serializing instructions", "", |n| cycles_of(n, CYCLES, &[SERIALIZING], &[]));
 
 /// Groups of events that are counted in the same slices.
 pub(super) static ICE_LAKE_GROUPS: &[&[&str]] =
@@ -36,22 +50,18 @@ pub(super) static ICE_LAKE: TopDown = TopDown {
         SERIALIZING,
     ],
     metrics: &[
-        slots(1, "retiring", "", |n| cycles_of(n, CYCLES, &[CYCLES], &[STALLS])),
-        slots(1, "instruction cache misses", "", |n| cycles_of(n, CYCLES, &[CODE], &[])),
-        slots(1, "instruction TLB misses", "", |n| cycles_of(n, CYCLES, &[TRANSLATION], &[])),
-        slots(1, "rest of the front end", "", |n| {
-            cycles_of(n, CYCLES, &[FRONT_END], &[CODE, TRANSLATION])
-        }),
-        slots(1, "mispredicted branches, once resolved", "", |n| {
-            cycles_of(n, CYCLES, &[RESTEER], &[])
-        }),
+        RETIRED,
+        CODE_MISSES,
+        TRANSLATION_MISSES,
+        REST_OF_FRONT_END,
+        RESTEERS,
         slots(1, "DRAM", "", |n| cycles_of(n, CYCLES, &[BEYOND_L3], &[])),
         slots(1, "last-level cache", "", |n| cycles_of(n, CYCLES, &[BEYOND_L2], &[BEYOND_L3])),
         slots(1, "second-level cache", "", |n| cycles_of(n, CYCLES, &[BEYOND_L1], &[BEYOND_L2])),
         slots(1, "first-level cache, TLB, stores", "", |n| {
             cycles_of(n, CYCLES, &[IN_MEMORY], &[BEYOND_L1])
         }),
-        slots(1, "serializing instructions", "", |n| cycles_of(n, CYCLES, &[SERIALIZING], &[])),
+        SERIALIZED,
         slots(1, "execution units", "", |n| {
             cycles_of(n, CYCLES, &[STALLS], &[FRONT_END, RESTEER, IN_MEMORY, SERIALIZING])
         }),
@@ -86,15 +96,11 @@ pub(super) static SAPPHIRE_RAPIDS: TopDown = TopDown {
         SERIALIZING,
     ],
     metrics: &[
-        slots(1, "retiring", "", |n| cycles_of(n, CYCLES, &[CYCLES], &[STALLS])),
-        slots(1, "instruction cache misses", "", |n| cycles_of(n, CYCLES, &[CODE], &[])),
-        slots(1, "instruction TLB misses", "", |n| cycles_of(n, CYCLES, &[TRANSLATION], &[])),
-        slots(1, "rest of the front end", "", |n| {
-            cycles_of(n, CYCLES, &[FRONT_END], &[CODE, TRANSLATION])
-        }),
-        slots(1, "mispredicted branches, once resolved", "", |n| {
-            cycles_of(n, CYCLES, &[RESTEER], &[])
-        }),
+        RETIRED,
+        CODE_MISSES,
+        TRANSLATION_MISSES,
+        REST_OF_FRONT_END,
+        RESTEERS,
         slots(1, "DRAM", "", |n| cycles_of(n, CYCLES, &[LOADS_BEYOND_L3], &[])),
         slots(1, "last-level cache", "", |n| {
             cycles_of(n, CYCLES, &[LOADS_BEYOND_L2], &[LOADS_BEYOND_L3])
@@ -105,7 +111,7 @@ pub(super) static SAPPHIRE_RAPIDS: TopDown = TopDown {
         slots(1, "first-level cache, TLB", "", |n| {
             cycles_of(n, CYCLES, &[IN_LOADS], &[LOADS_BEYOND_L1])
         }),
-        slots(1, "serializing instructions", "", |n| cycles_of(n, CYCLES, &[SERIALIZING], &[])),
+        SERIALIZED,
         slots(1, "execution units, stores", "", |n| {
             cycles_of(n, CYCLES, &[STALLS], &[FRONT_END, RESTEER, IN_LOADS, SERIALIZING])
         }),

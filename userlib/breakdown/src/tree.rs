@@ -1,6 +1,7 @@
 //! Where a program's cycles go, by the tree of a processor's method, with a bar on each part.
 
 use alloc::{borrow::Cow, vec::Vec};
+use core::cell::Cell;
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use super::{
     closing::close,
     count::{Counts, SumError, square},
     formulas::{CountOf, Metric, TopDown, Whole},
-    stacks::{RETIRING, Stack, events_of, leaves},
+    stacks::{RETIRING, Stack, leaves},
 };
 
 /// A part of the cycles: of their slots of dispatch, each as its part of a cycle, or of the cycles
@@ -207,9 +208,14 @@ pub(super) fn share(
     };
     let slopes: Vec<(&'static str, f64)> = method.events.iter().filter_map(slope).collect();
     let squares = square(counts, errors, &slopes);
-    let true_count = |name: &str| counts(name).and_then(|count| count.truth);
-    let is_known = events_of(method, metric).into_iter().all(|it| true_count(it).is_some());
-    let truth = is_known.then(|| (metric.formula)(&|name| true_count(name).unwrap_or_default()));
+    let is_known = Cell::new(true);
+    let truth = (metric.formula)(&|name| {
+        counts(name).and_then(|count| count.truth).unwrap_or_else(|| {
+            is_known.set(false);
+            0.0
+        })
+    });
+    let truth = is_known.get().then_some(truth);
     Share { formula: (metric.formula)(&estimate), half_width_95: libm::sqrt(squares), truth }
 }
 
