@@ -2,13 +2,15 @@
 
 use std::mem;
 
-use crate::signal::Signal;
+use crate::{counts::Counts, signal::Signal};
 
 /// Parts of a cycle in which costs are kept.
 pub(super) const PARTS: u32 = 256;
 /// The number of causes.
 pub(super) const CAUSES: usize = Signal::STALLS.len();
 
+/// Samples of lost slots and of what executes after which older ones count less.
+const SAMPLES_OF_SLOTS: f32 = 4.0;
 /// The number of causes of lost slots.
 pub(super) const LOST: usize = Signal::LOST_SLOTS.len();
 /// The cycles from which on each cause gets its part of them, and not one cause all.
@@ -47,6 +49,18 @@ impl Division {
             *of += upto - before;
             before = upto;
         }
+    }
+}
+
+/// What the engine has lost of slots, by cause.
+pub(super) fn lost_slots(counts: &Counts) -> [u64; LOST] {
+    std::array::from_fn(|index| counts[Signal::LOST_SLOTS[index]])
+}
+
+/// Adds what grew in a sample to sums in which older samples count less.
+pub(super) fn add_sample<const N: usize>(sums: &mut [f32; N], now: [u64; N], before: [u64; N]) {
+    for (sum, (now, before)) in sums.iter_mut().zip(now.into_iter().zip(before)) {
+        *sum += (now - before) as f32 - *sum / SAMPLES_OF_SLOTS;
     }
 }
 

@@ -9,7 +9,7 @@ use std::mem;
 
 use super::{
     activity::{self, Cycles, KINDS, Shares},
-    exposure::{CAUSES, Division, LOST, PARTS, Share, Stalls},
+    exposure::{CAUSES, Division, LOST, PARTS, Share, Stalls, add_sample, lost_slots},
 };
 use crate::{
     block::{Block, PLACES},
@@ -23,8 +23,6 @@ const MOST_SAMPLES: f32 = 64.0;
 const MOST_DATA_CYCLES: f32 = 10_000.0;
 /// The cycles of penalties for which all blocks' share stands in a block's own.
 const ASSUMED_DATA_CYCLES: f32 = 50.0;
-/// Samples of lost slots and of what executes after which older ones count less.
-const SAMPLES_OF_SLOTS: f32 = 4.0;
 /// Cycles by which a cause can be ahead of a block's others, so that a new one can get ahead.
 const MOST_LEAD: f32 = 1_000.0;
 
@@ -207,20 +205,14 @@ impl Learner {
     /// The engine has run for long enough that the slots which it loses are the program's.
     pub(super) fn warm_up(&mut self) {
         self.begin();
-        self.lost = std::array::from_fn(|index| self.counts[Signal::LOST_SLOTS[index]]);
+        self.lost = lost_slots(&self.counts);
         self.active = activity::of(&self.counts);
     }
 
     /// A sample has ended. Returns whether most blocks that ran in it were new.
     pub(super) fn end(&mut self) -> bool {
-        for (index, cause) in Signal::LOST_SLOTS.iter().enumerate() {
-            let lost = (self.counts[*cause] - self.lost[index]) as f32;
-            self.slots[index] += lost - self.slots[index] / SAMPLES_OF_SLOTS;
-        }
-        for (index, cycles) in activity::of(&self.counts).iter().enumerate() {
-            let own = (cycles - self.active[index]) as f32;
-            self.cycles_active[index] += own - self.cycles_active[index] / SAMPLES_OF_SLOTS;
-        }
+        add_sample(&mut self.slots, lost_slots(&self.counts), self.lost);
+        add_sample(&mut self.cycles_active, activity::of(&self.counts), self.active);
         let [old, new] = mem::take(&mut self.blocks);
         new > old
     }
