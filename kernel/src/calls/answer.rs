@@ -4,7 +4,9 @@ use tally_abi::{Error, syscall::errno};
 
 use crate::{
     files::tree::PathError,
+    measure::Refusal,
     memory::space::SpaceError,
+    sched::table::Lookup,
     task::{call::Progress, thread::Wait},
 };
 
@@ -78,5 +80,35 @@ impl From<SpaceError> for BadPointer {
 impl From<BadPointer> for Error {
     fn from(_: BadPointer) -> Self {
         Error::BadPointer
+    }
+}
+
+/// Why a call has no result.
+pub(super) enum Unanswered {
+    /// The call failed.
+    Error(Error),
+    /// The call was refused, with a message for the user.
+    Refused(Refusal),
+    /// The program that the call inspects runs on the CPU with this APIC ID.
+    Running(u32),
+}
+
+impl<E: Into<Error>> From<E> for Unanswered {
+    fn from(error: E) -> Self {
+        Unanswered::Error(error.into())
+    }
+}
+
+impl From<Refusal> for Unanswered {
+    fn from(refusal: Refusal) -> Self {
+        Unanswered::Refused(refusal)
+    }
+}
+
+pub(super) fn result_of<T>(found: Lookup<T>, unknown: Error) -> Result<T, Unanswered> {
+    match found {
+        Lookup::Parked(answer) => Ok(answer),
+        Lookup::Running(lapic) => Err(Unanswered::Running(lapic)),
+        Lookup::Ended | Lookup::Unknown => Err(unknown.into()),
     }
 }

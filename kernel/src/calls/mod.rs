@@ -17,6 +17,7 @@ mod inspect;
 mod length;
 mod locks;
 mod memory;
+mod open;
 mod paths;
 mod poll;
 mod process;
@@ -40,9 +41,8 @@ mod transfer;
 use tally_abi::{Error, syscall};
 
 use self::{
-    answer::{Answer, Errno, RETRY},
+    answer::{Answer, Errno, RETRY, Unanswered},
     inspect::preempt_and_restart,
-    session::Unanswered,
     steps::in_steps,
     trace::Traced,
 };

@@ -6,7 +6,7 @@ use tally_abi::{Error, ExitStatus, syscall};
 
 use super::{
     inspect::preempt_and_restart,
-    session::{Caller, explain},
+    open::{Caller, explain},
 };
 use crate::{
     arch::frame::Frame,

@@ -2,60 +2,31 @@
 //!
 //! A session on another program is that program's context, which the kernel uses while the program
 //! is off the CPUs: if it runs, its CPU is asked to park it, and the call is restarted.
-// Long because every call on a session is here, with the steps of those that take long.
 
-use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
+use alloc::{boxed::Box, vec::Vec};
 use core::mem::take;
 
 use tally_abi::{
-    Error, Mode, Opened, PhaseConfig, Scope, SessionConfig,
+    Error, PhaseConfig,
     phase::PhaseConfigWords,
-    session::{ConfigWords, MAX_DETAIL_BYTES, MAX_EVENT_LIST_BYTES},
     syscall,
     thread::{EVENT_WORDS, HEADER_WORDS},
 };
 
 use super::{
-    answer::{Answer, BadPointer},
-    cpus, readings,
+    answer::{Answer, BadPointer, Unanswered, result_of},
+    cpus,
+    open::{open, open_direct},
+    readings,
     thresholds::{handler_of, threshold_of},
 };
 use crate::{
-    cpu::{Cpu, online},
-    measure::{
-        self, Context, DirectCounters, NmiCell, Owner, Refusal, Samples, Sequences, SessionRef,
-        Subject, permit, ring_memory,
-    },
-    memory::{frames, heap, user::UserMemory},
-    sched::table::{self, Lookup},
+    cpu::Cpu,
+    measure::{Context, NmiCell, Samples, Sequences, SessionRef, permit, ring_memory},
+    memory::{heap, user::UserMemory},
+    sched::table,
     task::{Process, call::Progress},
 };
-
-/// An upper bound of the kernel's memory that opening a session of 1,024 events in as many groups
-/// takes.
-const MAX_SESSION_BYTES: u64 = 6 << 20;
-
-/// Why a call has no result.
-pub(super) enum Unanswered {
-    /// The call failed.
-    Error(Error),
-    /// The call was refused, with a message for the user.
-    Refused(Refusal),
-    /// The program that the call inspects runs on the CPU with this APIC ID.
-    Running(u32),
-}
-
-impl<E: Into<Error>> From<E> for Unanswered {
-    fn from(error: E) -> Self {
-        Unanswered::Error(error.into())
-    }
-}
-
-impl From<Refusal> for Unanswered {
-    fn from(refusal: Refusal) -> Self {
-        Unanswered::Refused(refusal)
-    }
-}
 
 /// Makes a step of a call. `progress` is what was done before; it is taken where the call continues
 /// or ends.
@@ -216,157 +187,6 @@ fn map_trace(process: &mut Process, cpu: u64) -> Result<u64, Error> {
         return Err(Error::NoMemory);
     }
     process.memory.lend(ring_memory(cpu)?).map_err(|_| Error::NoMemory)
-}
-
-fn result_of<T>(found: Lookup<T>, unknown: Error) -> Result<T, Unanswered> {
-    match found {
-        Lookup::Parked(answer) => Ok(answer),
-        Lookup::Running(lapic) => Err(Unanswered::Running(lapic)),
-        Lookup::Ended | Lookup::Unknown => Err(unknown.into()),
-    }
-}
-
-/// `session_open(events, events_bytes, config, detail, detail_bytes, program)`.
-fn open(process: &mut Process, measure: &NmiCell, arguments: [u64; 6]) -> Result<u64, Unanswered> {
-    let [events, events_bytes, config, detail, detail_bytes, program] = arguments;
-    let _claim = frames::claim(MAX_SESSION_BYTES).ok_or(Error::NoMemory)?;
-    let words: ConfigWords = process.memory.read_words(config).map_err(BadPointer::from)?;
-    let config = SessionConfig::from_words(words).map_err(|_| Error::BadArgument)?;
-    let list = read_list(process, events, events_bytes).map_err(Unanswered::from);
-    let opened = list.and_then(|list| match program {
-        cpus if config.scope == Scope::Cpus => {
-            Ok(measure::cpus::open(process.pid, (cpus, online::mask()), &list, config)?)
-        }
-        0 => Ok(open_own(process, measure, &list, config)?),
-        program => open_on(process.pid, program, &list, config),
-    });
-    match opened {
-        Ok(opened) => Ok(opened.to_word()),
-        Err(Unanswered::Refused(refusal)) => {
-            Err(explain(Caller { process, detail, detail_bytes }, refusal)?.into())
-        }
-        Err(unanswered) => Err(unanswered),
-    }
-}
-
-/// Opens a session on the caller itself.
-fn open_own(
-    process: &Process,
-    measure: &NmiCell,
-    list: &str,
-    config: SessionConfig,
-) -> Result<Opened, Refusal> {
-    if config.scope != Scope::Program {
-        let detail = "threads are counted apart by a session on another program".into();
-        return Err(Refusal { error: Error::BadArgument, detail });
-    }
-    measure.lock().slot().check_room(true)?;
-    let owner = Owner::Program(process.pid);
-    // Planning is long: the cell is not locked, and overflow interrupts are handled.
-    let context = Context::open(process.subject(), owner, list, config)?;
-    measure.lock().install(context)
-}
-
-/// Opens a session on another program for `owner`.
-fn open_on(
-    owner: u32,
-    program: u64,
-    list: &str,
-    config: SessionConfig,
-) -> Result<Opened, Unanswered> {
-    let program = u32::try_from(program).map_err(|_| Error::NoProgram)?;
-    let subject = measurable(owner, program)?;
-    // Planning is long: the table, which the other CPUs need, is not locked.
-    let mut context = Box::new(Context::open(subject, Owner::Program(owner), list, config)?);
-    let mut table = table::lock();
-    let found = table.inspect(program, |process| {
-        let opened = context.opened();
-        context.begin_usage(process.usage());
-        process.slot.add(context).map(|()| opened)
-    });
-    let opened = result_of(found, Error::NoProgram)??;
-    table.watch(opened.session, owner, program);
-    Ok(opened)
-}
-
-/// Checks that `owner` may open a session on another program, before the plan is made.
-fn measurable(owner: u32, program: u32) -> Result<Subject, Unanswered> {
-    if program == owner {
-        return Err(Error::BadArgument.into());
-    }
-    let table = table::lock();
-    if !table.may_watch(owner) {
-        return Err(Error::TooManySessions.into());
-    }
-    if !table.is_child(program, owner) {
-        permit(0, "counting in a program that another loaded")?;
-    }
-    table.subject(program).ok_or(Error::NoProgram.into())
-}
-
-/// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)`.
-fn open_direct(
-    process: &mut Process,
-    measure: &NmiCell,
-    arguments: [u64; 6],
-) -> Result<u64, Error> {
-    let [events, events_bytes, mode, indices, detail, detail_bytes] = arguments;
-    let _claim = frames::claim(MAX_SESSION_BYTES).ok_or(Error::NoMemory)?;
-    let mode = Mode::from_word(mode).map_err(|_| Error::BadArgument)?;
-    let opened = read_list(process, events, events_bytes).and_then(|list| {
-        if measure.lock().slot().is_measured() {
-            return Err(Error::Busy.into());
-        }
-        let (counters, rdpmc) = DirectCounters::plan(&list, mode)?;
-        measure.lock().install_direct(counters)?;
-        Ok(rdpmc)
-    });
-    match opened {
-        Ok(rdpmc) => {
-            let words: Vec<_> = rdpmc.iter().map(|ecx| u64::from(*ecx).to_le_bytes()).collect();
-            if process.memory.write(indices, words.as_flattened()).is_err() {
-                measure.lock().close_direct();
-                return Err(Error::BadPointer);
-            }
-            Ok(words.len() as u64)
-        }
-        Err(refusal) => Err(explain(Caller { process, detail, detail_bytes }, refusal)?),
-    }
-}
-
-/// A calling program, and its buffer for the text of an error.
-pub(super) struct Caller<'a> {
-    pub(super) process: &'a mut Process,
-    pub(super) detail: u64,
-    pub(super) detail_bytes: u64,
-}
-
-/// Writes the text of a refusal to the caller's buffer. Returns the refusal's error.
-///
-/// # Errors
-/// The buffer is not in the caller's memory.
-pub(super) fn explain(caller: Caller, refusal: Refusal) -> Result<Error, Error> {
-    let mut text = refusal.detail;
-    let room = (caller.detail_bytes as usize).min(MAX_DETAIL_BYTES);
-    if room > 0 {
-        text.truncate(text.floor_char_boundary(room - 1));
-        text.push('\0');
-        caller.process.memory.write(caller.detail, text.as_bytes()).map_err(BadPointer::from)?;
-    }
-    Ok(refusal.error)
-}
-
-fn read_list(process: &mut Process, address: u64, bytes: u64) -> Result<String, Refusal> {
-    if bytes > MAX_EVENT_LIST_BYTES as u64 {
-        let detail = format!(
-            "list of events of {bytes} bytes exceeds the maximum of {MAX_EVENT_LIST_BYTES}: \
-             shorten it"
-        );
-        return Err(Refusal { error: Error::TooManyEvents, detail });
-    }
-    let mut list = vec![0; bytes as usize];
-    process.memory.read(address, &mut list).map_err(|_| Refusal::from(Error::BadPointer))?;
-    String::from_utf8(list).map_err(|_| Refusal::from(Error::BadArgument))
 }
 
 /// `session_samples(session, addresses, n)`.
