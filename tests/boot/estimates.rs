@@ -190,11 +190,13 @@ fn estimated(events: &[EventReport]) -> impl Iterator<Item = &EventReport> {
     events.iter().filter(|event| event.kind == Kind::Estimated)
 }
 
-/// An adaptive round is twice as long, and so are the first ones, of short slices.
+/// An adaptive round is twice as long, and so are the first ones, of short slices. Of the same
+/// cycles: two runs in the interval pipeline differ by up to 1.2 % of these (decision 75).
 #[test]
 fn adaptive_shares_take_as_many_slices_as_planned_ones() {
-    let [planned, adaptive] = [&PLANNED, &ADAPTIVE].map(|boot| session(boot).slices.unwrap());
-    assert!(adaptive.abs_diff(planned) < planned / 100, "{adaptive}, {planned}");
+    let [planned, adaptive] =
+        [&PLANNED, &ADAPTIVE].map(|boot| session(boot).cycles_per_slice.unwrap());
+    assert!((adaptive - planned).abs() < planned / 100.0, "{adaptive}, {planned}");
 }
 
 /// An adaptive round has two slices for each group; each group has at least one of them.
