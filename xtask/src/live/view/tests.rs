@@ -180,8 +180,8 @@ fn where_cycles_go_and_phases_are_shown_if_asked_for() {
             0001112
             cycles in                             share   ± 95 %
             mispredicted branches                 46.3%    0.02% ███
-            machine clears                        39.4%    0.02% ███
-            fetch latency                         6.62%    0.01%
+            machine clears                        39.5%    0.02% ███
+            fetch latency                         6.64%    0.01%
             event, last 400 slices                  in 1,000 i.   ± 95 %
             CPU_CLK_UNHALTED.THREAD                      2000.0    exact
             INST_RETIRED.ANY                             1000.0    exact
