@@ -17,8 +17,10 @@ fn check(pmu: Pmu, events: &str) {
     let report = Report::of(&boot);
     let mut sessions: Vec<_> = report.sessions().collect();
     sessions.sort_by_key(|session| session.session);
-    // The second is the one that the program stops. Its truth has what happened up to the kernel's
-    // notice that the program had stopped it.
+    // The second is the one that the program stops. The truth has what happened up to the kernel's
+    // notice of it, and is no judge of that session.
+    let stopped = sessions[1];
+    assert!(stopped.stopped_cycles > Some(0) && stopped.events.iter().all(|e| e.truth.is_none()));
     let exact: Vec<_> = [sessions[0], sessions[2]]
         .into_iter()
         .flat_map(|session| &session.events)

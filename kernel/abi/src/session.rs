@@ -274,10 +274,13 @@ pub struct SessionStats {
     pub lost_pmis: u64,
     /// Interrupts and exceptions in ring 3 while it was on the counters, other than PMIs.
     pub interruptions: u64,
+    /// Cycles at the session's privilege that passed while the program had stopped its counters
+    /// through its bank and the kernel did not know it yet. They are in no count.
+    pub stopped_cycles: u64,
 }
 
 /// A [`SessionStats`] as it crosses the system-call boundary.
-pub type StatsWords = [u64; 16];
+pub type StatsWords = [u64; 17];
 
 impl SessionStats {
     /// Overflow interrupts of the session.
@@ -304,6 +307,7 @@ impl SessionStats {
             self.switch_cycles,
             self.lost_pmis,
             self.interruptions,
+            self.stopped_cycles,
         ]
     }
 
@@ -318,8 +322,9 @@ impl SessionStats {
     /// Decodes what [`Self::to_words`] made.
     pub fn from_words(words: StatsWords) -> Self {
         let [groups, slices, rounds, pmis, spurious_pmis, msr_accesses, rdpmcs, ..] = words;
-        let [.., cycles, instructions, engine_ticks, session_ticks, _, _, _, _, _] = words;
-        let [.., records, lengthened, switch_cycles, lost_pmis, interruptions] = words;
+        let [.., cycles, instructions, engine_ticks, session_ticks, _, _, _, _, _, _] = words;
+        let [.., records, lengthened, switch_cycles, lost_pmis, interruptions, stopped_cycles] =
+            words;
         SessionStats {
             groups,
             slices,
@@ -337,6 +342,7 @@ impl SessionStats {
             switch_cycles,
             lost_pmis,
             interruptions,
+            stopped_cycles,
         }
     }
 }

@@ -4,7 +4,7 @@
 
 _Static_assert(sizeof(struct tally_config) == 48, "six words");
 _Static_assert(sizeof(struct tally_reading) == 64, "eight words");
-_Static_assert(sizeof(struct tally_stats) == 128, "sixteen words");
+_Static_assert(sizeof(struct tally_stats) == 136, "seventeen words");
 _Static_assert(offsetof(struct tally_reading, total_cycles) == 40, "the sixth word");
 
 /* The count and the event of the last upcall. */

@@ -93,6 +93,8 @@ struct tally_stats {
     uint64_t switch_cycles; /* core cycles of a group switch; 0 if they are not known */
     uint64_t lost_pmis;     /* slices whose overflow interrupt never came */
     uint64_t interruptions; /* interrupts and exceptions in ring 3, other than PMIs */
+    uint64_t stopped_cycles; /* in no count: cycles while the program had stopped its bank and
+                              * the kernel did not know it yet */
 };
 
 /* Errors, returned as negative numbers. */

@@ -111,6 +111,9 @@ pub struct SessionReport {
     pub lost_pmis: Option<u64>,
     /// Interrupts and exceptions in ring 3 while it was on the counters, other than PMIs.
     pub interruptions: Option<u64>,
+    /// Core cycles that are in no count, as the program had stopped its counters through its bank
+    /// and the kernel did not know it yet. The truth has them; if there are any, it is not given.
+    pub stopped_cycles: Option<u64>,
     /// MSR reads and writes per PMI.
     pub msr_accesses_per_switch: Option<f64>,
     /// Instructions of the PMI handler per PMI in this session.
@@ -209,9 +212,11 @@ impl SessionReport {
         let region = region.as_ref();
         let cost = region.map(|region| &region.pmi);
         let stats = session.stats.as_ref();
+        let stopped_cycles = stats.map(|stats| stats.stopped_cycles);
+        let comparable = region.filter(|_| stopped_cycles.unwrap_or_default() == 0);
         let instructions_per_switch = cost.and_then(|c| ratio(c.instructions, c.count));
         let event = |event: &EventReading| {
-            let truth = region.and_then(|region| truth::truth_of(region, event));
+            let truth = comparable.and_then(|region| truth::truth_of(region, event));
             let report = EventReport::of(&event.name, &event.reading, truth);
             let likely_added = stats.and_then(|stats| interrupts::likely_added(event, stats));
             EventReport { unit: event.unit, likely_added, ..report }
@@ -227,6 +232,7 @@ impl SessionReport {
             pmis: stats.map(|stats| stats.pmis),
             lost_pmis: stats.map(|stats| stats.lost_pmis),
             interruptions: stats.map(|stats| stats.interruptions),
+            stopped_cycles,
             msr_accesses_per_switch: stats.and_then(|s| ratio(s.msr_accesses, s.pmis)),
             instructions_per_switch,
             cycles_per_switch: stats.map(|s| s.switch_cycles).filter(|cycles| *cycles > 0),

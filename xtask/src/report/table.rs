@@ -44,6 +44,10 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
         if let Some(phases) = &session.phases {
             phases::render(text, phases)?;
         }
+        if let Some(cycles @ 1..) = session.stopped_cycles {
+            let cycles = Grouped(cycles);
+            writeln!(text, "no truth: the program stopped its bank, for {cycles} cycles unseen")?;
+        }
         write_events(text, &session.events)?;
         write_unit(text, &session.events)?;
         write_unobserved(text, &session.events)?;

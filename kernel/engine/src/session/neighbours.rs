@@ -79,10 +79,18 @@ impl Session {
     /// program had stopped its counters by the control word is in it.
     pub fn passed(&self) -> Counts {
         let mut passed = self.total;
-        if let Some(bank) = &self.bank {
-            passed.add(&bank.deducted(), 0);
-        }
+        passed.add(&self.deducted(), 0);
         passed
+    }
+
+    /// What passed of the pinned events while the program had stopped its counters by the control
+    /// word of a bank, this one or earlier ones.
+    pub(super) fn deducted(&self) -> Counts {
+        let mut deducted = self.beside.deducted;
+        if let Some(bank) = &self.bank {
+            deducted.add(&bank.deducted(), 0);
+        }
+        deducted
     }
 
     /// Another session of the program was on the counters for `ticks` of the TSC, up to `tsc`, and

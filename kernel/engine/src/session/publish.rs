@@ -31,6 +31,7 @@ impl Session {
         pages: Box<[&'static Page]>,
         rdpmc: impl Fn(CounterAssignment) -> u32,
     ) -> bool {
+        self.unmap_bank();
         self.bank = Bank::new(self.id, writable, pages, &self.plan, rdpmc);
         // What is counted all the time has no other error in the bank; a system call gives it.
         let moved = (0..self.events()).filter(|event| self.skew.moves(*event));
@@ -47,6 +48,7 @@ impl Session {
 
     /// Unmaps the bank: the program does not read its logical counters any more.
     pub fn unmap_bank(&mut self) {
+        self.beside.deducted = self.deducted();
         self.bank = None;
         self.note_folding();
     }

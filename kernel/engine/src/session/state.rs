@@ -101,13 +101,16 @@ pub(super) struct Beside {
     pub(super) turns_left: Option<u64>,
     /// The slices of a cycle for which all sums are stated; those of a round while it is alone.
     pub(super) cycle: u64,
+    /// Of the pinned events: what a bank subtracted that is no more.
+    pub(super) deducted: Counts,
 }
 
 impl Beside {
     /// A session of so many slices in a round, without others.
     fn alone(round: u64) -> Beside {
         let neighbours = Neighbours::default();
-        Beside { neighbours, was_passed: false, turns_left: None, cycle: round }
+        let deducted = Counts::default();
+        Beside { neighbours, was_passed: false, turns_left: None, cycle: round, deducted }
     }
 }
 
@@ -330,6 +333,7 @@ impl Session {
             cycles: self.total[Pinned::Cycles],
             instructions: self.total[Pinned::Instructions],
             switch_cycles: self.budget.switch_cycles(),
+            stopped_cycles: self.deducted()[Pinned::Cycles],
             ..self.stats
         }
     }
