@@ -2,8 +2,9 @@
 
 macro_rules! perfect {
     ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
-        /// Structures that cost nothing: those that miss never do, and others have no limit. For
-        /// the reference runs of a CPI stack, and for what a program would save without a cause.
+        /// Structures that cost nothing: those that miss never do, and others have no limit. Levels
+        /// behind a perfect one hold what they would hold behind a real one. For the reference runs
+        /// of a CPI stack, and for what a program would save without a cause.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Perfect { $($(#[$doc])* pub $field: bool),* }
 
@@ -54,6 +55,9 @@ perfect! {
     indirect,
     /// Targets of returns.
     returns,
+    /// Fetch: it goes on behind a taken branch in the same cycle, knows of every branch before that
+    /// is decoded, and decoders keep up. Misses of code stay.
+    fetch,
     /// Execution units of the out-of-order pipeline: each operation takes one cycle, a port is
     /// always free, and the divider is. Loads take what the caches take.
     units,

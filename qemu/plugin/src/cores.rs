@@ -68,9 +68,15 @@ impl Cores {
             let core = core(&profile.geometry, cache);
             Shadow { core, profile, truth: VcpuTruth::new(None) }
         };
+        let shadows: Box<[Shadow]> =
+            options.shadows.iter().zip(&caches[1..]).map(shadow).collect();
+        let mut own = core(&options.profile.geometry, &caches[0]);
+        if !shadows.is_empty() {
+            own.lead_others();
+        }
         Cores {
-            own: core(&options.profile.geometry, &caches[0]),
-            shadows: options.shadows.iter().zip(&caches[1..]).map(shadow).collect(),
+            own,
+            shadows,
             tables: PageTables::default(),
         }
     }
@@ -113,8 +119,7 @@ impl Cores {
         self.each(|core| core.fetch(block));
     }
 
-    /// The common case of [`Self::access`]. It does not apply in the out-of-order pipeline, the
-    /// only one that has shadows.
+    /// The common case of [`Self::access`]. It does not apply to a core that leads shadows.
     #[inline(always)]
     pub(crate) fn access_recent<const STORE: bool>(
         &mut self,

@@ -281,7 +281,7 @@ impl PluginOptions {
             interrupts: given.interrupts()?,
             from_boot: given.is_second("from", ["first", "boot"])?,
             handlers: given.path("handlers")?,
-            shadows: machine::shadows(given.get("shadows"), &profile.geometry)?,
+            shadows: machine::shadows(given.get("shadows"))?,
             log: given.path("log")?,
             profile,
         })
@@ -389,7 +389,6 @@ mod tests {
             ("unit=on", "use no or yes"),
             ("large-pages=2m", "use no or yes"),
             ("stacks=yes", "add pipeline=ooo"),
-            ("shadows=none", "add pipeline=ooo"),
             ("shadows=l1d+l4", "shadows=l1d+l4"),
         ] {
             let error = parse(&[argument]).expect_err(argument);

@@ -39,12 +39,15 @@ const GO_ROOT: &str = "usr/lib/go-1.24";
 pub fn make(project: &Project, list: &List, quick: bool) -> Result<Vec<PathBuf>> {
     let folder = project.target.join(BUILT);
     project::make_folder(&folder)?;
+    // Of all programs, so that another choice does not fetch them again.
+    let all = List::read(project)?;
     let mut made = Vec::new();
     for (part, packages) in PACKAGES.into_iter().enumerate().take(if quick { 1 } else { 2 }) {
         let wanted: Vec<&Listed> =
             list.wanted(quick).filter(|program| program.quick == (part == 0)).collect();
-        let origins = wanted.iter().map(|program| &program.from);
-        let root = setup::packages(project, packages, &packages_of(origins))?;
+        let of_part = all.wanted(false).filter(|program| program.quick == (part == 0));
+        let origins = packages_of(of_part.map(|program| &program.from));
+        let root = setup::packages(project, packages, &origins)?;
         if part == 1 {
             make_guests(project, &wanted)?;
         }

@@ -37,10 +37,11 @@ const QUEUES: Cause = cause("full queues", "queues");
 
 /// The causes, in the order of the pipeline. Those of a cache or a TLB have the levels behind it,
 /// which a perfect one asks for nothing. A perfect second-level TLB would serve code too.
-pub const CAUSES: [Cause; 9] = [
+pub const CAUSES: [Cause; 10] = [
     BRANCHES,
     cause("L1I misses", "l1i"),
     cause("ITLB misses", "itlb"),
+    cause("taken and unknown branches", "fetch"),
     cause("L1D misses", "l1d"),
     cause("L2 misses of data", "l2d"),
     cause("last-level misses of data", "llcd"),
@@ -52,7 +53,7 @@ pub const CAUSES: [Cause; 9] = [
 /// The groups of causes of which each two are also perfect together.
 pub const GROUPS: [Cause; 5] = [
     Cause { name: "branches", ..BRANCHES },
-    cause("code", "l1i+itlb"),
+    cause("code", "l1i+itlb+fetch"),
     cause("data", "l1d+dtlb"),
     Cause { name: "units", ..UNITS },
     Cause { name: "queues", ..QUEUES },
@@ -82,23 +83,31 @@ fn both([one, other]: [Cause; 2]) -> String {
 pub enum Wanted {
     /// Each cause alone
     Causes,
-    /// Also each two of five groups of causes, and how they overlap
+    /// Each of five groups of causes alone
+    Groups,
+    /// Each cause and group alone, each two groups, and how they overlap
     Pairs,
 }
 
 impl Wanted {
     /// The perfect structures of each core that has to run beside the machine's own.
     pub fn cores(self) -> Vec<String> {
-        let mut all: Vec<String> = CAUSES.iter().map(|cause| cause.perfect.to_owned()).collect();
-        if self == Wanted::Pairs {
-            let groups = GROUPS.iter().map(|cause| cause.perfect.to_owned());
-            for perfect in groups.chain(pairs().map(both)) {
-                if !all.contains(&perfect) {
-                    all.push(perfect);
+        let alone = |causes: &[Cause]| -> Vec<String> {
+            causes.iter().map(|cause| cause.perfect.to_owned()).collect()
+        };
+        match self {
+            Wanted::Causes => alone(&CAUSES),
+            Wanted::Groups => alone(&GROUPS),
+            Wanted::Pairs => {
+                let mut all = alone(&CAUSES);
+                for perfect in alone(&GROUPS).into_iter().chain(pairs().map(both)) {
+                    if !all.contains(&perfect) {
+                        all.push(perfect);
+                    }
                 }
+                all
             }
         }
-        all
     }
 
     /// The virtual PMU's option that has these cores.
@@ -112,8 +121,10 @@ impl Wanted {
 pub struct WhatIf {
     /// Its core cycles in user mode, as it ran.
     pub cycles: u64,
-    /// What it would save without each cause, the most first.
+    /// What it would save without each cause, the most first, if the cores for it ran.
     pub causes: Vec<Saving>,
+    /// The same of each group of causes.
+    pub groups: Vec<Saving>,
     /// What it would save without two groups of causes, in the order of the pipeline, if the cores
     /// for it ran.
     pub interactions: Vec<Interaction>,
@@ -181,11 +192,20 @@ impl WhatIf {
             let causes = pair.map(|cause| cause.name.into());
             Ok(Interaction { causes, saved_alone, saved_both, difference })
         };
-        let mut causes = CAUSES.iter().map(saving).collect::<Result<Vec<_>>>()?;
-        causes.sort_by_key(|saving| std::cmp::Reverse(saving.saved_cycles));
+        let alone = |causes: &[Cause]| {
+            let ran = causes.iter().all(|cause| beside.contains_key(cause.perfect));
+            let causes = causes.iter().filter(|_| ran).map(saving);
+            let mut savings = causes.collect::<Result<Vec<_>>>()?;
+            savings.sort_by_key(|saving| std::cmp::Reverse(saving.saved_cycles));
+            Ok(savings)
+        };
+        let (causes, groups) = (alone(&CAUSES)?, alone(&GROUPS)?);
+        if causes.is_empty() && groups.is_empty() {
+            return Err(wrong("not all cores with perfect structures ran".into()));
+        }
         let ran = |pair: &[Cause; 2]| beside.contains_key(&both(*pair));
         let interactions = pairs().filter(ran).map(interaction).collect::<Result<_>>()?;
-        Ok(WhatIf { cycles, causes, interactions })
+        Ok(WhatIf { cycles, causes, groups, interactions })
     }
 
     /// Of a session.
@@ -206,16 +226,18 @@ impl WhatIf {
     /// What the program would save without a group of causes alone, as a share of its cycles; 0 if
     /// its core did not run.
     pub fn alone(&self, group: &str) -> f64 {
-        let of = |interaction: &Interaction| {
-            let at = interaction.causes.iter().position(|name| name == group)?;
-            Some(interaction.saved_alone[at])
-        };
-        self.interactions.iter().find_map(of).unwrap_or_default()
+        let found = self.groups.iter().find(|saving| saving.cause == group);
+        found.map_or(0.0, |saving| saving.saved_share)
+    }
+
+    /// What would be saved without each cause, or group of causes if only these ran.
+    fn shown(&self) -> &[Saving] {
+        if self.causes.is_empty() { &self.groups } else { &self.causes }
     }
 
     /// The cause without which the program would save most.
     pub fn largest(&self) -> Option<&Saving> {
-        self.causes.first()
+        self.shown().first()
     }
 }
 
@@ -226,7 +248,7 @@ impl fmt::Display for WhatIf {
             "{:<NAME$} {:<PERFECT$} {:>13} {:>7}",
             "what if without", "perfect", "saved", "share"
         )?;
-        for Saving { cause, perfect, saved_cycles, saved_share } in &self.causes {
+        for Saving { cause, perfect, saved_cycles, saved_share } in self.shown() {
             let sign = if *saved_cycles < 0 { "-" } else { "" };
             let saved = format!("{sign}{}", Grouped(saved_cycles.unsigned_abs()));
             let share = percent(*saved_share, false);
@@ -314,6 +336,7 @@ mod tests {
             last-level misses of data    llcd                              50,000   5.00%
             L1I misses                   l1i                                    0   0.00%
             ITLB misses                  itlb                                   0   0.00%
+            taken and unknown branches   fetch                                  0   0.00%
             DTLB misses                  dtlb                                   0   0.00%
             execution units              units                                  0   0.00%
             full queues                  queues                            -1,000  -0.10%
@@ -331,7 +354,7 @@ mod tests {
             change(&mut truth);
             WhatIf::of_session(&truth, 1).unwrap_err().message
         };
-        assert!(of(|truth| truth.shadows.truncate(8)).contains("no core queues"));
+        assert!(of(|truth| truth.shadows.truncate(8)).contains("not all cores"));
         assert!(of(|truth| truth.shadows[0].regions[0] = region(501, 9)).contains("another"));
         assert!(of(|truth| truth.shadows[0].regions.clear()).contains("no session 1"));
         assert!(of(|truth| truth.regions.clear()).contains("no session 1"));

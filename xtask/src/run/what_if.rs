@@ -9,15 +9,11 @@ use crate::{Failure, Result, machine::Accel, report::Wanted};
 /// long with all the cores beside as without them.
 pub(super) const TIME_LIMIT: &str = "1200";
 
-/// The pipeline whose cores can have others beside them.
-const PIPELINE: &str = "pipeline=ooo";
-
 /// What `--what-if` adds to a run.
 #[derive(Args, Clone, Debug)]
 pub(super) struct WhatIfArgs {
     /// Also print what the program would save without each cause of lost cycles, by the virtual
-    /// PMU: in pipeline ooo, from cores that run beside with one structure perfect; takes several
-    /// times as long
+    /// PMU, from cores that run beside with one structure perfect; takes some ten times as long
     #[arg(long, value_enum, value_name = "WHAT", num_args = 0..=1, require_equals = true,
           default_missing_value = "causes", requires = "breakdown")]
     pub(super) what_if: Option<Wanted>,
@@ -28,7 +24,7 @@ impl WhatIfArgs {
     pub(super) fn machine_options(&self, given: &[String]) -> Vec<String> {
         let mut options = given.to_vec();
         if let Some(wanted) = self.what_if {
-            options.extend([PIPELINE.to_owned(), wanted.option()]);
+            options.push(wanted.option());
         }
         options
     }
@@ -36,8 +32,7 @@ impl WhatIfArgs {
     /// Checks that nothing else is asked for of the machine.
     ///
     /// # Errors
-    /// The machine has no virtual PMU, or an option gives the virtual PMU another pipeline or other
-    /// perfect structures.
+    /// The machine has no virtual PMU, or an option gives the virtual PMU other perfect structures.
     pub(super) fn check(&self, accel: Accel, given: &[String]) -> Result<()> {
         let refused = |why: String| Err(Failure::new(ExitStatus::Usage, why));
         if self.what_if.is_none() {
@@ -52,20 +47,11 @@ impl WhatIfArgs {
         }
         for option in given {
             let name = option.split('=').next().unwrap_or_default();
-            match name {
-                "pipeline" if option != PIPELINE => {
-                    return refused(format!(
-                        "--what-if needs pipeline=ooo, which it sets: omit {option}, or --what-if for \
-                         the breakdown alone"
-                    ));
-                }
-                "perfect" | "shadows" => {
-                    return refused(format!(
-                        "--what-if sets the perfect structures itself: omit {name}=..., or \
-                         --what-if for a machine with your own"
-                    ));
-                }
-                _ => {}
+            if ["perfect", "shadows"].contains(&name) {
+                return refused(format!(
+                    "--what-if sets the perfect structures itself: omit {name}=..., or \
+                     --what-if for a machine with your own"
+                ));
             }
         }
         Ok(())
@@ -88,12 +74,12 @@ mod tests {
         assert!(request("--what-if").unwrap_err().message.contains("--breakdown"));
         for pmu in ["intel", "sapphire-rapids", "amd"] {
             let vpmu = request(&format!("--pmu {pmu} --breakdown --what-if")).unwrap();
-            assert_eq!(vpmu, [PIPELINE.to_owned(), Wanted::Causes.option()]);
+            assert_eq!(vpmu, [Wanted::Causes.option()]);
         }
         let vpmu = request("--breakdown --what-if=pairs").unwrap();
-        assert_eq!(vpmu, [PIPELINE.to_owned(), Wanted::Pairs.option()]);
-        let vpmu = request("--breakdown --what-if --vpmu mode=single,prefetch=on").unwrap();
-        assert_eq!(vpmu[..3], ["mode=single", "prefetch=on", PIPELINE]);
+        assert_eq!(vpmu, [Wanted::Pairs.option()]);
+        let vpmu = request("--breakdown --what-if --vpmu pipeline=ooo,prefetch=on").unwrap();
+        assert_eq!(vpmu[..2], ["pipeline=ooo", "prefetch=on"]);
         assert!(request("--breakdown").unwrap().is_empty());
     }
 
@@ -101,7 +87,6 @@ mod tests {
     fn what_it_cannot_have_is_refused_in_one_line() {
         for (words, why, status) in [
             ("--accel kvm", "omit --accel kvm, or --what-if", ExitStatus::Usage),
-            ("--vpmu pipeline=interval", "omit pipeline=interval, or --what-if", ExitStatus::Usage),
             ("--vpmu perfect=l1d", "omit perfect=..., or --what-if", ExitStatus::Usage),
             ("--vpmu pipeline=ooo,shadows=none", "omit shadows=..., or", ExitStatus::Usage),
             ("--vpmu mode=odd", "unknown mode", ExitStatus::Usage),

@@ -5,6 +5,7 @@
 
 mod answer;
 mod judge;
+mod programs;
 mod render;
 
 use std::{ops::RangeInclusive, time::Duration};
@@ -15,14 +16,12 @@ use tally_abi::ExitStatus;
 use self::{
     answer::Answer,
     judge::{Judged, Study},
+    programs::Program,
 };
 use super::seeds;
 use crate::{
     Failure, Result,
-    build::programs::{
-        Symbols,
-        benchmarks::{self, Benchmark},
-    },
+    build::programs::Symbols,
     guest_files::GuestFile,
     machine::{Artefacts, Folder, Pmu, Request},
     output,
@@ -34,6 +33,9 @@ use crate::{
 /// Of one machine: others may run at the same time.
 const TIME_LIMIT: Duration = Duration::from_secs(1_800);
 
+/// The pipelines of the virtual PMU.
+const PIPELINES: [&str; 2] = ["interval", "ooo"];
+
 /// Options of `cargo xtask study breakdown`.
 #[derive(Args, Clone, Debug)]
 pub(super) struct BreakdownArgs {
@@ -43,10 +45,14 @@ pub(super) struct BreakdownArgs {
     /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pmu: Pmu,
-    /// A program of tests/benchmarks/list.toml; repeatable [default: the eight that judge]
+    /// A program of tests/benchmarks/list.toml or tests/programs/list.toml; repeatable [default:
+    /// 24 of them]
     #[arg(long, value_name = "NAME")]
     program: Vec<String>,
-    /// Instructions of each program, about
+    /// A pipeline of the virtual PMU; repeatable [default: both]
+    #[arg(long, value_name = "NAME", value_parser = PIPELINES)]
+    pipeline: Vec<String>,
+    /// Instructions of each program of tests/benchmarks/list.toml, about
     #[arg(long, value_name = "N", default_value_t = 20_000_000,
           value_parser = clap::value_parser!(u64).range(1..))]
     instructions: u64,
@@ -69,18 +75,23 @@ pub(super) fn main(project: &Project, args: &BreakdownArgs) -> Result<u8> {
     if stack_of(args.pmu.signature()).is_none() {
         return Err(Failure::new(ExitStatus::NoBreakdown, no_stack()));
     }
-    let all = Benchmark::all(project)?;
-    let wanted = Benchmark::named(&all, &args.program)?;
     let symbols = if args.by_function { Symbols::Yes } else { Symbols::No };
-    let files = benchmarks::make_with(project, &all, &wanted, symbols)?;
+    let (programs, files) = programs::make(project, &args.program, args.instructions, symbols)?;
     let files = GuestFile::by_names(&files);
     let artefacts = Artefacts::make_for_run(project, &files)?;
     let seeds: Vec<u64> = args.seeds.clone().collect();
-    let runs = (wanted.len() * seeds.len()) as u64;
+    let pipelines: Vec<&str> = match &*args.pipeline {
+        [] => PIPELINES.to_vec(),
+        some => some.iter().map(String::as_str).collect(),
+    };
+    let (artefacts, files) = (&artefacts, &*files);
+    let with = |pipeline| seeds.iter().map(move |seed| (pipeline, *seed));
+    let machines: Vec<(&str, u64)> = pipelines.into_iter().flat_map(with).collect();
+    let runs = (programs.len() * machines.len()) as u64;
     let judged = seeds::in_parallel("machines", 0..=runs - 1, |run| {
-        let (program, seed) = (run as usize / seeds.len(), seeds[run as usize % seeds.len()]);
-        let one = Run { project, artefacts: &artefacts, files: &files, args, seed };
-        one.judge(&wanted[program])
+        let (program, machine) = (run as usize / machines.len(), run as usize % machines.len());
+        let (pipeline, seed) = machines[machine];
+        Run { project, artefacts, files, args, pipeline, seed }.judge(&programs[program])
     })?;
     let (bars, answers): (Vec<Vec<Judged>>, Vec<Option<Answer>>) = judged.into_iter().unzip();
     let (bars, answers) =
@@ -96,32 +107,33 @@ struct Run<'a> {
     artefacts: &'a Artefacts,
     files: &'a [GuestFile],
     args: &'a BreakdownArgs,
+    pipeline: &'a str,
     seed: u64,
 }
 
 impl Run<'_> {
     /// The bars of a program's run beside the truth, and what is named first beside what the
     /// program would save.
-    fn judge(&self, program: &Benchmark) -> Result<(Vec<Judged>, Option<Answer>)> {
-        let words = program.command(self.args.instructions).join(" ");
-        let name = &program.name;
+    fn judge(&self, program: &Program) -> Result<(Vec<Judged>, Option<Answer>)> {
+        let Program { name, command } = program;
         if self.args.by_function {
-            return Ok((self.functions(name, &words)?, None));
+            return Ok((self.functions(name, command)?, None));
         }
-        self.whole(name, &words)
+        self.whole(name, command)
     }
 
     /// The options of a run, as its command line has them.
     fn options(&self, rest: &str) -> Result<RunArgs> {
         let pmu = self.args.pmu.to_possible_value();
         let pmu = pmu.as_ref().map(PossibleValue::get_name).unwrap_or_default();
-        RunArgs::of(&format!("cargo xtask run --pmu {pmu} --seed {} {rest}", self.seed))
+        let machine = format!("--pmu {pmu} --vpmu pipeline={} --seed {}", self.pipeline, self.seed);
+        RunArgs::of(&format!("cargo xtask run {machine} {rest}"))
     }
 
     fn whole(&self, program: &str, words: &str) -> Result<(Vec<Judged>, Option<Answer>)> {
         let rings = if self.args.rings == Rings::Both { "=both" } else { "" };
         let refine = if self.args.refine { " --refine" } else { "" };
-        let what_if = "--what-if=pairs";
+        let what_if = "--what-if=groups";
         let options = self.options(&format!("--breakdown{rings}{refine} {what_if} -- {words}"))?;
         let request = Request { time_limit: TIME_LIMIT, ..options.request()? };
         let boot = seeds::boot(self.artefacts, &request, self.seed)?;
@@ -131,7 +143,8 @@ impl Run<'_> {
             session.into_iter().flat_map(|it| it.breakdown.iter().chain(&it.kernel_breakdown));
         let bars = all.flat_map(|breakdown| Judged::of_whole(program, breakdown)).collect();
         let answer = session.and_then(|it| it.breakdown.as_ref().zip(it.what_if.as_ref()));
-        Ok((bars, answer.map(|(breakdown, what_if)| Answer::of(program, breakdown, what_if))))
+        let of = |(breakdown, what_if)| Answer::of(program, self.pipeline, breakdown, what_if);
+        Ok((bars, answer.map(of)))
     }
 
     fn functions(&self, program: &str, words: &str) -> Result<Vec<Judged>> {

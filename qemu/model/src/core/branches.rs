@@ -22,7 +22,7 @@ impl Core {
         if let Some(engine) = &mut self.engine {
             engine.branch(taken, wrong, &mut self.counts[ring as usize]);
         }
-        let is_known = !taken || self.predictor.knows(branch.pc);
+        let is_known = !taken || self.predictor.knows(branch.pc) || self.geometry.perfect.fetch;
         if wrong {
             let predicted = if taken { Some(branch.fall_through) } else { block.target() };
             self.mispredicted(block, next_pc, predicted);
@@ -56,7 +56,7 @@ impl Core {
             counts[Signal::MispredictIndirectCall] += u64::from(wrong);
         }
         counts[Signal::Taken] += 1;
-        let is_known = predictor.knows(branch.pc);
+        let is_known = predictor.knows(branch.pc) || perfect.fetch;
         if let Some(engine) = &mut self.engine {
             engine.branch(true, wrong, counts);
         }

@@ -231,13 +231,14 @@ impl Core {
         access: Access,
         line: u64,
     ) -> ServedBy {
-        if self.geometry.perfect.l1d {
-            return ServedBy::L1;
-        }
         if block.line_count() > self.lines_done {
             self.fetch_rest(block, block.lines_through(access.insn));
         }
         self.l1d.fill(line);
+        if self.geometry.perfect.l1d {
+            self.lookup(line, Stream::Data);
+            return ServedBy::L1;
+        }
         self.bump(block.ring, Signal::L1dFills);
         let served = if STORE {
             [Signal::L2RfoHit, Signal::LlcRfoHit, Signal::LlcRfoMiss]

@@ -21,7 +21,7 @@ impl Core {
         for index in range.clone() {
             let is_second = fused && index == range.start;
             let cycles = decode.deliver(fetched(block, index, is_second), &mut all);
-            if cycles > 0 {
+            if cycles > 0 && !self.geometry.perfect.fetch {
                 self.starve_at(block.ring, FetchWait::Decoders, cycles, || index);
             }
         }

@@ -73,7 +73,11 @@ impl Core {
     /// Looks for a line of code in the L1, and if that lacks it beyond. Returns what serves it
     /// there.
     pub(super) fn look_up_code(&mut self, ring: Privilege, line: u64) -> Option<ServedBy> {
-        if self.l1i.touch(line) || self.geometry.perfect.l1i {
+        let is_there = self.l1i.touch(line);
+        if is_there || self.geometry.perfect.l1i {
+            if !is_there {
+                self.lookup(line, Stream::Code);
+            }
             self.bump(ring, Signal::L1iHit);
             return None;
         }

@@ -58,9 +58,9 @@ impl Core {
         self.follow_accesses();
     }
 
-    /// Asks for every access, or no longer, as the engine and prefetchers need them.
-    fn follow_accesses(&mut self) {
-        let needs_all = self.engine.is_some() || self.prefetch.is_some();
+    /// Asks for every access, or no longer, as the engine, prefetchers and other cores need them.
+    pub(super) fn follow_accesses(&mut self) {
+        let needs_all = self.engine.is_some() || self.prefetch.is_some() || self.has_others;
         self.all_accesses = if needs_all { u64::MAX } else { 0 };
         self.touched = u64::MAX;
     }

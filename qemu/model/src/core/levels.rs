@@ -106,7 +106,9 @@ impl Core {
         }
     }
 
-    /// The level beyond the L1 that has a line. Inserts it into the L2.
+    /// The level beyond the L1 that has a line. Inserts it into the L2. A perfect level has every
+    /// line, but those behind it fill as they do behind a real one: what data brought is there for
+    /// code.
     pub(super) fn lookup(&mut self, line: u64, stream: Stream) -> ServedBy {
         let perfect = self.geometry.perfect;
         let (l2, llc) = match stream {
@@ -114,9 +116,13 @@ impl Core {
             Stream::Data => (perfect.l2d, perfect.llcd),
             Stream::PageTable => (false, false),
         };
-        if self.l2.touch(line) || perfect.l2 || l2 {
+        if self.l2.touch(line) {
+            return ServedBy::L2;
+        }
+        let is_in_llc = self.llc.touch(line);
+        if perfect.l2 || l2 {
             ServedBy::L2
-        } else if self.llc.touch(line) || perfect.llc || llc {
+        } else if is_in_llc || perfect.llc || llc {
             ServedBy::Llc
         } else {
             ServedBy::Memory

@@ -76,8 +76,10 @@ pub struct Core {
     /// The virtual line of data accessed last. It is the most recent everywhere, so that another
     /// access changes nothing. Never set if every access is needed.
     pub(super) touched: u64,
-    /// All ones if the pipeline or prefetchers need every access, or else 0.
+    /// All ones if the pipeline, prefetchers or other cores need every access, or else 0.
     pub(super) all_accesses: u64,
+    /// Whether other cores run beside it on the same stream.
+    pub(super) has_others: bool,
     pub(super) predictor: Predictor,
     /// Whether fetch did not know of the last branch, which was taken and not mispredicted.
     pub(super) is_resteered: bool,
@@ -143,6 +145,7 @@ impl Core {
         Core {
             touched: u64::MAX,
             all_accesses: if engine.is_some() || prefetch.is_some() { u64::MAX } else { 0 },
+            has_others: false,
             counts: [Counts::ZERO, Counts::ZERO],
             lanes: [Lanes::ZERO; 2],
             lanes_left: Lanes::BLOCKS,
@@ -179,6 +182,12 @@ impl Core {
             ahead: Vec::with_capacity(16),
             geometry: *geometry,
         }
+    }
+
+    /// Other cores run beside it on the same stream, and need every access that it is told of.
+    pub fn lead_others(&mut self) {
+        self.has_others = true;
+        self.follow_accesses();
     }
 
     /// Its counts, by [`Privilege`].

@@ -44,7 +44,7 @@ impl Engine {
             self.refilled_at = self.complete_at + self.refill_cycles();
             self.fetched_at = self.fetched_at.max(self.refilled_at);
             self.fetch_cause = Signal::StallMispredict;
-        } else if taken {
+        } else if taken && !self.geometry.perfect.fetch {
             // One taken branch a cycle.
             self.dispatch.close();
         }

@@ -99,23 +99,16 @@ fn structures<'a>(names: impl Iterator<Item = &'a str>) -> Result<Perfect, &'a s
     Ok(perfect)
 }
 
-/// Checks that what only one pipeline has, CPI stacks and units and queues that are perfect, is
-/// asked for of that.
+/// Checks that CPI stacks, which only one pipeline has, are asked for of that.
 pub(super) fn check_pipeline(geometry: &Geometry) -> Result<(), String> {
-    let Perfect { units, queues, .. } = geometry.perfect;
-    let asked =
-        [(geometry.stacks, "stacks=yes"), (units, "perfect=units"), (queues, "perfect=queues")];
-    let found = asked.into_iter().find(|(is_asked, _)| *is_asked);
-    match (geometry.pipeline, found) {
-        (Pipeline::Interval, Some((_, option))) => {
-            Err(format!("{option} needs the other pipeline: add pipeline=ooo"))
-        }
-        _ => Ok(()),
+    if geometry.stacks && geometry.pipeline == Pipeline::Interval {
+        return Err("stacks=yes needs the other pipeline: add pipeline=ooo".to_owned());
     }
+    Ok(())
 }
 
 /// The cores of a list like `l1i+branch/none`.
-pub(super) fn shadows(list: Option<&str>, geometry: &Geometry) -> Result<Vec<Shadow>, String> {
+pub(super) fn shadows(list: Option<&str>) -> Result<Vec<Shadow>, String> {
     let Some(list) = list else { return Ok(Vec::new()) };
     let one = |name: &str| {
         let names = name.split('+').filter(|one| *one != REAL);
@@ -129,9 +122,6 @@ pub(super) fn shadows(list: Option<&str>, geometry: &Geometry) -> Result<Vec<Sha
         Ok(Shadow { name: name.to_owned(), perfect })
     };
     let all: Vec<Shadow> = list.split('/').map(one).collect::<Result<_, String>>()?;
-    if geometry.pipeline == Pipeline::Interval {
-        return Err("shadows=... needs the other pipeline: add pipeline=ooo".to_owned());
-    }
     match all.len() {
         ..=MOST_SHADOWS => Ok(all),
         count => Err(format!("shadows=... has {count} cores: use at most {MOST_SHADOWS}")),
@@ -162,16 +152,6 @@ mod tests {
     }
 
     #[test]
-    fn units_and_queues_are_perfect_in_the_pipeline_that_has_them() {
-        for name in ["units", "queues"] {
-            let error = parse(&[&format!("perfect=l1d+{name}")]).unwrap_err();
-            let why = "needs the other pipeline: add pipeline=ooo";
-            assert_eq!(error, format!("perfect={name} {why}"));
-            assert!(parse(&["pipeline=ooo", &format!("perfect={name}")]).is_ok());
-        }
-    }
-
-    #[test]
     fn prefetchers_are_off_on_or_named() {
         let prefetch =
             |arguments: &[&str]| parse(arguments).map(|options| options.profile.geometry.prefetch);
@@ -185,7 +165,7 @@ mod tests {
     #[test]
     fn shadows_are_cores_with_their_own_structures() {
         let shadows = |list: &str| {
-            let options = parse(&["pipeline=ooo", &format!("shadows={list}")])?;
+            let options = parse(&[&format!("shadows={list}")])?;
             Ok::<_, String>(options.shadows)
         };
         let names = |list: &str| {

@@ -24,6 +24,7 @@ const GROUPS: [(&[&str], &str); 4] = [
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Answer {
     pub(super) program: String,
+    pub(super) pipeline: String,
     /// The group of the part that is named first, and its share of the cycles.
     pub(super) first: &'static str,
     pub(super) share: f64,
@@ -32,10 +33,17 @@ pub(super) struct Answer {
     /// Of each group: its parts' share, and what the program would save without it.
     pub(super) groups: Vec<(&'static str, f64, f64)>,
     pub(super) is_right: bool,
+    /// The truth of each part of the first level, as a share of the cycles.
+    pub(super) level_1: Vec<(String, f64)>,
 }
 
 impl Answer {
-    pub(super) fn of(program: &str, breakdown: &Breakdown, what_if: &WhatIf) -> Answer {
+    pub(super) fn of(
+        program: &str,
+        pipeline: &str,
+        breakdown: &Breakdown,
+        what_if: &WhatIf,
+    ) -> Answer {
         let share = |names: &[&str]| {
             let own = breakdown.leaves().filter(|part| names.contains(&&*part.name));
             own.map(|part| part.share).sum::<f64>()
@@ -44,7 +52,25 @@ impl Answer {
             GROUPS.iter().map(|(names, name)| (*name, share(names), what_if.alone(name))).collect();
         let largest_loss = breakdown.largest_loss().map_or("", |part| &part.name);
         let first = GROUPS.iter().find(|(names, _)| names.contains(&largest_loss));
-        Answer::among(program, first.map_or("other", |(_, name)| name), groups)
+        let all = breakdown.cycles.max(1) as f64;
+        let roots = breakdown.parts.iter().filter(|part| part.level == 1);
+        let level_1 = roots.filter_map(|part| Some((part.name.to_string(), part.truth? / all)));
+        Answer {
+            pipeline: pipeline.to_owned(),
+            level_1: level_1.collect(),
+            ..Answer::among(program, first.map_or("other", |(_, name)| name), groups)
+        }
+    }
+
+    /// The largest difference of a part of the first level from the same program's in another
+    /// pipeline, and the part's name.
+    pub(super) fn furthest(&self, other: &Answer) -> Option<(&str, f64)> {
+        let distance = |(name, share): &'_ (String, f64)| {
+            let (_, of_other) = other.level_1.iter().find(|(its, _)| its == name)?;
+            Some((share - of_other).abs())
+        };
+        let all = self.level_1.iter().filter_map(|part| Some((&*part.0, distance(part)?)));
+        all.max_by(|one, other| one.1.total_cmp(&other.1))
     }
 
     fn among(program: &str, first: &'static str, groups: Vec<(&'static str, f64, f64)>) -> Answer {
@@ -53,7 +79,8 @@ impl Answer {
         let most = groups.iter().max_by(|one, other| one.2.total_cmp(&other.2));
         let (largest, most) = most.map_or(("none", 0.0), |(name, _, saved)| (*name, *saved));
         let is_right = saved >= most - NEAR;
-        Answer { program: program.to_owned(), first, share, largest, groups, is_right }
+        let (program, pipeline, level_1) = (program.to_owned(), String::new(), Vec::new());
+        Answer { program, pipeline, first, share, largest, groups, is_right, level_1 }
     }
 
     #[cfg(test)]

@@ -5,6 +5,9 @@ use super::{
     judge::{Kind, LEAST_OF_FUNCTION, LEAST_SHARE, Row, Study},
 };
 
+/// Two pipelines agree on parts that are as near to each other.
+const LEAST_APART: f64 = 0.03;
+
 /// Columns of a name.
 const NAME: usize = 36;
 
@@ -40,14 +43,16 @@ pub(super) fn render(study: &Study) -> String {
 /// What each run names first beside what saves most, and the parts' mean distance from savings.
 fn answers(study: &Study) -> String {
     let Some(first) = study.answers.first() else { return String::new() };
-    let mut text = format!("{:<12} {:<9} {:<9}", "program", "first", "saves most");
-    first.groups.iter().for_each(|(name, ..)| text += &format!(" {name:>14}"));
+    let mut text = String::from("of each group its part, and what the program saves without it, %\n");
+    text += &format!("{:<12}{:<9}{:<9}{:<9}", "program", "pipeline", "first", "largest");
+    first.groups.iter().for_each(|(name, ..)| text += &format!("{name:>10}"));
     text += "\n";
     for answer in &study.answers {
+        let Answer { program, pipeline, first, largest, .. } = answer;
         let mark = if answer.is_right { " " } else { "!" };
-        text += &format!("{:<12} {:<9} {:<9}{mark}", answer.program, answer.first, answer.largest);
+        text += &format!("{program:<12}{pipeline:<9}{first:<9}{largest:<8}{mark}");
         for (_, share, saved) in &answer.groups {
-            text += &format!(" {:>6.1}% {:>5.1}%", 100.0 * share, 100.0 * saved);
+            text += &format!("{:>5.1}{:>5.1}", 100.0 * share, 100.0 * saved);
         }
         text += "\n";
     }
@@ -58,7 +63,30 @@ fn answers(study: &Study) -> String {
         let mean = study.answers.iter().map(distance).sum::<f64>() / all as f64;
         text += &format!("{name}: the part is {:.1} points from its saving\n", 100.0 * mean);
     }
+    text += &pipelines(&study.answers);
     text + &format!("first named is what saves most, or within 2 points: {right} of {all}\n")
+}
+
+/// How far the first level's parts of the same program are from each other in two pipelines.
+fn pipelines(answers: &[Answer]) -> String {
+    let mut furthest: Vec<(f64, String)> = Vec::new();
+    for (at, one) in answers.iter().enumerate() {
+        for other in &answers[at + 1..] {
+            let is_same = one.program == other.program && one.pipeline != other.pipeline;
+            if let Some((part, distance)) = one.furthest(other).filter(|_| is_same) {
+                furthest.push((distance, format!("{}, {part}", one.program)));
+            }
+        }
+    }
+    furthest.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let Some((most, what)) = furthest.first() else { return String::new() };
+    let near = furthest.iter().filter(|(distance, _)| *distance <= LEAST_APART).count();
+    format!(
+        "first level of two pipelines: within {:.0} points of {near} of {}, furthest {:.1} ({what})\n",
+        100.0 * LEAST_APART,
+        furthest.len(),
+        100.0 * most
+    )
 }
 
 fn head(kind: Kind) -> String {
