@@ -36,6 +36,7 @@ fn check_penalties(pmu: &str) {
 }
 
 #[test]
+#[ignore = "long"]
 fn costs_with_penalties_fitted_to_another_program_are_nearer_to_the_cycles() {
     check_penalties("intel");
 }

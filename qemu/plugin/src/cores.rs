@@ -15,6 +15,7 @@ use crate::{
     code, guest,
     paging::PageTables,
     region::{self, VcpuTruth},
+    series::Series,
 };
 
 /// A vCPU's cores.
@@ -35,6 +36,14 @@ impl Shadow {
     fn update_regions(&mut self, space: u64) {
         let clock = self.core.clock();
         self.truth.update(space, self.core.counts(), clock, &self.profile);
+    }
+
+    /// Ends the interval of the series if it is over; returns the least number of slots until the
+    /// next one is.
+    fn tick(&mut self) -> u64 {
+        let clock = self.core.clock();
+        let series = self.truth.series.as_mut();
+        series.map_or(u64::MAX, |series| series.tick(self.core.counts(), clock, &self.profile))
     }
 
     fn end_truth(&mut self) {
@@ -60,25 +69,22 @@ fn core(geometry: &Geometry, cache: &Llc) -> Core {
 }
 
 impl Cores {
-    pub(crate) fn new(options: &PluginOptions) -> Cores {
+    pub(crate) fn new(vcpu: u32, options: &PluginOptions) -> Cores {
         let caches = shared(options);
         let shadow = |(shadow, cache): (&tally_vpmu::Shadow, &Llc)| {
             let mut profile = options.profile;
             profile.geometry.perfect = shadow.perfect;
             let core = core(&profile.geometry, cache);
-            Shadow { core, profile, truth: VcpuTruth::new(None) }
+            let series = options.series.as_ref();
+            let series = series.map(|of| Series::new(vcpu, &shadow.name, of, &profile));
+            Shadow { core, profile, truth: VcpuTruth::new(series) }
         };
-        let shadows: Box<[Shadow]> =
-            options.shadows.iter().zip(&caches[1..]).map(shadow).collect();
+        let shadows: Box<[Shadow]> = options.shadows.iter().zip(&caches[1..]).map(shadow).collect();
         let mut own = core(&options.profile.geometry, &caches[0]);
         if !shadows.is_empty() {
             own.lead_others();
         }
-        Cores {
-            own,
-            shadows,
-            tables: PageTables::default(),
-        }
+        Cores { own, shadows, tables: PageTables::default() }
     }
 
     #[inline(always)]
@@ -198,6 +204,12 @@ impl Cores {
     /// Shadows enter and leave regions, as their vCPU does.
     pub(crate) fn update_regions(&mut self, space: u64) {
         self.shadows.iter_mut().for_each(|shadow| shadow.update_regions(space));
+    }
+
+    /// Ends the intervals of shadows' series that are over; returns the least number of slots until
+    /// another is. An interval of instructions ends for all cores at once.
+    pub(crate) fn tick_shadows(&mut self) -> u64 {
+        self.shadows.iter_mut().map(Shadow::tick).min().unwrap_or(u64::MAX)
     }
 
     /// Shadows leave every region, for good.

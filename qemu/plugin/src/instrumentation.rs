@@ -20,6 +20,8 @@ use crate::{ffi, options};
 static PLUGIN: AtomicU64 = AtomicU64::new(0);
 /// Registers every callback with QEMU, as a reset drops them.
 static REGISTER: OnceLock<fn(ffi::PluginId)> = OnceLock::new();
+/// Whether instrumentation in full was asked for, and whether translations are instrumented so.
+static ASKED: AtomicBool = AtomicBool::new(false);
 static FULL: AtomicBool = AtomicBool::new(false);
 
 /// Whether QEMU runs with `-icount`.
@@ -34,7 +36,7 @@ const RTC_TIMER: Duration = Duration::from_millis(1100);
 
 /// Returns whether every block and access is instrumented.
 pub(crate) fn is_full() -> bool {
-    // Relaxed: QEMU stops all vCPUs between the change and the first translation under it.
+    // Relaxed: it changes while QEMU has stopped all vCPUs.
     FULL.load(Ordering::Relaxed)
 }
 
@@ -44,6 +46,7 @@ pub(crate) fn start(plugin: ffi::PluginId, icount: bool, register: fn(ffi::Plugi
     PLUGIN.store(plugin, Ordering::Relaxed);
     ICOUNT.store(icount, Ordering::Relaxed);
     let full = options::get().is_some_and(|options| options.from_boot);
+    ASKED.store(full, Ordering::Relaxed);
     FULL.store(full, Ordering::Relaxed);
     let register = REGISTER.get_or_init(|| register);
     register(plugin);
@@ -70,7 +73,7 @@ fn wait_for_rtc_timer() {
 
 /// Instruments every block and access, from the vCPU's next block on.
 pub(crate) fn enable_full() {
-    if !FULL.swap(true, Ordering::Relaxed) {
+    if !ASKED.swap(true, Ordering::Relaxed) {
         wait_for_rtc_timer();
         let plugin = PLUGIN.load(Ordering::Relaxed);
         // SAFETY: called from a vCPU's callback, long after installation.
@@ -78,7 +81,11 @@ pub(crate) fn enable_full() {
     }
 }
 
+/// QEMU has stopped all vCPUs and discards their translations. No earlier may a translation be in
+/// full: another vCPU would run it between such as are not, whose intercepted instructions would be
+/// taken for its own.
 extern "C" fn on_reset(_: *mut c_void) {
+    FULL.store(true, Ordering::Relaxed);
     if let Some(register) = REGISTER.get() {
         register(PLUGIN.load(Ordering::Relaxed));
     }

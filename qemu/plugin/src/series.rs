@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The columns before the counts: name, data type, description.
-const KEYS: [(&str, &str, &str); 6] = [
+const KEYS: [(&str, &str, &str); 7] = [
     (
         "interval",
         "nonNegativeInteger",
@@ -48,6 +48,11 @@ const KEYS: [(&str, &str, &str); 6] = [
         "sessions",
         "nonNegativeInteger",
         "Tags of the sessions open in that address space, separated by blanks.",
+    ),
+    (
+        "core",
+        "string",
+        "Nothing for the vCPU's own core, else the perfect structures of one that runs beside it.",
     ),
     ("ring", "string", "user: ring 3; kernel: rings 0 to 2."),
 ];
@@ -152,6 +157,8 @@ impl Scope {
 #[derive(Debug)]
 pub(crate) struct Series {
     vcpu: u32,
+    /// The name of a shadow core; the vCPU's own has none.
+    core: String,
     length: Interval,
     columns: Columns,
     interval: u64,
@@ -164,9 +171,10 @@ pub(crate) struct Series {
 
 impl Series {
     /// The first interval of a vCPU that has not counted anything yet.
-    pub(crate) fn new(vcpu: u32, options: &SeriesOptions, profile: &Profile) -> Series {
+    pub(crate) fn new(vcpu: u32, core: &str, options: &SeriesOptions, profile: &Profile) -> Series {
         Series {
             vcpu,
+            core: core.to_owned(),
             length: options.interval,
             columns: options.columns,
             interval: 0,
@@ -223,7 +231,7 @@ impl Series {
                 let name = if ring == Privilege::User { "user" } else { "kernel" };
                 let counts: Vec<_> = counts.iter().map(|count| in_ring(count, ring)).collect();
                 if counts.iter().any(|count| *count != 0) {
-                    rows += &format!("{key},{name}");
+                    rows += &format!("{key},{},{name}", self.core);
                     counts.iter().for_each(|count| rows += &format!(",{count}"));
                     rows.push('\n');
                 }

@@ -85,13 +85,13 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
         .ok_or("QEMU lacks a register that the PMU needs: use qemu-system-x86_64 11.1 or later")?;
     let profile = &options.profile;
     let series = options.series.as_ref();
-    let series = series.map(|series| Series::new(index as u32, series, profile));
+    let series = series.map(|series| Series::new(index as u32, "", series, profile));
     let vcpu = Box::new(Vcpu {
         registers,
         pmu: VirtualPmu::new(options.profile, options.counters_of(index as u32))
             .with_quirks(&options.quirks)
             .with_unit(options.has_unit),
-        core: Cores::new(options),
+        core: Cores::new(index as u32, options),
         apic: Apic::default(),
         truth: VcpuTruth::new(series),
         pending: std::ptr::null(),
@@ -353,9 +353,10 @@ impl Vcpu {
 
     fn set_deadline(&mut self) {
         let profile = *self.pmu.profile();
+        let of_shadows = self.core.tick_shadows();
         let clock = self.core.clock();
         let counts = self.core.counts();
-        let mut slots = self.pmu.slots_to_overflow(counts);
+        let mut slots = self.pmu.slots_to_overflow(counts).min(of_shadows);
         if let Some(series) = &mut self.truth.series {
             slots = slots.min(series.tick(counts, clock, &profile));
         }

@@ -84,19 +84,29 @@ impl Breakdown {
         losses.max_by(|a, b| a.cycles.total_cmp(&b.cycles))
     }
 
-    /// What most cycles are lost to, in words: the largest loss, and those that may be larger by
-    /// the errors of both.
-    pub fn losses(&self) -> Option<String> {
-        let largest = self.largest_loss()?;
+    /// The parts that are said to be the largest loss: none if it is not known.
+    pub fn named_losses(&self) -> Vec<&CyclePart> {
+        let largest = self.largest_losses();
+        if largest.len() <= MOST_LOSSES { largest } else { Vec::new() }
+    }
+
+    /// The largest loss, and the parts that may be larger by the errors of both.
+    fn largest_losses(&self) -> Vec<&CyclePart> {
+        let Some(largest) = self.largest_loss() else { return Vec::new() };
         let may_be = |part: &&CyclePart| {
             let square = |value: f64| value * value;
             let squares = square(largest.half_width_95) + square(part.half_width_95);
             !part.is_work() && square(largest.cycles - part.cycles) <= squares
         };
         let others = self.leaves().filter(|part| part.name != largest.name).filter(may_be);
-        let names: Vec<&str> =
-            [largest].into_iter().chain(others).map(|part| &*part.name).collect();
+        [largest].into_iter().chain(others).collect()
+    }
+
+    /// What most cycles are lost to, in words.
+    pub fn losses(&self) -> Option<String> {
+        let names: Vec<&str> = self.largest_losses().iter().map(|part| &*part.name).collect();
         Some(match names[..] {
+            [] => return None,
             [MISPREDICTED] => format!("{MISPREDICTED}{}", self.lateness()),
             _ if names.len() <= MOST_LOSSES => names.join(" or "),
             _ => format!(

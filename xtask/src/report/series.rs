@@ -23,20 +23,28 @@ impl Series {
     /// # Errors
     /// The file cannot be read, or is no series with this column.
     pub fn read(path: &Path, session: u32, clock: &str) -> Result<Series> {
+        Series::of_core(path, session, clock, "")
+    }
+
+    /// As [`Self::read`], of the core of that name that ran beside the vCPU's own.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn of_core(path: &Path, session: u32, clock: &str, core: &str) -> Result<Series> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| Failure::io("read the series", path, &error))?;
-        Series::parse(&text, session, clock).ok_or_else(|| {
+        Series::parse(&text, session, clock, core).ok_or_else(|| {
             let why = format!("{}: no series with {clock}", path.display());
             Failure::new(ExitStatus::HostError, why)
         })
     }
 
     /// As [`Self::read`], from the file's text; none if it is no such series.
-    fn parse(text: &str, session: u32, clock: &str) -> Option<Series> {
+    fn parse(text: &str, session: u32, clock: &str, of_core: &str) -> Option<Series> {
         let mut lines = text.lines();
         let names: Vec<&str> = lines.next()?.split(',').collect();
         let column = |name: &str| names.iter().position(|column| *column == name);
-        let (sessions, ring) = (column("sessions")?, column("ring")?);
+        let (sessions, core, ring) = (column("sessions")?, column("core")?, column("ring")?);
         let own = column(clock).filter(|own| *own > ring)? - ring - 1;
         let tag = session.to_string();
         let names = &names[ring + 1..];
@@ -45,7 +53,8 @@ impl Series {
         let (mut sums, mut counts) = (vec![0_u64; number], vec![Vec::new(); number]);
         for line in lines {
             let cells: Vec<&str> = line.split(',').collect();
-            if !cells.get(sessions)?.split(' ').any(|session| session == tag) {
+            let is_in_session = cells.get(sessions)?.split(' ').any(|session| session == tag);
+            if !is_in_session || *cells.get(core)? != of_core {
                 continue;
             }
             let from = if cells.get(ring) == Some(&"user") { 0 } else { names.len() };
@@ -93,10 +102,10 @@ mod tests {
 
     #[test]
     fn counts_between_rows_are_in_proportion() {
-        let text = "interval,vcpu,address_space,regions,sessions,ring,I,E\n\
-                    0,0,1,,1,user,100,10\n0,0,1,,1,kernel,50,9\n1,0,1,,1 2,user,300,0\n\
-                    2,0,1,,2,user,70,5\n3,0,1,,1,user,100,40\n";
-        let series = Series::parse(text, 1, "I").unwrap();
+        let text = "interval,vcpu,address_space,regions,sessions,core,ring,I,E\n\
+                    0,0,1,,1,,user,100,10\n0,0,1,,1,,kernel,50,9\n1,0,1,,1 2,,user,300,0\n\
+                    2,0,1,,2,,user,70,5\n0,0,1,,1,l1d,user,100,3\n3,0,1,,1,,user,100,40\n";
+        let series = Series::parse(text, 1, "I", "").unwrap();
         assert_eq!(series.between("E", 0, 100), Some(10));
         assert_eq!(series.between("E", 50, 400), Some(5));
         assert_eq!(series.between("E", 425, 500), Some(30));
@@ -106,7 +115,9 @@ mod tests {
         assert_eq!(in_ring_0, [0, 50, 50, 0].map(Some));
         assert_eq!(series.between("F", 0, 1), None);
         assert_eq!(series.end(), 500);
-        assert!(Series::parse(text, 1, "J").is_none());
-        assert!(Series::parse(text, 1, "vcpu").is_none());
+        let beside = Series::parse(text, 1, "I", "l1d").unwrap();
+        assert_eq!(beside.between("E", 0, 100), Some(3));
+        assert!(Series::parse(text, 1, "J", "").is_none());
+        assert!(Series::parse(text, 1, "vcpu", "").is_none());
     }
 }

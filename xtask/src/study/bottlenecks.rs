@@ -28,7 +28,8 @@ use tally_vpmu::VirtualPmu;
 use self::{
     interval::Interval,
     results::{INTERVAL, Run, Structures, Study},
-    terms::Term,
+    structures::STRUCTURES,
+    terms::{CAUSES, Cause, Term},
 };
 use super::{
     seeds,
@@ -37,7 +38,7 @@ use super::{
 };
 use crate::{
     Failure, Result,
-    build::programs::benchmarks::{self, Benchmark, Role},
+    build::programs::benchmarks::{self, Benchmark, Kind, Role},
     guest_files::GuestFile,
     machine::{self, Artefacts, Pmu},
     output,
@@ -127,10 +128,11 @@ fn study(machines: &Machines, args: &BottlenecksArgs, wanted: &[Benchmark]) -> R
     let profile = virtual_pmu.profile();
     let width = u32::from(profile.geometry.width);
     let runs = machines.each("programs", wanted.len(), |number| {
-        let Benchmark { name, .. } = &wanted[number];
+        let Benchmark { name, kind, .. } = &wanted[number];
         let command = wanted[number].command(args.instructions);
         let program = Program { name: name.clone(), command };
-        Runner { machines, terms: &terms, width }.program(&program, args.structures)
+        let runner = Runner { machines, terms: &terms, width };
+        runner.program(&program, *kind, args.structures)
     })?;
     Ok(Study::of(profile.name, width, terms, &runs))
 }
@@ -162,34 +164,44 @@ struct Runner<'a> {
 
 impl Runner<'_> {
     /// Runs a program, on request with perfect structures and with the table too.
-    fn program(&self, program: &Program, structures: bool) -> Result<Run> {
+    fn program(&self, program: &Program, kind: Kind, structures: bool) -> Result<Run> {
         let (name, command) = (program.name.clone(), program.command.join(" "));
         if !structures {
-            let (intervals, _) = self.run(program, &[])?;
-            return Ok(Run { name, command, intervals, structures: None });
+            let (intervals, _) = self.run(program, structures, &[])?;
+            return Ok(Run { name, command, kind, intervals, structures: None });
         }
-        let (intervals, ran) = self.run(program, &[structures::option()])?;
+        let (intervals, ran) = self.run(program, structures, &[])?;
         let session = ran.boot.transcript.sessions.first_key_value().map(|(session, _)| *session);
         let truth = ran.boot.truth.as_ref().zip(session);
         let (truth, session) =
             truth.ok_or_else(|| wrong(format!("{name}: the run has no truth")))?;
         let cycles = structures::Cycles::of(truth, session)?;
         let assisted = |assist: Assist| {
-            self.run(program, &[format!("assist={}", assist.name())]).map(|(run, _)| run)
+            self.run(program, false, &[format!("assist={}", assist.name())]).map(|(run, _)| run)
         };
         let [data, code, branch] = Assist::ALL;
         let with = [assisted(data)?, assisted(code)?, assisted(branch)?];
-        Ok(Run { name, command, intervals, structures: Some(Structures { cycles, with }) })
+        Ok(Run { name, command, kind, intervals, structures: Some(Structures { cycles, with }) })
     }
 
     /// Runs a program with these further options of the virtual PMU.
-    fn run(&self, program: &Program, options: &[String]) -> Result<(Vec<Interval>, Ran)> {
+    fn run(
+        &self,
+        program: &Program,
+        structures: bool,
+        options: &[String],
+    ) -> Result<(Vec<Interval>, Ran)> {
         let mut vpmu =
             vec![PIPELINE.to_owned(), "columns=signals".into(), format!("every={INTERVAL}i")];
         vpmu.extend_from_slice(options);
-        let recorded = Recorded { clock: "Instructions", vpmu };
+        let beside: Vec<&str> = CAUSES.iter().map(Cause::perfect).collect();
+        let structures = if structures { &STRUCTURES[..] } else { &[] };
+        let more = structures.iter().map(|it| it.perfect).filter(|name| !beside.contains(name));
+        let cores: Vec<&str> = beside.iter().copied().chain(more).collect();
+        vpmu.push(format!("shadows={}", cores.join("/")));
+        let recorded = Recorded { clock: "Instructions", vpmu, beside };
         let ran = self.machines.run(&timed::plain_job(SEED), &program.command, &recorded)?;
-        let intervals = Interval::read(&ran.series, self.terms, self.width, INTERVAL);
+        let intervals = Interval::read(&ran.series, &ran.beside, self.terms, self.width, INTERVAL);
         let intervals = intervals.ok_or_else(|| {
             wrong("the virtual PMU's series lacks a signal of the cost model".into())
         })?;

@@ -136,7 +136,7 @@ impl Run<'_> {
         let what_if = "--what-if=groups";
         let options = self.options(&format!("--breakdown{rings}{refine} {what_if} -- {words}"))?;
         let request = Request { time_limit: TIME_LIMIT, ..options.request()? };
-        let boot = seeds::boot(self.artefacts, &request, self.seed)?;
+        let boot = seeds::boot_with_any_status(self.artefacts, &request, self.seed)?;
         let report = Report::with(&boot, options.plan()?.as_ref(), &options.additions());
         let session = report.first.as_ref();
         let all =

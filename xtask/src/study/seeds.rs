@@ -14,7 +14,7 @@ use tally_abi::ExitStatus;
 
 use crate::{
     Failure, Result,
-    machine::{self, Artefacts, Boot, Request},
+    machine::{self, Artefacts, Boot, Outcome, Request},
     progress::Step,
 };
 
@@ -98,12 +98,26 @@ pub(super) fn at_once<T: Send>(
 /// # Errors
 /// QEMU fails, or the run ends otherwise.
 pub(super) fn boot(artefacts: &Artefacts, request: &Request, seed: u64) -> Result<Boot> {
+    let boot = boot_with_any_status(artefacts, request, seed)?;
+    if boot.outcome.is_success() { Ok(boot) } else { Err(failed(&boot, seed)) }
+}
+
+/// As [`boot`], of programs that end by themselves with any status.
+///
+/// # Errors
+/// QEMU fails, or the run ends otherwise.
+pub(super) fn boot_with_any_status(
+    artefacts: &Artefacts,
+    request: &Request,
+    seed: u64,
+) -> Result<Boot> {
     let boot = machine::boot(artefacts, request, &mut |_| {})?;
-    if boot.outcome.is_success() {
-        return Ok(boot);
-    }
+    if matches!(boot.outcome, Outcome::Done(_)) { Ok(boot) } else { Err(failed(&boot, seed)) }
+}
+
+fn failed(boot: &Boot, seed: u64) -> Failure {
     let why = format!("seed {seed}: {}\n{}", boot.outcome, boot.transcript.text());
-    Err(Failure::new(ExitStatus::CheckFailed, why))
+    Failure::new(ExitStatus::CheckFailed, why)
 }
 
 #[cfg(test)]

@@ -46,6 +46,8 @@ pub(super) struct Recorded<'a> {
     pub(super) clock: &'a str,
     /// Options of the virtual PMU: pipeline, intervals, columns.
     pub(super) vpmu: Vec<String>,
+    /// The cores beside, among those of the options, whose series are wanted too.
+    pub(super) beside: Vec<&'a str>,
 }
 
 /// A run that has ended.
@@ -54,6 +56,8 @@ pub(super) struct Ran {
     pub(super) boot: Boot,
     /// The session's truth.
     pub(super) series: Series,
+    /// That of the cores beside.
+    pub(super) beside: Vec<Series>,
 }
 
 impl Machines<'_> {
@@ -70,7 +74,9 @@ impl Machines<'_> {
             return Err(Failure::new(ExitStatus::CheckFailed, "a run has no session"));
         };
         let series = Series::read(&folder.series(), *session, recorded.clock)?;
-        Ok(Ran { boot, series })
+        let of = |core: &&str| Series::of_core(&folder.series(), *session, recorded.clock, core);
+        let beside = recorded.beside.iter().map(of).collect::<Result<_>>()?;
+        Ok(Ran { boot, series, beside })
     }
 
     /// Runs a program without a series.

@@ -68,6 +68,7 @@ type Key<'a> = ((RegionKind, &'a str), &'a str, &'a str, &'a str);
 fn sums(series: &str) -> BTreeMap<Key<'_>, u64> {
     let mut lines = series.lines();
     let names: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    let first = names.iter().position(|name| *name == "ring").map_or(0, |ring| ring + 1);
     let mut sums = BTreeMap::new();
     for line in lines {
         let cells: Vec<&str> = line.split(',').collect();
@@ -76,7 +77,7 @@ fn sums(series: &str) -> BTreeMap<Key<'_>, u64> {
         let marked = of("regions").split_ascii_whitespace().map(|tag| (RegionKind::Marked, tag));
         let sessions = of("sessions").split_ascii_whitespace();
         for region in marked.chain(sessions.map(|tag| (RegionKind::Session, tag))) {
-            for (event, cell) in names.iter().zip(&cells).skip(6) {
+            for (event, cell) in names.iter().zip(&cells).skip(first) {
                 let count: u64 = cell.parse().unwrap_or_default();
                 *sums.entry((region, space, ring, *event)).or_default() += count;
             }

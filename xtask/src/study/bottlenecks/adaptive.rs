@@ -95,7 +95,7 @@ mod tests {
 
     /// An interval with misses of code and mispredictions.
     fn interval(cycles: u64, events: [u64; 2]) -> Interval {
-        Interval { cycles, instructions: 1_000, events: events.into(), stalls: [0; 8] }
+        Interval { cycles, instructions: 1_000, events: events.into(), saved: [0; 5] }
     }
 
     #[test]

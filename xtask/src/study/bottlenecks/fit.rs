@@ -30,14 +30,16 @@ pub(super) enum Way {
     Vendor,
     /// All events, likewise.
     Cycles,
-    /// All events, penalties fitted to the other programs' cycles and true stalls.
-    Stalls,
+    /// All events, penalties fitted to the other programs' cycles and savings.
+    Savings,
+    /// The processor's events, penalties fitted to the program's own cycles up to then.
+    Own,
 }
 
 impl Way {
     /// All, in the order of the tables.
-    pub(super) const ALL: [Way; 5] =
-        [Way::Catalogue, Way::Published, Way::Vendor, Way::Cycles, Way::Stalls];
+    pub(super) const ALL: [Way; 6] =
+        [Way::Catalogue, Way::Published, Way::Vendor, Way::Cycles, Way::Savings, Way::Own];
 
     /// Its name in tables.
     pub(super) fn word(self) -> &'static str {
@@ -46,15 +48,16 @@ impl Way {
             Way::Published => "published",
             Way::Vendor => "vendor's",
             Way::Cycles => "cycles",
-            Way::Stalls => "stalls",
+            Way::Savings => "savings",
+            Way::Own => "own",
         }
     }
 
     fn uses(self, term: &Term) -> bool {
         match self {
             Way::Catalogue => term.source == Source::Catalogue,
-            Way::Vendor => term.source != Source::TruthOnly,
-            Way::Published | Way::Cycles | Way::Stalls => true,
+            Way::Vendor | Way::Own => term.source != Source::TruthOnly,
+            Way::Published | Way::Cycles | Way::Savings => true,
         }
     }
 
@@ -116,11 +119,11 @@ impl Fit<'_> {
                 let is_full = self.rest(penalties, interval) > 0.0;
                 let beyond = interval.cycles as f64 - self.ideal(interval);
                 rows.add(&self.factors(interval, is_full, &Bottleneck::ALL), beyond, weight);
-                if self.way != Way::Stalls {
+                if self.way != Way::Savings {
                     continue;
                 }
-                for (cause, stall) in CAUSES.iter().zip(interval.stalls) {
-                    rows.add(&self.factors(interval, is_full, cause.kinds), stall as f64, weight);
+                for (cause, saved) in CAUSES.iter().zip(interval.saved) {
+                    rows.add(&self.factors(interval, is_full, cause.kinds), saved as f64, weight);
                 }
             }
         }
@@ -180,10 +183,10 @@ impl Fit<'_> {
         };
         let interval = |interval: &Interval| {
             let beyond = interval.cycles as f64 - self.ideal(interval);
-            let causes = CAUSES.iter().zip(interval.stalls);
-            let causes = causes.filter(|_| self.way == Way::Stalls);
+            let causes = CAUSES.iter().zip(interval.saved);
+            let causes = causes.filter(|_| self.way == Way::Savings);
             of(interval, &Bottleneck::ALL, beyond)
-                + causes.map(|(cause, stall)| of(interval, cause.kinds, stall as f64)).sum::<f64>()
+                + causes.map(|(cause, saved)| of(interval, cause.kinds, saved as f64)).sum::<f64>()
         };
         let mean = |program: &&[Interval]| {
             program.iter().map(interval).sum::<f64>() / program.len().max(1) as f64
@@ -232,8 +235,8 @@ mod tests {
                 interval.cycles = model.time(&interval.counted());
             }
             let costs = model.cycles(&interval.counted());
-            for (stall, cause) in interval.stalls.iter_mut().zip(&CAUSES) {
-                *stall = cause.kinds.iter().map(|kind| costs[*kind as usize].cycles).sum();
+            for (saved, cause) in interval.saved.iter_mut().zip(&CAUSES) {
+                *saved = cause.kinds.iter().map(|kind| costs[*kind as usize].cycles).sum();
             }
             interval
         };
@@ -246,7 +249,7 @@ mod tests {
         let (terms, penalties) = (terms(&kinds), [17.0, 14.0, 9.0]);
         let programs = [planted(&terms, &penalties, 3), planted(&terms, &penalties, 5)];
         let programs = [&programs[0][..], &programs[1][..]];
-        for way in [Way::Cycles, Way::Stalls] {
+        for way in [Way::Cycles, Way::Savings] {
             let found = way.penalties(4, &terms, &programs);
             for (found, planted) in found.iter().zip(penalties) {
                 assert!((found / planted - 1.0).abs() < 0.03, "{way:?} {found} {planted}");

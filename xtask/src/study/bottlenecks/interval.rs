@@ -14,15 +14,18 @@ pub(super) struct Interval {
     pub(super) instructions: u64,
     /// The events, in the order of the terms.
     pub(super) events: Vec<u64>,
-    /// True stalls in cycles, in the order of [`CAUSES`].
-    pub(super) stalls: [u64; CAUSES.len()],
+    /// The cycles that it would save without each cause, in the order of [`CAUSES`]; 0 if it would
+    /// take more.
+    pub(super) saved: [u64; CAUSES.len()],
 }
 
 impl Interval {
     /// The intervals of `length` instructions of a series of signals, from its start; what remains
-    /// at the end is left out. None if the series lacks a column.
+    /// at the end is left out. `beside` has the series of the core without each cause. None if a
+    /// series lacks a column.
     pub(super) fn read(
         series: &Series,
+        beside: &[Series],
         terms: &[Term],
         width: u32,
         length: u64,
@@ -33,15 +36,19 @@ impl Interval {
                 let sum = |columns: &[String]| -> Option<u64> {
                     columns.iter().map(|column| series.between(column, from, from + length)).sum()
                 };
-                let mut stalls = [0; CAUSES.len()];
-                for (stall, cause) in stalls.iter_mut().zip(&CAUSES) {
-                    *stall = sum(&cause.columns())?;
+                let cycles = |series: &Series| {
+                    Some(series.between("Slots", from, from + length)? / u64::from(width))
+                };
+                let own = cycles(series)?;
+                let mut saved = [0; CAUSES.len()];
+                for (saved, without) in saved.iter_mut().zip(beside) {
+                    *saved = own.saturating_sub(cycles(without)?);
                 }
                 Some(Interval {
-                    cycles: sum(&["Slots".to_owned()])? / u64::from(width),
+                    cycles: own,
                     instructions: length,
                     events: terms.iter().map(|term| sum(&term.columns)).collect::<Option<_>>()?,
-                    stalls,
+                    saved,
                 })
             })
             .collect()
@@ -59,7 +66,7 @@ impl Interval {
             sum.instructions += interval.instructions;
             sum.events.resize(interval.events.len(), 0);
             sum.events.iter_mut().zip(&interval.events).for_each(|(sum, count)| *sum += count);
-            sum.stalls.iter_mut().zip(&interval.stalls).for_each(|(sum, count)| *sum += count);
+            sum.saved.iter_mut().zip(&interval.saved).for_each(|(sum, count)| *sum += count);
         }
         sum
     }
@@ -90,14 +97,14 @@ mod tests {
             cycles,
             instructions: 100,
             events: vec![event, 1],
-            stalls: [2; CAUSES.len()],
+            saved: [2; CAUSES.len()],
         };
         let sum = Interval::together(&[of(100, 3), of(300, 4), of(9, 9)], 2);
         let expected = Interval {
             cycles: 400,
             instructions: 200,
             events: vec![7, 2],
-            stalls: [4; CAUSES.len()],
+            saved: [4; CAUSES.len()],
         };
         assert_eq!((sum.as_slice(), sum[0].parallelism()), (&[expected][..], 1.5));
         assert_eq!(sum[0].counted().events[0].count, 7);

@@ -173,6 +173,7 @@ mod tests {
             structures: None,
             name: name.into(),
             command: name.into(),
+            kind: crate::build::programs::benchmarks::Kind::Integer,
             intervals: (0..400).map(interval).collect(),
         };
         let study = Study::of("x", 4, vec![term], &[run("one"), run("other")]);

@@ -7,11 +7,12 @@ use super::{
     adaptive::{Adaptive, Runs},
     fit::{self, Way},
     interval::Interval,
-    judge::{Judged, judge},
+    judge::{Judged, judge, judge_each},
     phases::{Classified, classified, gain},
     structures::{Cycles, Saved, saved},
     terms::Term,
 };
+use crate::build::programs::benchmarks::Kind;
 
 /// Instructions of an interval.
 pub(super) const INTERVAL: u64 = 1_000_000;
@@ -27,6 +28,8 @@ pub(super) struct Run {
     pub(super) name: String,
     /// Its command.
     pub(super) command: String,
+    /// What it computes with.
+    pub(super) kind: Kind,
     /// Its intervals.
     pub(super) intervals: Vec<Interval>,
     /// With perfect structures and the table, if that was asked for.
@@ -69,6 +72,8 @@ pub(super) struct ProgramResult {
     pub(super) program: String,
     /// Its command.
     pub(super) command: String,
+    /// What it computes with.
+    pub(super) kind: Kind,
     /// Its intervals of a million instructions.
     pub(super) intervals: usize,
     /// The models, in the order of [`Way::ALL`].
@@ -115,26 +120,53 @@ impl Study {
 
     /// The mean over the programs that are long enough, and their number.
     pub(super) fn mean(&self, way: Way, length: usize, of: fn(&Judged) -> f64) -> (f64, usize) {
+        self.mean_of(None, way, length, of)
+    }
+
+    /// The same over the programs of a kind.
+    pub(super) fn mean_of(
+        &self,
+        kind: Option<Kind>,
+        way: Way,
+        length: usize,
+        of: fn(&Judged) -> f64,
+    ) -> (f64, usize) {
         let judged = |program: &ProgramResult| {
             let model = program.models.iter().find(|model| model.way == way)?;
             model.judged[length].as_ref().map(of)
         };
-        let all: Vec<f64> = self.programs.iter().filter_map(judged).collect();
+        let of_kind = |it: &&ProgramResult| kind.is_none_or(|kind| it.kind == kind);
+        let all: Vec<f64> = self.programs.iter().filter(of_kind).filter_map(judged).collect();
         (all.iter().sum::<f64>() / all.len().max(1) as f64, all.len())
     }
+}
+
+/// Judges a model whose penalties are calibrated on line: at first the catalogue's, then fitted to
+/// the intervals before, anew behind each of the first ten and each tenth.
+fn calibrated(width: u32, terms: &[Term], intervals: &[Interval]) -> Option<Judged> {
+    let mut model = fit::model(width, terms, &Way::Catalogue.penalties(width, terms, &[]));
+    judge_each(intervals, |index| {
+        if index > 0 && (index <= 10 || index % 10 == 0) {
+            let before = [&intervals[..index]];
+            model = fit::model(width, terms, &Way::Own.penalties(width, terms, &before));
+        }
+        model
+    })
 }
 
 impl ProgramResult {
     fn of(width: u32, terms: &[Term], run: &Run, others: &[&[Interval]]) -> ProgramResult {
         let lengths = LENGTHS.map(|length| Interval::together(&run.intervals, length));
         let modelled = |way: Way| {
-            let penalties = way.penalties(width, terms, others);
+            let own = [&*run.intervals];
+            let of = if way == Way::Own { &own[..] } else { others };
+            let penalties = way.penalties(width, terms, of);
             let model = fit::model(width, terms, &penalties);
-            Modelled {
-                way,
-                penalties,
-                judged: lengths.each_ref().map(|intervals| judge(&model, intervals)),
-            }
+            let judged = |intervals: &Vec<Interval>| match way {
+                Way::Own => calibrated(width, terms, intervals),
+                _ => judge(&model, intervals),
+            };
+            Modelled { way, judged: lengths.each_ref().map(judged), penalties }
         };
         let models = Way::ALL.map(modelled).to_vec();
         let of_phases = &models[OF_PHASES as usize];
@@ -156,6 +188,7 @@ impl ProgramResult {
             structures: run.structures.as_ref().map(worth),
             program: run.name.clone(),
             command: run.command.clone(),
+            kind: run.kind,
             intervals: run.intervals.len(),
             models,
             gain: gain(&hash, &centroid),

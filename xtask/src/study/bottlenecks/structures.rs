@@ -7,11 +7,7 @@ use tally_abi::{
 };
 use tally_engine::phase::Model;
 
-use super::{
-    fit::Way,
-    interval::Interval,
-    terms::{CAUSES, Cause},
-};
+use super::{fit::Way, interval::Interval};
 use crate::{
     Result,
     shadows::{self, wrong},
@@ -30,8 +26,7 @@ pub(super) struct Structure {
 /// three in [`STRUCTURES`].
 pub(super) const SERVED: [usize; 3] = [6, 1, 3];
 
-/// The structures. Costs without one are those of execution and of full queues, which are judged by
-/// stalls alone.
+/// The structures. Costs without one are those of execution and of full queues.
 pub(super) const STRUCTURES: [Structure; 9] = {
     use Bottleneck as B;
     const fn of(perfect: &'static str, kinds: &'static [B]) -> Structure {
@@ -49,11 +44,6 @@ pub(super) const STRUCTURES: [Structure; 9] = {
         of("dtlb", &[B::DtlbMiss]),
     ]
 };
-
-/// The virtual PMU's option that has a core for each.
-pub(super) fn option() -> String {
-    format!("shadows={}", STRUCTURES.map(|structure| structure.perfect).join("/"))
-}
 
 /// Core cycles of a run, and with each structure perfect.
 #[derive(Clone, Copy, Debug)]
@@ -96,8 +86,6 @@ pub(super) struct Saved {
     pub(super) structure: &'static str,
     /// The cycles that it saves when it is perfect.
     pub(super) saved: f64,
-    /// The true stalls; none if they are not told apart.
-    pub(super) stalls: Option<f64>,
     /// The costs, in the order of [`Way::ALL`].
     pub(super) costs: [f64; Way::ALL.len()],
 }
@@ -112,7 +100,6 @@ pub(super) fn saved(
     let one = |(index, structure): (usize, &Structure)| Saved {
         structure: structure.perfect,
         saved: cycles.saved(index),
-        stalls: stalls(structure, intervals).map(|stalls| stalls as f64 / all),
         costs: models.each_ref().map(|model| cost(model, structure.kinds, intervals) as f64 / all),
     };
     STRUCTURES.iter().enumerate().map(one).collect()
@@ -125,15 +112,6 @@ fn cost(model: &Model, kinds: &[Bottleneck], intervals: &[Interval]) -> u64 {
         kinds.iter().map(|kind| costs[*kind as usize].cycles).sum()
     };
     intervals.iter().map(of).sum()
-}
-
-/// The true stalls of a structure, if causes are its kinds and no others.
-fn stalls(structure: &Structure, intervals: &[Interval]) -> Option<u64> {
-    let is_of = |cause: &Cause| cause.kinds.iter().all(|kind| structure.kinds.contains(kind));
-    let causes = || CAUSES.iter().enumerate().filter(|(_, cause)| is_of(cause));
-    let kinds: usize = causes().map(|(_, cause)| cause.kinds.len()).sum();
-    let of = |interval: &Interval| causes().map(|(index, _)| interval.stalls[index]).sum::<u64>();
-    (kinds == structure.kinds.len()).then(|| intervals.iter().map(of).sum())
 }
 
 #[cfg(test)]
@@ -150,17 +128,14 @@ mod tests {
             cycles: 1_000,
             instructions: 1_000,
             events: vec![30],
-            stalls: [0, 200, 50, 0, 0, 0, 10, 20],
+            ..Interval::default()
         };
         let mut cycles = Cycles { own: 1_000, perfect: [1_000; STRUCTURES.len()] };
         cycles.perfect[1] = 750;
         let all = saved(&cycles, &[model; Way::ALL.len()], &[interval]);
         let of = |name: &str| all.iter().find(|saved| saved.structure == name).unwrap();
-        assert_eq!((of("l1i").saved, of("l1i").costs[0], of("l1i").stalls), (0.25, 0.3, Some(0.2)));
-        assert_eq!((of("l2i").costs[0], of("l2i").stalls), (0.0, None));
-        // Two causes together, and one that is not told apart.
-        assert!((of("l1d").stalls.unwrap() - 0.03).abs() < 1e-9);
-        assert_eq!(of("branch").stalls, None);
+        assert_eq!((of("l1i").saved, of("l1i").costs[0]), (0.25, 0.3));
+        assert_eq!(of("l2i").costs[0], 0.0);
     }
 
     #[test]

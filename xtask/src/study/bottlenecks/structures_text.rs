@@ -29,9 +29,9 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 fn saved(all: &[(&ProgramResult, &Worth)]) -> String {
     let mut text = format!(
         "Each cost against a run with its structure perfect, percent of the cycles: the\n\
-         mean share saved, and the mean difference of stalls and costs from it\n\
-         {:<24}{:>6}{:>7}",
-        "", "saved", "true"
+         mean share saved, and the mean difference of costs from it\n\
+         {:<24}{:>6}",
+        "", "saved"
     );
     Way::ALL.iter().for_each(|way| text += &format!("{:>8}", short(*way)));
     for (index, structure) in STRUCTURES.iter().enumerate() {
@@ -41,7 +41,6 @@ fn saved(all: &[(&ProgramResult, &Worth)]) -> String {
         };
         let from = |said: f64, saved: &Saved| (said - saved.saved).abs();
         text += &format!("\n{:<24}{:>6}", structure.perfect, of(&|saved| Some(saved.saved)));
-        text += &format!("{:>7}", of(&|saved| Some(from(saved.stalls?, saved))));
         for way in Way::ALL {
             text += &format!("{:>8}", of(&|saved| Some(from(saved.costs[way as usize], saved))));
         }

@@ -1,4 +1,4 @@
-//! The events of the cost model and the true causes that they are judged against.
+//! The events of the cost model, and the causes whose removal they are judged against.
 //!
 //! The catalogue has the events of each processor (`kernel/pmu/src/catalogue/costs.rs`). What it
 //! lacks is added here from the model's signals: under its vendor's name where the processor has
@@ -10,7 +10,7 @@ use tally_engine::phase::MAX_TERMS;
 use tally_model::Signal;
 use tally_vpmu::{Conversion, Profile, VirtualPmu};
 
-use crate::{Failure, Result, phases};
+use crate::{Failure, Result, phases, report::GROUPS};
 
 /// A term of the model: an event that costs cycles.
 #[derive(Clone, Debug, Serialize)]
@@ -40,50 +40,35 @@ pub(super) enum Source {
     TruthOnly,
 }
 
-/// A true cause of stalls, and the costs that stand for it.
+/// A group of causes of lost cycles, and the costs that stand for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cause {
-    /// Its name.
+    /// Its name, that of a group of `--what-if`.
     pub(super) name: &'static str,
-    /// The costs: those that the truth does not tell apart are one.
+    /// The costs: those that one core with perfect structures takes away together.
     pub(super) kinds: &'static [Bottleneck],
-    /// The model's causes.
-    signals: &'static [Signal],
 }
 
 impl Cause {
-    /// The columns of a series of signals that it is the sum of.
-    pub(super) fn columns(&self) -> Vec<String> {
-        columns(self.signals)
+    /// The structures of the core that runs without it.
+    pub(super) fn perfect(&self) -> &'static str {
+        let found = GROUPS.iter().find(|group| group.name == self.name);
+        found.map_or("none", |group| group.perfect)
     }
 }
 
-/// The causes. Serializing instructions and a front end that has nothing to give for another cause
-/// are in none of the paper's costs. A load that hits the first level takes 5 cycles here and 1 in
-/// the paper: what waits for it waits for an operation of more than one cycle.
-pub(super) const CAUSES: [Cause; 8] = {
+/// The causes.
+pub(super) const CAUSES: [Cause; GROUPS.len()] = {
     use Bottleneck as B;
-    use Signal as S;
-    const fn cause(name: &'static str, kinds: &'static [B], signals: &'static [S]) -> Cause {
-        Cause { name, kinds, signals }
+    const fn cause(name: &'static str, kinds: &'static [B]) -> Cause {
+        Cause { name, kinds }
     }
     [
-        cause("ITLB", &[B::ItlbMiss], &[S::StallItlb]),
-        cause("code", &[B::Il1Miss, B::Il2Miss], &[S::StallL1i]),
-        cause(
-            "branches",
-            &[B::DirectMisprediction, B::IndirectMisprediction],
-            &[S::StallMispredict],
-        ),
-        cause("queues", &[B::QueueFull], &[S::StallResources, S::StallStore]),
-        cause(
-            "units",
-            &[B::ResourceContention, B::ExpensiveInstructions],
-            &[S::StallDivider, S::StallFp, S::StallInteger, S::StallL1Hit],
-        ),
-        cause("DTLB", &[B::DtlbMiss], &[S::StallDtlb]),
-        cause("L1D", &[B::Dl1Miss], &[S::StallL2Hit]),
-        cause("L2 data", &[B::Dl2Miss], &[S::StallL3Hit, S::StallMemory]),
+        cause("branches", &[B::DirectMisprediction, B::IndirectMisprediction]),
+        cause("code", &[B::ItlbMiss, B::Il1Miss, B::Il2Miss]),
+        cause("data", &[B::DtlbMiss, B::Dl1Miss, B::Dl2Miss]),
+        cause("units", &[B::ResourceContention, B::ExpensiveInstructions]),
+        cause("queues", &[B::QueueFull]),
     ]
 };
 
@@ -170,6 +155,7 @@ mod tests {
                 let of = CAUSES.iter().filter(|cause| cause.kinds.contains(&kind)).count();
                 assert_eq!(of, 1, "{kind:?}");
             }
+            assert!(CAUSES.iter().all(|cause| cause.perfect() != "none"));
             // No event of a vendor counts a full scheduler in the model.
             let scheduler = terms.iter().find(|term| term.columns == ["FullScheduler"]).unwrap();
             assert_eq!(scheduler.source, Source::TruthOnly);

@@ -1,7 +1,7 @@
 //! What a breakdown names first, beside what the program would save without it.
 
 use serde::Serialize;
-use tally_breakdown::Breakdown;
+use tally_breakdown::{Breakdown, CyclePart};
 
 use crate::report::WhatIf;
 
@@ -25,14 +25,15 @@ const GROUPS: [(&[&str], &str); 4] = [
 pub(super) struct Answer {
     pub(super) program: String,
     pub(super) pipeline: String,
-    /// The group of the part that is named first, and its share of the cycles.
-    pub(super) first: &'static str,
-    pub(super) share: f64,
+    /// The groups of the parts that may be the largest loss, the largest first; none if it is not
+    /// known.
+    pub(super) named: Vec<&'static str>,
     /// The group that saves most.
     pub(super) largest: &'static str,
     /// Of each group: its parts' share, and what the program would save without it.
     pub(super) groups: Vec<(&'static str, f64, f64)>,
-    pub(super) is_right: bool,
+    /// Whether one that is named saves most, or nearly; none if none is named.
+    pub(super) is_right: Option<bool>,
     /// The truth of each part of the first level, as a share of the cycles.
     pub(super) level_1: Vec<(String, f64)>,
 }
@@ -50,15 +51,18 @@ impl Answer {
         };
         let groups: Vec<_> =
             GROUPS.iter().map(|(names, name)| (*name, share(names), what_if.alone(name))).collect();
-        let largest_loss = breakdown.largest_loss().map_or("", |part| &part.name);
-        let first = GROUPS.iter().find(|(names, _)| names.contains(&largest_loss));
+        let group = |part: &CyclePart| {
+            let found = GROUPS.iter().find(|(names, _)| names.contains(&&*part.name));
+            found.map_or("other", |(_, name)| *name)
+        };
+        let named: Vec<_> = breakdown.named_losses().into_iter().map(group).collect();
         let all = breakdown.cycles.max(1) as f64;
         let roots = breakdown.parts.iter().filter(|part| part.level == 1);
         let level_1 = roots.filter_map(|part| Some((part.name.to_string(), part.truth? / all)));
         Answer {
             pipeline: pipeline.to_owned(),
             level_1: level_1.collect(),
-            ..Answer::among(program, first.map_or("other", |(_, name)| name), groups)
+            ..Answer::among(program, named, groups)
         }
     }
 
@@ -73,20 +77,25 @@ impl Answer {
         all.max_by(|one, other| one.1.total_cmp(&other.1))
     }
 
-    fn among(program: &str, first: &'static str, groups: Vec<(&'static str, f64, f64)>) -> Answer {
-        let of_first = groups.iter().find(|(name, ..)| *name == first);
-        let (share, saved) = of_first.map_or((0.0, 0.0), |(_, share, saved)| (*share, *saved));
+    fn among(
+        program: &str,
+        mut named: Vec<&'static str>,
+        groups: Vec<(&'static str, f64, f64)>,
+    ) -> Answer {
+        named.dedup();
         let most = groups.iter().max_by(|one, other| one.2.total_cmp(&other.2));
         let (largest, most) = most.map_or(("none", 0.0), |(name, _, saved)| (*name, *saved));
-        let is_right = saved >= most - NEAR;
+        let near =
+            |(name, _, saved): &(&str, f64, f64)| named.contains(name) && *saved >= most - NEAR;
+        let is_right = (!named.is_empty()).then(|| groups.iter().any(near));
         let (program, pipeline, level_1) = (program.to_owned(), String::new(), Vec::new());
-        Answer { program, pipeline, first, share, largest, groups, is_right, level_1 }
+        Answer { program, pipeline, named, largest, groups, is_right, level_1 }
     }
 
     #[cfg(test)]
     pub(super) fn made_up(is_right: bool) -> Answer {
         let groups = vec![("branches", 0.3, 0.28), ("data", 0.2, if is_right { 0.1 } else { 0.4 })];
-        Answer::among("p", "branches", groups)
+        Answer::among("p", vec!["branches"], groups)
     }
 }
 
@@ -98,9 +107,13 @@ mod tests {
     fn the_first_is_right_if_nothing_saves_clearly_more() {
         for (saved, right) in [([0.30, 0.10], true), ([0.30, 0.31], true), ([0.30, 0.33], false)] {
             let groups = vec![("branches", 0.4, saved[0]), ("data", 0.2, saved[1])];
-            let answer = Answer::among("p", "branches", groups);
-            assert_eq!(answer.is_right, right, "{answer:?}");
+            let answer = Answer::among("p", vec!["branches"], groups.clone());
+            assert_eq!(answer.is_right, Some(right), "{answer:?}");
+            let either = Answer::among("p", vec!["branches", "data"], groups.clone());
+            assert_eq!(either.is_right, Some(true), "{either:?}");
+            assert_eq!(Answer::among("p", Vec::new(), groups).is_right, None);
         }
-        assert!(!Answer::among("p", "other", vec![("data", 0.1, 0.2)]).is_right);
+        let other = Answer::among("p", vec!["other"], vec![("data", 0.1, 0.2)]);
+        assert_eq!(other.is_right, Some(false));
     }
 }

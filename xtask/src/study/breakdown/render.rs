@@ -27,6 +27,7 @@ pub(super) fn render(study: &Study) -> String {
             text += &line(row, &format!("  {}", row.name));
         }
         text += &line(kind, "all");
+        text += &format!("within 2 points of the truth: {} of {}\n", kind.near, kind.judged);
     }
     text += &answers(study);
     let [least, most] = study.claimed.map(|share| 100.0 * share);
@@ -43,28 +44,37 @@ pub(super) fn render(study: &Study) -> String {
 /// What each run names first beside what saves most, and the parts' mean distance from savings.
 fn answers(study: &Study) -> String {
     let Some(first) = study.answers.first() else { return String::new() };
-    let mut text = String::from("of each group its part, and what the program saves without it, %\n");
-    text += &format!("{:<12}{:<9}{:<9}{:<9}", "program", "pipeline", "first", "largest");
+    let mut text =
+        String::from("of each group its part, and what the program saves without it, %\n");
+    text += &format!("{:<12}{:<9}{:<10}{:<9}", "program", "pipeline", "first", "largest");
     first.groups.iter().for_each(|(name, ..)| text += &format!("{name:>10}"));
     text += "\n";
     for answer in &study.answers {
-        let Answer { program, pipeline, first, largest, .. } = answer;
-        let mark = if answer.is_right { " " } else { "!" };
-        text += &format!("{program:<12}{pipeline:<9}{first:<9}{largest:<8}{mark}");
+        let Answer { program, pipeline, named, largest, .. } = answer;
+        let first = match &**named {
+            [] => "not known",
+            [one] => one,
+            _ => "one of 2",
+        };
+        let mark = if answer.is_right == Some(false) { "!" } else { " " };
+        text += &format!("{program:<12}{pipeline:<9}{first:<10}{largest:<8}{mark}");
         for (_, share, saved) in &answer.groups {
             text += &format!("{:>5.1}{:>5.1}", 100.0 * share, 100.0 * saved);
         }
         text += "\n";
     }
-    let (right, all) =
-        (study.answers.iter().filter(|answer| answer.is_right).count(), study.answers.len());
+    let count = |is_right| study.answers.iter().filter(|it| it.is_right == is_right).count();
+    let (right, unknown, all) = (count(Some(true)), count(None), study.answers.len());
     for (at, (name, ..)) in first.groups.iter().enumerate() {
         let distance = |answer: &Answer| (answer.groups[at].1 - answer.groups[at].2).abs();
         let mean = study.answers.iter().map(distance).sum::<f64>() / all as f64;
         text += &format!("{name}: the part is {:.1} points from its saving\n", 100.0 * mean);
     }
     text += &pipelines(&study.answers);
-    text + &format!("first named is what saves most, or within 2 points: {right} of {all}\n")
+    let told = all - unknown;
+    text + &format!(
+        "first named is what saves most, or within 2 points: {right} of {told}; not known: {unknown}\n"
+    )
 }
 
 /// How far the first level's parts of the same program are from each other in two pipelines.

@@ -110,7 +110,8 @@ impl Grid {
     }
 }
 
-/// As in the paper: 0 is a distance below 0.01. A star marks what is not acceptable.
+/// With two decimals, as the paper has them: 0 is a distance that rounds to 0.00. A star marks what
+/// is not acceptable.
 fn shown(cell: Cell) -> String {
     match cell.distance {
         None => "N/A ".into(),

@@ -184,7 +184,7 @@ fn figure_7(results: &Results, study: &OverTimeStudy) -> String {
 }
 
 fn table_4(machines: &[Machine]) -> String {
-    let mut text = "Table 4: overhead of sampling, budget off, pipeline interval\n".to_owned();
+    let mut text = "Table 4: overhead of sampling, budget off, pipeline ooo\n".to_owned();
     text += &format!("{:>9}{:>11}{:>9}", "kHz", "slice", "paper");
     machines.iter().for_each(|machine| text += &format!("{:>10}{:>8}", machine.pmu, "of it"));
     let rows = machines.first().map(|machine| machine.rows.as_slice()).unwrap_or_default();

@@ -55,6 +55,7 @@ impl Sampling {
                 Vendor::Amd => "CYCLES_NOT_IN_HALT",
             },
             vpmu: vec![format!("pipeline={}", self.pipeline), format!("every={row_cycles}c")],
+            beside: Vec::new(),
         }
     }
 }

@@ -123,6 +123,7 @@ fn stalls(
             "columns=signals".into(),
             format!("every={row_instructions}i"),
         ],
+        beside: Vec::new(),
     };
     let series = machines.run(&timed::plain_job(seed), &program.command, &recorded)?.series;
     let intervals = series.end() / interval_instructions;

@@ -178,7 +178,11 @@ impl Judgement {
                 (0.93..=0.97).contains(&held),
             ),
             ("sure phases that are the truth's: 95 %", same, same >= 0.95),
-            ("largest costs that are the truth's: 90 %", largest, largest >= 0.9),
+            (
+                "largest costs by counts that are those by true counts: 90 %",
+                largest,
+                largest >= 0.9,
+            ),
             ("changes found within 3 intervals: 90 %", found, found >= 0.9),
             ("false alarms in 1,000 intervals: at most 1", alarms, alarms <= 1.0),
         ]
