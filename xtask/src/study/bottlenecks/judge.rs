@@ -21,8 +21,8 @@ pub(super) struct Judged {
     /// The share of intervals whose largest cost is of a cause without which they would save most,
     /// or nearly, 0 to 1.
     pub(super) named: f64,
-    /// By cause: the share of the cycles that is saved without it, and the mean of the differences of
-    /// the cost's share from it.
+    /// By cause: the share of the cycles that is saved without it, and the mean of the differences
+    /// of the cost's share from it.
     pub(super) causes: [(f64, f64); CAUSES.len()],
 }
 
