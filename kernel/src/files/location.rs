@@ -55,7 +55,8 @@ impl Base {
 
 /// A place in the tree, which may be empty.
 pub struct Location {
-    /// The folder that contains it; none of the root.
+    /// The folder that contains it; none of the root, and of a program's folder that was moved or
+    /// removed since, whose name is not known.
     parent: Option<Arc<Folder>>,
     name: String,
     /// The folders from the root on, to `parent` or, of a folder, to itself.
@@ -91,7 +92,8 @@ pub fn locate(base: &Base, path: &str, follows: bool) -> Result<Location, PathEr
     let mut above = walk.folders.iter().rev();
     let Some((name, itself)) = above.next().cloned() else { return Ok(Location::of_root()) };
     let parent = above.next().map_or_else(|| root().clone(), |(_, folder)| folder.clone());
-    let (parent, node) = (Some(parent), Some(Node::Folder(itself)));
+    let is_there = parent.get(&name).is_some_and(|node| node.is(&Node::Folder(itself.clone())));
+    let (parent, node) = (is_there.then_some(parent), Some(Node::Folder(itself)));
     Ok(Location { parent, name, folders: walk.folders, node, wants_folder })
 }
 
@@ -268,11 +270,13 @@ impl Location {
     /// the kernel's.
     pub fn remove(self, of_folder: bool) -> Result<(), PathError> {
         let node = self.node.as_ref().ok_or(PathError::Missing)?;
+        if matches!(node, Node::Folder(_)) && !of_folder {
+            return Err(PathError::IsFolder);
+        }
         let parent = self.parent.as_ref().ok_or(PathError::Fixed)?;
         let _tree = lock();
         self.is_unchanged(parent)?;
         match node {
-            Node::Folder(_) if !of_folder => return Err(PathError::IsFolder),
             Node::Folder(folder) if !folder.is_empty() => return Err(PathError::NotEmpty),
             Node::Folder(_) => {}
             _ if of_folder || self.wants_folder => return Err(PathError::NotFolder),

@@ -204,7 +204,11 @@ static int unnamed(void)
     FAILS(rename("./", "../other"), EBUSY);
     FAILS(rename("file", "./"), EBUSY);
     FAILS(rmdir("./"), EINVAL);
+    FAILS(unlink("."), EISDIR);
+    /* A link to it, with a slash behind. */
+    MUST(symlink(".", "self") == 0 && rmdir("self/") < 0 && unlink("self") == 0);
     MUST(unlink("file") == 0 && rmdir("../second") == 0);
+    FAILS(unlink("."), EISDIR);
     FAILS(rename(".", "../other"), EBUSY);
     FAILS(rename("../other", "."), EBUSY);
     FAILS(rmdir("./"), EINVAL);
