@@ -48,6 +48,7 @@ fn costs_with_penalties_fitted_to_another_program_are_nearer_to_the_cycles_on_am
 }
 
 #[test]
+#[ignore = "long"]
 fn costs_stand_beside_perfect_structures_and_a_table_serves_the_largest() {
     let _permit = machine_permit();
     let words = "--programs lame,qhull --instructions 12000000 --jobs 1 --structures";

@@ -16,7 +16,7 @@ use crate::{
 
 /// The version of the messages: of two builds with the same one, either reads what the other's
 /// kernel sends. A change of [`Message`] or of what it contains makes a new one.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 /// The most bytes of a frame, including the zero byte at its end.
 pub const MAX_FRAME_BYTES: usize = 2048;
 /// The most bytes of text that one [`Message::Output`] carries.
@@ -336,7 +336,7 @@ mod tests {
         // The last message's number shows that none was put before it.
         let last = Message::Job { job: JobNumber { number: 7, seed: 9 } };
         assert_eq!(last.encode(&mut [0; 8]), Ok(&[4, 22, 7, 9, 0][..]));
-        assert_eq!((VERSION, length(stats), length(session)), (6, Ok(20), Ok(18)));
+        assert_eq!((VERSION, length(stats), length(session)), (7, Ok(21), Ok(18)));
     }
 
     #[test]

@@ -113,6 +113,7 @@ pub struct SessionReport {
     pub interruptions: Option<u64>,
     /// Core cycles that are in no count, as the program had stopped its counters through its bank
     /// and the kernel did not know it yet. The truth has them; if there are any, it is not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_cycles: Option<u64>,
     /// MSR reads and writes per PMI.
     pub msr_accesses_per_switch: Option<f64>,

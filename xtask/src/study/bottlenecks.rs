@@ -155,6 +155,11 @@ fn benchmarks(all: &[Benchmark], names: &[String]) -> Result<Vec<Benchmark>> {
     Ok(wanted)
 }
 
+/// The structures of the cores without each cause.
+fn causes() -> impl Iterator<Item = &'static str> {
+    CAUSES.iter().map(Cause::perfect)
+}
+
 /// Runs programs with their truth over time.
 struct Runner<'a> {
     machines: &'a Machines<'a>,
@@ -167,38 +172,40 @@ impl Runner<'_> {
     fn program(&self, program: &Program, kind: Kind, structures: bool) -> Result<Run> {
         let (name, command) = (program.name.clone(), program.command.join(" "));
         if !structures {
-            let (intervals, _) = self.run(program, structures, &[])?;
+            let (intervals, _) = self.run(program, &causes().collect::<Vec<_>>(), &[])?;
             return Ok(Run { name, command, kind, intervals, structures: None });
         }
-        let (intervals, ran) = self.run(program, structures, &[])?;
+        let more = STRUCTURES.iter().map(|it| it.perfect);
+        let more = more.filter(|core| causes().all(|cause| cause != *core));
+        let cores: Vec<&str> = causes().chain(more).collect();
+        let (intervals, ran) = self.run(program, &cores, &[])?;
         let session = ran.boot.transcript.sessions.first_key_value().map(|(session, _)| *session);
         let truth = ran.boot.truth.as_ref().zip(session);
         let (truth, session) =
             truth.ok_or_else(|| wrong(format!("{name}: the run has no truth")))?;
         let cycles = structures::Cycles::of(truth, session)?;
         let assisted = |assist: Assist| {
-            self.run(program, false, &[format!("assist={}", assist.name())]).map(|(run, _)| run)
+            self.run(program, &[], &[format!("assist={}", assist.name())]).map(|(run, _)| run)
         };
         let [data, code, branch] = Assist::ALL;
         let with = [assisted(data)?, assisted(code)?, assisted(branch)?];
         Ok(Run { name, command, kind, intervals, structures: Some(Structures { cycles, with }) })
     }
 
-    /// Runs a program with these further options of the virtual PMU.
+    /// Runs a program with these cores beside and these further options of the virtual PMU.
     fn run(
         &self,
         program: &Program,
-        structures: bool,
+        cores: &[&str],
         options: &[String],
     ) -> Result<(Vec<Interval>, Ran)> {
         let mut vpmu =
             vec![PIPELINE.to_owned(), "columns=signals".into(), format!("every={INTERVAL}i")];
         vpmu.extend_from_slice(options);
-        let beside: Vec<&str> = CAUSES.iter().map(Cause::perfect).collect();
-        let structures = if structures { &STRUCTURES[..] } else { &[] };
-        let more = structures.iter().map(|it| it.perfect).filter(|name| !beside.contains(name));
-        let cores: Vec<&str> = beside.iter().copied().chain(more).collect();
-        vpmu.push(format!("shadows={}", cores.join("/")));
+        if !cores.is_empty() {
+            vpmu.push(format!("shadows={}", cores.join("/")));
+        }
+        let beside = causes().filter(|core| cores.contains(core)).collect();
         let recorded = Recorded { clock: "Instructions", vpmu, beside };
         let ran = self.machines.run(&timed::plain_job(SEED), &program.command, &recorded)?;
         let intervals = Interval::read(&ran.series, &ran.beside, self.terms, self.width, INTERVAL);

@@ -132,7 +132,9 @@ fn reached(is_met: bool) -> &'static str {
 }
 
 fn aims(study: &Study) -> String {
-    let mut text = "Aims at 10 million instructions\n".to_owned();
+    let mut text = "Aims at 10 million instructions: by how much the sum errs, and how often the\n\
+         largest cost is of what saves most\n"
+        .to_owned();
     for way in [Way::Vendor, Way::Cycles, Way::Savings, Way::Own] {
         for (kind, word, fewest) in [
             (None, "all", FEWEST),
@@ -141,10 +143,12 @@ fn aims(study: &Study) -> String {
         ] {
             let (error, number) = study.mean_of(kind, way, AIMED, |judged| judged.error);
             let (named, _) = study.mean_of(kind, way, AIMED, |judged| judged.named);
+            if number == 0 {
+                continue;
+            }
             let enough = number >= fewest;
             text += &format!(
-                "{:<8} {word:<9} {number:>2}: the sum errs by {:>4} %; 5 %: {:<8} \
-                 named right {:>5} %; 90 %: {}\n",
+                "{:<9}{word:<9}{number:>3}{:>8} %, 5: {:<8}{:>9} %, 90: {}\n",
                 way.word(),
                 percent(error),
                 reached(enough && error <= AIM_ERROR),
