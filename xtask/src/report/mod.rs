@@ -44,7 +44,7 @@ pub use self::{
     phases::{Hits, Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, glyph},
     rings::Rings,
     series::Series,
-    what_if::{CAUSES, Cause, GROUPS, Interaction, Saving, Wanted, WhatIf},
+    what_if::{AS_GOOD, CAUSES, Cause, GROUPS, Interaction, Saving, Wanted, WhatIf},
 };
 #[cfg(test)]
 pub(crate) use self::{phases::tests::records as made_up_phases, slices::made_up};

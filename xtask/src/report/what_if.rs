@@ -59,6 +59,10 @@ pub const GROUPS: [Cause; 5] = [
     Cause { name: "queues", ..QUEUES },
 ];
 
+/// A cause is as good an answer as the one whose removal saves most if it saves at most this share
+/// of the cycles less.
+pub const AS_GOOD: f64 = 0.02;
+
 /// Of the cycles: interactions that are as small are not printed.
 const SMALL: f64 = 0.05;
 

@@ -7,9 +7,7 @@ use super::{
     interval::Interval,
     terms::{CAUSES, Cause},
 };
-
-/// A cost is right if its cause saves at most this share of the cycles less than what saves most.
-const NEAR: f64 = 0.02;
+use crate::report::AS_GOOD;
 
 /// A model of a program, judged by its intervals of one length.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -49,7 +47,7 @@ pub(super) fn judge_each(
         let own = CAUSES.each_ref().map(cost);
         let most = interval.saved.iter().max().copied().unwrap_or_default() as f64;
         let is_right =
-            largest(&own).is_some_and(|at| interval.saved[at] as f64 >= most - NEAR * cycles);
+            largest(&own).is_some_and(|at| interval.saved[at] as f64 >= most - AS_GOOD * cycles);
         judged.named += f64::from(u8::from(is_right)) / number;
         for (share, (cost, saved)) in judged.causes.iter_mut().zip(own.iter().zip(interval.saved)) {
             share.0 += saved as f64 / cycles / number;

@@ -3,13 +3,10 @@
 use serde::Serialize;
 use tally_breakdown::{Breakdown, CyclePart};
 
-use crate::report::WhatIf;
+use crate::report::{AS_GOOD, WhatIf};
 
 /// The least share of the runs of which what is named first is right.
 pub(super) const LEAST_RIGHT: f64 = 0.9;
-/// What is named first is right if it saves at most this share of the cycles less than what saves
-/// most.
-const NEAR: f64 = 0.02;
 
 /// Parts of the tree, and the group of causes whose removal they are compared with. Retiring is
 /// none: it is what is left without any.
@@ -86,7 +83,7 @@ impl Answer {
         let most = groups.iter().max_by(|one, other| one.2.total_cmp(&other.2));
         let (largest, most) = most.map_or(("none", 0.0), |(name, _, saved)| (*name, *saved));
         let near =
-            |(name, _, saved): &(&str, f64, f64)| named.contains(name) && *saved >= most - NEAR;
+            |(name, _, saved): &(&str, f64, f64)| named.contains(name) && *saved >= most - AS_GOOD;
         let is_right = (!named.is_empty()).then(|| groups.iter().any(near));
         let (program, pipeline, level_1) = (program.to_owned(), String::new(), Vec::new());
         Answer { program, pipeline, named, largest, groups, is_right, level_1 }

@@ -84,6 +84,6 @@ pub(super) fn make(
         made.extend(list.wanted(false).filter_map(run));
     }
     files.sort();
-    files.dedup_by(|one, other| one.file_name() == other.file_name());
+    files.dedup();
     Ok((made, files))
 }
