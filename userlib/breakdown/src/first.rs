@@ -2,9 +2,10 @@
 //! that count something else too.
 
 use super::formulas::{
-    CLEARS, CORE_CYCLES, CYCLES, DISPATCHED, NO_OPS, OPS, RETIRED, STALLED, STALLS, TopDown,
-    UNDELIVERED, WRONG, icx_back_end, icx_retiring, icx_slots, ratio, slots, spr_all, spr_back_end,
-    spr_retiring, zen_back_end, zen_bad_speculation, zen_front_end, zen_retiring,
+    CLEARS, CORE_CYCLES, CYCLES, CountOf, DISPATCHED, LOAD_NOT_COMPLETE, MISPREDICTS, NO_OPS,
+    NOT_COMPLETE, OPS, RETIRED, STALLED, STALLS, TopDown, UNDELIVERED, WRONG, icx_back_end,
+    icx_retiring, icx_slots, ratio, slots, spr_all, spr_back_end, spr_retiring, zen_back_end,
+    zen_bad_speculation, zen_front_end, zen_memory, zen_refill, zen_retiring,
 };
 
 /// The first level of Ice Lake servers: events that fit on four counters.
@@ -36,15 +37,33 @@ pub static SAPPHIRE_RAPIDS: TopDown = TopDown {
     missing: ICE_LAKE.missing,
 };
 
-/// The first level of Zen 4: events that fit on four counters, beside cycles and instructions. The
-/// slots of the core's other thread are in all parts.
+/// The causes of Zen 4: a first level of events that fit on four counters, beside cycles and
+/// instructions, with what divides the back end and mispredictions. The refill behind these is
+/// theirs, and not the front end's as in AMD's formulas. The slots of the core's other thread are
+/// in all parts.
 pub static ZEN_4: TopDown = TopDown {
-    events: &[CORE_CYCLES, NO_OPS, STALLS, DISPATCHED, OPS],
+    events: &[
+        CORE_CYCLES,
+        NO_OPS,
+        STALLS,
+        DISPATCHED,
+        OPS,
+        MISPREDICTS,
+        NOT_COMPLETE,
+        LOAD_NOT_COMPLETE,
+    ],
     metrics: &[
         slots(1, "retiring", "retiring", zen_retiring),
-        slots(1, "front end", "frontend_bound", zen_front_end),
-        slots(1, "mispredicted branches, clears", "bad_speculation", zen_bad_speculation),
-        slots(1, "memory, execution units", "backend_bound", zen_back_end),
+        slots(1, "front end", "", |n| zen_front_end(n) - zen_refill_of_front_end(n)),
+        slots(1, "mispredicted branches, clears", "", |n| {
+            zen_bad_speculation(n) + zen_refill_of_front_end(n)
+        }),
+        slots(1, "memory", "backend_bound_memory", zen_memory),
+        slots(1, "execution units", "backend_bound_cpu", |n| zen_back_end(n) - zen_memory(n)),
     ],
     missing: ICE_LAKE.missing,
 };
+
+fn zen_refill_of_front_end(n: CountOf<'_>) -> f64 {
+    zen_refill(n).min(zen_front_end(n))
+}

@@ -27,7 +27,7 @@ mod tree;
 
 pub use self::{
     count::{Count, Counts, INDEPENDENT, SumError},
-    cycles::{Breakdown, break_down},
+    cycles::{Breakdown, break_down, largest_loss_of},
     metrics::{MetricShare, Metrics},
     stacks::{
         ALL as STACKS, Stack, missing as no_stack, of as stack_of, short_of as short_stack_of,

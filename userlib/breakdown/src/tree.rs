@@ -372,6 +372,8 @@ mod tests {
             ("retiring_microcode", 0.1),
             ("frontend_bound", 0.2),
             ("frontend_bound_latency", 0.15),
+            ("tally_mispredict_refill", 0.15),
+            ("tally_instruction_fetch", 0.0),
             ("frontend_bound_bandwidth", 0.05),
             ("bad_speculation", 0.1),
             ("bad_speculation_mispredicts", 0.075),

@@ -20,7 +20,7 @@ use std::{collections::BTreeMap, fs};
 
 use serde::Serialize;
 use tally_abi::{ExitStatus, trace::SampleRecord};
-use tally_breakdown::{Count, CyclePart, STACKS, Stack, cycle_parts};
+use tally_breakdown::{Count, CyclePart, STACKS, Stack, cycle_parts, largest_loss_of};
 
 use self::seen::Seen;
 pub(crate) use self::truth::CodeTruth;
@@ -238,7 +238,7 @@ impl Code {
         let all = seen.total(stack.cycles).max(1.0);
         let all_true: Option<f64> =
             truth.map(|truth| truth.values().filter_map(|own| own.get(stack.cycles)).sum());
-        let largest = parts.iter().find(|part| !part.is_work() && part.cycles > 0.0);
+        let largest = largest_loss_of(parts.iter()).filter(|part| part.cycles > 0.0);
         Code {
             name: name.to_owned(),
             samples: seen.samples(name),

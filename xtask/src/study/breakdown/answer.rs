@@ -11,8 +11,8 @@ pub(super) const LEAST_RIGHT: f64 = 0.9;
 /// Parts of the tree, and the group of causes whose removal they are compared with. Retiring is
 /// none: it is what is left without any.
 const GROUPS: [(&[&str], &str); 4] = [
-    (&["mispredicted branches"], "branches"),
-    (&["fetch latency", "fetch bandwidth"], "code"),
+    (&["mispredicted branches", "refill behind mispredictions"], "branches"),
+    (&["fetch latency", "instruction fetch", "fetch bandwidth"], "code"),
     (&["memory"], "data"),
     (&["core"], "units"),
 ];
