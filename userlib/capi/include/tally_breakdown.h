@@ -20,7 +20,7 @@ struct tally_cycle_part {
     double half_width_95;          /* half the width of the 95 % interval, in cycles */
     double share;                  /* of all cycles, 0 to 1 */
     double cycles_per_instruction; /* the part's cycles for each instruction */
-    uint32_t level;                /* 1, or 2 of a part of the last part of level 1 before it */
+    uint32_t level;                /* from 1: it is a part of the last one of the level above */
 };
 
 /* Opens a session, stopped, on the events by which the processor tells apart what cycles go to, and

@@ -59,6 +59,15 @@ pub(super) fn make(
         let why = format!("no program is named {unknown}: use one of {known}");
         return Err(Failure::new(ExitStatus::Usage, why));
     }
+    if symbols == Symbols::Yes
+        && let Some(without) = others.first()
+    {
+        let why = format!(
+            "--by-function: {without} has no symbols here: use a program of \
+             tests/benchmarks/list.toml"
+        );
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
     let judges = |it: &&Benchmark| it.role != Role::Paper002;
     let wanted: Vec<Benchmark> = match names {
         [] => all.iter().filter(judges).cloned().collect(),
