@@ -1,5 +1,5 @@
-/* Programs that lose their cycles to one cause by construction: `causes CAUSE STEPS`. Three for each
- * cause of a breakdown: mispredicted branches (random, indirect, returns), code (straight, pages,
+/* Programs that lose their cycles to one cause by construction: `causes CAUSE STEPS`. Each cause of
+ * a breakdown has three: mispredicted branches (random, indirect, returns), code (straight, pages,
  * jumps), data (second, tlb, memory), execution units (divider, chain, port). */
 #include <stdio.h>
 #include <stdlib.h>
