@@ -8,6 +8,8 @@ use tree::{files, root, sources};
 
 /// Lines that the README may have, two whole programs among them.
 const README_LINES: usize = 115;
+/// Lines that a page of `docs/internals` may have.
+const INTERNALS_LINES: usize = 150;
 /// Folders whose paths, in backticks, must exist.
 const FOLDERS: [&str; 6] = ["docs/", "kernel/", "qemu/", "tests/", "userlib/", "xtask/"];
 /// Words in paths that stand for others.
@@ -122,29 +124,55 @@ fn the_readme_is_short() {
     assert!(lines <= README_LINES, "README.md has {lines} lines; {README_LINES} are allowed");
 }
 
-/// Each decision has its number, title and status in the index, in order.
-#[test]
-fn the_index_of_decisions_has_every_decision() {
-    let folder = root().join("docs/decisions");
+/// The rows of an index of decisions, and those that its folder's pages ask for, in order.
+fn rows_of_decisions(folder: &str, status_mark: &str) -> [Vec<String>; 2] {
+    let folder = root().join(folder);
     let entries = fs::read_dir(&folder).expect("the decisions can be read");
     let names = entries.map(|entry| entry.expect("the decisions can be read").file_name());
     let mut names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
-    names.retain(|name| name != "README.md");
+    names.retain(|name| name.ends_with(".md") && name != "README.md");
     names.sort();
     let row = |name: &String| {
         let page = read(folder.join(name));
         let mut lines = page.lines();
         let heading = lines.next().and_then(|line| line.strip_prefix("# "));
         let (number, title) = heading.and_then(|line| line.split_once(". ")).expect("a title");
-        let status = lines.nth(1).and_then(|line| line.strip_prefix("Status: "));
+        let status = lines.nth(1).and_then(|line| line.strip_prefix(status_mark));
         let status = status.unwrap_or_else(|| panic!("{name}: the third line is no status"));
         assert!(name.starts_with(&format!("{number:0>4}-")), "{name} is number {number}");
         format!("| {number} | [{title}]({name}) | {status} |")
     };
-    let rows: Vec<String> = names.iter().map(row).collect();
+    let rows = names.iter().map(row).collect();
     let index = read(folder.join("README.md"));
-    let listed: Vec<&str> = index.lines().filter(|line| line.contains(".md) |")).collect();
-    assert_eq!(listed, rows);
+    // Rows begin with a number.
+    let is_row =
+        |line: &&str| line.strip_prefix("| ").is_some_and(|row| row.starts_with(char::is_numeric));
+    [index.lines().filter(is_row).map(str::to_owned).collect(), rows]
+}
+
+/// Each decision has its number, title and status in the index, in order; each archived one the
+/// page that says what is so today.
+#[test]
+fn the_indexes_of_decisions_have_every_decision() {
+    for (folder, status_mark) in
+        [("docs/decisions", "Status: "), ("docs/decisions/archive", "Status: archived; today: ")]
+    {
+        let [listed, rows] = rows_of_decisions(folder, status_mark);
+        assert_eq!(listed, rows);
+    }
+}
+
+/// A page on a part of the system fits on a few screens, and has an example.
+#[test]
+fn internals_are_short_and_have_an_example() {
+    let pages = sources("md");
+    let internals = pages.iter().filter(|(page, _)| page.starts_with("docs/internals"));
+    for (page, text) in internals.filter(|(page, _)| !page.ends_with("README.md")) {
+        let lines = text.lines().count();
+        assert!(lines <= INTERNALS_LINES, "{} has {lines} lines", page.display());
+        let sections = ["\n## Example", "\n## Tried and rejected\n"];
+        assert!(sections.iter().all(|of| text.contains(*of)), "{}: {sections:?}", page.display());
+    }
 }
 
 /// What `cargo xtask` prints with these words.

@@ -13,7 +13,7 @@ pub enum Value {
         count: u64,
     },
     /// Counted part of the time and scaled; or counted in ring 0, where each overflow interrupt
-    /// moves the count (docs/decisions/0023-counts-of-ring-0.md), also if it was counted all the
+    /// moves the count (docs/internals/estimator.md), also if it was counted all the
     /// time.
     Estimated {
         /// Events, rounded to the nearest integer. The engine moves an estimate that is below an

@@ -3,7 +3,7 @@
 //! An event set has a session of Tally's, which sets of the same events share, and counts its own
 //! thread and time as a part of it ([`tally_rust::Part`]). Values are the part's estimates;
 //! `PAPI_tally_readings` gives their errors. Codes, states and the life of a set are PAPI 7.0's
-//! (docs/decisions/0031-papi.md).
+//! (docs/decisions/archive/0031-papi.md).
 //!
 //! As `libtally.a`, the archive needs nothing of the program that it is linked with, and defines no
 //! other global symbol than the functions of `papi.h`. A C program passes valid pointers, or null

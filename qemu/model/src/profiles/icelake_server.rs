@@ -69,7 +69,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     returns: 22,
     target_buffer: BufferShape { sets: 512, ways: 10 },
     has_target_buffer: false,
-    // Sources: docs/decisions/0090-micro-op-cache.md.
+    // Sources: docs/decisions/archive/0090-micro-op-cache.md.
     decode: DecodeShape {
         sets: 48,
         ways: 8,
