@@ -115,12 +115,13 @@ impl<L: Copy + Default> PagePort<L> {
         page.token = unsafe { self.port.send(page.bytes()) };
     }
 
-    /// Waits until there is a page to fill, as long as the host reads. Returns whether there is.
+    /// Waits until there is a page to fill, as long as the host reads. Returns whether there is
+    /// one.
     pub fn wait_for_page(&mut self) -> bool {
         self.wait(|this| this.pages.iter().any(|page| page.token.is_none()))
     }
 
-    /// Waits until the host has all pages, as long as it reads. Returns whether it has.
+    /// Waits until the host has all pages, as long as it reads. Returns whether it has them all.
     pub fn wait_for_all(&mut self) -> bool {
         self.wait(|this| this.pages.iter().all(|page| page.token.is_none()))
     }

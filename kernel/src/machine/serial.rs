@@ -74,7 +74,7 @@ pub fn init_log() {
     set_log_level(LogLevel::default());
 }
 
-/// Sets the lowest level of messages that the log has.
+/// Sets the least severe level of messages in the log.
 pub fn set_log_level(level: LogLevel) {
     log::set_max_level(match level {
         LogLevel::Error => LevelFilter::Error,

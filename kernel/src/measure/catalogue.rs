@@ -42,9 +42,9 @@ fn require_modelled(resolved: &[Resolved]) -> Result<(), ResolveError> {
 }
 
 /// Checks that counting in ring 0 is permitted, if the mode or any event counts there.
-/// The command line does not permit it.
+///
 /// # Errors
-/// It is not.
+/// The command line does not permit it.
 pub(super) fn permit_kernel(mode: Mode, demands: &[Demand]) -> Result<(), Refusal> {
     if mode.kernel() || demands.iter().any(|demand| demand.kernel) {
         settings::permit(1, "counting in ring 0")?;

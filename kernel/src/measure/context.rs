@@ -75,7 +75,7 @@ pub struct Context {
     pub(super) started: bool,
     /// Whether counting starts when the program is next switched in.
     pub(super) start_pending: bool,
-    /// Where the page that programs write is, with the bank behind it, in the memory of the program
+    /// Address of the page that programs write, followed by the bank, in the memory of the program
     /// that opened the session, if that has mapped it.
     pub(super) bank: Option<u64>,
     /// The pages of the bank. Dropped after `session`, which refers to them.
@@ -129,7 +129,7 @@ fn log_plan(id: u32, session: &Session, resolved: &[Resolved]) {
 impl Context {
     /// Opens a session on a program for a list of events.
     ///
-    /// The list is wrong, the owner may not count it, or this PMU cannot.
+    /// # Errors
     /// The list is wrong, the owner may not count it, or this PMU cannot.
     pub fn open(
         subject: Subject,
@@ -341,8 +341,8 @@ impl Context {
         Ok(())
     }
 
-    /// The histogram of samples: addresses and how often; address 0 has the samples without an
-    /// address, or without room.
+    /// The histogram of samples: addresses and their counts. Address 0 counts samples without an
+    /// address, and those without room.
     pub fn samples(&self) -> impl Iterator<Item = (u64, u64)> {
         let samples = self.session.samples();
         let others = samples.map_or(0, Histogram::others);

@@ -32,7 +32,7 @@ const MAX_SESSIONS: usize = 4;
 
 static SESSIONS: Mutex<Vec<CpuSession>> = Mutex::new(Vec::new());
 
-/// The number of changes of what is wanted. A CPU that has seen them all has nothing to do. Written
+/// Number of changes of the requested state. A CPU that has seen them all has no work. Written
 /// while [`SESSIONS`] is locked; a CPU that reads it too early is interrupted after the change.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 

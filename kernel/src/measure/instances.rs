@@ -143,7 +143,7 @@ impl Instances {
         Some((*of, own.as_deref().unwrap_or(session)))
     }
 
-    /// As [`Self::get`].
+    /// See [`Self::get`].
     pub fn get_mut<'a>(
         &'a mut self,
         session: &'a mut Session,

@@ -24,7 +24,8 @@ pub struct NmiCell {
     /// Whether the kernel holds an [`NmiGuard`].
     locked: AtomicBool,
     /// Whether an overflow came while the cell was locked. Intel's interrupt controllers mask the
-    /// next until this one is replayed; AMD's do not, and the last one counts.
+    /// next overflow until this one is replayed; AMD's do not, and the last overflow replaces
+    /// earlier ones.
     pending: AtomicBool,
     /// Frame that the pending overflow interrupted.
     pending_frame: Cell<InterruptFrame>,

@@ -77,7 +77,7 @@ impl Measure {
         }
     }
 
-    /// Returns whether any session but that in the first place is started.
+    /// Returns whether any session except the one in the first place is started.
     pub(super) fn others_started(&self) -> bool {
         self.slot.others.iter().any(|other| other.started)
     }
