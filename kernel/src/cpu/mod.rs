@@ -74,7 +74,7 @@ impl Cpu {
         KernelGsBase::write(VirtAddr::zero());
     }
 
-    /// This CPU's state.
+    /// The state of this CPU.
     ///
     /// # Safety
     /// (1) [`Cpu::install`] ran on this CPU; (2) interrupts are off; (3) the caller is the one

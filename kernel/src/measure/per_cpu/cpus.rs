@@ -38,7 +38,7 @@ impl Measure {
         waiting.chain(self.slot.contexts_mut())
     }
 
-    /// This CPU's context of a session on CPUs.
+    /// Finds this CPU's context of a session on CPUs.
     fn context_of_cpu(&mut self, session: u32) -> Option<&mut Context> {
         self.all_contexts().find(|context| context.is_of_cpu_session(session))
     }
