@@ -47,7 +47,7 @@ fn main() {
 /// A line of a table.
 struct Event {
     name: String,
-    /// Its code, and another one with a second extra register.
+    /// Event code, and another one with a second extra register.
     codes: Vec<u32>,
     /// The entry in Rust.
     entry: String,
@@ -99,7 +99,7 @@ fn event(line: &str) -> Option<Event> {
     Some(Event { name: name.into(), codes, entry })
 }
 
-/// One number, or two with a comma.
+/// Parses one number, or two with a comma.
 fn pair(text: &str) -> Option<(u32, Option<u32>)> {
     let number = |text| u32::from_str_radix(text, 16).ok();
     match text.split_once(',') {
