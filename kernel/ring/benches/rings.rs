@@ -1,7 +1,7 @@
-//! What a record of 16 bytes with its time stamp costs to write, in this ring and in others:
-//! `cargo xtask bench ring`, which says what is measured. One line for each ring: its name,
-//! instructions of a record as they nearly always are and in the mean, locked ones, then
-//! nanoseconds of a record, one for each repetition.
+//! Costs of writing a record of 16 bytes with its time stamp, in this ring and in others. Run by
+//! `cargo xtask bench ring`, which describes the measurement. One line for each ring: its name,
+//! instructions of a record in nearly all cases and on average, locked ones, then nanoseconds of a
+//! record, one value for each repetition.
 //!
 //! Instructions are counted by the processor's trap flag: each raises a signal, whose handler looks
 //! at the next.
@@ -64,7 +64,7 @@ fn nothing() -> Contender {
     Contender { name: "nothing", write: Box::new(write), read: Box::new(|| BATCH) }
 }
 
-/// What time stamps alone cost.
+/// Cost of time stamps alone.
 fn clock() -> Contender {
     let write = |records| {
         (0..records).for_each(|n: u64| {

@@ -60,7 +60,7 @@ extern "C" fn on_signal(_: libc::c_int) {
     }
 }
 
-/// What was read and what was lost.
+/// Records read and records lost.
 fn read(ring: &'static Large, start: Instant) -> (u64, u64) {
     let mut reader = Reader::consume(ring);
     let (mut read, mut lost, mut next, mut last_tsc) = (0_u64, 0, [0_u64; 3], 0);
