@@ -44,13 +44,13 @@ pub extern "C" fn tally_part_reset(part: i64) -> i64 {
     with(part, |part| part.reset().map(|()| 0))
 }
 
-/// Adds the current interval to a part. See `tally_part.h`.
+/// Ends a stretch and adds it. See `tally_part.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_part_accumulate(part: i64) -> i64 {
     with(part, |part| part.accumulate().map(|()| 0))
 }
 
-/// Leaves the current interval out of a part. See `tally_part.h`.
+/// Ends a stretch without adding it. See `tally_part.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_part_skip(part: i64) -> i64 {
     with(part, |part| part.skip().map(|()| 0))
