@@ -1,11 +1,11 @@
-//! The instances of a session ([`Scope`]): each thread of a program or each CPU, counted apart.
+//! Instances of a session ([`Scope`]): each thread of a program or each CPU, counted separately.
 //! `SESSION_INSTANCE` writes [`Instance`] before the readings.
 
 use serde::{Deserialize, Serialize};
 
 use crate::usage::Usage;
 
-/// Maximum number of events of a session that counts instances apart.
+/// Maximum number of events of a session that counts instances separately.
 pub const MAX_INSTANCE_EVENTS: usize = 64;
 
 /// Division of a session's counts into instances.

@@ -188,7 +188,7 @@ pub type ConfigWords = [u64; 6];
 
 impl SessionConfig {
     /// Encodes: mode, unit of the slice, length of the slice, budget, shares, flags: 1 exclusive,
-    /// 2 threads apart, 4 CPUs, 8 the counter unit too.
+    /// 2 threads separately, 4 CPUs, 8 the counter unit too.
     pub fn to_words(self) -> ConfigWords {
         let (unit, length) = match self.slice {
             Slice::Cycles(length) => (0, length),

@@ -471,8 +471,8 @@ pub const SESSION_PHASES: u64 = TALLY_BASE + 12;
 pub const SESSION_PHASE: u64 = TALLY_BASE + 13;
 
 /// `session_instance(session, index, instance, readings, n)` → number of instances. For a session
-/// that counts instances apart ([`crate::instance::Scope`]). Writes the instance at `index`, if
-/// there is one: its [`crate::instance::InstanceWords`] and the first `n` of its readings, as
+/// that counts instances separately ([`crate::instance::Scope`]). Writes the instance at `index`,
+/// if it exists: its [`crate::instance::InstanceWords`] and the first `n` of its readings, as
 /// [`SESSION_READ`] does. Instances keep their index. Such a session has at most
 /// [`crate::instance::MAX_INSTANCE_EVENTS`] events, is not on the caller, and has no values of the
 /// whole: [`SESSION_READ`] returns `WrongState`.

@@ -88,7 +88,7 @@ pub enum Message<'a> {
         /// The session's configuration.
         config: SessionConfig,
         /// The measured thread, if the message is about an instance of a session that counts
-        /// threads apart; `program` is the thread's name then.
+        /// threads separately; `program` is the thread's name then.
         thread: Option<u32>,
     },
     /// The last value of one of a session's logical counters.

@@ -75,8 +75,8 @@ impl Firmware {
             for (to, from) in wide.iter_mut().zip(part) {
                 *to = (*from).into();
             }
-            // SAFETY: the firmware's console; the text ends with a zero and outlives the call. What
-            // cannot be printed is lost.
+            // SAFETY: the firmware's console; the text ends with a zero and outlives the call. Text
+            // that cannot be printed is lost.
             let _ = unsafe { ((*console).output_string)(console, wide.as_mut_ptr()) };
         }
     }

@@ -1,7 +1,7 @@
-//! //! Static x86-64 ELF programs: segments and entry point, or the reason why a file is not one.
+//! Static x86-64 ELF programs: segments and entry point, or the reason why a file is not one.
 //!
 //! Pure: the kernel loads programs with it, and the host uses it to refuse a file before a boot. A
-//! refusal says what the file is, and what to do if that is not obvious.
+//! refusal describes the file, and the remedy if that is not obvious.
 //!
 //! Invariant: the bytes of every segment of a [`Program`] lie within the file, and its addresses
 //! fit in 64 bits.

@@ -145,10 +145,10 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     #[inline(always)]
     unsafe fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset.is_multiple_of(8) && offset < 8 * WORDS);
-        // SAFETY: reserved space is of whole words, and ends where its page does or before:
-        // `make_room` sets `END` to the end of a page only, `reserve` reserves none that ends
-        // behind it, and the words are whole pages. As all writers are on one CPU, `END` is of no
-        // page behind that of `RESERVED`.
+        // SAFETY: reserved space consists of whole words, and does not extend beyond its page:
+        // `make_room` sets `END` to the end of a page only, `reserve` reserves no space beyond
+        // `END`, and the ring's words are whole pages. As all writers are on one CPU, the page of
+        // `END` is never after that of `RESERVED`.
         unsafe { &*self.words.as_ptr().byte_add(offset) }
     }
 

@@ -104,7 +104,8 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     frame.vector == SYSCALL_VECTOR
 }
 
-/// Reports the running thread's name, which may have changed, to sessions that count threads apart.
+/// Reports the running thread's name, which may have changed, to sessions that count threads
+/// separately.
 fn note_name(cpu: &mut Cpu) {
     let measure = cpu.measure;
     let Thread { tid, name, .. } = *cpu.process().threads.running();

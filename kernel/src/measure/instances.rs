@@ -1,8 +1,9 @@
-//! Counting the threads of a program apart (decision 47).
+//! Counting the threads of a program separately (decision 47).
 //!
-//! Each thread has an engine session of its own, with the same plan and its own order of groups: a
-//! thread's turn is to its session what a program's turn is to the program's. The running thread's
-//! session is the context's, so that such a context needs no other special treatment.
+//! Each thread has its own engine session, with the same plan and its own order of groups: a
+//! thread's turn has the same role for its session as a program's turn for the program's session.
+//! The running thread's session is the context's, so that such a context needs no other special
+//! treatment.
 
 use alloc::{boxed::Box, format, vec, vec::Vec};
 use core::mem::{replace, swap};
@@ -16,7 +17,7 @@ use tally_engine::Session;
 use super::{refusal::Refusal, session_id, settings, truth::mark};
 use crate::memory::frames;
 
-/// Maximum number of threads that a session counts apart.
+/// Maximum number of threads that a session counts separately.
 const MAX_ROWS: usize = 1024;
 
 /// The turn of a thread.
@@ -51,7 +52,7 @@ struct Row {
 
 impl Instances {
     /// Makes the instances of a new session of `events` events, without threads; `None` if it
-    /// counts none apart.
+    /// counts none separately.
     ///
     /// # Errors
     /// The session has too many events: an instance's values are computed in one step.

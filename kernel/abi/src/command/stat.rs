@@ -28,7 +28,7 @@ pub struct StatOptions<'a> {
     pub cpus: Option<u64>,
     /// The list of `-C LIST`.
     pub cpu_list: Option<&'a str>,
-    /// `-A`: print each CPU apart.
+    /// `-A`: print each CPU separately.
     pub is_each_cpu: bool,
     /// The lists of all `-M LIST`: metrics by perf's names, or groups of them.
     pub metrics: Vec<&'a str>,

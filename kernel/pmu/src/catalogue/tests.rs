@@ -1,4 +1,4 @@
-//! The tables are whole, and lists of events become what the planner and the PMU need.
+//! The tables are complete, and lists of events are converted to the inputs of planner and PMU.
 
 use alloc::{string::String, vec, vec::Vec};
 use std::collections::BTreeSet;

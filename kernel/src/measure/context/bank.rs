@@ -44,7 +44,7 @@ impl Context {
     /// Makes the bank of the session `session`, for a measured program that did not open it.
     ///
     /// # Errors
-    /// Counting has started, threads are counted apart, or no memory is left.
+    /// Counting has started, threads are counted separately, or no memory is left.
     pub(in crate::measure) fn make_bank(&mut self, session: u32) -> Result<(), Error> {
         if self.session.has_bank() {
             return Ok(());

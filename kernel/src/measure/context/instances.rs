@@ -1,4 +1,4 @@
-//! Instances of a context: the threads that it counts apart.
+//! Instances of a context: the threads that it counts separately.
 
 use alloc::vec::Vec;
 
@@ -29,7 +29,7 @@ impl Context {
         }
     }
 
-    /// Number of instances; `None` if it counts none apart.
+    /// Number of instances; `None` if it counts none separately.
     pub fn instances(&self) -> Option<usize> {
         self.instances.as_ref().map(|instances| instances.count())
     }

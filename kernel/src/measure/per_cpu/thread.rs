@@ -37,7 +37,7 @@ impl Measure {
         self.slot.contexts_mut().for_each(|context| context.switch_thread(next));
     }
 
-    /// Returns whether a session counts the program's threads apart.
+    /// Returns whether a session counts the program's threads separately.
     pub(super) fn has_instances(&self) -> bool {
         self.slot.contexts().any(|context| context.instances.is_some())
     }
