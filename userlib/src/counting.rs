@@ -91,8 +91,8 @@ impl Session {
     ///
     /// # Errors
     /// See [`Self::open`]. The session is then unchanged, and continues to count if it is started.
-    /// Both sessions exist for a moment, so a session that must be alone (exclusive, or with ring
-    /// 0) returns `Busy`, and the last of 8 returns `TooManySessions`: drop it and open another.
+    /// Both sessions exist for a moment. Therefore one that must be alone (exclusive, or in ring 0)
+    /// returns `Busy`, and the last of 8 returns `TooManySessions`: drop it and open another.
     pub fn change(&mut self, events: &str) -> Result<(), OpenError> {
         *self = Session::open_by_number(self.of, events, self.config)?;
         Ok(())

@@ -38,7 +38,7 @@ impl Schedule {
         self.at(self.oldest)
     }
 
-    /// The switch to the slice after [`Self::oldest`].
+    /// The switch to the slice after [`Self::oldest()`].
     pub(super) fn following(&self) -> &Switch {
         self.at(self.oldest.wrapping_add(1))
     }
