@@ -1,16 +1,16 @@
-//! Turns the tables of events into Rust: whoever opens a session reads no text, and a line that is
-//! not of the format ends the build.
+//! Converts the tables of events into Rust: opening a session parses no text, and a line with a
+//! wrong format ends the build.
 //!
 //! Lines that begin with `#` are comments. Each other line is an event:
 //!
 //! name, code, umask, cmask, inv, edge, counters, flag, msr, value
 //!
 //! separated by tabs; numbers are hexadecimal without prefix. `counters` is a mask of general
-//! counters, or `fixedN` for fixed counter N, and then code and umask are the vendor's
+//! counters, or `fixedN` for fixed counter N, in which case code and umask are the vendor's
 //! pseudo-encoding. `flag` is `a` for an event that is counted alone, `t` for one that counts the
 //! other thread of its core too, else `-`. `msr` is the address of an extra register that the event
-//! needs, 0 if none, and `value` what it needs in there; where there are two registers, `code` and
-//! `msr` are two numbers each, with a comma.
+//! needs, 0 if none, and `value` the value that it needs there; for an event with two registers,
+//! `code` and `msr` are two numbers each, with a comma.
 
 use std::{env, fs, path::Path};
 
@@ -44,16 +44,16 @@ fn main() {
     fs::write(Path::new(&out).join("tables.rs"), code).expect("cargo's folder can be written to");
 }
 
-/// A line of a table.
+/// Line of a table.
 struct Event {
     name: String,
-    /// Its code, and another one with a second extra register.
+    /// Event code, and another one with a second extra register.
     codes: Vec<u32>,
-    /// The entry in Rust.
+    /// Entry as Rust code.
     entry: String,
 }
 
-/// A table in Rust, with its indices (see `Table`).
+/// Returns a table as Rust code, with its indices (see `Table`).
 fn table(events: &[Event]) -> String {
     let mut by_name: Vec<usize> = (0..events.len()).collect();
     by_name.sort_by_key(|index| events[*index].name.to_ascii_uppercase());
@@ -99,7 +99,7 @@ fn event(line: &str) -> Option<Event> {
     Some(Event { name: name.into(), codes, entry })
 }
 
-/// One number, or two with a comma.
+/// Parses one number, or two with a comma.
 fn pair(text: &str) -> Option<(u32, Option<u32>)> {
     let number = |text| u32::from_str_radix(text, 16).ok();
     match text.split_once(',') {

@@ -17,7 +17,7 @@ pub fn plant(failure: Option<Failure>) {
         Some(Failure::Hang) => loop {
             core::hint::spin_loop();
         },
-        // A CPU that starts finds it.
+        // A CPU that starts checks for this failure.
         Some(Failure::Pmu) | None => {}
     }
 }
@@ -58,6 +58,6 @@ extern "C" fn recurse(depth: u64) -> u64 {
     if black_box(depth) == u64::MAX {
         return 0;
     }
-    // What is added after the call keeps it from being a jump.
+    // The addition after the call keeps it from becoming a jump.
     recurse(depth + 1) + 1
 }

@@ -14,7 +14,7 @@ use tally_abi::bank::{
 
 use crate::rdpmc::rdpmc;
 
-/// A session's logical counters, for the lifetime of the session.
+/// Logical counters of a session, for the lifetime of the session.
 #[derive(Clone, Copy, Debug)]
 pub struct Bank<'a> {
     pub(crate) words: *const u64,
@@ -22,7 +22,7 @@ pub struct Bank<'a> {
     lifetime: PhantomData<&'a ()>,
 }
 
-/// A logical counter.
+/// Logical counter of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct LogicalCounter<'a> {
     header: *const u64,
@@ -30,55 +30,55 @@ pub struct LogicalCounter<'a> {
     bank: PhantomData<Bank<'a>>,
 }
 
-/// A logical counter's value with its error and its origin.
+/// Value of a logical counter with its error and its origin.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Details {
-    /// The value, as [`LogicalCounter::read`] returns it.
+    /// Value, as [`LogicalCounter::read`] returns it.
     pub value: u64,
-    /// Half the width of the value's 95 % interval, in events. 0 for an exact count, `None` while
-    /// it is not known. The interval is that of the whole count: the error of a difference of two
-    /// readings is up to the sum of both half widths. While the session counts, the half width is
+    /// Half width of the value's 95 % interval, in events. 0 for an exact count, `None` while it is
+    /// not known. The interval is that of the whole count: the error of a difference of two
+    /// readings is at most the sum of both half widths. While the session counts, the half width is
     /// computed from numbers that are up to 8 scheduler ticks (80 ms) old.
     pub half_width_95: Option<f64>,
-    /// The coverage of the event, 0 to 1, in the unit of the estimate's basis (cycles or
-    /// instructions); as old as the error. With adaptive shares it is computed as if the event's
-    /// group had always had its present share of a round.
+    /// Coverage of the event, 0 to 1, in the unit of the estimate's basis (cycles or instructions);
+    /// as old as the error. With adaptive shares it is computed as if the event's group had always
+    /// had its current share of a round.
     pub share: f64,
     /// TSC at the start of the event's last slice. 0 for pinned instructions, cycles and reference
     /// cycles, which are counted in every slice.
     pub start_tsc: u64,
-    /// TSC at the end of the event's last slice. The age of the rate is the present TSC less this.
+    /// TSC at the end of the event's last slice. The age of the rate is the current TSC minus this.
     pub end_tsc: u64,
-    /// Slices in which the event was counted; 0 where `start_tsc` is 0.
+    /// Number of slices in which the event was counted; 0 if `start_tsc` is 0.
     pub slices: u64,
 }
 
-/// The byte offset of a word of the bank, for the assembly below.
+/// Byte offset of a word of the bank, for the assembly below.
 const fn at(word: usize) -> usize {
     word * size_of::<u64>()
 }
-/// The byte offset, from the header, of a word of the program's own page.
+/// Byte offset, from the header, of a word of the program's own page.
 const fn own_at(word: usize) -> isize {
     (word as isize - PAGE_WORDS as isize) * size_of::<u64>() as isize
 }
 
 impl<'a> Bank<'a> {
-    /// The bank at `words`.
+    /// Makes the bank at `words`.
     ///
     /// # Safety
-    /// For `'a`: (1) at `words` lies a bank of `events` events, and before it the program's own
-    /// page; (2) the program may use RDPMC; (3) only the kernel writes the bank,
-    /// which was told where the restartable sequences are.
+    /// For `'a`: (1) `words` points to a bank of `events` events, and the program's own page
+    /// precedes it; (2) the program may use RDPMC; (3) only the kernel writes the bank, and it was
+    /// told the address of the restartable sequences.
     pub(crate) unsafe fn new(words: *const u64, events: usize) -> Bank<'a> {
         Bank { words, events, lifetime: PhantomData }
     }
 
-    /// The same bank for whoever keeps it no longer than its session.
+    /// Extends the lifetime, for an owner that keeps the bank no longer than its session.
     pub(crate) fn forever(self) -> Bank<'static> {
         Bank { lifetime: PhantomData, ..self }
     }
 
-    /// The logical counter of an event, by its index in the session's list.
+    /// Returns the logical counter of an event, by its index in the session's list.
     pub fn counter(&self, event: usize) -> Option<LogicalCounter<'a>> {
         if event >= self.events {
             return None;
@@ -88,15 +88,15 @@ impl<'a> Bank<'a> {
         Some(LogicalCounter { header: self.words, words, bank: PhantomData })
     }
 
-    /// The number of logical counters.
+    /// Returns the number of logical counters.
     pub fn counters(&self) -> usize {
         self.events
     }
 }
 
 impl LogicalCounter<'_> {
-    /// Reads the number of events so far, exact or estimated, in 15 instructions. No value is less
-    /// than an earlier one. 0 while nothing is known.
+    /// Reads the number of events so far, exact or estimated, in 15 instructions. Values never
+    /// decrease. Returns 0 while nothing is known.
     #[inline]
     #[expect(clippy::too_many_lines, reason = "one block of assembly")]
     pub fn read(&self) -> u64 {
@@ -122,13 +122,13 @@ impl LogicalCounter<'_> {
                 "cmovb rax, [{words} + {max}]",
                 "cmp {control}, [{header} + {own}]",
                 "jne 2b",
-                // The counters do not count: out of line.
+                // The counters do not count: handled out of line.
                 ".subsection 1",
                 "3:",
                 "cmp {control:e}, {busy}",
                 "je 2b",
                 "mov eax, 0",
-                // Above `BUSY` is only `DETACHED`: nothing was counted beyond the sum.
+                // The only state above `BUSY` is `DETACHED`: nothing was counted beyond the sum.
                 "ja 4b",
                 "movzx ecx, word ptr [{words} + {assignment}]",
                 "mov eax, [{header} + {held} + 8 * rcx]",
@@ -154,7 +154,7 @@ impl LogicalCounter<'_> {
         events
     }
 
-    /// How often a threshold of the event has fired.
+    /// Returns how often a threshold of the event has fired.
     pub fn fired(&self) -> u64 {
         self.word(counter::FIRED)
     }
@@ -176,7 +176,7 @@ impl LogicalCounter<'_> {
         }
     }
 
-    /// The count of the basis that `assignment` names, while the control word is `control`.
+    /// Returns the count of the basis that `assignment` names, while the control word is `control`.
     fn count(&self, control: u64, assignment: u64) -> u64 {
         let (slot, sum) = (usize::from(assignment as u16), usize::from((assignment >> 16) as u16));
         let own = |word: usize| self.own_word(word + slot, Ordering::Relaxed) as u32;

@@ -21,28 +21,29 @@ use crate::{
 pub struct Session {
     id: u64,
     events: usize,
-    /// What it counts: a program or a set of CPUs, as `SESSION_OPEN` has it.
+    /// Counted target: a program or a set of CPUs, in the format of `SESSION_OPEN`.
     of: u64,
     config: SessionConfig,
 }
 
 impl Session {
-    /// Opens a session that counts `events` for this program: the vendor's names, or raw events
-    /// such as `r01c2`, separated by commas or white space. A program has up to 8 sessions on
-    /// itself, and up to 8 more that others opened on it; they take turns on the counters.
+    /// Opens a session that counts `events` for this program. The list has the vendor's names, or
+    /// raw events such as `r01c2`, separated by commas or white space. A program has up to 8
+    /// sessions on itself, and other programs can open up to 8 more on it; they take turns on the
+    /// counters.
     ///
     /// # Errors
     /// This machine cannot count the list, the slice is out of range, the program has 8 sessions on
-    /// itself, or one cannot be beside another; the detail says why.
+    /// itself, or the session conflicts with another one; the detail names the reason.
     pub fn open(events: &str, config: SessionConfig) -> Result<Session, OpenError> {
         Session::open_by_number(0, events, config)
     }
 
     /// Opens a session that counts for a program which this one loaded. The session can be read at
-    /// any time, also after the program's end.
+    /// any time, even after the program's end.
     ///
     /// # Errors
-    /// As [`Self::open`]; or the program has ended.
+    /// See [`Self::open`]; or the program has ended.
     pub fn open_on(
         program: &Program,
         events: &str,
@@ -51,12 +52,12 @@ impl Session {
         Session::open_by_number(program.number(), events, config)
     }
 
-    /// Opens a session that counts whole CPUs, whichever programs they run, in ring 3: those of the
-    /// set `cpus`, a bit for each, or all if it is 0. Each CPU is an instance
-    /// ([`Self::instances`]). Needs `paranoid=0` on the command line.
+    /// Opens a session that counts whole CPUs in ring 3, whichever programs they run. `cpus` is a
+    /// set with one bit for each CPU; 0 means all. Each CPU is an instance ([`Self::instances`]).
+    /// Needs `paranoid=0` on the command line.
     ///
     /// # Errors
-    /// As [`Self::open`]; or there is no such CPU, or the machine's user does not permit it.
+    /// See [`Self::open`]; or a CPU does not exist, or the machine's user does not permit it.
     pub fn open_on_cpus(
         cpus: u64,
         events: &str,
@@ -83,14 +84,15 @@ impl Session {
         Ok(Session { id: session.into(), events: events as usize, of, config })
     }
 
-    /// Counts other events of the same program or CPUs, in the same configuration. What was counted
-    /// of the former list is reported as at the session's end. The new list begins at 0, under
-    /// another number, and is not started; map its bank and set thresholds and samples anew.
+    /// Counts other events of the same program or CPUs, in the same configuration. The counts of
+    /// the former list are reported as at the session's end. The new list begins at 0, under
+    /// another session number, and is not started; map its bank and set thresholds and samples
+    /// again.
     ///
     /// # Errors
-    /// As [`Self::open`]. The session is then as it was, and counts on if it is started. For a
-    /// moment there are both, so one that must be alone (exclusive, or with ring 0) is `Busy`, and
-    /// the last of 8 is `TooManySessions`: drop it and open another.
+    /// See [`Self::open`]. The session is then unchanged, and continues to count if it is started.
+    /// Both sessions exist for a moment. Therefore one that must be alone (exclusive, or in ring 0)
+    /// returns `Busy`, and the last of 8 returns `TooManySessions`: drop it and open another.
     pub fn change(&mut self, events: &str) -> Result<(), OpenError> {
         *self = Session::open_by_number(self.of, events, self.config)?;
         Ok(())
@@ -99,7 +101,7 @@ impl Session {
     /// Starts or resumes counting.
     ///
     /// # Errors
-    /// The session is started.
+    /// The session is already started.
     pub fn start(&self) -> Result<(), Error> {
         self.call(sys::SESSION_START, 0, 0).map(|_| ())
     }
@@ -107,18 +109,18 @@ impl Session {
     /// Stops counting.
     ///
     /// # Errors
-    /// The session is stopped.
+    /// The session is already stopped.
     pub fn stop(&self) -> Result<(), Error> {
         self.call(sys::SESSION_STOP, 0, 0).map(|_| ())
     }
 
-    /// The session's number.
+    /// Returns the session's number.
     #[doc(hidden)]
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// The number of events.
+    /// Returns the number of events.
     pub fn events(&self) -> usize {
         self.events
     }
@@ -127,7 +129,7 @@ impl Session {
     /// values are current.
     ///
     /// With a bank, or more than 64 events, the call works in steps. If an interrupt is pending
-    /// between two of them, its SYSCALL retires once more, and is counted once more.
+    /// between two steps, its SYSCALL retires again, and is counted again.
     ///
     /// # Errors
     /// The kernel's answer has the format of another version.
@@ -137,9 +139,9 @@ impl Session {
         decode(words)
     }
 
-    /// As [`Self::read`], but stores the values as the kernel writes them
-    /// ([`Reading::from_words`]), as many as there is room for, and returns the number of events.
-    /// The call enters the kernel within some twenty instructions and allocates nothing.
+    /// Reads like [`Self::read`], but stores the values as the kernel writes them
+    /// ([`Reading::from_words`]), as many as fit, and returns the number of events. The call enters
+    /// the kernel within some twenty instructions and allocates nothing.
     ///
     /// # Errors
     /// None while the session is open.
@@ -148,12 +150,12 @@ impl Session {
         Ok(events as usize)
     }
 
-    /// What a session that counts instances apart ([`Scope`](crate::Scope)) counted of each: whom,
-    /// and every event's value, in the order of the list. Threads are in the order of their first
-    /// turns, CPUs in that of their numbers.
+    /// Reads the instances of a session that counts instances separately ([`Scope`](crate::Scope)):
+    /// the identity of each, and the value of every event, in the order of the list. Threads are in
+    /// the order of their first turns, CPUs in that of their numbers.
     ///
     /// # Errors
-    /// `WrongState`: the session counts nothing apart.
+    /// `WrongState`: the session does not count instances separately.
     pub fn instances(&self) -> Result<Vec<(Instance, Vec<Reading>)>, Error> {
         let mut all = Vec::new();
         loop {
@@ -169,8 +171,8 @@ impl Session {
         }
     }
 
-    /// What the counter unit counted of every event up to now, in the order of the list, all exact:
-    /// of a session with [`SessionConfig::unit`].
+    /// Reads the counts of the counter unit for every event up to now, in the order of the list,
+    /// all exact. For a session with [`SessionConfig::unit`].
     ///
     /// # Errors
     /// `WrongState`: the session does not count on the unit.
@@ -180,7 +182,7 @@ impl Session {
         Ok(counts)
     }
 
-    /// The engine's statistics of the session and of its own work.
+    /// Returns the engine's statistics of the session and of its own work.
     ///
     /// # Errors
     /// `WrongState`: the session counts whole CPUs and is not stopped.
@@ -193,25 +195,25 @@ impl Session {
     /// Maps the session's bank, from which the program reads logical counters without system calls.
     /// Must be called before the session is started.
     ///
-    /// The bank of a session on another program ([`Self::open_on`]) shows what was counted up to
-    /// the end of the last slice, or of the last turn of the scheduler's timer (10 ms), while that
-    /// program runs, on any CPU; and all when it does not run. [`Bank::start`] and [`Bank::stop`]
-    /// make system calls there.
+    /// The bank of a session on another program ([`Self::open_on`]) holds the counts up to the end
+    /// of the last slice, or of the last scheduler tick (10 ms), while that program runs, on any
+    /// CPU; and all counts when it does not run. [`Bank::start`] and [`Bank::stop`] make system
+    /// calls there.
     ///
     /// # Errors
-    /// The session is started, counts threads apart, or is on a program that has ended; or there is
-    /// no memory.
+    /// The session is started, counts threads separately, or is on a program that has ended; or
+    /// there is no memory.
     pub fn map(&self) -> Result<Bank<'_>, Error> {
         self.map_cpu(0)
     }
 
-    /// Maps the bank of a CPU of a session on whole CPUs, by its index among the instances. It
-    /// shows what was counted up to the end of the CPU's last slice, or of the last turn of the
-    /// scheduler's timer (10 ms); half widths are those of the last [`Self::instances`].
-    /// [`Bank::start`] and [`Bank::stop`] start and stop the session.
+    /// Maps the bank of a CPU of a session on whole CPUs, by its index among the instances. The
+    /// bank holds the counts up to the end of the CPU's last slice, or of the last scheduler tick
+    /// (10 ms); half widths are those of the last [`Self::instances`]. [`Bank::start`] and
+    /// [`Bank::stop`] start and stop the session.
     ///
     /// # Errors
-    /// As [`Self::map`]; `BadArgument`: there is no such CPU.
+    /// See [`Self::map`]; `BadArgument`: there is no such CPU.
     pub fn map_cpu(&self, index: usize) -> Result<Bank<'_>, Error> {
         let address = self.call(sys::SESSION_MAP, index as u64, sequences::address())?;
         // SAFETY: the kernel keeps a bank of all events there, behind the program's writable page,
@@ -226,10 +228,10 @@ impl Session {
     }
 }
 
-/// The readings that a call wrote.
+/// Decodes the readings that a call wrote.
 ///
 /// # Errors
-/// They have the format of another version.
+/// The readings have the format of another version.
 pub(crate) fn decode(words: Vec<ReadingWords>) -> Result<Vec<Reading>, Error> {
     let readings = words.into_iter().map(Reading::from_words);
     readings.map(|reading| reading.map_err(|_| Error::BadArgument)).collect()

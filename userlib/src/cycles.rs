@@ -1,6 +1,6 @@
-//! Where the program's cycles go, read by the program itself while it runs: the slots of dispatch
-//! as a tree of parts with their bars, from the logical counters of a session's bank, without a
-//! system call.
+//! Breakdown of the program's cycles, read by the program itself while it runs: the dispatch slots
+//! as a tree of parts with their error bars, from the logical counters of a session's bank, without
+//! a system call.
 
 use alloc::vec::Vec;
 use core::arch::x86_64::__cpuid;
@@ -10,14 +10,15 @@ use tally_breakdown::{Count, CyclePart, INDEPENDENT, Stack, no_stack, slot_tree,
 
 use crate::{bank::Bank, counting::Session, error::OpenError, sys};
 
-/// A session on the events by which the processor tells apart what cycles go to.
+/// A session on the events by which the processor distinguishes the causes of cycles.
 #[derive(Debug)]
 pub struct Cycles {
-    // Before the session: it is gone when the session closes.
+    // Declared before the session, so that it is dropped first: the bank ends when the session
+    // closes.
     bank: Bank<'static>,
     session: Session,
     stack: &'static Stack,
-    /// Their names, in the order of the session's list.
+    /// Names of the events, in the order of the session's list.
     events: Vec<&'static str>,
 }
 
@@ -42,7 +43,7 @@ impl Cycles {
     /// Starts or resumes counting.
     ///
     /// # Errors
-    /// The session is started.
+    /// The session is already started.
     pub fn start(&self) -> Result<(), Error> {
         self.session.start()
     }
@@ -50,27 +51,27 @@ impl Cycles {
     /// Stops counting.
     ///
     /// # Errors
-    /// The session is stopped.
+    /// The session is already stopped.
     pub fn stop(&self) -> Result<(), Error> {
         self.session.stop()
     }
 
-    /// The session that counts.
+    /// Returns the session that counts.
     pub fn session(&self) -> &Session {
         &self.session
     }
 
-    /// What the processor does not tell apart.
+    /// Returns the kinds of cycles that the processor does not distinguish.
     pub fn not_told_apart(&self) -> &'static str {
         self.stack.missing()
     }
 
-    /// The parts of the cycles so far, as a tree: each behind the part that it is one of,
-    /// *retiring* first. The cycles of level 1 sum to all cycles, those of a part's parts to it.
-    /// None while an event was counted in too few slices for an estimate.
+    /// Returns the parts of the cycles so far, as a tree: each part follows its parent, *retiring*
+    /// first. The cycles of level 1 sum to all cycles, and those of a part's children to the part.
+    /// `None` while an event was counted in too few slices for an estimate.
     ///
-    /// No system call, but where the heap gets its first memory. The bars of parts take the errors
-    /// of their events as independent.
+    /// Makes no system call, except when the heap gets its first memory. The error bars of parts
+    /// assume that the errors of the events are independent.
     pub fn read(&self) -> Option<Vec<CyclePart>> {
         let count = |event: usize| {
             let details = self.bank.counter(event)?.details();
@@ -84,7 +85,7 @@ impl Cycles {
     }
 }
 
-/// The error that there are no such events.
+/// Returns the error that there are no such events.
 fn none() -> OpenError {
     if sys::is_tally() {
         OpenError { error: Error::EventNotSupported, detail: no_stack() }

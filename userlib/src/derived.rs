@@ -1,12 +1,12 @@
-//! Readings of what no counter counts: sums and differences of two events.
+//! Readings that no counter counts: sums and differences of two events.
 
 use tally_abi::{Reading, Value};
 
-/// The sum of two readings, or the first less the second.
+/// Returns the sum of two readings, or the first minus the second.
 ///
-/// Its error is the sum of both errors, in events, which holds whatever the correlation of both is:
-/// the standard deviation of a sum or a difference is at most the sum of the standard deviations.
-/// A difference that is negative by these errors is 0.
+/// The error is the sum of both errors, in events, which is valid whatever the correlation of both:
+/// the standard deviation of a sum or a difference is at most the sum of the standard deviations. A
+/// negative difference is reported as 0.
 pub fn reading(first: &Reading, second: &Reading, subtracts: bool) -> Reading {
     let join = |a: u64, b: u64| if subtracts { a.saturating_sub(b) } else { a.saturating_add(b) };
     let (value, is_measured) = match (first.value, second.value) {
@@ -22,9 +22,9 @@ pub fn reading(first: &Reading, second: &Reading, subtracts: bool) -> Reading {
     };
     Reading {
         value,
-        // What was counted of a difference's second event bounds it from neither side.
+        // The counts of the events give no lower bound of their difference.
         counted: if subtracts { 0 } else { first.counted.saturating_add(second.counted) },
-        // Without a value of one event, what was counted of the other says nothing.
+        // Without a value of one event, the count of the other has no meaning.
         counted_cycles: if is_measured {
             first.counted_cycles.min(second.counted_cycles)
         } else {
@@ -35,7 +35,7 @@ pub fn reading(first: &Reading, second: &Reading, subtracts: bool) -> Reading {
     }
 }
 
-/// The count, the standard error and the half width of the interval.
+/// Returns the count, the standard error and the half width of the interval.
 fn parts(value: Value) -> (u64, f64, f64) {
     match value {
         Value::Exact { count } => (count, 0.0, 0.0),

@@ -24,7 +24,7 @@ impl Direct {
     /// # Errors
     /// The counters cannot count all events at once, this machine cannot count one of them, or the
     /// program has a session. `NotPermitted`: the kernel was booted without `paranoid=0`. The
-    /// detail says why.
+    /// detail names the reason.
     pub fn open(events: &str, mode: Mode) -> Result<Direct, OpenError> {
         let mut indices = vec![0_u64; words(events).count()];
         let mut detail = [0_u8; MAX_DETAIL_BYTES];
@@ -41,7 +41,7 @@ impl Direct {
         result.map(|_| Direct { indices }).map_err(|error| OpenError::new(error, &detail))
     }
 
-    /// RDPMC's ECX for the event with this index in the list.
+    /// Returns the ECX operand of RDPMC for the event with this index in the list.
     ///
     /// # Panics
     /// The list has no such event.

@@ -1,22 +1,22 @@
-//! What a refused system call means: the error code, and the kernel's text.
+//! Error of a refused system call: the error code, and the kernel's text.
 
 use alloc::string::String;
 use core::fmt;
 
 use tally_abi::Error;
 
-/// A session could not be opened, or a program not loaded.
+/// Refusal to open a session, or to load a program.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OpenError {
-    /// The error, for the program.
+    /// Error code, for the program.
     pub error: Error,
-    /// What failed, where, and what to do: for people.
+    /// Explanation for people: the failure, its place, and the remedy.
     pub detail: String,
 }
 
 impl OpenError {
-    /// The error with the kernel's text from the buffer `detail`, up to its first zero byte. If the
-    /// kernel wrote none, the error's own message.
+    /// Makes the error with the kernel's text in the buffer `detail`, up to its first zero byte. If
+    /// the kernel wrote none, uses the error's own message.
     pub(crate) fn new(error: Error, detail: &[u8]) -> OpenError {
         let text = detail.split(|byte| *byte == 0).next().unwrap_or_default();
         match core::str::from_utf8(text) {
@@ -32,7 +32,7 @@ impl fmt::Display for OpenError {
     }
 }
 
-/// The detail: what `main` prints of an error that it returns.
+/// Prints the detail, which is the output for an error that `main` returns.
 impl fmt::Debug for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.detail)

@@ -1,7 +1,7 @@
-//! A heap of pages that the kernel maps. It is independent of any C library's.
+//! Heap of pages that the kernel maps. It is independent of any C library's heap.
 //!
-//! Threads may use it at the same time. A handler of a threshold or a signal may not: it may
-//! interrupt the heap's own code.
+//! Threads may use it concurrently. A handler of a threshold or a signal must not: it may interrupt
+//! the heap's own code.
 
 use talc::{
     TalcLock,
@@ -11,20 +11,20 @@ use talc::{
 
 use crate::sys;
 
-/// The smallest amount of memory that the heap requests from the kernel.
+/// Minimum amount of memory that the heap requests from the kernel.
 const CHUNK_BYTES: usize = 1 << 20;
 const PROT_READ_WRITE: u64 = 3;
 const MAP_PRIVATE_ANONYMOUS: u64 = 0x22;
 
-/// A heap, for `#[global_allocator]`.
+/// Heap type for `#[global_allocator]`.
 pub type Heap = TalcLock<spin::Mutex<()>, Kernel>;
 
-/// An empty heap.
+/// Makes an empty heap.
 pub const fn new() -> Heap {
     TalcLock::new(Kernel)
 }
 
-/// The heap's source of memory: anonymous mappings.
+/// Memory source of the heap: anonymous mappings.
 #[derive(Debug)]
 pub struct Kernel;
 

@@ -28,10 +28,10 @@ pub struct File {
 }
 
 impl File {
-    /// Creates a file, or opens one that is there: to empty it, or to write behind its end.
+    /// Creates a file, or opens an existing one: truncates it, or appends to it.
     ///
     /// # Errors
-    /// The path's folder does not exist, or the path is none that can be written.
+    /// The path's folder does not exist, or the path cannot be written.
     pub fn create(path: &str, appends: bool) -> Result<File, FileError> {
         const WRITE_ONLY_CREATE: u64 = 0o101;
         const TRUNCATE: u64 = 0o1000;
@@ -72,7 +72,7 @@ fn write_all(fd: u64, text: &str) -> fmt::Result {
     Ok(())
 }
 
-/// Writes a line in one call, so that lines of several programs do not mix. Write errors are
+/// Writes a line by one call, so that lines of several programs do not mix. Write errors are
 /// ignored.
 pub fn print_line(mut output: Output, text: fmt::Arguments) {
     let mut line = alloc::fmt::format(text);
@@ -96,7 +96,7 @@ macro_rules! eprintln {
     };
 }
 
-/// A file could not be opened or read; with Linux's error number.
+/// Failure to open or read a file; with Linux's error number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileError(pub i64);
 

@@ -16,9 +16,10 @@
 //!
 //! A program with Rust's standard library uses the crate as it is. With the feature `runtime` the
 //! crate is also a runtime for `no_std` programs: entry point, arguments, heap, panic handler,
-//! output and files. It replaces a standard library, so the two cannot be linked together.
+//! output and files. The runtime replaces a standard library, so the two cannot be linked together.
 //!
-//! On another kernel than Tally every call returns [`Error::NotTally`], and the program can go on.
+//! On kernels other than Tally every call returns [`Error::NotTally`], and the program can
+//! continue.
 
 #![no_std]
 

@@ -1,8 +1,8 @@
-//! A lock for data of the library's own that several threads use.
+//! Lock for the library's own data that several threads use.
 
 use crate::sys;
 
-/// A thread that waits lets others run: threads take turns on one CPU.
+/// Lets other threads run while a thread waits: threads take turns on one CPU.
 #[derive(Debug)]
 pub struct Yield;
 
@@ -13,5 +13,5 @@ impl spin::RelaxStrategy for Yield {
     }
 }
 
-/// A lock.
+/// Lock around data of the library.
 pub type Lock<T> = spin::mutex::SpinMutex<T, Yield>;

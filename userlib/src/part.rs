@@ -1,4 +1,4 @@
-//! Counts of one thread from a moment on: to reset, to read and to add up.
+//! Counts of one thread from a moment on, with reset, reading and accumulation.
 //!
 //! ```no_run
 //! # use tally::{Error, Session};
@@ -16,8 +16,8 @@
 //! # }
 //! ```
 //!
-//! The session itself goes on: a part is differences of what it counted, not scaled
-//! ([`tally_abi::thread`]), so any number of parts can be of one session, in any thread.
+//! The session itself continues: a part consists of differences of the session's unscaled counts
+//! ([`tally_abi::thread`]), so one session can have any number of parts, in any thread.
 
 use alloc::{vec, vec::Vec};
 use core::marker::PhantomData;
@@ -35,36 +35,36 @@ use crate::{
     sys,
 };
 
-/// What a session counts of one thread from a moment on. The thread that made it is the one that
-/// is counted, and the only one that may use it: a call by another is refused.
+/// Counts of one thread in a session, from a moment on. Only the thread that made the part is
+/// counted, and only it may use the part: a call by another thread is refused.
 #[derive(Debug)]
 pub struct Part<'a> {
-    /// The session's number.
+    /// Number of the session.
     session: u64,
     open: PhantomData<&'a Session>,
-    /// The words when the present stretch began.
+    /// Words at the start of the current stretch.
     began: Vec<u64>,
     now: Vec<u64>,
     cycles: u64,
-    /// By event.
+    /// Sums by event.
     sums: Vec<Sums>,
 }
 
 impl Session {
-    /// Counts the calling thread from here on.
+    /// Starts a part that counts the calling thread.
     ///
     /// # Errors
-    /// The kernel has no memory for one more thread of the session.
+    /// The kernel has no memory for another thread of the session.
     pub fn part(&self) -> Result<Part<'_>, Error> {
         Part::of(self.id())
     }
 
-    /// Writes what was counted of the calling thread since its first call to `words`, as
-    /// [`tally_abi::thread`] has it: integers that add up, not scaled. There are
-    /// [`thread::words`] of them; as many are written as there is room for.
+    /// Writes the counts of the calling thread since its first call to `words`, in the format of
+    /// [`tally_abi::thread`]: additive integers, not scaled. There are [`thread::words`] of them;
+    /// as many are written as fit.
     ///
     /// # Errors
-    /// The kernel has no memory for one more thread of the session.
+    /// The kernel has no memory for another thread of the session.
     pub fn read_thread(&self, words: &mut [u64]) -> Result<(), Error> {
         read_thread(self.id(), words)
     }
@@ -76,10 +76,11 @@ fn read_thread(session: u64, words: &mut [u64]) -> Result<(), Error> {
     check(unsafe { sys::tally_call(sys::SESSION_THREAD, arguments) }).map(drop)
 }
 
-/// What is known of the `events` events of a session, in the order of the list.
+/// Returns the values of a session's `events` events for the whole session, in the order of the
+/// list.
 ///
 /// # Errors
-/// Those of [`sys::SESSION_READ`].
+/// See [`sys::SESSION_READ`].
 pub(crate) fn wholes(session: u64, events: usize) -> Result<Vec<Whole>, Error> {
     let read = |call| {
         let mut words: Vec<ReadingWords> = vec![[0; 8]; events];
@@ -98,7 +99,7 @@ pub(crate) fn wholes(session: u64, events: usize) -> Result<Vec<Whole>, Error> {
     Ok(best.into_iter().zip(by_cycles).map(whole).collect())
 }
 
-/// Has a call write the values of a session. Returns the number of its events.
+/// Makes a call write the values of a session. Returns the number of its events.
 fn read_session(session: u64, words: &mut [ReadingWords], call: u64) -> Result<usize, Error> {
     let arguments = [session, words.as_mut_ptr() as u64, words.len() as u64, 0, 0, 0];
     // SAFETY: the buffer is valid for writing its length.
@@ -107,7 +108,8 @@ fn read_session(session: u64, words: &mut [ReadingWords], call: u64) -> Result<u
 }
 
 impl Part<'_> {
-    /// A part of the session of this number, which may close before it: then its calls fail.
+    /// Makes a part of the session with this number, which may close before the part: then the
+    /// part's calls fail.
     #[doc(hidden)]
     pub fn of(session: u64) -> Result<Self, Error> {
         let events = read_session(session, &mut [], sys::SESSION_READ)?;
@@ -117,7 +119,7 @@ impl Part<'_> {
         Ok(Part { session, open: PhantomData, began, now, cycles: 0, sums })
     }
 
-    /// Counts from here on, from 0.
+    /// Restarts counting from 0.
     ///
     /// # Errors
     /// `WrongState`: another thread made the part.
@@ -131,18 +133,19 @@ impl Part<'_> {
     /// Ends a stretch without adding it, and begins the next.
     ///
     /// # Errors
-    /// As [`Self::reset`].
+    /// See [`Self::reset`].
     pub fn skip(&mut self) -> Result<(), Error> {
         self.update()?;
         core::mem::swap(&mut self.began, &mut self.now);
         Ok(())
     }
 
-    /// Ends a stretch, adds it, and begins the next. The errors of events that share counters come
-    /// from the spread between stretches, so several short ones are better than a long one.
+    /// Ends a stretch, adds it, and begins the next. The errors of events that share counters are
+    /// computed from the spread between stretches, so several short stretches are better than a
+    /// long one.
     ///
     /// # Errors
-    /// As [`Self::reset`].
+    /// See [`Self::reset`].
     pub fn accumulate(&mut self) -> Result<(), Error> {
         self.update()?;
         (self.cycles, self.sums) = self.with_stretch();
@@ -150,12 +153,13 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// Every event of the stretches that were added and of the present one, in the order of the
-    /// session's list. An event that was on a counter all that time is exact. Another needs four
-    /// stretches in which it was counted, or one in which it was counted for four slices.
+    /// Reads every event over the added stretches and the current one, in the order of the
+    /// session's list. An event that was on a counter for all that time is exact. Any other event
+    /// needs four stretches in which it was counted, or one in which it was counted for four
+    /// slices.
     ///
     /// # Errors
-    /// As [`Self::reset`].
+    /// See [`Self::reset`].
     pub fn read(&mut self) -> Result<Vec<Reading>, Error> {
         self.update()?;
         let (cycles, sums) = self.with_stretch();
@@ -172,7 +176,7 @@ impl Part<'_> {
         }
     }
 
-    /// The sums with the present stretch, up to [`Self::update`].
+    /// Returns the sums including the current stretch, up to [`Self::update`].
     fn with_stretch(&self) -> (u64, Vec<Sums>) {
         let since = |word: usize| self.now[word].saturating_sub(self.began[word]);
         let mut sums = self.sums.clone();

@@ -1,12 +1,12 @@
-//! Phases: what the program loses its time to now, and what is predicted to come (paper 004).
+//! Phases: the current bottlenecks of the program, and the prediction of the next ones (paper 004).
 
 use tally_abi::{Error, PhaseConfig, PhaseState, phase::PhaseWords};
 
 use crate::{Handler, counting::Session, error::check, handler_words, sys};
 
 impl Session {
-    /// Tracks the program's phases from the next start on. The session counts what it can of the
-    /// processor's cost model; costs without an event are 0.
+    /// Tracks the program's phases from the next start on. The session counts those events of the
+    /// processor's cost model that it can; costs without an event are 0.
     ///
     /// # Errors
     /// The session is started or on another program, none of its events is in the cost model, or an
@@ -16,15 +16,15 @@ impl Session {
         unsafe { self.track(config, [0, 0]) }
     }
 
-    /// As [`Self::track_phases`], with an upcall when the program has changed: `handler` gets the
-    /// phase and the number of changes.
+    /// Tracks phases like [`Self::track_phases`], with an upcall when the program's phase has
+    /// changed: `handler` gets the phase and the number of changes.
     ///
     /// # Errors
-    /// As [`Self::track_phases`].
+    /// See [`Self::track_phases`].
     ///
     /// # Safety
     /// While the session is open, the handler may run between any two instructions of the program,
-    /// as that of [`Self::set_threshold_handler`].
+    /// like that of [`Self::set_threshold_handler`].
     pub unsafe fn track_phases_handler(
         &self,
         config: PhaseConfig,
@@ -43,8 +43,8 @@ impl Session {
         check(unsafe { sys::tally_call(sys::SESSION_PHASES, arguments) }).map(|_| ())
     }
 
-    /// The phase of the last interval that has ended, the predicted next one, and the number of
-    /// changes.
+    /// Returns the phase of the last interval that has ended, the predicted next one, and the
+    /// number of changes.
     ///
     /// # Errors
     /// Phases are not tracked.

@@ -1,4 +1,4 @@
-//! Logical counters that show a chosen value from a moment on.
+//! Logical counters with a chosen start value.
 //!
 //! ```no_run
 //! # use tally::{Bank, Error, Session};
@@ -11,43 +11,43 @@
 //! # }
 //! ```
 //!
-//! The bank's counter itself goes on, as do thresholds, samples and readings of its session; so any
-//! number of preloaded counters can be of one event. Paper 002 preloads the low bits of a counter,
-//! so that a threshold fires at a count that its comparator does not reach (section 5).
+//! The bank's counter itself is unchanged, as are thresholds, samples and readings of its session;
+//! so one event can have any number of preloaded counters. Paper 002 preloads the low bits of a
+//! counter, so that a threshold fires at a count that its comparator cannot represent (section 5).
 
 use crate::bank::{Details, LogicalCounter};
 
-/// A logical counter that showed a chosen value at one moment, and has counted on since. It shows
-/// the value plus what its logical counter shows more, in 64 bits, beyond which it begins at 0.
+/// A logical counter that had a chosen value at one moment, and counts on from it. Its value is the
+/// chosen one plus the increase of the logical counter since then, modulo 2⁶⁴.
 ///
-/// Of an exact event each value is exact. Of an estimated one, the difference of two estimates of
-/// the whole count is added to the value, so that its half width is at most the sum of those of
-/// both moments ([`Details::half_width_95`]).
+/// The values of an exact event are exact. For an estimated event, the difference of two estimates
+/// of the whole count is added to the value, so the half width is at most the sum of those of both
+/// moments ([`Details::half_width_95`]).
 #[derive(Clone, Copy, Debug)]
 pub struct PreloadedCounter<'a> {
     counter: LogicalCounter<'a>,
-    /// What is added to the logical counter's value.
+    /// Offset that is added to the logical counter's value.
     offset: u64,
-    /// When it was preloaded.
+    /// Details of the logical counter when it was preloaded.
     then: Details,
 }
 
 impl<'a> LogicalCounter<'a> {
-    /// The counter, with `value` in place of its value of now.
+    /// Returns a counter that has `value` now and counts on from it.
     pub fn preload(&self, value: u64) -> PreloadedCounter<'a> {
         let then = self.details();
-        // Last: what `details` takes is not counted.
+        // Last, so that the events of `details` are not counted.
         PreloadedCounter { counter: *self, offset: value.wrapping_sub(self.read()), then }
     }
 
-    /// The counter, counting from 0 from now on.
+    /// Returns a counter that counts from 0 from now on.
     pub fn reset(&self) -> PreloadedCounter<'a> {
         self.preload(0)
     }
 }
 
 impl PreloadedCounter<'_> {
-    /// Reads the value, as [`LogicalCounter::read`] with one instruction more.
+    /// Reads the value like [`LogicalCounter::read`], with one more instruction.
     #[inline]
     pub fn read(&self) -> u64 {
         self.counter.read().wrapping_add(self.offset)
@@ -55,7 +55,7 @@ impl PreloadedCounter<'_> {
 
     /// Reads the value with its error and its origin. The half width is that of the value: the sum
     /// of those of the whole count now and when the counter was preloaded; 0 for an exact count,
-    /// `None` while either is not known, as it is for an event that was not counted yet.
+    /// `None` while either is not known, for example for an event that was not counted yet.
     pub fn details(&self) -> Details {
         let now = self.counter.details();
         let both = now.half_width_95.zip(self.then.half_width_95);
@@ -66,18 +66,18 @@ impl PreloadedCounter<'_> {
         }
     }
 
-    /// Preloads it again.
+    /// Preloads the counter again.
     pub fn preload(&mut self, value: u64) {
         *self = self.counter.preload(value);
     }
 
-    /// Counts from 0 from now on.
+    /// Restarts counting from 0.
     pub fn reset(&mut self) {
         self.preload(0);
     }
 
-    /// The count of the logical counter at which this one shows `value`: what
-    /// [`Session::set_threshold`](crate::Session::set_threshold) takes. A count that it has passed
+    /// Returns the count of the logical counter at which this one reaches `value`, as an argument
+    /// for [`Session::set_threshold`](crate::Session::set_threshold). A count that has been passed
     /// fires at once.
     pub fn count_at(&self, value: u64) -> u64 {
         value.wrapping_sub(self.offset)

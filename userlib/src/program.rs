@@ -1,4 +1,4 @@
-//! Child programs: load, measure, run, wait.
+//! Child programs: loading, measuring, running, waiting.
 
 use alloc::vec::Vec;
 
@@ -14,14 +14,14 @@ use crate::{
     sys,
 };
 
-/// A program of the ramdisk that this one loaded. If it was started, it keeps running when this
-/// value is dropped.
+/// A program of the ramdisk that this one loaded. A started program keeps running when this value
+/// is dropped.
 #[derive(Debug)]
 pub struct Program {
     number: u64,
 }
 
-/// What all programs used that this one loaded and waited for.
+/// Returns the resource usage of all programs that this one loaded and waited for.
 ///
 /// # Errors
 /// The kernel is not Tally.
@@ -29,7 +29,7 @@ pub fn children_usage() -> Result<Usage, Error> {
     usage_of(0)
 }
 
-/// What a program used, or with 0 all that were waited for.
+/// Returns the resource usage of a program, or with 0 of all that were waited for.
 fn usage_of(number: u64) -> Result<Usage, Error> {
     let mut words = UsageWords::default();
     let arguments = [number, words.as_mut_ptr() as u64, 0, 0, 0, 0];
@@ -43,8 +43,8 @@ impl Program {
     /// it.
     ///
     /// # Errors
-    /// The program does not exist, is not a static x86-64 ELF, or memory is short; the detail says
-    /// which.
+    /// The program does not exist, is not a static x86-64 ELF, or memory is short; the detail names
+    /// the reason.
     pub fn load(words: &[&str]) -> Result<Program, OpenError> {
         let words: Vec<u8> = words.iter().flat_map(|word| word.bytes().chain([0])).collect();
         let mut detail = [0_u8; MAX_DETAIL_BYTES];
@@ -64,7 +64,7 @@ impl Program {
     /// Starts the program.
     ///
     /// # Errors
-    /// It was started before.
+    /// The program was started before.
     pub fn run(&self) -> Result<(), Error> {
         self.call(sys::PROGRAM_RUN).map(|_| ())
     }
@@ -82,8 +82,8 @@ impl Program {
         }
     }
 
-    /// Waits as [`Self::wait`] does, but for no more than a time. Returns the status, or none if
-    /// the program has not ended by then. The kernel looks every 10 ms.
+    /// Waits like [`Self::wait`], but only up to a time limit. Returns the status, or `None` if the
+    /// program has not ended by then. The kernel checks every 10 ms.
     ///
     /// # Errors
     /// The program was not started, or was waited for before.
@@ -96,7 +96,7 @@ impl Program {
         }
     }
 
-    /// What the program used of the machine so far.
+    /// Returns the program's resource usage so far.
     ///
     /// # Errors
     /// The program was waited for.
@@ -112,7 +112,8 @@ impl Program {
         self.call(sys::PROGRAM_KILL).map(|_| ())
     }
 
-    /// The program's number, an argument of [`sys::SESSION_OPEN`] and [`sys::SCHED_SETAFFINITY`].
+    /// Returns the program's number, an argument of [`sys::SESSION_OPEN`] and
+    /// [`sys::SCHED_SETAFFINITY`].
     pub fn number(&self) -> u64 {
         self.number
     }

@@ -1,11 +1,11 @@
-//! RDPMC.
+//! The instruction RDPMC.
 
 use core::arch::asm;
 
-/// The low half of a counter, which suffices for differences.
+/// Returns the low half of a counter, which suffices for differences.
 ///
 /// # Safety
-/// RDPMC is allowed, and there is such a counter.
+/// RDPMC is allowed, and the counter exists.
 pub(crate) unsafe fn rdpmc(number: u32) -> u32 {
     let low: u32;
     // SAFETY: the caller's word. It reads memory as far as the compiler knows, so that it stays in

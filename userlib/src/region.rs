@@ -1,5 +1,5 @@
-//! Regions of the truth: the virtual PMU counts every event in this address space between [`open`]
-//! and [`close`], exactly.
+//! Regions of exact counts: the virtual PMU counts every event in this address space between
+//! [`open`] and [`close`], exactly.
 //!
 //! Without the virtual PMU the functions have no effect.
 
@@ -15,8 +15,8 @@ pub fn close(tag: u32) {
     mark(Op::Close, tag);
 }
 
-/// Closes the region `tag` and opens the region `tag + 1` at the same moment: whatever executes is
-/// in one of them.
+/// Closes the region `tag` and opens the region `tag + 1` at the same moment, so that every
+/// instruction is in one of them.
 pub fn next(tag: u32) {
     mark(Op::Next, tag);
 }

@@ -1,4 +1,4 @@
-//! Named regions of a program: how often each thread entered them, and what it counted there.
+//! Named regions of a program: the number of visits of each thread, and the counts during them.
 //!
 //! ```no_run
 //! use tally::regions;
@@ -11,11 +11,11 @@
 //! ```
 //!
 //! Regions may nest, repeat, and run in several threads at the same time. A count is that of the
-//! thread alone: what others did meanwhile is not in it. An outer region has the counts of the
-//! inner ones too, and those of the library's own work at their ends (some hundred instructions).
+//! thread alone, without events of other threads. An outer region includes the counts of the inner
+//! ones, and those of the library's own work at their ends (some hundred instructions).
 //!
-//! The first region opens a session on [`EVENTS`], unless [`open`] did on others. On another kernel
-//! than Tally regions have no effect.
+//! The first region opens a session on [`EVENTS`], unless [`open`] has opened one on other events.
+//! On kernels other than Tally regions have no effect.
 
 mod table;
 
@@ -45,36 +45,35 @@ use crate::{
 pub const EVENTS: &str = "instructions,cycles,branches,branch-misses,L1-dcache-loads,\
                           L1-dcache-load-misses,dTLB-load-misses";
 
-/// The regions of this program.
+/// Regions of this program.
 static REGIONS: Lock<Option<Regions>> = Lock::new(None);
 
 struct Regions {
     session: Session,
     events: Vec<String>,
     table: Table,
-    /// The words of the visit that ends.
+    /// Words of the visit that ends.
     now: Vec<u64>,
 }
 
-/// A region as one thread, or all together, went through it. Visits that have not ended are not in
-/// it.
+/// Totals of a region for one thread, or for all threads together, over the visits that have ended.
 #[derive(Clone, Debug)]
 pub struct Region {
-    /// Its name.
+    /// Name of the region.
     pub name: String,
-    /// The thread's number, as `gettid` returns it; none for all threads together.
+    /// Number of the thread, as `gettid` returns it; `None` for all threads together.
     pub thread: Option<u64>,
-    /// How often it was entered and left.
+    /// Number of visits that have ended.
     pub calls: u64,
     /// Nanoseconds between entering and leaving, by the clock.
     pub time_ns: u64,
-    /// Cycles of ring 3 that the thread itself took.
+    /// Cycles of ring 3 that the thread itself used.
     pub cycles: u64,
-    /// Each event with its count, in the order of the session's list.
+    /// Events with their counts, in the order of the session's list.
     pub events: Vec<(String, Reading)>,
 }
 
-/// A visit of a region, which ends when this value is dropped.
+/// Visit of a region, which ends when this value is dropped.
 #[derive(Debug)]
 #[must_use = "the region ends when the value is dropped"]
 pub struct Guard<'a>(&'a str);
@@ -89,7 +88,7 @@ impl Drop for Guard<'_> {
 /// Opens the session of regions on a list of events.
 ///
 /// # Errors
-/// As [`Session::open`]; `Busy` also if regions have a session already.
+/// See [`Session::open`]; `Busy` also if regions have a session already.
 pub fn open(events: &str) -> Result<(), OpenError> {
     let mut regions = REGIONS.lock();
     if regions.is_some() {
@@ -101,7 +100,7 @@ pub fn open(events: &str) -> Result<(), OpenError> {
 
 /// Enters a region, until the value is dropped.
 pub fn enter(name: &str) -> Guard<'_> {
-    // On another kernel, or if the session cannot be opened, `print` says why.
+    // On another kernel, or if the session cannot be opened, `print` prints the reason.
     let _ = start(name);
     Guard(name)
 }
@@ -129,7 +128,7 @@ pub fn start(name: &str) -> Result<(), OpenError> {
 /// Leaves the region that this thread entered last.
 ///
 /// # Errors
-/// It has another name, or the thread is in no region.
+/// The region has another name, or the thread is in no region.
 pub fn stop(name: &str) -> Result<(), Error> {
     let mut regions = REGIONS.lock();
     let Some(regions) = &mut *regions else {
@@ -142,7 +141,8 @@ pub fn stop(name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// A region by its name, of one thread or of all together; none if no visit of it has ended.
+/// Returns a region by its name, for one thread or for all together; `None` if no visit of it has
+/// ended.
 pub fn read(name: &str, thread: Option<u64>) -> Option<Region> {
     let mut regions = REGIONS.lock();
     let regions = regions.as_mut()?;
@@ -153,7 +153,7 @@ pub fn read(name: &str, thread: Option<u64>) -> Option<Region> {
     Some(regions.region(&sum, thread, &whole))
 }
 
-/// All regions, each of each thread, in the order in which they were first left.
+/// Returns all regions, with one entry for each thread, in the order in which they were first left.
 pub fn all() -> Vec<Region> {
     let mut regions = REGIONS.lock();
     let Some(regions) = &mut *regions else { return Vec::new() };
@@ -162,12 +162,12 @@ pub fn all() -> Vec<Region> {
     rows.map(|row| regions.region(row, Some(row.thread), &whole)).collect()
 }
 
-/// Ends the session of regions and forgets what was counted. Threads are in no region then.
+/// Ends the session of regions and discards the counts. Threads are in no region then.
 pub fn close() {
     *REGIONS.lock() = None;
 }
 
-/// Prints all regions, a line for each event, or why there are none.
+/// Prints all regions, a line for each event, or the reason why there are none.
 pub fn print(mut output: Output) {
     let mut text = String::new();
     if !sys::is_tally() {
@@ -177,7 +177,7 @@ pub fn print(mut output: Output) {
         // Writing to a string does not fail.
         let _ = render(&mut text, &region);
     }
-    // A write error is ignored, as there is no other place to report it.
+    // A write error is ignored, because there is no other place to report it.
     let _ = output.write_str(&text);
 }
 
@@ -186,7 +186,7 @@ pub fn print_at_end() -> Printer {
     Printer(())
 }
 
-/// See [`print_at_end`].
+/// Prints all regions when it is dropped; see [`print_at_end`].
 #[derive(Debug)]
 #[must_use = "regions are printed when the value is dropped"]
 pub struct Printer(());
@@ -207,7 +207,7 @@ impl Regions {
         Ok(Regions { session, events, table: Table::default(), now })
     }
 
-    /// What the whole session has of each event.
+    /// Returns the values of each event for the whole session.
     fn whole(&self) -> Vec<Whole> {
         wholes(self.session.id(), self.events.len()).unwrap_or_default()
     }

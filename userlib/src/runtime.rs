@@ -17,7 +17,7 @@ unsafe extern "C" {
     fn main(argc: c_int, argv: *const *const c_char) -> c_int;
 }
 
-/// The program's entry point. The stack holds the argument count and the arguments, and is aligned
+/// Entry point of the program. The stack holds the argument count and the arguments, and is aligned
 /// to 16 bytes (System V ABI for AMD64, section 3.4.1).
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
@@ -48,7 +48,7 @@ macro_rules! main {
     };
 }
 
-/// The program's arguments, its name first. An argument that is not UTF-8 ends the list.
+/// Returns the program's arguments, its name first. An argument that is not UTF-8 ends the list.
 pub fn arguments() -> impl Iterator<Item = &'static str> {
     let argv = ARGV.load(Ordering::Relaxed);
     (0..ARGC.load(Ordering::Relaxed)).map_while(move |index| {
@@ -58,7 +58,8 @@ pub fn arguments() -> impl Iterator<Item = &'static str> {
     })
 }
 
-/// Nanoseconds since boot, or of another kernel's clock that nobody sets (`CLOCK_MONOTONIC`).
+/// Returns nanoseconds since boot; on another kernel those of a clock that cannot be set
+/// (`CLOCK_MONOTONIC`).
 pub fn now_ns() -> u64 {
     const MONOTONIC: u64 = 1;
     let mut time = [0_u64; 2];

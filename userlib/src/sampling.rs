@@ -7,28 +7,28 @@ use tally_abi::Error;
 use crate::{counting::Session, error::check, sys};
 
 impl Session {
-    /// Records a sample each time the event's logical counter has grown by `period`, plus or minus
-    /// up to an eighth at random: in the trace, and by address in [`Self::samples`]. A period of 0
-    /// ends sampling. Sampling replaces the event's threshold. If it would exceed the session's
-    /// budget, the kernel lengthens the periods.
+    /// Records a sample each time the event's logical counter has increased by `period`, plus or
+    /// minus up to an eighth at random: in the trace, and by address in [`Self::samples`]. A period
+    /// of 0 ends sampling. Sampling replaces the event's threshold. If it would exceed the
+    /// session's budget, the kernel lengthens the periods.
     ///
     /// For a pinned event the sample is some instructions after the period's last event (skid). A
     /// multiplexed event is sampled by its estimate, while its group is on the counters or at the
     /// end of a slice.
     ///
     /// # Errors
-    /// The session has no such event, or it is started and
-    /// not mapped.
+    /// The session has no such event, or it is started and not mapped.
     pub fn sample(&self, event: usize, period: u64) -> Result<(), Error> {
         self.sample_with_stack(event, period, 0)
     }
 
-    /// As [`Self::sample`]; each sample of the session in ring 3 also copies the registers and
-    /// `stack_bytes` bytes of the stack, at most [`tally_abi::trace::MAX_STACK_BYTES`], to the
-    /// trace, if there is one. The host finds the callers by these.
+    /// Samples like [`Self::sample`]; each sample of the session in ring 3 also copies the
+    /// registers and `stack_bytes` bytes of the stack, at most
+    /// [`tally_abi::trace::MAX_STACK_BYTES`], to the trace, if there is one. The host derives the
+    /// callers from them.
     ///
     /// # Errors
-    /// As [`Self::sample`], or the stack is too long.
+    /// See [`Self::sample`]; or the stack is too long.
     pub fn sample_with_stack(
         &self,
         event: usize,
@@ -38,12 +38,12 @@ impl Session {
         self.take_samples(event, period, stack_bytes, 0)
     }
 
-    /// As [`Self::sample_with_stack`], with the period at which `hz` samples, at most
-    /// [`tally_abi::session::MAX_SAMPLE_HZ`], are taken in a second in which the session counts.
-    /// The engine finds it, and follows when the event happens more or less often.
+    /// Samples like [`Self::sample_with_stack`], with the period at which `hz` samples, at most
+    /// [`tally_abi::session::MAX_SAMPLE_HZ`], are taken per second in which the session counts. The
+    /// engine determines the period, and adapts it when the event's rate changes.
     ///
     /// # Errors
-    /// As [`Self::sample_with_stack`], or the rate is 0 or too high.
+    /// See [`Self::sample_with_stack`]; or the rate is 0 or too high.
     pub fn sample_at_rate(&self, event: usize, hz: u64, stack_bytes: u64) -> Result<(), Error> {
         if hz == 0 {
             return Err(Error::BadArgument);
@@ -63,11 +63,11 @@ impl Session {
         check(unsafe { sys::tally_call(sys::SESSION_SAMPLE, arguments) }).map(|_| ())
     }
 
-    /// Addresses with their number of samples, unordered. Address 0 stands for samples without an
-    /// address and for those that had no room.
+    /// Returns addresses with their number of samples, unordered. Address 0 stands for samples
+    /// without an address and for samples that had no room.
     ///
     /// # Errors
-    /// None while the session is open.
+    /// No errors while the session is open.
     pub fn samples(&self) -> Result<Vec<(u64, u64)>, Error> {
         let call = |to: *mut [u64; 2], room: usize| {
             let arguments = [self.id(), to as u64, room as u64, 0, 0, 0];

@@ -1,8 +1,8 @@
-//! The restartable sequences that stop and start a bank's counters. [`tally_abi::bank`] gives the
+//! Restartable sequences that stop and start a bank's counters. [`tally_abi::bank`] defines the
 //! rules, decision 71 the number of instructions.
 //!
-//! An interrupt inside a sequence returns to its first instruction, so a sequence leaves RDI, its
-//! only argument, as it is, and up to its last store writes only words that are not in use.
+//! An interrupt inside a sequence returns to its first instruction. Therefore a sequence preserves
+//! RDI, its only argument, and until its last store it writes only words that are not in use.
 
 use core::{
     arch::global_asm,
@@ -21,19 +21,20 @@ use crate::{error::check, sys};
 
 // Relaxed is enough for every access: the kernel writes these words on the same CPU.
 
-/// The byte offset, from the header, of a word of the program's own page.
+/// Byte offset, from the header, of a word of the program's own page.
 const fn own_at(word: usize) -> i32 {
     (word as i32 - PAGE_WORDS as i32) * size_of::<u64>() as i32
 }
 const fn at(word: usize) -> i32 {
     (word * size_of::<u64>()) as i32
 }
-/// The byte of [`header::USED`] that has the pinned slots' bits, and reference cycles' bit there.
+/// Byte of [`header::USED`] that has the pinned slots' bits, and the bit of reference cycles in it.
 const REFERENCE: (i32, u8) = (at(header::USED) + 1, 1 << (PINNED_SLOT + 2 - u8::BITS as usize));
 
-// `save`: for each counter in use, what RDPMC shows less its word of `less` goes to its word of
-// `to`. General counters have blocks of equal length, from the highest: the jump skips those beyond
-// the counters in use. Instructions, cycles and, if they are counted, reference cycles follow.
+// Macro `tally_save`: for each counter in use, stores the value of RDPMC minus its word of `less`
+// into its word of `to`. General counters have blocks of equal length, from the highest: the jump
+// skips those beyond the counters in use. Instructions, cycles and, if they are counted, reference
+// cycles follow.
 global_asm!(
     ".macro tally_save_pinned slot, less, to",
     "mov ecx, [rdi + {pinned_rdpmc} + 8 * \\slot]",
@@ -48,13 +49,13 @@ global_asm!(
     "jmp rdx",
     "2:",
     ".irp slot, 7, 6, 5, 4, 3, 2, 1, 0",
-    // The displacement of 0 takes a byte, too.
+    // Encoded by hand, because the displacement of 0 must take a byte, too.
     ".byte 0x8d, 0x4e, \\slot", // lea ecx, [rsi + slot]
     "rdpmc",
     "sub eax, [rdi + 8 * rcx + \\less]",
     "mov [rdi + 8 * rcx + \\to], eax",
     ".endr",
-    // An error if they are longer.
+    // Fails to assemble if the blocks are longer.
     ".org 2b + 8 * {read_bytes}, 0xcc",
     "3:",
     "tally_save_pinned 0, \\less, \\to",
@@ -69,14 +70,15 @@ global_asm!(
     ".globl __tally_sequences",
     ".hidden __tally_sequences",
     "__tally_sequences:",
-    // Stop, if the counters count.
+    // Stops, if the counters count.
     "cmp dword ptr [rdi + {control}], 0",
     "jl {stop_slowly}",
     "tally_save {origin}, {held}",
     "sub qword ptr [rdi + {control}], -{stopped}",
     "ret",
     ".org __tally_sequences + {bytes}, 0xcc",
-    // Start, if they are stopped in a group's slice: the state is below `BUSY`, as a signed number.
+    // Starts, if they are stopped in a group's slice: the state is below `BUSY`, as a signed
+    // number.
     "cmp dword ptr [rdi + {control}], {busy}",
     "jge {start_slowly}",
     "tally_save {held}, {origin}",
@@ -104,11 +106,11 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    // Not `tally_…`: those are the symbols that `libtally.a` keeps.
+    // Not named `tally_…`: `libtally.a` exports the symbols with that prefix.
     safe static __tally_sequences: u8;
 }
 
-/// Where the sequences are: what the kernel is told when a bank is mapped.
+/// Returns the address of the sequences, which the kernel is told when a bank is mapped.
 pub fn address() -> u64 {
     (&raw const __tally_sequences).addr() as u64
 }
@@ -116,7 +118,7 @@ pub fn address() -> u64 {
 /// Stops the counters of the bank at `words`.
 ///
 /// # Safety
-/// A bank lies there, which the kernel has mapped for a program whose sequences are at [`address`].
+/// A bank is there, which the kernel has mapped for a program whose sequences are at [`address`].
 #[inline]
 pub unsafe fn stop(words: *const u64) {
     // SAFETY: the code at `address` is a function of this type.
@@ -126,10 +128,10 @@ pub unsafe fn stop(words: *const u64) {
     unsafe { stop(words) }
 }
 
-/// Starts the counters of the bank at `words`: 0 or an error.
+/// Starts the counters of the bank at `words`. Returns 0 or an error.
 ///
 /// # Safety
-/// As [`stop`].
+/// See [`stop`].
 #[inline]
 pub unsafe fn start(words: *const u64) -> i64 {
     let second = (&raw const __tally_sequences).wrapping_add(SEQUENCE_BYTES as usize);
@@ -139,10 +141,10 @@ pub unsafe fn start(words: *const u64) -> i64 {
     unsafe { start(words) }
 }
 
-/// Where the sequence does not stop the counters of the bank at `words`.
+/// Handles the cases in which the sequence does not stop the counters of the bank at `words`.
 ///
 /// # Safety
-/// As [`stop`].
+/// See [`stop`].
 unsafe extern "C" fn stop_slowly(words: *const u64) {
     // SAFETY: the bank lies there.
     match unsafe { published_state(words) } {
@@ -159,10 +161,11 @@ unsafe extern "C" fn stop_slowly(words: *const u64) {
     }
 }
 
-/// Where the sequence does not start the counters of the bank at `words`: 0 or an error.
+/// Handles the cases in which the sequence does not start the counters of the bank at `words`.
+/// Returns 0 or an error.
 ///
 /// # Safety
-/// As [`stop`].
+/// See [`stop`].
 unsafe extern "C" fn start_slowly(words: *const u64) -> i64 {
     // SAFETY: the bank lies there.
     match unsafe { published_state(words) } {
@@ -170,7 +173,7 @@ unsafe extern "C" fn start_slowly(words: *const u64) -> i64 {
             // Not `tally_call`: no other kernel maps a bank.
             // SAFETY: the call has no buffer, and the header has this word.
             let result = unsafe { sys::call(sys::SESSION_START, [session(words), 0, 0, 0, 0, 0]) };
-            // They are started: another session has its turn on the counters.
+            // The counters are started already: another session has its turn on them.
             let is_started = check(result) == Err(Error::WrongState);
             if is_started { 0 } else { result }
         }
@@ -180,10 +183,10 @@ unsafe extern "C" fn start_slowly(words: *const u64) -> i64 {
     }
 }
 
-/// The low half of the control word of the bank at `words`.
+/// Returns the low half of the control word of the bank at `words`.
 ///
 /// # Safety
-/// A bank lies there, behind the program's own page.
+/// A bank is there, preceded by the program's own page.
 pub(crate) unsafe fn state(words: *const u64) -> u32 {
     // SAFETY: (1) the page lies there, aligned; (2) every writer writes the word atomically.
     let control =
@@ -191,10 +194,11 @@ pub(crate) unsafe fn state(words: *const u64) -> u32 {
     control.load(Relaxed) as u32
 }
 
-/// [`state`], once the kernel does not write: on another CPU, where the bank is another program's.
+/// Returns [`state`] as soon as the kernel does not write, which it may do on another CPU if the
+/// bank is that of another program.
 ///
 /// # Safety
-/// As [`state`].
+/// See [`state`].
 unsafe fn published_state(words: *const u64) -> u32 {
     loop {
         // SAFETY: the caller's word.
@@ -205,7 +209,7 @@ unsafe fn published_state(words: *const u64) -> u32 {
     }
 }
 
-/// The session of the bank at `words`.
+/// Returns the session of the bank at `words`.
 ///
 /// # Safety
 /// A bank lies there.

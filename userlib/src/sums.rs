@@ -1,15 +1,15 @@
-//! What the visits of a region, or the stretches of a part, counted of one event, and the estimate
-//! of its whole count.
+//! Sums of one event's counts over the visits of a region, or the stretches of a part, and the
+//! estimate of its whole count.
 //!
 //! An event that shares counters is on a counter in some parts of some visits, which the engine
-//! draws at random. Its count is that of these parts times the region's cycles over the cycles of
-//! these parts: a ratio estimate over visits as clusters (Cochran, *Sampling Techniques*, 3rd
-//! edition, chapter 6). So a region has its own rate, however different from that of
-//! the rest of the program.
+//! draws at random. Its estimate is the count in these parts times the region's cycles divided by
+//! the cycles of these parts: a ratio estimate over visits as clusters (Cochran, *Sampling
+//! Techniques*, 3rd edition, chapter 6). Therefore a region has its own rate, independent of the
+//! rest of the program.
 
 use tally_abi::{Reading, Value, reading::Reason};
 
-/// Visits, and slices of a longer visit, that an estimate needs.
+/// Minimum number of visits, or of slices of a longer visit, for an estimate.
 const LEAST: u64 = 4;
 /// Cycles of a slice of the session of regions.
 pub(crate) const SLICE_CYCLES: u64 = 200_000;
@@ -20,19 +20,19 @@ pub(crate) struct Sums {
     events: u64,
     /// Cycles for which the event was on a counter.
     counted: u64,
-    /// Visits in which it was on a counter.
+    /// Number of visits in which the event was on a counter.
     visits: u64,
-    /// Of these visits: events², events · cycles, cycles².
+    /// Sums over these visits: events², events · cycles, cycles².
     squares: [f64; 3],
 }
 
-/// The whole session: cycles, and what is known of the event.
+/// Values of the whole session: its cycles, and the values of the event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Whole {
     pub(crate) cycles: u64,
-    /// The best value.
+    /// Best value of the event.
     pub(crate) value: Value,
-    /// The value by cycles alone, as those of parts.
+    /// Value by cycles alone, as for parts of the session.
     pub(crate) by_cycles: Value,
 }
 
@@ -55,7 +55,7 @@ impl Sums {
         }
     }
 
-    /// The count in a region of `cycles` cycles.
+    /// Returns the count in a region of `cycles` cycles.
     pub(crate) fn reading(&self, cycles: u64, whole: Whole) -> Reading {
         let value = if self.counted >= cycles {
             Value::Exact { count: self.events }
@@ -82,25 +82,27 @@ impl Sums {
         Some(Value::Estimated { estimate, stderr, half_width_95 })
     }
 
-    /// Standard error and half width by the spread between visits.
+    /// Returns standard error and half width, from the spread between visits.
     fn spread(&self, expansion: f64) -> [f64; 2] {
         let (n, rate) = (self.visits as f64, self.events as f64 / self.counted as f64);
         let [yy, yx, xx] = self.squares;
         let squares = (yy - 2.0 * rate * yx + rate * rate * xx) * n / (n - 2.0);
-        // One degree of freedom is the rate's; the other corrects that a ratio of few visits fits
-        // them too well. Equal visits do not show how the parts that were not counted differ:
-        // events that come independently of each other vary by their number, and none seen may be
-        // one missed.
+        // One degree of freedom is used by the rate. The other corrects the bias that a ratio of
+        // few visits fits them too well. Equal visits give no information on how the parts that
+        // were not counted differ: independent events vary by their number, and zero events seen
+        // may be one missed.
         let squares = squares.max(self.events as f64).max(1.0);
         let stderr = libm::sqrt(squares * (1.0 - 1.0 / expansion)) * expansion;
         [stderr, stderr * student(n - 2.0)]
     }
 
-    /// The count of a few long visits, which is `scaled` by cycles, and its standard error and half
-    /// width: by cycles, as the session's value by cycles, of which a part has the error that grows
-    /// with the root of its cycles; or, if its half width is smaller, the session's best value less
-    /// the rest, which is known to its own size. All by which the session's two values differ may
-    /// be the rest's, so the part is not corrected in proportion.
+    /// Returns the count of a few long visits, with its standard error and half width. There are
+    /// two estimates, of which the one with the smaller half width is used. (1) `scaled`, by
+    /// cycles: its error is that of the session's value by cycles times the root of the visits'
+    /// share of the cycles. (2) The session's best value minus the rest by cycles: its error is
+    /// larger by the full size of the rest, and by the difference of `scaled` from the session's
+    /// value by cycles. The part is not corrected in proportion to the session's two values,
+    /// because their whole difference may lie in the rest.
     fn share_of(&self, cycles: u64, scaled: f64, whole: Whole) -> Option<(f64, [f64; 2])> {
         let ((best, best_errors), (by_cycles, errors)) =
             (estimated(whole.value)?, estimated(whole.by_cycles)?);
@@ -118,14 +120,14 @@ impl Sums {
     }
 }
 
-/// The value of an estimate, with its standard error and half width.
+/// Returns the value of an estimate, with its standard error and half width.
 fn estimated(value: Value) -> Option<(f64, [f64; 2])> {
     let Value::Estimated { estimate, stderr, half_width_95 } = value else { return None };
     Some((estimate as f64, [stderr, half_width_95]))
 }
 
-/// The 97.5 % quantile of Student's t with at least two degrees of freedom, to 1 %: the expansion
-/// of Cornish and Fisher (Abramowitz and Stegun, 26.7.5).
+/// Returns the 97.5 % quantile of Student's t with at least two degrees of freedom, to 1 %, by the
+/// expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5).
 fn student(freedom: f64) -> f64 {
     let f = 1.0 / freedom;
     1.96 + f * (2.372 + f * (2.823 + f * (2.556 + f * 1.59)))
@@ -159,7 +161,7 @@ mod tests {
         assert_eq!(sums([(0, 0); 9]).reading(900, UNKNOWN).value, Value::NotMeasured { reason });
     }
 
-    /// A session of 64 million cycles with these values, each ± a half width.
+    /// Makes a session of 64 million cycles with these values, each ± a half width.
     fn whole((best, best_half): (u64, f64), (by_cycles, half): (u64, f64)) -> Whole {
         let value = |estimate, half_width_95| Value::Estimated {
             estimate,
@@ -173,7 +175,7 @@ mod tests {
         }
     }
 
-    /// The estimate and the half width of a single visit.
+    /// Returns the estimate and the half width of a single visit.
     fn of_visit((events, counted): (u64, u64), cycles: u64, whole: Whole) -> (u64, f64) {
         match sums([(events, counted)]).reading(cycles, whole).value {
             Value::Estimated { estimate, half_width_95, .. } => (estimate, half_width_95),
@@ -198,14 +200,15 @@ mod tests {
     fn a_visit_that_is_the_whole_session_has_its_best_value_and_error() {
         let whole = whole((9500, 100.0), (9000, 500.0));
         assert_eq!(of_visit((4500, 32_000_000), 64_000_000, whole), (9500, 100.0));
-        // Once the session has gone on for a hundredth: 90 events, of which none may be the rest's.
+        // After the session has continued for 1 % more: an estimated 90 events in the rest, which
+        // may have none.
         let (count, half_width) = of_visit((4456, 31_680_000), 63_360_000, whole);
         assert_eq!(count, 9410);
         assert!((half_width - (100.0 + 90.0 + 88.0)).abs() < 1e-6, "{half_width}");
     }
 
-    /// A start-up of a tenth, of which too much was counted, and then a steady loop: all by which
-    /// the session's values differ is of the start-up.
+    /// After a start-up of a tenth, in which too much was counted, a steady loop follows: the whole
+    /// difference of the session's values is due to the start-up.
     #[test]
     fn a_steady_loop_is_not_corrected_for_what_ran_before() {
         let whole = whole((9000, 100.0), (9500, 800.0));

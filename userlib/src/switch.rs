@@ -1,5 +1,5 @@
-//! The control word, by which a program stops and starts all logical counters at once.
-//! [`tally_abi::bank`] gives the rules.
+//! Control word, by which a program stops and starts all logical counters at once.
+//! [`tally_abi::bank`] defines the rules.
 
 use tally_abi::{Error, bank::STOPPED};
 
@@ -10,8 +10,8 @@ impl Bank<'_> {
     /// the session is on no counter: it is stopped, or another session has its turn.
     ///
     /// Takes 19 instructions and 4 for each hardware counter in use beyond instructions and cycles.
-    /// Each counter stops where this function reads it with RDPMC, so two counters stop four
-    /// instructions apart or more. The instructions of this function up to that point are counted.
+    /// Each counter stops where this function reads it with RDPMC, so two counters stop at least
+    /// four instructions apart. The instructions of this function up to that point are counted.
     /// Their number is the same at each call, unless an interrupt comes during the call, which
     /// makes the function begin again. While the counters are stopped, at most one more overflow
     /// interrupt occurs.
@@ -26,7 +26,7 @@ impl Bank<'_> {
     /// start, and after a slice or the program's turn ended while the counters were stopped.
     ///
     /// # Errors
-    /// This CPU cannot count.
+    /// The CPU cannot count.
     #[inline]
     pub fn start(&self) -> Result<(), Error> {
         // SAFETY: `Bank::new`'s caller guarantees it.

@@ -11,8 +11,7 @@ use tally_abi::{Error, text::FixedText, uname};
 /// Makes a system call.
 ///
 /// # Safety
-/// Buffers are valid for what the call reads or writes, and memory that the call unmaps is not
-/// used.
+/// Buffers are valid for the accesses of the call, and memory that the call unmaps is not used.
 #[inline]
 pub unsafe fn call(number: u64, arguments: [u64; 6]) -> i64 {
     let [a, b, c, d, e, f] = arguments;
@@ -31,11 +30,11 @@ pub unsafe fn call(number: u64, arguments: [u64; 6]) -> i64 {
     result
 }
 
-/// Makes one of Tally's own system calls. Another kernel, which might take the number for one of
-/// its own, is not called: the result is that of [`Error::NotTally`].
+/// Makes one of Tally's own system calls. On another kernel, which might have a different call with
+/// this number, no call is made: the result is that of [`Error::NotTally`].
 ///
 /// # Safety
-/// As [`call`].
+/// See [`call`].
 #[inline]
 pub unsafe fn tally_call(number: u64, arguments: [u64; 6]) -> i64 {
     if !is_tally() {
@@ -48,7 +47,7 @@ pub unsafe fn tally_call(number: u64, arguments: [u64; 6]) -> i64 {
 /// Returns whether the kernel is Tally. The first call asks the kernel.
 #[inline]
 pub fn is_tally() -> bool {
-    // Relaxed: the value alone matters, and every thread finds the same.
+    // Relaxed: only the value matters, and every thread finds the same.
     match KERNEL.load(Ordering::Relaxed) {
         UNKNOWN => ask_kernel(),
         known => known == TALLY,
@@ -89,16 +88,16 @@ pub fn exit_on_panic(info: &core::panic::PanicInfo) -> ! {
     exit(PANIC_STATUS)
 }
 
-/// Status of a panicked program: the largest of Tally's range for programs (Rust's usual 101 is
-/// outside of it).
+/// Exit status of a panicked program: the largest of Tally's range for programs (Rust's usual 101
+/// is outside of it).
 const PANIC_STATUS: i32 = 63;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The kernel of the machine that tests run on has a call of this number, which Tally's calls
-    /// must not be taken for.
+    /// The kernel of the machine that tests run on has a call with this number, which must not be
+    /// confused with one of Tally's calls.
     #[test]
     fn another_kernel_gets_no_call() {
         // SAFETY: the call has no buffer.

@@ -6,17 +6,17 @@ use tally_abi::{Error, bank::NO_THRESHOLD};
 
 use crate::{counting::Session, error::check, sys};
 
-/// The handler of a threshold. Arguments: the event's index in the session's list, and the count at
-/// which the threshold fired. The upcall interrupts the program between any two instructions, as a
-/// signal handler does; see [`Session::set_threshold_handler`]. The handler's own events are
-/// counted.
+/// Handler of a threshold. Arguments: the event's index in the session's list, and the count at
+/// which the threshold fired. The upcall interrupts the program between any two instructions, like
+/// a signal handler; see [`Session::set_threshold_handler`]. The handler's own events are counted.
 pub type Handler = extern "C" fn(event: usize, count: u64);
 
 impl Session {
     /// Sets a threshold that fires once: when the event's logical counter in the session's bank
-    /// reaches `count`, the kernel writes a trace record and counts it in the bank
-    /// ([`LogicalCounter::fired`](crate::LogicalCounter::fired)). It replaces the event's threshold
-    /// and handler. In a session on another program it takes effect at the end of a slice.
+    /// reaches `count`, the kernel writes a trace record and increments the bank's count of firings
+    /// ([`LogicalCounter::fired`](crate::LogicalCounter::fired)). The new threshold replaces the
+    /// event's threshold and handler. In a session on another program it takes effect at the end of
+    /// a slice.
     ///
     /// For a pinned event the threshold fires at `count` plus the skid of the PMI. For a
     /// multiplexed event it fires when the estimate passes `count`, while its group is on the
@@ -29,25 +29,25 @@ impl Session {
         unsafe { self.set(0, event, count, [0, 0]) }
     }
 
-    /// Sets a threshold of a CPU of a session on whole CPUs, by its index among the instances: on
-    /// what programs do there. Otherwise as [`Self::set_threshold`].
+    /// Sets a threshold of a CPU of a session on whole CPUs, by its index among the instances, for
+    /// the events of all programs there. Otherwise like [`Self::set_threshold`].
     ///
     /// # Errors
-    /// As [`Self::set_threshold`]; or there is no such CPU.
+    /// See [`Self::set_threshold`]; or there is no such CPU.
     pub fn set_cpu_threshold(&self, cpu: usize, event: usize, count: u64) -> Result<(), Error> {
         // SAFETY: there is no handler.
         unsafe { self.set(cpu, event, count, [0, 0]) }
     }
 
-    /// Sets a threshold as [`Self::set_cpu_threshold`] does, with an upcall to `handler`: in this
-    /// program, on the CPU that runs it, within one turn of the scheduler's timer (10 ms) in which
-    /// it runs.
+    /// Sets a threshold like [`Self::set_cpu_threshold`], with an upcall to `handler`. The upcall
+    /// runs in this program, on the CPU that runs it, within one scheduler tick (10 ms) of the
+    /// program's running time.
     ///
     /// # Errors
-    /// As [`Self::set_cpu_threshold`].
+    /// See [`Self::set_cpu_threshold`].
     ///
     /// # Safety
-    /// As [`Self::set_threshold_handler`].
+    /// See [`Self::set_threshold_handler`].
     pub unsafe fn set_cpu_threshold_handler(
         &self,
         cpu: usize,
@@ -59,12 +59,12 @@ impl Session {
         unsafe { self.set(cpu, event, count, handler_words(handler)) }
     }
 
-    /// Sets a threshold as [`Self::set_threshold`] does, with an upcall to `handler`. When the
-    /// handler returns, the program resumes where it was interrupted. Other upcalls are pending
-    /// until then.
+    /// Sets a threshold like [`Self::set_threshold`], with an upcall to `handler`. When the handler
+    /// returns, the program resumes where it was interrupted. Other upcalls stay pending until
+    /// then.
     ///
     /// # Errors
-    /// As [`Self::set_threshold`]; or the session is on another program, in which no handler of
+    /// See [`Self::set_threshold`]; or the session is on another program, in which no handler of
     /// this one can run.
     ///
     /// # Safety
@@ -86,7 +86,7 @@ impl Session {
     /// Clears an event's threshold, if it has one: its handler does not run any more.
     ///
     /// # Errors
-    /// As [`Self::set_threshold`].
+    /// See [`Self::set_threshold`].
     pub fn clear_threshold(&self, event: usize) -> Result<(), Error> {
         self.set_threshold(event, NO_THRESHOLD)
     }
@@ -108,14 +108,14 @@ impl Session {
     }
 }
 
-/// The two words of a handler for the kernel: the entry point of the upcall, and an argument for
-/// it.
+/// Returns the two words of a handler for the kernel: the entry point of the upcall, and an
+/// argument for it.
 pub fn handler_words(handler: Handler) -> [u64; 2] {
     [enter as *const () as u64, handler as *const () as u64]
 }
 
-/// The entry point of upcalls: calls the handler, whose arguments the kernel has put into
-/// registers, and returns to the kernel.
+/// Entry point of upcalls: calls the handler, whose arguments the kernel has put into registers,
+/// and returns to the kernel.
 #[unsafe(naked)]
 unsafe extern "C" fn enter() {
     naked_asm!(

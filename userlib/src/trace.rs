@@ -13,7 +13,7 @@ use tally_ring::{Reader, Ring};
 
 use crate::{error::check, sys};
 
-/// An observer of a CPU's trace ring. It does not affect the kernel and the host. Records that the
+/// Observer of a CPU's trace ring. It affects neither the kernel nor the host. Records that the
 /// kernel overwrote before they were read are reported as [`Item::Lost`].
 #[derive(Debug)]
 pub struct TraceReader {
@@ -40,13 +40,13 @@ impl TraceReader {
         Ok(TraceReader { ring, reader: Reader::observe(ring) })
     }
 
-    /// The next record, or the number of records lost before it; none if the ring has no new
-    /// record.
+    /// Returns the next record, or the number of records lost before it; `None` if the ring has no
+    /// new record.
     pub fn take(&mut self) -> Option<Item<'_>> {
         self.reader.take()
     }
 
-    /// The ring's numbers of records.
+    /// Returns the ring's numbers of records.
     pub fn status(&self) -> Status {
         self.ring.status()
     }

@@ -1,4 +1,4 @@
-//! The kernel's command line, and the ports by which it reaches its host.
+//! The kernel's command line, and the ports through which it reaches its host.
 
 mod log_level;
 mod tracing;
@@ -28,96 +28,97 @@ pub const LOG_PORT: u16 = 0x3f8;
 pub const WIRE_PORT: u16 = 0x2f8;
 /// I/O port of QEMU's `isa-debug-exit`: a byte `v` written here ends QEMU with status `2v + 1`.
 pub const DEBUG_EXIT_PORT: u16 = 0xf4;
-/// Where the boot loader maps address 0 of the kernel's ELF file, in every boot: the upper half
-/// begins here.
+/// Address to which the boot loader maps address 0 of the kernel's ELF file, in every boot: the
+/// start of the upper half.
 pub const KERNEL_BASE: u64 = 0xffff_8000_0000_0000;
-/// The default of [`CommandLine::paranoid`]: the highest.
+/// Default of [`CommandLine::paranoid`], the highest level.
 pub const DEFAULT_PARANOID: u8 = 2;
 /// The default of [`CommandLine::date`]: the beginning of 2026.
 pub const DEFAULT_DATE: u64 = 1_767_225_600;
-/// The most processors that the kernel starts.
+/// Maximum number of processors that the kernel starts.
 pub const MAX_CPUS: usize = 64;
 
 /// The kernel's command line: options, then one program with its arguments after each `--`.
 ///
 /// `seed=7 wire -- deflate --slice 100000 -- spin` runs two programs at the same time: a job. The
-/// programs behind a `---` are another job, which begins when the one before has ended. Words are
+/// programs after a `---` are another job, which begins when the one before has ended. Words are
 /// separated by white space and escaped ([`crate::words`]). `env=NAME=VALUE` before a program adds
-/// to its environment, `stdin=PATH` names the file that it reads as its standard input.
-/// `events=LIST` before a program makes the kernel count these events for the whole program, which
-/// needs no code for Tally. `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive|paired`
-/// configure that session, and `phases=INSTRUCTIONS,UNIT,CLASSES,PREDICTOR`
-/// ([`crate::PhaseConfig`]) has its phases tracked. `region=TAG` has the virtual PMU count the
-/// truth of the whole program as the region of this tag.
+/// to its environment, `stdin=PATH` names the file that is its standard input. `events=LIST` before
+/// a program makes the kernel count these events for the whole program, which needs no code for
+/// Tally. `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive|paired` configure that session,
+/// and `phases=INSTRUCTIONS,UNIT,CLASSES,PREDICTOR` ([`crate::PhaseConfig`]) makes the kernel track
+/// its phases. `region=TAG` makes the virtual PMU count the truth of the whole program as the
+/// region of this tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandLine<'a> {
     /// Seed of every random order that the engine draws (`seed=N`, default 1).
     pub seed: u64,
     /// Whether messages for the host go to COM2 (`wire`); otherwise results go to the log.
     pub wire: bool,
-    /// How often all jobs run (`repeat=N`, default 1), each time with the next seed.
+    /// Number of times that all jobs run (`repeat=N`, default 1), each time with the next seed.
     pub repeat: u64,
-    /// Where trace records go (`trace`, `trace=halt`, `trace=last`); `None`: the kernel writes
-    /// none.
+    /// Destination of trace records (`trace`, `trace=halt`, `trace=last`); `None`: the kernel
+    /// writes no records.
     pub trace: Option<Tracing>,
-    /// The most pages of each CPU's ring that hold records which the host does not have
-    /// (`trace-ring=PAGES`, 2 to [`RING_PAGES`]; with `trace=halt` [`MIN_HALTING_PAGES`] or more).
-    /// A page is 2 KiB. Not with `trace=last`.
+    /// Capacity of each CPU's ring in pages: the limit of pages with records that the host does not
+    /// have yet (`trace-ring=PAGES`, 2 to [`RING_PAGES`]; with `trace=halt` [`MIN_HALTING_PAGES`]
+    /// or more). A page is 2 KiB. Not with `trace=last`.
     pub trace_pages: Option<usize>,
-    /// Processors to start at most (`cpus=N`, default all up to [`MAX_CPUS`]).
+    /// Maximum number of processors to start (`cpus=N`, default all up to [`MAX_CPUS`]).
     pub cpus: usize,
-    /// What programs may count (`paranoid=N`), as Linux's `perf_event_paranoid`. 2, the default:
-    /// ring 3 of themselves and of the programs that they loaded. 1: ring 0 too. 0: every program;
-    /// also direct mode and the trace rings.
+    /// Limit on what programs may count (`paranoid=N`), as Linux's `perf_event_paranoid`. 2, the
+    /// default: ring 3 of themselves and of the programs that they loaded. 1: ring 0 too. 0: every
+    /// program; also direct mode and the trace rings.
     pub paranoid: u8,
-    /// The date at which the machine starts, in seconds since 1970 (`date=N`), always the same by
-    /// default so that runs repeat.
+    /// Date at which the machine starts, in seconds since 1970 (`date=N`). The default is a
+    /// constant, so that runs repeat.
     pub date: u64,
     /// Whether the kernel sends the files that programs created or changed to the host when all
     /// programs have ended (`send-files`).
     pub send_files: bool,
-    /// Whether each CPU checks, as it starts, that all its counters count, and what follows if one
-    /// does not (`check-counters`, `check-counters=report`).
+    /// Action on a CPU whose counters do not all count, which each CPU checks as it starts
+    /// (`check-counters`, `check-counters=report`); `None`: no check.
     pub check_counters: Option<CounterCheck>,
-    /// How overflow interrupts are delivered (`overflows=fixed|nmi`).
+    /// Delivery of overflow interrupts (`overflows=fixed|nmi`).
     pub overflows: Delivery,
     /// The halts of programs (`halt=LENGTH,PERIOD,FOOTPRINT`), which take a general counter. Not
     /// with overflow interrupts as NMIs.
     pub halts: Option<Halts>,
-    /// What the scheduler's timer does during halts (`halt-timer=running|held`). Valid only with
+    /// Behaviour of the scheduler's timer during halts (`halt-timer=running|held`). Valid only with
     /// `halt`.
     pub halt_timer: Option<HaltTimer>,
-    /// Time of each page of results on the screen (`codes=MS`); none: only without a wire.
+    /// Time for which each page of results is on the screen (`codes=MS`); `None`: results go to the
+    /// screen only without a wire.
     pub codes_ms: Option<u32>,
     /// The least severe level of messages in the log (`log=error|warn|info|debug|trace`).
     pub log: LogLevel,
-    /// Kinds of records in a trace beside slices, thresholds and samples: a list
+    /// Kinds of records in a trace in addition to slices, thresholds and samples: a list
     /// (`trace-events=syscalls,switches,signals`). Valid only with `trace`.
     pub trace_events: TraceEvents,
-    /// A failure to cause, which tests the reports of kernel and host
+    /// Failure to cause, to test the reports of kernel and host
     /// (`fail=panic|fault|stack|nmi|machine-check|hang|pmu`).
     pub fail: Option<Failure>,
     programs: &'a str,
 }
 
-/// What follows where a CPU's counters do not pass the check.
+/// Action when a CPU's counters fail the check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterCheck {
-    /// Nothing is counted on the machine.
+    /// Refuse to count on this machine.
     Refuse,
-    /// The kernel sends what each CPU found ([`crate::wire::Message::Checked`]), and what accesses
-    /// to registers cost, and counts.
+    /// Send each CPU's findings ([`crate::wire::Message::Checked`]) and the cost of register
+    /// accesses, and count.
     Report,
 }
 
-/// How the interrupt controller delivers overflow interrupts (Intel SDM volume 3, "Local Vector
-/// Table").
+/// Delivery mode of overflow interrupts (Intel SDM volume 3, "Local Vector Table").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// As a vector: in the kernel, the interrupt stays pending until the return to a program.
+    /// Fixed delivery, to a vector: in the kernel, the interrupt stays pending until the return to
+    /// a program.
     #[default]
     Fixed,
-    /// As an NMI, which also interrupts code that runs with interrupts disabled.
+    /// NMI delivery, which also interrupts code that runs with interrupts disabled.
     Nmi,
 }
 
@@ -169,7 +170,7 @@ impl<'a> CommandLine<'a> {
         line.without_effect().map_or(Ok(line), |option| Err(BadOption(option)))
     }
 
-    /// The name of an option that has no effect with the others.
+    /// Returns the name of an option that has no effect with the others.
     fn without_effect(&self) -> Option<&'static str> {
         // Without a trace, no kind of records can be selected.
         if self.trace_events != TraceEvents::default() && self.trace.is_none() {
@@ -180,7 +181,7 @@ impl<'a> CommandLine<'a> {
         {
             return Some("trace-ring");
         }
-        // An NMI can interrupt the kernel, and halts wait for a program.
+        // An NMI can interrupt the kernel, and a halt must only interrupt a program.
         if self.halts.is_some() && self.overflows == Delivery::Nmi {
             return Some("halt");
         }
@@ -224,17 +225,17 @@ impl<'a> CommandLine<'a> {
         Some(())
     }
 
-    /// The jobs, of which there is at least one.
+    /// The jobs, at least one.
     pub fn jobs(&self) -> impl Iterator<Item = Job<'a>> + use<'a> {
         self.programs.split(" --- ").map(Job::new)
     }
 
-    /// The programs of all jobs, as [`Job::programs`].
+    /// The programs of all jobs; see [`Job::programs`].
     pub fn programs(&self) -> impl Iterator<Item = Result<Program<'a>, BadOption<'a>>> + use<'a> {
         self.jobs().flat_map(|job| job.programs())
     }
 
-    /// Job number `index` of all repetitions, and its seed; none behind the last.
+    /// Job number `index` of all repetitions, and its seed; `None` after the last.
     pub fn job(&self, index: u64) -> Option<(JobNumber, Job<'a>)> {
         let jobs = self.jobs().count() as u64;
         let (repetition, job) = (index / jobs, index % jobs);

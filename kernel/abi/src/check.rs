@@ -1,8 +1,8 @@
-//! What the program `tally-check` finds out about a machine's counters: a line of text for each
-//! finding, such as `counter cpu=0 counter=general-2 alone=20003 …`, which people can read and the
-//! host parses. The host makes the report of `cargo xtask run --check` of them.
+//! The findings of the program `tally-check` about a machine's counters: a line of text for each,
+//! such as `counter cpu=0 counter=general-2 alone=20003 …`, which people can read and the host
+//! parses. The host turns the lines into the report of `cargo xtask run --check`.
 //!
-//! A line is a word that says what it is about, then fields in a fixed order. Blanks in values are
+//! A line is a word that names its subject, then fields in a fixed order. Blanks in values are
 //! escaped ([`crate::words`]); `-` is a value that is not known.
 
 use alloc::{
@@ -17,17 +17,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::words::{escape, unescape};
 
-/// The version of the lines and of the report. A field that changes its meaning, or goes, makes a
-/// new one.
+/// Version of the lines and of the report. It increases when a field changes its meaning or is
+/// removed.
 pub const VERSION: u32 = 1;
 /// The program that prints the lines.
 pub const PROGRAM: &str = "tally-check";
 
 /// The value of a field.
 trait Field: Sized {
-    /// Its text, without blanks.
+    /// The field's text, without blanks.
     fn text(&self) -> String;
-    /// Reads the text.
+    /// Parses the text.
     fn parse(text: &str) -> Option<Self>;
 }
 
@@ -105,7 +105,7 @@ macro_rules! lines {
         }
 
         impl Line {
-            /// Reads a line. None if this version has no such line.
+            /// Parses a line. `None` if this version defines no such line.
             pub fn parse(line: &str) -> Option<Line> {
                 let mut words = line.split_ascii_whitespace();
                 let kind = words.next()?;
@@ -138,50 +138,49 @@ lines! {
         cpus: u32,
     }
 
-    /// A counter of a CPU.
+    /// Findings about a counter of a CPU.
     "counter" Counter {
         /// The CPU.
         cpu: u32,
         /// The counter: `general-N`, `instructions`, `cycles` or `reference`.
         counter: String,
-        /// What a loop raises of its event, at least.
+        /// Lower bound of the events that the loop raises.
         least: u64,
-        /// And at most.
+        /// Upper bound of the events that the loop raises.
         most: u64,
-        /// What it counted of the loop, read by RDPMC in ring 3, while no other general counter
-        /// had an event.
+        /// Count of the loop, read by RDPMC in ring 3, while no other general counter had an event.
         alone: u64,
-        /// The same while all counters counted.
+        /// Count of the loop while all counters counted.
         together: u64,
-        /// The same as a session of the kernel read it.
+        /// Count of the loop as a session of the kernel read it.
         session: Option<u64>,
-        /// What it counted of the loop after the session was stopped.
+        /// Events counted in the loop after the session was stopped.
         stopped: Option<u64>,
         /// Bits of the counter.
         width_bits: Option<u8>,
-        /// Overflows that were raised.
+        /// Overflows that the check caused.
         raised: u64,
-        /// Overflows that arrived before the loop ended.
+        /// Overflow interrupts that arrived before the loop ended.
         arrived: u64,
-        /// Overflow interrupts meanwhile.
+        /// Overflow interrupts while the loop ran.
         interrupts: u64,
-        /// Events from an overflow to its interrupt: the least, the median and the most.
+        /// Events from an overflow to its interrupt: minimum, median, maximum.
         skid: Vec<u64>,
     }
 
-    /// What counting costs on a CPU, in core cycles, and what interrupts add.
+    /// Cost of counting on a CPU, in core cycles, and of interrupts.
     "cost" Cost {
         /// The CPU.
         cpu: u32,
-        /// An RDPMC in ring 3, in hundredths.
+        /// Core cycles of an RDPMC in ring 3, in hundredths.
         rdpmc_centicycles: Option<u64>,
-        /// An overflow interrupt that changes no event.
+        /// Core cycles of an overflow interrupt that changes no event.
         interrupt_cycles: Option<u64>,
-        /// An overflow interrupt that replaces the events of all general counters.
+        /// Core cycles of an overflow interrupt that replaces the events of all general counters.
         switch_cycles: Option<u64>,
         /// Interrupts and exceptions while a loop ran in ring 3.
         interrupts: u64,
-        /// Instructions that were counted beyond those of the loop.
+        /// Instructions counted in excess of the loop's own.
         overcount: u64,
         /// Slices whose interrupt never came.
         lost: u64,
@@ -193,11 +192,11 @@ lines! {
         event: String,
         /// The loop.
         work: String,
-        /// What the loop raises at least.
+        /// Lower bound of the events that the loop raises.
         least: u64,
-        /// And at most.
+        /// Upper bound of the events that the loop raises.
         most: u64,
-        /// What each general counter that may have it counted.
+        /// Count of each general counter that can count the event.
         on: Vec<Span>,
     }
 
@@ -216,18 +215,18 @@ lines! {
     }
 }
 
-/// What a general counter counted of a loop, over all CPUs.
+/// Range of a general counter's counts of a loop over all CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     /// The counter's hardware index.
     pub counter: u8,
-    /// The least.
+    /// Lowest count.
     pub least: u64,
-    /// The CPU that counted it.
+    /// CPU with the lowest count.
     pub least_cpu: u32,
-    /// The most.
+    /// Highest count.
     pub most: u64,
-    /// The CPU that counted it.
+    /// CPU with the highest count.
     pub most_cpu: u32,
 }
 
@@ -237,7 +236,7 @@ impl Span {
         Span { counter, least: count, least_cpu: cpu, most: count, most_cpu: cpu }
     }
 
-    /// Takes in the count of another CPU.
+    /// Adds the count of another CPU.
     pub fn add(&mut self, cpu: u32, count: u64) {
         if count < self.least {
             (self.least, self.least_cpu) = (count, cpu);

@@ -1,6 +1,6 @@
 //! The command line of `tally stat` and `tally record`, in perf's syntax. The program `tally`
-//! parses it. The host parses it too: it refuses before a boot what the program would refuse, and
-//! explains what the program would count.
+//! parses it. The host parses it too, before the boot: to refuse what the program would refuse, and
+//! to explain what the program would count.
 
 mod options;
 mod software;
@@ -25,19 +25,22 @@ use crate::{
 /// The default period, in events.
 const DEFAULT_PERIOD: u64 = 100_000;
 
-/// The default period of `record --breakdown`, in cycles, lost or not.
+/// Default period of `record --breakdown`, in cycles, whether they retire instructions or are lost.
 const BREAKDOWN_PERIOD: u64 = 10_000;
-/// Its default budget: many samples, of some thousand cycles each, tell functions apart.
+/// Default budget of `record --breakdown`: distinguishing functions needs many samples, of some
+/// thousand cycles each.
 const BREAKDOWN_BUDGET_PPM: u32 = 100_000;
-/// Its default slice, in cycles: `auto` would take the samples' cost for that of switches.
+/// Default slice of `record --breakdown`, in cycles: `auto` would mistake the samples' cost for
+/// that of group switches.
 const BREAKDOWN_SLICE: Slice = Slice::Cycles(50_000);
 
-/// Bytes of the stack that `record -g` records with a sample, for some dozens of callers.
+/// Bytes of the stack that `record -g` records with a sample: enough for some dozens of callers.
 const DEFAULT_STACK_BYTES: u64 = 4096;
 /// Bytes of a word of the stack.
 const WORD_BYTES: u64 = 8;
 
-/// What `tally stat` prints by default before [`DEFAULT_STAT`], as `perf stat` does.
+/// Software events that `tally stat` prints by default before [`DEFAULT_STAT`], as `perf stat`
+/// does.
 pub const DEFAULT_SOFTWARE: &str = "context-switches,page-faults,task-clock";
 
 /// `stat [-e LIST]… [OPTIONS] [--] PROGRAM ARGUMENTS`, or `record [-e LIST] [-c PERIOD] …`.
@@ -49,23 +52,24 @@ pub struct Command<'a> {
     lists: Vec<&'a str>,
     /// `-d`: count also the data cache's events, with `stat`.
     is_detailed: bool,
-    /// What the session counts, as a list; empty if it counts nothing.
+    /// The events that the session counts, as a list; empty if it counts nothing.
     counted: String,
-    /// Every event of `stat` in order, and where its value comes from.
+    /// Every event of `stat` in order, with the source of its value.
     pub columns: Vec<(String, Source)>,
     /// The options that only `stat` has.
     pub stat: StatOptions<'a>,
     /// `-c PERIOD`: events between two samples of `record`, at least 1.
     pub period: u64,
-    /// `-F HZ` of `record`: samples of each event in a second, in place of a period; 0 without.
+    /// `-F HZ` of `record`: samples of each event in a second, instead of a period; 0 without the
+    /// option.
     pub hz: u64,
     /// `-g`, or `--stack BYTES`, of `record`: bytes of the stack that are recorded with each
-    /// sample; 0 without.
+    /// sample; 0 without these options.
     pub stack_bytes: u64,
-    /// `--breakdown` of `record`: sample the events that tell where the cycles go.
+    /// `--breakdown` of `record`: samples the events that show where the cycles go.
     pub samples_breakdown: bool,
-    /// How to count: `--slice CYCLES`, `--budget PERCENT`, `--shares planned|adaptive|paired`,
-    /// `--kernel` (ring 0 too).
+    /// The session's configuration: `--slice CYCLES`, `--budget PERCENT`, `--shares
+    /// planned|adaptive|paired`, `--kernel` (ring 0 too).
     pub config: SessionConfig,
     /// The program and its arguments: the rest of the words.
     pub program: Vec<&'a str>,
@@ -75,7 +79,7 @@ impl<'a> Command<'a> {
     /// Parses the words after `tally`.
     ///
     /// # Errors
-    /// A message that names the wrong word; with `--help` what that prints ([`help`]).
+    /// A message that names the wrong word; with `--help` the text of [`help`].
     pub fn parse(words: &[&'a str]) -> Result<Self, String> {
         let mut words = words.iter().copied();
         let mut command = Command {
@@ -149,13 +153,14 @@ impl<'a> Command<'a> {
         Ok(self)
     }
 
-    /// Makes `list` what `stat` counts.
+    /// Sets `list` as the events that `stat` counts.
     fn count(&mut self, list: &str) -> Result<(), String> {
         (self.counted, self.columns) = software::split(list)?;
         Ok(())
     }
 
-    /// Counts these events too, with `stat`; those that it counts already are counted once.
+    /// Adds events to those that `stat` counts; an event that is already counted is not counted
+    /// twice.
     ///
     /// # Errors
     /// See [`Command::parse`].
@@ -167,12 +172,12 @@ impl<'a> Command<'a> {
         self.count(&[all, new].concat().join(","))
     }
 
-    /// Samples this list of events, in place of the default one of `record`.
+    /// Sets the list of events to sample, replacing the default list of `record`.
     pub fn sample(&mut self, list: String) {
         self.counted = list;
     }
 
-    /// Sets an option by its long form; `word` is the form that was written.
+    /// Sets an option by its long form; `word` is the form as the user wrote it.
     fn set(&mut self, long: &str, word: &str, value: &'a str) -> Result<(), String> {
         match long {
             "--event" => self.lists.push(value),
@@ -244,17 +249,18 @@ impl<'a> Command<'a> {
     }
 
     /// The events that the session counts, as one list; for `record` at most one event. Empty if
-    /// `stat` prints nothing but what the kernel counts.
+    /// `stat` prints only what the kernel counts.
     pub fn events(&self) -> &str {
         &self.counted
     }
 
-    /// Whether it needs the events of the processor that tell apart what cycles are lost to.
+    /// Returns whether the command needs the processor's events for a breakdown of lost cycles.
     pub fn asks_where_cycles_go(&self) -> bool {
         self.samples_breakdown || self.stat.computes()
     }
 
-    /// Whether `stat` prints the events: not if nothing but their metrics was asked for.
+    /// Returns whether `stat` prints the events: not if only metrics computed from them were asked
+    /// for.
     pub fn prints_events(&self) -> bool {
         let StatOptions { is_topdown, is_breakdown, metrics, .. } = &self.stat;
         !self.lists.is_empty() || !metrics.is_empty() || !(*is_topdown || *is_breakdown)
@@ -272,13 +278,14 @@ impl<'a> Command<'a> {
     }
 }
 
-/// What to print if these words ask for help.
+/// The help text, if these words ask for it.
 pub fn help(words: &[&str]) -> Option<String> {
     let text = options::help(Verb::parse(words.first()?)?);
     (Command::parse(words).err()? == text).then_some(text)
 }
 
-/// An option and the value that may be in the same word: `--event=LIST`, `-x,`.
+/// Splits a word into an option and the value that may follow in the same word: `--event=LIST`,
+/// `-x,`.
 fn split(word: &str) -> (&str, Option<&str>) {
     if word.starts_with("--") {
         return word.split_once('=').map_or((word, None), |(option, value)| (option, Some(value)));

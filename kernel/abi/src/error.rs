@@ -4,9 +4,10 @@ use core::fmt;
 
 use crate::ExitStatus;
 
-/// Why the kernel refused a call: the program's mistake, or something that this machine lacks.
+/// Reason for which the kernel refused a call: the program's mistake, or something that this
+/// machine lacks.
 ///
-/// Returned in RAX as its negative. The numbers lie within Linux's error range (1 to 4095) and
+/// RAX has the negative of the number. The numbers lie within Linux's error range (1 to 4095) and
 /// above every number that Linux uses, so that the two cannot be confused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
@@ -19,7 +20,7 @@ pub enum Error {
     SliceOutOfRange = 2003,
     /// Tally has no driver for the machine's PMU, or the machine has none.
     NoPmu = 2004,
-    /// The event exists, but nothing on this machine can count it.
+    /// No counter of this machine can count the event, although the event exists.
     EventNotSupported = 2005,
     /// The list of events is empty.
     NoEvents = 2006,
@@ -27,25 +28,25 @@ pub enum Error {
     BadArgument = 2007,
     /// A buffer does not lie in the program's own memory.
     BadPointer = 2008,
-    /// There is no session of that number.
+    /// No session has this number.
     NoSession = 2009,
-    /// The session cannot do that now: start when started, stop when stopped.
+    /// The session's state does not allow the call: for example a start when started.
     WrongState = 2010,
     /// The program already has a session, or is in direct mode.
     Busy = 2011,
     /// The machine has too little free memory for the call.
     NoMemory = 2012,
-    /// There is no such program, or it is not the caller's.
+    /// No program has this number, or the program is not the caller's.
     NoProgram = 2013,
-    /// The file is not a program that can run here.
+    /// The file is not a program that can run on Tally.
     NotAProgram = 2014,
-    /// The kernel's command line does not permit it.
+    /// The kernel's command line does not permit the call.
     NotPermitted = 2015,
     /// The limit of sessions on other programs is reached.
     TooManySessions = 2017,
-    /// The limit of loaded programs without a `PROGRAM_WAIT` is reached.
+    /// The limit of loaded programs that were not waited for is reached.
     TooManyPrograms = 2018,
-    /// The kernel is not Tally. The user library returns it, which then makes no call.
+    /// The kernel is not Tally. The user library returns this error without making a call.
     NotTally = 2019,
 }
 
@@ -79,7 +80,7 @@ impl Error {
         Error::NotTally,
     ];
 
-    /// The error that the result `rax` stands for; `None` if it is not one of Tally's.
+    /// The error whose result is `rax`; `None` if it is not one of Tally's.
     pub fn from_return(rax: i64) -> Option<Error> {
         Self::ALL.into_iter().find(|error| error.to_return() == rax)
     }

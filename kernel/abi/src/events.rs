@@ -1,5 +1,5 @@
-//! Lists of events: the default lists, and how a list is split into words. The catalogue resolves
-//! the words.
+//! Lists of events: the default lists, and the splitting of a list into words. The catalogue
+//! resolves the words.
 
 use core::fmt;
 
@@ -7,7 +7,7 @@ use core::fmt;
 use alloc::{string::String, vec::Vec};
 
 /// The default job's events on the processor with this signature (CPUID leaf 1, EAX): events that
-/// explain its cycles. On a processor without a table in the catalogue, events that every processor
+/// explain its cycles. On a processor without a table in the catalogue: events that every processor
 /// can count.
 pub fn default_list(signature: u32) -> &'static str {
     let model = signature >> 12 & 0xf0 | signature >> 4 & 0xf;
@@ -42,7 +42,7 @@ const ZEN4: &str = "\
     REQUESTS_TO_L2_GROUP1.RD_BLK_X CYCLES_NO_RETIRE.EMPTY \
     CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD";
 
-/// Those of [`ZEN4`] that Zen 3 has.
+/// Events of [`ZEN4`] that Zen 3 has too.
 const ZEN3: &str = "\
     RETIRED_INSTRUCTIONS CYCLES_NOT_IN_HALT RETIRED_OPS RETIRED_BRANCH_INSTRUCTIONS \
     RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED RETIRED_TAKEN_BRANCH_INSTRUCTIONS \
@@ -57,14 +57,14 @@ const ZEN3: &str = "\
 pub const DEFAULT_STAT: &str =
     "cycles,instructions,branches,branch-misses,cache-references,cache-misses";
 
-/// The events that `tally stat -d` counts besides: those of `perf stat -d` that the core counts on
-/// every processor of the catalogue.
+/// Events that `tally stat -d` adds: the events of `perf stat -d` that the core counts on every
+/// processor of the catalogue.
 pub const DETAILED_STAT: &str = "L1-dcache-loads,L1-dcache-load-misses";
 
 /// The event that `tally record` samples by default, as `perf record` does.
 pub const DEFAULT_RECORD: &str = "cycles";
 
-/// The words of a list, which is split at commas, white space and braces, except inside `cpu/…/`.
+/// Splits a list into words at commas, white space and braces, except inside `cpu/…/`.
 pub fn words(list: &str) -> impl Iterator<Item = &str> {
     pieces(list).filter_map(|piece| match piece.kind {
         Kind::Word(word) => Some(word),
@@ -72,11 +72,11 @@ pub fn words(list: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// An event of a list, and the number of the braces that it is in, from 0: those events are counted
-/// in the same slices.
+/// An event of a list, and the number of its pair of braces, from 0. Events in the same braces are
+/// counted in the same slices.
 pub type Listed<'a> = (&'a str, Option<u16>);
 
-/// Why braces of a list mean nothing.
+/// Why an event list's braces are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadBraces<'a> {
     /// Braces inside braces.
@@ -87,7 +87,7 @@ pub enum BadBraces<'a> {
     Unopened,
     /// No event between the braces.
     Empty,
-    /// No comma between a brace and this: what is behind a closing brace, or an opening brace.
+    /// Comma missing between a brace and this: the text after a closing brace, or an opening brace.
     Touching(&'a str),
 }
 
@@ -107,12 +107,12 @@ impl fmt::Display for BadBraces<'_> {
     }
 }
 
-/// The list with modifiers that follow braces behind each event between them instead, as perf takes
-/// them: `{a,b}:u` is `{a:u,b:u}`.
+/// Moves modifiers that follow braces to each event between the braces, as perf applies them:
+/// `{a,b}:u` becomes `{a:u,b:u}`.
 #[cfg(feature = "alloc")]
 pub fn with_modifiers_inside(list: &str) -> String {
     let all: Vec<Piece<'_>> = pieces(list).collect();
-    // Words are parts of the list.
+    // Words are slices of the list, so their addresses give their positions.
     let start = |word: &str| word.as_ptr().addr() - list.as_ptr().addr();
     let (mut text, mut copied, mut open) = (String::new(), 0, None);
     for (index, piece) in all.iter().enumerate() {
@@ -129,7 +129,7 @@ pub fn with_modifiers_inside(list: &str) -> String {
             let Kind::Word(word) = between.kind else { continue };
             let at = start(word) + word.find('@').unwrap_or(word.len());
             text += &list[copied..at];
-            // `cpu/…/` takes them without a colon.
+            // `cpu/…/` takes modifiers without a colon.
             text += if word.contains('/') { "" } else { ":" };
             text += modifiers;
             copied = at;
@@ -142,7 +142,7 @@ pub fn with_modifiers_inside(list: &str) -> String {
 
 /// The events of a list, as [`words`] splits it, each with its braces: `{a,b},c`.
 ///
-/// The first error ends what can be said of the list.
+/// The iterator should not be used after its first error.
 pub fn listed(list: &str) -> impl Iterator<Item = Result<Listed<'_>, BadBraces<'_>>> {
     let mut pieces = pieces(list);
     let (mut open, mut next, mut is_empty) = (None, 0, false);
@@ -177,7 +177,7 @@ pub fn listed(list: &str) -> impl Iterator<Item = Result<Listed<'_>, BadBraces<'
     })
 }
 
-/// A part of a list, and whether nothing separates it from the part before.
+/// A part of a list; `touches` says that nothing separates it from the part before.
 struct Piece<'a> {
     kind: Kind<'a>,
     touches: bool,
@@ -214,13 +214,13 @@ fn separates(c: char) -> bool {
     c == ',' || c.is_whitespace()
 }
 
-/// Where the terms of `cpu/…/` end, if `text` begins with that.
+/// Position of the end of the terms of `cpu/…/`, if `text` begins with such terms.
 pub fn terms_end(text: &str) -> Option<usize> {
     let begin = terms_begin(text)?;
     text[begin..].find('/').map(|end| begin + end + 1)
 }
 
-/// Where the terms of `cpu/…/` begin, if `text` begins with that.
+/// Position of the start of the terms of `cpu/…/`, if `text` begins with such terms.
 pub fn terms_begin(text: &str) -> Option<usize> {
     let pmu = text.get(..4)?;
     pmu.eq_ignore_ascii_case("cpu/").then_some(4)

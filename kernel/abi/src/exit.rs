@@ -3,7 +3,7 @@
 //! A program's exit status, 0 to 63, is the status of `cargo xtask run`. From 64 up each number is
 //! one kind of failure, detected by a program, the kernel or the host.
 
-/// Why a run did not succeed.
+/// Reason why a run did not succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ExitStatus {
@@ -57,7 +57,7 @@ pub enum ExitStatus {
     SeveralRuns = 87,
     /// The messages are of another version of Tally.
     OtherVersion = 88,
-    /// A counter stopped counting while programs ran, so that no count of then can be relied on.
+    /// A counter stopped counting while programs ran, so that counts of that time are unreliable.
     CounterFailed = 89,
     /// A file is not the report of a check.
     NoReport = 92,
@@ -65,9 +65,9 @@ pub enum ExitStatus {
     OtherReport = 93,
     /// Two reports of checks differ beyond bounds.
     ReportsDiffer = 94,
-    /// The processor has no events that tell apart what cycles are lost to.
+    /// The processor has no events for a breakdown of lost cycles.
     NoBreakdown = 96,
-    /// The program ran too short for what was asked of it.
+    /// The program's run was too short for the requested result.
     TooShort = 97,
 }
 

@@ -1,6 +1,6 @@
 //! Failures that the command line causes, to test the reports of kernel and host.
 
-/// What fails.
+/// Failure to cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// Panic.
@@ -15,7 +15,7 @@ pub enum Failure {
     MachineCheck,
     /// Loop for ever.
     Hang,
-    /// On every CPU but the first, find a counter already in use.
+    /// On every CPU except the first, behave as if a counter were already in use.
     Pmu,
 }
 

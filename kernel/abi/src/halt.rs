@@ -1,4 +1,4 @@
-//! Halts: stops of a CPU in an interrupt handler, as a machine stops while a probe empties its
+//! Halts: stops of a CPU in an interrupt handler, like those of a machine whose probe empties its
 //! trace buffer (paper 003).
 
 use core::fmt;
@@ -11,15 +11,15 @@ use crate::session::MAX_SLICE;
 pub const MAX_LENGTH_CYCLES: u64 = 10_000_000_000;
 /// The shortest time between two halts, in core cycles of ring 3.
 pub const MIN_PERIOD_CYCLES: u64 = 1_000;
-/// The longest time between two halts: what a counter can be preloaded with.
+/// Longest time between two halts: the largest count with which a counter can be preloaded.
 pub const MAX_PERIOD_CYCLES: u64 = MAX_SLICE;
 /// The largest footprint, in bytes.
 pub const MAX_FOOTPRINT_BYTES: u64 = 8 << 20;
 
-/// When, how long and with what traces in the caches each CPU is halted.
+/// Length, period and cache footprint of each CPU's halts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Halts {
-    /// Core cycles from the handler's beginning to its end, at least; 0: the shortest possible.
+    /// Minimum core cycles from the handler's beginning to its end; 0: the shortest possible halt.
     pub length_cycles: u64,
     /// Core cycles in ring 3 from one halt to the next.
     pub period_cycles: u64,
@@ -27,10 +27,10 @@ pub struct Halts {
     pub footprint_bytes: u64,
 }
 
-/// Why a text is no [`Halts`].
+/// Reason why a text is not a [`Halts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadHalts {
-    /// It is not two or three numbers with commas between them.
+    /// Not two or three numbers with commas between them.
     Malformed,
     /// The length is above [`MAX_LENGTH_CYCLES`].
     Length(u64),
@@ -93,14 +93,15 @@ impl Halts {
     }
 }
 
-/// What the scheduler's timer does during a halt.
+/// Behaviour of the scheduler's timer during a halt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HaltTimer {
-    /// It runs on, and its interrupt is pending when a long halt ends: as on the paper's machine.
+    /// The timer runs on, and its interrupt is pending when a long halt ends, as on the machine of
+    /// paper 003.
     #[default]
     Running,
-    /// It stands still, so that a halt's length does not move its interrupts.
+    /// The timer stands still, so that a halt's length does not move its interrupts.
     Held,
 }
 
@@ -114,7 +115,7 @@ impl HaltTimer {
         }
     }
 
-    /// Its word on the command line.
+    /// The value's word on the command line.
     pub fn word(self) -> &'static str {
         match self {
             HaltTimer::Running => "running",

@@ -1,42 +1,43 @@
-//! The instances of a session: what it counts apart from each other, each thread of a
-//! program or each CPU ([`Scope`]). What `SESSION_INSTANCE` writes before the readings.
+//! Instances of a session ([`Scope`]): each thread of a program or each CPU, counted separately.
+//! `SESSION_INSTANCE` writes [`Instance`] before the readings.
 
 use serde::{Deserialize, Serialize};
 
 use crate::usage::Usage;
 
-/// The most events of a session that counts instances apart.
+/// Maximum number of events of a session that counts instances separately.
 pub const MAX_INSTANCE_EVENTS: usize = 64;
 
-/// What a session counts apart from each other.
+/// Division of a session's counts into instances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scope {
-    /// Nothing: one program is counted as a whole.
+    /// No division: one program is counted as a whole.
     #[default]
     Program,
     /// Each thread of one program is an instance of the session ([`Instance`]).
     Threads,
-    /// Each of several CPUs is an instance, whichever programs it runs.
+    /// Each of several CPUs is an instance, whichever program it runs.
     Cpus,
 }
 
 /// An [`Instance`] as it crosses the system-call boundary.
 pub type InstanceWords = [u64; 8];
 
-/// Whom an instance counts.
+/// The thread or CPU that an instance counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Instance {
-    /// The thread's number; 0 stands for all threads for which the kernel had no memory left. Or
-    /// the CPU's.
+    /// The CPU's number, or the thread's; 0 stands for all threads for which the kernel had no
+    /// memory left.
     pub number: u32,
-    /// The thread's name, ended by zeros; zeros alone if it has its program's, and for a CPU.
+    /// The thread's name, ended by zeros; only zeros if the thread has its program's name, and for
+    /// a CPU.
     pub name: [u8; 16],
-    /// What the thread used, or programs on the CPU while it was counted.
+    /// Usage of the thread, or of programs on the CPU while it was counted.
     pub usage: Usage,
 }
 
 impl Instance {
-    /// The name, if it has one.
+    /// The name, if the instance has one.
     pub fn name(&self) -> Option<&str> {
         let name = self.name.split(|byte| *byte == 0).next()?;
         core::str::from_utf8(name).ok().filter(|name| !name.is_empty())

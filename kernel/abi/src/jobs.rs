@@ -21,12 +21,12 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Which job of a command line runs, and with which seed.
+/// A job's place on the command line, and its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobNumber {
     /// The job's place among those of the command line, from 1.
     pub number: u32,
-    /// The seed: the command line's, and one more in each repetition.
+    /// The job's seed: the command line's, plus one in each repetition.
     pub seed: u64,
 }
 

@@ -1,9 +1,11 @@
 //! The interface between the Tally kernel, its programs, the host tools and the virtual PMU.
 //!
-//! The crate contains the definitions that at least two of them share: numbers of system calls and
-//! errors, the words that cross the system-call boundary, trace records, the messages that the
-//! kernel sends to the host, the truth file. It contains no logic and no unsafe code. The data that
-//! crosses a boundary is an array of 64-bit words or a stream of bytes, and decoding it can fail.
+//! The crate contains what at least two of them share: numbers of system calls and errors, the
+//! words that cross the system-call boundary, trace records, the messages that the kernel sends to
+//! the host, the truth file. It contains no unsafe code, and logic only for these formats: encoders
+//! and decoders, the parsers of the command lines and of event lists, the value and half width of a
+//! bank's counter. The data that crosses a boundary is an array of 64-bit words or a stream of
+//! bytes, and decoding it can fail.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,14 +1,14 @@
-//! What the host tells QEMU's loader: where QEMU has put the kernel and the ramdisk.
+//! The command line of QEMU's loader: where QEMU has put the kernel and the ramdisk.
 
 use core::fmt;
 
-/// Physical address at which the host has QEMU put the kernel's file, the ramdisk's behind it. The
-/// loader itself is at 1 MiB.
+/// Physical address at which the host makes QEMU put the kernel's file, followed by the ramdisk's.
+/// The loader itself is at 1 MiB.
 pub const FIRST_FILE: u64 = 2 << 20;
-/// Alignment of the files: the kernel's pages are used where they are.
+/// Alignment of the files: the kernel's pages are used in place.
 pub const FILE_ALIGNMENT: u64 = 4096;
-/// Where the files must end: less than the memory below 4 GiB that QEMU's machines have at least,
-/// if they have as much as that.
+/// Upper limit of the files' addresses: QEMU's machines have at least this much memory below 4 GiB,
+/// if they have that much at all.
 pub const FILES_END: u64 = 0xb000_0000;
 
 /// A file in the machine's memory.
@@ -21,7 +21,7 @@ pub struct LoadedFile {
 }
 
 /// The loader's command line: `kernel=START,BYTES ramdisk=START,BYTES`, in decimal; then
-/// `rsdp=START` if the host has put ACPI's tables there, in place of the firmware's.
+/// `rsdp=START` if the host has put ACPI's tables there instead of the firmware's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadedFiles {
     /// The kernel's ELF file.
@@ -33,7 +33,7 @@ pub struct LoadedFiles {
 }
 
 impl LoadedFiles {
-    /// Where the host puts files of these lengths, in bytes; `None` if they do not fit below
+    /// Places files of these lengths, in bytes, after each other; `None` if they do not fit below
     /// [`FILES_END`].
     #[must_use]
     pub fn place(kernel: u64, ramdisk: u64) -> Option<LoadedFiles> {
@@ -43,13 +43,13 @@ impl LoadedFiles {
         (files.ramdisk.end_page()? <= FILES_END).then_some(files)
     }
 
-    /// The first page behind both files.
+    /// Address of the first page after both files.
     #[must_use]
     pub fn end(&self) -> Option<u64> {
         Some(self.kernel.end_page()?.max(self.ramdisk.end_page()?))
     }
 
-    /// Reads the command line; `None` if it is not one.
+    /// Parses the command line; `None` if it is malformed.
     #[must_use]
     pub fn parse(line: &str) -> Option<LoadedFiles> {
         let mut words = line.split_ascii_whitespace();

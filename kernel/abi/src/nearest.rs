@@ -1,12 +1,12 @@
-//! The nearest names to a name that a table lacks.
+//! Suggestions for a name that a table lacks.
 
 use alloc::vec::Vec;
 
 /// The three names most like `wanted`, the best first.
 ///
-/// The measure is an edit distance in which a letter left out weighs little: so a name typed only
-/// in part finds its whole family, and what is wrong in it weighs more. Letters of `wanted` after
-/// the first [`MAX_LETTERS`] do not matter: the kernel ranks with interrupts off.
+/// The measure is an edit distance in which a letter left out weighs little: a name typed only in
+/// part finds its whole family, and a wrong letter weighs more. Letters of `wanted` after the first
+/// [`MAX_LETTERS`] are ignored: the kernel ranks with interrupts off.
 pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = &wanted.as_bytes()[..wanted.len().min(MAX_LETTERS)];
     let mut ranked: Vec<(u16, &str)> =
@@ -15,11 +15,12 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'
     ranked.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// Ranking takes some nanoseconds for each letter of these and of all names.
+/// Limit of the letters that are compared. Ranking takes some nanoseconds for each of them and each
+/// letter of all names.
 const MAX_LETTERS: usize = 32;
 const LEFT_OUT: u16 = 1;
 const WRONG: u16 = 4;
-/// What tells ASCII's capital letters from small ones.
+/// The bit that distinguishes ASCII's capital letters from small ones.
 const CASE: u8 = 0x20;
 
 fn distance(wanted: &[u8], name: &[u8]) -> u16 {

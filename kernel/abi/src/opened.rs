@@ -1,4 +1,4 @@
-//! What opening a session returns.
+//! The result of opening a session.
 
 /// The result of `SESSION_OPEN`, in one word: the number of events in the high half, the session in
 /// the low half.
@@ -31,7 +31,7 @@ mod tests {
         let opened = Opened { session: u32::MAX, events: 1024 };
         assert_eq!(opened.to_word(), 0x0000_0400_ffff_ffff);
         assert_eq!(Opened::from_word(opened.to_word()), opened);
-        // A negative result is an error number: no session's word is negative.
+        // A negative result is an error number, so no session's word is negative.
         assert!(i64::try_from(opened.to_word()).is_ok());
     }
 }

@@ -1,5 +1,5 @@
-//! Phases of a program by its bottlenecks (paper 004): how they are tracked, and what a program
-//! reads of them.
+//! Phases of a program by its bottlenecks (paper 004): how the engine tracks them, and what a
+//! program reads of them.
 
 use core::fmt;
 
@@ -10,11 +10,11 @@ use crate::{
     record::{Field, Form},
 };
 
-/// The kinds of cost.
+/// Number of kinds of cost.
 pub const COSTS: usize = 11;
-/// The most classes that are told apart.
+/// Maximum number of classes.
 pub const MAX_PHASES: usize = 32;
-/// The phase of vectors for which there was no room.
+/// The phase of vectors that found no free class.
 pub const OTHERS: u8 = MAX_PHASES as u8;
 /// The default of [`PhaseConfig::interval_instructions`].
 pub const DEFAULT_INTERVAL: u64 = 5_000_000;
@@ -47,7 +47,7 @@ pub enum Bottleneck {
     Dl2Miss,
     /// Mispredicted indirect branches and returns.
     IndirectMisprediction,
-    /// Nothing cost anything.
+    /// No cost.
     None,
 }
 
@@ -82,7 +82,7 @@ impl Bottleneck {
         Bottleneck::IndirectMisprediction,
     ];
 
-    /// Its name in records and reports.
+    /// The kind's name in records and reports.
     pub const fn word(self) -> &'static str {
         Self::WORDS[self as usize]
     }
@@ -105,19 +105,19 @@ impl Field for Bottleneck {
     }
 }
 
-/// How vectors are divided into classes.
+/// Method by which vectors are divided into classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Classifier {
-    /// The paper's: costs divided by the unit, hashed.
+    /// The paper's method: costs divided by the unit, hashed.
     Hash,
-    /// The nearest of some means, within the unit.
+    /// The nearest of several means, within the unit.
     #[default]
     Centroid,
 }
 
 impl Classifier {
-    /// All.
+    /// All classifiers.
     pub const ALL: [Classifier; 2] = [Classifier::Hash, Classifier::Centroid];
 
     /// The name in options.
@@ -134,28 +134,28 @@ impl Classifier {
     }
 }
 
-/// Predictors.
+/// Number of predictors.
 pub const PREDICTORS: usize = 5;
 
 /// A predictor of the next phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Predictor {
-    /// The phase stays.
+    /// The phase of the last interval.
     Last,
-    /// The most frequent of the last three.
+    /// The most frequent phase of the last three intervals.
     History,
-    /// What followed the last three when they came before.
+    /// The phase that followed the last three phases when they last occurred.
     Markov,
-    /// What followed a run of this phase and length.
+    /// The phase that followed a run of this phase and length.
     RunLength,
-    /// The one of these that has been right most often of late.
+    /// The predictor among these that has been right most often recently.
     #[default]
     Best,
 }
 
 impl Predictor {
-    /// All, in their order.
+    /// All predictors, in their order.
     pub const ALL: [Predictor; PREDICTORS] = [
         Predictor::Last,
         Predictor::History,
@@ -181,15 +181,15 @@ impl Predictor {
     }
 }
 
-/// How phases are tracked.
+/// Configuration of the tracking of phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseConfig {
-    /// Instructions of an interval, at least: it ends with a slice, and not before each group that
-    /// counts an event of the model had three.
+    /// Minimum instructions of an interval. An interval ends with a slice, and not before each
+    /// group that counts an event of the cost model has had three slices.
     pub interval_instructions: u64,
-    /// The classes' unit, in cycles per 1,000 instructions, at least 1.
+    /// Unit of the classes, in cycles per 1,000 instructions, at least 1.
     pub unit: u32,
-    /// How vectors are divided into classes.
+    /// Method by which vectors are divided into classes.
     pub classifier: Classifier,
     /// The predictor whose prediction the program gets.
     pub predictor: Predictor,
@@ -237,7 +237,7 @@ impl PhaseConfig {
         (1..=1 << 40).contains(&self.interval_instructions) && (1..=1 << 20).contains(&self.unit)
     }
 
-    /// Parses what [`fmt::Display`] writes; what is left out at the end has its default.
+    /// Parses the text that [`fmt::Display`] writes; parts left out at the end have their defaults.
     pub fn parse(text: &str) -> Option<PhaseConfig> {
         let mut config = PhaseConfig::default();
         let mut parts = text.split(',');
@@ -255,7 +255,7 @@ impl PhaseConfig {
     }
 }
 
-/// As an option's value: `INSTRUCTIONS,UNIT,CLASSES,PREDICTOR`.
+/// Formats as an option's value: `INSTRUCTIONS,UNIT,CLASSES,PREDICTOR`.
 impl fmt::Display for PhaseConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (classifier, predictor) = (self.classifier.word(), self.predictor.word());
@@ -263,16 +263,16 @@ impl fmt::Display for PhaseConfig {
     }
 }
 
-/// What a program reads of its phases: of the last interval that has ended.
+/// State of a program's phases at the end of the last finished interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseState {
-    /// Intervals that have ended; before the first, the rest means nothing.
+    /// Finished intervals; before the first, the other fields mean nothing.
     pub intervals: u64,
-    /// Changes found.
+    /// Changes found so far.
     pub changes: u64,
-    /// The phase; [`OTHERS`] if there were more than [`MAX_PHASES`].
+    /// The interval's phase; [`OTHERS`] if there were more than [`MAX_PHASES`].
     pub phase: u8,
-    /// The phase that is predicted for the next interval.
+    /// The phase predicted for the next interval.
     pub predicted: u8,
     /// Whether the error bars cross no boundary between classes.
     pub sure: bool,

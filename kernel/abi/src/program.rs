@@ -1,10 +1,10 @@
-//! A program on the kernel's command line: options, its name, its arguments.
+//! A program on the kernel's command line: its options, name and arguments.
 
 use core::str::SplitAsciiWhitespace;
 
 use crate::{PhaseConfig, SessionConfig, Shares, Slice, session::NO_BUDGET_PPM};
 
-/// An option that the kernel does not know, or whose value it cannot read.
+/// An option that the kernel does not know, or whose value it cannot parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadOption<'a>(pub &'a str);
 
@@ -13,13 +13,13 @@ pub struct BadOption<'a>(pub &'a str);
 pub struct Program<'a> {
     /// The events to count for the whole program, and the session's configuration.
     pub measure: Option<(&'a str, SessionConfig)>,
-    /// How the phases of that session are tracked, if they are.
+    /// The configuration by which the session's phases are tracked, if they are.
     pub phases: Option<PhaseConfig>,
-    /// The tag of the truth's region that contains the whole program.
+    /// Tag of the truth's region that contains the whole program.
     pub region: Option<u32>,
-    /// Its environment, `NAME=VALUE`, escaped.
+    /// The program's environment, `NAME=VALUE`, escaped.
     pub environment: Variables<'a>,
-    /// The path of the file that is its standard input, escaped; the input is empty without one.
+    /// Path of the file that is its standard input, escaped; without one the input is empty.
     pub input: Option<&'a str>,
     /// The program's name, then its arguments, escaped.
     pub words: SplitAsciiWhitespace<'a>,
@@ -33,7 +33,7 @@ impl<'a> Iterator for Variables<'a> {
     type Item = &'a str;
 
     fn next(&mut self) -> Option<&'a str> {
-        // Options end at the first word that is none.
+        // The program's name, the first word that is not an option, ends the options.
         const KNOWN: [&str; 9] =
             ["env", "stdin", "events", "slice", "budget", "shares", "unit", "phases", "region"];
         loop {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Malformed;
 
-/// What is known of a count.
+/// Knowledge of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     /// Counted all the time in ring 3, so without any error.
@@ -12,29 +12,28 @@ pub enum Value {
         /// Events.
         count: u64,
     },
-    /// Counted part of the time and scaled; or counted in ring 0, where each overflow interrupt
-    /// moves the count (docs/internals/estimator.md), also if it was counted all the
-    /// time.
+    /// Counted part of the time and scaled. Also any count in ring 0, because each overflow
+    /// interrupt adds to it or takes from it (docs/internals/estimator.md).
     Estimated {
-        /// Events, rounded to the nearest integer. The engine moves an estimate that is below an
-        /// earlier reading, and that of a part that is more than its whole.
+        /// Events, rounded to the nearest integer. The engine raises an estimate that is below an
+        /// earlier reading, and lowers a part's estimate that is above its whole's.
         estimate: u64,
-        /// Standard error, in events, of the estimate before it was moved. Of a count in ring 0
-        /// that was counted all the time, the half width divided by 1.96.
+        /// Standard error, in events, of the estimate before the engine moved it. For a pinned
+        /// count in ring 0, the half width divided by 1.96.
         stderr: f64,
         /// Half the width of the 95 % interval, in events: 1.96 standard errors, or more with few
-        /// slices (Student's t), plus the distance by which the estimate was moved, plus the most
-        /// by which overflow interrupts may have moved a count in ring 0.
+        /// slices (Student's t), plus the distance by which the estimate was moved, plus the upper
+        /// bound of what overflow interrupts added to a count in ring 0 or took from it.
         half_width_95: f64,
     },
     /// Not counted, or in too few slices to compute an error.
     NotMeasured {
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
 }
 
-/// Why a counter has no value.
+/// Reason why a counter has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reason {
     /// The session has not run yet.
@@ -43,8 +42,8 @@ pub enum Reason {
     TooFewSlices,
     /// A counter of a CPU has stopped counting since the session was opened.
     CounterFailed,
-    /// It counted nothing, though events that are a part of it were counted: the processor lacks
-    /// it, or its counter stood still.
+    /// The counter counted nothing, although events that are a part of its event were counted: the
+    /// processor lacks the event, or the counter stood still.
     CountsNothing,
 }
 
@@ -72,8 +71,8 @@ impl Reason {
 pub struct Reading {
     /// The value.
     pub value: Value,
-    /// Events in the slices in which the event was counted: there were no fewer. Of a count in ring
-    /// 0 less by what overflow interrupts may have added.
+    /// Events in the slices in which the event was counted: a lower bound of the true count. For a
+    /// count in ring 0, reduced by what overflow interrupts may have added.
     pub counted: u64,
     /// Cycles for which the event was counted, at the session's privilege.
     pub counted_cycles: u64,
@@ -91,7 +90,7 @@ const ESTIMATED: u64 = 2;
 const NOT_MEASURED: u64 = 3;
 
 impl Reading {
-    /// The same without its value, which is not known for this reason.
+    /// Replaces the value by the reason why it is not known.
     #[must_use]
     pub fn without_value(self, reason: Reason) -> Reading {
         Reading { value: Value::NotMeasured { reason }, ..self }
@@ -103,8 +102,8 @@ impl Reading {
         (self.total_cycles > 0).then_some(share)
     }
 
-    /// The 95 % interval, in events: from the value less the half width, or the events that were
-    /// counted if they are more, to the value and the half width. `None` if there is no value.
+    /// The 95 % interval, in events: from the value minus the half width, but at least the events
+    /// that were counted, to the value plus the half width. `None` if there is no value.
     pub fn interval_95(&self) -> Option<(f64, f64)> {
         match self.value {
             Value::Exact { count } => Some((count as f64, count as f64)),
@@ -165,7 +164,7 @@ mod tests {
         };
         assert_eq!(interval(100, 20.0, 25), Some((80.0, 120.0)));
         assert_eq!(interval(22, 66.0, 5), Some((5.0, 88.0)));
-        // Moved below what was counted, to fit another count.
+        // The estimate was lowered below the counted events, to fit another count.
         assert_eq!(interval(4, 2.0, 5), Some((4.0, 6.0)));
     }
 

@@ -21,12 +21,12 @@ pub enum Form {
     Address,
     /// Yes or no, in 8 bits.
     Flag,
-    /// One of these names, by its index, in 8 bits.
+    /// Choice of a name, by its index, in 8 bits.
     Choice(&'static [&'static str]),
     /// A system call by its number, of 64 bits ([`crate::syscall::name`]).
     Syscall,
-    /// What a system call returned, of 64 bits: negative for an error
-    /// ([`crate::syscall::errno::name`], [`crate::Error`]).
+    /// Result of a system call, of 64 bits: negative for an error ([`crate::syscall::errno::name`],
+    /// [`crate::Error`]).
     Result,
     /// A signal by Linux's number, of 8 bits ([`crate::signal::name`]).
     Signal,
@@ -52,12 +52,12 @@ impl fmt::Display for Form {
     }
 }
 
-/// One field of a record.
+/// A field of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldType {
     /// The field's name.
     pub name: &'static str,
-    /// How a decoder interprets it.
+    /// The decoder's interpretation of the field.
     pub form: Form,
     /// The lines of the field's documentation.
     pub about: &'static [&'static str],
@@ -78,7 +78,7 @@ pub struct RecordType {
     pub fields: &'static [FieldType],
     /// The list after the fields, if the type has one.
     pub list: Option<FieldType>,
-    /// The most words of the list.
+    /// Maximum number of words of the list.
     pub most: usize,
 }
 
@@ -121,7 +121,7 @@ impl fmt::Display for Sentence {
 pub(crate) trait Field: Copy {
     /// The field's width in bits.
     const BITS: u32;
-    /// How a decoder interprets the field.
+    /// The decoder's interpretation of the field.
     const FORM: Form;
     /// Encodes the value in the low [`Self::BITS`] bits.
     fn bits(self) -> u64;
@@ -216,9 +216,9 @@ macro_rules! record {
         }
 
         impl $Name {
-            /// The number of its kind.
+            /// The number of the record's kind.
             pub const KIND: u8 = $kind;
-            /// What it is.
+            /// The record's description.
             pub const TYPE: RecordType = RecordType {
                 kind: $kind,
                 name: $name,
@@ -236,14 +236,14 @@ macro_rules! record {
                 list: record!(@list $($list $list_about)?),
                 most: 0 $(+ $most)?,
             };
-            /// Words of its fields.
+            /// Number of words of the record's fields.
             pub const HEAD: usize = {
                 let mut at = 0;
                 $(at = place(at, <$Type as Field>::BITS) + <$Type as Field>::BITS;)+
                 at.div_ceil(64) as usize
             };
 
-            /// Its fields, encoded.
+            /// Encodes the record's fields.
             #[inline(always)]
             pub fn head(&self) -> [u64; Self::HEAD] {
                 let mut words = [0; Self::HEAD];

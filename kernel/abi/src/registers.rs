@@ -27,7 +27,7 @@ frame! {
     r15, r14, r13, r12, r11, r10, r9, r8,
     rbp, rdi, rsi, rdx, rcx, rbx, rax,
     /// The number of the interrupt or exception (Intel SDM volume 3, "Protected-Mode Exceptions and
-    /// Interrupts"); above 255 where there was none.
+    /// Interrupts"); above 255 for a frame of neither.
     vector,
     /// The exception's error code, or 0.
     error,
@@ -37,7 +37,7 @@ frame! {
 /// The registers of a CPU on which the kernel stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Registers {
-    /// Those of the code that the kernel interrupted, or of the kernel's own where it panicked.
+    /// Registers of the code that the kernel interrupted, or the kernel's own if it panicked.
     pub frame: Frame,
     /// CR0.
     pub cr0: u64,
@@ -47,12 +47,12 @@ pub struct Registers {
     pub cr3: u64,
     /// CR4.
     pub cr4: u64,
-    /// The interrupt controller's number of the CPU.
+    /// APIC ID of the CPU.
     pub apic_id: u64,
 }
 
 impl Registers {
-    /// The registers with their names, instruction and stack pointer among the first.
+    /// The registers with their names; instruction and stack pointer are among the first.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let Registers { frame, cr0, cr2, cr3, cr4, apic_id } = *self;
         let others = [("cr0", cr0), ("cr2", cr2), ("cr3", cr3), ("cr4", cr4), ("apic_id", apic_id)];

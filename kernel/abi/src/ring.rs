@@ -4,7 +4,7 @@
 //! page each. A page is [`PAGE_HEADER_WORDS`] followed by records, which do not cross the page's
 //! end. Page numbers start at 0 and never wrap: page `n` lies in slot `n` modulo the number of
 //! slots. The number of slots and the length of a page are powers of two. The crate `tally_ring`
-//! has the rules for writers and readers; a program that maps a ring reads it by that crate.
+//! has the rules for writers and readers; a program that maps a ring reads it with that crate.
 
 /// Control words before the pages: two cache lines. Writers write the first, the reader the second.
 pub const CONTROL_WORDS: usize = 16;

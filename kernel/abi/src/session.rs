@@ -23,9 +23,9 @@ pub const AUTO_UNIT: u64 = 5_000;
 /// (paper 000, section 2: 100 µs at 2 GHz).
 pub const AUTO_FIRST: u32 = 40;
 /// The shortest slice, in cycles or instructions: "a few thousand cycles" (paper 000, section 3).
-/// It is longer than the overflow interrupt's entry and exit, so that a program whose session
-/// counts ring 0 gets on in each slice. The budget decides whether slices are as short as asked
-/// for.
+/// It is longer than the overflow interrupt's entry and exit, so that a program makes progress in
+/// each slice even if its session counts ring 0. The budget decides whether slices are as short as
+/// requested.
 pub const MIN_SLICE: u64 = 1_800;
 /// The longest slice, in cycles or instructions. A reload is written sign-extended from 32 bits on
 /// processors without full-width writes (Intel SDM volume 3, "Full-Width Writes to Performance
@@ -47,7 +47,7 @@ pub enum Mode {
 impl Mode {
     pub(crate) const WORDS: [&str; 3] = ["user", "kernel", "full"];
 
-    /// Its name in descriptions of records.
+    /// The mode's name in descriptions of records.
     pub fn word(self) -> &'static str {
         Self::WORDS[self as usize]
     }
@@ -79,14 +79,14 @@ pub enum Slice {
     Cycles(u64),
     /// In instructions retired at the session's privilege (paper 000, section 3).
     Instructions(u64),
-    /// The shortest that keeps the budget, in core cycles at the session's privilege: a multiple of
-    /// [`AUTO_UNIT`] that the engine finds while it counts.
+    /// The shortest length that keeps the budget, in core cycles at the session's privilege: a
+    /// multiple of [`AUTO_UNIT`] that the engine finds while it counts.
     #[default]
     Auto,
 }
 
 impl Slice {
-    /// The number of cycles or instructions; of [`Slice::Auto`], the unit.
+    /// The number of cycles or instructions; the unit for [`Slice::Auto`].
     pub fn length(self) -> u64 {
         match self {
             Slice::Cycles(n) | Slice::Instructions(n) => n,
@@ -100,7 +100,7 @@ impl Slice {
     }
 }
 
-/// As an option's value.
+/// Formats as an option's value.
 impl fmt::Display for Slice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -115,18 +115,18 @@ pub const DEFAULT_BUDGET_PPM: u32 = 20_000;
 /// A budget of 100 %: no limit.
 pub const NO_BUDGET_PPM: u32 = 1_000_000;
 
-/// How the groups share the slices of a round.
+/// Division of a round's slices among the groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shares {
     /// Each group gets the slices that the list of events asks for, in every round.
     #[default]
     Planned,
-    /// A round has twice that many slices. The engine gives the additional ones to the groups whose
+    /// A round has twice as many slices. The engine gives the additional ones to the groups whose
     /// events have the largest relative errors.
     Adaptive,
-    /// As planned, but in pairs of rounds: in one of each pair, drawn at random, slices are as long
-    /// as asked for, and in the other four times as long. So the effect of the interrupts can be
-    /// told from the program's own events (decision 34).
+    /// Planned shares, in pairs of rounds: in one round of each pair, drawn at random, slices are
+    /// as long as requested, in the other four times as long. So the effect of the interrupts can
+    /// be separated from the program's own events (decision 34).
     Paired,
 }
 
@@ -147,25 +147,25 @@ impl Shares {
     }
 }
 
-/// How a session counts.
+/// Configuration of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionConfig {
     /// Privilege.
     pub mode: Mode,
-    /// Slice length, [`MIN_SLICE`] to [`MAX_SLICE`]. The first rounds have shorter slices
-    /// (decision 25).
+    /// Slice length, [`MIN_SLICE`] to [`MAX_SLICE`]. The first rounds have shorter slices, so that
+    /// short programs get values too (decision 25).
     pub slice: Slice,
     /// The share of the program's time that the engine may take, in parts per million, 1 to
-    /// [`NO_BUDGET_PPM`]. If slices are so short that it would take more, it lengthens them.
+    /// [`NO_BUDGET_PPM`]. If short slices would take more, the engine lengthens them.
     pub budget_ppm: u32,
-    /// How the groups share the slices.
+    /// Division of the slices among the groups.
     pub shares: Shares,
     /// Whether no other session may count the program while this one is open.
     pub exclusive: bool,
-    /// What it counts apart.
+    /// Division of the session's counts into instances.
     pub scope: Scope,
-    /// Whether the counter unit counts its list too, all of it all the time: exact counts beside
-    /// the estimates. The virtual PMU alone has the unit (decision 68).
+    /// Whether the counter unit counts the whole list too, all the time: exact counts beside the
+    /// estimates. Only the virtual PMU has the unit (decision 68).
     pub unit: bool,
 }
 
@@ -188,7 +188,7 @@ pub type ConfigWords = [u64; 6];
 
 impl SessionConfig {
     /// Encodes: mode, unit of the slice, length of the slice, budget, shares, flags: 1 exclusive,
-    /// 2 threads apart, 4 CPUs, 8 the counter unit too.
+    /// 2 threads separately, 4 CPUs, 8 the counter unit too.
     pub fn to_words(self) -> ConfigWords {
         let (unit, length) = match self.slice {
             Slice::Cycles(length) => (0, length),
@@ -201,7 +201,7 @@ impl SessionConfig {
         [mode, unit, length, self.budget_ppm.into(), shares, flags]
     }
 
-    /// Decodes what [`Self::to_words`] made. The range of the slice is the engine's to check.
+    /// Decodes the words of [`Self::to_words`]. The engine checks the range of the slice.
     ///
     /// # Errors
     /// A mode, unit, kind of shares or flag that this version does not define, or a budget out of
@@ -267,15 +267,15 @@ pub struct SessionStats {
     /// Slices that the engine lengthened to keep the budget.
     pub lengthened: u64,
     /// Core cycles of a group switch, with the interrupt's delivery and return and the folding of
-    /// the slice; 0 while they are not known: the processor does not count them (IA32_APERF), or
-    /// too few slices have ended.
+    /// the slice. 0 while not known: the processor does not count core cycles (IA32_APERF), or too
+    /// few slices have ended.
     pub switch_cycles: u64,
     /// Slices whose overflow interrupt never came; the scheduler's timer ended them.
     pub lost_pmis: u64,
-    /// Interrupts and exceptions in ring 3 while it was on the counters, other than PMIs.
+    /// Interrupts and exceptions other than PMIs in ring 3 while the session was on the counters.
     pub interruptions: u64,
-    /// Cycles at the session's privilege that passed while the program had stopped its counters
-    /// through its bank and the kernel did not know it yet. They are in no count.
+    /// Cycles at the session's privilege between the program's stop of its counters through its
+    /// bank and the kernel's notice of it. No count contains them.
     pub stopped_cycles: u64,
 }
 
@@ -311,7 +311,7 @@ impl SessionStats {
         ]
     }
 
-    /// The sum of two sessions' statistics, which have the same groups.
+    /// The sum of two sessions' statistics; both sessions have the same groups.
     pub fn with(self, other: SessionStats) -> SessionStats {
         let (own, others) = (self.to_words(), other.to_words());
         let sum = SessionStats::from_words(core::array::from_fn(|word| own[word] + others[word]));
@@ -319,7 +319,7 @@ impl SessionStats {
         SessionStats { groups: self.groups, switch_cycles, ..sum }
     }
 
-    /// Decodes what [`Self::to_words`] made.
+    /// Decodes the words of [`Self::to_words`].
     pub fn from_words(words: StatsWords) -> Self {
         let [groups, slices, rounds, pmis, spurious_pmis, msr_accesses, rdpmcs, ..] = words;
         let [.., cycles, instructions, engine_ticks, session_ticks, _, _, _, _, _, _] = words;

@@ -12,30 +12,35 @@
 pub const READ: u64 = 0;
 /// `write(fd, buffer, bytes)` → bytes written. Output of descriptors 1 and 2 goes to the host.
 pub const WRITE: u64 = 1;
-/// `open(path, flags, mode)` → descriptor. Opens files of the ramdisk and files in memory,
-/// `/dev/null` and the standard outputs. Files have no modes.
+/// `open(path, flags, mode)` → descriptor. Opens files of the ramdisk and files in memory, folders,
+/// `/dev/null` and other devices, the standard outputs, and the texts of `/proc` and `/sys`. Files
+/// have no modes.
 pub const OPEN: u64 = 2;
 /// `close(fd)` → 0.
 pub const CLOSE: u64 = 3;
-/// `stat(path, stat)` → 0. As [`FSTAT`].
+/// `stat(path, stat)` → 0. As [`FSTAT`], for a path; follows symbolic links.
 pub const STAT: u64 = 4;
-/// `fstat(fd, stat)` → 0. Writes the file's type and size; all else is 0.
+/// `fstat(fd, stat)` → 0. Writes device, inode number, links, type and permissions, size, block
+/// size and blocks. Owner and dates are 0.
 pub const FSTAT: u64 = 5;
-/// `lstat(path, stat)` → 0. There are no links.
+/// `lstat(path, stat)` → 0. As [`STAT`], but does not follow a symbolic link at the end of the
+/// path.
 pub const LSTAT: u64 = 6;
-/// `poll(descriptors, n, milliseconds)` → number of ready descriptors. Every open descriptor is
-/// ready for every event. Without an open descriptor the call waits for the timeout or a signal
-/// handler.
+/// `poll(descriptors, n, milliseconds)` → number of ready descriptors. Files, folders and devices
+/// are always ready to read and write, standard outputs to write; pipes, sockets, event counters,
+/// timers, `signalfd` and `epoll` descriptors when they have data or room. The call waits for a
+/// ready descriptor, the timeout or a signal handler.
 pub const POLL: u64 = 7;
 /// `lseek(fd, offset, whence)` → new offset.
 pub const LSEEK: u64 = 8;
 /// `mmap(address, bytes, protection, flags, fd, offset)` → address. Pages take memory when they are
-/// touched. No page is writable and executable.
+/// touched. A page that would be writable and executable: `EACCES`.
 pub const MMAP: u64 = 9;
-/// `mprotect(address, bytes, protection)` → 0. Only pages that the program has mapped; none becomes
-/// writable and executable.
+/// `mprotect(address, bytes, protection)` → 0. Works only on pages that the program has mapped. A
+/// page that would be writable and executable: `EACCES`.
 pub const MPROTECT: u64 = 10;
-/// `munmap(address, bytes)` → 0. Only pages that the program has mapped; there may be none.
+/// `munmap(address, bytes)` → 0. Works only on the program's own mappings; the range may contain
+/// none.
 pub const MUNMAP: u64 = 11;
 /// `brk(address)` → end of the heap. Moves the end to `address` if that is possible.
 pub const BRK: u64 = 12;
@@ -43,10 +48,11 @@ pub const BRK: u64 = 12;
 pub const RT_SIGACTION: u64 = 13;
 /// `rt_sigprocmask(how, set, old, 8)` → 0.
 pub const RT_SIGPROCMASK: u64 = 14;
-/// `rt_sigreturn()`: a signal handler returns. The thread continues with the registers of its
-/// signal frame; the kernel ignores or rejects what ring 3 may not set.
+/// `rt_sigreturn()`: returns from a signal handler. The thread continues with the registers of its
+/// signal frame; the kernel ignores or rejects values that ring 3 may not set.
 pub const RT_SIGRETURN: u64 = 15;
-/// `ioctl(fd, …)`: `ENOTTY`. No descriptor is a device.
+/// `ioctl(fd, request, argument)` → 0. `FIONREAD`, `FIONBIO`, `FIOCLEX` and `FIONCLEX`; others:
+/// `ENOTTY`, as no descriptor is a terminal.
 pub const IOCTL: u64 = 16;
 /// `pread64(fd, buffer, bytes, offset)` → bytes read.
 pub const PREAD64: u64 = 17;
@@ -54,21 +60,23 @@ pub const PREAD64: u64 = 17;
 pub const PWRITE64: u64 = 18;
 /// `readv(fd, vector, n)` → bytes read.
 pub const READV: u64 = 19;
-/// `writev(fd, vector, n)` → bytes written. Like `readv` it stops after the buffer that brings the
-/// total to 1 MiB.
+/// `writev(fd, vector, n)` → bytes written. `readv` and `writev` take at most 1,024 buffers and
+/// transfer at most 7FFF_F000H bytes.
 pub const WRITEV: u64 = 20;
-/// `access(path, mode)` → 0 for every existing file.
+/// `access(path, mode)` → 0 for every existing file. `X_OK` on a device or a generated text:
+/// `EACCES`.
 pub const ACCESS: u64 = 21;
-/// `pipe(ends)` → 0. A pipe of 64 KiB, inside the program.
+/// `pipe(ends)` → 0. Makes a pipe of 64 KiB; both ends are the program's own.
 pub const PIPE: u64 = 22;
 /// `select(n, read, write, errors, time)` → ready descriptors. As [`POLL`].
 pub const SELECT: u64 = 23;
 /// `sched_yield()` → 0.
 pub const SCHED_YIELD: u64 = 24;
-/// `mremap(start, old, bytes, flags)` → address. The mapping moves with `MREMAP_MAYMOVE` only, and
-/// to no fixed address.
+/// `mremap(start, old, bytes, flags, to)` → address. The mapping moves only with `MREMAP_MAYMOVE`;
+/// with `MREMAP_FIXED` too, it moves to `to` and replaces the mappings there.
 pub const MREMAP: u64 = 25;
-/// `msync(start, bytes, flags)` → 0 if all of it is mapped. Files are in memory.
+/// `msync(start, bytes, flags)` → 0 if the whole range is mapped. Files are in memory, so nothing
+/// is written.
 pub const MSYNC: u64 = 26;
 /// `madvise(start, bytes, advice)` → 0. `MADV_DONTNEED` drops the pages; the kernel ignores hints.
 pub const MADVISE: u64 = 28;
@@ -84,47 +92,49 @@ pub const NANOSLEEP: u64 = 35;
 pub const GETITIMER: u64 = 36;
 /// `alarm(seconds)` → seconds that the previous alarm had left. As [`SETITIMER`].
 pub const ALARM: u64 = 37;
-/// `setitimer(which, value, old)` → 0: a signal after a real time, or after a CPU time of the
-/// program, that of the kernel included.
+/// `setitimer(which, value, old)` → 0. Sends a signal after a real time, or after the program has
+/// used that much CPU time: in ring 3, or in both rings.
 pub const SETITIMER: u64 = 38;
 /// `getpid()` → the program's number.
 pub const GETPID: u64 = 39;
-/// `sendfile(out, in, offset, bytes)` → bytes copied from a file to a file, a pipe, a socket or the
-/// output. A copy within one file may be short.
+/// `sendfile(out, in, offset, bytes)` → bytes copied, from a file to a file, a pipe, a socket or
+/// the standard output. A copy within one file may be short.
 pub const SENDFILE: u64 = 40;
 /// `socket(…)`: `EAFNOSUPPORT`. There is no network.
 pub const SOCKET: u64 = 41;
-/// `sendto(fd, buffer, bytes, flags, 0, 0)` → bytes. On a socket of a pair.
+/// `sendto(fd, buffer, bytes, flags, 0, 0)` → bytes sent. Only on a socket of [`SOCKETPAIR`].
 pub const SENDTO: u64 = 44;
-/// `recvfrom(fd, buffer, bytes, flags, 0, 0)` → bytes. On a socket of a pair.
+/// `recvfrom(fd, buffer, bytes, flags, 0, 0)` → bytes received. Only on a socket of [`SOCKETPAIR`].
 pub const RECVFROM: u64 = 45;
-/// `shutdown(fd, how)` → 0. Of a socket of a pair.
+/// `shutdown(fd, how)` → 0. Only on a socket of [`SOCKETPAIR`].
 pub const SHUTDOWN: u64 = 48;
-/// `socketpair(AF_UNIX, SOCK_STREAM, 0, ends)` → 0. Both ends are the program's.
+/// `socketpair(AF_UNIX, SOCK_STREAM, 0, ends)` → 0. Both ends are the program's own.
 pub const SOCKETPAIR: u64 = 53;
-/// `clone(flags, stack, parent_tid, child_tid, tls)` → the new thread's number. Only threads: the
-/// flags must share all that the threads of a program share.
+/// `clone(flags, stack, parent_tid, child_tid, tls)` → the new thread's number. Makes threads only:
+/// without `CLONE_VM`, `CLONE_SIGHAND` and `CLONE_THREAD`, `ENOSYS`.
 pub const CLONE: u64 = 56;
-/// `exit(status)`: ends the calling thread, and with the last thread the program. Does not return.
+/// `exit(status)`: ends the calling thread; the last thread's end ends the program. Does not
+/// return.
 pub const EXIT: u64 = 60;
-/// `kill(pid, signal)` → 0. Only to the program itself. Without a handler the signal ends the
-/// program with status 128 + `signal`, also where Linux would stop it.
+/// `kill(pid, signal)` → 0. A program can send signals only to itself. A signal without a handler
+/// ends the program with status 128 + `signal`, even if Linux would stop the program.
 pub const KILL: u64 = 62;
 /// `uname(names)` → 0: Linux as the system, `tally` as the machine.
 pub const UNAME: u64 = 63;
-/// `fcntl(fd, command, argument)`: copies descriptors, reads and sets their flags.
+/// `fcntl(fd, command, argument)`: duplicates descriptors, reads and sets their flags, reads a
+/// pipe's capacity, sets and tests record locks.
 pub const FCNTL: u64 = 72;
-/// `flock(fd, operation)` → 0. A lock that programs observe.
+/// `flock(fd, operation)` → 0. Takes or releases an advisory lock on the whole file.
 pub const FLOCK: u64 = 73;
 /// `fsync(fd)` → 0. Files are in memory: the call has nothing to do.
 pub const FSYNC: u64 = 74;
-/// `fdatasync(fd)` → 0. Likewise.
+/// `fdatasync(fd)` → 0. As [`FSYNC`].
 pub const FDATASYNC: u64 = 75;
 /// `truncate(path, bytes)` → 0.
 pub const TRUNCATE: u64 = 76;
 /// `ftruncate(fd, bytes)` → 0.
 pub const FTRUNCATE: u64 = 77;
-/// `getcwd(buffer, bytes)` → bytes: `/`.
+/// `getcwd(buffer, bytes)` → bytes of the working folder's path, its zero byte included.
 pub const GETCWD: u64 = 79;
 /// `chdir(path)` → 0.
 pub const CHDIR: u64 = 80;
@@ -144,30 +154,31 @@ pub const LINK: u64 = 86;
 pub const UNLINK: u64 = 87;
 /// `symlink(target, path)` → 0.
 pub const SYMLINK: u64 = 88;
-/// `readlink(path, buffer, bytes)` → bytes of the target. The only link is `/proc/self/exe`.
+/// `readlink(path, buffer, bytes)` → bytes of the symbolic link's target, cut to the buffer.
+/// `/proc/self/exe` is a link to the program's file; other files: `EINVAL`.
 pub const READLINK: u64 = 89;
-/// `chmod(path, mode)` → 0, without an effect: files have no modes and no owners.
+/// `chmod(path, mode)` → 0. Has no effect: files have no modes and no owners.
 pub const CHMOD: u64 = 90;
-/// `fchmod(fd, mode)` → 0. Likewise.
+/// `fchmod(fd, mode)` → 0. As [`CHMOD`].
 pub const FCHMOD: u64 = 91;
-/// `chown(path, user, group)` → 0. Likewise.
+/// `chown(path, user, group)` → 0. As [`CHMOD`].
 pub const CHOWN: u64 = 92;
-/// `fchown(fd, user, group)` → 0. Likewise.
+/// `fchown(fd, user, group)` → 0. As [`CHMOD`].
 pub const FCHOWN: u64 = 93;
 /// `lchown(path, user, group)` → 0. As [`CHOWN`].
 pub const LCHOWN: u64 = 94;
-/// `umask(mask)` → 0.
+/// `umask(mask)` → 022 octal, always. Has no effect: files have no modes.
 pub const UMASK: u64 = 95;
-/// `gettimeofday(time, zone)` → 0: as [`CLOCK_GETTIME`], in microseconds.
+/// `gettimeofday(time, zone)` → 0. Writes the date as [`CLOCK_GETTIME`] does, in microseconds.
 pub const GETTIMEOFDAY: u64 = 96;
 /// `getrlimit(resource, limit)` → 0. As [`PRLIMIT64`].
 pub const GETRLIMIT: u64 = 97;
-/// `getrusage(who, usage)` → 0: time on CPUs, memory, page faults and context switches. The
-/// children's is that of the programs that were waited for.
+/// `getrusage(who, usage)` → 0. Writes time on CPUs, memory, page faults and context switches.
+/// `RUSAGE_CHILDREN` covers the programs that the caller has waited for.
 pub const GETRUSAGE: u64 = 98;
-/// `sysinfo(info)` → 0: memory, programs, time since boot.
+/// `sysinfo(info)` → 0. Writes memory, programs and time since boot.
 pub const SYSINFO: u64 = 99;
-/// `times(times)` → ticks since boot: time on CPUs, in hundredths of a second.
+/// `times(times)` → ticks since boot. Writes time on CPUs, in hundredths of a second.
 pub const TIMES: u64 = 100;
 /// `getuid()`, `getgid()`, `geteuid()`, `getegid()` → 0.
 pub const GETUID: u64 = 102;
@@ -181,65 +192,69 @@ pub const GETEGID: u64 = 108;
 pub const GETPPID: u64 = 110;
 /// `getpgrp()` → the program's number.
 pub const GETPGRP: u64 = 111;
-/// `getgroups(n, groups)` → 0: none.
+/// `getgroups(n, groups)` → 0: the program is in no group.
 pub const GETGROUPS: u64 = 115;
-/// `getresuid(real, effective, saved)` → 0: all 0.
+/// `getresuid(real, effective, saved)` → 0. Writes 0 to all three.
 pub const GETRESUID: u64 = 118;
-/// `getresgid(real, effective, saved)` → 0: all 0.
+/// `getresgid(real, effective, saved)` → 0. Writes 0 to all three.
 pub const GETRESGID: u64 = 120;
-/// `getpgid(program)` → the program's number.
+/// `getpgid(program)` → the calling program's number.
 pub const GETPGID: u64 = 121;
-/// `getsid(program)` → the program's number.
+/// `getsid(program)` → the calling program's number.
 pub const GETSID: u64 = 124;
 /// `rt_sigpending(set, 8)` → 0.
 pub const RT_SIGPENDING: u64 = 127;
-/// `rt_sigtimedwait(set, info, timeout, 8)` → the signal.
+/// `rt_sigtimedwait(set, info, timeout, 8)` → the signal. Consumes a pending signal of the set, or
+/// waits for one, without calling its handler.
 pub const RT_SIGTIMEDWAIT: u64 = 128;
-/// `rt_sigqueueinfo(program, signal, info)` → 0: a signal with a value, to the program itself.
+/// `rt_sigqueueinfo(program, signal, info)` → 0. Sends a signal with a value; only to the program
+/// itself.
 pub const RT_SIGQUEUEINFO: u64 = 129;
 /// `rt_sigsuspend(mask, 8)`: waits for a signal's handler.
 pub const RT_SIGSUSPEND: u64 = 130;
 /// `sigaltstack(stack, old)` → 0.
 pub const SIGALTSTACK: u64 = 131;
-/// `statfs(path, room)` → 0: the room for files in memory.
+/// `statfs(path, room)` → 0. Writes the room for files in memory: half of the memory.
 pub const STATFS: u64 = 137;
 /// `fstatfs(fd, room)` → 0. As [`STATFS`].
 pub const FSTATFS: u64 = 138;
-/// `mlock(start, bytes)` → 0 if all of it is mapped. Memory is never swapped out.
+/// `mlock(start, bytes)` → 0 if the whole range is mapped. Memory is never swapped out.
 pub const MLOCK: u64 = 149;
 /// `munlock(start, bytes)` → 0. As [`MLOCK`].
 pub const MUNLOCK: u64 = 150;
-/// `mlockall(flags)` → 0. As [`MLOCK`].
+/// `mlockall(flags)` → 0. Has no effect: memory is never swapped out.
 pub const MLOCKALL: u64 = 151;
-/// `munlockall()` → 0. As [`MLOCK`].
+/// `munlockall()` → 0. As [`MLOCKALL`].
 pub const MUNLOCKALL: u64 = 152;
-/// `prctl(…)`: `EINVAL`.
+/// `prctl(code, argument)`: `PR_SET_NAME` and `PR_GET_NAME` of the calling thread;
+/// `PR_CAPBSET_READ` → 1 for every capability. Others: `EINVAL`.
 pub const PRCTL: u64 = 157;
 /// `arch_prctl(code, address)` → 0. Only `ARCH_SET_FS` and `ARCH_GET_FS`.
 pub const ARCH_PRCTL: u64 = 158;
-/// `sync()` → 0. As [`FSYNC`].
+/// `sync()` → 0. Has no effect: files are in memory.
 pub const SYNC: u64 = 162;
 /// `gettid()` → the thread's number. The first thread has the program's number.
 pub const GETTID: u64 = 186;
-/// `tkill(thread, signal)` → 0. Only to a thread of the program.
+/// `tkill(thread, signal)` → 0. Sends a signal to a thread of the calling program.
 pub const TKILL: u64 = 200;
-/// `time(to)` → seconds. As [`CLOCK_GETTIME`].
+/// `time(to)` → the date in seconds since 1970. As [`CLOCK_GETTIME`].
 pub const TIME: u64 = 201;
 /// `futex(word, operation, value, timeout, other, third)`: `FUTEX_WAIT`, `FUTEX_WAKE`, their
-/// `_BITSET` forms, `FUTEX_REQUEUE` and `FUTEX_CMP_REQUEUE`. The word's address in the program
-/// identifies the futex, as programs share no memory.
+/// `_BITSET` forms, `FUTEX_REQUEUE` and `FUTEX_CMP_REQUEUE`. All futexes are private: the word's
+/// address in the program identifies the futex.
 pub const FUTEX: u64 = 202;
-/// `sched_setaffinity(thread, bytes, set)` → 0. For a thread of the program, or the first thread of
-/// a program that it loaded.
+/// `sched_setaffinity(thread, bytes, set)` → 0. Sets the CPUs of a thread of the calling program,
+/// or of the first thread of a program that it loaded.
 pub const SCHED_SETAFFINITY: u64 = 203;
-/// `sched_getaffinity(thread, bytes, set)` → bytes. Likewise.
+/// `sched_getaffinity(thread, bytes, set)` → bytes written. Accepts the threads of
+/// [`SCHED_SETAFFINITY`].
 pub const SCHED_GETAFFINITY: u64 = 204;
 /// `epoll_create(n)` → descriptor.
 pub const EPOLL_CREATE: u64 = 213;
-/// `getdents64(fd, buffer, bytes)` → bytes: names of a folder.
+/// `getdents64(fd, buffer, bytes)` → bytes. Writes the names in a folder.
 pub const GETDENTS64: u64 = 217;
 /// `set_tid_address(address)` → the thread's number. When the thread ends, the kernel clears the
-/// word there and wakes one waiter of that futex.
+/// word at `address` and wakes one waiter of that futex.
 pub const SET_TID_ADDRESS: u64 = 218;
 /// `fadvise64(fd, offset, bytes, advice)` → 0.
 pub const FADVISE64: u64 = 221;
@@ -249,13 +264,15 @@ pub const TIMER_CREATE: u64 = 222;
 pub const TIMER_SETTIME: u64 = 223;
 /// `timer_gettime(timer, value)` → 0.
 pub const TIMER_GETTIME: u64 = 224;
-/// `timer_getoverrun(timer)` → expirations while the signal delivered last was pending.
+/// `timer_getoverrun(timer)` → expirations of the timer while its last delivered signal was
+/// pending.
 pub const TIMER_GETOVERRUN: u64 = 225;
 /// `timer_delete(timer)` → 0.
 pub const TIMER_DELETE: u64 = 226;
-/// `clock_gettime(clock, time)` → 0. All clocks show the time since boot, `CLOCK_REALTIME` too, as
-/// the kernel knows no date. The exception are the clocks of CPU time: the program's and its
-/// threads'.
+/// `clock_gettime(clock, time)` → 0. `CLOCK_REALTIME`, its coarse and alarm forms and `CLOCK_TAI`
+/// show the date: the one of the command line ([`crate::boot::CommandLine::date`]) plus the time
+/// since boot. The clocks of CPU time show a program's or a thread's. All others show the time
+/// since boot.
 pub const CLOCK_GETTIME: u64 = 228;
 /// `clock_getres(clock, time)` → 0: one nanosecond.
 pub const CLOCK_GETRES: u64 = 229;
@@ -265,19 +282,20 @@ pub const CLOCK_NANOSLEEP: u64 = 230;
 pub const EXIT_GROUP: u64 = 231;
 /// `epoll_wait(fd, events, n, milliseconds)` → events. As [`POLL`].
 pub const EPOLL_WAIT: u64 = 232;
-/// `epoll_ctl(fd, operation, descriptor, event)` → 0. A registration ends when the number is
-/// closed.
+/// `epoll_ctl(fd, operation, descriptor, event)` → 0. Closing the descriptor's number ends its
+/// registration.
 pub const EPOLL_CTL: u64 = 233;
 /// `tgkill(program, thread, signal)` → 0. As [`TKILL`].
 pub const TGKILL: u64 = 234;
-/// `openat(folder, path, flags, mode)` → descriptor. As [`OPEN`]; the folder is ignored.
+/// `openat(folder, path, flags, mode)` → descriptor. As [`OPEN`]; a relative path begins at the
+/// descriptor `folder`, or at the working folder with `AT_FDCWD`.
 pub const OPENAT: u64 = 257;
 /// `mkdirat(folder, path, mode)` → 0. As [`MKDIR`].
 pub const MKDIRAT: u64 = 258;
 /// `fchownat(folder, path, user, group, flags)` → 0. As [`CHOWN`].
 pub const FCHOWNAT: u64 = 260;
-/// `newfstatat(dirfd, path, stat, flags)` → 0. As [`FSTAT`], for a path; for `dirfd` with an empty
-/// path and `AT_EMPTY_PATH`.
+/// `newfstatat(folder, path, stat, flags)` → 0. As [`STAT`], with `folder` as for [`OPENAT`]; as
+/// [`LSTAT`] with `AT_SYMLINK_NOFOLLOW`; of `folder` itself with an empty path and `AT_EMPTY_PATH`.
 pub const NEWFSTATAT: u64 = 262;
 /// `unlinkat(folder, path, flags)` → 0. As [`UNLINK`].
 pub const UNLINKAT: u64 = 263;
@@ -295,16 +313,16 @@ pub const FCHMODAT: u64 = 268;
 pub const FACCESSAT: u64 = 269;
 /// `pselect6(n, read, write, errors, time, mask)` → ready descriptors. As [`SELECT`].
 pub const PSELECT6: u64 = 270;
-/// `ppoll(descriptors, n, time, mask, 8)`. As [`POLL`], with another signal mask during the wait;
-/// writes the remaining time to `time`.
+/// `ppoll(descriptors, n, time, mask, 8)`. As [`POLL`], with another signal mask during the wait.
+/// Writes the remaining time to `time`.
 pub const PPOLL: u64 = 271;
-/// `set_robust_list(head, 24)` → 0: where the thread keeps the list of its robust mutexes.
+/// `set_robust_list(head, 24)` → 0. Sets the address of the thread's list of robust mutexes.
 pub const SET_ROBUST_LIST: u64 = 273;
 /// `sync_file_range(fd, offset, bytes, flags)` → 0. As [`FSYNC`].
 pub const SYNC_FILE_RANGE: u64 = 277;
-/// `get_robust_list(0, head, bytes)` → 0: of the calling thread.
+/// `get_robust_list(0, head, bytes)` → 0. Only the calling thread's list can be read.
 pub const GET_ROBUST_LIST: u64 = 274;
-/// `utimensat(folder, path, times, flags)` → 0. Files have no dates.
+/// `utimensat(folder, path, times, flags)` → 0. Has no effect: files have no dates.
 pub const UTIMENSAT: u64 = 280;
 /// `epoll_pwait(fd, events, n, milliseconds, mask, 8)` → events. As [`EPOLL_WAIT`].
 pub const EPOLL_PWAIT: u64 = 281;
@@ -314,14 +332,15 @@ pub const SIGNALFD: u64 = 282;
 pub const TIMERFD_CREATE: u64 = 283;
 /// `eventfd(count)` → descriptor.
 pub const EVENTFD: u64 = 284;
-/// `fallocate(fd, mode, offset, bytes)` → 0. Extends the file; other modes are refused.
+/// `fallocate(fd, mode, offset, bytes)` → 0. Extends the file; with `FALLOC_FL_KEEP_SIZE` only
+/// checks that there is room. Other modes: `EOPNOTSUPP`.
 pub const FALLOCATE: u64 = 285;
 /// `timerfd_settime(fd, flags, new, old)` → 0.
 pub const TIMERFD_SETTIME: u64 = 286;
 /// `timerfd_gettime(fd, value)` → 0.
 pub const TIMERFD_GETTIME: u64 = 287;
-/// `signalfd4(fd, set, 8, flags)` → descriptor: a new one if `fd` is −1. Reading it takes pending
-/// signals of the set.
+/// `signalfd4(fd, set, 8, flags)` → descriptor. Makes a descriptor if `fd` is −1, else sets its
+/// signals. Reading it consumes pending signals of the set.
 pub const SIGNALFD4: u64 = 289;
 /// `eventfd2(count, flags)` → descriptor.
 pub const EVENTFD2: u64 = 290;
@@ -337,33 +356,34 @@ pub const PREADV: u64 = 295;
 pub const PWRITEV: u64 = 296;
 /// `rt_tgsigqueueinfo(program, thread, signal, info)` → 0. As [`RT_SIGQUEUEINFO`], to a thread.
 pub const RT_TGSIGQUEUEINFO: u64 = 297;
-/// `prlimit64(0, resource, 0, old)` → 0: the limits of the stack and of descriptors; other
-/// resources have no limit.
+/// `prlimit64(0, resource, 0, old)` → 0. Reads the limits of the stack, of descriptors and of
+/// pending signals; other resources have no limit. A new limit: `EINVAL`.
 pub const PRLIMIT64: u64 = 302;
 /// `syncfs(fd)` → 0. As [`FSYNC`].
 pub const SYNCFS: u64 = 306;
-/// `getcpu(cpu, node)` → 0.
+/// `getcpu(cpu, node)` → 0. Writes the CPU's index and node 0.
 pub const GETCPU: u64 = 309;
-/// `renameat2(folder, from, folder, to, flags)` → 0. As [`RENAME`]; of the flags,
-/// `RENAME_NOREPLACE`.
+/// `renameat2(folder, from, folder, to, flags)` → 0. As [`RENAME`]; `RENAME_NOREPLACE` is the only
+/// flag.
 pub const RENAMEAT2: u64 = 316;
-/// `getrandom(buffer, bytes, flags)` → bytes. The same seed gives the same program the same bytes.
+/// `getrandom(buffer, bytes, flags)` → bytes, at most 256. A program gets the same bytes in each
+/// run with the same seed.
 pub const GETRANDOM: u64 = 318;
-/// `memfd_create(name, flags)` → descriptor of a file without a name.
+/// `memfd_create(name, flags)` → descriptor of a new file that no path names.
 pub const MEMFD_CREATE: u64 = 319;
 /// `mlock2(start, bytes, flags)` → 0. As [`MLOCK`].
 pub const MLOCK2: u64 = 325;
 /// `copy_file_range(in, in_offset, out, out_offset, bytes, 0)` → bytes copied between files. A copy
 /// within one file may be short.
 pub const COPY_FILE_RANGE: u64 = 326;
-/// `statx(folder, path, flags, mask, stat)` → 0. As [`FSTAT`].
+/// `statx(folder, path, flags, mask, stat)` → 0. As [`NEWFSTATAT`].
 pub const STATX: u64 = 332;
-/// `rseq(…)`: `ENOSYS`. C libraries work without it.
+/// `rseq(…)`: `ENOSYS`. C libraries work without this call.
 pub const RSEQ: u64 = 334;
 /// `clone3(…)`: `ENOSYS`. C libraries use [`CLONE`] instead.
 pub const CLONE3: u64 = 435;
 
-/// `close_range(first, last, flags)` → 0.
+/// `close_range(first, last, flags)` → 0. With `CLOSE_RANGE_CLOEXEC` closes nothing.
 pub const CLOSE_RANGE: u64 = 436;
 /// `faccessat2(folder, path, mode, flags)` → 0. As [`ACCESS`].
 pub const FACCESSAT2: u64 = 439;
@@ -377,10 +397,9 @@ pub const TALLY_BASE: u64 = 0x7a11_0000;
 /// `events` is the list of event names, separated by commas or white space. `config` points to
 /// [`crate::session::ConfigWords`]. `program` is the number of a program that the caller loaded, or
 /// 0 for the caller. A session on another program counts while that program runs, can be read after
-/// its end, and cannot be mapped. If the configuration's scope is CPUs, `program` is the set of
-/// these, a bit for each, 0 standing for all; such a session is read by [`SESSION_INSTANCE`]. On
-/// error the kernel writes a message to `detail`: up to
-/// `detail_bytes` bytes, the last of them zero.
+/// its end, and its bank has no RDPMC. If the configuration's scope is CPUs, `program` is the set
+/// of CPUs, a bit for each, or 0 for all; [`SESSION_INSTANCE`] reads such a session. On error the
+/// kernel writes a message to `detail`: up to `detail_bytes` bytes, the last of them zero.
 pub const SESSION_OPEN: u64 = TALLY_BASE;
 /// `session_start(session)` → 0. Starts or resumes counting.
 pub const SESSION_START: u64 = TALLY_BASE + 1;
@@ -392,104 +411,104 @@ pub const SESSION_STOP: u64 = TALLY_BASE + 2;
 pub const SESSION_READ: u64 = TALLY_BASE + 3;
 /// `session_stats(session, stats)` → 0. Writes [`crate::session::StatsWords`] to `stats`.
 pub const SESSION_STATS: u64 = TALLY_BASE + 4;
-/// `session_close(session)` → 0. Sends the last values to the host and closes the session. When a
-/// program ends, the kernel closes its session.
+/// `session_close(session)` → 0. Sends the session's last values to the host and closes it. The
+/// kernel closes a program's sessions when the program ends.
 pub const SESSION_CLOSE: u64 = TALLY_BASE + 5;
 
 /// `session_map(session, cpu, sequences)` → address of the session's logical counter bank
-/// ([`crate::bank`]). The bank is mapped read-only until the session closes; the page before it is
-/// writable. From then on the program may use RDPMC. The call must come before [`SESSION_START`].
-/// In a session on whole CPUs each has a bank, without RDPMC; `cpu` is its index among the
-/// instances. `sequences` is the address of the program's restartable sequences, by which it stops
-/// and starts the counters, or 0.
+/// ([`crate::bank`]). The kernel maps the bank read-only until the session closes, and the page
+/// before it writable. From then on the program may use RDPMC. The call must precede
+/// [`SESSION_START`]. In a session on whole CPUs each CPU has a bank, without RDPMC; `cpu` is its
+/// index among the instances. `sequences` is the address of the program's restartable sequences,
+/// with which it stops and starts the counters, or 0.
 pub const SESSION_MAP: u64 = TALLY_BASE + 6;
-/// `session_threshold(session, event, count, handler, data, cpu)` → 0. Sets the event's threshold,
-/// in place of an earlier one; [`crate::bank::NO_THRESHOLD`] as `count` removes it. The threshold
+/// `session_threshold(session, event, count, handler, data, cpu)` → 0. Sets the event's threshold
+/// and replaces an earlier one; [`crate::bank::NO_THRESHOLD`] as `count` removes it. The threshold
 /// fires once, when the event's logical counter, as the bank shows it, reaches `count`. Then the
 /// kernel writes a trace record and, if `handler` is not 0, calls the handler at that address (an
 /// upcall). The session must be mapped ([`SESSION_MAP`]). In a session on whole CPUs the threshold
-/// is that of the CPU `cpu`, an index among the instances.
+/// belongs to the CPU whose index among the instances is `cpu`.
 ///
 /// The handler gets the event in RDI, the count in RSI and `data` in RDX. Its stack is aligned to
-/// 16 bytes and lies below the red zone. It ends with [`UPCALL_RETURN`]; other upcalls stay pending
-/// until then.
+/// 16 bytes and lies below the red zone. The handler ends with [`UPCALL_RETURN`]; other upcalls
+/// stay pending until then.
 pub const SESSION_THRESHOLD: u64 = TALLY_BASE + 7;
-/// `upcall_return()`: a handler returns. The program continues where it was interrupted, with all
-/// of its registers.
+/// `upcall_return()`: returns from an upcall's handler. The program continues where it was
+/// interrupted, with all of its registers.
 pub const UPCALL_RETURN: u64 = TALLY_BASE + 8;
-/// `session_sample(session, event, period, stack, hz)` → 0. Takes a sample each time the
-/// event's logical counter has counted another `period`: writes a trace record and counts the
-/// address in the session's histogram. A period of 0 ends sampling. With a `stack` that is not
-/// 0, samples of the session in ring 3 copy the thread's registers and this many bytes of its
-/// stack, at most [`crate::trace::MAX_STACK_BYTES`], to the trace, if there is one: by these
-/// the host finds the callers. With an `hz` that is not 0, at most
-/// [`crate::session::MAX_SAMPLE_HZ`], the engine finds the period at which so many samples are
-/// taken in a second in which the session counts.
+/// `session_sample(session, event, period, stack, hz)` → 0. Takes a sample each time the event's
+/// logical counter has counted another `period`: writes a trace record and counts the address in
+/// the session's histogram. A period of 0 ends sampling. If `stack` is not 0, each sample in ring 3
+/// also copies the thread's registers and `stack` bytes of its stack, at most
+/// [`crate::trace::MAX_STACK_BYTES`], to the trace, if there is one; the host finds the callers in
+/// them. If `hz` is not 0, at most [`crate::session::MAX_SAMPLE_HZ`], the engine adapts the period
+/// to take `hz` samples in each second in which the session counts.
 ///
-/// The period varies at random by up to an eighth in either direction, and the engine lengthens
-/// it to keep the budget. Sampling takes the place of the event's threshold. The call maps a
-/// session that is not mapped, so it must come before [`SESSION_START`] then.
+/// The period varies at random by up to an eighth in either direction, and the engine lengthens it
+/// to keep the budget. Sampling replaces the event's threshold. The call maps a session that is not
+/// mapped yet; then it must precede [`SESSION_START`].
 pub const SESSION_SAMPLE: u64 = TALLY_BASE + 9;
 /// `session_samples(session, addresses, n)` → number of entries of the histogram. Writes the first
 /// `n` to `addresses`, two words each, address and samples, in no particular order. The entry of
-/// address 0 has the samples without an address, and those for whose address there was no room.
+/// address 0 counts the samples without an address and those whose address had no room.
 pub const SESSION_SAMPLES: u64 = TALLY_BASE + 10;
 
-/// `session_thread(session, words, n)` → number of events. What was counted of the calling thread
-/// alone, in the caller's own session. Writes the first `n` words of [`crate::thread`]. A thread's
-/// counts begin with its first call. Call it in a session with planned shares: adaptive shares
-/// restate what was counted.
+/// `session_thread(session, words, n)` → number of events. Writes the first `n` words of
+/// [`crate::thread`]: counts of the calling thread alone, in the caller's own session. A thread's
+/// counts begin with its first call. The session needs planned shares: adaptive shares restate
+/// earlier counts.
 pub const SESSION_THREAD: u64 = TALLY_BASE + 11;
 
-/// `session_phases(session, config, handler, data)` → 0. Tracks the phases of the program from here
-/// on, in the caller's own session that is not started; `config` points to
-/// [`crate::phase::PhaseConfigWords`]. The session counts what it can of the cost model's events:
-/// costs without any are 0 (`EventNotSupported` if all are). If `handler` is not 0, the kernel
-/// calls it when the program has changed, as for [`SESSION_THRESHOLD`], with the phase in RDI and
-/// the number of changes in RSI. `SliceOutOfRange` if an interval is shorter than a round.
+/// `session_phases(session, config, handler, data)` → 0. Tracks the phases of the program from now
+/// on, in the caller's own session, which must not be started; `config` points to
+/// [`crate::phase::PhaseConfigWords`]. The session counts the cost model's events that this machine
+/// has; a cost without events is 0 (`EventNotSupported` if all are). If `handler` is not 0, the
+/// kernel calls it when the program has changed, as for [`SESSION_THRESHOLD`], with the phase in
+/// RDI and the number of changes in RSI. `SliceOutOfRange` if an interval is shorter than a round.
 pub const SESSION_PHASES: u64 = TALLY_BASE + 12;
 /// `session_phase(session, words)` → 0. Writes [`crate::phase::PhaseWords`]; `WrongState` if phases
 /// are not tracked.
 pub const SESSION_PHASE: u64 = TALLY_BASE + 13;
 
-/// `session_instance(session, index, instance, readings, n)` → number of instances. Of a session
-/// that counts instances apart ([`crate::instance::Scope`]), writes the one at `index`, if there is
-/// one: whom it counts as [`crate::instance::InstanceWords`], and the first `n` of its readings, as
-/// [`SESSION_READ`] does. Instances keep their index. The session has at most
-/// [`crate::instance::MAX_INSTANCE_EVENTS`] events, is on another program, and has no values of the
-/// whole: [`SESSION_READ`] is refused with `WrongState`.
+/// `session_instance(session, index, instance, readings, n)` → number of instances. For a session
+/// that counts instances separately ([`crate::instance::Scope`]). Writes the instance at `index`,
+/// if it exists: its [`crate::instance::InstanceWords`] and the first `n` of its readings, as
+/// [`SESSION_READ`] does. Instances keep their index. Such a session has at most
+/// [`crate::instance::MAX_INSTANCE_EVENTS`] events, is not on the caller, and has no values of the
+/// whole: [`SESSION_READ`] returns `WrongState`.
 pub const SESSION_INSTANCE: u64 = TALLY_BASE + 14;
-/// `session_unit(session, counts, n)` → number of events. Writes the first `n` counts of the
-/// counter unit, a word each, in the order of the list, up to now: those of a session that counts
-/// its list on the unit too ([`crate::SessionConfig::unit`]). `WrongState` for another one.
+/// `session_unit(session, counts, n)` → number of events. Writes the counter unit's first `n`
+/// counts up to now, a word each, in the order of the list. `WrongState` if the session does not
+/// count on the unit too ([`crate::SessionConfig::unit`]).
 pub const SESSION_UNIT: u64 = TALLY_BASE + 15;
 
 /// `direct_open(events, events_bytes, mode, indices, detail, detail_bytes)` → number of events.
 ///
 /// Starts direct mode: assigns a counter to each event of the list for the program alone, and
-/// counts from 0 at the privilege `mode`, a number as word 0 of [`crate::session::ConfigWords`].
+/// counts from 0 at the privilege `mode`, encoded as word 0 of [`crate::session::ConfigWords`].
 /// Writes RDPMC's ECX for each event to `indices`, an array of words in the order of the list.
 /// Nothing is multiplexed and no overflow interrupt occurs. Direct mode lasts until
-/// [`DIRECT_CLOSE`] or the program's end. On error `detail` gets a message, as with
+/// [`DIRECT_CLOSE`] or the program's end. On error the kernel writes a message to `detail`, as for
 /// [`SESSION_OPEN`].
 pub const DIRECT_OPEN: u64 = TALLY_BASE + 0x10;
 /// `direct_close()` → 0. Ends direct mode.
 pub const DIRECT_CLOSE: u64 = TALLY_BASE + 0x11;
-/// `session_scaled(session, readings, n)` → number of events. As [`SESSION_READ`], but the value of
-/// an event is its count times all cycles over those for which it was counted, with the error of
-/// that: so scale what [`SESSION_THREAD`] counts, where a session has better values. May be below
-/// an earlier value, or that of a part of it.
+/// `session_scaled(session, readings, n)` → number of events. As [`SESSION_READ`], but by linear
+/// scaling: the value of an event is its count, times all cycles, divided by the cycles for which
+/// the event was counted, with that estimate's error. The counts of [`SESSION_THREAD`] can be
+/// scaled in the same way, although the session has better values. The value may be below an
+/// earlier one, or below the value of an event that is a part of it.
 pub const SESSION_SCALED: u64 = TALLY_BASE + 0x12;
-/// `trace_map(cpu)` → address of the trace ring of a CPU ([`crate::ring`]), of
-/// [`crate::trace::RING_WORDS`] words in [`crate::trace::RING_PAGES`] pages. The ring stays mapped
-/// read-only until the program ends. It has the records of all programs, so the call needs
-/// `paranoid=0`. `WrongState` if the kernel writes no trace.
+/// `trace_map(cpu)` → address of a CPU's trace ring ([`crate::ring`]): [`crate::trace::RING_WORDS`]
+/// words in [`crate::trace::RING_PAGES`] pages. The ring stays mapped read-only until the program
+/// ends. The ring has the records of all programs, so the call needs `paranoid=0`. `WrongState` if
+/// the kernel writes no trace.
 pub const TRACE_MAP: u64 = TALLY_BASE + 0x18;
 /// `program_load(words, words_bytes, detail, detail_bytes)` → the new program's number.
 ///
 /// `words` are the program's name in the ramdisk and its arguments, each ended by a zero byte. The
 /// program starts at [`PROGRAM_RUN`], so that the caller can open a session on it before. On error
-/// `detail` gets a message, as with [`SESSION_OPEN`].
+/// the kernel writes a message to `detail`, as for [`SESSION_OPEN`].
 pub const PROGRAM_LOAD: u64 = TALLY_BASE + 0x20;
 /// `program_run(program)` → 0. Starts a program that the caller loaded.
 pub const PROGRAM_RUN: u64 = TALLY_BASE + 0x21;
@@ -497,14 +516,15 @@ pub const PROGRAM_RUN: u64 = TALLY_BASE + 0x21;
 /// caller loaded and started; afterwards the program's number is no longer valid. `-EINTR` if a
 /// signal handler without `SA_RESTART` ran.
 pub const PROGRAM_WAIT: u64 = TALLY_BASE + 0x22;
-/// `program_wait_for(program, nanoseconds)` → as [`PROGRAM_WAIT`], or `-ETIMEDOUT` once this time
-/// is over. The scheduler looks at its ticks, every 10 ms.
+/// `program_wait_for(program, nanoseconds)` → as [`PROGRAM_WAIT`], or `-ETIMEDOUT` after this time.
+/// The scheduler checks the time at its ticks, every 10 ms.
 pub const PROGRAM_WAIT_FOR: u64 = TALLY_BASE + 0x23;
 /// `program_usage(program, usage)` → 0. Writes [`crate::usage::UsageWords`]: what a program used
-/// that the caller loaded and has not waited for; with 0, all that it has waited for.
+/// that the caller loaded and has not waited for. With 0 as `program`: the sum over all programs
+/// that the caller has waited for.
 pub const PROGRAM_USAGE: u64 = TALLY_BASE + 0x24;
 /// `program_kill(program)` → 0. Sends `SIGKILL` to a program that the caller loaded and that has
-/// not ended: it ends with status 137.
+/// not ended. The program ends with status 137.
 pub const PROGRAM_KILL: u64 = TALLY_BASE + 0x25;
 
 /// Defines a function from a number to the name of its constant.
@@ -521,7 +541,7 @@ macro_rules! names {
 }
 
 names! {
-    /// The name of a call's constant; `None` if there is no such call.
+    /// Name of a call's constant; `None` if no call has this number.
     u64:
     READ, WRITE, OPEN, CLOSE, STAT, FSTAT, LSTAT, POLL, LSEEK, MMAP, MPROTECT, MUNMAP, BRK,
     RT_SIGACTION, RT_SIGPROCMASK, RT_SIGRETURN, IOCTL, PREAD64, PWRITE64, READV, WRITEV, ACCESS,
@@ -558,7 +578,7 @@ pub mod errno {
     pub const ESRCH: i64 = 3;
     /// A signal handler interrupted the call.
     pub const EINTR: i64 = 4;
-    /// The position is behind the end.
+    /// The position is beyond the end of the file.
     pub const ENXIO: i64 = 6;
     /// Bad file descriptor.
     pub const EBADF: i64 = 9;
@@ -570,13 +590,13 @@ pub mod errno {
     pub const EACCES: i64 = 13;
     /// A buffer is not in the program's memory.
     pub const EFAULT: i64 = 14;
-    /// The name is the kernel's.
+    /// The kernel owns the name.
     pub const EBUSY: i64 = 16;
     /// The file exists.
     pub const EEXIST: i64 = 17;
-    /// The descriptor is of a kind that the call cannot use.
+    /// The call cannot be used on a descriptor of this kind.
     pub const ENODEV: i64 = 19;
-    /// A part of the path is no folder.
+    /// A part of the path is not a folder.
     pub const ENOTDIR: i64 = 20;
     /// The path names a folder.
     pub const EISDIR: i64 = 21;
@@ -606,7 +626,7 @@ pub mod errno {
     pub const ELOOP: i64 = 40;
     /// A number is too large for a file.
     pub const EOVERFLOW: i64 = 75;
-    /// The descriptor is no socket.
+    /// The descriptor is not a socket.
     pub const ENOTSOCK: i64 = 88;
     /// No such kind of socket.
     pub const EPROTONOSUPPORT: i64 = 93;
@@ -618,7 +638,7 @@ pub mod errno {
     pub const ETIMEDOUT: i64 = 110;
 
     names! {
-        /// The name of a positive error number; `None` if no call returns it.
+        /// Name of a positive error number; `None` if no call returns this number.
         i64:
         EPERM, ENOENT, ESRCH, EINTR, ENXIO, EBADF, EAGAIN, ENOMEM, EACCES, EFAULT, EBUSY,
         EEXIST, ENODEV, ENOTDIR, EISDIR, EINVAL, EMFILE, ENOTTY, ENOSPC, ESPIPE, EPIPE,
@@ -631,7 +651,7 @@ pub mod errno {
 mod tests {
     use super::*;
 
-    /// The name and value of every constant of this file of the type `number`.
+    /// Name and value of each constant of this file of the type `number`.
     fn constants(number: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
         let lines = include_str!("syscall.rs").lines().map(str::trim);
         let marked = lines.filter_map(|line| line.strip_prefix("pub const ")?.strip_suffix(';'));

@@ -1,10 +1,10 @@
-//! What `SESSION_THREAD` writes: counts of one thread, not scaled, from which the counts of a part
-//! of the program can be estimated as those of the whole are.
+//! The words that `SESSION_THREAD` writes: one thread's counts, not scaled. The counts of a part of
+//! the program can be estimated from them in the same way as those of the whole.
 //!
 //! A header of [`HEADER_WORDS`] is followed by [`EVENT_WORDS`] for each event, in the order of the
-//! session's list. All words but the first two only grow. So what the thread did between two
-//! calls is their difference. An event was counted all the time if its cycles in that difference
-//! are all cycles.
+//! session's list. All words but the first two only grow, so the thread's work between two calls is
+//! the difference of the words. An event was counted all the time if its cycles in that difference
+//! equal all cycles.
 
 /// Words before those of the events.
 pub const HEADER_WORDS: usize = 3;
@@ -17,9 +17,9 @@ pub const TID: usize = 0;
 pub const TIME_NS: usize = 1;
 /// Cycles of the thread, at the session's privilege.
 pub const CYCLES: usize = 2;
-/// Of an event: how often it was counted, not scaled.
+/// Word of an event: its count, not scaled.
 pub const EVENTS: usize = 0;
-/// Of an event: the cycles of the thread for which the event was on a counter.
+/// Word of an event: the cycles of the thread for which the event was on a counter.
 pub const COUNTED_CYCLES: usize = 1;
 
 /// Words of a call for `events` events.

@@ -19,18 +19,18 @@ pub use chunk::Chunk;
 pub use phase::PhaseRecord;
 pub use stack::{MAX_STACK_BYTES, RegistersRecord, STACK_WORDS, StackRecord};
 
-/// Words of a CPU's trace ring ([`crate::ring`]). The scheduler drains the ring at each tick
-/// (10 ms). Between two ticks end about 50 slices of the default length, with records of at most
-/// 20 words. With the shortest slices the ring holds the records of a third of that time.
+/// Words of a CPU's trace ring ([`crate::ring`]). The scheduler drains the ring at each tick (10
+/// ms). Between two ticks about 50 slices of the default length end, with records of at most 20
+/// words. With the shortest slices the ring holds the records of a third of that time.
 pub const RING_WORDS: usize = 16_384;
-/// Pages of a CPU's trace ring. A page is short, because the overflow path clears one when it has
-/// filled another.
+/// Pages of a CPU's trace ring. A page is short, because the overflow path clears the next page
+/// when it has filled one.
 pub const RING_PAGES: usize = 64;
 
-/// The largest number of counts in a record: one for each general counter.
+/// Maximum number of counts in a record: one for each general counter.
 pub const MAX_COUNTS: usize = 8;
 
-/// Why a slice ended.
+/// Reason for a slice's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     /// The slice timer overflowed.
@@ -44,7 +44,7 @@ pub enum End {
 impl End {
     const WORDS: [&str; 3] = ["overflow", "switched-out", "stopped"];
 
-    /// Its name in descriptions of records.
+    /// The reason's name in descriptions of records.
     pub fn word(self) -> &'static str {
         Self::WORDS[self as usize]
     }
@@ -242,7 +242,7 @@ pub enum Delivered {
 impl Delivered {
     const WORDS: [&str; 2] = ["handled", "ended"];
 
-    /// Its name in descriptions of records.
+    /// The effect's name in descriptions of records.
     pub fn word(self) -> &'static str {
         Self::WORDS[self as usize]
     }
@@ -283,7 +283,7 @@ record! {
     }
 }
 
-/// Where the records of slices have the counts of an event.
+/// Position of an event's counts in the records of slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SlicePlace {
@@ -291,13 +291,13 @@ pub enum SlicePlace {
     Cycles,
     /// In every record, as `instructions`.
     Instructions,
-    /// In no record: it has a counter of its own, and its total alone is known.
+    /// In no record: the event has a counter of its own, and only its total is known.
     None,
     /// In the list `counts` of the group's records.
     List {
         /// The group.
         group: u16,
-        /// The place in the list, from 0.
+        /// Index in the list, from 0.
         index: u8,
     },
 }

@@ -19,27 +19,27 @@ pub struct Truth {
     pub profile: String,
     /// Regions in the order in which they were first opened.
     pub regions: Vec<Region>,
-    /// The same of the shadow cores, in the order in which the options name them.
+    /// Truth of the shadow cores, in the order in which the options name them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadows: Vec<ShadowTruth>,
 }
 
-/// What cores counted that ran beside the CPUs' own on the same instructions.
+/// Counts of a shadow core, which runs beside a CPU's own core on the same instructions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShadowTruth {
-    /// The structures that never missed, as the option has them.
+    /// The structures that never miss, as spelled in the option.
     pub perfect: String,
-    /// The truth's regions. What overflow interrupts cost is not told.
+    /// The truth's regions, without the cost of overflow interrupts.
     pub regions: Vec<Region>,
 }
 
 impl ShadowTruth {
-    /// As [`Truth::region`].
+    /// See [`Truth::region`].
     pub fn region(&self, kind: RegionKind, tag: u32) -> Option<&Region> {
         region(&self.regions, kind, tag)
     }
 
-    /// As [`Truth::session`].
+    /// See [`Truth::session`].
     pub fn session(&self, tag: u32) -> Option<Region> {
         session(&self.regions, tag)
     }
@@ -51,8 +51,8 @@ impl Truth {
         region(&self.regions, kind, tag)
     }
 
-    /// The session with this tag, in all address spaces together: one on a program has one, one on
-    /// a CPU that of each program that the CPU ran.
+    /// The session with this tag, summed over all address spaces. A session on a program has one
+    /// address space; a session on a CPU has that of each program that the CPU ran.
     pub fn session(&self, tag: u32) -> Option<Region> {
         session(&self.regions, tag)
     }
@@ -70,37 +70,37 @@ fn region(regions: &[Region], kind: RegionKind, tag: u32) -> Option<&Region> {
     regions.iter().find(|region| region.kind == kind && region.tag == tag)
 }
 
-/// How a region was opened. Tags are unique within a kind.
+/// Origin of a region. Tags are unique within a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RegionKind {
-    /// Code in any ring, by `Op::Open`.
+    /// A mark in code in any ring, by `Op::Open`.
     Marked,
-    /// A kernel in ring 0, by `Op::OpenSession`.
+    /// A session of a kernel in ring 0, by `Op::OpenSession`.
     Session,
 }
 
-/// One region: everything that happened in one address space while it was open.
+/// A region: everything that happened in one address space while the region was open.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
-    /// How it was opened.
+    /// The region's origin.
     pub kind: RegionKind,
     /// The tag, unique among the regions of its kind in its address space.
     pub tag: u32,
-    /// The address space that opened it: CR3's page-table base, a physical address.
+    /// The address space in which the region was opened: CR3's page-table base, a physical address.
     pub address_space: u64,
-    /// Whether it was closed; an open region contains everything up to the end of the run.
+    /// Whether the region was closed; an open region contains everything up to the end of the run.
     pub closed: bool,
     /// Counts by the vendor's event name. An event that the profile does not model is absent.
     pub events: BTreeMap<String, Count>,
-    /// The same counts for each CPU, in order of their numbers.
+    /// Counts for each CPU, in the order of CPU numbers, as in `events`.
     pub cpus: Vec<BTreeMap<String, Count>>,
-    /// What the overflow interrupts cost that struck while it was open.
+    /// Cost of the overflow interrupts in the region.
     pub pmi: PmiCost,
 }
 
 impl Region {
-    /// Adds what happened in another address space.
+    /// Adds the counts of the same session in another address space.
     fn add(&mut self, other: &Region) {
         self.closed &= other.closed;
         add_counts(&mut self.events, &other.events);
@@ -145,7 +145,7 @@ pub struct PmiCost {
     pub cycles: u64,
     /// Cycles of the whole region, all privileges, handlers included.
     pub region_cycles: u64,
-    /// What their handlers add to the region's counts, by the same names.
+    /// Events that their handlers add to the region's counts, by the same names.
     pub events: BTreeMap<String, Count>,
 }
 

@@ -1,21 +1,21 @@
-//! What `uname` answers: by it a program finds out whether the kernel is Tally without one of
+//! The answer of `uname`. A program uses it to find out whether the kernel is Tally, without one of
 //! Tally's own calls, whose numbers another kernel may refuse in any way.
 
-/// The answer: six texts, each ended by a zero byte.
+/// Six texts, each ended by a zero byte.
 pub type Names = [[u8; 65]; 6];
 
 /// The index of the kernel's version in [`Names`].
 pub const VERSION_INDEX: usize = 3;
 
-/// How Tally's version begins.
+/// Beginning of Tally's version text.
 pub const TALLY: &str = "Tally ";
 
-/// The answer's texts: Linux as the system whose calls these are, then the machine's name, the
-/// release, the version, the processor's architecture.
+/// The answer's texts: Linux as the system whose calls the kernel implements, then the machine's
+/// name, the release, the version, the processor's architecture.
 pub const TEXTS: [&str; 5] =
     ["Linux", "tally", "6.1.0-tally", concat!("Tally ", env!("CARGO_PKG_VERSION")), "x86_64"];
 
-/// Returns whether the kernel that gave this answer is Tally.
+/// Returns whether `names` is the answer of Tally's kernel.
 pub fn is_tally(names: &Names) -> bool {
     names[VERSION_INDEX].starts_with(TALLY.as_bytes())
 }

@@ -1,20 +1,20 @@
-//! What a program used of the machine so far: what `PROGRAM_USAGE` writes.
+//! The resources that a program has used so far, as `PROGRAM_USAGE` writes them.
 
 /// A [`Usage`] as it crosses the system-call boundary.
 pub type UsageWords = [u64; 5];
 
-/// What a program used. All numbers are exact, and only grow.
+/// Resources that a program has used. All numbers are exact, and only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Nanoseconds for which its threads were on CPUs in ring 3, overflow interrupts included.
     pub user_ns: u64,
     /// Nanoseconds of the kernel's work for it.
     pub system_ns: u64,
-    /// Pages that it touched for the first time: each took a fault, or a system call.
+    /// Pages that the program touched for the first time: each took a fault, or a system call.
     pub page_faults: u64,
-    /// How often a thread left the CPU to wait.
+    /// Number of times that a thread left the CPU to wait.
     pub waits: u64,
-    /// How often a thread left the CPU for another thread or program.
+    /// Number of times that a thread left the CPU for another thread or program.
     pub preemptions: u64,
 }
 
@@ -24,17 +24,17 @@ impl Usage {
         self.user_ns + self.system_ns
     }
 
-    /// How often a thread left the CPU.
+    /// Number of times that a thread left the CPU.
     pub fn context_switches(&self) -> u64 {
         self.waits + self.preemptions
     }
 
-    /// What was used since `before`.
+    /// Usage since `before`.
     pub fn since(self, before: Usage) -> Usage {
         self.each(before, u64::saturating_sub)
     }
 
-    /// What both used.
+    /// Sum of two usages.
     pub fn with(self, other: Usage) -> Usage {
         self.each(other, u64::saturating_add)
     }

@@ -1,4 +1,4 @@
-//! The virtual PMU's own CPUID leaf, by which a guest sends operations to the plugin.
+//! The virtual PMU's own CPUID leaf, with which a guest sends operations to the plugin.
 //!
 //! The guest executes `CPUID` with `EAX` = [`LEAF`], `ECX` = an [`Op`] and, if the operation has an
 //! argument, `EDX` = the argument. Without the virtual PMU the leaf is out of range and its answer
@@ -36,10 +36,9 @@ pub enum Op {
     /// region opened so far.
     Interrupt = 3,
     /// Ends the truth of this CPU: no region and no row of the series contains what this CPU
-    /// executes from here on. The kernel sends it before it switches the machine off, as the number
-    /// of instructions until QEMU ends depends on the host and differs from run to run. Answers EAX
-    /// =
-    /// 1. Ring 0 only.
+    /// executes from here on. The kernel sends this operation before it switches the machine off,
+    /// because the number of instructions until QEMU ends depends on the host and differs between
+    /// runs. Answers EAX = 1. Ring 0 only.
     End = 4,
     /// Opens the session with the tag in EDX, like [`Op::Open`]. Ring 0 only.
     OpenSession = 5,
@@ -53,8 +52,8 @@ pub enum Op {
     /// lists, or 0 without one.
     Unit = 8,
     /// Closes the region with the tag in EDX and opens the one with the next tag at the same
-    /// moment: whatever executes is in one of them. Answers EAX = 1, or 0 and has no effect if the
-    /// region is not open.
+    /// moment, so that every instruction is in one of them. Answers EAX = 1, or 0 without effect if
+    /// the region is not open.
     Next = 9,
 }
 
@@ -78,8 +77,9 @@ impl Op {
         OPS.into_iter().find(|op| *op as u32 == ecx)
     }
 
-    /// Returns whether the operation works in ring 0 only, and elsewhere has no effect and answers
-    /// EAX = 0. A program must not change the truth that the kernel's counts are compared with.
+    /// Returns whether the operation works only in ring 0; in other rings it has no effect and
+    /// answers EAX = 0. A program must not change the truth with which the kernel's counts are
+    /// compared.
     pub fn needs_ring_0(self) -> bool {
         matches!(self, Op::End | Op::OpenSession | Op::CloseSession)
     }

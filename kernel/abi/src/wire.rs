@@ -14,12 +14,12 @@ use crate::{
     trace::SlicePlace,
 };
 
-/// The version of the messages: of two builds with the same one, either reads what the other's
-/// kernel sends. A change of [`Message`] or of what it contains makes a new one.
+/// Version of the messages. A build can read the messages of another build of the same version. A
+/// change of [`Message`] or of its contents needs a new version.
 pub const VERSION: u16 = 7;
-/// The most bytes of a frame, including the zero byte at its end.
+/// Maximum bytes of a frame, including the zero byte at its end.
 pub const MAX_FRAME_BYTES: usize = 2048;
-/// The most bytes of text that one [`Message::Output`] carries.
+/// Maximum bytes of text in one [`Message::Output`].
 pub const MAX_OUTPUT_BYTES: usize = 1024;
 
 /// The PMU that the kernel found.
@@ -85,10 +85,10 @@ pub enum Message<'a> {
         program: &'a str,
         /// The program's address space: CR3's page-table base, a physical address.
         address_space: u64,
-        /// How it counted.
+        /// The session's configuration.
         config: SessionConfig,
-        /// The thread that it measured, if it is an instance of a session that counts these apart;
-        /// then `program` is the thread's name.
+        /// The measured thread, if the message is about an instance of a session that counts
+        /// threads separately; `program` is the thread's name then.
         thread: Option<u32>,
     },
     /// The last value of one of a session's logical counters.
@@ -102,11 +102,11 @@ pub enum Message<'a> {
         native: Option<&'a str>,
         /// The privileges at which it was counted.
         mode: Mode,
-        /// Where the trace's records of slices have its counts.
+        /// Position of its counts in the trace's records of slices.
         place: SlicePlace,
-        /// Its value.
+        /// The counter's value.
         reading: Reading,
-        /// What the counter unit counted, if the session counts on that too.
+        /// Count of the counter unit, if the session counts on that too.
         unit: Option<u64>,
     },
     /// The engine's statistics of the session that just ended.
@@ -122,7 +122,7 @@ pub enum Message<'a> {
     Trace {
         /// The bytes.
         bytes: &'a [u8],
-        /// Whether the piece ends a block.
+        /// Whether this piece ends a block.
         last: bool,
     },
     /// The state of a CPU's trace ring at the end: `written` = `read` + `lost`.
@@ -135,25 +135,25 @@ pub enum Message<'a> {
         read: u64,
         /// Records that were lost.
         lost: u64,
-        /// How often the CPU waited until the host had all of them (`trace=halt`).
+        /// Number of times that the CPU waited until the host had all records (`trace=halt`).
         waits: u64,
     },
     /// A program ended by itself.
     Exited {
         /// The program's number.
         pid: u32,
-        /// Its name.
+        /// The program's name.
         program: &'a str,
-        /// Its status.
+        /// The program's exit status.
         status: i32,
     },
     /// A program crashed and was ended.
     Faulted {
         /// The program's number.
         pid: u32,
-        /// Its name.
+        /// The program's name.
         program: &'a str,
-        /// What happened, such as `page fault: write to memory that is not mapped`.
+        /// The kind of fault, such as `page fault: write to memory that is not mapped`.
         fault: &'a str,
         /// The accessed address, if the fault has one.
         address: Option<u64>,
@@ -169,8 +169,8 @@ pub enum Message<'a> {
         /// The reason, as a message for users.
         why: &'a str,
     },
-    /// The system calls of a program that ended which the kernel refused because it does not know
-    /// them or what they ask for.
+    /// System calls of an ended program that the kernel refused because it does not know them or
+    /// the operation that they ask for.
     RefusedCalls {
         /// The program's name.
         program: &'a str,
@@ -192,38 +192,39 @@ pub enum Message<'a> {
         /// The processor at the exception, or in the panic handler.
         registers: Registers,
     },
-    /// What programs created or changed in a folder follows, up to its [`Message::FolderEnds`]. The
-    /// first folder is the root, without a name. The kernel sends folders and files when all
-    /// programs have ended, if the command line asks for it.
+    /// Begins a folder: the files and folders that programs created or changed in it follow, up to
+    /// its [`Message::FolderEnds`]. The first folder is the root, without a name. The kernel sends
+    /// folders and files when all programs have ended, if the command line asks for it.
     FolderBegins {
-        /// Its name.
+        /// The folder's name.
         name: &'a str,
-        /// Whether a program made it. Another folder may have nothing that programs changed.
+        /// Whether a program made the folder. A folder that is not new may contain nothing that
+        /// changed.
         is_new: bool,
     },
     /// A file, or a symbolic link.
     File {
-        /// Its name.
+        /// The file's name.
         name: &'a str,
-        /// Files of the same number are one file.
+        /// Inode number: entries with the same number are one file.
         number: u64,
         /// Whether it is a symbolic link, whose content is its target.
         is_link: bool,
-        /// Bytes of its content, which follows that of the files before on the virtio port.
+        /// Bytes of its content, which follows the content of earlier files on the virtio port.
         bytes: u64,
     },
-    /// The folder that was begun last and has not ended ends.
+    /// Ends the folder that was begun last and has not ended.
     FolderEnds,
-    /// How the machine was halted, if the command line asks for it: on all CPUs together.
+    /// The halts of all CPUs together, if the command line asks for halts.
     Halted {
-        /// How they were asked for.
+        /// The configuration of the halts.
         halts: Halts,
-        /// What the scheduler's timer did meanwhile.
+        /// Behaviour of the scheduler's timer during the halts.
         timer: HaltTimer,
-        /// Halts.
+        /// Number of halts.
         count: u64,
-        /// Core cycles of all of them, from the handler's beginning to its end; ticks of the TSC
-        /// if the processor does not count core cycles.
+        /// Core cycles of all halts, from the handler's beginning to its end; ticks of the TSC if
+        /// the processor does not count core cycles.
         cycles: u64,
     },
     /// Every program has ended; the machine stops.
@@ -231,34 +232,35 @@ pub enum Message<'a> {
         /// The first exit status other than 0, in the order in which programs ended; else 0.
         status: u8,
     },
-    /// Messages of the run that are not among these, because they would be too many codes on the
-    /// screen: output of programs, or pieces of the trace.
+    /// Messages of the run that were left out because they would be too many codes on the screen:
+    /// output of programs, or pieces of the trace.
     Omitted {
         /// Their number.
         messages: u64,
     },
-    /// What a CPU's check of its counters found, if the command line asks for a report of it.
+    /// Findings of a CPU's check of its counters, if the command line asks for a report of it.
     Checked {
         /// The CPU.
         cpu: u16,
-        /// What is wrong, a text for users.
+        /// The failure, a text for users; `None` if the CPU passed.
         failure: Option<&'a str>,
-        /// What it counts in ring 3 beyond the instructions that retire, for each interrupt.
+        /// Instructions that the counter counts in ring 3 in excess of retired ones, for each
+        /// interrupt.
         overcount: u64,
-        /// Core cycles of an RDMSR and of a WRMSR of the PMU's registers, in hundredths; 0 where
+        /// Core cycles of an RDMSR and of a WRMSR of the PMU's registers, in hundredths; 0 if
         /// cycles are not counted.
         access_centicycles: [u64; 2],
     },
     /// A processor that did not start, or that stays offline.
     Offline {
-        /// Its APIC ID.
+        /// The processor's APIC ID.
         apic_id: u32,
         /// The reason, a text for users.
         why: &'a str,
     },
-    /// A job of several begins. What follows, up to the next such message, is of it.
+    /// Begins a job, if there are several. The messages up to the next such message belong to it.
     Job {
-        /// Which one.
+        /// The job's number and seed.
         job: JobNumber,
     },
 }
@@ -322,7 +324,8 @@ mod tests {
         });
     }
 
-    /// If this fails, the format has changed: [`VERSION`] must too, and then this test.
+    /// A failure means that the format has changed: then [`VERSION`] must change, and then this
+    /// test.
     #[test]
     fn the_version_is_that_of_the_format() {
         let length = |message: Message<'_>| {
@@ -333,7 +336,7 @@ mod tests {
         let (program, address_space, thread) = ("p", 0, None);
         let session =
             Message::Session { session: 1, pid: 1, program, address_space, config, thread };
-        // The last message's number shows that none was put before it.
+        // The last message's number shows that no message was inserted before it.
         let last = Message::Job { job: JobNumber { number: 7, seed: 9 } };
         assert_eq!(last.encode(&mut [0; 8]), Ok(&[4, 22, 7, 9, 0][..]));
         assert_eq!((VERSION, length(stats), length(session)), (7, Ok(21), Ok(18)));

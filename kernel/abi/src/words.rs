@@ -1,17 +1,17 @@
-//! Words on the kernel's command line, which blanks separate: the characters that could not be in a
-//! word are written with a backslash.
+//! Words on the kernel's command line, which blanks separate. Characters that a word cannot contain
+//! are escaped with a backslash.
 
 use alloc::{borrow::Cow, string::String};
 
-/// The character that an escape stands for, after its backslash.
+/// Characters that an escape stands for, by the letter after its backslash.
 const ESCAPES: [(char, char); 7] =
     [('s', ' '), ('t', '\t'), ('n', '\n'), ('r', '\r'), ('v', '\x0b'), ('f', '\x0c'), ('\\', '\\')];
 /// An empty word.
 const EMPTY: &str = "\\e";
-/// The words that separate programs and jobs on the command line, and their escapes.
+/// Words that separate programs and jobs on the command line, and their escapes.
 const SEPARATORS: [(&str, &str); 2] = [("--", "\\-"), ("---", "\\--")];
 
-/// A word as the command line has it.
+/// Escapes a word for the command line.
 pub fn escape(word: &str) -> Cow<'_, str> {
     let escape_of = |c: char| ESCAPES.iter().find(|(_, meant)| *meant == c).map(|(name, _)| *name);
     if word.is_empty() {
@@ -33,7 +33,7 @@ pub fn escape(word: &str) -> Cow<'_, str> {
     text.into()
 }
 
-/// The word that [`escape`] wrote. A backslash before another character stands for itself.
+/// Reverses [`escape`]. A backslash before any other character stands for itself.
 pub fn unescape(text: &str) -> Cow<'_, str> {
     if text == EMPTY {
         return "".into();

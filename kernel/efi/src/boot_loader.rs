@@ -1,9 +1,9 @@
-//! The boot loader: a UEFI application inside this one, so that the firmware loads, and checks the
+//! Boot loader: a UEFI application inside this one, so that the firmware loads, and checks the
 //! signature of, one file.
 //!
 //! The firmware does not know of it: to the boot services the running image is the outer one, which
-//! has the same device. `tally-image` has laid the application out as it lies in memory. The file
-//! is, in 64-bit words of little-endian order: the offset of the entry point; the number of
+//! has the same device. `tally-image` has laid out the application as it is in memory. The file
+//! consists of 64-bit little-endian words: the offset of the entry point; the number of
 //! relocations; their offsets; then, to the end, the memory of an application at address 0.
 
 use core::{mem, slice};
@@ -21,10 +21,10 @@ const WORD_BYTES: usize = size_of::<u64>();
 /// Loads the application in `file` into new memory. Returns its entry point.
 ///
 /// # Errors
-/// There is no memory; the text says so.
+/// There is no memory; the text reports it.
 ///
 /// # Panics
-/// The file is not one of `tally-image`, or is damaged.
+/// The file was not made by `tally-image`, or is damaged.
 pub fn load(firmware: Firmware, file: &[u8]) -> Result<Entry, &'static str> {
     let (words, _) = file.as_chunks::<WORD_BYTES>();
     let word = |index: usize| u64::from_le_bytes(words[index]) as usize;

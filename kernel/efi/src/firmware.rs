@@ -1,4 +1,4 @@
-//! The services of the firmware that this package uses (UEFI specification 2.10, section 7).
+//! Services of the firmware that this package uses (UEFI specification 2.10, section 7).
 
 use core::{
     mem, ptr,
@@ -9,12 +9,12 @@ use r_efi::efi;
 
 use crate::paging::Switch;
 
-/// The last address that 32-bit code reaches.
+/// Last address that 32-bit code reaches.
 const BELOW_4_GIB: u64 = 0xffff_ffff;
 /// Characters that [`Firmware::print`] passes to the console at a time.
 const CHARACTERS: usize = 64;
 
-/// The firmware, while its boot services run.
+/// Firmware, while its boot services run.
 #[derive(Clone, Copy, Debug)]
 pub struct Firmware {
     system: *mut efi::SystemTable,
@@ -22,7 +22,8 @@ pub struct Firmware {
 
 impl Firmware {
     /// # Safety
-    /// `system` is what the firmware has passed to this image's entry, and the boot services run.
+    /// `system` is the table that the firmware has passed to this image's entry, and the boot
+    /// services run.
     pub unsafe fn new(system: *mut efi::SystemTable) -> Firmware {
         Firmware { system }
     }
@@ -35,7 +36,7 @@ impl Firmware {
     /// Allocates `pages` pages for code and data up to the address `last`. They are never freed.
     ///
     /// # Errors
-    /// There are none; the status says why.
+    /// No pages are free; the status holds the reason.
     pub fn allocate(self, pages: usize, last: u64) -> Result<*mut u8, efi::Status> {
         let mut start = last;
         // SAFETY: a condition of `new`; `start` outlives the call.
@@ -53,7 +54,7 @@ impl Firmware {
     /// Allocates the memory of a switch.
     ///
     /// # Errors
-    /// There is none; the text says so.
+    /// No memory is free; the text reports it.
     pub fn switch(self) -> Result<Switch, &'static str> {
         let memory = self
             .allocate(2, BELOW_4_GIB)
@@ -62,7 +63,7 @@ impl Firmware {
         Ok(unsafe { Switch::new(memory) })
     }
 
-    /// Prints `text`, which is ASCII, on the console, if there is one.
+    /// Prints the ASCII text `text` on the console, if there is one.
     pub fn print(self, text: &str) {
         // SAFETY: a condition of `new`.
         let console = unsafe { (*self.system).con_out };
@@ -74,14 +75,14 @@ impl Firmware {
             for (to, from) in wide.iter_mut().zip(part) {
                 *to = (*from).into();
             }
-            // SAFETY: the firmware's console; the text ends with a zero and outlives the call. What
-            // cannot be printed is lost.
+            // SAFETY: the firmware's console; the text ends with a zero and outlives the call. Text
+            // that cannot be printed is lost.
             let _ = unsafe { ((*console).output_string)(console, wide.as_mut_ptr()) };
         }
     }
 
-    /// Makes the end of the boot services run `switch`. The firmware has stopped then, so no code
-    /// of its own sees the page tables change.
+    /// Makes the end of the boot services run `switch`. The firmware has stopped by then, so none
+    /// of its code sees the page tables change.
     pub fn switch_at_exit(self, switch: Switch) {
         // SAFETY: a condition of `new`. The table is writable: the specification has drivers
         // replace its functions ("EFI Boot Services Table"), with the checksum renewed.
@@ -104,7 +105,7 @@ impl Firmware {
 
 /// The firmware's own function. Relaxed: one CPU runs until the boot loader's end.
 static EXIT: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
-/// The switch at its end; see [`EXIT`].
+/// Switch to run at the end of the boot services; see [`EXIT`].
 static SWITCH: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
 /// Ends the boot services. Fails, as the firmware's own does, if `key` is not that of the current

@@ -1,5 +1,5 @@
-//! What UEFI firmware starts before the boot loader: on a processor with five-level paging it
-//! leaves that mode, as the boot loader builds page tables of four levels
+//! First stage, which UEFI firmware starts before the boot loader: on a processor with five-level
+//! paging it leaves that mode, because the boot loader builds page tables of four levels
 //! (docs/decisions/0061-five-level-paging.md).
 //!
 //! Runs in ring 0, with the firmware's page tables, which map all memory at its physical address.
@@ -12,7 +12,7 @@ pub mod paging;
 
 use core::panic::PanicInfo;
 
-/// Stops. No code here panics on purpose; the firmware's watchdog restarts the machine.
+/// Halts. No code here panics on purpose; the firmware's watchdog restarts the machine.
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
     loop {

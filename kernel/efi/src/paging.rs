@@ -1,8 +1,9 @@
 //! Four-level and five-level paging, and the switch between them.
 //!
-//! A processor changes the number of levels only while paging is disabled, and long mode has paging
-//! enabled (Intel SDM volume 3, "Enabling Intel 64 Architecture's Paging" and CR4.LA57). So the
-//! switch goes through 32-bit mode, in a page below 4 GiB that all modes reach at the same address.
+//! A processor changes the number of levels only while paging is disabled, and long mode requires
+//! paging (Intel SDM volume 3, "Enabling Intel 64 Architecture's Paging" and CR4.LA57). Therefore
+//! the switch goes through 32-bit mode, in a page below 4 GiB that all modes reach at the same
+//! address.
 
 use core::{arch::global_asm, mem, ptr};
 
@@ -19,7 +20,7 @@ pub fn has_five_levels() -> bool {
     Cr4::read().contains(Cr4Flags::L5_PAGING)
 }
 
-/// Memory below 4 GiB for the code that switches, and for the root of the page tables after it.
+/// Memory below 4 GiB for the code that switches, followed by the root of the page tables.
 #[derive(Debug)]
 pub struct Switch {
     code: *mut u8,
@@ -29,8 +30,8 @@ impl Switch {
     /// Copies the code to `memory`.
     ///
     /// # Safety
-    /// `memory` has two pages below 4 GiB, which are this value's alone, can be executed, and are
-    /// mapped at their physical addresses.
+    /// `memory` has two pages below 4 GiB that only this value uses, that can be executed, and that
+    /// are mapped at their physical addresses.
     pub unsafe fn new(memory: *mut u8) -> Switch {
         // SAFETY: 1. the symbols are the bounds of the code below, which is shorter than a page;
         // 2. a condition of this function.
@@ -41,7 +42,7 @@ impl Switch {
         Switch { code: memory }
     }
 
-    /// For a static; [`Self::from_raw`] is the inverse.
+    /// Converts to a pointer for a static; [`Self::from_raw`] is the inverse.
     pub(crate) fn into_raw(self) -> *mut u8 {
         self.code
     }
@@ -52,8 +53,8 @@ impl Switch {
         Switch { code }
     }
 
-    /// Leaves five-level paging. What the first table below the root maps, the lower 128 TiB, stays
-    /// where it is.
+    /// Leaves five-level paging. The mappings of the first table below the root, the lower 128 TiB,
+    /// stay the same.
     pub fn leave_five_levels(self) {
         let (root, _) = Cr3::read();
         // SAFETY: the firmware maps its page tables at their physical addresses.
@@ -63,7 +64,7 @@ impl Switch {
         self.run(lower.clone());
     }
 
-    /// Enters five-level paging: the present tables become the first below the new root.
+    /// Enters five-level paging: the current tables become the first below the new root.
     pub fn enter_five_levels(self) {
         let (root, _) = Cr3::read();
         let mut top = PageTable::new();
@@ -92,8 +93,9 @@ unsafe extern "C" {
 }
 
 // fn(root: u32), System V, position independent; it writes to its own page. While paging is
-// disabled the stack is not used, as it can be above 4 GiB, and an NMI would be fatal, as for every
-// system that does this. EFER.LME stays set, so that enabling paging enters long mode again.
+// disabled the stack is not used, because it can be above 4 GiB, and an NMI would be fatal, as in
+// every system that switches this way. EFER.LME stays set, so that enabling paging enters long mode
+// again.
 global_asm!(
     ".global switch_begin, switch_end",
     ".set CODE_32, 8",

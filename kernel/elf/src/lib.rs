@@ -1,10 +1,10 @@
-//! Static x86-64 ELF programs: their segments and their entry point, or why a file is none.
+//! Static x86-64 ELF programs: segments and entry point, or the reason why a file is not one.
 //!
-//! Pure: the kernel loads a program by it, and the host refuses a file by it before a boot. A
-//! refusal says what the file is, and what to do where that is not plain.
+//! Pure: the kernel loads programs with it, and the host uses it to refuse a file before a boot. A
+//! refusal describes the file, and the remedy if that is not obvious.
 //!
-//! Invariant: of a [`Program`], every segment's bytes are in the file, and its addresses do not
-//! exceed 64 bits.
+//! Invariant: the bytes of every segment of a [`Program`] lie within the file, and its addresses
+//! fit in 64 bits.
 
 #![no_std]
 
@@ -14,9 +14,9 @@ use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use elf::{ElfBytes, abi, endian::LittleEndian, segment::ProgramHeader};
 
-/// Base address of position-independent programs: the same in every run.
+/// Load address of position-independent programs, fixed for reproducible runs.
 const PIE_BASE: u64 = 0x5555_5555_4000;
-/// Names of machines that programs are built for.
+/// Machine types that a refusal can name.
 const MACHINES: [(u16, &str); 5] = [
     (abi::EM_386, "32-bit x86"),
     (abi::EM_ARM, "32-bit Arm"),
@@ -30,41 +30,41 @@ pub const OUTSIDE: &str = "a segment is outside the user half of the address spa
 /// A static x86-64 program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program<'a> {
-    /// What loading adds to the addresses in the file: 0, or the base of position-independent
-    /// programs, the same in every run.
+    /// Address that loading adds to the addresses in the file: 0, or the fixed base of
+    /// position-independent programs.
     pub base: u64,
-    /// The segments to load, in the order of the file.
+    /// Segments to load, in the order of the file.
     pub segments: Vec<Segment<'a>>,
     /// Address of the first instruction.
     pub entry: u64,
     /// Address of the program headers; 0 if no segment has them.
     pub headers: u64,
-    /// Bytes of one program header.
+    /// Size of a program header in bytes.
     pub header_bytes: u16,
-    /// Program headers.
+    /// Number of program headers.
     pub header_count: u16,
 }
 
 /// A segment to load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment<'a> {
-    /// Its first address.
+    /// Address of the first byte.
     pub start: u64,
-    /// The address behind it.
+    /// Address after the last byte.
     pub end: u64,
-    /// Its first bytes, from the file; the others are 0.
+    /// Initial bytes from the file; the rest of the segment is zero.
     pub bytes: &'a [u8],
-    /// Whether it can be written; it is then not executable.
+    /// Whether the segment is writable; it is then not executable.
     pub is_writable: bool,
-    /// Whether it can be executed.
+    /// Whether the segment is executable.
     pub is_executable: bool,
 }
 
 impl Program<'_> {
-    /// Reads a file.
+    /// Parses a file.
     ///
     /// # Errors
-    /// It is not a static x86-64 ELF program: what it is.
+    /// Describes the file if it is not a static x86-64 ELF program.
     pub fn parse(file: &[u8]) -> Result<Program<'_>, Cow<'static, str>> {
         if !file.starts_with(&abi::ELFMAGIC) {
             return Err("not an ELF file".into());
@@ -77,7 +77,7 @@ impl Program<'_> {
         }
         let base = match header.e_type {
             abi::ET_EXEC => 0,
-            // It relocates itself when it starts.
+            // A static position-independent program relocates itself when it starts.
             abi::ET_DYN => PIE_BASE,
             abi::ET_REL => return Err("an object file, not an executable: link it".into()),
             _ => return Err("an ELF file, but no executable".into()),
@@ -126,7 +126,7 @@ fn foreign(machine: u16) -> Cow<'static, str> {
     format!("an ELF file for {name}: build it for x86-64, 64-bit").into()
 }
 
-/// The refusal of a program that needs an interpreter, which the segment names.
+/// Refusal of a program whose segment `interpreter` names a dynamic loader.
 fn dynamic(file: &[u8], interpreter: &ProgramHeader) -> Cow<'static, str> {
     let start = usize::try_from(interpreter.p_offset).unwrap_or(usize::MAX);
     let name = file.get(start..).unwrap_or_default().split(|byte| *byte == 0).next();
@@ -146,7 +146,8 @@ mod tests {
     const HEADER: usize = 64;
     const SEGMENT: usize = 56;
 
-    /// An ELF file of `kind` with segments of a type, flags and bytes, each at the file's start.
+    /// An ELF file of `kind` with the given segments (type, flags, bytes), each from the file's
+    /// start.
     fn file(kind: u16, machine: u16, segments: &[(u32, u32, u64)]) -> Vec<u8> {
         let mut bytes = Vec::from(*b"\x7fELF\x02\x01\x01");
         bytes.resize(16, 0);

@@ -1,4 +1,4 @@
-//! Both estimators and both kinds of shares on synthetic streams, side by side: `cargo xtask study
+//! Comparison of both estimators and both kinds of shares on synthetic streams: `cargo xtask study
 //! estimators`.
 //!
 //! `estimators RUNS [FIRST]`, with the seed of the first run, prints one JSON object: for each
@@ -63,7 +63,7 @@ fn main() {
     );
 }
 
-/// The Kullback-Leibler distances of the rounds' distribution by time and by ratio.
+/// Returns the Kullback-Leibler distances of the rounds' distribution by time and by ratio.
 fn distances(
     event: usize,
     steps: &[Step],
@@ -82,7 +82,7 @@ fn distances(
             [truth as f64, count * GROUPS as f64, by_ratio]
         })
         .collect();
-    // Nothing seen is not impossible: half an event.
+    // A count of zero does not mean impossible: it is taken as half an event.
     series.iter_mut().flatten().for_each(|count| *count = count.max(0.5));
     let sums = [0, 1, 2].map(|i| series.iter().map(|round| round[i]).sum::<f64>());
     [1, 2].map(|which| {
@@ -94,7 +94,8 @@ fn distances(
     })
 }
 
-/// What came of many runs for one stream: by time, by the ratio, and that with adaptive shares.
+/// Results of many runs for one stream: by time, by the ratio, and by the ratio with adaptive
+/// shares.
 #[derive(Default)]
 struct Outcome {
     linear: Errors,
@@ -105,7 +106,7 @@ struct Outcome {
 type Result = (u64, Sample, Value);
 
 impl Outcome {
-    /// Takes in one run. Gives the relative errors of the ratio with either shares.
+    /// Adds one run. Returns the relative errors of the ratio with both kinds of shares.
     fn add(&mut self, (truth, sample, value): &Result, adaptive: &Result) -> [f64; 2] {
         let truth = *truth as f64;
         let by_time = estimate::by_time(sample).expect("time has passed");

@@ -1,11 +1,11 @@
-//! The engine in a host of one's own: a PMU, a clock and a place for records are all that it asks
-//! for. `cargo run --package tally-engine --example host`.
+//! The engine in a custom host, which only needs a PMU, a clock and a place for records:
+//! `cargo run --package tally-engine --example host`.
 //!
 //! Here the PMU is words in memory, with two general counters for four events, the program is a
-//! loop, and what would be an interrupt is a call. A kernel does the same with registers; what it
-//! has to hold to is in the traits' documentation. Programs here neither see their logical
-//! counters, for which thresholds are, nor have counters of their own: what the driver has for
-//! these alone is never called.
+//! loop, and an interrupt is a call. A kernel does the same with registers; the documentation of
+//! the traits has its obligations. Programs here neither see their logical counters, which
+//! thresholds need, nor have counters of their own: the driver's methods for these features are
+//! never called.
 
 use std::cell::Cell;
 
@@ -18,16 +18,15 @@ use tally_engine::{
     Setup, Sink, Switch, Widths, for_each_counter,
 };
 
-/// Counters are 48 bits wide.
+/// Mask of a counter's value: counters are 48 bits wide.
 const WIDTH: u64 = (1 << 48) - 1;
-/// Selectors 0 to 3 are events that happen so often in a step of the program; the last comes in
-/// bursts.
+/// Events of selectors 0 to 3 in each step of the program; the last comes in bursts.
 const STEP: [u64; 4] = [10, 200, 3_000, 0];
 const BURST: u64 = 500;
 const STEP_CYCLES: u64 = 5_000;
 const STEP_INSTRUCTIONS: u64 = 8_000;
 
-/// What the hardware is.
+/// Registers and clock of the hardware.
 #[derive(Default)]
 struct Hardware {
     counters: Cell<Counts>,
@@ -37,7 +36,8 @@ struct Hardware {
 }
 
 impl Hardware {
-    /// The program takes a step, in which `events` happen: whether the slice timer has overflowed.
+    /// Executes a step of the program, in which `events` happen. Returns whether the slice timer
+    /// has overflowed.
     fn step(&self, events: [u64; 4]) -> bool {
         self.tsc.set(self.tsc.get() + STEP_CYCLES);
         if !self.counting.get() {
@@ -67,7 +67,7 @@ impl Hardware {
     }
 }
 
-/// The driver of it.
+/// Driver of the hardware.
 struct Driver<'a> {
     hardware: &'a Hardware,
 }
@@ -115,7 +115,7 @@ impl Pmu for Driver<'_> {
         true
     }
 
-    /// The program stands still while the engine is at it: there is nothing to let go.
+    /// The program stands still while the engine runs: there is nothing to resume.
     fn ack_and_resume(&mut self) {}
 
     fn scrub(&mut self) {
@@ -163,18 +163,18 @@ impl Sink for Records {
     }
 }
 
-/// Runs the program for so many steps: the readings, what happened, and the records.
+/// Runs the program for a number of steps. Returns the readings, the true counts, and the records.
 fn measure(steps: u64) -> (Vec<Reading>, [u64; 4], Vec<SliceRecord>) {
     let hardware = Hardware::default();
     let layout = Layout { general: 0b11, reference: false, extra: 0, widths: Widths::of(48) };
     let demands = (0..4).map(|event| Demand::general(Selector(event), layout.general)).collect();
     let mut session = Session::open(1, 0, SessionConfig::default(), 7, demands, &layout)
         .expect("two counters can count them two by two");
-    // One for each CPU, which has taken its PMU over.
+    // Each CPU has one, whose driver has taken over its PMU.
     let driver = Driver { hardware: &hardware };
     let mut multiplexer = Multiplexer::new(driver, 0, 0);
     let (mut records, mut truth) = (Records::default(), [0; 4]);
-    // Where the program comes onto the CPU.
+    // When the program is scheduled on the CPU.
     multiplexer.resume(&mut session, &hardware, &mut records);
     for step in 0..steps {
         let mut events = STEP;
@@ -185,7 +185,7 @@ fn measure(steps: u64) -> (Vec<Reading>, [u64; 4], Vec<SliceRecord>) {
             multiplexer.overflow(Some(&mut session), &hardware, || &mut records);
         }
     }
-    // Where it leaves the CPU, or stops counting.
+    // When it leaves the CPU, or stops counting.
     multiplexer.suspend(&mut session, End::Stopped, &hardware, &mut records);
     (session.readings(), truth, records.0)
 }

@@ -1,13 +1,13 @@
-//! How long the planner takes for as many events as there can be, in mixes that are hard for it:
-//! one JSON object with, for each mix, the groups, their lower bound, and the least and median time
-//! of a plan in microseconds. `cargo run --release -p tally-engine --example planner [MIX [TIMES]]`
+//! Time of the planner for the maximum number of events, in mixes that are hard for it: one JSON
+//! object with, for each mix, the groups, their lower bound, and the minimum and median time of a
+//! plan in microseconds. `cargo run --release -p tally-engine --example planner [MIX [TIMES]]`
 
 use std::{hint::black_box, time::Instant};
 
 use tally_abi::session::MAX_EVENTS;
 use tally_engine::{Demand, Extra, Layout, Selector, Widths, plan};
 
-/// Of Intel's processors with eight counters.
+/// Counters of Intel's processors with eight general counters.
 const LAYOUT: Layout =
     Layout { general: 0xff, reference: true, extra: 0xf, widths: Widths::of(48) };
 
@@ -17,7 +17,7 @@ fn offcore(id: u64, counters: u8, value: u64) -> Demand {
     Demand { extra, ..Demand::general(Selector(id * 2), counters) }
 }
 
-/// Event number `id` of a mix.
+/// Returns event number `id` of a mix.
 type Event = fn(u64) -> Demand;
 
 const MIXES: [(&str, Event); 7] = [

@@ -1,9 +1,9 @@
-//! The kernel's side of the logical counter bank: [`tally_abi::bank`] says what programs see.
+//! The kernel's side of the logical counter bank; [`tally_abi::bank`] has the programs' side.
 //!
-//! A sequence count with one writer, the CPU that runs the session: the overflow path, or the
-//! kernel with that interrupt masked. The writer never waits. Readers are programs, which the
-//! writer may interrupt anywhere. The sequence is in the word by which programs start and stop
-//! their counters.
+//! The bank is a sequence count with one writer, the CPU that runs the session: the overflow path,
+//! or the kernel with that interrupt masked. The writer never waits. Readers are programs, which
+//! the writer may interrupt anywhere. The sequence count is in the control word, with which
+//! programs start and stop their counters.
 
 mod control;
 mod errors;
@@ -51,18 +51,18 @@ pub(crate) struct Bank {
     /// RDPMC's ECX for the pinned events' counters.
     pinned_rdpmc: [u32; 3],
     refresh: Refresh,
-    /// Whether all events are counted all the time: there is one group.
+    /// Whether all events are counted all the time, so that there is one group.
     exact: bool,
-    /// Whether another program reads it, which RDPMC shows other counters.
+    /// Whether another program reads the bank: RDPMC would read that program's counters.
     is_remote: bool,
     thresholds: Thresholds,
-    /// By event: the highest value that a reader can have seen. It is in no estimate.
+    /// By event: the highest value that a reader can have seen. No estimate contains it.
     published_max: Box<[u64]>,
 }
 
 impl Bank {
-    /// A bank of `session`, for the events of `plan`, in pages of zeros; `writable` is the page
-    /// that the program writes. `None` if the pages are too few.
+    /// Makes a bank of `session` for the events of `plan`, in pages of zeros; `writable` is the
+    /// page that the program writes. `None` if the pages are too few.
     pub(crate) fn new(
         session: u32,
         writable: &'static Page,
@@ -121,14 +121,14 @@ impl Bank {
         self.put_counter(event, counter::SHARE, f64::from(u8::from(rate == RATE_ONE)).to_bits());
     }
 
-    /// Another program reads the bank: counters never count beyond what is published. It knows the
-    /// session by the number `session`.
+    /// Makes the bank one that another program reads, under the session number `session`: from now
+    /// on readers get published counts only.
     pub(crate) fn make_remote(&mut self, session: u32) {
         self.is_remote = true;
         self.write(|bank| bank.put(header::SESSION, session.into()));
     }
 
-    /// A pinned event as a basis.
+    /// The assignment word of a pinned event as a basis.
     fn pinned_basis(&self, event: Pinned) -> u64 {
         let index = event as usize;
         let ecx = self.pinned_rdpmc.get(index).copied().unwrap_or_default();
@@ -143,7 +143,7 @@ impl Bank {
         });
     }
 
-    /// Changes words so that no reader takes half of the change.
+    /// Changes words so that no reader uses a half-made change.
     fn write(&mut self, change: impl FnOnce(&mut Bank)) {
         self.control.begin();
         change(self);
@@ -171,8 +171,8 @@ impl Bank {
         self.put(index_of(event, word), value);
     }
 
-    /// Begins a publication, with what was counted of `group`. In the overflow path too: the work
-    /// is bounded by the events of one group, each with one division. [`Self::end`] has to follow.
+    /// Begins a publication of the counts of `group`. Also runs in the overflow path: the work is
+    /// bounded by the events of one group, each with one division. [`Self::end`] has to follow.
     pub(crate) fn begin(&mut self, group: u16, counts: GroupCounts, tsc: u64) {
         self.control.begin();
         let mut scales = [None; 2];
@@ -191,8 +191,8 @@ impl Bank {
         self.put(header::TSC, tsc);
     }
 
-    /// Ends a publication: the counters in the set of the group `running`, if any, count from its
-    /// bases on.
+    /// Ends a publication. If a group is `running`, the counters in its set count from its bases
+    /// on.
     pub(crate) fn end(&mut self, running: Option<(u16, CounterMask, &Counts)>) {
         match running.filter(|_| !self.is_remote) {
             Some((group, set, bases)) => {
@@ -217,7 +217,7 @@ impl Bank {
         self.put(header::FIRST, first.into());
     }
 
-    /// Publishes what was counted of a member. `scales` are those of the group that are known.
+    /// Publishes a member's counts. `scales` caches the group's scales by basis.
     fn put_counts(&mut self, index: usize, counts: GroupCounts, scales: &mut PerBase<Option<u64>>) {
         let is_watched = self.thresholds.is_watched();
         let Some(member) = self.members.get_mut(index) else { return };
@@ -227,7 +227,7 @@ impl Bank {
             member.scale = counts.scale_once(member.base, scales);
         }
         if !self.exact {
-            // Up to here readers went by the rate before.
+            // Up to now readers computed with the old rate.
             let seen = value(total, member.rate);
             member.rate = counts.rate(member.counter, member.base);
             let rate = member.rate;
@@ -240,7 +240,7 @@ impl Bank {
         self.put_counter(event, counter::SLICES, counts.moments.slices);
     }
 
-    /// Notes that readers of an event can have seen `seen`.
+    /// Raises an event's published maximum to `seen`, a value that readers can have seen.
     fn raise_max(&mut self, event: usize, seen: u64) {
         let Some(max) = self.published_max.get_mut(event) else { return };
         *max = seen.max(*max);
@@ -254,8 +254,8 @@ impl Bank {
         }
     }
 
-    /// In a publication: the sums of `group`, whose slice has not begun, were restated for another
-    /// share. Thresholds go by the new scale.
+    /// Updates scales for thresholds, in a publication, after the sums of `group`, whose slice has
+    /// not begun, were restated for another share.
     #[cold]
     pub(crate) fn rescale(&mut self, group: u16, counts: GroupCounts) {
         let mut scales = [None; 2];
@@ -284,12 +284,12 @@ impl Bank {
         self.thresholds.set_period(event, period);
     }
 
-    /// Returns whether there are thresholds, or counters preloaded for such.
+    /// Returns whether the session has thresholds, or counters preloaded for them.
     pub(crate) fn is_watched(&self) -> bool {
         self.thresholds.is_watched()
     }
 
-    /// A threshold that has fired and was not taken yet: its event, and the count.
+    /// Takes a threshold that has fired: its event and the count.
     pub(crate) fn take_fired(&mut self) -> Option<(usize, u64)> {
         self.thresholds.take_fired()
     }
@@ -299,7 +299,7 @@ impl Bank {
         self.thresholds.has_fired()
     }
 
-    /// Fires the thresholds that are reached, of events of `group`.
+    /// Fires the reached thresholds of the events of `group`.
     pub(crate) fn check(
         &mut self,
         group: u16,
@@ -320,7 +320,7 @@ impl Bank {
         }
     }
 
-    /// Fires the thresholds of pinned events that are reached.
+    /// Fires the reached thresholds of pinned events.
     pub(crate) fn check_pinned(
         &mut self,
         total: &Counts,
@@ -345,13 +345,13 @@ impl Bank {
         }
     }
 
-    /// The value of a member, as a reader sees it that comes now.
+    /// The value of a member as a reader would see it now.
     fn value_of(&self, member: &Member, total: &Counts) -> u64 {
         let max = self.published_max.get(usize::from(member.event)).copied().unwrap_or_default();
         value(total[member.base.event()], member.rate).max(max)
     }
 
-    /// The count by which samples of an event go that begin now.
+    /// The count from which samples of an event begin now.
     pub(crate) fn sampled_count(&mut self, event: usize, counts: GroupCounts) -> u64 {
         let Some(index) = self.members.position(event) else { return 0 };
         let Some(member) = self.members.get_mut(index) else { return 0 };
@@ -360,7 +360,7 @@ impl Bank {
         value(events, member.scale)
     }
 
-    /// The counters to preload while `group` is on them.
+    /// The preloads for the time in which `group` is on the counters.
     pub(crate) fn plan_preload(&self, group: u16, counts: GroupCounts) -> PreloadPlan {
         let mut plan = PreloadPlan::default();
         for index in self.members.of_group(group) {
@@ -370,7 +370,7 @@ impl Bank {
                 let events = counts.events(member.counter);
                 plan.add_scaled(member.counter, at, member.scale, events);
             } else {
-                // Where the rate stays as it is, an estimate grows by one with each event.
+                // At a constant rate an estimate grows by one with each event.
                 let count = self.threshold_count(member, counts);
                 plan.add(member.counter.into(), at.saturating_sub(count));
             }
@@ -379,13 +379,13 @@ impl Bank {
         plan
     }
 
-    /// Notes whether counters are preloaded.
+    /// Sets whether counters are preloaded.
     pub(crate) fn set_armed(&mut self, armed: bool) {
         self.thresholds.set_armed(armed);
     }
 }
 
-/// Counts a threshold that fired, in its event's counter.
+/// Increments the count of fired thresholds in its event's counter.
 fn count_fired(pages: &[&Page], fired: &Fired) {
     if !fired.sample {
         let index = index_of(fired.event.into(), counter::FIRED);
@@ -393,7 +393,7 @@ fn count_fired(pages: &[&Page], fired: &Fired) {
     }
 }
 
-/// The index of a counter's word, from the header's first.
+/// Index of a counter's word, from the header's first word.
 fn index_of(event: usize, word: usize) -> usize {
     HEADER_WORDS + event * COUNTER_WORDS + word
 }

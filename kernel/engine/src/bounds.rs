@@ -1,15 +1,15 @@
-//! Hard identities: some events are never more than others, misses than accesses for one, and
-//! readings must not say otherwise.
+//! Hard identities: some events never exceed others (misses and accesses, for example), and
+//! readings must obey that.
 //!
 //! Estimates of two events come from different slices, so a part may come out larger than its
-//! whole. Both become the nearest pair that is possible, distances weighed by the variances: the
-//! projection on a half-space, for each bound in turn. Intervals grow by as much as their value was
-//! moved, so each contains what it contained before.
+//! whole. Both are moved to the nearest possible pair, with distances weighted by the variances:
+//! the projection onto a half-space, for each bound in turn. An interval grows by the distance by
+//! which its value was moved, so it still contains what it contained before.
 //!
-//! Successive readings must not run backwards either ([`crate::Session::readings`]): where a part
-//! was read already, its whole follows. Where the whole is exact, a part comes down, but not below
-//! what was read before: those values obeyed the bounds, and wholes only grow. Uses floating point:
-//! never in the overflow path.
+//! Successive readings must not decrease either ([`crate::Session::readings`]): if a part's higher
+//! value was read already, its whole is raised. If the whole is exact, a part is lowered, but not
+//! below its earlier reading: earlier readings obeyed the bounds, and wholes only grow. Uses
+//! floating point: never in the overflow path.
 
 use alloc::vec::Vec;
 
@@ -17,16 +17,17 @@ use libm::round;
 
 use crate::Pinned;
 
-/// Events that together are never more than another event.
+/// A bound: the sum of some events never exceeds another event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
-    /// Their indices in the list of demands: one or several that never count the same occurrence.
+    /// Indices of the parts in the list of demands: events of which no two count the same
+    /// occurrence.
     pub parts: Vec<u16>,
-    /// The other.
+    /// The event that bounds the sum.
     pub whole: Whole,
 }
 
-/// The event that others are never more than.
+/// The event that bounds the sum of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whole {
     /// An event, by its index in the list of demands.
@@ -40,15 +41,15 @@ pub enum Whole {
 pub struct Candidate {
     /// Events, as estimated or counted.
     pub count: u64,
-    /// Of the estimate; 0 if it is exact, and then nothing moves it.
+    /// Variance of the estimate; 0 if the value is exact, and then it is not moved.
     pub variance: f64,
-    /// What [`reconcile`] returned the last time: the value does not fall below it.
+    /// Value that [`reconcile`] returned the last time, a lower limit of the new value.
     pub floor: u64,
-    /// Whether it is known at all.
+    /// Whether the value is known.
     pub known: bool,
 }
 
-/// Rounds of projections before the remainder is removed by moving one side alone.
+/// Sweeps of projections, after which any remaining excess is removed by moving one side only.
 const SWEEPS: usize = 8;
 
 /// Moves the values of `items` so that all `bounds` hold, where `pinned` returns the counts of
@@ -71,8 +72,8 @@ pub fn reconcile(
         if is_estimate { (round(value.max(0.0)) as u64).max(item.floor) } else { item.count }
     });
     let mut values: Vec<u64> = raised.collect();
-    // Floors and rounding may violate a bound: wholes follow their parts, and where they cannot,
-    // parts their wholes. Each sweep settles one level at least.
+    // Floors and rounding may violate a bound: then wholes are raised to their parts or, where that
+    // is impossible, parts lowered to their wholes. Each sweep settles at least one level.
     let steps: [Step; 2] = [raise_whole, lower_parts];
     for step in steps {
         for _ in 0..=bounds.len() {
@@ -85,23 +86,23 @@ pub fn reconcile(
     values
 }
 
-/// Moves one side of a bound. Returns whether it had to.
+/// Moves one side of a bound. Returns whether a move was necessary.
 type Step = fn(&mut [u64], &[Candidate], &Bound, &dyn Fn(Pinned) -> u64) -> bool;
 
-/// The parts that are known.
+/// The parts whose values are known.
 fn parts<'a>(bound: &'a Bound, items: &'a [Candidate]) -> impl Iterator<Item = usize> + 'a {
     let index = |part: &u16| usize::from(*part);
     bound.parts.iter().map(index).filter(|part| items.get(*part).is_some_and(|item| item.known))
 }
 
-/// The whole, if it is an event that is known.
+/// The whole, if it is an event with a known value.
 fn whole(bound: &Bound, items: &[Candidate]) -> Option<usize> {
     let Whole::Event(event) = bound.whole else { return None };
     let event = usize::from(event);
     items.get(event).filter(|item| item.known).map(|_| event)
 }
 
-/// The sum of the parts and the limit that their whole sets; `None` if the whole is not known.
+/// The sum of the parts, and the whole's value as the limit; `None` if the whole is not known.
 fn excess<T: Copy + core::iter::Sum<T>>(
     values: &[T],
     items: &[Candidate],
@@ -115,8 +116,8 @@ fn excess<T: Copy + core::iter::Sum<T>>(
     Some((parts(bound, items).map(|part| values[part]).sum(), limit))
 }
 
-/// Moves parts and whole to the nearest values that obey the bound. Returns whether they had to
-/// move.
+/// Moves parts and whole to the nearest values that obey the bound. Returns whether a move was
+/// necessary.
 fn project(
     values: &mut [f64],
     items: &[Candidate],
@@ -159,7 +160,7 @@ fn raise_whole(
     raises
 }
 
-/// Lowers the estimated parts, each by its share of the excess, to the whole.
+/// Lowers the estimated parts to the whole, each in proportion to its room.
 fn lower_parts(
     values: &mut [u64],
     items: &[Candidate],
@@ -170,7 +171,7 @@ fn lower_parts(
     let mut too_much = sum.saturating_sub(limit);
     let before = too_much;
     let estimated = || parts(bound, items).filter(|part| items[*part].variance > 0.0);
-    // Below its floor only where a whole, or an exact count, was not known before.
+    // A part falls below its floor only if a whole, or an exact count, was not known before.
     let floors: [fn(&Candidate) -> u64; 2] = [|item| item.floor, |_| 0];
     for floor in floors {
         let room = |values: &[u64], part: usize| values[part].saturating_sub(floor(&items[part]));
@@ -212,7 +213,7 @@ mod tests {
     fn the_less_certain_gives_way() {
         let items = [estimate(110, 3.0), estimate(100, 1.0)];
         assert_eq!(of(&items, &[bound(&[0], 1)]), [101, 101]);
-        // What holds is left alone.
+        // Values that obey the bound are not moved.
         assert_eq!(of(&items, &[bound(&[1], 0)]), [110, 100]);
         let items = [estimate(110, 3.0), exact(100)];
         assert_eq!(of(&items, &[bound(&[0], 1)]), [100, 100]);
@@ -224,7 +225,7 @@ mod tests {
         assert_eq!(of(&unknown, &[bound(&[0], 1)]), [9, 0]);
     }
 
-    /// Events, any of which may be part of an earlier one.
+    /// Random lists, in which any event may be part of an earlier one.
     fn lists() -> impl Strategy<Value = (Vec<Candidate>, Vec<Bound>)> {
         let item = (0_u64..1000, 0.1..50.0, 0_u64..900, 0_u8..8);
         let item = item.prop_map(|(count, stderr, floor, kind)| match kind {
@@ -259,7 +260,7 @@ mod tests {
             }
         }
 
-        /// Whatever was read before, and however estimates swing.
+        /// Holds for all earlier readings, and however estimates change.
         #[test]
         fn values_that_obeyed_the_bounds_do_not_run_backwards(
             (mut items, bounds) in lists(),
@@ -276,7 +277,7 @@ mod tests {
             }
         }
 
-        /// A value falls below its floor only where an exact count says so.
+        /// A value falls below its floor only if an exact count requires it.
         #[test]
         fn nothing_runs_backwards_without_an_exact_count((mut items, bounds) in lists()) {
             items[0].variance = 9.0;

@@ -1,37 +1,38 @@
 //! The engine's budget: the share of the program's time that the engine may take.
 //!
-//! The cost of a group switch is fixed; the engine chooses how often it switches. Where it took
-//! more than its share lately, it lengthens slices by a whole factor, the slice multiplier, and
-//! shortens them again, never below the length asked for, when the budget allows. A slice's record
-//! has its multiplier.
+//! The cost of a group switch is fixed; the engine chooses how often it switches. If it has
+//! recently taken more than its share, it lengthens slices by an integer factor, the slice
+//! multiplier. It shortens them again when the budget allows, never below the requested length. A
+//! slice's record has its multiplier.
 //!
-//! Where the processor counts core cycles in every ring, a switch costs what passed between the
-//! ends of two slices, one after the other, and was not counted for the program: the interrupt's
-//! delivery and return, which the handler itself cannot time, and the handler. Where the kernel was
-//! entered otherwise in that slice, for the program or by a device, the difference has that work,
-//! too, and the cost is not more than it. The engine times what it does outside of the interrupt,
-//! such as the folding of slices. Elsewhere the handler's time by the TSC is the cost.
+//! If the processor counts core cycles in every ring, the cost of a switch is the number of core
+//! cycles between the ends of two successive slices that were not counted for the program: the
+//! interrupt's delivery and return, which the handler itself cannot time, and the handler. If the
+//! kernel was entered for another reason in that slice, the difference contains that work too and
+//! is only an upper bound. The engine times its work outside of the interrupt, such as the folding
+//! of slices. On other processors the cost is the handler's time by the TSC.
 
-/// Millionths of the whole.
+/// Parts per million of a whole.
 const WHOLE_PPM: u64 = 1_000_000;
-/// The most that an update lengthens slices by, as a factor. The next update comes a fixed number
-/// of slices later, however long they are: one that sees a program start, mostly in ring 0, must
-/// not make slices that outlast it.
+/// Maximum factor by which one update lengthens slices. The next update comes a fixed number of
+/// slices later, whatever their length: an update that sees a program's start, mostly in ring 0,
+/// must not make slices that outlast it.
 const MOST_RISE: u32 = 4;
-/// Slices become shorter by this part of their length, or not at all.
+/// Minimum reduction of slices, as a fraction (one in so many) of their length; smaller ones are
+/// not made.
 const LEAST_FALL: u32 = 16;
-/// The estimate of what a switch costs rises by this part of itself at most, from one slice that
-/// is looked at to the next: hardware may do things that neither the program nor the kernel knows
-/// of, such as a system management interrupt.
+/// Maximum rise of the estimated switch cost from one examined slice to the next, as a fraction of
+/// the cost. Hardware may take cycles that neither the program nor the kernel knows of, such as a
+/// system management interrupt.
 const COST_RISE: u64 = 16;
-/// What is new is this part of an average.
+/// Weight of a new value in an average, as a fraction.
 const WEIGHT: u64 = 4;
 
-/// What the engine may take for a session, and the slice multiplier that keeps it within that.
+/// A session's budget, and the slice multiplier that keeps it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     limit_ppm: u32,
-    /// The longest slice, in units of the length asked for.
+    /// The longest slice, in units of the requested length.
     max_multiplier: u32,
     slice_multiplier: u32,
     /// TSC ticks of engine and session at the last update.
@@ -39,15 +40,15 @@ pub(crate) struct Budget {
     session_ticks: u64,
     /// Core cycles of the overflow interrupt; 0 while they are not known.
     interrupt_cycles: u64,
-    /// Whether these are not just the most that it takes.
+    /// True if `interrupt_cycles` was measured, false if it is an upper bound.
     is_exact: bool,
-    /// Core cycles of the engine's other work, for each slice.
+    /// Core cycles of the engine's other work per slice.
     work_cycles: u64,
-    /// Those of the work since the last update by core cycles.
+    /// Core cycles of the engine outside the interrupt since the last update by core cycles.
     new_work: u64,
 }
 
-/// Some slices, one after another.
+/// Successive slices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch {
     /// Slices that ended, at least 1.
@@ -60,8 +61,8 @@ impl Budget {
     /// Slices from one update to the next.
     pub(crate) const SLICES: u64 = 16;
 
-    /// The budget for slices of `length`, and at most `max`; the first have `first` times the
-    /// length.
+    /// Makes the budget for slices of `length`, and at most `max`; the first slices have `first`
+    /// times the length.
     pub(crate) fn new(limit_ppm: u32, length: u64, first: u32, max: u64) -> Budget {
         let max_multiplier = max.checked_div(length).and_then(|max| max.try_into().ok());
         let max_multiplier = max_multiplier.unwrap_or(1).max(1);
@@ -78,7 +79,7 @@ impl Budget {
         }
     }
 
-    /// The length of slices that begin now, in units of the length asked for.
+    /// The length of slices that begin now, in units of the requested length.
     #[inline]
     pub(crate) fn slice_multiplier(&self) -> u32 {
         self.slice_multiplier
@@ -93,14 +94,15 @@ impl Budget {
         }
     }
 
-    /// Whether what an overflow interrupt costs is known, and not only the most.
+    /// Returns whether the cost of an overflow interrupt was measured and is not just an upper
+    /// bound.
     pub(crate) fn is_exact(&self) -> bool {
         self.is_exact
     }
 
-    /// In a slice and the overflow interrupt at its end, `cycles` passed that were not counted for
-    /// the program. `is_exact` if the kernel was not entered otherwise; else they are the most that
-    /// the interrupt took.
+    /// Observes a slice and the overflow interrupt at its end, in which `cycles` passed that were
+    /// not counted for the program. `is_exact` says that the kernel was not entered for another
+    /// reason; otherwise `cycles` is an upper bound of the interrupt's cost.
     pub(crate) fn observe(&mut self, cycles: u64, is_exact: bool) {
         let (known, cycles) = (self.interrupt_cycles, cycles.max(1));
         self.interrupt_cycles = match (self.is_exact, is_exact) {
@@ -119,7 +121,7 @@ impl Budget {
     }
 
     /// Chooses the slice multiplier by the cost of a switch. `stretch` is all slices since the last
-    /// such update, of the present length.
+    /// such update; they had the present length.
     pub(crate) fn update_by_cycles(&mut self, stretch: Stretch) {
         let work = core::mem::take(&mut self.new_work) / stretch.slices.max(1);
         self.work_cycles = match self.work_cycles {
@@ -129,7 +131,7 @@ impl Budget {
         self.choose(self.switch_cycles().saturating_mul(stretch.slices), stretch.counted);
     }
 
-    /// Leaves the time up to now out of the next update.
+    /// Excludes the time up to now from the next update.
     pub(crate) fn skip(&mut self, engine_ticks: u64, session_ticks: u64) {
         (self.engine_ticks, self.session_ticks) = (engine_ticks, session_ticks);
     }
@@ -154,7 +156,7 @@ impl Budget {
             wanted.saturating_mul(self.slice_multiplier.into()).div_ceil(program);
         let most = self.slice_multiplier.saturating_mul(MOST_RISE).min(self.max_multiplier);
         let slice_multiplier = u32::try_from(slice_multiplier).unwrap_or(u32::MAX).clamp(1, most);
-        // A small step down is not worth the setting of lengths anew.
+        // A small reduction is not worth setting the lengths again.
         if slice_multiplier > self.slice_multiplier
             || slice_multiplier < self.slice_multiplier - self.slice_multiplier / LEAST_FALL
         {
@@ -163,8 +165,8 @@ impl Budget {
     }
 }
 
-/// The average of what was `known` and what is `new`; different from `known` if `new` is. A fall
-/// has twice the weight of a rise: the first costs are those of cold caches.
+/// The weighted average of `known` and `new`; differs from `known` if `new` does. A fall has twice
+/// the weight of a rise: the first costs are those of cold caches.
 fn average(known: u64, new: u64) -> u64 {
     match new.checked_sub(known) {
         Some(rise) => known + rise.div_ceil(WEIGHT),
@@ -177,8 +179,8 @@ mod tests {
     use super::*;
     use tally_abi::session::MAX_SLICE;
 
-    /// Lets slices of `slice` ticks pass, a switch costing `cost`, until lengths stay; then gives
-    /// the slice_multiplier and the share that the engine takes, in ppm.
+    /// Simulates slices of `slice` ticks with a switch cost of `cost` until the length is stable;
+    /// returns the slice multiplier and the engine's share, in ppm.
     fn settle(limit_ppm: u32, slice: u64, cost: u64) -> (u32, u64) {
         let mut budget = Budget::new(limit_ppm, slice, 1, MAX_SLICE);
         let (mut engine, mut session, mut share) = (0, 0, 0);
@@ -210,9 +212,9 @@ mod tests {
         }
     }
 
-    /// Lets stretches of slices of `slice` cycles pass, an interrupt costing `cost`, and other work
-    /// of the kernel in the slice that is looked at, `others[i]` in stretch `i`; gives the last
-    /// multiplier and the cost found.
+    /// Simulates stretches of slices of `slice` cycles with an interrupt cost of `cost` and other
+    /// kernel work of `others[i]` in the examined slice of stretch `i`; returns the last multiplier
+    /// and the cost found.
     fn settle_by_cycles(slice: u64, cost: u64, others: &[u64]) -> (u32, u64) {
         let mut budget = Budget::new(20_000, slice, 1, MAX_SLICE);
         for &other in others {

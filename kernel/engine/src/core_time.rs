@@ -1,20 +1,20 @@
-//! Core cycles: what the processor spent, and on what besides the program and the engine.
+//! Core cycles, and their use by the kernel besides the program and the engine.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Clock;
 
-/// How often the kernel was entered on a CPU, other than by overflow interrupts; of all copies
-/// together. Used on that CPU alone.
+/// Per-CPU count of kernel entries, overflow interrupts excluded. Clones share the count. Only its
+/// CPU uses it.
 #[derive(Clone, Debug, Default)]
 pub struct KernelEntries(Arc<AtomicU64>);
 
 impl KernelEntries {
-    /// The kernel was entered: an interrupt, an exception or a system call.
+    /// Counts an entry of the kernel: an interrupt, an exception or a system call.
     #[inline]
     pub fn note(&self) {
-        // One CPU stores it, so this needs no atomic addition.
+        // Only one CPU stores the count, so no atomic addition is needed.
         self.0.store(self.number().wrapping_add(1), Ordering::Relaxed);
     }
 
@@ -33,11 +33,11 @@ impl KernelEntries {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CoreReading {
     pub(crate) cycles: u64,
-    /// [`KernelEntries`] then.
+    /// Value of [`KernelEntries`] at that time.
     pub(crate) entries: u64,
 }
 
-/// When work of the engine outside of the overflow interrupt began.
+/// Start time of the engine's work outside of the overflow path.
 #[derive(Clone, Copy, Debug)]
 pub struct Began {
     tsc: u64,
@@ -45,7 +45,7 @@ pub struct Began {
 }
 
 impl Began {
-    /// Now.
+    /// Reads the clock.
     pub fn now(clock: &impl Clock) -> Began {
         Began { tsc: clock.tsc(), core_cycles: clock.core_cycles() }
     }

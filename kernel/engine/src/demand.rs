@@ -1,9 +1,9 @@
-//! The planner's input: what events need, and what counters there are.
+//! The planner's input: the needs of events, and the counters of the PMU.
 
 use tally_abi::{Mode, trace::MAX_COUNTS};
 
-/// The most general counters of a group. Counters are named by their hardware index, and sets of
-/// them are bit masks of eight bits.
+/// Maximum number of general counters of a group. Counters are identified by their hardware index,
+/// and sets of them are bit masks of eight bits.
 pub const MAX_GENERAL: usize = 8;
 const _: () = assert!(MAX_GENERAL == MAX_COUNTS);
 
@@ -28,52 +28,53 @@ impl Pinned {
     pub const ALL: [Pinned; 3] = [Pinned::Instructions, Pinned::Cycles, Pinned::Reference];
 }
 
-/// The most extra registers ([`Extra`]). They are named by the driver's numbers, and sets of them
-/// are bit masks.
+/// Maximum number of extra registers ([`Extra`]). They are identified by the driver's numbers, and
+/// sets of them are bit masks.
 pub const MAX_EXTRA: usize = 4;
 
-/// The most slices that a group can have in a round.
+/// Maximum number of slices of a group in a round.
 pub const MAX_SHARE: u16 = 64;
 
-/// What an event needs besides a counter: a value in a register that all counters share, such as
-/// Intel's off-core response registers. Two values cannot be in one register at a time.
+/// An event's need of a value in a register that all counters share, such as Intel's off-core
+/// response registers. A register can hold only one value at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Extra {
     /// The value.
     pub value: u64,
     /// The registers that may hold it, as a mask; one or two.
     pub registers: u8,
-    /// The event's selector where the second of two registers holds the value.
+    /// The event's selector if the second of two registers holds the value.
     pub second: Selector,
 }
 
-/// What one event needs of the PMU.
+/// The needs of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// What to write into a general counter's event select.
+    /// Value of a general counter's event select for this event.
     pub selector: Selector,
     /// The general counters that can count it, as a mask.
     pub counters: u8,
-    /// If the event is pinned; then the rest is not used.
+    /// The pinned event, if it is one; then the other fields are not used.
     pub pinned: Option<Pinned>,
-    /// The extra register that it needs.
+    /// The value that it needs in an extra register.
     pub extra: Option<Extra>,
     /// Whether no other event may be on a general counter at the same time.
     pub alone: bool,
-    /// Whether it is counted in ring 0 too, whatever the session's mode; not for a pinned event,
-    /// which is counted at the session's.
+    /// Whether the event is counted in ring 0 too, whatever the session's mode; not for a pinned
+    /// event, whose privilege is the session's.
     pub kernel: bool,
-    /// Whether it counts retired instructions or branches: on many processors an interrupt is
-    /// counted as one ([`crate::Session::set_overcount`]). Pinned instructions are, in any case.
+    /// Whether the event counts retired instructions or branches: many processors count an
+    /// interrupt as one ([`crate::Session::set_overcount`]). Pinned instructions are affected in
+    /// any case.
     pub retired: bool,
-    /// The fewest slices of a round for its group: 1 to [`MAX_SHARE`].
+    /// Minimum number of slices of its group in a round: 1 to [`MAX_SHARE`].
     pub share: u16,
-    /// The events with the same number here are counted in the same slices.
+    /// Number of a set of events that are counted in the same slices.
     pub together: Option<u16>,
 }
 
 impl Demand {
-    /// An event for any of `counters`, without further needs.
+    /// An event for any of `counters`, without other needs.
     pub const fn general(selector: Selector, counters: u8) -> Demand {
         Demand {
             selector,
@@ -93,12 +94,12 @@ impl Demand {
         Demand { pinned: Some(event), ..Demand::general(Selector(0), 0) }
     }
 
-    /// Returns whether it is counted in ring 0, in a session of this mode.
+    /// Returns whether the event is counted in ring 0, in a session of this mode.
     pub(crate) fn is_in_ring_0(&self, mode: Mode) -> bool {
         if self.pinned.is_some() { mode.kernel() } else { self.kernel }
     }
 
-    /// Returns whether interrupts may be counted too.
+    /// Returns whether the event also counts interrupts.
     pub(crate) fn is_overcounted(&self) -> bool {
         self.retired || self.pinned == Some(Pinned::Instructions)
     }
@@ -117,17 +118,17 @@ pub struct Layout {
     pub widths: Widths,
 }
 
-/// The widths of counters, as masks of the bits that they have.
+/// The widths of counters, as masks of their bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Widths {
-    /// Of the pinned events' counters, the slice timer among them.
+    /// Mask of the pinned events' counters, the slice timer among them.
     pub pinned: u64,
-    /// Of the general counters.
+    /// Mask of the general counters.
     pub general: u64,
 }
 
 impl Widths {
-    /// Counters of `bits` bits each, fewer than 64.
+    /// The widths of counters that all have `bits` bits, fewer than 64.
     pub const fn of(bits: u32) -> Widths {
         let mask = (1 << bits) - 1;
         Widths { pinned: mask, general: mask }

@@ -10,7 +10,7 @@ use crate::{
     plan::{CounterAssignment, plan},
 };
 
-/// A direct-mode program's events, and its counters' saved values.
+/// A direct-mode program's events, and the saved values of its counters.
 #[derive(Debug)]
 pub struct Direct {
     pub(crate) mode: Mode,
@@ -21,10 +21,10 @@ pub struct Direct {
 }
 
 impl Direct {
-    /// Assigns a counter to each of `demands`, all at the same time; they begin at 0.
+    /// Assigns a counter to each of `demands`, all at the same time; counts begin at 0.
     ///
     /// # Errors
-    /// [`PlanError::NotTogether`] where the events do not fit the counters at once; else as
+    /// [`PlanError::NotTogether`] if the events do not fit the counters at once; otherwise as for
     /// [`plan()`](crate::plan()).
     pub fn open(demands: &[Demand], mode: Mode, layout: &Layout) -> Result<Direct, PlanError> {
         let plan = plan(demands, layout)?;

@@ -1,53 +1,53 @@
 //! Estimates with their errors, from the sums of [`crate::moments`].
 //!
-//! **Estimate.** Of two bases, cycles and instructions, the exact total X is known, and the part Σx
-//! that passed while the event was counted. The ratio estimate of the event's total is X·Σy/Σx, by
-//! the base that leaves the smaller error.
+//! **Estimate.** For each of two bases, cycles and instructions, the exact total X is known, and
+//! the part Σx that passed while the event was counted. The ratio estimate of the event's total is
+//! X·Σy/Σx. The base with the smaller error is used.
 //!
-//! **Error.** The uncertainty is how far the slices not counted stray from the rate: the residual e
-//! = y − (Σy/Σx)·x of a slice. A group's slices are at random places in each round, so the variance
-//! that matters is that of residuals *within a round*. [`crate::moments`] has sums of differences
-//! between slices closer than a round (near), as they are within one, and between slices further
-//! apart (far). Both estimate it; but where the near ones are lower beyond chance, they alone do.
-//! And as each group has every place of the rounds equally often in a block of them, an effect of
-//! the same place of every round evens out: where the sums of whole blocks differ less beyond
-//! chance, they estimate the variance.
+//! **Error.** The uncertainty is the deviation of uncounted slices from the rate: the residual e =
+//! y − (Σy/Σx)·x of a slice. A group's slices are at random places in each round, so the relevant
+//! variance is that of residuals *within a round*. [`crate::moments`] has sums of differences
+//! between slices closer than a round (near), which are as far apart as slices of one round, and
+//! between slices further apart (far). Near and far pairs both estimate this variance. If the near
+//! pairs' estimate is significantly smaller, it is used alone. Each group has every place of the
+//! rounds equally often in a block of them, so an effect of the place in the round evens out over a
+//! block: if the sums of whole blocks differ significantly less, they estimate the variance.
 //!
-//! **Few events.** Counts that happen to be all the same, such as all zero, do not show that there
-//! is no spread. To the squared error of the counted slices, [`UNSEEN`] squared events are added:
-//! no event then means at most three per share counted, the rule of three. Where fewer slices had
-//! events than peaks are kept, it is that many squares of a *batch*, as events that come rarely
-//! come many at once. Its size is the most that a slice had; but the fewer slices had any, the
-//! nearer it is to the middle, on a logarithmic scale, of one event and one a cycle.
+//! **Few events.** Counts that happen to be all equal, such as all zero, do not prove that there is
+//! no spread. So [`UNSEEN`] squared events are added to the squared error of the counted slices: a
+//! count of zero then means at most three events, scaled up by the share counted (the rule of
+//! three). If fewer slices than the number of kept peaks had events, the addition is as many
+//! squares of a *batch*, as rare events often come many at once. The size of a batch is the largest
+//! count of a slice; the fewer slices had events, the nearer it is to the middle, on a logarithmic
+//! scale, between one event and one event per cycle.
 //!
-//! **Heavy tails.** Where the largest slice is far above the next, larger ones are likely among the
-//! slices not counted, neither in the estimate nor in the spread. The gap shows how far they may
-//! reach; what exceeds a normal distribution's gap widens the interval (`tails`).
+//! **Heavy tails.** If the largest slice is far above the next, the uncounted slices probably
+//! contain larger ones, which are neither in the estimate nor in the spread. The gap indicates how
+//! large; its excess over a normal distribution's gap widens the interval (`tails`).
 //!
-//! **Two bases.** Cycles and instructions of all slices are known, so it is known how far the
-//! counted slices are from having the same instructions a cycle. Where the slices differ in that,
-//! the regression of their events on it says how far the estimate is off (Cochran, section 7.1);
-//! what exceeds the standard error widens the interval. And where they differ too little to explain
-//! it, there were slices unlike all that were counted, a start-up say, whose events may be
-//! [`UNMET`] times more.
+//! **Two bases.** Cycles and instructions of all slices are known, so the difference between the
+//! counted slices' instructions per cycle (IPC) and that of all slices is known. If slices vary in
+//! IPC, the regression of their events on it predicts the estimate's error (Cochran, section 7.1);
+//! its excess over the standard error widens the interval. If counted slices vary too little in IPC
+//! to explain the gap, some uncounted slices (start-up code, for example) behave unlike any counted
+//! one; their events may be [`UNMET`] times as many.
 //!
-//! **Strata.** A session whose rows are folded outside of the overflow interrupt has the sums of
-//! its slices by their instructions a cycle, too. Where that leaves a smaller error, the estimate
-//! is made by strata of them (`stratified`).
+//! **Strata.** A session whose rows are folded outside of the overflow interrupt also has the sums
+//! of its slices by IPC. If the estimate by these strata has a smaller error, it is used
+//! (`stratified`).
 //!
 //! **Few slices.** The spread itself is uncertain; Student's t widens the interval accordingly. The
-//! sums of squares keep their largest term: where it is much of a sum, as where a program has few
-//! long phases and only the pairs of slices across their ends differ, the sum is worth few degrees
-//! of freedom, however many pairs there are.
-//! With fewer than [`LEAST_SLICES`] slices there is no estimate: their residuals say next to
-//! nothing.
+//! sums of squares keep their largest term. If it dominates its sum, the sum has few degrees of
+//! freedom, however many pairs there are: for example when a program has a few long phases and only
+//! the pairs of slices across their ends differ. With fewer than [`LEAST_SLICES`] slices there is
+//! no estimate: their residuals have next to no information.
 //!
-//! **Slices since the last.** The slices since the group's last one are no random sample of the
-//! session yet: all of them may stray in the same direction, by the spread of one slice each
-//! (`unseen`). A program that was steady for n slices begins something else in the next with a
-//! probability of 1/n (the rule of succession); then its rates may differ by as much as they are.
+//! **Slices since the last.** The slices since the group's last one are not yet a random sample of
+//! the session: all of them may deviate in the same direction, by the spread of one slice each
+//! (`unseen`). A program that was steady for n slices changes its behaviour in the next one with a
+//! probability of 1/n (the rule of succession); then its rates may change by their own size.
 //!
-//! Decision 78 has the mathematics whole; 11, 18, 20, 28 and 72 the reasons and the measurements.
+//! Decision 78 has the whole mathematics; 11, 18, 20, 28 and 72 the reasons and the measurements.
 //!
 //! Uses floating point: never in the overflow path.
 
@@ -71,36 +71,37 @@ use crate::{
     strata::Strata,
 };
 
-/// The fewest slices of which there is an estimate.
+/// Minimum number of slices for an estimate.
 pub const LEAST_SLICES: u64 = 4;
 
-/// Standard deviations of chance beyond which the counted slices' instructions a cycle show that
-/// there were slices unlike all of them.
+/// Standard deviations by which the counted slices' IPC must differ from that of all slices to show
+/// that some slices were unlike all counted ones.
 const CHANCE: f64 = 2.0;
 /// 2⁻³².
 const FRACTION: f64 = 1.0 / 4_294_967_296.0;
 
-/// The error of an estimate as the bank publishes it, to be brought up to date by its readers
+/// The error of an estimate as the bank publishes it; readers update it to the present count
 /// ([`tally_abi::bank::half_width`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Uncertainty {
     /// The base of the estimate.
     pub base: Base,
-    /// Half the width of the 95 % interval, in events, without what slices since the last may add.
+    /// Half the width of the 95 % interval, in events, without the error of slices since the last.
     pub half_width_95: f64,
-    /// How far events of slices since the last may stray at 95 %, in events per count of the base.
+    /// Bound at 95 % on the deviation of events in slices since the last, in events per count of
+    /// the base.
     pub drift_95: f64,
     /// The share of the base in which the event was counted, 0 to 1.
     pub share: f64,
 }
 
-/// Paper 000's estimate (section 3): linear scaling by time, without an error. `None` before any
-/// time was counted.
+/// Paper 000's estimate (section 3): linear scaling by time, without an error. `None` before
+/// anything was counted.
 pub fn by_time(sample: &Sample) -> Option<f64> {
     rate(sample, Base::Cycles).map(|rate| rate * sample.totals[Base::Cycles as usize] as f64)
 }
 
-/// The base that leaves the smaller error, or cycles before anything was counted.
+/// The base with the smaller error; cycles before anything was counted.
 pub fn best_base(sample: &Sample) -> Base {
     best(sample).map_or(Base::Cycles, |best| best.base)
 }
@@ -109,7 +110,7 @@ fn best(sample: &Sample) -> Option<ByBase> {
     best_of(sample, &Base::ALL)
 }
 
-/// Of these bases.
+/// Returns the estimate by the one of `bases` with the smallest error.
 fn best_of(sample: &Sample, bases: &[Base]) -> Option<ByBase> {
     let by = |base: &Base| by_base(sample, *base);
     let bases = bases.iter().filter_map(by);
@@ -118,8 +119,8 @@ fn best_of(sample: &Sample, bases: &[Base]) -> Option<ByBase> {
     Some(ByBase { variance, ..best })
 }
 
-/// The squared error that is to be expected as the counted slices have more or fewer instructions a
-/// cycle than all slices, beyond what the variance of `best` has of it already.
+/// Expected squared error from the difference in IPC between the counted slices and all slices,
+/// beyond what the variance of `best` already covers.
 fn imbalance(sample: &Sample, best: &ByBase) -> f64 {
     let [cycles, instructions] = sample.group.sums.map(|sum| sum as f64);
     let [all_cycles, all_instructions] = sample.totals.map(|sum| sum as f64);
@@ -129,11 +130,11 @@ fn imbalance(sample: &Sample, best: &ByBase) -> f64 {
     let ipc = instructions / cycles;
     let missing = all_instructions - ipc * all_cycles;
     let slices = Regression::of(sample, ipc);
-    // Slices like those that were counted: their events follow their instructions.
+    // Slices like the counted ones: their events follow their instructions.
     let by_cycles = events(sample) / cycles * all_cycles;
     let regressed = slices.slope.map_or(best.estimate, |slope| by_cycles + slope * missing);
     let expected = (regressed - best.estimate).abs() - sqrt(best.variance);
-    // Slices unlike any that was counted: their events may be as many times more or fewer.
+    // Slices unlike any counted one: their events may differ by this factor.
     let scale = all_cycles / cycles;
     let by_chance = scale * sqrt((1.0 - 1.0 / scale).max(0.0) * slices.total_variance);
     let beyond = (missing.abs() - CHANCE * by_chance).max(0.0) / (ipc * all_cycles);
@@ -141,17 +142,18 @@ fn imbalance(sample: &Sample, best: &ByBase) -> f64 {
     expected.max(0.0) * expected.max(0.0) + unmet * unmet
 }
 
-/// How a group's slices differ in instructions, by pairs of them, and an event with that.
+/// Regression of a group's events on instructions at equal cycles, from pairs of slices.
 struct Regression {
-    /// Events for each instruction more in a cycle; none where the slices do not differ.
+    /// Events per additional instruction at equal cycles; `None` if the slices do not differ.
     slope: Option<f64>,
-    /// Of the instructions in all counted slices, in squared instructions.
+    /// Variance of the instructions in all counted slices, in squared instructions.
     total_variance: f64,
 }
 
 impl Regression {
-    /// At `ipc` instructions a cycle. A slice's cycles are its length, and instructions that come
-    /// with a longer slice come in proportion: so the sums of products of both need not be known.
+    /// Computes the regression at `ipc` instructions per cycle. Slices differ in cycles only by
+    /// their length, with instructions in proportion, so the sums of products of both are not
+    /// needed.
     fn of(sample: &Sample, ipc: f64) -> Regression {
         let (mut weight, mut squares, mut products) = (0.0, 0.0, 0.0);
         for kind in [NEAR, FAR] {
@@ -171,8 +173,8 @@ impl Regression {
     }
 }
 
-/// The variance of one slice of the event, relative to the square of the mean slice, which decides
-/// how many slices it needs. `None` while it is not known.
+/// Variance of the event's count in one slice, relative to the square of the mean slice. It
+/// determines how many slices the event needs. `None` while it is not known.
 pub fn relative_spread(sample: &Sample) -> Option<f64> {
     let best = best(sample)?;
     let mean = best.estimate / sample.slices as f64;
@@ -181,7 +183,7 @@ pub fn relative_spread(sample: &Sample) -> Option<f64> {
         .then(|| best.squared_error / slices as f64 / (mean * mean))
 }
 
-/// The error of the ratio estimate, in parts. `None` while there is no estimate.
+/// The error of the ratio estimate, in its parts. `None` while there is no estimate.
 pub fn uncertainty(sample: &Sample) -> Option<Uncertainty> {
     let best = best(sample).filter(|_| sample.group.slices >= LEAST_SLICES)?;
     let (counted, total) =
@@ -196,16 +198,17 @@ pub fn uncertainty(sample: &Sample) -> Option<Uncertainty> {
     })
 }
 
-/// How a value is made from what was counted.
+/// Method of computing a value from counts.
 #[derive(Clone, Copy, Debug)]
 pub enum Scaling<'a> {
-    /// By what leaves the smallest error: cycles, instructions, or the strata if there are any.
+    /// The method with the smallest error: by cycles, by instructions, or by the strata if there
+    /// are any.
     Best(Option<&'a Strata>),
-    /// By cycles alone, as parts of a session are, which add up.
+    /// By cycles alone, the method for parts of a session, whose values then add up.
     ByCycles,
 }
 
-/// The estimate with its error by the cycles of the slices alone; see the module.
+/// The estimate with its error by the cycles of the slices alone; see the module documentation.
 pub fn by_cycles(sample: &Sample) -> Value {
     let by = best_of(sample, &[Base::Cycles]);
     let Some(by) = by.filter(|_| sample.group.slices >= LEAST_SLICES) else {
@@ -214,8 +217,8 @@ pub fn by_cycles(sample: &Sample) -> Value {
     estimated(sample, by.estimate, by.variance, student_t_95(by.degrees), by.slice_variance)
 }
 
-/// The estimate with its error; see the module. `strata` has the slices of the event on a counter
-/// of a group, if the session keeps them by their instructions a cycle.
+/// The estimate with its error; see the module documentation. `strata` has the slices of the event
+/// on a counter of a group, if the session keeps slices by their IPC.
 pub fn estimate(sample: &Sample, strata: Option<(&Strata, (u16, u8))>) -> Value {
     let Some(best) = best(sample).filter(|_| sample.group.slices >= LEAST_SLICES) else {
         return Value::NotMeasured { reason: Reason::TooFewSlices };
@@ -223,8 +226,8 @@ pub fn estimate(sample: &Sample, strata: Option<(&Strata, (u16, u8))>) -> Value 
     let t = student_t_95(best.degrees);
     let by_strata = strata.and_then(|(strata, place)| stratified(strata, place, sample));
     let half_width = t * sqrt(best.variance);
-    // Further from the estimate than its own interval reaches, they show a program that changed
-    // where no stratum does.
+    // An estimate by strata outside the interval of the other one shows a program that changed
+    // within a stratum.
     let agrees = |by: &Stratified| (by.estimate - best.estimate).abs() <= half_width;
     let better = by_strata.filter(|by| by.half_width_95 < half_width && agrees(by));
     let (estimate, variance, t) =
@@ -243,17 +246,17 @@ struct ByBase {
     base: Base,
     estimate: f64,
     variance: f64,
-    /// What batches of events that few slices or none have met may add to the variance.
+    /// Addition to the variance for batches of events that few or no counted slices contained.
     batches: f64,
-    /// Of what was counted, in squared events.
+    /// Squared error of the counted slices, in squared events.
     squared_error: f64,
-    /// Of the residual of one slice, in squared events.
+    /// Variance of the residual of one slice, in squared events.
     slice_variance: f64,
     /// Degrees of freedom of the variance.
     degrees: f64,
 }
 
-/// Σy, at the share of now.
+/// Σy, stated for the present share.
 fn events(sample: &Sample) -> f64 {
     sample.event.events as f64 + FRACTION * f64::from(sample.event.fraction)
 }
@@ -272,7 +275,7 @@ fn by_base(sample: &Sample, base: Base) -> Option<ByBase> {
     let [of_slices, spread] = spread(sample, base, rate);
     let slices = sample.group.slices as f64;
     let squared_error = slices * spread.variance + unseen(sample, base, rate, of_slices.variance);
-    // Slices that were counted at another share count for more, or less.
+    // Slices that were counted at another share have another weight.
     let weight = in_ones(sample.group.weight()) / slices;
     let scaled = scale * scale * uncounted * weight;
     Some(ByBase {
@@ -286,7 +289,7 @@ fn by_base(sample: &Sample, base: Base) -> Option<ByBase> {
     })
 }
 
-/// The squared error of batches of events, where few slices or none had any.
+/// The squared error of batches of events, if few or no slices had any.
 fn batches(sample: &Sample) -> f64 {
     let sizes = sample.event.peaks.map(|peak| peak.events as f64);
     let met = sizes.iter().filter(|size| **size > 0.0).count();
@@ -296,15 +299,15 @@ fn batches(sample: &Sample) -> f64 {
     if met < PEAKS { UNSEEN * batch * batch } else { 0.0 }
 }
 
-/// The variance of one slice that another phase of the program would bring: by the rule of
-/// succession for the slices of a round, each of which is as likely its first.
+/// Variance of one slice if the program enters another phase, by the rule of succession: each slice
+/// of a round is equally likely to be that phase's first.
 fn change(sample: &Sample, estimate: f64) -> f64 {
     let slices = sample.slices.max(1) as f64;
     let mean = estimate / slices;
     mean * mean * (sample.round as f64 / 3.0 / slices).min(1.0)
 }
 
-/// The squared error of slices unlike all that were counted.
+/// The squared error of slices unlike all counted ones.
 fn unseen(sample: &Sample, base: Base, rate: f64, spread: f64) -> f64 {
     let peaks = &sample.event.peaks;
     let beyond = |peak: Peak| peak.events as f64 - rate * peak.bases[base as usize] as f64;
@@ -312,7 +315,7 @@ fn unseen(sample: &Sample, base: Base, rate: f64, spread: f64) -> f64 {
         let most = peaks.map(beyond).into_iter().fold(0.0, f64::max);
         return UNSEEN * (most * most).max(1.0);
     }
-    // A slice with more instructions may stray further: its excess is scaled to a mean slice.
+    // A slice with more instructions may deviate further: its excess is scaled to a mean slice.
     let mean = sample.totals[base as usize] as f64 / sample.slices.max(1) as f64;
     let size = |peak: Peak| (mean / (peak.bases[base as usize] as f64).max(1.0)).min(1.0);
     UNSEEN + tail(peaks.map(|peak| size(peak) * beyond(peak)), spread)

@@ -1,8 +1,8 @@
-//! A value that threads on any CPU ask one CPU for. The kernel has it behind a lock, and interrupts
-//! the CPU that is asked.
+//! A value that threads on any CPU request from one CPU. The kernel keeps it behind a lock, and
+//! interrupts the CPU that has to serve the request.
 
-/// The value that was asked for last. Every asker gets one that was made after it asked: several
-/// may ask before the CPU serves them, and one that takes the value leaves it to the others.
+/// The last served value. Each requester gets a value made after its request: several may request
+/// before the CPU serves them, and taking the value leaves it for the others.
 #[derive(Debug)]
 pub struct Exchange<T> {
     asked: u64,
@@ -10,7 +10,7 @@ pub struct Exchange<T> {
     value: Option<T>,
 }
 
-/// What an asker waits for.
+/// A requester's place in the order of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(pub u64);
 
@@ -21,24 +21,25 @@ impl<T> Default for Exchange<T> {
 }
 
 impl<T: Clone> Exchange<T> {
-    /// Asks for the value as it is from here on.
+    /// Requests a value made from now on.
     pub fn ask(&mut self) -> Ticket {
         self.asked += 1;
         Ticket(self.asked)
     }
 
-    /// Returns whether the CPU has to serve.
+    /// Returns whether the CPU has a request to serve.
     pub fn is_asked(&self) -> bool {
         self.served < self.asked
     }
 
-    /// Serves all who have asked; `None` if there is no value.
+    /// Serves all requests; `None` if there is no value.
     pub fn serve(&mut self, value: Option<T>) {
         self.served = self.asked;
         self.value = value;
     }
 
-    /// The value for an asker, or that there is none. `None` if it was not served yet.
+    /// The value for a request, `Some(None)` if there is none. `None` if the request is not served
+    /// yet.
     pub fn take(&self, Ticket(asked): Ticket) -> Option<Option<T>> {
         (asked <= self.served).then(|| self.value.clone())
     }

@@ -1,4 +1,4 @@
-//! What the planner makes: groups of events, and the counter of each event.
+//! The planner's output: groups of events, and the counter of each event.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use crate::demand::{MAX_EXTRA, MAX_GENERAL, Pinned, Selector};
 pub struct Extras {
     /// The registers in use, as a mask.
     pub used: u8,
-    /// Their values; those of registers not in use mean nothing.
+    /// Values by register; those of unused registers are meaningless.
     pub values: [u64; MAX_EXTRA],
 }
 
@@ -22,16 +22,16 @@ pub struct Group {
     pub used: u8,
     /// Their event selects, by hardware index; 0 for counters not in use.
     pub selectors: [Selector; MAX_GENERAL],
-    /// What its events need besides counters.
+    /// Values that its events need in extra registers.
     pub extra: Extras,
     /// Whether no other event may be on a general counter at the same time.
     pub alone: bool,
-    /// Its slices in a round: 1 to [`crate::MAX_SHARE`].
+    /// The group's slices in a round: 1 to [`crate::MAX_SHARE`].
     pub share: u16,
 }
 
 impl Group {
-    /// No events.
+    /// A group without events.
     pub const NONE: Group = Group {
         used: 0,
         selectors: [Selector(0); MAX_GENERAL],
@@ -50,7 +50,7 @@ impl Default for Group {
 /// The counter of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterAssignment {
-    /// Its own counter, in every slice.
+    /// The pinned event's own counter, in every slice.
     Pinned(Pinned),
     /// A general counter, in the slices of one group.
     General {
@@ -68,7 +68,7 @@ pub struct Plan {
     pub groups: Vec<Group>,
     /// The counter of each event, in the order of the demands.
     pub assignments: Vec<CounterAssignment>,
-    /// The proven lower bound of the number of groups.
+    /// Proven lower bound of the number of groups.
     pub least: usize,
 }
 
@@ -88,7 +88,7 @@ impl Plan {
         self.groups.iter().fold(0, |all, group| all | group.used)
     }
 
-    /// Where the trace's records of slices have the counts of the event with this assignment.
+    /// Position of an event's counts in the trace's records of slices, by its assignment.
     pub fn place_in_slices(&self, assigned: CounterAssignment) -> SlicePlace {
         match assigned {
             CounterAssignment::Pinned(Pinned::Cycles) => SlicePlace::Cycles,

@@ -1,4 +1,4 @@
-//! What the engine asks of its machine.
+//! The engine's interface to its machine.
 //!
 //! Invariant of [`Pmu`]: after [`Pmu::stop`], and before the first [`Pmu::enable`], nothing counts
 //! and no overflow is pending in the PMU. An overflow interrupt that was already pending in the
@@ -23,14 +23,14 @@ use crate::{
     switch::Switch,
 };
 
-/// How a session sets the PMU up, whichever group is on its counters.
+/// A session's settings of the PMU, independent of the group on its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setup {
     /// The privilege at which the pinned events and the slice timer count; selectors carry their
     /// own.
     pub mode: Mode,
-    /// Whether anything is counted in ring 0, by this mode or by a selector of its own: then the
-    /// overflow path must not be part of it.
+    /// Whether anything is counted in ring 0, by this mode or by an event's own selector. Then the
+    /// overflow path must not be counted.
     pub kernel: bool,
     /// The slice timer's event: cycles or instructions.
     pub timer: Pinned,
@@ -38,13 +38,13 @@ pub struct Setup {
     pub max_slice: u64,
 }
 
-/// Values of counters, or differences between two such. Those of the pinned events are found by
-/// indexing with [`Pinned`].
+/// Values of counters, or differences between two values. Indexing with [`Pinned`] accesses the
+/// pinned events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counts {
     always: [u64; 3],
-    /// General counters, by hardware index; the value of one that was not read means nothing.
+    /// General counters, by hardware index; values of counters that were not read are meaningless.
     pub general: [u64; MAX_GENERAL],
 }
 
@@ -65,9 +65,9 @@ impl IndexMut<Pinned> for Counts {
 }
 
 impl Counts {
-    /// Writes to `counted` what was counted from `self` to `now` by counters of these widths, and
-    /// makes `self` `now`. Of the general counters, those in the mask `general`; the others' values
-    /// mean nothing. Counter by counter: copies of the whole would cost more.
+    /// Writes to `counted` the counts between `self` and `now`, for counters of these widths, and
+    /// sets `self` to `now`. Treats the general counters in the mask `general`; the others' values
+    /// are meaningless. Works counter by counter: copies of the whole would cost more.
     #[inline(always)]
     pub fn advance(&mut self, now: &Counts, general: u8, widths: Widths, counted: &mut Counts) {
         for event in Pinned::ALL {
@@ -81,7 +81,7 @@ impl Counts {
         });
     }
 
-    /// What was counted of the pinned events since they had the values `before`.
+    /// Counts of the pinned events since they had the values `before`.
     pub fn since(&self, before: &Counts) -> Counts {
         let mut counted = Counts::default();
         for event in Pinned::ALL {
@@ -99,7 +99,7 @@ impl Counts {
         counter.copied().unwrap_or_default()
     }
 
-    /// The same, to change it.
+    /// Mutable access to the counter in a slot.
     pub(crate) fn slot_mut(&mut self, slot: usize) -> Option<&mut u64> {
         match slot.checked_sub(PINNED_SLOT) {
             Some(event) => self.always.get_mut(event),
@@ -107,7 +107,7 @@ impl Counts {
         }
     }
 
-    /// Adds differences; of the general counters, those in the mask `general`.
+    /// Adds differences: of the pinned events, and of the general counters in the mask `general`.
     #[inline]
     pub fn add(&mut self, more: &Counts, general: u8) {
         for event in Pinned::ALL {
@@ -120,17 +120,17 @@ impl Counts {
     }
 }
 
-/// Counters to read: those of cycles and instructions, and these.
+/// Counters to read: always cycles and instructions, and these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterMask {
     /// General counters, as a mask.
     pub general: u8,
-    /// That of reference cycles, where the PMU counts them.
+    /// Whether to read reference cycles, if the PMU counts them.
     pub reference: bool,
 }
 
 impl CounterMask {
-    /// The number of counters in it.
+    /// Number of counters to read.
     pub fn counters(&self) -> u64 {
         2 + u64::from(self.reference) + u64::from(self.general.count_ones())
     }
@@ -146,8 +146,8 @@ pub fn for_each_counter(mask: u8, mut visit: impl FnMut(usize)) {
     }
 }
 
-/// Calls `visit` with each of these counters that is in a mask, which is a constant. The compiler
-/// would make an iterator over an array a loop, and a separate function, when the code is large.
+/// Calls `visit` with each of these counters that is in the constant mask. An iterator over an
+/// array would become a loop, and a separate function when the code is large.
 macro_rules! visit {
     ($visit:ident, $mask:expr) => { visit!($visit, $mask, 0 1 2 3 4 5 6 7) };
     ($visit:ident, $mask:expr, $($counter:literal)*) => {{
@@ -167,8 +167,8 @@ pub(crate) fn for_each_counter_unrolled(mask: u8, mut visit: impl FnMut(usize)) 
     }
 }
 
-/// The same for a short `visit`: the first four of eight counters share the code of four. Of two
-/// copies the compiler would make one, with variables for the indices.
+/// [`for_each_counter_unrolled`] for a short `visit`: the first four of eight counters share the
+/// code of four. The compiler would merge two copies into one, with variables as indices.
 #[inline(always)]
 fn for_each_counter_short(mask: u8, mut visit: impl FnMut(usize)) {
     if mask == LAST_FOUR_OF_SIX {
@@ -185,7 +185,7 @@ fn for_each_counter_short(mask: u8, mut visit: impl FnMut(usize)) {
     }
 }
 
-/// [`for_each_counter`] for a driver, whose full groups have the mask `LIKELY`, which is tested
+/// [`for_each_counter`] for a driver whose full groups have the mask `LIKELY`; that mask is tested
 /// first.
 #[inline(always)]
 pub fn for_each_counter_likely<const LIKELY: u8>(mask: u8, mut visit: impl FnMut(usize)) {
@@ -197,28 +197,28 @@ pub fn for_each_counter_likely<const LIKELY: u8>(mask: u8, mut visit: impl FnMut
     }
 }
 
-/// Full groups: Intel's with hyperthreading and without, and, of AMD's six counters, those that are
-/// not pinned.
+/// Masks of full groups: Intel's with and without hyperthreading, and AMD's four of six counters
+/// that have no pinned events.
 const FOUR: u8 = 0x0f;
 const ALL: u8 = u8::MAX;
 const LAST_FOUR_OF_SIX: u8 = 0x3c;
 const _: () = assert!(MAX_GENERAL == 8);
 
-/// One CPU's performance monitoring unit.
+/// The performance monitoring unit of a CPU.
 ///
-/// A group switch in the overflow interrupt is [`Pmu::switch`] and [`Pmu::ack_and_resume`], in this
-/// order. From the one to the other nothing counts at the session's privilege: the driver ensures
-/// that where ring 0 is counted; where it is not, ring 0 itself does.
+/// A group switch in the overflow interrupt is [`Pmu::switch`] followed by [`Pmu::ack_and_resume`].
+/// Between the two nothing counts at the session's privilege: if ring 0 is counted, the driver
+/// ensures it; otherwise the handler's ring 0 does.
 pub trait Pmu {
     /// Programs the counters for `group`, while nothing counts. The slice timer will overflow after
-    /// `slice` more of its unit; all other counters keep their values, and those that `group` does
+    /// `slice` more of its unit. All other counters keep their values; counters that `group` does
     /// not use count nothing.
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64);
 
     /// Enables the counters that [`Pmu::program`] set up.
     fn enable(&mut self);
 
-    /// Returns whether counters can be set to any value, as [`Pmu::restore`] needs.
+    /// Returns whether [`Pmu::restore`] can set counters to any value.
     fn can_restore(&self) -> bool;
 
     /// Direct mode: programs the counters for `group` and the pinned events at the privileges of
@@ -229,25 +229,25 @@ pub trait Pmu {
     /// Stops counting. Counters keep their values; a pending overflow is dropped.
     fn stop(&mut self);
 
-    /// Returns whether any counter that has an event is enabled, by the hardware's registers: for
-    /// checks, as it takes RDMSRs.
+    /// Returns whether any counter that has an event is enabled, according to the hardware's
+    /// registers. Only for checks, as it executes RDMSRs.
     fn is_counting(&mut self) -> bool;
 
     /// The values of the counters in `set`.
     fn read(&mut self, set: CounterMask) -> Counts;
 
-    /// In the overflow interrupt, between [`Pmu::enable`] and [`Pmu::stop`]: if the slice timer has
-    /// overflowed, reads the counters into `counts`, makes the switch to `next`, from the group
-    /// that is on the counters, and sets the slice timer. Returns whether it has; if not, counting
-    /// continues, and `counts` mean nothing.
+    /// Switches groups in the overflow interrupt, between [`Pmu::enable`] and [`Pmu::stop`], if the
+    /// slice timer has overflowed: reads the counters into `counts`, replaces the group on the
+    /// counters by `next`, and sets the slice timer. Returns whether it has switched; if not,
+    /// counting continues, and `counts` are meaningless.
     fn switch(&mut self, next: &Switch, counts: &mut Counts) -> bool;
 
     /// Acknowledges the overflow and resumes counting.
     fn ack_and_resume(&mut self);
 
-    /// Returns whether an overflow was recorded since the last acknowledgement that may have raised
-    /// no interrupt: Intel's interrupt controllers mask overflow interrupts from the delivery of
-    /// one until software unmasks them, and ring 0 may count before that. AMD's do not.
+    /// Returns whether an overflow since the last acknowledgement may have raised no interrupt:
+    /// Intel's interrupt controllers mask overflow interrupts from one's delivery until software
+    /// unmasks them, and ring 0 may count before that. AMD's do not.
     fn has_lost_overflow(&mut self) -> bool {
         false
     }
@@ -256,15 +256,15 @@ pub trait Pmu {
     /// programs' counts.
     fn scrub(&mut self);
 
-    /// Arms the counter in a slot of [`tally_abi::bank`] and preloads it so that it overflows when
-    /// `remaining`, 1 to [`MAX_PRELOAD`], have been counted. It stays armed until [`Self::disarm`]
-    /// or the next change of its event. It must not count now: before [`Self::enable`], between
-    /// [`Self::switch`] and [`Self::ack_and_resume`], or, where ring 0 is not counted, with a
-    /// [`Self::ack_and_resume`] to come. Returns the counter's new value. The slice timer's
-    /// overflow ends its slice.
+    /// Arms the counter in a slot of [`tally_abi::bank`] and preloads it to overflow after
+    /// `remaining` more counts, 1 to [`MAX_PRELOAD`]. It stays armed until [`Self::disarm`] or the
+    /// next change of its event. The counter must not be counting: the call comes before
+    /// [`Self::enable`], between [`Self::switch`] and [`Self::ack_and_resume`], or, if ring 0 is
+    /// not counted, before another [`Self::ack_and_resume`]. Returns the counter's new value. The
+    /// slice timer's overflow ends its slice.
     fn preload(&mut self, slot: usize, remaining: u64) -> u64;
 
-    /// Disarms all counters but the slice timer.
+    /// Disarms all counters except the slice timer.
     fn disarm(&mut self);
 
     /// The widths of the counters.
@@ -274,30 +274,30 @@ pub trait Pmu {
     fn msr_accesses(&self) -> u64;
 }
 
-/// The most that a counter can be preloaded with: see [`tally_abi::session::MAX_SLICE`].
+/// Maximum preload of a counter: see [`tally_abi::session::MAX_SLICE`].
 pub const MAX_PRELOAD: u64 = MAX_SLICE;
 
-/// Receives records. It is called in the overflow path, and obeys that path's rules.
+/// Receives records. Called in the overflow path, whose rules it must obey.
 pub trait Sink {
-    /// Takes the record that `record` makes, or counts it as lost, or, where there is no trace,
-    /// does not make it.
+    /// Takes the record that `record` makes, or counts it as lost; without a trace it does not call
+    /// `record`.
     fn record(&mut self, record: impl FnOnce() -> SliceRecord);
 
-    /// Rows have been stored that are to be folded soon ([`crate::Multiplexer::fold`]), but not in
-    /// the overflow interrupt.
+    /// Requests that stored rows be folded soon ([`crate::Multiplexer::fold`]), but not in the
+    /// overflow interrupt.
     fn fold_soon(&mut self) {}
 
     /// A threshold has fired.
     fn threshold(&mut self, record: ThresholdRecord);
 
-    /// The address that the overflow interrupt interrupted, and whether that was in ring 3; none
-    /// outside of the interrupt.
+    /// The address that the overflow interrupt interrupted, and whether the code was in ring 3;
+    /// `None` outside of the interrupt.
     fn interrupted(&self) -> Option<(u64, bool)> {
         None
     }
 
-    /// An interval of a session whose phases are tracked was evaluated; `changed`: the program is
-    /// in another phase. Not in the overflow interrupt.
+    /// Takes the record of an evaluated interval, in a session whose phases are tracked; `changed`
+    /// says that the program has entered another phase. Not called in the overflow interrupt.
     fn phase(&mut self, record: impl FnOnce() -> PhaseRecord, changed: bool) {
         let _ = (record, changed);
     }
@@ -340,6 +340,6 @@ pub trait Clock {
     fn tsc(&self) -> u64;
 
     /// Core cycles for which this CPU was not halted, in every ring, also while the PMU's counters
-    /// are frozen; modulo 2^64. None if the processor does not count them.
+    /// are frozen; modulo 2^64. `None` if the processor does not count them.
     fn core_cycles(&self) -> Option<u64>;
 }

@@ -12,7 +12,7 @@ const PROBES: usize = 8;
 /// Addresses, and the samples at each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
-    /// An address and its samples; empty if those are 0.
+    /// Slot: an address and its samples; empty if the samples are 0.
     slots: Box<[(u64, u64)]>,
     /// Samples of addresses that found no slot.
     others: u64,
@@ -62,7 +62,7 @@ mod tests {
         let mut histogram = Histogram::default();
         let count = 20_000_u64;
         for sample in 0..count {
-            // Half of them at ten addresses, the others all over.
+            // Half of the samples have one of ten addresses, the others are spread.
             let address = if sample % 2 == 0 { sample % 20 } else { sample * 7919 };
             histogram.add(0x20_0000 + address);
         }

@@ -1,17 +1,17 @@
-//! The sampling engine: hundreds of logical counters on the handful that a processor has.
+//! The sampling engine: hundreds of logical counters on the few hardware counters of a processor.
 //!
-//! Pure logic. It reaches the machine through three small traits: a [`Pmu`] that counts, a
-//! [`Clock`], and a [`Sink`] for records; so it runs on the host under test, and in any kernel that
-//! implements them. [`plan()`] turns a list of events into groups that the PMU can count together;
-//! a [`Session`] holds the logical counters of one address space; a [`Multiplexer`], one per CPU,
-//! gives each group its slice in the overflow interrupt; [`Session::reading`] returns an event's
-//! count with its error. `examples/host.rs` is the smallest possible host.
+//! The engine is pure logic. Three small traits connect it to the machine: a [`Pmu`] that counts, a
+//! [`Clock`], and a [`Sink`] for records. So it runs on the host under test, and in any kernel that
+//! implements them. [`plan()`] divides a list of events into groups that the PMU can count
+//! together; a [`Session`] holds the logical counters of one address space; a [`Multiplexer`], one
+//! per CPU, gives each group its slice in the overflow interrupt; [`Session::reading`] returns an
+//! event's count with its error. `examples/host.rs` is the smallest possible host.
 //!
 //! # Invariants
-//! - The overflow path ([`Multiplexer::overflow`]) neither allocates, locks, panics nor uses
-//!   floating point, and its work is bounded by the number of counters, not of events.
+//! - The overflow path ([`Multiplexer::overflow`]) does not allocate, lock, panic or use floating
+//!   point, and its work is bounded by the number of counters, not of events.
 //! - The caller of a `&mut` method of a multiplexer or session has masked the CPU's overflow
-//!   interrupt; the borrow checker does the rest.
+//!   interrupt; the borrow checker excludes other concurrent access.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -3,25 +3,26 @@
 //!
 //! The slices of one group are at random places in each round. Their spread about a common mean
 //! would attribute the program's slow changes to sampling. So the sums are of the spread between
-//! close slices: products of differences, between each slice and the first of its group in its
-//! round, and between that one and the first of the round before. So two slices of one round are as
-//! far apart as any two of it on average, however many there are. As distant slices differ more,
-//! pairs closer than a round (near) and pairs further apart (far) have separate sums. Where a group
-//! has one slice of a round, near pairs are weighed so that all distances within a round have the
-//! part in the sums that they have in a round. Slices at different places of a round differ too
-//! where a program is in step with the rounds, but that evens out over a block of rounds
-//! (`crate::order`): so there are sums of the differences between successive blocks besides.
+//! close slices: products of the differences between each slice and the first slice of its group in
+//! its round, and between that one and the first of the round before. On average two slices paired
+//! within a round are as far apart as any two slices of it, whatever their number. As distant
+//! slices differ more, pairs closer than a round (near) and pairs further apart (far) have separate
+//! sums. If a group has one slice in a round, near pairs are weighted so that each distance has the
+//! same part in the sums as it has within a round. If a program is in step with the rounds, slices
+//! at different places of a round differ too, but that evens out over a block of rounds
+//! (`crate::order`): so there are also sums of the differences between successive blocks.
 //!
-//! A sum of squares shows little of a tail that few slices have reached yet; the largest slices of
-//! each event show more, and are kept as they are.
+//! A sum of squares shows little of a tail that few slices have reached; so the largest slices of
+//! each event are kept individually.
 //!
-//! Where a group's share of a round changes, all sums are restated as if it had always been the new
-//! one (decision 11): there is one share then, and readers of the sums need not know of others.
+//! If a group's share of a round changes, all sums are restated as if it had always been the new
+//! one (decision 11): then there is only one share, and readers of the sums need not know of
+//! others.
 //!
 //! [`GroupMoments::add`] runs in the overflow path: no allocation, no floating point, no panic, at
 //! most eight counters. The sums cannot overflow: a slice is at most 2³⁰ cycles, so a difference is
-//! below 2³⁴ at sixteen events a cycle, and 2⁵⁸ slices fit, or 2³⁹ restated from the smallest share
-//! to the largest. A block of 2¹⁴ rounds and more is longer than any session.
+//! below 2³⁴ at sixteen events per cycle, and 2⁵⁸ slices fit, or 2³⁹ if restated from the smallest
+//! share to the largest. A block of 2¹⁴ or more rounds is longer than any session.
 
 mod base;
 mod largest;
@@ -42,55 +43,56 @@ use crate::{
 /// Sums over pairs: of slices closer than a round, of the other slices, and of whole blocks.
 pub type ByKind<T> = [T; 3];
 
-/// Of [`ByKind`], slices closer than a round.
+/// Index in [`ByKind`]: slices closer than a round.
 pub const NEAR: usize = 0;
-/// Of [`ByKind`], other slices.
+/// Index in [`ByKind`]: other slices.
 pub const FAR: usize = 1;
-/// Of [`ByKind`], whole blocks.
+/// Index in [`ByKind`]: whole blocks.
 pub const BLOCKS: usize = 2;
 
-/// A slice, or a pair of them, at the present share: the unit of sums that count them. Slices at
-/// another share count by the square of the ratio of the shares.
+/// A slice, or a pair of slices, at the present share: the unit of sums that count them. A slice at
+/// another share counts as the square of the ratio of the shares.
 pub const ONE: u64 = 1 << 16;
 
 /// The unit of the weights of pairs.
 pub const WEIGHT: i64 = 16;
-/// Closer pairs than this part of a round weigh no more than pairs at this distance.
+/// Maximum weight: pairs closer than this fraction of a round weigh no more than pairs at this
+/// distance.
 const MOST_WEIGHT: u64 = 256 * WEIGHT as u64;
 
-/// The weight of a pair of slices at this distance, in units of 1 / [`WEIGHT`]. Of two slices at
-/// random places of a round of N, N − d of all pairs are d apart; of two at random places of
-/// successive rounds, and less than a round apart, d.
+/// The weight of a pair of slices at this distance, in units of 1 / [`WEIGHT`]. Among pairs of
+/// slices at random places of one round of N slices, N − d are at distance d; among those in
+/// successive rounds and less than a round apart, d.
 fn weight(distance: u64, round: u64) -> u64 {
     let left = round.wrapping_sub(distance).wrapping_mul(WEIGHT as u64);
     left.checked_div(distance).unwrap_or_default().min(MOST_WEIGHT)
 }
 
-/// Pairs of one event, with their weights w.
+/// Sums over pairs of slices of one event, with their weights w.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventPairs {
     /// Σ w·Δy², in units of 1 / [`WEIGHT`].
     pub squares: i128,
     /// Σ w·Δy·Δx, for each base x, in the same units.
     pub products: PerBase<i128>,
-    /// For each base the pair with the largest w·(Δy − r·Δx)², at the rates r of the time.
+    /// For each base the pair with the largest w·(Δy − r·Δx)², at the rate r of that time.
     pub largest: PerBase<Difference>,
 }
 
-/// Pairs of one group, with their weights w: 1 for slices that are far apart or of the same round,
-/// for blocks how many slices they have.
+/// Sums over pairs of slices of one group, with their weights w: 1 for slices that are far apart or
+/// in one round, the number of slices for blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupPairs {
     /// Σ w, in units of [`ONE`].
     pub weight: u64,
     /// Σ w², in units of [`ONE`].
     pub squared_weight: u64,
-    /// Σ w·Δx², for each base x, in units of 1 / [`WEIGHT`]; of blocks without w.
+    /// Σ w·Δx², for each base x, in units of 1 / [`WEIGHT`]; for blocks without w.
     pub squares: PerBase<i128>,
 }
 
 impl GroupPairs {
-    /// `weight` is in units of 1 / [`WEIGHT`].
+    /// Adds a pair; `weight` is in units of 1 / [`WEIGHT`].
     fn add(&mut self, weight: u64, dx: PerBase<i64>, weighed: PerBase<i64>) {
         const UNIT: u64 = ONE / WEIGHT as u64;
         self.weight = self.weight.wrapping_add(weight.wrapping_mul(UNIT));
@@ -103,7 +105,7 @@ impl GroupPairs {
 }
 
 impl EventPairs {
-    /// `events` is Σ y.
+    /// Adds a pair; `events` is Σ y.
     fn add(&mut self, dy: i64, weight: i64, dx: PerBase<i64>, events: u64, inverses: &Inverses) {
         let weighed = dy.wrapping_mul(weight);
         self.squares += product(dy, weighed);
@@ -117,34 +119,34 @@ impl EventPairs {
     }
 }
 
-/// The slices of one event.
+/// Moments of the slices of one event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventMoments {
     /// Σ y: events in all slices.
     pub events: u64,
-    /// The fraction of an event that restating left, in 2⁻³².
+    /// Fraction of an event left by restating, in units of 2⁻³².
     pub fraction: u32,
     /// Pairs of slices, and of blocks.
     pub pairs: ByKind<EventPairs>,
-    /// The slices with the most events, the largest first: the tail of their distribution.
+    /// Slices with the most events, the largest first: the tail of their distribution.
     pub peaks: [Peak; PEAKS],
-    /// Events that restating took away.
+    /// Events removed by restating.
     restated: u64,
     first: u64,
     /// Σ y before the current block.
     before_block: u64,
-    /// Σ y of the block before it.
+    /// Σ y of the block before the current one.
     last_block: u64,
 }
 
 impl EventMoments {
-    /// Events in its slices, not restated.
+    /// Events in the event's slices, not restated.
     pub fn counted(&self) -> u64 {
         self.events.wrapping_add(self.restated)
     }
 }
 
-/// The slices of one group: its bases, and the event on each of its counters.
+/// Moments of the slices of one group: its bases, and the event on each of its counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupMoments {
     /// Slices in which anything was counted, not restated.
@@ -154,9 +156,9 @@ pub struct GroupMoments {
     pub sums: PerBase<u64>,
     /// Pairs of slices, and of blocks.
     pub pairs: ByKind<GroupPairs>,
-    /// By counter.
+    /// Moments of events, by counter.
     pub events: [EventMoments; MAX_GENERAL],
-    /// Cycles that restating took away, and slices that it added in units of [`ONE`].
+    /// Cycles removed by restating, and slices added by it in units of [`ONE`].
     restated: Restated,
     first: PerBase<u64>,
     first_number: u64,
@@ -164,11 +166,11 @@ pub struct GroupMoments {
     block: Block,
 }
 
-/// The current block, and the whole one before it.
+/// The current block, and the complete one before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Block {
     number: u16,
-    /// Whether the sums of the block before it are known.
+    /// Whether the sums of the previous block are known.
     follows: bool,
     /// Slices before the block.
     slices: u64,
@@ -217,17 +219,17 @@ impl GroupMoments {
         self.first_number + u64::from(self.slices > 0)
     }
 
-    /// Its slices at the present share, in units of [`ONE`].
+    /// The group's slices at the present share, in units of [`ONE`].
     pub fn weight(&self) -> u64 {
         self.slices.wrapping_mul(ONE).wrapping_add(self.restated.weight)
     }
 
-    /// Adds one slice of the counters in the mask `used`, of a session whose rounds have `round`
+    /// Adds one slice of the counters in the mask `used`, for a session whose rounds have `round`
     /// slices.
     pub fn add(&mut self, slice: &Counts, used: u8, turn: Turn, round: u64) {
         let x = [slice[Pinned::Cycles], slice[Pinned::Instructions]];
         if x == [0; 2] {
-            // It ended before it began: there are no events without instructions or cycles.
+            // The slice ended before it began: there are no events without instructions or cycles.
             return;
         }
         if turn.block != self.block.number {
@@ -268,7 +270,8 @@ impl GroupMoments {
         self.slices += 1;
     }
 
-    /// Returns whether a slice is near the one that it is paired with, and the weight of the pair.
+    /// Returns whether a slice is near the slice that it is paired with, and the weight of the
+    /// pair.
     fn pair(&self, turn: Turn, is_first: bool, round: u64) -> (bool, u64) {
         let distance = turn.number.wrapping_sub(self.first_number);
         match self.share {
@@ -277,8 +280,8 @@ impl GroupMoments {
         }
     }
 
-    /// Ends the current block: pairs its sums with those of the block before it, if both are whole.
-    /// In the overflow path, once in a block.
+    /// Ends the current block: pairs its sums with those of the previous block, if both are
+    /// complete. Runs in the overflow path, once in a block.
     #[cold]
     #[inline(never)]
     fn end_block(&mut self, used: u8, next: u16, round: u64) {
@@ -313,25 +316,25 @@ impl GroupMoments {
         };
     }
 
-    /// Marks the current block as not whole.
+    /// Marks the current block as incomplete.
     fn break_block(&mut self) {
         self.block.follows = false;
-        // No block has that many slices.
+        // No block has this number of slices.
         self.block.slices = u64::MAX / 2;
     }
 }
 
-/// One of the first two kinds.
+/// Selects near or far.
 fn choose<T>([near, far, _]: &mut ByKind<T>, is_near: bool) -> &mut T {
     if is_near { near } else { far }
 }
 
-/// Counts are 48 bits at most, so their difference fits.
+/// Difference of two counts, which have at most 48 bits, so that it fits.
 fn difference(now: u64, then: u64) -> i64 {
     now.wrapping_sub(then) as i64
 }
 
-/// One multiplication, 64 by 64 bits.
+/// Product of two numbers: one multiplication, 64 by 64 bits.
 fn product(a: i64, b: i64) -> i128 {
     i128::from(a) * i128::from(b)
 }

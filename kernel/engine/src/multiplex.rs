@@ -1,12 +1,12 @@
 //! The multiplexer: gives each event group its time slice, in the overflow interrupt.
 //!
-//! One per CPU; it owns that CPU's PMU driver. All its methods run on that CPU with the overflow
-//! interrupt masked, or in its handler.
+//! A multiplexer belongs to one CPU and owns that CPU's PMU driver. All its methods run on that CPU
+//! with the overflow interrupt masked, or in its handler.
 //!
 //! While a session counts, only the slice timer and counters that are preloaded for thresholds are
 //! written. The count of a slice is the difference between two readings, or between the value
-//! written and a reading. The timer is set to minus the slice's length, so that the cycles between
-//! the overflow and the interrupt are in the difference too and no cycle is lost.
+//! written and a reading. The timer is set to minus the slice's length, so that the difference
+//! includes the cycles between the overflow and the interrupt and no cycle is lost.
 
 mod log;
 mod recovery;
@@ -22,18 +22,17 @@ use crate::{
     session::{SliceStart, Timestamp},
 };
 
-/// One CPU's side of the engine. What the overflow path needs comes first, in as few cache lines as
-/// it takes.
+/// The engine's part on one CPU. The fields that the overflow path needs come first, in as few
+/// cache lines as possible.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Multiplexer<P: Pmu> {
-    /// TSC ticks of the overflow interrupts that stored rows, for which the session is not charged
+    /// TSC ticks of the overflow interrupts that stored rows and are not charged to the session
     /// yet.
     engine_ticks: u64,
-    /// Slices that overflow interrupts ended and that are not folded into the session, which is
-    /// running then.
+    /// Slices that overflow interrupts ended and that are not folded yet into the running session.
     rows: Rows,
-    /// Whether what was programmed last counts ring 0.
+    /// Whether the counters as programmed last count ring 0.
     counts_kernel: bool,
     /// Whether the running program is in direct mode.
     direct: bool,
@@ -41,17 +40,17 @@ pub struct Multiplexer<P: Pmu> {
     /// The session whose counts are in the counters; sessions are numbered from 1.
     last_session: u32,
     pmu: P,
-    /// MSR accesses that the kernel adds to each overflow interrupt, to unmask it and to signal its
-    /// end.
+    /// MSR accesses of the kernel in each overflow interrupt, to unmask it and to signal its end.
     other_msr_accesses: u64,
-    /// The driver's count of MSR accesses, and the session's of interrupts, at the last charge.
+    /// The driver's count of MSR accesses, and the session's count of interrupts, at the last
+    /// charge.
     charged: Charged,
     /// Overflow interrupts with counters enabled that no session owns.
     stray_overflows: u64,
     entries: KernelEntries,
     /// The counters' values at the last fold or credit.
     base: Counts,
-    /// Events counted since, or up to the next row.
+    /// Counts since then, or between two rows.
     counted: Counts,
 }
 
@@ -63,7 +62,7 @@ struct Charged {
 
 impl<P: Pmu> Multiplexer<P> {
     /// Takes the PMU of CPU number `cpu`, with no counter enabled. `other_msr_accesses` are those
-    /// that the kernel adds to each overflow interrupt, to unmask it and to signal its end.
+    /// of the kernel in each overflow interrupt, to unmask it and to signal its end.
     pub fn new(pmu: P, cpu: u16, other_msr_accesses: u64) -> Self {
         Multiplexer {
             pmu,
@@ -82,8 +81,9 @@ impl<P: Pmu> Multiplexer<P> {
         }
     }
 
-    /// Where the kernel notes that it was entered on this CPU. The engine finds what a group switch
-    /// costs in slices without such an entry; of a kernel that notes none it takes what cost least.
+    /// The count of kernel entries on this CPU, which the kernel keeps. The engine measures the
+    /// cost of a group switch in slices without such an entry; if the kernel counts none, it takes
+    /// the lowest cost.
     pub fn entries(&self) -> KernelEntries {
         self.entries.clone()
     }
@@ -94,14 +94,14 @@ impl<P: Pmu> Multiplexer<P> {
     }
 
     /// Starts counting for `session` on this CPU: the session was started, or its program was
-    /// switched in. No other session may be running on this CPU, nor this one on another.
+    /// switched in. No other session may be running on this CPU, nor this session on another CPU.
     pub fn resume(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
         debug_assert!(!session.is_running() && self.rows.is_empty());
         session.switch_in(clock.tsc());
         if session.is_exposed() && self.last_session != session.id() {
             self.pmu.scrub();
         }
-        // A session without a bank may get one later, when others have counted in between.
+        // A session without a bank may get one later, after others have counted.
         self.last_session = if session.is_exposed() { session.id() } else { 0 };
         if !session.knows_switch_cycles() {
             self.rows.search();
@@ -131,7 +131,7 @@ impl<P: Pmu> Multiplexer<P> {
         session.end_interval(Timestamp { cpu: self.cpu, tsc }, sink);
     }
 
-    /// Switches out the current slice, which is credited.
+    /// Ends the current slice, which is credited, and switches the session out.
     fn end(&mut self, session: &mut Session, end: End, tsc: u64, sink: &mut impl Sink) {
         let slice = session.slice_start();
         session.switch_out(self.cpu, end, tsc, sink);
@@ -148,15 +148,15 @@ impl<P: Pmu> Multiplexer<P> {
         self.note_timer_start(setup.timer, left);
     }
 
-    /// Publishes what was counted so far, and enables the counters that [`Self::program`] set up.
+    /// Publishes the counts so far, and enables the counters that [`Self::program`] set up.
     fn enable(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         self.publish(session, session.slice_start(), true, tsc, sink);
-        // Last: where ring 0 is counted, counters count from here on.
+        // Must be last: if ring 0 is counted, counters count from here on.
         self.pmu.enable();
     }
 
     /// Scrubs counters that hold another session's counts, before the program of `session`, which
-    /// is not running, may use RDPMC.
+    /// is not running, gets the permission to use RDPMC.
     pub fn scrub_counters(&mut self, session: &Session) {
         if self.last_session != session.id() {
             self.pmu.scrub();
@@ -180,7 +180,7 @@ impl<P: Pmu> Multiplexer<P> {
         self.pmu.stop();
         self.direct = false;
         direct.values = self.pmu.read(direct.set());
-        // The next program with a bank must not read these values.
+        // Forces a scrub before the next program with a bank, which must not read these values.
         self.last_session = 0;
     }
 
@@ -195,9 +195,10 @@ impl<P: Pmu> Multiplexer<P> {
         self.charge(session);
         let tsc = clock.tsc();
         if session.setup().kernel && (session.is_watched() || self.is_over(session)) {
-            // Writing a counter while ring 0 counts would lose what it counts meanwhile. The timer
-            // has to be written: ring 0 counts on after an overflow interrupt that ended no slice,
-            // an overflow in between is lost, and no other would follow.
+            // Writing a counter while ring 0 counts would lose what it counts meanwhile. If the
+            // timer has overflowed, it must be written: ring 0 counts on after an overflow
+            // interrupt that ended no slice, an overflow in between is lost, and no other would
+            // follow.
             return self.rearm_mid_slice(session, tsc, sink);
         }
         if self.credit(session, tsc) {
@@ -212,31 +213,30 @@ impl<P: Pmu> Multiplexer<P> {
 
     /// Handles the overflow interrupt. `session` is the one that is current on this CPU, if any.
     ///
-    /// The work is bounded. It neither allocates nor locks, has no floating point, and indexes
-    /// nothing that could be out of range. With n = [`crate::MAX_GENERAL`] counters:
+    /// The work is bounded. It does not allocate, lock or use floating point, and no index can be
+    /// out of range. With n = [`crate::MAX_GENERAL`] counters:
     ///
     /// - *A session without a bank.* At most n counters and the pinned events' counters are read
-    ///   into a row; the switch is prepared. If the rows are full, all are folded
+    ///   into a row; the switch is already prepared. If the rows are full, all are folded
     ///   ([`Self::fold`]), and as many slices drawn. The driver writes at most n selectors,
     ///   [`crate::MAX_EXTRA`] values of extra registers, the timer's reload, the acknowledgement
-    ///   and, where counting has to be stopped for it, two more. Without global registers (AMD) a
-    ///   selector is two writes, or stopping and resuming n each.
-    /// - *A session with a bank.* In addition the row is folded, a slice drawn, and, where slices
-    ///   become longer or shorter, the lengths of those to come set; each event of the list that is
-    ///   in the group is published, in constant time, with one division each: n of them, more only
-    ///   where the list names one event several times, at most
-    ///   [`tally_abi::session::MAX_EVENTS`].
-    /// - *With thresholds* each event that has one is compared where its group's slice ends and
-    ///   where it begins, and its distance may be divided there; at most eight thresholds are on
-    ///   pinned events. Each one that fires writes a record. The driver disarms the preloaded
-    ///   counters, n selectors and the fixed counters' control, and preloads anew, two writes for
-    ///   each of [`tally_abi::bank::SLOTS`] at most; AMD's driver stops counting for that. Where a
-    ///   preloaded counter overflowed, and not the timer, counting stops and starts instead of a
-    ///   group switch: n selectors again, and five writes.
+    ///   and, if counting must be stopped for it, two more registers. Without global registers
+    ///   (AMD) a selector takes two writes, or stopping and resuming n each.
+    /// - *A session with a bank.* In addition the row is folded, a slice drawn, and, if the slice
+    ///   multiplier changes, the lengths of coming slices set; each event of the list that is in
+    ///   the group is published, in constant time, with one division each: n events, or more only
+    ///   if the list names one event several times, at most [`tally_abi::session::MAX_EVENTS`].
+    /// - *With thresholds* each event that has one is compared when its group's slice ends and when
+    ///   it begins, and its distance may take a division there; at most eight thresholds of pinned
+    ///   events fire at a time. Each one that fires writes a record. The driver disarms the
+    ///   preloaded counters, n selectors and the fixed counters' control, and preloads again, at
+    ///   most two writes for each of [`tally_abi::bank::SLOTS`]; AMD's driver stops counting for
+    ///   that. If a preloaded counter overflowed instead of the timer, counting stops and starts
+    ///   instead of a group switch: n selectors again, and five writes.
     ///
-    /// `sink` is called once at most, where there is something to record. First the counters are
-    /// read, switched and armed, then the row is logged: `cargo xtask bench switch` measures the
-    /// two apart.
+    /// `sink` is called at most once, if there is something to record. First the counters are read,
+    /// switched and armed, then the row is logged: `cargo xtask bench switch` measures the two
+    /// separately.
     #[inline(always)]
     pub fn overflow<S: Sink>(
         &mut self,
@@ -271,15 +271,15 @@ impl<P: Pmu> Multiplexer<P> {
     }
 
     /// Returns whether a counter has overflowed while the overflow interrupt was masked, which no
-    /// other interrupt reports. To be asked once overflow interrupts are unmasked; then
-    /// [`Self::overflow`] has to follow.
+    /// other interrupt reports. Call it when overflow interrupts have been unmasked; if it returns
+    /// true, call [`Self::overflow`].
     #[inline(always)]
     pub fn has_lost_overflow(&mut self) -> bool {
         self.counts_kernel && self.pmu.has_lost_overflow()
     }
 
-    /// Overflow interrupts that found counters enabled that no session owns. There are none if the
-    /// engine and its kernel are correct.
+    /// Overflow interrupts that found counters enabled that no session owns: 0 if the engine and
+    /// its kernel are correct.
     pub fn stray_overflows(&self) -> u64 {
         self.stray_overflows
     }
@@ -307,7 +307,7 @@ impl<P: Pmu> Multiplexer<P> {
     }
 
     /// Handles an overflow that no session owns, or one that was pending when counting ended. Only
-    /// a direct-mode program may have counters enabled here, and those raise no interrupt.
+    /// a direct-mode program may have counters enabled here, and its counters raise no interrupt.
     #[cold]
     fn handle_stray_overflow(&mut self) {
         if !self.direct {
@@ -329,9 +329,10 @@ impl<P: Pmu> Multiplexer<P> {
         self.enable(session, tsc, sink);
     }
 
-    /// Publishes in the session's bank, if it has one, what was counted in the slice `of`, and the
-    /// bases from which counters that keep `running` count. Preloads counters that are near a
-    /// threshold. Returns whether counters were preloaded: [`Pmu::ack_and_resume`] has to follow.
+    /// Publishes in the session's bank, if it has one, the counts of the slice `of` and, if
+    /// counters keep `running`, the bases from which they count. Preloads counters that are near a
+    /// threshold. Returns whether counters were preloaded: then [`Pmu::ack_and_resume`] has to
+    /// follow.
     #[inline]
     fn publish(
         &mut self,
@@ -352,7 +353,7 @@ impl<P: Pmu> Multiplexer<P> {
         plan.is_some()
     }
 
-    /// Replaces all preloads by those of `plan`.
+    /// Replaces all preloads by the plan's.
     fn preload(&mut self, plan: &PreloadPlan) {
         self.pmu.disarm();
         for (slot, distance) in plan.distances() {
@@ -373,7 +374,7 @@ impl<P: Pmu> Multiplexer<P> {
         stopped
     }
 
-    /// Notes the value that the slice timer was set to.
+    /// Records the value to which the slice timer was set.
     fn note_timer_start(&mut self, timer: Pinned, slice: u64) {
         self.base[timer] = slice.wrapping_neg() & self.pmu.widths().pinned;
     }

@@ -1,18 +1,18 @@
-//! The random order of the groups: a new one in every round, drawn one slice at a time. A round has
-//! each group as often as its share.
+//! The random order of the groups: a new order in every round, drawn one slice at a time. A round
+//! contains each group as often as its share.
 //!
-//! A block has as many rounds as a round has slices. It is a Latin square drawn at random: each
-//! group has each place in the round as often as any other. So the events of a program that is in
-//! step with the rounds do not fall into some groups more than into others (decision 18).
+//! A block has as many rounds as a round has slices. It is a random Latin square: each group has
+//! each place in the round equally often. So events of a program that is in step with the rounds
+//! are not counted more often in one group than in another (decision 18).
 //!
 //! The square is cyclic, with its rows and columns permuted: the slice at place c of round r is the
 //! one laid out at (column c + shift r), modulo their number. A forward Fisher–Yates shuffle does
 //! not need the whole permutation before its first element is used, so each slice of a block's
-//! first round draws its column and each round its shift: where rows are folded in the overflow
-//! path, drawing is the same bounded work there every time. Integers only.
+//! first round draws its column and each round its shift: if rows are folded in the overflow path,
+//! drawing is the same bounded work every time. Integers only.
 //!
-//! New shares are dealt outside of that path ([`Order::deal`]) and laid out there; the next round
-//! takes them by exchanging two lists, and begins a block.
+//! New shares are dealt and laid out outside of that path ([`Order::deal`]); the next round adopts
+//! them by exchanging two lists, and begins a block.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::{iter::repeat_n, mem};
@@ -22,12 +22,12 @@ use rand_xoshiro::{
     rand_core::{Rng, SeedableRng},
 };
 
-/// The fewest rounds of a block.
+/// Minimum number of rounds of a block.
 const LEAST_BLOCK: u64 = 10;
 
 /// Rounds of a block, for rounds of `round` slices: several squares if they are small. In a square
-/// of few rounds each round's order determines much of the others', which makes estimates of events
-/// with another period than the rounds' less certain.
+/// of few rounds each round's order determines much of the others', which makes estimates less
+/// certain for events whose period differs from the rounds'.
 pub(crate) fn block_rounds(round: u64) -> u64 {
     round * LEAST_BLOCK.div_ceil(round.max(1)).max(1)
 }
@@ -37,7 +37,7 @@ pub(crate) fn block_rounds(round: u64) -> u64 {
 pub(crate) struct Order {
     random: Xoshiro256PlusPlus,
     round: Round,
-    /// A later round, with new shares.
+    /// The next round with new shares.
     coming: Round,
     is_coming: bool,
     /// The square's columns, by place in the round.
@@ -60,7 +60,7 @@ pub(crate) struct Order {
 struct Round {
     /// Group numbers, each as often as its share.
     slices: Vec<u16>,
-    /// By group.
+    /// Shares by group.
     shares: Box<[u16]>,
 }
 
@@ -78,13 +78,12 @@ impl Round {
 struct Shuffle(Box<[u32]>);
 
 impl Shuffle {
-    /// A permutation of `elements` elements: the numbers below `below`, each as often as the
-    /// others.
+    /// Makes a permutation of `elements` elements: the numbers below `below`, each equally often.
     fn of(elements: usize, below: usize) -> Shuffle {
         Shuffle((0..below as u32).cycle().take(elements).collect())
     }
 
-    /// Draws the element at `index`; those before it are drawn.
+    /// Draws the element at `index`; the elements before it are drawn already.
     fn draw(&mut self, index: usize, random: &mut Xoshiro256PlusPlus) -> usize {
         let left = self.0.len().saturating_sub(index) as u64;
         // The high half of a product instead of a rejection loop keeps the work bounded; the bias
@@ -108,14 +107,14 @@ pub(crate) struct Draw {
     pub(crate) group: u16,
     /// The group's slices in its round.
     pub(crate) share: u16,
-    /// Rounds before its own, modulo 2¹⁶: 16 bits, for the first cache line of a switch.
+    /// Rounds before its own, modulo 2¹⁶: 16 bits, so that a switch's first cache line has room.
     pub(crate) round: u16,
     /// Blocks before its own, modulo 2¹⁶.
     pub(crate) block: u16,
 }
 
 impl Order {
-    /// An order of groups with these shares, the same for the same `seed` and `stream`.
+    /// Makes an order of groups with these shares; equal `seed` and `stream` give equal orders.
     pub(crate) fn new(shares: Box<[u16]>, seed: u64, stream: u32) -> Order {
         // SplitMix's golden ratio spreads neighbouring streams over the seed's whole range.
         let seed = seed ^ u64::from(stream).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -195,7 +194,7 @@ impl Order {
         self.shift = self.shifts.draw(self.block_rounds, &mut self.random);
     }
 
-    /// In a block's first round: draws the next slice's column.
+    /// Draws the next slice's column, in a block's first round.
     #[cold]
     #[inline(never)]
     fn draw_column(&mut self) {

@@ -1,21 +1,22 @@
-//! The planner: which events are counted together, and on which counter each.
+//! The planner: divides events into groups that are counted together, and assigns a counter to
+//! each.
 //!
-//! Groups are interchangeable, so an event's only choice is its counter, and the register that it
-//! shares with others if it needs one ([`crate::Extra`]). In each of *G* groups a counter takes one
-//! event and a register one value, so *G* groups are enough only if the events can be dealt to the
-//! counters with at most *G* on each, and the values to the registers likewise; Hall's theorem
-//! gives the least such *G* ([`deal`]). An event that must be alone adds a group of its own. That
-//! is the lower bound, and proven.
+//! Groups are interchangeable, so the only choices for an event are its counter and, if it needs
+//! one, the register that it shares with others ([`crate::Extra`]). In each of *G* groups a counter
+//! takes one event and a register one value. So *G* groups are enough only if the events can be
+//! dealt to the counters with at most *G* on each, and the values to the registers likewise; Hall's
+//! theorem gives the smallest such *G* ([`deal`]). An event that must be alone adds a group of its
+//! own. The result is a proven lower bound.
 //!
-//! It is reached where no two events want the same value: events tied to counters and registers
-//! fall into *G* groups by an edge colouring ([`colour`]). Where events could share a value, the
-//! colouring may need more groups than the bound; then a search with a limit on its work looks for
-//! fewer ([`search`], [`sharing`]). [`Plan::least`] says how far off the plan can be at most.
+//! The bound is reached if no two events need the same value: an edge colouring divides events tied
+//! to counters and registers into *G* groups ([`colour`]). If events could share a value, the
+//! colouring may need more groups than the bound; then a search with limited work looks for fewer
+//! ([`search`], [`sharing`]). [`Plan::least`] bounds the distance of the plan from the optimum.
 //!
-//! Events that are to be counted in the same slices are placed as a whole, and the others around
-//! them ([`together`]).
+//! Events that must be counted in the same slices are placed as a unit, and the others around them
+//! ([`together`]).
 //!
-//! Runs once per session, when it is opened, and may allocate.
+//! The planner runs once per session, when it is opened, and may allocate.
 
 mod colour;
 mod deal;
@@ -50,11 +51,11 @@ use crate::{
     group::Group,
 };
 
-/// Finds groups in which all of `demands` can be counted, and a place for each: the fewest, or few
-/// and a bound (see the module).
+/// Finds groups in which all of `demands` can be counted, and a counter for each: the fewest
+/// groups, or few with a lower bound (see the module).
 ///
-/// Events that ask for the same thing share a counter. A group has the largest of its events'
-/// shares; events with large shares are put together as far as their counters let them.
+/// Equal demands share a counter. A group has the largest of its events' shares; events with large
+/// shares are placed together as far as their counters allow.
 ///
 /// # Errors
 /// See [`PlanError`].
@@ -104,16 +105,16 @@ fn put(group: &mut Group, wanted: &Wanted, share: u16, spot: Spot) {
     }
 }
 
-/// What is wanted, each thing once.
+/// The distinct demands.
 #[derive(Default)]
 struct Distinct {
-    /// In the order in which they were first asked for.
+    /// The distinct demands, in the order of their first occurrence.
     wanted: Vec<Wanted>,
-    /// The largest share that was asked for.
+    /// The largest requested share of each.
     shares: Vec<u16>,
-    /// For each demand the index of its own (0 for those that need none).
+    /// For each demand the index of its distinct one (0 for demands without a counter).
     of_demand: Vec<usize>,
-    /// The indices of what is to be counted in the same slices, where that is more than one thing.
+    /// Sets of indices that must be counted in the same slices, if a set has more than one.
     braces: Vec<Braces>,
 }
 
@@ -127,13 +128,13 @@ fn distinct(demands: &[Demand], layout: &Layout) -> Result<Distinct, PlanError> 
             members.entry(together).or_default().insert(this);
         }
     }
-    // Braces around one event mean nothing.
+    // Braces around one event have no effect.
     let together = |demand: &Demand| {
         demand.together.filter(|of| members.get(of).is_some_and(|of| of.len() > 1))
     };
     let mut indices = BTreeMap::new();
     let mut braces: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
-    // Events between braces first: what is asked for without braces, too, is counted with them.
+    // Events in braces come first: the same event without braces is then counted with them.
     for with_braces in [true, false] {
         let of_pass = |(_, demand): &(usize, &Demand)| together(demand).is_some() == with_braces;
         for (event, demand) in demands.iter().enumerate().filter(of_pass) {
@@ -157,7 +158,7 @@ fn distinct(demands: &[Demand], layout: &Layout) -> Result<Distinct, PlanError> 
     Ok(all)
 }
 
-/// What `demand` wants of general counters, if anything.
+/// The need of `demand` for a general counter, if it has one.
 fn check(event: usize, demand: &Demand, layout: &Layout) -> Result<Option<Wanted>, PlanError> {
     if !(1..=MAX_SHARE).contains(&demand.share) {
         return Err(PlanError::BadShare { event });
@@ -190,7 +191,7 @@ fn check(event: usize, demand: &Demand, layout: &Layout) -> Result<Option<Wanted
     Ok(Some(Wanted { selector, counters, extra, alone: demand.alone }))
 }
 
-/// A spot for each of `wanted`, how many groups that makes, and how many there have to be.
+/// A spot for each of `wanted`, the number of groups, and its lower bound.
 fn arrange(wanted: &[Wanted], shares: &[u16]) -> (Vec<Spot>, usize, usize) {
     let mut spots = vec![Spot::default(); wanted.len()];
     let indices = |keep: fn(&Wanted) -> bool| {
@@ -221,7 +222,7 @@ fn arrange(wanted: &[Wanted], shares: &[u16]) -> (Vec<Spot>, usize, usize) {
     (spots, groups + alone.len(), least + alone.len())
 }
 
-/// The cells of the groups: which are taken, counter by counter.
+/// Taken cells of the groups, counter by counter.
 struct Columns {
     taken: Vec<u8>,
     next: [usize; MAX_GENERAL],
@@ -232,8 +233,8 @@ impl Columns {
         Columns { taken: vec![0; groups], next: [0; MAX_GENERAL] }
     }
 
-    /// Takes the spots of events that have their groups already, and numbers the groups anew, those
-    /// with the largest shares first: so that others with large shares come to them.
+    /// Takes the spots of events that already have groups, and renumbers the groups by decreasing
+    /// share, so that other events with large shares join them.
     fn take(&mut self, placed: &[SharedItem], shares: &[u16], spots: &mut [Spot]) {
         let mut order: Vec<(u16, usize)> = (0..self.taken.len()).map(|group| (0, group)).collect();
         for item in placed {
@@ -252,7 +253,7 @@ impl Columns {
         }
     }
 
-    /// The first group that has this counter free; there is one.
+    /// The first group in which this counter is free; one exists.
     fn next(&mut self, counter: usize) -> usize {
         let next = &mut self.next[counter];
         while self.taken[*next] >> counter & 1 == 1 {

@@ -1,52 +1,52 @@
 //! The slices that overflow interrupts have ended, in raw form, until they are folded into the
-//! session: an interrupt stores a row and no more.
+//! session: an interrupt only stores a row.
 
 use alloc::boxed::Box;
 
 use crate::{Counts, core_time::CoreReading};
 
-/// The most rows: at 200,000 cycles a slice, some milliseconds.
+/// Maximum number of rows: some milliseconds of slices of 200,000 cycles.
 pub(crate) const ROWS: usize = 62;
-/// Room for rows, so that no index is out of range.
+/// Room for rows, a power of two so that no index is out of range.
 const ROOM: usize = 64;
 const _: () = assert!(ROWS <= ROOM && ROOM.is_power_of_two());
 /// Rows from one search for a pair of marks to the next.
 const STRETCH: usize = ROWS / 2;
-/// The most pairs in one search.
+/// Maximum number of pairs in one search.
 const MAX_PAIRS: usize = 8;
 
-/// One slice that an overflow interrupt has ended: two cache lines, or one if its groups use the
-/// first four counters alone.
+/// A slice that an overflow interrupt has ended: two cache lines, or one if the groups use only the
+/// first four counters.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Row {
-    /// When it ended.
+    /// TSC at the slice's end.
     pub(crate) tsc: u64,
-    /// The counters' values at its end: of the general ones, those of its group and of the next.
+    /// The counters' values at the slice's end: general counters only of its group and the next.
     pub(crate) raw: Counts,
 }
 
-/// Up to [`ROWS`] rows. What the overflow path needs comes first.
+/// Up to [`ROWS`] rows. The fields that the overflow path needs come first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Rows {
     rows: Box<[Row; ROOM]>,
     filled: usize,
-    /// How many rows are filled when the next mark is due: up to [`STRETCH`] more than are filled.
-    /// Emptying the rows does not put it off.
+    /// Row index at which core cycles are next read. Always within [`STRETCH`] of `filled`; folding
+    /// does not postpone it.
     due: usize,
-    /// Pairs of this search.
+    /// Pairs of marks in this search.
     pairs: usize,
-    /// The last mark, if its row is not emptied.
+    /// The last mark, unless its row has been folded.
     last: Option<Mark>,
-    /// The last two at rows one after the other, if those are not emptied.
+    /// The last two marks at adjacent rows, unless these have been folded.
     pair: Option<[Mark; 2]>,
 }
 
 /// A reading of the processor's core cycles when a row was stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
-    /// The number of rows up to it.
+    /// Number of rows up to the mark.
     pub(crate) rows: usize,
     pub(crate) reading: CoreReading,
 }
@@ -69,25 +69,25 @@ impl Rows {
         self.filled == 0
     }
 
-    /// Whether there is no room for the rows up to the next mark.
+    /// Returns whether the rows up to the next mark do not fit.
     pub(crate) fn is_full(&self) -> bool {
         self.due > ROWS
     }
 
-    /// The row that is filled next. There is one, as full rows are folded at once.
+    /// The row that is filled next. One exists, as full rows are folded at once.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> &mut Row {
         &mut self.rows[self.filled % ROOM]
     }
 
-    /// Marks are due from the next row on: nothing is known of what an interrupt costs.
+    /// Makes marks due from the next row on: the cost of an interrupt is not known yet.
     pub(crate) fn search(&mut self) {
         self.pairs = 0;
         self.due = self.filled + 1;
     }
 
-    /// Takes the next row as filled. Returns whether a mark is due: each [`STRETCH`] rows a few,
-    /// one after the other.
+    /// Counts the next row as filled. Returns whether a mark is due: in each [`STRETCH`] rows some
+    /// adjacent ones.
     #[inline(always)]
     pub(crate) fn push(&mut self) -> bool {
         self.filled += 1;
@@ -117,10 +117,10 @@ impl Rows {
         is_first
     }
 
-    /// Empties the rows and returns them, the oldest first, and the last pair of marks at them.
+    /// Empties the rows and returns them, the oldest first, with the last pair of marks.
     pub(crate) fn take(&mut self) -> (&[Row], Option<[Mark; 2]>) {
         let filled = core::mem::take(&mut self.filled);
-        // Rows that were filled without a look at what `push` returned may have passed the mark.
+        // If `push`'s result was ignored, the rows may have passed the mark.
         self.due = self.due.saturating_sub(filled).max(1);
         self.last = None;
         (self.rows.get(..filled).unwrap_or_default(), self.pair.take())
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// Rows, and a kernel that is entered in each slice but each `quiet`th.
+    /// Rows, and a kernel that is entered in each slice except every `quiet`th.
     struct Bench {
         rows: Rows,
         stored: usize,
@@ -214,7 +214,7 @@ mod tests {
         let (taken, marks) = bench.rows.take();
         assert_eq!(taken.len(), 20);
         assert_eq!(marks.map(|marks| marks.map(|mark| mark.rows)), Some([2, 3]));
-        // It gives up.
+        // The search gives up.
         let mut bench = Bench::new(1_000);
         bench.store(STRETCH + 20);
         assert_eq!(bench.marked.len(), 1 + MAX_PAIRS);

@@ -1,8 +1,8 @@
 //! A session: the HPC context of one address space (paper 000, section 2).
 //!
-//! It holds the plan, the logical counters, the random order and the statistics: all state that
-//! outlives a context switch. What belongs to a CPU is in [`crate::Multiplexer`]. A slice that is
-//! cut short by a context switch stays current and goes on with its remainder, so that groups get
+//! A session holds the plan, the logical counters, the random order and the statistics: all state
+//! that outlives a context switch. State of a CPU is in [`crate::Multiplexer`]. A slice that a
+//! context switch cuts short stays current and continues with its remainder, so that groups get
 //! equal shares of the program's time however often it is switched out.
 //!
 //! [`Session::open`] allocates and is called once. The `pub(crate)` methods of this file run in the

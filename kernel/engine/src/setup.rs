@@ -1,4 +1,4 @@
-//! How a session sets the PMU up: from what a program asks for, checked.
+//! A session's setup of the PMU, from the checked configuration.
 
 use tally_abi::{
     SessionConfig, Shares, Slice,
@@ -11,16 +11,16 @@ use crate::{
     plan::PlanError,
 };
 
-/// No event happens more often in a cycle (the widest cores retire eight micro-operations).
+/// Upper bound of an event's frequency per cycle (the widest cores retire eight micro-operations).
 pub(crate) const MOST_PER_CYCLE: u64 = 16;
-/// No instruction takes more cycles on average, nor has more events, over the length of a slice: a
-/// chain of loads from memory takes some 300 cycles each.
+/// Upper bound of cycles, and of events, per instruction on average over a slice: a chain of loads
+/// from memory takes some 300 cycles each.
 const MOST_PER_INSTRUCTION: u64 = 1 << 10;
 
-/// How often the short slices of a pair of rounds are halved ([`Shares::Paired`]).
+/// Number of halvings of the short slices in a pair of rounds ([`Shares::Paired`]).
 pub(crate) const PAIR_HALVINGS: u8 = 2;
 
-/// The longest slices of a session.
+/// Length of a session's longest slices.
 pub(crate) fn longest(config: SessionConfig) -> u64 {
     let is_paired = config.shares == Shares::Paired;
     config.slice.length().saturating_mul(if is_paired { 1 << PAIR_HALVINGS } else { 1 })
@@ -55,8 +55,8 @@ impl Setup {
     }
 }
 
-/// The longest slice in which no counter can wrap more than once: a count is the difference of two
-/// readings. At most [`MAX_SLICE`].
+/// The longest slice in which no counter can wrap more than once, because a count is the difference
+/// of two readings. At most [`MAX_SLICE`].
 fn max_slice(slice: Slice, layout: &Layout) -> u64 {
     let fits = layout.widths.pinned.min(layout.widths.general);
     let most = match slice {

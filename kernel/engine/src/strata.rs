@@ -1,30 +1,30 @@
-//! The slices of a session by their instructions a cycle: the sums of each stratum.
+//! Sums of a session's slices in strata of instructions per cycle (IPC).
 //!
-//! Cycles and instructions are known of every slice, whatever group was counted in it. A program's
-//! phases differ in instructions a cycle, and so do its events. So slices are classified by that,
-//! in [`STRATA`] strata of a sixteenth of an octave, and each group has its sums in each
-//! ([`crate::estimate`] says what follows from them; decision 72).
+//! Cycles and instructions of every slice are known, whatever group was counted in it. A program's
+//! phases differ in IPC, and their events with it. So slices are classified by IPC, in [`STRATA`]
+//! strata of a sixteenth of an octave, and each group has its sums in each. [`crate::estimate`]
+//! computes estimates from them (decision 72).
 //!
-//! [`Strata::add`] runs where rows are folded outside of the overflow interrupt: integers, no
-//! allocation, no panic, two lines and one to three for each event. The sums are those of
-//! [`crate::moments`] in size, and cannot overflow for the same reasons.
+//! [`Strata::add`] runs when rows are folded outside of the overflow interrupt: integers, no
+//! allocation, no panic, two cache lines and one to three for each event. The sums have the size of
+//! those of [`crate::moments`], and cannot overflow for the same reasons.
 
 use alloc::{boxed::Box, vec};
 
 use crate::{Counts, Pinned, Plan, for_each_counter};
 
-/// Strata: from an eighth of an instruction a cycle to eight. The first and the last have what is
-/// beyond.
+/// Number of strata: from an IPC of an eighth to eight. The first and the last stratum also contain
+/// all slices beyond.
 pub const STRATA: usize = 96;
 /// Strata in an octave.
 const PER_OCTAVE: i32 = 16;
-/// The stratum of one instruction a cycle.
+/// The stratum of an IPC of one.
 const MIDDLE: i32 = STRATA as i32 / 2;
 
 /// The slices of one group in one stratum, with x the cycles of a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slices {
-    /// How many.
+    /// Number of slices.
     pub number: u64,
     /// Σ x.
     pub cycles: u64,
@@ -32,10 +32,10 @@ pub struct Slices {
     pub squares: u128,
 }
 
-/// The same slices of one event, with y its events in a slice.
+/// Sums over the same slices of one event, with y its events in a slice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Events {
-    /// Slices with any.
+    /// Slices with at least one event.
     pub met: u64,
     /// Σ y.
     pub events: u64,
@@ -51,18 +51,18 @@ pub struct Strata {
     /// Σ x of all slices, by stratum.
     cycles: [u64; STRATA],
     groups: Box<[Members]>,
-    /// By group and stratum.
+    /// Slices by group and stratum.
     slices: Box<[Slices]>,
-    /// By group, stratum and event of the group.
+    /// Events by group, stratum and event of the group.
     events: Box<[Events]>,
 }
 
-/// Where a group's events are.
+/// Position of a group's events.
 #[derive(Clone, Copy, Debug)]
 struct Members {
-    /// Its counters, as a mask.
+    /// The group's counters, as a mask.
     used: u8,
-    /// The place of its first event in the first stratum.
+    /// Index of the group's first event in the first stratum.
     first: usize,
 }
 
@@ -73,7 +73,7 @@ impl Members {
 }
 
 impl Strata {
-    /// No slices yet of the groups of `plan`.
+    /// Makes empty strata for the groups of `plan`.
     pub(crate) fn of(plan: &Plan) -> Strata {
         let mut places = 0;
         let members = |group: &crate::Group| {
@@ -90,7 +90,7 @@ impl Strata {
         }
     }
 
-    /// Bytes that it takes.
+    /// Bytes that the strata take.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.groups) + size_of_val(&*self.slices) + size_of_val(&*self.events)
     }
@@ -122,8 +122,8 @@ impl Strata {
         });
     }
 
-    /// By stratum: the cycles of all slices, the group's slices, and those of the event on this
-    /// counter.
+    /// By stratum: the cycles of all slices, the sums of the group's slices, and those of the event
+    /// on this counter.
     pub(crate) fn sums(
         &self,
         group: u16,
@@ -152,9 +152,9 @@ pub(crate) fn stratum(cycles: u64, instructions: u64) -> usize {
     place.clamp(0, STRATA as i32 - 1) as usize
 }
 
-/// The logarithm to the base 2, in units of 1 / [`PER_OCTAVE`], rounded down; that of 1 for 0.
+/// The logarithm to the base 2, in units of 1 / [`PER_OCTAVE`], rounded down; 0 counts as 1.
 fn log2(value: u64) -> i32 {
-    /// What the six bits after the first say: 16 · log₂(1 + i / 64), rounded down.
+    /// Value of the six bits after the first: 16 · log₂(1 + i / 64), rounded down.
     const FRACTION: [u8; 64] = [
         0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 8, 8, 8,
         8, 9, 9, 9, 9, 10, 10, 10, 10, 10, 11, 11, 11, 11, 12, 12, 12, 12, 12, 13, 13, 13, 13, 13,
@@ -162,7 +162,7 @@ fn log2(value: u64) -> i32 {
     ];
     let value = value.max(1);
     let exponent = value.ilog2();
-    // The first bit is shifted out.
+    // The leading 1 is shifted out.
     let after = (value << (u64::BITS - 1 - exponent)) << 1;
     let fraction = FRACTION[(after >> (u64::BITS - 6)) as usize % FRACTION.len()];
     exponent as i32 * PER_OCTAVE + i32::from(fraction)

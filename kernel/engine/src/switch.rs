@@ -1,5 +1,5 @@
-//! A group switch, prepared when its slice is drawn: the overflow interrupt looks nothing up and
-//! compares nothing.
+//! A group switch, prepared when its slice is drawn, so that the overflow interrupt needs no
+//! look-ups or comparisons.
 
 use tally_abi::session::MAX_SLICE;
 
@@ -13,20 +13,21 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DrawnSlice {
     pub(crate) draw: Draw,
-    /// Its length, in units of the session's slices.
+    /// The slice's length, in units of the session's slices.
     pub(crate) multiplier: u32,
 }
 
 /// A group switch: from the slice that ends to the one that begins.
 ///
-/// What the overflow interrupt reads for a full group of four counters is in the first cache line.
+/// The fields that the overflow interrupt reads for a full group of four counters are in the first
+/// cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(64))]
 pub struct Switch {
     /// The general counters to read, as a mask: those of the slice that ends, and of the one that
     /// begins.
     pub general: u8,
-    /// Whether that of reference cycles is read.
+    /// Whether to read the counter of reference cycles.
     pub reference: bool,
     /// The general counters whose event changes, as a mask.
     pub changed: u8,
@@ -35,11 +36,11 @@ pub struct Switch {
     /// The length of the slice that begins, in the slice timer's unit; at most [`MAX_SLICE`].
     pub length: u32,
     draw: Draw,
-    /// The event selects after the switch, by hardware index; those of counters that do not change
-    /// mean nothing.
+    /// The event selects after the switch, by hardware index; those of unchanged counters are
+    /// meaningless.
     pub selectors: [Selector; MAX_GENERAL],
     multiplier: u32,
-    /// What the events that begin need besides counters.
+    /// Values that the new slice's events need in extra registers.
     pub extra: Extras,
 }
 
@@ -47,11 +48,11 @@ const _: () = assert!(MAX_SLICE <= u32::MAX as u64);
 const _: () = assert!(size_of::<Switch>() == 128);
 
 impl Switch {
-    /// A switch from the group `before` to the group `after`, whose slice has this length. Groups
-    /// use the counters in the mask `all`.
+    /// Makes a switch from the group `before` to the group `after`, whose slice has this length.
+    /// Groups use the counters in the mask `all`.
     ///
-    /// A counter that `after` does not use may count on, unless `after` is to be alone. So what is
-    /// in the selects of counters that `before` does not use is not known here: those are written.
+    /// A counter that `after` does not use may continue to count, unless `after` must be alone. So
+    /// the selects of counters that `before` does not use are unknown here and are written.
     pub fn new(before: &Group, after: &Group, all: u8, length: u64) -> Switch {
         let mut changed = if after.alone { all } else { after.used };
         let selectors = before.selectors.iter().zip(&after.selectors);
@@ -71,7 +72,7 @@ impl Switch {
         }
     }
 
-    /// Of the slice that begins.
+    /// Sets the slice that begins.
     pub(crate) fn to(self, slice: DrawnSlice) -> Switch {
         Switch { draw: slice.draw, multiplier: slice.multiplier, ..self }
     }
@@ -82,12 +83,12 @@ impl Switch {
         DrawnSlice { draw: self.draw, multiplier: self.multiplier }
     }
 
-    /// Makes the slice that begins as long as this.
+    /// Sets the length of the slice that begins.
     pub(crate) fn set_length(&mut self, multiplier: u32, length: u64) {
         (self.multiplier, self.length) = (multiplier, length.min(MAX_SLICE) as u32);
     }
 
-    /// The value that the slice timer's counter is set to, whose bits are `width`.
+    /// The value to which the slice timer's counter is set, for a counter with the bits `width`.
     #[inline(always)]
     pub fn reload(&self, width: u64) -> u64 {
         u64::from(self.length).wrapping_neg() & width

@@ -1,4 +1,4 @@
-//! The one place that decides between core's atomics and loom's.
+//! Selects core's atomics or loom's; no other code does.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU64, Ordering, fence};

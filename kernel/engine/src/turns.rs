@@ -1,4 +1,4 @@
-//! Whose turn it is on the counters, of several sessions of one program (decision 30).
+//! Turns on the counters of several sessions of one program (decision 30).
 
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
@@ -7,32 +7,32 @@ use rand_xoshiro::{
 
 use crate::Session;
 
-/// The turn that was drawn.
+/// A drawn turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrawnTurn {
-    /// The index of its session.
+    /// Index of the turn's session.
     pub index: usize,
-    /// Whether it is the first of a cycle: the last one is over, or a session is new.
+    /// Whether the turn is the first of a cycle: the last cycle is over, or a session is new.
     pub begins_cycle: bool,
 }
 
 /// Draws the session of each turn at random from those of a cycle, in which each session has as
-/// many turns as a round of it has slices. So the events of all sessions are counted for the same
-/// share of each cycle, and a round of a session passes in about one: its slices are at random
-/// places of it, as those of a session that is alone are of its rounds ([`crate::estimate`]). At
-/// random, as the slices of a session are then no sample of the same places of a program that is in
-/// step with the turns.
+/// many turns as its round has slices. So the events of all sessions are counted for the same share
+/// of each cycle, and a session's round takes about one cycle: its slices are at random places of
+/// the cycle, as the slices of a single session are of its rounds ([`crate::estimate`]). The order
+/// is random so that the slices of a session do not always sample the same places of a program that
+/// is in step with the turns.
 #[derive(Clone, Debug)]
 pub struct Turns(Xoshiro256PlusPlus);
 
 impl Turns {
-    /// Turns that are the same for the same `seed` and `stream`.
+    /// Makes the generator; equal `seed` and `stream` give equal turns.
     pub fn new(seed: u64, stream: u64) -> Turns {
         Turns(Xoshiro256PlusPlus::seed_from_u64(seed ^ stream.rotate_right(16)))
     }
 
-    /// Draws the session whose turn is next. `None` without sessions. [`Session::note_draw`] of
-    /// each has to follow.
+    /// Draws the session that has the next turn. `None` without sessions. [`Session::note_draw`] of
+    /// each session has to follow.
     pub fn draw<'a>(
         &mut self,
         sessions: impl Iterator<Item = &'a Session> + Clone,
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use crate::{Counts, Demand, Layout, Pinned, Selector, Widths};
 
-    /// A session of `events` events that exclude each other.
+    /// A session of `events` mutually exclusive events.
     fn session(id: u32, events: u32) -> Session {
         let layout = Layout { general: 1, reference: false, extra: 0, widths: Widths::of(48) };
         let demands: Vec<_> =

@@ -1,6 +1,6 @@
 //! The logical counter bank on a simulated PMU, read and switched by [`tally_abi::bank`]'s rules:
-//! no value runs backwards, each is what the session says, and what happens while the program has
-//! stopped its counters is in none.
+//! no value decreases, each equals the session's value, and events while the program has stopped
+//! its counters are not counted.
 
 mod fake;
 mod program;
@@ -18,7 +18,7 @@ use tally_engine::{
     plan::CounterAssignment,
 };
 
-/// Without the word of what was told, this program's estimates would run backwards many times.
+/// Without the word of the last returned value, this program's estimates would decrease many times.
 #[test]
 fn estimates_that_fall_are_told_as_what_was_told() {
     let mut bench = Bench::new(2, 1, 0);
@@ -38,8 +38,8 @@ fn estimates_that_fall_are_told_as_what_was_told() {
     assert!(fallen > 100, "{fallen}");
 }
 
-/// A part of what is counted all the time is told as more by the bank, which does not know of that,
-/// when its first slices were those with many instructions a cycle.
+/// Tests an event that is a part of a pinned event: the bank, which does not know the bound,
+/// returns more for it if its first slices were those with many instructions per cycle.
 #[test]
 fn the_bank_and_readings_of_a_part_each_never_run_backwards() {
     let mut bench = Bench::new(2, 1, 0);
@@ -105,7 +105,8 @@ fn what_happens_while_counters_are_stopped_is_not_counted() {
         assert_eq!(counted(&bench), expected);
     }
     bench.stop();
-    // The slice, or the program's turn, ends meanwhile: the kernel leaves the program alone.
+    // The slice, or the program's turn, ends meanwhile: the kernel does not interfere with the
+    // program.
     bench.run(SLICE, &[99; 8]);
     assert!(!bench.pmu.is_counting() && !bench.session.is_running() && bench.session.is_stopped());
     assert_eq!(bench.session.stats().cycles, 500);
@@ -117,9 +118,9 @@ fn what_happens_while_counters_are_stopped_is_not_counted() {
     assert_eq!(counted(&bench)[8], 507);
 }
 
-/// Everything that can come between two steps: a slice that ends; one that ends and whose program
-/// looks, stops and starts in an upcall; the program's turn; another thread, or a handler, that
-/// stops and starts and the kernel publishes nothing.
+/// All interruptions between two steps: a slice that ends; one that ends and whose program reads,
+/// stops and starts in an upcall; the program's turn; another thread, or a handler, that stops and
+/// starts while the kernel publishes nothing.
 const BETWEEN: [Between; 4] = [
     |bench| bench.run(SLICE, &EACH),
     |bench| {
@@ -151,8 +152,8 @@ const BETWEEN: [Between; 4] = [
     },
 ];
 
-/// Whatever comes between two steps of stopping or starting, it is counted as a whole or not at
-/// all, in every counter alike, and later stops and starts are exact.
+/// Any interruption between two steps of stopping or starting is counted as a whole or not at all,
+/// in every counter alike, and later stops and starts are exact.
 #[test]
 fn an_interruption_of_the_switch_is_counted_as_a_whole_or_not_at_all() {
     for (between, what) in BETWEEN.into_iter().enumerate() {
@@ -187,7 +188,7 @@ fn an_interruption_of_the_switch_is_counted_as_a_whole_or_not_at_all() {
     }
 }
 
-/// A program may write what it likes: it deceives itself about its counts, and no more.
+/// A program may write any value: only its own counts become wrong.
 #[test]
 fn nonsense_in_the_programs_page_hurts_nobody_else() {
     let mut bench = Bench::new(3, 1, 0);
@@ -209,8 +210,8 @@ fn nonsense_in_the_programs_page_hurts_nobody_else() {
 }
 
 proptest! {
-    /// Whatever happens between two readings: no value runs backwards, and the kernel says the same
-    /// whenever it is asked.
+    /// For any events between two readings: no value decreases, and the kernel returns the same
+    /// values however often it is asked.
     #[test]
     fn no_value_runs_backwards(
         seed: u64,
@@ -241,7 +242,7 @@ proptest! {
                             Value::Estimated { estimate, .. } => estimate,
                             Value::NotMeasured { .. } => continue,
                         };
-                        // The kernel rounds, readers round down.
+                        // The kernel rounds to nearest, readers round down.
                         prop_assert!(bench.read(event).1.abs_diff(expected) <= 2);
                     }
                 }
@@ -257,8 +258,8 @@ proptest! {
     }
 }
 
-/// The same program with a bank and without, read by its program or not: the session's values are
-/// the same.
+/// For the same program with a bank and without, read by its program or not, the session's values
+/// are the same.
 #[test]
 fn a_bank_changes_no_value_of_the_session() {
     let run = |mapped: bool, thresholds: bool| {
@@ -295,7 +296,7 @@ fn a_bank_changes_no_value_of_the_session() {
     assert_eq!(run(true, true), alone);
 }
 
-/// What is read in steps is of the moment of the snapshot, whatever is counted meanwhile.
+/// Values read in steps belong to the moment of the snapshot, whatever is counted meanwhile.
 #[test]
 fn readings_of_a_snapshot_are_of_its_moment() {
     for cut in [0, SLICE / 2] {
@@ -320,8 +321,8 @@ fn readings_of_a_snapshot_are_of_its_moment() {
     }
 }
 
-/// They are the counts times all cycles over those for which they were counted, in steps or at
-/// once, and no reading changes another.
+/// The values are the counts times all cycles divided by those for which they were counted, in
+/// steps or at once, and no reading changes another.
 #[test]
 fn readings_by_cycles_scale_counts_by_cycles() {
     let mut bench = Bench::new(2, 7, 0);

@@ -1,5 +1,5 @@
-//! The logical counter bank under the interleavings that loom finds: a reader that follows
-//! [`tally_abi::bank`]'s rules never takes half of a change.
+//! The logical counter bank under loom's interleavings: a reader that follows [`tally_abi::bank`]'s
+//! rules never sees half of a change.
 
 #![cfg(loom)]
 
@@ -14,7 +14,7 @@ use tally_engine::{
     Setup, Sink, Switch, Widths, bank::Page,
 };
 
-/// Each time somebody looks, every counter has gone on by 100.
+/// PMU whose counters all increase by 100 at each access.
 struct Steady(u64);
 
 const WIDTH: u64 = (1 << 48) - 1;
@@ -72,7 +72,7 @@ impl Sink for Nothing {
     fn threshold(&mut self, _: ThresholdRecord) {}
 }
 
-/// The event's count and the cycles, if the kernel did not write in between.
+/// Returns the event's count and the cycles, if the kernel did not write in between.
 fn look(own: &Page, page: &Page) -> Option<(u64, u64)> {
     let switch = own.load(writable::CONTROL);
     let events = page.load(HEADER_WORDS + counter::EVENTS);
@@ -84,7 +84,8 @@ fn look(own: &Page, page: &Page) -> Option<(u64, u64)> {
 
 #[test]
 fn no_reader_takes_half_of_a_change() {
-    // Two preemptions show what a reader can see of one change; without a bound it takes minutes.
+    // Two preemptions show all that a reader can see of one change; without a bound it takes
+    // minutes.
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.check(|| {

@@ -1,5 +1,5 @@
-//! Sessions that take turns on the counters, beside the truth of programs of long phases. One is
-//! started from the first slice to the last, one starts later, and one stops earlier.
+//! Sessions that take turns on the counters, compared with the truth of programs with long phases.
+//! One is started from the first slice to the last, one starts later, and one stops earlier.
 
 mod fake;
 mod simulation;
@@ -12,11 +12,11 @@ use tally_engine::{
 };
 
 const EVENTS: usize = 6;
-/// The parts of the program, as shares of it, at which sessions start and stop.
+/// Start and end of each session, as shares of the program.
 const STARTED: [[f64; 2]; 3] = [[0.0, 1.0], [0.25, 1.0], [0.0, 0.5]];
 
-/// Phases of three kinds in any order, each with events that the others hardly have. The last third
-/// of the program is of one kind.
+/// Makes phases of three kinds in any order, each with events that the others hardly have. The last
+/// third of the program is of one kind.
 fn phases(slices: usize, random: &mut Random) -> Vec<Step> {
     let ipc: [f64; 3] = core::array::from_fn(|_| 0.3 + 3.0 * random.uniform());
     let mut steps = Vec::with_capacity(slices);
@@ -49,13 +49,13 @@ fn sessions(seed: u64) -> Vec<Session> {
     (1..).take(STARTED.len()).map(open).collect()
 }
 
-/// Whether each session is started in slice `at` of `slices`.
+/// Returns whether each session is started in slice `at` of `slices`.
 fn started(at: usize, slices: usize) -> [bool; 3] {
     let at = at as f64 / slices as f64;
     STARTED.map(|[start, stop]| (start..stop).contains(&at))
 }
 
-/// Of each session the values of all events.
+/// Returns the values of all events for each session.
 fn run(seed: u64, steps: &[Step]) -> Vec<Vec<Value>> {
     let mut sessions = sessions(seed);
     let mut turns = Turns::new(seed, 0);
@@ -87,7 +87,7 @@ fn run(seed: u64, steps: &[Step]) -> Vec<Vec<Value>> {
     sessions.iter().map(values).collect()
 }
 
-/// Of each session how many events happened while it was started.
+/// Returns the number of events while the session was started.
 fn truth(session: usize, event: usize, steps: &[Step]) -> u64 {
     let of = |(at, step): (usize, &Step)| {
         if started(at, steps.len())[session] { step.events[event] } else { 0 }
@@ -95,14 +95,14 @@ fn truth(session: usize, event: usize, steps: &[Step]) -> u64 {
     steps.iter().enumerate().map(of).sum()
 }
 
-/// What came of many runs of programs of so many slices.
+/// Results of many runs of programs with a number of slices.
 #[derive(Debug, Default)]
 struct Outcome {
-    /// Values whose intervals held the truth, and all.
+    /// Values whose intervals contained the truth, and all values.
     held: u32,
     all: u32,
-    /// By session: the mean error, relative to the truth, of events of which the program's end has
-    /// more than the rest.
+    /// Mean relative error by session, for events that are more frequent in the program's end than
+    /// in the rest.
     bias: [f64; 3],
 }
 

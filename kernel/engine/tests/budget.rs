@@ -1,5 +1,4 @@
-//! The lengths of slices: longer where the engine takes more than its budget, shorter at the start
-//! of a session.
+//! Lengths of slices: longer if the engine exceeds its budget, shorter at the start of a session.
 
 mod fake;
 
@@ -14,14 +13,14 @@ use tally_abi::{
 use tally_engine::{Clock, Demand, Layout, Multiplexer, Selector, Session, Sink, Widths};
 
 const SLICE: u64 = 10_000;
-/// Of eight events on two counters.
+/// Number of groups: eight events on two counters.
 const GROUPS: u64 = 4;
 
-/// A clock that tests set: shared by the program and the engine.
+/// Clock that tests set, shared by the program and the engine.
 #[derive(Clone, Default)]
 struct Now {
     ticks: Rc<Cell<u64>>,
-    /// If the processor has such a count.
+    /// Count of core cycles, if the processor has one.
     core_cycles: Option<Rc<Cell<u64>>>,
 }
 
@@ -31,7 +30,7 @@ impl Now {
         self.pass_cycles(ticks);
     }
 
-    /// Lets time pass that the TSC does not show.
+    /// Lets core cycles pass without a change of the TSC.
     fn pass_cycles(&self, cycles: u64) {
         if let Some(core_cycles) = &self.core_cycles {
             core_cycles.set(core_cycles.get() + cycles);
@@ -49,7 +48,7 @@ impl Clock for Now {
     }
 }
 
-/// Keeps every record. Each one, and so each row that is folded, takes `ticks`.
+/// Keeps every record. Each record, and thus each row that is folded, takes `ticks`.
 struct Slow {
     now: Now,
     ticks: u64,
@@ -65,7 +64,7 @@ impl Sink for Slow {
     fn threshold(&mut self, _: ThresholdRecord) {}
 }
 
-/// A session with a budget of 2 %, and its CPU.
+/// Session with a budget of 2 %, and its CPU.
 struct Bench {
     pmu: Simulated,
     multiplexer: Multiplexer<Simulated>,
@@ -75,7 +74,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// The folding of each row takes `ticks`.
+    /// Makes a bench in which the folding of each row takes `ticks`.
     fn new(ticks: u64) -> Bench {
         Bench::with_slices(SLICE, ticks)
     }
@@ -101,13 +100,13 @@ impl Bench {
         bench
     }
 
-    /// The program runs through `slices` slices; then their rows are folded.
+    /// Runs the program through `slices` slices; then their rows are folded.
     fn run(&mut self, slices: u64) {
         (0..slices).for_each(|_| self.run_unfolded(0));
         self.fold();
     }
 
-    /// The program runs through a slice. Its interrupt takes `cycles` that the handler cannot time.
+    /// Runs the program through a slice. Its interrupt takes `cycles` that the handler cannot time.
     fn run_unfolded(&mut self, cycles: u64) {
         let length = self.pmu.armed().last().copied().unwrap_or(SLICE);
         self.now.pass(length);
@@ -127,7 +126,7 @@ impl Bench {
 
 #[test]
 fn it_makes_slices_longer_and_says_so() {
-    // 10 % of a slice.
+    // Each row takes 10 % of a slice.
     let mut bench = Bench::new(1_000);
     for _ in 0..4 {
         bench.run(16);
@@ -140,8 +139,9 @@ fn it_makes_slices_longer_and_says_so() {
     );
 }
 
-/// Each of a session's first rounds has slices of twice the length of those before, from at least
-/// the shortest length up. What they cost, here 10 % and more, makes no slice longer.
+/// Each of a session's first rounds has slices of twice the length of those before, beginning with
+/// at least the minimum length. The cost of these slices, here 10 % and more, makes no slice
+/// longer.
 #[test]
 fn the_first_rounds_have_short_slices() {
     for (length, halvings) in
@@ -158,10 +158,10 @@ fn the_first_rounds_have_short_slices() {
     }
 }
 
-/// The folding of many rows at once is the cost of as many slices, not of the few after it.
+/// The cost of folding many rows at once is attributed to as many slices, not to the few after it.
 #[test]
 fn it_does_not_matter_how_many_rows_are_folded_at_once() {
-    // 1 % of a slice.
+    // Each row takes 1 % of a slice.
     let mut bench = Bench::new(100);
     for slices in [31, 1, 15, 1, 32, 15, 2, 31, 33, 1, 47, 1] {
         bench.run(slices);
@@ -170,8 +170,8 @@ fn it_does_not_matter_how_many_rows_are_folded_at_once() {
     assert_eq!(bench.stats().lengthened, 0);
 }
 
-/// What the handler cannot time, such as the interrupt's delivery, counts where the processor
-/// counts core cycles.
+/// Costs that the handler cannot time, such as the interrupt's delivery, are included if the
+/// processor counts core cycles.
 #[test]
 fn it_knows_what_a_switch_costs_in_core_cycles() {
     let now = Now { core_cycles: Some(Rc::default()), ..Now::default() };
@@ -179,7 +179,7 @@ fn it_knows_what_a_switch_costs_in_core_cycles() {
     for stretch in 0..16 {
         (0..32).for_each(|_| bench.run_unfolded(1_000));
         bench.fold();
-        // System calls.
+        // Time of system calls.
         bench.now.pass_cycles(if stretch % 3 == 0 { 100_000 } else { 0 });
     }
     assert_eq!(bench.stats().switch_cycles, 1_000);

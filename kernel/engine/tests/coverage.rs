@@ -1,7 +1,7 @@
-//! Do the 95 % intervals cover the truth, and are the estimates unbiased?
+//! Coverage of the truth by 95 % intervals, and bias of the estimates.
 //!
-//! Synthetic programs run on a simulated PMU under the real session and multiplexer, so that what
-//! is judged is the whole of the engine: plan, random order, sums, estimate. Seeds are fixed.
+//! Synthetic programs run on a simulated PMU under the real session and multiplexer, so that the
+//! whole engine is judged: plan, random order, sums, estimate. Seeds are fixed.
 
 mod fake;
 mod simulation;
@@ -14,10 +14,10 @@ use simulation::{
 };
 use tally_abi::{Shares, Value};
 
-/// Runs of each program.
+/// Number of runs of each program.
 const RUNS: u64 = 200;
 
-/// Groups and slices of each study.
+/// Numbers of groups and slices of each study.
 const STUDIES: [(usize, usize); 6] =
     [(2, 60), (5, 100), (5, 600), (5, 2000), (10, 600), (10, 3000)];
 
@@ -54,7 +54,8 @@ fn intervals_cover_the_truth_and_estimates_are_unbiased() {
             _ => 0.93,
         };
         assert!(coverage >= least, "{kind:?} {coverage}");
-        // Rare events are covered more often as counts are whole; drifts as strata are wide.
+        // Rare events are covered more often because counts are integers; drifts because strata are
+        // wide.
         let most = if matches!(kind, Kind::Rare | Kind::Few | Kind::Drift) { 1.0 } else { 0.97 };
         assert!(coverage <= most, "{kind:?} {coverage}");
     }
@@ -69,15 +70,16 @@ fn ratios_beat_linear_scaling_where_events_follow_instructions() {
     assert!(mix.relative_error < 0.7 * mix.relative_error_by_time);
 }
 
-/// How an estimate is off: relative error, and whether the interval holds the truth.
+/// Returns the error of an estimate: its relative error, and whether the interval contains the
+/// truth.
 fn judge(truth: u64, value: Value) -> (f64, bool) {
     let Value::Estimated { estimate, half_width_95, .. } = value else { panic!("{value:?}") };
     let error = (estimate as f64 - truth as f64).abs();
     (error / truth as f64, error <= half_width_95)
 }
 
-/// For each stream of the study the share of the programs whose interval holds the truth; and the
-/// largest relative error of each program, from the smallest.
+/// Returns, for each stream of the study, the share of the programs whose interval contains the
+/// truth; and the largest relative error of each program, in ascending order.
 fn study_streams(shares: Shares, programs: u64) -> ([f64; STREAMS.len()], Vec<f64>) {
     let (mut covered, mut largest) = ([0.0; STREAMS.len()], Vec::new());
     for seed in 0..programs {
@@ -96,7 +98,7 @@ fn study_streams(shares: Shares, programs: u64) -> ([f64; STREAMS.len()], Vec<f6
     (covered, largest)
 }
 
-/// Enough for a standard error of half a point.
+/// Number of programs, enough for a standard error of half a point.
 const PROGRAMS: u64 = 2000;
 
 #[test]
@@ -107,8 +109,8 @@ fn every_stream_of_the_study_is_covered_and_adaptive_shares_lower_the_largest_er
     for (name, (planned, adaptive)) in STREAMS.iter().zip(planned.into_iter().zip(adaptive)) {
         // 93 to 97 %, and a standard error.
         assert!((0.925..=0.975).contains(&planned), "{name}: {planned}");
-        // Rounds are twice as long, so phases are wider than a round less often, and there are too
-        // few blocks to show what evens out over one.
+        // Rounds are twice as long. Therefore phases are wider than a round less often, and there
+        // are too few blocks to show effects that average out over a round.
         let most = if *name == "periodic" { 1.0 } else { 0.985 };
         assert!((0.925..=most).contains(&adaptive), "{name}, adaptive: {adaptive}");
     }
@@ -122,7 +124,7 @@ fn every_stream_of_the_study_is_covered_and_adaptive_shares_lower_the_largest_er
     assert!(adaptive < 0.87 * planned, "{adaptive} {planned}");
 }
 
-/// Slices of one round that lie close together say nothing of how far it spreads.
+/// Slices of one round that are close together do not show the variation within the round.
 #[test]
 fn a_group_with_many_slices_in_a_round_is_covered_too() {
     let mut covered = 0;
@@ -144,8 +146,8 @@ fn a_group_with_many_slices_in_a_round_is_covered_too() {
     assert!((460..=490).contains(&covered), "{covered} of 500");
 }
 
-/// The start-up of a micro-benchmark is in few slices, which most groups meet by halves or not at
-/// all: how far the counted slices are from the instructions of all says so.
+/// The start-up of a micro-benchmark is in few slices, which most groups meet partly or not at all;
+/// the distance of the counted slices from all instructions shows this.
 #[test]
 fn micro_benchmarks_are_mostly_within_their_bars() {
     let (mut held, mut judged) = (0, 0);
@@ -160,6 +162,6 @@ fn micro_benchmarks_are_mostly_within_their_bars() {
             }
         }
     }
-    // 57 % before the imbalance was looked at.
+    // 57 % before the imbalance was taken into account.
     assert!(held * 100 >= judged * 84, "{held} of {judged}");
 }

@@ -1,5 +1,5 @@
-//! Two threads that ask one CPU for a value, under the interleavings that loom finds: each gets a
-//! value that is no older than its request, and none waits for ever.
+//! Two threads that request a value from one CPU, under loom's interleavings: each gets a value
+//! that is no older than its request, and none waits forever.
 
 #![cfg(loom)]
 
@@ -12,22 +12,22 @@ use loom::{
 };
 use tally_engine::{Exchange, Ticket};
 
-/// What the lock guards in the kernel, and what the CPU has done.
+/// Data that the lock guards in the kernel, and the actions of the CPU.
 #[derive(Default)]
 struct Guarded {
     exchange: Exchange<u64>,
     done: u64,
 }
 
-/// As in the kernel. Condition variables stand for the interrupt of the CPU, and for the askers'
-/// steps, between which the CPU may serve: a wait that nothing ends is a deadlock, which loom
-/// reports.
+/// Shared state, as in the kernel. Condition variables replace the interrupt of the CPU, and the
+/// steps of the requesters, between which the CPU may serve: a wait that nothing ends is a
+/// deadlock, which loom reports.
 #[derive(Default)]
 struct Shared {
     guarded: Mutex<Guarded>,
     interrupt: Condvar,
     step: Condvar,
-    /// What the CPU counts.
+    /// Count of the CPU.
     counted: AtomicU64,
 }
 

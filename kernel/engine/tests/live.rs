@@ -1,4 +1,4 @@
-//! Readings of a bank while its program runs, beside the truth at the same moments.
+//! Readings of a bank while its program runs, compared with the truth at the same moments.
 
 mod fake;
 #[expect(dead_code, reason = "it is for several tests")]
@@ -6,8 +6,8 @@ mod program;
 
 use program::{Bench, SLICE};
 
-/// A steady program with some noise, read at random moments: the truth lies within the stated half
-/// width, and the difference of two readings within both together.
+/// Reads a steady program with some noise at random moments: the truth lies within the stated half
+/// width, and the difference of two readings within the sum of both.
 #[test]
 fn live_readings_are_within_their_half_widths() {
     let (mut judged, mut held, mut differences, mut held_differences) = (0, 0, 0, 0);
@@ -51,8 +51,8 @@ fn live_readings_are_within_their_half_widths() {
     assert!(held_differences * 100 >= differences * 94, "{held_differences} of {differences}");
 }
 
-/// Half widths are computed now and then. What a program has begun since then is in the interval
-/// all the same.
+/// Half widths are computed at intervals. The interval nevertheless includes events since the last
+/// computation.
 #[test]
 fn a_value_that_a_slice_has_moved_far_has_as_wide_an_interval() {
     const EVENT: usize = 3;
@@ -71,7 +71,7 @@ fn a_value_that_a_slice_has_moved_far_has_as_wide_an_interval() {
         truth += SLICE / 4;
     }
     let (value, half_width) = (bench.read(EVENT).0, bench.half_width(EVENT));
-    // Eleven slices of the event's, in groups of four, have had one with any.
+    // Of eleven slices of the event, in groups of four, one had any events.
     assert!(half_width >= value as f64 / 4.0, "{value} ± {half_width}, {truth}");
     assert!(value.abs_diff(truth) as f64 <= half_width, "{value} ± {half_width}, {truth}");
 }

@@ -1,5 +1,5 @@
 //! The multiplexer and its sessions on a simulated PMU: nothing is lost, counted twice, or credited
-//! to another.
+//! to another session.
 
 mod fake;
 
@@ -14,9 +14,9 @@ use tally_engine::{
     plan::CounterAssignment,
 };
 
-/// The shortest, so that the first slices are not shorter.
+/// The minimum length, so that the first slices are not shorter.
 const SLICE: u64 = session::MIN_SLICE;
-/// The clock of these tests makes the engine seem dear.
+/// Without a budget, because the clock of these tests makes the engine seem expensive.
 const NO_LIMIT: SessionConfig = SessionConfig {
     mode: Mode::User,
     slice: Slice::Cycles(SLICE),
@@ -28,7 +28,7 @@ const NO_LIMIT: SessionConfig = SessionConfig {
 };
 const EVENTS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, 8];
 
-/// A session and its CPU.
+/// Session and its CPU.
 struct Bench {
     pmu: Simulated,
     multiplexer: Multiplexer<Simulated>,
@@ -43,7 +43,8 @@ fn demands() -> Vec<Demand> {
 }
 
 impl Bench {
-    /// Eight events and the always-counted ones, on `counters` counters that show `value`.
+    /// Makes a session on eight events and the pinned ones, on `counters` counters with the value
+    /// `value`.
     fn new(counters: u32, seed: u64, value: u64) -> Bench {
         let layout = Layout {
             general: ((1_u16 << counters) - 1) as u8,
@@ -81,7 +82,7 @@ impl Bench {
         self.multiplexer.overflow(Some(&mut self.session), &self.clock, || &mut self.records);
     }
 
-    /// The program runs, and is interrupted if the timer overflows.
+    /// Runs the program, and interrupts it if the timer overflows.
     fn run(&mut self, cycles: u64) {
         if self.pmu.run(cycles, 2 * cycles, &EVENTS) {
             self.overflow();
@@ -95,7 +96,7 @@ impl Bench {
         }
     }
 
-    /// Events of each kind that the engine holds, over all slices.
+    /// Returns the events of each kind that the engine has counted, over all slices.
     fn held(&self) -> Vec<u64> {
         let assignments = self.session.plan().assignments.iter().take(8);
         assignments
@@ -159,7 +160,7 @@ fn an_overflow_that_was_pending_at_a_switch_of_context_ends_the_slice() {
     bench.resume();
     assert!(bench.pmu.run(SLICE + 3, 0, &EVENTS));
     bench.suspend(End::SwitchedOut);
-    // The interrupt arrives after all.
+    // The interrupt arrives late.
     bench.overflow();
     assert_eq!(bench.session.stats().pmis, 0);
     bench.resume();
@@ -235,7 +236,7 @@ fn what_was_not_measured_says_so() {
     bench.sync();
     assert_eq!(bench.session.reading(0).value, not(Reason::TooFewSlices));
     assert_eq!(bench.exact(8), SLICE);
-    // Of two or three slices nobody knows how far the others stray.
+    // Two or three slices do not show how far the others deviate.
     while bench.session.reading(0).slices < 4 {
         assert_eq!(bench.session.reading(0).value, not(Reason::TooFewSlices));
         bench.run(SLICE);
@@ -253,14 +254,14 @@ fn the_engine_charges_itself() {
     bench.suspend(End::Stopped);
     let stats = bench.session.stats();
     assert_eq!((stats.pmis, stats.msr_accesses), (10, 10 * (2 + 2)));
-    // Three always-counted events and two of each group.
+    // Three pinned events and two of each group.
     assert_eq!(stats.rdpmcs, 10 * 5);
     assert!(stats.engine_ticks >= 10 && stats.session_ticks >= stats.engine_ticks);
 }
 
 proptest! {
-    /// Whatever happens in whatever order: cycles are exact, and the events that the engine holds
-    /// are those of its records.
+    /// For any events in any order: cycles are exact, and the engine's counts are those of its
+    /// records.
     #[test]
     fn counts_are_conserved(
         seed: u64,
@@ -304,8 +305,8 @@ proptest! {
         prop_assert_eq!(bench.held(), recorded);
     }
 
-    /// Whatever happens between two readings: counts never run backwards, and the interval that is
-    /// told holds the one that is estimated.
+    /// For any events between two readings: counts never decrease, and the reported interval
+    /// includes the estimated one.
     #[test]
     fn counts_never_run_backwards(
         seed: u64,
@@ -332,7 +333,7 @@ proptest! {
         }
     }
 
-    /// Whatever was counted: no estimate is absurd.
+    /// For any counts: every estimate is a valid number.
     #[test]
     fn estimates_are_numbers(
         seed: u64,
@@ -361,8 +362,8 @@ proptest! {
     }
 }
 
-/// Two events, each asked for twice, of which one is never more than the other: in every slice they
-/// happen equally often.
+/// Counts two events, each requested twice, one of which is never more than the other: in every
+/// slice they happen equally often.
 #[test]
 fn the_same_event_is_told_the_same_and_bound_the_same() {
     let demands = [0, 1, 1, 0].map(|event| Demand::general(Selector(event), 1));

@@ -1,4 +1,4 @@
-//! The planner against brute force: its plans are valid, and none is smaller.
+//! The planner compared with brute force: its plans are valid, and none has fewer groups.
 
 use expect_test::expect;
 use proptest::prelude::*;
@@ -19,8 +19,8 @@ fn layout(general: u8) -> Layout {
     Layout { general, reference: true, extra: 7, widths: Widths::of(48) }
 }
 
-/// Each event on a counter that may count it, with its own selector there, its value in a register
-/// that it can use, and nothing besides.
+/// Checks that each event is on a counter that may count it, with its own selector there, and its
+/// value in a register that it can use, and that nothing else is in the plan.
 fn check_valid(plan: &Plan, demands: &[Demand], layout: &Layout) {
     let mut used = vec![0_u8; plan.groups.len()];
     let mut registers = vec![0_u8; plan.groups.len()];
@@ -58,14 +58,15 @@ fn check_valid(plan: &Plan, demands: &[Demand], layout: &Layout) {
     assert!(plan.least <= plan.groups.len());
 }
 
-/// An off-core event: register 0 with one selector, register 1 with another.
+/// Makes an off-core event: register 0 with one selector, register 1 with another.
 fn offcore(id: u64, counters: u8, value: u64, registers: u8) -> Demand {
     let second = Selector(id * 2 + 1001);
     let first = if registers == 2 { second } else { Selector(id * 2 + 1000) };
     Demand { extra: Some(Extra { value, registers, second }), ..demand(first.0, counters) }
 }
 
-/// Whether `masks` can be put on counters with at most `capacity` on each, by trying everything.
+/// Returns whether `masks` can be put on counters with at most `capacity` on each, by exhaustive
+/// search.
 fn fits(masks: &[u8], load: &mut [usize; 8], capacity: usize) -> bool {
     let Some((first, rest)) = masks.split_first() else { return true };
     (0..8).any(|counter| {
@@ -79,7 +80,7 @@ fn fits(masks: &[u8], load: &mut [usize; 8], capacity: usize) -> bool {
     })
 }
 
-/// What a group holds: each counter taken or not, each register's value, whether it is closed.
+/// State of a group: counters in use, the value of each register, whether it is closed.
 #[derive(Clone, Default)]
 struct Full {
     counters: u8,
@@ -87,11 +88,11 @@ struct Full {
     closed: bool,
 }
 
-/// Whether `demands` can be put into `groups`, by trying everything.
+/// Returns whether `demands` can be put into `groups`, by exhaustive search.
 fn packs(demands: &[Demand], groups: &mut Vec<Full>) -> bool {
     let Some((first, rest)) = demands.split_first() else { return true };
     for index in 0..groups.len() {
-        // Of groups that are empty, one is as good as another.
+        // Among empty groups, one is as good as another.
         let empty = |group: &Full| group.counters == 0;
         if index > 0 && empty(&groups[index]) && empty(&groups[index - 1]) {
             break;
@@ -126,7 +127,7 @@ fn packs(demands: &[Demand], groups: &mut Vec<Full>) -> bool {
     false
 }
 
-/// Counters, the value and registers it needs, whether it is alone.
+/// Counters, the value and registers that the event needs, whether it is alone.
 type Event = (u8, Option<(u64, u8)>, bool);
 
 fn event() -> impl Strategy<Value = Event> {
@@ -201,7 +202,7 @@ proptest! {
         let mut brute = (1..).filter(|g| packs(&demands, &mut vec![Full::default(); *g]));
         let best = brute.next().unwrap();
         prop_assert!(plan.least <= best && best <= plan.groups.len());
-        // What it does not prove it still finds, in lists as short as these.
+        // Even without a proof, the planner finds the optimum in lists as short as these.
         prop_assert_eq!(plan.groups.len(), best);
     }
 
@@ -270,7 +271,7 @@ fn counters_and_registers_of_others_are_left_alone() {
     let demands: Vec<Demand> = (0..6).map(|id| offcore(id, 0xff, id, 3)).collect();
     let all = plan(&demands, &layout(0xff)).unwrap();
     assert_eq!((all.groups.len(), all.least), (3, 3));
-    // Somebody else holds the first register and six of the counters.
+    // The first register and six of the counters are in use by another user.
     let less = Layout { general: 0x81, reference: true, extra: 2, widths: Widths::of(48) };
     let one = plan(&demands, &less).unwrap();
     check_valid(&one, &demands, &less);
@@ -339,8 +340,8 @@ fn sessions_with_slices_or_budgets_out_of_range_are_refused() {
     }
 }
 
-/// A counter must not wrap twice between two readings: not with 16 events a cycle, nor with 1,024
-/// cycles an instruction.
+/// A counter must not wrap twice between two readings: neither with 16 events per cycle, nor with
+/// 1,024 cycles per instruction.
 #[test]
 fn slices_in_which_a_counter_could_wrap_are_refused() {
     let open = |slice, widths| {

@@ -1,4 +1,4 @@
-//! Rows: what overflow interrupts store until it is folded into the session.
+//! Rows: data that overflow interrupts store until it is folded into the session.
 
 mod fake;
 
@@ -11,10 +11,10 @@ use tally_abi::{
 use tally_engine::{Demand, Layout, Multiplexer, Selector, Session, Sink, Widths};
 
 const SLICE: u64 = 10_000;
-/// Rows that a multiplexer has room for.
+/// Number of rows that fit into a multiplexer.
 const ROWS: u64 = 62;
 
-/// Records, and how often folding was asked for.
+/// Records, and the number of requests for folding.
 #[derive(Default)]
 struct Asked(Records, u32);
 
@@ -30,7 +30,7 @@ impl Sink for Asked {
     fn threshold(&mut self, _: ThresholdRecord) {}
 }
 
-/// A session and its CPU.
+/// Session and its CPU.
 struct Bench {
     pmu: Simulated,
     multiplexer: Multiplexer<Simulated>,
@@ -39,7 +39,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Eight events on three counters, which count.
+    /// Makes a session on eight events and three counters, which count.
     fn new(shares: Shares) -> Bench {
         let layout = Layout { general: 0b111, reference: false, extra: 0, widths: Widths::of(48) };
         let demands = (0..8).map(|event| Demand::general(Selector(event), 0xff)).collect();
@@ -56,7 +56,7 @@ impl Bench {
         bench
     }
 
-    /// The program runs through a slice, in which so many events happen, and is interrupted.
+    /// Runs the program through a slice with a number of events, and interrupts it.
     fn run(&mut self, events: u64) {
         assert!(self.pmu.run(4 * SLICE + events, 2 * SLICE, &[events, 1, 2, 3, 4, 5, 6, 7]));
         self.multiplexer.overflow(Some(&mut self.session), &NoClock, || &mut self.sink);
@@ -66,7 +66,7 @@ impl Bench {
         self.multiplexer.fold(&mut self.session, &NoClock, &mut self.sink);
     }
 
-    /// Ends counting: the readings and the records.
+    /// Ends counting. Returns the readings and the records.
     fn end(mut self) -> (Vec<Reading>, Vec<SliceRecord>) {
         self.multiplexer.suspend(&mut self.session, End::Stopped, &NoClock, &mut self.sink);
         (self.session.final_readings(), self.sink.0.0)
@@ -90,8 +90,8 @@ fn folding_is_asked_for_in_time_and_done_where_there_is_no_room() {
 }
 
 proptest! {
-    /// Whenever rows are folded: readings and records are the same, and so are shares that adapt
-    /// and lengths that are drawn.
+    /// Whenever rows are folded: readings and records are the same, and so are adaptive shares and
+    /// random lengths.
     #[test]
     fn it_does_not_matter_when_rows_are_folded(
         slices in prop::collection::vec((0_u64..5_000, any::<bool>()), 1..400),

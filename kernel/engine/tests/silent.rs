@@ -1,4 +1,4 @@
-//! Events that count nothing, though events that are a part of them are counted: they have no
+//! Events that count nothing although events that are a part of them are counted: they have no
 //! value, and their parts keep theirs.
 
 mod fake;
@@ -9,7 +9,7 @@ use program::{Bench, SLICE};
 use tally_abi::{Value, reading::Reason};
 use tally_engine::bounds::{Bound, Whole};
 
-/// What is read of events 1 and 2, of which the first is a part of the second.
+/// Returns the readings of events 1 and 2, the first of which is a part of the second.
 fn read(events: [u64; 8]) -> [Value; 2] {
     let mut bench = Bench::new(2, 1, 0);
     bench.session.set_bounds(vec![Bound { parts: vec![1], whole: Whole::Event(2) }]);

@@ -1,5 +1,5 @@
-//! Estimates by strata of instructions a cycle, beside those of the same slices without strata.
-//! Nothing in the engine was chosen by these programs.
+//! Estimates by strata of instructions per cycle, compared with those of the same slices without
+//! strata. These programs were not used to choose anything in the engine.
 
 mod fake;
 mod simulation;
@@ -9,11 +9,11 @@ use simulation::{Design, Random, SLICE_CYCLES, Step, traced};
 use tally_abi::{Shares, Value};
 use tally_engine::estimate;
 
-/// Programs of each kind.
+/// Number of programs of each kind.
 const PROGRAMS: u64 = 200;
 const SLICES: usize = 1200;
 
-/// What estimates of many programs were, with strata and without.
+/// Estimates of many programs, with strata and without.
 #[derive(Default)]
 struct Outcome {
     errors: [Vec<f64>; 2],
@@ -30,7 +30,7 @@ impl Outcome {
         self.widths[which].push(half_width_95 / truth as f64);
     }
 
-    /// Median error, share held, median half width.
+    /// Returns the median error, the share of intervals with the truth, and the median half width.
     fn of(&mut self, which: usize) -> [f64; 3] {
         let median = |values: &mut Vec<f64>| {
             values.sort_by(f64::total_cmp);
@@ -56,8 +56,8 @@ fn study(program: impl Fn(&mut Random) -> Vec<Step>, shares: Shares) -> [[f64; 3
     both
 }
 
-/// Parts that take turns at random within a round, each with instructions a cycle and rates of its
-/// own.
+/// Makes parts that take turns at random within a round, each with its own instructions per cycle
+/// and rates.
 fn interleaved(random: &mut Random) -> Vec<Step> {
     let parts: Vec<(f64, [f64; 8])> = (0..5)
         .map(|_| {
@@ -79,7 +79,7 @@ fn interleaved(random: &mut Random) -> Vec<Step> {
     (0..SLICES).map(|_| step()).collect()
 }
 
-/// Rates that change slowly, and have nothing to do with the instructions a cycle.
+/// Makes rates that change slowly, and are independent of the instructions per cycle.
 fn unrelated(random: &mut Random) -> Vec<Step> {
     let periods: [f64; 8] = core::array::from_fn(|_| 50.0 + 500.0 * random.uniform());
     let step = |slice: usize| {
@@ -108,8 +108,8 @@ fn what_strata_do_not_explain_is_no_worse_with_them() {
     assert!(with[1] >= without[1] - 0.01, "{} {}", with[1], without[1]);
 }
 
-/// Where strata would say what the slices without them contradict, the program changed within one:
-/// the estimate stays within the interval that it has without strata.
+/// If an estimate by strata contradicts the slices without them, the program changed within a
+/// stratum: the estimate stays within the interval that it has without strata.
 #[test]
 fn estimates_by_strata_are_within_the_interval_without_them() {
     for program in [interleaved, unrelated] {
@@ -122,7 +122,7 @@ fn estimates_by_strata_are_within_the_interval_without_them() {
                     panic!("{with:?} {without:?}")
                 };
                 let estimate = estimate as f64;
-                // Both are rounded.
+                // Both values are rounded.
                 assert!((low - 1.0..=high + 1.0).contains(&estimate), "{with:?} {without:?}");
             }
         }

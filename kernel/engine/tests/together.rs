@@ -1,5 +1,5 @@
-//! Plans of lists with braces against brute force: braces are counted in the same slices, and the
-//! bound of the number of groups holds.
+//! Plans of lists with braces compared with brute force: braces are counted in the same slices, and
+//! the bound of the number of groups holds.
 
 use proptest::prelude::*;
 use tally_engine::{
@@ -15,7 +15,7 @@ fn demand(selector: u64, counters: u8, together: Option<u16>) -> Demand {
     Demand { together, ..Demand::general(Selector(selector), counters) }
 }
 
-/// An event that needs `value` in one of two registers.
+/// Makes an event that needs `value` in one of two registers.
 fn offcore(selector: u64, value: u64, together: u16) -> Demand {
     let second = Selector(selector + 1000);
     let extra = Some(Extra { value, registers: 3, second });
@@ -29,7 +29,8 @@ fn place(plan: &Plan, event: usize) -> (usize, usize) {
     }
 }
 
-/// Each event on a counter that can count it, with its selector, and braces in one group.
+/// Checks that each event is on a counter that can count it, with its selector, and braces in one
+/// group.
 fn check(plan: &Plan, demands: &[Demand]) {
     for (event, demand) in demands.iter().enumerate() {
         let (group, counter) = place(plan, event);
@@ -44,7 +45,7 @@ fn check(plan: &Plan, demands: &[Demand]) {
     assert!(plan.least <= plan.groups.len());
 }
 
-/// Events that are placed as a whole.
+/// Returns the units of events that are placed as a whole.
 fn units(demands: &[Demand]) -> Vec<Vec<Demand>> {
     let mut units: Vec<Vec<Demand>> = Vec::new();
     for demand in demands {
@@ -59,14 +60,14 @@ fn units(demands: &[Demand]) -> Vec<Vec<Demand>> {
     units
 }
 
-/// Whether these events can be on counters at once, by trying everything.
+/// Returns whether events can be on counters at once, by exhaustive search.
 fn fits(events: &[(Selector, u8)], taken: u8) -> bool {
     let Some(((_, counters), rest)) = events.split_first() else { return true };
     (0..8)
         .any(|counter| (counters & !taken) >> counter & 1 == 1 && fits(rest, taken | 1 << counter))
 }
 
-/// Whether the units can be put into groups, by trying everything.
+/// Returns whether the units can be put into groups, by exhaustive search.
 fn packs(units: &[Vec<Demand>], groups: &mut Vec<Vec<(Selector, u8)>>) -> bool {
     let Some((unit, rest)) = units.split_first() else { return true };
     (0..groups.len()).any(|group| {
@@ -90,7 +91,7 @@ proptest! {
     fn braces_are_counted_in_the_same_slices(
         events in prop::collection::vec((1_u8..16, 0..6_u16), 1..8),
     ) {
-        // Numbers from 4 on stand for no braces; some events are asked for twice.
+        // Numbers from 4 on stand for no braces; some events are requested twice.
         let demands: Vec<Demand> = events.iter().enumerate().map(|(id, (counters, number))| {
             demand((id / 2 * 16) as u64 + u64::from(*counters), *counters,
                    (*number < 4).then_some(*number))
@@ -127,7 +128,7 @@ proptest! {
         let demands: Vec<Demand> = sizes.iter().enumerate().flat_map(of).collect();
         let plan = plan(&demands, &layout(0xff)).unwrap();
         check(&plan, &demands);
-        // First fit of falling sizes takes at most 11/9 of the fewest groups, and one more.
+        // First fit of decreasing sizes takes at most 11/9 of the minimum groups, and one more.
         prop_assert!(9 * plan.groups.len() <= 11 * plan.least + 9, "{} of {}",
                      plan.groups.len(), plan.least);
     }

@@ -1,20 +1,20 @@
-//! The driver for AMD's core counters: the core extension, with or without PerfMonV2.
+//! Driver for AMD's core counters: the core extension, with or without PerfMonV2.
 //!
 //! There are no fixed counters: counter 0 counts cycles and counter 1 instructions in every slice,
-//! and one of the two is the slice timer; groups use the rest. The timer and counters that are
-//! preloaded for thresholds are the only ones that raise PMIs and that the driver writes for
+//! and one of the two is the slice timer; groups use the other counters. Only the timer and
+//! counters that are preloaded for thresholds raise PMIs and are written by the driver during
 //! sessions.
 //!
 //! # Pitfalls, and how the driver avoids them
 //! - A counter's event changes only while the counter is disabled, and another write enables it:
-//!   the manual says that the first counts are not accurate otherwise ("Performance Monitoring
-//!   Counters", note on PERF_CTL). PerfMonV2 does that for all at once with its global control;
-//!   without it each changed counter costs two writes.
+//!   otherwise the first counts are not accurate ("Performance Monitoring Counters", note on
+//!   PERF_CTL). PerfMonV2 disables and enables all counters at once by its global control; without
+//!   it each changed counter costs two writes.
 //! - The overflow is acknowledged after the reload, and the timer is reloaded only while it does
-//!   not count; see the Intel driver.
-//! - The timer's own top bit shows whether it has overflowed, as in the Intel driver: without
-//!   PerfMonV2 there is no status register at all. The overflow of a preloaded counter is
-//!   recognized by it too.
+//!   not count, for the reasons given in the Intel driver.
+//! - The top bit of the timer shows whether it has overflowed, as in the Intel driver: without
+//!   PerfMonV2 there is no status register. If the bit is still set, the interrupt is the overflow
+//!   of a preloaded counter.
 
 mod each;
 mod features;
@@ -45,38 +45,38 @@ use crate::{
 
 const CYCLES: u8 = 0;
 const INSTRUCTIONS: u8 = 1;
-/// Counters that groups cannot use.
+/// Counters that are not available to groups.
 pub(crate) const PINNED: u8 = 1 << CYCLES | 1 << INSTRUCTIONS;
-/// The counters of a full group: of six, those that are left.
+/// Counters of a full group: all six without the pinned ones.
 const FULL: u8 = 0x3f & !PINNED;
-/// Counters are 48 bits wide (manual, "Performance Monitoring Counters").
+/// Width of a counter (manual, "Performance Monitoring Counters").
 pub(crate) const WIDTH_BITS: u8 = 48;
 
-/// The driver of one CPU's PMU. What a group switch needs comes first, in two cache lines.
+/// Driver of one CPU's PMU. The fields that a group switch needs come first, in two cache lines.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Amd<B: Bus> {
-    /// Whether counters are enabled, by the global control or one by one.
+    /// Whether counters are enabled, by the global control or by their own enable bits.
     enabled: bool,
-    /// Whether the session counts ring 0, and so the driver too.
+    /// Whether the session counts in ring 0, and thus the driver's own code too.
     counts_kernel: bool,
-    /// The slice timer's counter.
+    /// Index of the slice timer's counter.
     timer: u8,
-    /// Counters whose overflow is acknowledged: the timer's, and those that were preloaded.
+    /// Mask of counters whose overflow is acknowledged: the timer and the preloaded counters.
     acknowledged: u8,
-    /// All counters, those of others included, as a mask.
+    /// Mask of all counters, including those reserved for others.
     counters: u8,
-    /// Counters that are preloaded for thresholds, as a mask.
+    /// Mask of counters that are preloaded for thresholds.
     armed: u8,
     features: Features,
     bus: CountingBus<B>,
-    /// Without global registers the registers' enable bits follow [`Self::enabled`]; here they are
-    /// set in any case.
+    /// Event selects as last written. The enable bit is set for each counter that has an event;
+    /// without global registers the bit in the register also follows [`Self::enabled`].
     selects: Selects<FULL>,
 }
 
 impl<B: Bus> Amd<B> {
-    /// Takes over the PMU of the CPU behind `bus`, and leaves it with no counter enabled.
+    /// Takes over the PMU of the CPU that `bus` accesses, and leaves all counters disabled.
     pub(crate) fn new(bus: B, features: Features) -> Result<Self, InitError> {
         let mut bus = CountingBus::new(bus);
         in_use::refuse(&mut bus, &features)?;
@@ -119,7 +119,7 @@ impl<B: Bus> Amd<B> {
         Ok(())
     }
 
-    /// Writes a select, if it changes.
+    /// Writes an event select if its value changes.
     fn select(&mut self, index: usize, wanted: PerfCtl) {
         if self.held(index) != wanted {
             self.disable_to_change();
@@ -132,13 +132,13 @@ impl<B: Bus> Amd<B> {
         }
     }
 
-    /// The value in a select.
+    /// Value last written to an event select.
     fn held(&self, index: usize) -> PerfCtl {
         PerfCtl::from_bits_retain(self.selects.held()[index].0)
     }
 
     /// With global registers, disables all counters by one access before the first event changes;
-    /// `enable` undoes it.
+    /// `enable` reverts this.
     #[inline(always)]
     fn disable_to_change(&mut self) {
         if self.features.global {
@@ -149,8 +149,8 @@ impl<B: Bus> Amd<B> {
     /// Clears overflow bits.
     fn acknowledge(&mut self, counters: u8) {
         if self.features.global {
-            // One access: the status bit would stay set, and readers of the status would miss the
-            // next overflow.
+            // One access: without it the status bit would stay set, and readers of the status would
+            // miss the next overflow.
             let bits = PerfCntrGlobalStatusClr::from_bits_retain(u64::from(counters));
             self.bus.put(0, bits);
         }
@@ -171,12 +171,12 @@ impl<B: Bus> Amd<B> {
         }
     }
 
-    /// The global control's value with all counters enabled.
+    /// Value of the global control that enables all counters.
     fn all(&self) -> PerfCntrGlobalCtl {
         PerfCntrGlobalCtl::from_bits_retain(self.counters.into())
     }
 
-    /// The global control's value with the counters of others alone.
+    /// Value of the global control that enables only the counters reserved for others.
     fn reserved(&self) -> PerfCntrGlobalCtl {
         PerfCntrGlobalCtl::from_bits_retain(self.features.reserved.into())
     }
@@ -187,8 +187,8 @@ impl<B: Bus> Amd<B> {
         self.bus.put(0, counters);
     }
 
-    /// Enables all counters, or those of others alone: one access with global registers, else one
-    /// for each counter that has an event.
+    /// Enables all counters or only those reserved for others: by one access with global registers,
+    /// otherwise by one access for each counter that has an event.
     fn gate(&mut self) {
         if self.features.global {
             let counters = if self.enabled { self.all() } else { self.reserved() };
@@ -223,8 +223,8 @@ impl<B: Bus> Pmu for Amd<B> {
         self.selects.time_by(timer, self.widths().pinned);
         self.acknowledged = 1 << self.timer;
         self.counts_kernel = setup.kernel;
-        // Selects that this group does not use are cleared: its program must not read others'
-        // counts.
+        // Clears the selects that this group does not use, so that its program cannot read counts
+        // of other sessions.
         for_each_counter(self.features.counters & !PINNED, |index| {
             self.select(index, PerfCtl::from_bits_retain(group.selectors[index].0));
         });
@@ -302,7 +302,8 @@ impl<B: Bus> Pmu for Amd<B> {
         if !self.features.global {
             return self.switch_each(next, counts);
         }
-        // To change events, with one access, or to keep the handler's own out of the session.
+        // Disables the counters by one access: to change events, or to exclude the handler's own
+        // events from the session.
         if next.changed != 0 || self.counts_kernel {
             debug_assert!(self.enabled);
             self.enabled = false;
@@ -362,26 +363,26 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 }
 
-/// Sets the timer's counter.
+/// Reloads the timer's counter.
 #[inline(always)]
 fn reload<B: Bus>(bus: &mut CountingBus<B>, timer: u8, value: &u64) {
-    // One access: no other counter is written.
+    // One access: writes this counter only.
     bus.put_from::<PerfCtr>(timer, value);
 }
 
-/// RDPMC's ECX for a pinned event's counter.
+/// ECX operand of RDPMC for a pinned event's counter.
 #[inline(always)]
 pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
     counter_of(event).into()
 }
 
-/// A pinned event's counter. (There is none for reference cycles.)
+/// Counter of a pinned event. (Reference cycles have none.)
 #[inline(always)]
 fn counter_of(event: Pinned) -> u8 {
     if event == Pinned::Cycles { CYCLES } else { INSTRUCTIONS }
 }
 
-/// A pinned event's select.
+/// Event select of a pinned event.
 fn always(code: u16, mode: Mode) -> PerfCtl {
     let mut select = PerfCtl::event(code, 0) | PerfCtl::EN;
     select.set(PerfCtl::USR, mode.user());

@@ -1,25 +1,26 @@
-//! Access to MSRs and counters: the processor's, with a count of accesses, or a test's model.
+//! Access to MSRs and counters: those of the processor, with a count of accesses, or a test's
+//! model.
 
 use core::{arch::asm, ptr};
 
 use crate::registers::Register;
 
-/// One CPU's MSRs and performance counters.
+/// MSRs and performance counters of one CPU.
 pub trait Bus {
-    /// RDMSR.
+    /// Executes RDMSR.
     fn read(&mut self, msr: u32) -> u64;
-    /// WRMSR.
+    /// Executes WRMSR.
     fn write(&mut self, msr: u32, value: u64);
-    /// RDPMC.
+    /// Executes RDPMC.
     fn rdpmc(&mut self, index: u32) -> u64;
 
-    /// WRMSR from memory.
+    /// Executes WRMSR with a value in memory.
     #[inline(always)]
     fn write_from(&mut self, msr: u32, value: &u64) {
         self.write(msr, *value);
     }
 
-    /// RDPMC into memory.
+    /// Executes RDPMC and stores the count in memory.
     #[inline(always)]
     fn rdpmc_into(&mut self, index: u32, value: &mut u64) {
         *value = self.rdpmc(index);
@@ -31,21 +32,21 @@ pub trait Bus {
 pub struct Native(());
 
 impl Native {
-    /// Access to the MSRs of the CPU that executes this code.
+    /// Returns access to the MSRs of the CPU that executes this code.
     ///
     /// # Safety
-    /// For as long as the value lives:
+    /// While the value lives:
     /// 1. it is used in ring 0 only;
-    /// 2. it is used on the CPU on which it was made, and nothing else uses that CPU's PMU;
-    /// 3. the registers that it is used on exist: [`crate::detect()`] has found the PMU that the
-    ///    driver holding it drives, and the driver sets no reserved bits.
+    /// 2. it is used only on the CPU on which it was made, and nothing else uses that CPU's PMU;
+    /// 3. the registers that are accessed exist: [`crate::detect()`] has found the PMU that the
+    ///    driver holding the value drives, and the driver sets no reserved bits.
     pub const unsafe fn new() -> Native {
         Native(())
     }
 }
 
-// No `nomem` on any of these: counting begins and ends with them, and the compiler must not move
-// memory accesses from the measured side to the other.
+// No `asm!` here has `nomem`: counting begins and ends with them, so the compiler must not move
+// memory accesses across them.
 impl Bus for Native {
     fn read(&mut self, msr: u32) -> u64 {
         let (low, high): (u32, u32);
@@ -70,7 +71,7 @@ impl Bus for Native {
         }
     }
 
-    /// Loads the two halves from memory: splitting the value would take two instructions for each
+    /// Loads both halves from memory: splitting the value would take two instructions for each
     /// register of a switch.
     #[inline(always)]
     fn write_from(&mut self, msr: u32, value: &u64) {
@@ -90,9 +91,9 @@ impl Bus for Native {
         u64::from(high) << 32 | u64::from(low)
     }
 
-    /// Stores the two halves: joining them would take two instructions for each counter of a
-    /// switch. A load of the whole right after waits for both stores; a switch's WRMSRs do so in
-    /// any case.
+    /// Stores both halves: joining them would take two instructions for each counter of a switch. A
+    /// 64-bit load right after has to wait for both stores, but the WRMSRs of a switch wait for
+    /// them in any case.
     #[inline(always)]
     fn rdpmc_into(&mut self, index: u32, value: &mut u64) {
         let (low, high) = rdpmc(index);
@@ -105,7 +106,7 @@ impl Bus for Native {
     }
 }
 
-/// The low and the high half of a counter. For [`Native`] alone, whose contract it needs.
+/// Returns the low and the high half of a counter. For [`Native`] only, whose contract it needs.
 #[inline(always)]
 fn rdpmc(index: u32) -> (u32, u32) {
     let (low, high): (u32, u32);
@@ -118,11 +119,11 @@ fn rdpmc(index: u32) -> (u32, u32) {
     (low, high)
 }
 
-/// A bus for typed registers that counts the accesses.
+/// Bus for typed registers that counts the accesses.
 #[derive(Debug)]
 pub(crate) struct CountingBus<B> {
     bus: B,
-    /// RDMSR and WRMSR instructions so far.
+    /// Number of RDMSR and WRMSR instructions so far.
     pub(crate) msr_accesses: u64,
 }
 
@@ -143,20 +144,20 @@ impl<B: Bus> CountingBus<B> {
         self.bus.write(R::address(index), value.raw());
     }
 
-    /// As [`Self::put`], from memory.
+    /// Writes a register like [`Self::put`], with a value in memory.
     #[inline(always)]
     pub(crate) fn put_from<R: Register>(&mut self, index: u8, value: &u64) {
         self.msr_accesses += 1;
         self.bus.write_from(R::address(index), value);
     }
 
-    /// As [`Self::put`], for accesses that the caller counts.
+    /// Writes a register like [`Self::put`]; the caller counts the access.
     #[inline(always)]
     pub(crate) fn put_uncounted<R: Register>(&mut self, index: u8, value: R) {
         self.bus.write(R::address(index), value.raw());
     }
 
-    /// As [`Self::put_from`], for accesses that the caller counts.
+    /// Writes a register like [`Self::put_from`]; the caller counts the access.
     #[inline(always)]
     pub(crate) fn put_uncounted_from<R: Register>(&mut self, index: u8, value: &u64) {
         self.bus.write_from(R::address(index), value);

@@ -1,4 +1,4 @@
-//! What PMU the processor has, by CPUID. Runs once, at boot.
+//! Detection of the processor's PMU by CPUID. Runs once, at boot.
 
 use core::fmt;
 
@@ -18,9 +18,9 @@ pub struct DetectedPmu {
     /// Display family and model in CPUID.
     family: u16,
     model: u8,
-    /// A remark for the log.
+    /// Remark for the log.
     pub note: Option<&'static str>,
-    /// The kind of core of a hybrid processor, by CPUID, or 0.
+    /// Core type of a hybrid processor, from CPUID, or 0.
     core: u8,
 }
 
@@ -30,25 +30,25 @@ enum Kind {
     Amd(amd::Features),
 }
 
-/// Why there is no PMU to drive.
+/// Reason why there is no usable PMU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPmu {
-    /// Neither Intel's nor AMD's processor.
+    /// The processor is neither Intel's nor AMD's.
     Vendor([u8; 12]),
-    /// The processor shows no PMU, or none with counters.
+    /// CPUID reports no PMU, or one without counters.
     Missing {
-        /// Whether a hypervisor controls what CPUID shows.
+        /// Whether a hypervisor controls the output of CPUID.
         hypervisor: bool,
     },
-    /// Intel's version 1, which has no fixed counters.
+    /// Version 1 of Intel's architectural performance monitoring, which has no fixed counters.
     TooOld,
-    /// Fixed counters for instructions and cycles, or AMD's counters 0 and 1, are not both there,
-    /// or leave nothing over.
+    /// Fixed counters for instructions and cycles, or AMD's counters 0 and 1, are not both present,
+    /// or no other counter is.
     TooFewCounters,
 }
 
 impl NoPmu {
-    /// The error that programs get.
+    /// Returns the error code that programs get.
     pub fn error(self) -> Error {
         Error::NoPmu
     }
@@ -79,7 +79,7 @@ impl fmt::Display for NoPmu {
     }
 }
 
-/// Asks the processor behind `cpuid` for its PMU.
+/// Detects the PMU of the processor that `cpuid` reads.
 ///
 /// # Errors
 /// See [`NoPmu`].
@@ -110,8 +110,8 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
     Ok(DetectedPmu { kind, catalogue, family, model, note, core })
 }
 
-/// An erratum of the processor's counters that nothing is done about: AMD's 1292 of family 19h,
-/// models 00h to 0Fh ("Revision Guide for AMD Family 19h Models 00h-0Fh Processors", 56683).
+/// Returns a remark about an erratum of the counters that has no workaround: AMD's 1292 of family
+/// 19h, models 00h to 0Fh ("Revision Guide for AMD Family 19h Models 00h-0Fh Processors", 56683).
 fn erratum(vendor: &[u8; 12], family: u16, model: u8) -> Option<&'static str> {
     (vendor == b"AuthenticAMD" && family == 0x19 && model <= 0x0f).then_some(
         "erratum 1292: counts of retired instructions and branches may rarely be too high, also \
@@ -119,10 +119,11 @@ fn erratum(vendor: &[u8; 12], family: u16, model: u8) -> Option<&'static str> {
     )
 }
 
-/// Leaves general counter 3 to microcode where that may use it for transactions, and says so: CPUID
-/// leaf 7's EDX has bit 13, there is MSR_TSX_FORCE_ABORT, whose RTM_FORCE_ABORT is 0 after reset,
-/// and not bit 11, RTM_ALWAYS_ABORT. (Intel, "Performance Monitoring Impact of Intel Transactional
-/// Synchronization Extension Memory Ordering Issue", 604224.)
+/// Reserves general counter 3 for TSX microcode, which may use it for transactions, and returns a
+/// remark about that. The condition in CPUID leaf 7's EDX: bit 13 is set (MSR_TSX_FORCE_ABORT
+/// exists; its RTM_FORCE_ABORT is 0 after reset), and bit 11, RTM_ALWAYS_ABORT, is not. (Intel,
+/// "Performance Monitoring Impact of Intel Transactional Synchronization Extension Memory Ordering
+/// Issue", 604224.)
 fn leave_counter_3<R: CpuIdReader>(
     kind: &mut Kind,
     cpuid: &R,
@@ -139,7 +140,7 @@ fn leave_counter_3<R: CpuIdReader>(
     Some("general counter 3 is left to microcode, which may use it for transactions (TSX)")
 }
 
-/// Display family and model, as both vendors' manuals compute them (CPUID Fn0000_0001_EAX).
+/// Computes display family and model, after both vendors' manuals (CPUID Fn0000_0001_EAX).
 fn family_and_model(eax: u32) -> (u16, u8) {
     let field = |shift: u32, bits: u32| eax >> shift & ((1 << bits) - 1);
     let (family, model) = (field(8, 4), field(4, 4));
@@ -148,10 +149,10 @@ fn family_and_model(eax: u32) -> (u16, u8) {
     ((family + extended) as u16, (high << 4 | model) as u8)
 }
 
-/// Intel SDM volume 2, CPUID leaf 0AH.
+/// Reads Intel SDM volume 2, CPUID leaf 0AH.
 ///
-/// `extra` are the extra registers: CPUID does not speak of them, the model does. KVM shows the
-/// model and not all of the registers.
+/// `extra` is the mask of extra registers: CPUID does not enumerate them, they follow from the
+/// model. KVM reports the model but does not have all of the registers.
 fn detect_intel<R: CpuIdReader>(
     cpuid: &R,
     leaves: u32,
@@ -169,7 +170,7 @@ fn detect_intel<R: CpuIdReader>(
         (1, _) => return Err(NoPmu::TooOld),
         _ => {}
     }
-    // From version 5 on, counters that EDX does not number can be there by ECX's mask.
+    // From version 5 on, ECX is a mask of fixed counters in addition to EDX's number of them.
     let mask = if version >= 5 { leaf.ecx } else { 0 };
     let fixed = |index: u32| leaf.edx & 0x1f > index || mask >> index & 1 == 1;
     if !fixed(0) || !fixed(1) {
@@ -179,16 +180,16 @@ fn detect_intel<R: CpuIdReader>(
     let fixed_bits = ((leaf.edx >> 5) as u8).clamp(32, 48);
     let general = 1_u16.checked_shl(general.into()).map_or(0xff, |bit| bit.wrapping_sub(1)) as u8;
     let widths = Widths { pinned: (1 << fixed_bits) - 1, general: (1 << width_bits) - 1 };
-    // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES is there.
+    // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES exists.
     let capabilities = cpuid.cpuid1(1).ecx >> 15 & 1 == 1;
     let features =
         intel::Features { general, reserved: 0, reference: fixed(2), capabilities, extra, widths };
     Ok(Kind::Intel { features, version, width_bits })
 }
 
-/// The architectural events that are not there, by their bits: those whose bit in EBX is set, and
-/// of the first seven those that EAX's length of the mask leaves out. The others' codes are events
-/// of models that are older than their place in this list.
+/// Returns the mask of architectural events that do not exist: those whose bit in EBX is set, and
+/// those of the first seven that are beyond the mask's length in EAX. Events after the first seven
+/// are not excluded by the length: some models had them before they became architectural.
 fn absent_events<R: CpuIdReader>(cpuid: &R) -> u32 {
     const ALWAYS_LISTED: u32 = 0x7f;
     let leaf = cpuid.cpuid1(0xa);
@@ -196,19 +197,19 @@ fn absent_events<R: CpuIdReader>(cpuid: &R) -> u32 {
     leaf.ebx & told | ALWAYS_LISTED & !told
 }
 
-/// Whether the hypervisor is QEMU's TCG, under which the virtual PMU has what it shows.
+/// Returns whether the hypervisor is QEMU's TCG, whose virtual PMU has all that it reports.
 fn is_tcg<R: CpuIdReader>(cpuid: &R) -> bool {
     let leaf = cpuid.cpuid1(0x4000_0000);
     [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes).as_flattened() == b"TCGTCGTCGTCG"
 }
 
-/// AMD64 Architecture Programmer's Manual volume 3, CPUID Fn8000_0001_ECX and Fn8000_0022.
+/// Reads AMD64 Architecture Programmer's Manual volume 3, CPUID Fn8000_0001_ECX and Fn8000_0022.
 fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu> {
     let leaves = cpuid.cpuid1(0x8000_0000).eax;
     if leaves < 0x8000_0001 || cpuid.cpuid1(0x8000_0001).ecx >> 23 & 1 == 0 {
         return Err(NoPmu::Missing { hypervisor });
     }
-    // The core extension has six counters; PerfMonV2 says how many.
+    // The core extension has six counters; PerfMonV2 reports their number.
     let v2 = if leaves >= 0x8000_0022 { cpuid.cpuid1(0x8000_0022) } else { cpuid_nothing() };
     let global = v2.eax & 1 == 1;
     let count = if global { (v2.ebx & 0xf).min(6) } else { 6 };
@@ -216,7 +217,7 @@ fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu
     if counters & !amd::PINNED == 0 {
         return Err(NoPmu::TooFewCounters);
     }
-    // LbrAndPmcFreeze.
+    // The bit LbrAndPmcFreeze.
     let freeze = global && v2.eax >> 2 & 1 == 1;
     Ok(Kind::Amd(amd::Features { counters, reserved: 0, global, freeze }))
 }
@@ -226,7 +227,7 @@ fn cpuid_nothing() -> raw_cpuid::CpuIdResult {
 }
 
 impl DetectedPmu {
-    /// A description for messages.
+    /// Returns a description for messages.
     pub fn info(&self) -> PmuInfo<'static> {
         let layout = self.layout();
         let (name, width_bits) = match self.kind {
@@ -249,7 +250,7 @@ impl DetectedPmu {
         }
     }
 
-    /// The counters for groups.
+    /// Returns the counters for groups.
     pub fn layout(&self) -> Layout {
         match self.kind {
             Kind::Intel { features, .. } => {
@@ -265,10 +266,10 @@ impl DetectedPmu {
         }
     }
 
-    /// The same PMU with its highest general counter left to a [`HaltTimer`].
+    /// Returns the same PMU with its highest general counter reserved for a [`HaltTimer`].
     ///
     /// # Errors
-    /// No counter would be left for groups.
+    /// Fails if no counter would be left for groups.
     pub fn with_halt_timer(mut self) -> Result<DetectedPmu, NoPmu> {
         let general = self.layout().general;
         let taken = 1_u8 << (7 - general.leading_zeros());
@@ -286,8 +287,8 @@ impl DetectedPmu {
         Ok(self)
     }
 
-    /// The halt timer of the CPU that `bus` leads to, after [`Self::init_cpu`]; none unless this is
-    /// a PMU of [`Self::with_halt_timer`].
+    /// Returns the halt timer of the CPU that `bus` accesses, after [`Self::init_cpu`]; `None`
+    /// unless this PMU was made by [`Self::with_halt_timer`].
     pub fn halt_timer<B: Bus>(&self, bus: B) -> Option<HaltTimer<B>> {
         let (reserved, registers) = match self.kind {
             Kind::Intel { features, .. } => {
@@ -298,7 +299,7 @@ impl DetectedPmu {
         (reserved != 0).then(|| HaltTimer::new(bus, registers, reserved.trailing_zeros() as u8))
     }
 
-    /// RDPMC's ECX for an event's counter.
+    /// Returns the ECX operand of RDPMC for an event's counter.
     pub fn rdpmc(&self, place: CounterAssignment) -> u32 {
         match (place, self.kind) {
             (CounterAssignment::General { counter, .. }, _) => counter.into(),
@@ -307,25 +308,25 @@ impl DetectedPmu {
         }
     }
 
-    /// Whether another CPU's counters and events are the same: those of a hybrid processor's other
-    /// cores are not.
+    /// Returns whether another CPU has the same counters and events. The two core types of a hybrid
+    /// processor do not.
     pub fn is_like(&self, other: &DetectedPmu) -> bool {
         (self.kind, self.core) == (other.kind, other.core)
     }
 
-    /// The same with the events that only Tally's virtual PMU has, for a machine that has it.
+    /// Adds the events that only Tally's virtual PMU has, for a machine that has it.
     #[must_use]
     pub fn with_tallys_events(self) -> DetectedPmu {
         DetectedPmu { catalogue: self.catalogue.with_tallys(), ..self }
     }
 
-    /// The processor's events.
+    /// Returns the catalogue of the processor's events.
     pub fn catalogue(&self) -> Catalogue {
         self.catalogue
     }
 
-    /// Takes over the PMU of the CPU that `bus` leads to, and leaves it with nothing counting. Once
-    /// on each CPU.
+    /// Takes over the PMU of the CPU that `bus` accesses, and leaves all counters disabled. To be
+    /// called once on each CPU.
     ///
     /// # Errors
     /// See [`InitError`].

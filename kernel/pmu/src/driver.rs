@@ -1,16 +1,16 @@
-//! One driver type over both vendors' drivers.
+//! Common driver type for both vendors' drivers.
 
 use tally_abi::Mode;
 use tally_engine::{CounterMask, Counts, Group, Pmu, Setup, Switch, Widths};
 
 use crate::{amd::Amd, bus::Bus, intel::Intel};
 
-/// The PMU of one CPU, of either vendor.
+/// PMU of one CPU, of either vendor.
 #[derive(Debug)]
 pub enum Driver<B: Bus> {
-    /// Intel architectural performance monitoring.
+    /// Driver for Intel's architectural performance monitoring.
     Intel(Intel<B>),
-    /// AMD core counters.
+    /// Driver for AMD's core counters.
     Amd(Amd<B>),
 }
 

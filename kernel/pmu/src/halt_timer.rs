@@ -1,8 +1,8 @@
-//! The halt timer: a general counter of core cycles in ring 3 that overflows after a given number
-//! of them. Groups do not use it, and drivers never disable it.
+//! Halt timer: a general counter of core cycles in ring 3 that overflows after a given number of
+//! them. Groups do not use it, and drivers never disable it.
 //!
-//! One per CPU, beside the driver, which was made first. Their registers are separate but for the
-//! overflow status, of which each clears its own bits.
+//! Each CPU has one, besides the driver, which is made first. They use separate registers except
+//! for the overflow status, in which each clears only its own bits.
 
 use crate::{
     bus::{Bus, CountingBus},
@@ -12,16 +12,16 @@ use crate::{
     },
 };
 
-/// The registers of the counter.
+/// Registers of the counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Registers {
-    /// Intel's; `width` is the mask of a counter's bits.
+    /// On Intel; `width` is the mask of a counter's bits.
     Intel { width: u64 },
-    /// AMD's, with or without global registers.
+    /// On AMD, with or without global registers.
     Amd { global: bool },
 }
 
-/// The halt timer of one CPU.
+/// Halt timer of one CPU.
 #[derive(Debug)]
 pub struct HaltTimer<B: Bus> {
     bus: CountingBus<B>,
@@ -34,7 +34,7 @@ impl<B: Bus> HaltTimer<B> {
         HaltTimer { bus: CountingBus::new(bus), registers, counter }
     }
 
-    /// Lets the counter count, and overflow after `cycles`, 1 to 2³⁰.
+    /// Starts the counter; it overflows after `cycles`, 1 to 2³⁰.
     pub fn start(&mut self, cycles: u64) {
         self.arm(cycles);
         match self.registers {
@@ -44,7 +44,7 @@ impl<B: Bus> HaltTimer<B> {
                 self.bus.put(self.counter, event | enabled);
             }
             Registers::Amd { .. } => {
-                // The event first: a counter must not be enabled when its event changes.
+                // The event first: a counter must not be enabled while its event changes.
                 let event = PerfCtl::event(CYCLES_NOT_IN_HALT, 0) | PerfCtl::USR | PerfCtl::INT;
                 self.bus.put(self.counter, event);
                 self.bus.put(self.counter, event | PerfCtl::EN);
@@ -52,14 +52,15 @@ impl<B: Bus> HaltTimer<B> {
         }
     }
 
-    /// Returns whether it has overflowed since it was armed.
+    /// Returns whether the counter has overflowed since it was armed.
     pub fn has_overflowed(&mut self) -> bool {
         let width = self.width();
-        // An armed counter has its top bit set until it overflows.
+        // The top bit of an armed counter is set until the counter overflows.
         self.bus.count(self.counter.into()) & (width ^ width >> 1) == 0
     }
 
-    /// Lets it overflow after `cycles` more, 1 to 2³⁰. In ring 0, where it does not count.
+    /// Sets the counter to overflow after `cycles` more, 1 to 2³⁰. To be called in ring 0, where it
+    /// does not count.
     pub fn arm(&mut self, cycles: u64) {
         let value = cycles.wrapping_neg() & self.width();
         let bit = 1 << self.counter;
@@ -77,7 +78,7 @@ impl<B: Bus> HaltTimer<B> {
         }
     }
 
-    /// The mask of the counter's bits.
+    /// Returns the mask of the counter's bits.
     fn width(&self) -> u64 {
         match self.registers {
             Registers::Intel { width } => width,
@@ -93,7 +94,7 @@ mod tests {
 
     const WIDTH: u64 = (1 << 48) - 1;
 
-    /// The timer on a counter of a CPU whose driver lets that counter count.
+    /// Makes a timer on a counter that is enabled by the CPU's driver.
     fn timer(vendor: Vendor) -> HaltTimer<Model> {
         let is_intel = matches!(vendor, Vendor::Intel { .. });
         let counters = if is_intel { 4 } else { 6 };

@@ -1,64 +1,64 @@
-//! Making a driver: what both vendors' share, and what can go wrong.
+//! Initialization of a driver: the part common to both vendors, and the errors.
 
 use core::fmt;
 
 use tally_engine::{MAX_GENERAL, Pinned};
 
-/// Why a CPU's PMU cannot be used although CPUID shows one.
+/// Reason why a CPU's PMU cannot be used although CPUID reports one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitError {
     /// A counter is enabled: firmware or a hypervisor uses it.
     CounterInUse {
-        /// The register that says so.
+        /// Name of the register that enables the counter.
         register: &'static str,
-        /// Its index in its row.
+        /// Index in its row of registers.
         index: u8,
-        /// Its value.
+        /// Value of the register.
         value: u64,
     },
     /// A write had no effect: firmware or a hypervisor keeps the counter.
     NotWritable {
-        /// The register.
+        /// Name of the register.
         register: &'static str,
-        /// Its index in its row.
+        /// Index in its row of registers.
         index: u8,
     },
-    /// A counter takes writes and does not count: a hypervisor's host uses it.
+    /// A counter accepts writes but does not count: a hypervisor's host uses it.
     StandsStill {
         /// The counter.
         counter: CounterName,
-        /// What it counted of the loop of the check, in its event.
+        /// Count of its event during the loop of the check.
         counted: u64,
-        /// What there was, at least.
+        /// Lower bound of the events that happened.
         least: u64,
     },
-    /// A counter does not wrap at the width that CPUID says.
+    /// A counter does not wrap at the width that CPUID reports.
     WrongWidth {
         /// The counter.
         counter: CounterName,
     },
-    /// A counter counts on after it was disabled.
+    /// A counter continues to count after it was disabled.
     DoesNotStop {
         /// The counter.
         counter: CounterName,
     },
-    /// A counter overflowed, and no interrupt came.
+    /// A counter overflowed, and no interrupt was raised.
     NoInterrupt,
     /// Instructions in ring 3 are miscounted.
     Miscounts {
-        /// How many were counted.
+        /// Number of instructions that were counted.
         counted: u64,
-        /// How many retired.
+        /// Number of instructions that retired.
         retired: u64,
     },
 }
 
-/// A counter, as users are told of it.
+/// Name of a counter in messages for users.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterName {
-    /// The general counter of this hardware index.
+    /// General counter with this hardware index.
     General(u8),
-    /// The counter of an event that is always counted.
+    /// Counter of a pinned event.
     Pinned(Pinned),
 }
 

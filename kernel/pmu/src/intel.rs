@@ -1,29 +1,31 @@
-//! The driver for Intel's architectural performance monitoring, versions 2 to 5.
+//! Driver for Intel's architectural performance monitoring, versions 2 to 5.
 //!
-//! Fixed counters 0 (instructions), 1 (core cycles) and 2 (reference cycles) count in every slice;
-//! 1, or 0 for slices of instructions, is the slice timer. It and counters that are preloaded for
-//! thresholds are the only ones that raise PMIs and that the driver writes for sessions: the others
-//! count on through group switches, and the engine takes differences. So
-//! IA32_PERF_CAPABILITIES.FW_WRITE matters only to direct mode; and a write of minus at most 2³⁰,
-//! cut to the counter's width, means the same to a processor that takes the width and to one that
-//! takes 32 bits and extends their sign.
+//! Fixed counters 0 (instructions), 1 (core cycles) and 2 (reference cycles) count in every slice.
+//! Counter 1, or 0 for slices of instructions, is the slice timer. Only the timer and counters that
+//! are preloaded for thresholds raise PMIs and are written by the driver during sessions: the
+//! others continue to count across group switches, and the engine computes differences. Therefore
+//! IA32_PERF_CAPABILITIES.FW_WRITE matters only to direct mode. A write of minus at most 2³⁰,
+//! truncated to the counter's width, has the same effect on a processor that takes the full width
+//! and on one that takes 32 bits and sign-extends them.
 //!
 //! # Pitfalls, and how the driver avoids them
-//! - The overflow is acknowledged after the reload: before it, the timer is past its overflow and
-//!   nothing is lost, but a counter that still counted could set the bit again.
-//! - The timer is reloaded only while it does not count. In user mode ring 0 counts nothing of the
-//!   session's. In the other modes a write to the global control stops all counters and another one
+//! - The overflow is acknowledged after the reload: before the reload, the timer has already
+//!   overflowed and nothing is lost, but a counter that still counts could set the bit again.
+//! - The timer is reloaded only while it does not count. In user mode ring 0 counts nothing for the
+//!   session. In the other modes a write to the global control stops all counters and another one
 //!   enables them.
-//! - The driver never has overflows freeze the counters ("Streamlined Freeze PMI"). A freeze loses
-//!   what happens from the overflow to the interrupt, in ring 3 too, and nothing thaws the counters
-//!   if the interrupt does not come (decision 50).
-//! - The timer's own top bit, which the reload sets and the overflow clears, shows whether it has
-//!   overflowed: an RDPMC, where IA32_PERF_GLOBAL_STATUS would be a far slower RDMSR. The interrupt
-//!   is some instructions late (skid), so by then the top bit is always clear.
-//! - An event that needs a value in an extra register (off-core responses) would count by the wrong
-//!   value if that were written after the selector: it is written before, while nothing counts.
-//! - The overflow of a counter that is preloaded for a threshold is recognized in the same way: the
-//!   timer's top bit is still set. It is acknowledged with the timer's.
+//! - The driver never lets overflows freeze the counters ("Streamlined Freeze PMI"). A freeze loses
+//!   the events from the overflow to the interrupt, in ring 3 too, and nothing unfreezes the
+//!   counters if the interrupt does not come (decision 50).
+//! - The timer's own top bit, which the reload sets and the overflow clears, shows whether the
+//!   timer has overflowed. It is read by RDPMC; IA32_PERF_GLOBAL_STATUS would need a far slower
+//!   RDMSR. The interrupt comes some instructions late (skid), so the top bit is always clear by
+//!   then.
+//! - An event that needs a value in an extra register (off-core responses) would count with a wrong
+//!   value if the register were written after the selector. Therefore the register is written
+//!   first, while nothing counts.
+//! - If the timer's top bit is still set, the interrupt is the overflow of a counter that is
+//!   preloaded for a threshold. It is acknowledged together with the timer's.
 //! - WRMSR to these registers is serializing, so no event of the old group is counted under the new
 //!   selector.
 
@@ -60,35 +62,35 @@ use crate::{
 
 // A fixed counter's number is its event's value.
 const _: () = assert!(Pinned::Instructions as u8 == 0);
-/// The counters of a full group, where hyperthreading leaves each thread four.
+/// Counters of a full group with hyperthreading, which leaves four to each thread.
 const FULL: u8 = 0x0f;
 const CYCLES: u8 = Pinned::Cycles as u8;
 const _: () = assert!(CYCLES == 1 && Pinned::Reference as u8 == 2);
 
-/// The driver of one CPU's PMU. What a group switch needs comes first, in two cache lines.
+/// Driver of one CPU's PMU. The fields that a group switch needs come first, in two cache lines.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Intel<B: Bus> {
-    /// Whether the overflow path has to stop counting: the session counts ring 0.
+    /// Whether the overflow path has to stop counting because the session counts ring 0.
     must_stop: bool,
     bus: CountingBus<B>,
     timer: Timer,
     selects: Selects<FULL>,
     features: Features,
-    /// All general counters, those of others included, as a mask.
+    /// Mask of all general counters, including those reserved for others.
     general: u8,
-    /// The values in the extra registers.
+    /// Values last written to the extra registers.
     extra: [u64; MAX_EXTRA],
-    /// The value in IA32_FIXED_CTR_CTRL.
+    /// Value last written to IA32_FIXED_CTR_CTRL.
     fixed: FixedCtrCtrl,
-    /// General counters that are preloaded, as a mask.
+    /// Mask of general counters that are preloaded.
     armed: u8,
     /// Whether general counters can be written in full width.
     full_width: bool,
 }
 
 impl<B: Bus> Intel<B> {
-    /// Takes over the PMU of the CPU behind `bus`, and leaves it with no counter enabled.
+    /// Takes over the PMU of the CPU that `bus` accesses, and leaves all counters disabled.
     pub(crate) fn new(bus: B, features: Features) -> Result<Self, InitError> {
         let mut bus = CountingBus::new(bus);
         in_use::refuse(&mut bus, &features)?;
@@ -138,7 +140,7 @@ impl<B: Bus> Intel<B> {
         Ok(())
     }
 
-    /// All counters: one without a selector counts nothing that is read.
+    /// Value that enables all counters; a counter without a selector counts nothing that is read.
     fn enabled(&self) -> PerfGlobalCtrl {
         let fixed = PerfGlobalCtrl::FIXED0 | PerfGlobalCtrl::FIXED1;
         let third =
@@ -146,13 +148,13 @@ impl<B: Bus> Intel<B> {
         PerfGlobalCtrl::from_bits_retain(u64::from(self.general)) | fixed | third
     }
 
-    /// The pinned events that have a counter.
+    /// Returns the pinned events that have a counter.
     fn always(&self) -> impl Iterator<Item = Pinned> + use<B> {
         let reference = self.features.reference;
         Pinned::ALL.into_iter().filter(move |event| *event != Pinned::Reference || reference)
     }
 
-    /// All fixed counters at the privileges of `mode`.
+    /// Value that lets all fixed counters count at the privileges of `mode`.
     fn fixed_at(&self, mode: Mode) -> FixedCtrCtrl {
         let mut one = 0;
         if mode.kernel() {
@@ -165,7 +167,7 @@ impl<B: Bus> Intel<B> {
         FixedCtrCtrl::from_bits_retain(one | one << 4 | third)
     }
 
-    /// Writes the fixed counters' control, if it changes.
+    /// Writes the fixed counters' control if its value changes.
     fn control_fixed(&mut self, wanted: FixedCtrCtrl) {
         if wanted != self.fixed {
             self.bus.put(0, wanted);
@@ -173,7 +175,7 @@ impl<B: Bus> Intel<B> {
         }
     }
 
-    /// Writes a selector, if it changes.
+    /// Writes a selector if its value changes.
     fn select(&mut self, index: usize, wanted: Selector) {
         if self.selects.held()[index] != wanted {
             self.bus.put(index as u8, register_of(wanted));
@@ -187,7 +189,7 @@ impl<B: Bus> Intel<B> {
         self.bus.put(0, self.timer.acknowledge);
     }
 
-    /// Resumes after an interrupt in which the timer has not overflowed.
+    /// Resumes after an interrupt that was not caused by the timer's overflow.
     #[cold]
     #[inline(never)]
     fn resume(&mut self) {
@@ -204,7 +206,7 @@ impl<B: Bus> Intel<B> {
         self.bus.put(0, PerfGlobalCtrl::empty());
     }
 
-    /// Disables all counters but those of others.
+    /// Disables all counters except those reserved for others.
     fn enable_reserved(&mut self) {
         self.bus.put(0, self.features.reserved());
     }
@@ -217,20 +219,20 @@ impl<B: Bus> Intel<B> {
     }
 }
 
-/// Sets the timer's counter.
+/// Reloads the timer's counter.
 #[inline(always)]
 fn reload<B: Bus>(bus: &mut CountingBus<B>, timer: Pinned, value: &u64) {
-    // One access: no other counter is written.
+    // One access: writes this counter only.
     bus.put_from::<FixedCtr>(timer as u8, value);
 }
 
-/// What an event select takes: it has 32 bits.
+/// Value of an event select, which has 32 bits.
 #[inline(always)]
 fn register_of(selector: Selector) -> PerfEvtSel {
     PerfEvtSel::from_bits_retain(u64::from(selector.0 as u32))
 }
 
-/// RDPMC's ECX for the counter of an event that is always counted.
+/// ECX operand of RDPMC for the counter of a pinned event.
 #[inline(always)]
 pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
     RDPMC_FIXED | event as u32
@@ -244,7 +246,8 @@ impl<B: Bus> Pmu for Intel<B> {
         if group.extra.used != 0 {
             self.load_extra(&group.extra);
         }
-        // What others left in counters that this group does not use is not for its program to see.
+        // Clears counters that this group does not use: its program must not see what others left
+        // in them.
         for_each_counter(self.features.general, |index| self.select(index, group.selectors[index]));
         let timer = FixedCtrCtrl::PMI0.bits() << (4 * setup.timer as u8);
         self.control_fixed(self.fixed_at(setup.mode) | FixedCtrCtrl::from_bits_retain(timer));
@@ -311,7 +314,7 @@ impl<B: Bus> Pmu for Intel<B> {
     #[inline(always)]
     fn switch(&mut self, next: &Switch, counts: &mut Counts) -> bool {
         if self.must_stop {
-            // One access: this handler's own events must not be the session's.
+            // One access: this handler's own events must not be counted in the session.
             self.disable();
         }
         let Intel { selects, bus, .. } = self;
@@ -323,7 +326,7 @@ impl<B: Bus> Pmu for Intel<B> {
             self.load_extra(&next.extra);
         }
         let Intel { selects, bus, .. } = self;
-        // One access for each event that changes: there is no cheaper way to change it.
+        // One access for each event that changes, which is the minimum.
         let changes = selects.change(next, |index, wanted| {
             bus.put_uncounted(index as u8, register_of(*wanted));
         });

@@ -1,13 +1,13 @@
-//! Performance monitoring units: their registers, the drivers for Intel's and AMD's, their events.
+//! Performance monitoring units: registers, drivers for Intel's and AMD's, and events.
 //!
 //! Only this crate accesses PMU MSRs, and only [`bus::Native`] executes instructions that need ring
 //! 0: the rest runs on the host, where the drivers are tested against a model of the registers.
-//! What is particular to a vendor stays inside its driver; to the engine each is a
+//! Vendor-specific code stays inside the vendor's driver; the engine sees each driver as a
 //! [`tally_engine::Pmu`].
 //!
 //! [`detect()`] detects the processor's PMU once; [`DetectedPmu::init_cpu`] makes each CPU's
-//! driver, and [`check_counters`] tells whether its counters count. The interrupt controller's
-//! entry for the overflow interrupt belongs to the kernel.
+//! driver, and [`check_counters`] checks that its counters count. The interrupt controller's entry
+//! for the overflow interrupt belongs to the kernel.
 
 #![no_std]
 

@@ -1,4 +1,4 @@
-//! A group switch's reads and writes, in the same way for every vendor.
+//! Reads and writes of a group switch, in the same way for every vendor.
 
 use tally_engine::{
     Counts, MAX_GENERAL, Pinned, Selector, Switch, for_each_counter, for_each_counter_likely,
@@ -6,31 +6,31 @@ use tally_engine::{
 
 use crate::bus::{Bus, CountingBus};
 
-/// The event selects, and the slice timer. Most groups have the counters in the mask `FULL`.
+/// Event selects, and the slice timer. Most groups have the counters in the mask `FULL`.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Selects<const FULL: u8> {
-    /// The slice timer.
+    /// Slice timer.
     timer: Pinned,
-    /// The bits of its counter, and the highest of them.
+    /// Mask of the timer's counter bits; `top` is the highest of them.
     width: u64,
     top: u64,
-    /// The selectors in the event selects.
+    /// Selectors in the event selects.
     held: [Selector; MAX_GENERAL],
 }
 
 impl<const FULL: u8> Selects<FULL> {
-    /// Counters that have no event yet.
+    /// Makes counters without events.
     pub(crate) fn new() -> Self {
         Selects { timer: Pinned::Cycles, width: 0, top: 0, held: [Selector(0); MAX_GENERAL] }
     }
 
-    /// Makes the counter of `event` the slice timer; its bits are `width`.
+    /// Makes the counter of `event` the slice timer; `width` is the mask of its bits.
     pub(crate) fn time_by(&mut self, event: Pinned, width: u64) {
         (self.timer, self.width, self.top) = (event, width, width ^ width >> 1);
     }
 
-    /// The value of the slice timer at the begin of the slice that `switch` begins.
+    /// Returns the reload value of the slice timer for the slice that `switch` begins.
     #[inline(always)]
     pub(crate) fn reload(&self, switch: &Switch) -> u64 {
         switch.reload(self.width)
@@ -39,7 +39,7 @@ impl<const FULL: u8> Selects<FULL> {
     /// Reads the counters that `switch` names, if the slice timer has overflowed. Returns whether
     /// it has. `pinned` returns RDPMC's ECX for a pinned event.
     ///
-    /// `REFERENCE`: whether there is a counter of reference cycles.
+    /// `REFERENCE` tells whether there is a counter of reference cycles.
     #[inline(always)]
     pub(crate) fn read<const REFERENCE: bool, B: Bus>(
         &self,
@@ -51,7 +51,7 @@ impl<const FULL: u8> Selects<FULL> {
         for event in [Pinned::Cycles, Pinned::Instructions] {
             bus.count_into(pinned(event), &mut counts[event]);
         }
-        // The highest bit is set until then.
+        // The highest bit is set until the overflow.
         if counts[self.timer] & self.top != 0 {
             return false;
         }
@@ -66,7 +66,7 @@ impl<const FULL: u8> Selects<FULL> {
         true
     }
 
-    /// The selectors in the event selects.
+    /// Returns the selectors in the event selects.
     pub(crate) fn held(&self) -> &[Selector; MAX_GENERAL] {
         &self.held
     }
@@ -76,8 +76,8 @@ impl<const FULL: u8> Selects<FULL> {
         self.held[index] = selector;
     }
 
-    /// Makes the switch: calls `change` for each event select whose selector changes. Returns how
-    /// many they are.
+    /// Makes the switch: calls `change` for each event select whose selector changes. Returns their
+    /// number.
     #[inline(always)]
     pub(crate) fn change(&mut self, switch: &Switch, change: impl FnMut(usize, &Selector)) -> u64 {
         if switch.changed == FULL {
@@ -96,8 +96,8 @@ fn read_general<const FULL: u8, B: Bus>(set: u8, bus: &mut CountingBus<B>, count
     });
 }
 
-/// [`read_general`] of other sets than `FULL`, apart: its loop takes registers, which the overflow
-/// path would have to save.
+/// Handles sets other than `FULL` for [`read_general`]. A separate function, because its loop takes
+/// registers that the overflow path would have to save.
 #[cold]
 #[inline(never)]
 fn read_some<const FULL: u8, B: Bus>(set: u8, bus: &mut CountingBus<B>, counts: &mut Counts) {
@@ -117,7 +117,7 @@ fn change_each<const FULL: u8>(
     });
 }
 
-/// [`change_each`] of other sets than `FULL`, apart as [`read_some`].
+/// Handles sets other than `FULL` for [`change_each`]; separate for the reason of [`read_some`].
 #[cold]
 #[inline(never)]
 fn change_some<const FULL: u8>(

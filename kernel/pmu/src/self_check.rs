@@ -1,10 +1,10 @@
-//! A check that every counter counts, before programs rely on it.
+//! Check that every counter counts, before programs rely on it.
 //!
-//! Registers that take writes do not show it. KVM backs each counter of a guest by a perf event of
-//! the host: when the host has no counter left, because its NMI watchdog has one, the guest's
-//! registers still keep what is written to them, and one counter stands still (KVM: `Documentation/
-//! virt/kvm/x86/pmu.rst`, `perf_event_create_kernel_counter`). All counters have to count at once
-//! for that to show.
+//! A register that accepts writes may still not count. KVM backs each counter of a guest by a perf
+//! event of the host. If the host has no counter left, because its NMI watchdog has one, the
+//! guest's registers still keep the values written to them, but one counter stands still (KVM:
+//! `Documentation/virt/kvm/x86/pmu.rst`, `perf_event_create_kernel_counter`). All counters have to
+//! count at once to show this.
 
 use core::hint::black_box;
 
@@ -16,21 +16,21 @@ use crate::{
     init::{CounterName, InitError, counters},
 };
 
-/// Instructions that are counted for the check, at least: some microseconds of them.
+/// Minimum number of instructions counted for the check: some microseconds of them.
 pub const CHECK_INSTRUCTIONS: u64 = 10_000;
-/// Instructions that are counted for it at most, with those of a hypervisor's or of firmware's
-/// interrupts. A counter that wraps at another width than it should is farther off.
+/// Maximum number of instructions counted for the check, including those of interrupts of a
+/// hypervisor or of firmware. A counter that wraps at a wrong width differs by more.
 const MOST_INSTRUCTIONS: u64 = 1_000 * CHECK_INSTRUCTIONS;
-/// Cycles that they take, at least: no processor retires that many in one.
+/// Minimum number of cycles for these instructions: no processor retires more than 16 per cycle.
 const CHECK_CYCLES: u64 = CHECK_INSTRUCTIONS / 16;
-/// The event select of retired instructions in ring 0, on Intel's and on AMD's processors: code
-/// 0xc0 (architectural event 1; PMCx0C0), OS and EN.
+/// Event select of retired instructions in ring 0, on Intel's and on AMD's processors: code 0xc0
+/// (architectural event 1; PMCx0C0), OS and EN.
 const INSTRUCTIONS_IN_RING_0: Selector = Selector(1 << 22 | 1 << 17 | 0xc0);
-/// The slice timer overflows within the check.
+/// Slice after which the timer overflows within the check.
 const SLICE: u64 = CHECK_CYCLES / 2;
-/// How many times the loop runs until an interrupt that has not come does not come any more.
+/// Loop iterations after which a missing overflow interrupt is declared lost.
 const LATEST: u32 = 32;
-/// The slice timer does not overflow within the check.
+/// Slice after which the timer does not overflow within the check.
 const LONG: u64 = 1 << 30;
 
 /// Retires at least [`CHECK_INSTRUCTIONS`] instructions.
@@ -40,19 +40,20 @@ pub fn work() {
     }
 }
 
-/// Gives the interrupts of overflows in the checks time to come: they would disturb what follows.
+/// Waits until overflow interrupts of the checks have come, so that they do not disturb later code.
 pub fn settle() {
     (0..LATEST).for_each(|_| work());
 }
 
-/// Counts what `work` does in ring 0: on all counters of `set` at once, and then on each general
-/// counter alone, which has to wrap at the width that CPUID says, and to stop. `work` is to be
-/// [`work`], on the driver's CPU. The driver is used up: the CPU's PMU has to be initialized again.
+/// Counts the events of `work` in ring 0: first on all counters of `set` at once, then on each
+/// general counter alone, which has to wrap at the width that CPUID reports, and to stop. `work`
+/// has to be [`work`], on the driver's CPU. Consumes the driver: the CPU's PMU has to be
+/// initialized again.
 ///
 /// # Errors
-/// [`InitError::StandsStill`]: a counter has counted less than there was.
-/// [`InitError::WrongWidth`]: it has not wrapped, or at another width.
-/// [`InitError::DoesNotStop`]: it has counted on after it was disabled.
+/// [`InitError::StandsStill`]: a counter has counted fewer events than happened.
+/// [`InitError::WrongWidth`]: a counter has not wrapped, or has wrapped at another width.
+/// [`InitError::DoesNotStop`]: a counter has continued to count after it was disabled.
 pub fn check_counters<B: Bus>(
     mut driver: Driver<B>,
     set: CounterMask,
@@ -62,12 +63,12 @@ pub fn check_counters<B: Bus>(
     counters(set.general).try_for_each(|index| count_alone(&mut driver, index, &mut work))
 }
 
-/// Lets the slice timer overflow while `work` runs, as [`check_counters`]. `is_raised` returns
-/// whether the overflow has raised an interrupt, which may be late.
+/// Lets the slice timer overflow while `work` runs, which is as in [`check_counters`]. `is_raised`
+/// returns whether the overflow has raised an interrupt, which may be late.
 ///
 /// # Errors
 /// [`InitError::NoInterrupt`]: no interrupt was raised.
-/// [`InitError::StandsStill`]: a counter has counted less than there was.
+/// [`InitError::StandsStill`]: a counter has counted fewer events than happened.
 pub fn check_interrupt<B: Bus>(
     mut driver: Driver<B>,
     set: CounterMask,
@@ -84,11 +85,11 @@ pub fn check_interrupt<B: Bus>(
     Err(InitError::NoInterrupt)
 }
 
-/// The part of [`check_counters`] that counts on all counters at once, for a CPU that has passed
-/// it.
+/// Repeats the part of [`check_counters`] that counts on all counters at once, for a CPU that has
+/// passed it.
 ///
 /// # Errors
-/// [`InitError::StandsStill`]: a counter has counted less than there was.
+/// [`InitError::StandsStill`]: a counter has counted fewer events than happened.
 pub fn recheck_counters<B: Bus>(
     mut driver: Driver<B>,
     set: CounterMask,
@@ -172,18 +173,18 @@ fn count_alone<B: Bus>(
     }
 }
 
-/// What accesses to the PMU's registers cost, in hundredths of a core cycle. 0 where the counter of
+/// Costs of accesses to the PMU's registers, in hundredths of a core cycle; 0 if the counter of
 /// cycles counts nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessCosts {
-    /// An RDMSR.
+    /// Cost of an RDMSR.
     pub read_centicycles: u64,
-    /// A WRMSR.
+    /// Cost of a WRMSR.
     pub write_centicycles: u64,
 }
 
-/// Times accesses to the registers, with the driver's few instructions around each. The driver is
-/// used up, as by [`check_counters`].
+/// Measures the accesses to the registers, including the driver's few instructions around each.
+/// Consumes the driver, as [`check_counters`] does.
 pub fn access_costs<B: Bus>(mut driver: Driver<B>, general: u8) -> AccessCosts {
     let setup = Setup { mode: Mode::Kernel, kernel: true, timer: Pinned::Cycles, max_slice: LONG };
     driver.program(&Group::NONE, &setup, LONG);
@@ -191,7 +192,7 @@ pub fn access_costs<B: Bus>(mut driver: Driver<B>, general: u8) -> AccessCosts {
     let read_centicycles = centicycles(&mut driver, |driver| {
         driver.is_counting();
     });
-    // A counter without an event, which has a select of its own only the first time.
+    // A counter without an event; its select is written only the first time.
     let slot = general.trailing_zeros() as usize;
     driver.preload(slot, LONG);
     driver.enable();
@@ -203,7 +204,7 @@ pub fn access_costs<B: Bus>(mut driver: Driver<B>, general: u8) -> AccessCosts {
     AccessCosts { read_centicycles, write_centicycles }
 }
 
-/// Hundredths of a cycle for each of the accesses to registers that `access` makes.
+/// Returns the cost of each register access that `access` makes, in hundredths of a cycle.
 fn centicycles<B: Bus>(driver: &mut Driver<B>, mut access: impl FnMut(&mut Driver<B>)) -> u64 {
     const TIMES: usize = 64;
     let cycles = |driver: &mut Driver<B>| driver.read(CounterMask::default())[Pinned::Cycles];
@@ -215,16 +216,17 @@ fn centicycles<B: Bus>(driver: &mut Driver<B>, mut access: impl FnMut(&mut Drive
     100 * passed / (driver.msr_accesses() - before).max(1)
 }
 
-/// The most instructions that may be counted beyond those that retired, for each interrupt and
-/// exception.
+/// Maximum number of instructions that may be counted in excess of those that retired, for each
+/// interrupt and exception.
 const MAX_OVERCOUNT: u64 = 16;
 
 /// Counts instructions in ring 3. `run` runs some there, the first time until an exception, then
-/// until an interrupt and an exception, and returns how many have retired. Returns the most that an
-/// interrupt or exception there was counted as. The driver is used up, as by [`check_counters`].
+/// until an interrupt and an exception, and returns how many have retired. Returns the maximum
+/// number of excess instructions that were counted for an interrupt or exception. Consumes the
+/// driver, as [`check_counters`] does.
 ///
 /// # Errors
-/// [`InitError::Miscounts`]: fewer were counted than retired, or many more.
+/// [`InitError::Miscounts`]: fewer were counted than retired, or too many.
 pub fn check_ring_3<B: Bus>(
     mut driver: Driver<B>,
     mut run: impl FnMut(&mut Driver<B>, bool) -> u64,

@@ -1,5 +1,5 @@
-//! A model of PMU registers, as far as the manuals go, that drivers are tested against: an MSR that
-//! is not there, a reserved bit, or a write that the manual forbids fails the test.
+//! Model of the PMU registers after the manuals, for tests of the drivers: an MSR that does not
+//! exist, a reserved bit, or a write that the manual forbids fails the test.
 
 use std::{collections::BTreeMap, vec::Vec};
 
@@ -10,27 +10,27 @@ use crate::{
 
 const WIDTH_MASK: u64 = (1 << 48) - 1;
 
-/// Which vendor's registers there are.
+/// Vendor whose registers exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vendor {
     Intel { freeze: bool },
     Amd { global: bool },
 }
 
-/// One CPU's PMU, with the events that happen on it.
+/// PMU of one CPU, with the events that happen on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) vendor: Vendor,
     pub(crate) msrs: BTreeMap<u32, u64>,
     /// WRMSRs since the test last looked, in order.
     pub(crate) written: Vec<(u32, u64)>,
-    /// Writes to this register have no effect.
+    /// Register on which writes have no effect.
     pub(crate) stuck: Option<u32>,
-    /// This counter's register keeps what is written and counts nothing.
+    /// Counter register that keeps written values and counts nothing.
     pub(crate) still: Option<u32>,
     /// Cycles in ring 0 that an RDMSR or a WRMSR takes.
     pub(crate) cycles_an_access: u64,
-    /// Overflow interrupts raised.
+    /// Number of overflow interrupts raised.
     pub(crate) interrupts: u64,
     counters: u8,
 }
@@ -59,7 +59,7 @@ impl Model {
         };
         msrs.extend(others.iter().map(|address| (*address, 0)));
         if matches!(vendor, Vendor::Intel { .. }) {
-            // After reset the general counters are let count, if their own control says so.
+            // After reset the global control enables the general counters.
             msrs.insert(intel::PerfGlobalCtrl::FIRST, (1 << counters) - 1);
         }
         if let Some(capabilities) = msrs.get_mut(&intel::PerfCapabilities::FIRST) {
@@ -77,7 +77,7 @@ impl Model {
         }
     }
 
-    /// Lets the time of an access pass.
+    /// Lets the cycles of an access pass.
     fn pass_access(&mut self) {
         let cycles = self.cycles_an_access;
         if cycles > 0 {
@@ -90,7 +90,7 @@ impl Model {
         R::from_raw(self.msrs[&R::address(index)])
     }
 
-    /// The value of a general counter.
+    /// Returns the value of a general counter.
     pub(crate) fn count_of(&self, index: u8) -> u64 {
         match self.vendor {
             Vendor::Intel { .. } => self.peek::<intel::Pmc>(index).raw(),
@@ -98,13 +98,13 @@ impl Model {
         }
     }
 
-    /// Whether an overflow has frozen all counters.
+    /// Returns whether an overflow has frozen all counters.
     fn is_frozen(&self) -> bool {
         let status = self.status().and_then(|address| self.msrs.get(&address));
         status.is_some_and(|status| status >> 59 & 1 == 1)
     }
 
-    /// The register of overflows.
+    /// Returns the address of the overflow status register.
     fn status(&self) -> Option<u32> {
         match self.vendor {
             Vendor::Intel { .. } => Some(0x38e),
@@ -112,8 +112,8 @@ impl Model {
         }
     }
 
-    /// Lets time pass at the given privilege. `events(code, umask)` says how often each happens;
-    /// code 0 is the fixed counters'.
+    /// Lets events happen at the given privilege. `events(code, umask)` returns the number of each;
+    /// code 0 is that of the fixed counters.
     pub(crate) fn run(&mut self, kernel: bool, events: impl Fn(u16, u8) -> u64) {
         if self.is_frozen() {
             return;
@@ -175,7 +175,7 @@ impl Model {
         }
     }
 
-    /// The bits that a write to `msr` may set; a read-only register takes none.
+    /// Returns the bits that a write to `msr` may set; a read-only register has none.
     fn writable(&self, msr: u32) -> u64 {
         let rows = (1_u64 << self.counters) - 1;
         match (self.vendor, msr) {
@@ -195,8 +195,8 @@ impl Model {
         }
     }
 
-    /// An AMD counter must not change its event while it is enabled, nor by the write that enables
-    /// it.
+    /// Checks that an AMD counter does not change its event while it is enabled, nor by the write
+    /// that enables it.
     fn check_amd_select(&self, index: u8, new: u64) {
         let old = self.peek::<amd::PerfCtl>(index).bits();
         let enable = amd::PerfCtl::EN.bits();
@@ -239,7 +239,7 @@ impl Bus for Model {
             _ if self.stuck == Some(msr) => {}
             0x390 => *self.msrs.get_mut(&0x38e).unwrap() &= !value,
             0xc000_0302 => *self.msrs.get_mut(&0xc000_0300).unwrap() &= !value,
-            // The legacy address takes 32 bits and extends their sign.
+            // The legacy address takes 32 bits and sign-extends them.
             0xc1..=0xc8 => {
                 self.msrs.insert(msr, value as u32 as i32 as i64 as u64 & WIDTH_MASK);
             }

@@ -1,9 +1,10 @@
-//! The driver of the counter unit: logical counters, each on a counter of its own, so that nothing
-//! is multiplexed and every count is exact.
+//! Driver of the counter unit: each logical counter has a counter of its own, so that nothing is
+//! multiplexed and every count is exact.
 //!
-//! The unit is the virtual PMU's ([`crate::virtual_pmu::unit_counters`]); no processor has it. One
-//! driver per CPU, beside that of the PMU: their registers are separate. A logical count is a
-//! counter's value less an offset, as a threshold preloads the counter (ISPASS 2008, section 5).
+//! The unit belongs to the virtual PMU ([`crate::virtual_pmu::unit_counters`]); no processor has
+//! it. Each CPU has one driver, besides that of the PMU: their registers are separate. A logical
+//! count is a counter's value minus an offset, because a threshold preloads the counter (ISPASS
+//! 2008, section 5).
 
 use alloc::{boxed::Box, vec};
 use core::fmt;
@@ -16,14 +17,14 @@ use crate::{
     },
 };
 
-/// The counters of a unit.
+/// Number of counters of a unit.
 pub const UNIT_COUNTERS: usize = 256;
-/// Events from one carry of a counter to the next.
+/// Events between two carries of a counter.
 const CARRY_EVENTS: u64 = 1 << 12;
-/// The words of STATUS.
+/// Number of words of STATUS.
 const STATUS_WORDS: u8 = 4;
 
-/// Why a request to the unit is refused.
+/// Reason why the unit refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitError {
     /// All counters are in use.
@@ -32,9 +33,9 @@ pub enum UnitError {
     NotSupported,
     /// The threshold is not above the count.
     Passed {
-        /// The threshold, in events.
+        /// Threshold, in events.
         threshold: u64,
-        /// The count, in events.
+        /// Count, in events.
         count: u64,
     },
 }
@@ -58,23 +59,23 @@ impl fmt::Display for UnitError {
     }
 }
 
-/// A logical counter of the unit: the number of its counter.
+/// Logical counter of the unit, by the number of its counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitCounter(u8);
 
-/// The counter unit of one CPU.
+/// Counter unit of one CPU.
 #[derive(Debug)]
 pub struct CounterUnit<B: Bus> {
     bus: CountingBus<B>,
-    /// The counters in use: those of the lowest numbers.
+    /// Number of counters in use, which are those with the lowest numbers.
     used: usize,
-    /// What each counter's value is above its logical count; modulo 2^64.
+    /// Difference between each counter's value and its logical count; modulo 2^64.
     offsets: Box<[u64]>,
 }
 
 impl<B: Bus> CounterUnit<B> {
-    /// The unit, stopped and with no counter in use; none if it is not the one that this driver
-    /// knows. `bus` must have the unit's registers.
+    /// Makes the unit, stopped and with no counter in use; `None` if this driver does not support
+    /// it. `bus` must have the unit's registers.
     pub fn new(bus: B) -> Option<Self> {
         let mut bus = CountingBus::new(bus);
         let capabilities: UnitCapabilities = bus.get(0);
@@ -100,20 +101,20 @@ impl<B: Bus> CounterUnit<B> {
         self.used = 0;
     }
 
-    /// Checks that the unit counts an event, on a counter that is free, if one is.
+    /// Checks that the unit counts an event, using a free counter, if any.
     ///
     /// # Errors
     /// [`UnitError::Full`]; [`UnitError::NotSupported`].
     pub fn check(&mut self, event: UnitConfig) -> Result<(), UnitError> {
         let index = u8::try_from(self.used).map_err(|_| UnitError::Full)?;
-        // Not enabled: it counts nothing meanwhile.
+        // Not enabled, so that it counts nothing meanwhile.
         self.bus.put(index, event - UnitConfig::EN);
         let found: UnitConfig = self.bus.get(index);
         self.bus.put(index, UnitConfig::empty());
         if found.contains(UnitConfig::SUPPORTED) { Ok(()) } else { Err(UnitError::NotSupported) }
     }
 
-    /// Takes a counter for an event, from a count of 0 on.
+    /// Allocates a counter for an event; its count begins at 0.
     ///
     /// # Errors
     /// [`UnitError::Full`]; [`UnitError::NotSupported`].
@@ -137,17 +138,17 @@ impl<B: Bus> CounterUnit<B> {
         self.bus.put(0, UnitControl::empty());
     }
 
-    /// A count: all events since the counter was taken, while the unit was started.
+    /// Returns the count: all events since the counter was allocated, while the unit was started.
     pub fn read(&mut self, counter: UnitCounter) -> u64 {
         let value = self.bus.count(UnitCount::address(counter.0));
         value.wrapping_sub(self.offsets[usize::from(counter.0)])
     }
 
-    /// Lets the threshold of a counter fire at a count, in events; it fires once, and replaces one
-    /// that has not fired. The unit must be stopped, or not count where this runs.
+    /// Sets the count, in events, at which the threshold of a counter fires, once; replaces one
+    /// that has not fired. The unit must be stopped, or not count in the caller's ring.
     ///
     /// # Errors
-    /// [`UnitError::Passed`]: the count is there already.
+    /// [`UnitError::Passed`]: the count is at or above the threshold.
     pub fn set_threshold(&mut self, counter: UnitCounter, threshold: u64) -> Result<(), UnitError> {
         let count = self.read(counter);
         let left = threshold.checked_sub(count).filter(|left| *left > 0);
@@ -163,7 +164,7 @@ impl<B: Bus> CounterUnit<B> {
         Ok(())
     }
 
-    /// A counter whose threshold has fired since the last call for it, if there is one; the lowest.
+    /// Returns the lowest counter whose threshold has fired since the last call for it, if any.
     pub fn take_fired(&mut self) -> Option<UnitCounter> {
         for word in 0..STATUS_WORDS {
             let fired: UnitStatus = self.bus.get(word);
@@ -176,14 +177,14 @@ impl<B: Bus> CounterUnit<B> {
         None
     }
 
-    /// RDMSR and WRMSR instructions since the driver was made.
+    /// Returns the number of RDMSR and WRMSR instructions since the driver was made.
     pub fn msr_accesses(&self) -> u64 {
         self.bus.msr_accesses
     }
 }
 
 impl UnitCounter {
-    /// RDPMC's index, by which ring 3 reads the counter's value.
+    /// Returns the operand of RDPMC by which ring 3 reads the counter's value.
     pub fn rdpmc(self) -> u32 {
         UnitCount::address(self.0)
     }

@@ -1,9 +1,9 @@
-//! The virtual PMU's CPUID leaf: requests of the kernel and of libraries to it.
+//! CPUID leaf of the virtual PMU: requests from the kernel and from libraries.
 
 use tally_abi::vpmu::{LEAF, Op, SIGNATURE, VERSION};
 use tally_engine::Demand;
 
-/// Returns whether this machine's PMU is the virtual one, which counts the truth.
+/// Returns whether this machine's PMU is the virtual one, whose counts are exact.
 pub fn is_there() -> bool {
     cpuid(Op::Identify, 0, 0) == (VERSION, SIGNATURE)
 }
@@ -13,13 +13,14 @@ pub fn ask(op: Op, argument: u32) {
     cpuid(op, argument.into(), 0);
 }
 
-/// Returns whether the virtual PMU, which is there, models an event. It counts nothing of others.
+/// Returns whether the virtual PMU, which must exist, models an event. It counts no other events.
 pub fn models(Demand { pinned, selector, extra, .. }: &Demand) -> bool {
     let filter = extra.map_or(0, |extra| extra.value);
     pinned.is_some() || cpuid(Op::Models, selector.0, filter).0 == 1
 }
 
-/// The counters of this CPU's counter unit; 0 without one. The driver: [`crate::CounterUnit`].
+/// Returns the number of counters of this CPU's counter unit; 0 without one. Its driver is
+/// [`crate::CounterUnit`].
 pub fn unit_counters() -> u32 {
     if is_there() { cpuid(Op::Unit, 0, 0).0 } else { 0 }
 }

@@ -1,10 +1,10 @@
-//! What a record of 16 bytes with its time stamp costs to write, in this ring and in others:
-//! `cargo xtask bench ring`, which says what is measured. One line for each ring: its name,
-//! instructions of a record as they nearly always are and in the mean, locked ones, then
-//! nanoseconds of a record, one for each repetition.
+//! Costs of writing a record of 16 bytes with its time stamp, in this ring and in others. Run by
+//! `cargo xtask bench ring`, which describes the measurement. One line for each ring: its name,
+//! instructions of a record in nearly all cases and on average, locked ones, then nanoseconds of a
+//! record, one value for each repetition.
 //!
-//! Instructions are counted by the processor's trap flag: each raises a signal, whose handler looks
-//! at the next.
+//! Instructions are counted by the processor's trap flag: each raises a signal, whose handler
+//! inspects the next instruction.
 
 use std::{
     env,
@@ -19,14 +19,14 @@ use tally_ring::{Item, Reader, Ring, Tsc, WhenFull};
 
 /// Records that are written in a row, then read: half of a ring.
 const BATCH: u64 = 2_048;
-/// Batches to a measurement.
+/// Number of batches of a measurement.
 const BATCHES: u64 = 2_000;
-/// Records whose instructions are counted together, less than fill a page, and how often that is
-/// done.
+/// Number of records whose instructions are counted together, which fit into a page; [`COUNTS`] is
+/// the number of repetitions.
 const COUNTED: u64 = 50;
 /// See [`COUNTED`].
 const COUNTS: usize = 40;
-/// Records that the others have room for.
+/// Capacity of the other rings, in records.
 const CAPACITY: usize = 4_096;
 
 type Ours = Ring<8_192, 16>;
@@ -37,10 +37,10 @@ fn tsc() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// A ring under test, with functions that write records of a time stamp and `n` and read them.
+/// Ring under test, with functions that write records of a time stamp and `n` and read them.
 struct Contender {
     name: &'static str,
-    /// Writes this many records.
+    /// Writes a number of records.
     write: Box<dyn FnMut(u64)>,
     /// Reads all records and returns their number.
     read: Box<dyn FnMut() -> u64>,
@@ -53,7 +53,7 @@ fn contenders() -> Vec<Contender> {
     all
 }
 
-/// The loop around each, and what it takes to have a number that the compiler does not know.
+/// Cost of the loop around each contender, and of a number that the compiler does not know.
 fn nothing() -> Contender {
     let write = |records| {
         (0..records).for_each(|n: u64| {
@@ -64,7 +64,7 @@ fn nothing() -> Contender {
     Contender { name: "nothing", write: Box::new(write), read: Box::new(|| BATCH) }
 }
 
-/// What time stamps alone cost.
+/// Cost of time stamps alone.
 fn clock() -> Contender {
     let write = |records| {
         (0..records).for_each(|n: u64| {
@@ -170,7 +170,8 @@ extern "C" fn on_trap(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut lib
     let next = context.uc_mcontext.gregs[libc::REG_RIP as usize] as *const u8;
     // SAFETY: the processor is about to execute what is there.
     let first = unsafe { [*next, *next.add(1)] };
-    // Relaxed: one thread. XCHG with memory is locked without a prefix; here every one is.
+    // Relaxed: one thread. XCHG with memory is locked without a prefix; in this benchmark every
+    // XCHG is.
     INSTRUCTIONS.fetch_add(1, Ordering::Relaxed);
     let is_exchange = |byte| matches!(byte, 0x86 | 0x87);
     let locked = first[0] == 0xf0
@@ -179,7 +180,8 @@ extern "C" fn on_trap(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut lib
     LOCKED.fetch_add(locked.into(), Ordering::Relaxed);
 }
 
-/// Instructions, and locked ones, that `work` takes; with those that switch the counting.
+/// Returns the instructions, and the locked ones, of `work`, including those that switch the
+/// counting.
 fn count(work: impl FnOnce()) -> (u64, u64) {
     // SAFETY: all zeros is a value of the struct.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -198,7 +200,7 @@ fn count(work: impl FnOnce()) -> (u64, u64) {
     (INSTRUCTIONS.load(Ordering::Relaxed), LOCKED.load(Ordering::Relaxed))
 }
 
-/// Instructions of a record, at the least and in the mean, and locked ones.
+/// Returns the instructions of a record, minimum and mean, and the locked ones.
 fn instructions(contender: &mut Contender) -> [f64; 3] {
     (contender.read)();
     let (none, _) = count(|| (contender.write)(black_box(0)));
@@ -214,7 +216,7 @@ fn instructions(contender: &mut Contender) -> [f64; 3] {
     [each(least, COUNTED), each(sum, records), each(locked, records)]
 }
 
-/// Nanoseconds of a record: only writing is timed.
+/// Returns the nanoseconds of a record: only writing is timed.
 fn nanoseconds(contender: &mut Contender) -> f64 {
     let mut nanoseconds = 0;
     for _ in 0..BATCHES {
@@ -236,7 +238,7 @@ fn main() -> ExitCode {
     let mut contenders = contenders();
     let counts: Vec<_> = contenders.iter_mut().map(instructions).collect();
     let mut times = vec![Vec::new(); contenders.len()];
-    // In turns: what a noisy host does to one it is to do to all.
+    // In turns, so that a noisy host affects all contenders alike.
     for _ in 0..repetitions {
         for (times, contender) in times.iter_mut().zip(&mut contenders) {
             times.push(nanoseconds(contender));

@@ -1,30 +1,31 @@
-//! The trace ring: carries records out of any context, NMIs too, without a lock or a locked
+//! Trace ring: transports records out of any context, including NMIs, without a lock or a locked
 //! instruction.
 //!
-//! There is one ring per CPU. Its writers run on that CPU and may interrupt one another at any
-//! instruction: an interrupt, and an NMI in it. Readers run anywhere: on another CPU, or in a
-//! program that maps the ring's memory, read-only too. A record is a header word, with its kind,
-//! length and time stamp, followed by its words ([`tally_abi::ring`] has the layout).
+//! Each CPU has one ring. Its writers run on that CPU and may interrupt one another at any
+//! instruction: for example an interrupt, and an NMI within it. Readers run anywhere: on another
+//! CPU, or in a program that maps the ring's memory, even read-only. A record is a header word,
+//! with its kind, length and time stamp, followed by its words ([`tally_abi::ring`] has the
+//! layout).
 //!
 //! # How it works
-//! A writer reserves space by one `cmpxchg` without `lock` of the word that holds the end of the
+//! A writer reserves space by one `cmpxchg` without `lock` on the word that holds the end of the
 //! last record and the number of records of its page. If an NMI has written in between, the
 //! exchange fails, and the writer tries again. Then it stores its words, and its header last. Pages
-//! are zero before they are written: where a reader finds no header, there is no record yet,
-//! whichever writer was interrupted. So there is no separate word to publish.
+//! are zeroed before they are written: a reader that finds no header knows that there is no record
+//! yet, whichever writer was interrupted. Therefore no separate word has to be published.
 //!
 //! Records never cross the end of a page. A writer that finds no room turns to the next page, which
-//! is ready (zero) by then, and makes the one after it ready: where nothing is overwritten, only if
-//! the reader has consumed it. At each turn of a page its header gets the number of records so far,
-//! so that an overtaken reader knows how many it missed.
+//! is ready (zeroed) by then, and makes the page after it ready; in a ring that discards, only if
+//! the reader has consumed that page. Each turn stores the number of records so far in the header
+//! of the new page, so that an overtaken reader knows how many records it missed.
 //!
 //! # Invariants
-//! - No reader ever gets a torn record, nor one twice.
+//! - No reader ever gets a torn record, nor the same record twice.
 //! - At rest, written = read + lost + records in the ring, exactly ([`Status`]).
-//! - Writers find the ring as writers left it, and are on one CPU: [`Ring::write`] is unsafe for
-//!   that. Readers rely on nothing that they find.
-//! - A writer never waits. Its work is bounded, by the clearing of one page, but for one more try
-//!   for each interrupt that writes a record meanwhile.
+//! - Writers rely on the ring's contents being written by writers only, and run on one CPU:
+//!   [`Ring::write`] is unsafe for that reason. Readers do not rely on the contents.
+//! - A writer never waits. Its work is bounded by the clearing of one page, plus one retry for each
+//!   interrupt that writes a record meanwhile.
 
 #![no_std]
 
@@ -45,16 +46,16 @@ use tally_abi::ring::{
 use local::{AtomicU64, Ordering};
 pub use reader::{Item, Reader};
 
-/// What a full ring does with new records.
+/// Treatment of new records by a full ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// It discards them, and counts them as lost.
+    /// Discards new records, and counts them as lost.
     Discard,
-    /// It overwrites the oldest: a flight recorder.
+    /// Overwrites the oldest records: a flight recorder.
     Overwrite,
 }
 
-/// A ring of `WORDS` words in `PAGES` pages, both powers of two.
+/// Ring of `WORDS` words in `PAGES` pages, both powers of two.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Ring<const WORDS: usize, const PAGES: usize> {
@@ -62,12 +63,12 @@ pub struct Ring<const WORDS: usize, const PAGES: usize> {
     words: [AtomicU64; WORDS],
 }
 
-/// What stamps records: the TSC, or a function.
+/// Source of time stamps: the TSC, or a function.
 pub trait TimeSource {
-    /// The time.
+    /// Returns the time.
     fn tsc(&self) -> u64;
 
-    /// Its low 48 bits, shifted by 16.
+    /// Returns the low 48 bits of the time, shifted by 16.
     #[inline(always)]
     fn stamp(&self) -> u64 {
         self.tsc() << 16
@@ -81,7 +82,7 @@ impl<F: Fn() -> u64> TimeSource for F {
     }
 }
 
-/// The time-stamp counter.
+/// Time-stamp counter of the processor.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub struct Tsc;
@@ -108,24 +109,24 @@ impl TimeSource for Tsc {
     }
 }
 
-/// The number of records that were offered to a ring.
+/// Number of records that were offered to a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Offered by writers.
+    /// Records offered by writers.
     pub written: u64,
-    /// Of these, those that had no room.
+    /// Offered records that had no room.
     pub refused: u64,
 }
 
 impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
-    /// Words of a page.
+    /// Number of words in a page.
     pub const PAGE_WORDS: usize = {
         assert!(WORDS.is_power_of_two() && PAGES.is_power_of_two() && PAGES >= 2);
         assert!(WORDS / PAGES > PAGE_HEADER_WORDS && WORDS / PAGES <= 1 << 15);
         WORDS / PAGES
     };
 
-    /// A new, empty ring. A ring that is too large to be moved is made in place, of zeros, by
+    /// Makes an empty ring. A ring that is too large to be moved is made in place, from zeros, by
     /// [`Self::init`].
     pub fn new(mode: WhenFull, tsc: u64) -> Self {
         let zero = |_| AtomicU64::new(0);
@@ -135,9 +136,9 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         ring
     }
 
-    /// The ring in this memory, as a reader has it mapped; `None` if the memory does not have a
-    /// ring's alignment and length. If no ring was made there, readers find arbitrary records, or
-    /// panic.
+    /// Returns the ring in this memory, as a reader has it mapped; `None` if the memory does not
+    /// have a ring's alignment and length. If no ring was made there, readers find arbitrary
+    /// records, or panic.
     #[cfg(not(loom))]
     pub fn at(memory: &[AtomicU64]) -> Option<&Self> {
         let fits = size_of_val(memory) == size_of::<Self>()
@@ -148,7 +149,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         fits.then(|| unsafe { &*memory.as_ptr().cast::<Self>() })
     }
 
-    /// Makes a ring of all words 0 an empty one, at the time `tsc`.
+    /// Makes an empty ring out of one with all words 0, at the time `tsc`.
     pub fn init(&mut self, mode: WhenFull, tsc: u64) {
         // Relaxed: the ring is not shared yet.
         let first = Self::first(0);
@@ -160,41 +161,41 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         self.page(0, PAGE_TSC).store(tsc, Ordering::Relaxed);
     }
 
-    /// Lets a ring that discards have `pages` pages at most, 2 to `PAGES`, whose records the reader
-    /// has not consumed; the others stay empty. After [`Self::init`].
+    /// Limits a ring that discards to `pages` unconsumed pages, 2 to `PAGES`; the other pages stay
+    /// empty. To be called after [`Self::init`].
     pub fn limit(&mut self, pages: usize) {
         // Relaxed: the ring is not shared yet.
         self.control[CAPACITY].store(pages.clamp(2, PAGES) as u64, Ordering::Relaxed);
     }
 
-    /// The most pages that hold records which the reader has not consumed.
+    /// Returns the maximum number of pages that hold records which the reader has not consumed.
     fn capacity(&self) -> u64 {
-        // Relaxed: it never changes.
+        // Relaxed: the value never changes.
         self.control[CAPACITY].load(Ordering::Relaxed)
     }
 
-    /// Returns whether half of a ring that discards is full of records which the reader has not
-    /// consumed, or more.
+    /// Returns whether at least half of a ring that discards is full of unconsumed records.
     pub fn is_half_full(&self) -> bool {
-        // Relaxed: a count, which nothing else depends on.
+        // Relaxed: a count on which nothing else depends.
         let consumed = self.control[TAIL].load(Ordering::Relaxed);
         let written = self.place().page(Self::PAGE_WORDS);
         2 * written.saturating_sub(consumed) >= self.capacity()
     }
 
     fn mode(&self) -> WhenFull {
-        // Relaxed: it never changes.
+        // Relaxed: the value never changes.
         match self.control[MODE].load(Ordering::Relaxed) {
             0 => WhenFull::Discard,
             _ => WhenFull::Overwrite,
         }
     }
 
-    /// The number of records so far. While writers run, unfinished ones may be included or not.
+    /// Returns the number of records so far. While writers run, unfinished ones may be included or
+    /// not.
     pub fn status(&self) -> Status {
         loop {
             let place = self.place();
-            // The page is still the same afterwards, so the two belong together.
+            // The page is still the same afterwards, so the two values belong together.
             let start = self.page(place.page(Self::PAGE_WORDS), PAGE_START).load(Ordering::Acquire);
             let refused = self.control[LOST].load(Ordering::Acquire);
             if self.place().page(Self::PAGE_WORDS) == place.page(Self::PAGE_WORDS) {
@@ -203,64 +204,64 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         }
     }
 
-    /// The end of the last record.
+    /// Returns the end of the last record.
     fn place(&self) -> Reservation {
         // Pairs with the Release of the writer that turned the page: its header is seen.
         Reservation(self.control[RESERVED].load(Ordering::Acquire))
     }
 
-    /// The end before the first record of a page.
+    /// Returns the end before the first record of a page.
     const fn first(page: u64) -> Reservation {
         Reservation(
             (page * Self::PAGE_WORDS as u64 + PAGE_HEADER_WORDS as u64) << Reservation::WORD_SHIFT,
         )
     }
 
-    /// The highest value in a page.
+    /// Returns the highest value in a page.
     const fn end(page: u64) -> u64 {
         ((page + 1) * Self::PAGE_WORDS as u64) << Reservation::WORD_SHIFT | Reservation::RECORDS
     }
 
-    /// The words of a page's slot.
+    /// Returns the words of a page's slot.
     fn slot(&self, page: u64) -> &[AtomicU64] {
         let slot = page as usize % PAGES;
         &self.words[slot * Self::PAGE_WORDS..][..Self::PAGE_WORDS]
     }
 
-    /// A word of a page.
+    /// Returns a word of a page.
     fn page(&self, page: u64, word: usize) -> &AtomicU64 {
         &self.slot(page)[word]
     }
 }
 
-/// A value of the control word [`RESERVED`].
+/// Value of the control word [`RESERVED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reservation(u64);
 
 impl Reservation {
     const SHIFT: u32 = 16;
-    /// Bytes, so that in a ring of 64 KiB one shift leaves nothing but the position.
+    /// In bytes, so that in a ring of 64 KiB one shift leaves nothing but the position.
     const WORD_SHIFT: u32 = Self::SHIFT + 3;
     const RECORDS: u64 = (1 << Self::SHIFT) - 1;
 
-    /// The end after another record of `words` words.
+    /// Returns the end after another record of `words` words.
     #[inline(always)]
     const fn behind(self, words: usize) -> Reservation {
         Reservation(self.0.wrapping_add((words as u64) << Self::WORD_SHIFT | 1))
     }
 
-    /// The position, in bytes from the beginning of page 0.
+    /// Returns the position, in bytes from the beginning of page 0.
     #[inline(always)]
     const fn position(self) -> u64 {
         self.0 >> Self::SHIFT
     }
 
-    /// Records in the page.
+    /// Returns the number of records in the page.
     const fn records(self) -> u64 {
         self.0 & Self::RECORDS
     }
 
-    /// The page of the last record, or of its header.
+    /// Returns the page of the last record, or of its header.
     const fn page(self, page_words: usize) -> u64 {
         (self.position() - 1) / (8 * page_words as u64)
     }

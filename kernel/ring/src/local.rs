@@ -11,8 +11,8 @@ use core::sync::atomic as atomics;
 use loom::sync::atomic as atomics;
 
 /// Changes a CPU-local word from `old` to `new`. Returns whether it was `old`. A reader that sees
-/// `new` sees all earlier stores. `ready` is an input so that the compiler computes it before;
-/// otherwise it computes it afterwards, and spills a register for that.
+/// `new` sees all earlier stores. `ready` is an operand that forces the compiler to compute it
+/// before the exchange; otherwise it computes it afterwards, and spills a register.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[inline(always)]
 pub(crate) fn change(word: &AtomicU64, old: u64, new: u64, ready: u64) -> bool {
@@ -34,7 +34,7 @@ pub(crate) fn change(word: &AtomicU64, old: u64, new: u64, ready: u64) -> bool {
     true
 }
 
-/// As above, by an atomic.
+/// Changes the word as above, with an atomic.
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
 pub(crate) fn change(word: &AtomicU64, old: u64, new: u64, _: u64) -> bool {
     // Pairs with the Acquire of readers and, under loom, of writers on other threads.
@@ -59,7 +59,7 @@ pub(crate) fn is_below(word: &AtomicU64, value: u64) -> bool {
     false
 }
 
-/// As above, by an atomic.
+/// Compares the word as above, with an atomic.
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
 pub(crate) fn is_below(word: &AtomicU64, value: u64) -> bool {
     // Relaxed: this CPU sees its own stores in their order.
@@ -73,10 +73,10 @@ pub(crate) fn increment(word: &AtomicU64) {
     unsafe { core::arch::asm!("inc qword ptr [{}]", in(reg) word.as_ptr(), options(nostack)) };
 }
 
-/// As above, by an atomic.
+/// Increments the word as above, with an atomic.
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
 pub(crate) fn increment(word: &AtomicU64) {
-    // Relaxed: a count, which nothing else depends on.
+    // Relaxed: a count on which nothing else depends.
     word.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -97,11 +97,11 @@ pub(crate) fn clear(words: &[AtomicU64]) {
     }
 }
 
-/// As above, by an atomic.
+/// Clears the words as above, with atomics.
 #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
 pub(crate) fn clear(words: &[AtomicU64]) {
     for word in words {
-        // Relaxed: the fence before it and the release after it order it.
+        // Relaxed: ordered by the fence before it and the release after it.
         word.store(0, Ordering::Relaxed);
     }
 }

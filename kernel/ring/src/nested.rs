@@ -1,6 +1,6 @@
-//! Interrupts in every window of a writer, as NMIs do: nested, on the same CPU. The handler writes
-//! a record. Each test repeats the same job with an interrupt in each window in turn. Then it does
-//! the same with two interrupts, the second of which may interrupt the first.
+//! Interrupts in every window of a writer, nested on the same CPU as NMIs are. The handler writes a
+//! record. Each test repeats the same job with an interrupt in each window in turn, and then with
+//! two interrupts, the second of which may interrupt the first.
 
 use std::{boxed::Box, cell::RefCell, vec, vec::Vec};
 
@@ -10,15 +10,15 @@ const WORDS: usize = 64;
 const PAGES: usize = 4;
 type Small = Ring<WORDS, PAGES>;
 
-/// What an interrupt does.
+/// Action of an interrupt.
 type Handler = Box<dyn Fn()>;
 
 std::thread_local! {
-    /// The number of windows before each of the next interrupts, and the handler.
+    /// Number of windows before each of the next interrupts, and the handler.
     static PENDING: RefCell<(Vec<u64>, Option<std::rc::Rc<Handler>>)> = RefCell::default();
 }
 
-/// An interrupt may come here.
+/// Marks a point at which an interrupt may come.
 pub(crate) fn window() {
     let handler = PENDING.with_borrow_mut(|(pending, handler)| {
         let next = pending.last_mut()?;
@@ -31,7 +31,7 @@ pub(crate) fn window() {
     }
 }
 
-/// Writes numbered records of 1 to 4 words; the third word is a check of the others.
+/// Writer of numbered records of 1 to 4 words; the third word is a check of the others.
 #[derive(Default)]
 struct Writer {
     written: std::cell::Cell<u64>,
@@ -53,7 +53,7 @@ impl Writer {
     }
 }
 
-/// Reads all records and checks that each is complete and that their stamps do not run backwards.
+/// Reads all records and checks that each is complete and that their stamps do not decrease.
 /// Returns the numbers of records read and lost.
 fn drain(reader: &mut Reader<'_, WORDS, PAGES>, last_tsc: &mut u64) -> (u64, u64) {
     let (mut read, mut lost) = (0, 0);
@@ -76,8 +76,8 @@ fn drain(reader: &mut Reader<'_, WORDS, PAGES>, last_tsc: &mut u64) -> (u64, u64
     (read, lost)
 }
 
-/// Writes `records` records and reads after every `drain_every` writes. `interrupts` are the
-/// numbers of windows between two interrupts. Returns the number of windows.
+/// Writes `records` records and reads after every `drain_every` writes. `interrupts` holds the
+/// number of windows before each interrupt. Returns the number of windows.
 fn run(mode: WhenFull, records: u64, interrupts: &[u64], drain_every: u64) {
     let ring: &'static Small = Box::leak(Box::new(Small::new(mode, 0)));
     let writer: &'static Writer = Box::leak(Box::default());
@@ -126,7 +126,7 @@ fn two_and_three_interrupts_in_every_window() {
     }
 }
 
-/// An interrupt that writes a whole page and more.
+/// An interrupt that writes more than a whole page.
 #[test]
 fn long_interrupts() {
     for mode in [WhenFull::Discard, WhenFull::Overwrite] {

@@ -1,4 +1,4 @@
-//! The readers' side: on any CPU, or in a program that has the ring mapped.
+//! Readers, on any CPU, or in a program that has the ring mapped.
 
 use tally_abi::ring::{
     Header, LOST, MAX_RECORD_WORDS, PAGE_HEADER_WORDS, PAGE_LOST, PAGE_START, PAGE_TSC, TAIL,
@@ -9,7 +9,7 @@ use crate::{
     local::{Ordering, fence},
 };
 
-/// Reads a ring, from its oldest record on.
+/// Reader of a ring, from its oldest record on.
 ///
 /// One reader consumes records ([`Self::consume`]); in a ring that discards, its progress frees
 /// pages for writers. Any number of readers may observe ([`Self::observe`]); they learn how many
@@ -20,39 +20,39 @@ pub struct Reader<'a, const WORDS: usize, const PAGES: usize> {
     /// Whether this reader's progress frees pages.
     consumes: bool,
     page: u64,
-    /// The next record's place in the page.
+    /// Position of the next record in the page.
     offset: usize,
-    /// Records of all pages that were read or missed; `None` before the first page.
+    /// Number of records of all pages that were read or missed; `None` before the first page.
     seen: Option<u64>,
-    /// Records without room that were already reported.
+    /// Number of records without room that were already reported.
     refused: u64,
-    /// A time stamp near the next one: the last one, or the page's.
+    /// Time stamp near the next one: the last one, or the page's.
     near_tsc: u64,
     record: [u64; MAX_RECORD_WORDS],
 }
 
-/// An item read from a ring.
+/// Item read from a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'r> {
     /// A record.
     Record {
-        /// Its kind.
+        /// Kind of the record.
         kind: u8,
-        /// Its time stamp.
+        /// Time stamp of the record.
         tsc: u64,
-        /// All of its words; the first is its header.
+        /// All words of the record, starting with its header.
         words: &'r [u64],
     },
-    /// This many records were overwritten, or had no room. They were written after the item before,
-    /// and before the item after.
+    /// Number of records that were overwritten, or had no room. They were written after the
+    /// previous item, and before the next one.
     Lost(u64),
 }
 
-/// What the reader finds at its position.
+/// State of the ring at the reader's position.
 enum Scan {
-    /// A record of this many words.
+    /// A record with this number of words.
     Record(usize),
-    /// The end of the page, and the next page has begun.
+    /// End of the page; the next page has begun.
     Turn,
     /// No record yet.
     Nothing,
@@ -61,13 +61,14 @@ enum Scan {
 }
 
 impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
-    /// A reader that consumes records. It reports the records that were lost before it was created.
+    /// Makes a reader that consumes records. It reports the records that were lost before it was
+    /// made.
     pub fn consume(ring: &'a Ring<WORDS, PAGES>) -> Self {
         Reader::new(ring, ring.mode() == WhenFull::Discard, true)
     }
 
-    /// A reader that observes, and writes nothing. It does not report the records that were lost
-    /// before it was created.
+    /// Makes a reader that observes, and writes nothing. It does not report the records that were
+    /// lost before it was made.
     pub fn observe(ring: &'a Ring<WORDS, PAGES>) -> Self {
         Reader::new(ring, false, false)
     }
@@ -86,7 +87,7 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         }
     }
 
-    /// The next record, or the number lost before it; `None` if there is none yet.
+    /// Returns the next record, or the number lost before it; `None` if there is none yet.
     pub fn take(&mut self) -> Option<Item<'_>> {
         loop {
             let lost = match self.find() {
@@ -107,20 +108,20 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         }
     }
 
-    /// A time stamp between that of the last item and the next one's.
+    /// Returns a time stamp between those of the last item and the next one.
     pub fn near_tsc(&self) -> u64 {
         self.near_tsc
     }
 
-    /// The records without room that were not reported yet, to be called after the last record and
-    /// while no writer runs.
+    /// Returns the number of records without room that were not reported yet. To be called after
+    /// the last record and while no writer runs.
     pub fn rest(&mut self) -> u64 {
-        // Relaxed: a count, which nothing else depends on.
+        // Relaxed: a count on which nothing else depends.
         let now = self.ring.control[LOST].load(Ordering::Relaxed);
         self.note_refused(now)
     }
 
-    /// Copies the next record, if it is there.
+    /// Copies the next record, if there is one.
     fn find(&mut self) -> Scan {
         let Some(seen) = self.seen else { return Scan::Overtaken };
         let slot = self.ring.slot(self.page);
@@ -128,7 +129,7 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         // Pairs with the writer's Release: the record is seen with its header.
         let header = Header(rest.first().map_or(0, |word| word.load(Ordering::Acquire)));
         if header.words() == 0 {
-            // The record is not there yet, or is one of the next page's.
+            // The record does not exist yet, or is in the next page.
             let turned = self.ring.place().page(slot.len()) > self.page
                 && self.word(self.page + 1, PAGE_START) == seen;
             return match turned {
@@ -139,7 +140,7 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         }
         self.record[0] = header.0;
         let words = self.record[..header.words()].iter_mut().zip(rest);
-        // Relaxed: the header's Acquire orders them.
+        // Relaxed: ordered by the header's Acquire.
         words.skip(1).for_each(|(to, from)| *to = from.load(Ordering::Relaxed));
         if self.is_overtaken() {
             return Scan::Overtaken;
@@ -149,25 +150,25 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         Scan::Record(header.words())
     }
 
-    /// Returns whether the page's slot may be another page's by now.
+    /// Returns whether the page's slot may already hold another page.
     fn is_overtaken(&self) -> bool {
         if self.consumes {
             return false;
         }
-        // Pairs with the Release before a page is cleared: if anything that was read was the later
-        // page's, the writers' reservation is seen too.
+        // Pairs with the Release before a page is cleared: if any word that was read belongs to the
+        // later page, the writers' reservation is seen too.
         fence(Ordering::Acquire);
         self.page + PAGES as u64 - 1 <= self.ring.place().page(self.ring.slot(0).len())
     }
 
-    /// The oldest page that may be read.
+    /// Returns the oldest page that may be read.
     fn oldest(&self) -> u64 {
         let now = self.ring.place().page(self.ring.slot(0).len());
         now.saturating_sub(PAGES as u64 - 2)
     }
 
-    /// Turns to a page that was begun, or, where writers have overtaken that, to the oldest page.
-    /// Returns the number of records lost before it.
+    /// Turns to a page that was begun, or to the oldest page if writers have overtaken it. Returns
+    /// the number of records lost before it.
     fn go_to(&mut self, page: u64) -> u64 {
         self.page = page;
         let (start, refused) = loop {
@@ -189,14 +190,14 @@ impl<'a, const WORDS: usize, const PAGES: usize> Reader<'a, WORDS, PAGES> {
         if is_first { 0 } else { missed + refused }
     }
 
-    /// The number of records without room that were not reported yet, of `now` in all.
+    /// Returns how many of `now` records without room in total were not reported yet.
     fn note_refused(&mut self, now: u64) -> u64 {
         let more = now.saturating_sub(self.refused);
         self.refused += more;
         more
     }
 
-    /// A word of a page. Relaxed: an Acquire has seen that the page was begun, and
+    /// Returns a word of a page. Relaxed: an Acquire has seen that the page was begun, and
     /// [`Self::is_overtaken`] checks that it is still there.
     fn word(&self, page: u64, word: usize) -> u64 {
         self.ring.page(page, word).load(Ordering::Relaxed)

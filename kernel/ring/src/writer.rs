@@ -1,4 +1,4 @@
-//! The writers' side: another writer of the same CPU may interrupt it at every instruction.
+//! Writers: another writer of the same CPU may interrupt one at every instruction.
 
 use tally_abi::ring::{
     END, Header, LOST, MAX_RECORD_WORDS, PAGE_HEADER_WORDS, PAGE_LOST, PAGE_START, PAGE_TSC, READY,
@@ -10,7 +10,8 @@ use crate::{
     local::{self, AtomicU64, Ordering, fence},
 };
 
-/// A point between two accesses to shared words, where an interrupt may come. In tests it does.
+/// Marks a point between two accesses to shared words, where an interrupt may come. In tests it
+/// does.
 #[inline(always)]
 fn window() {
     #[cfg(all(test, not(loom)))]
@@ -18,13 +19,13 @@ fn window() {
 }
 
 impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
-    /// Writes a record of `head` and then `tail`, with the time of `clock` at its reservation: so
-    /// time stamps in a ring do not run backwards if `clock` does not. Returns whether there was
-    /// room; if not, the record is counted as lost.
+    /// Writes a record of `head` and then `tail`, with the time of `clock` at its reservation: time
+    /// stamps in a ring do not decrease if `clock` does not. Returns whether there was room; if
+    /// not, the record is counted as lost.
     ///
     /// # Safety
-    /// 1. The ring was made by [`Self::new`], or of words 0 by [`Self::init`], and nothing but this
-    ///    and its readers has written to it since.
+    /// 1. The ring was made by [`Self::new`], or from zeros by [`Self::init`], and since then only
+    ///    this function and the ring's readers have written to it.
     /// 2. All its writers run on one CPU, or, outside of a kernel, in one thread and its signal
     ///    handlers: they reserve space without a locked instruction.
     #[inline(always)]
@@ -40,7 +41,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
             local::increment(&self.control[LOST]);
             return false;
         }
-        // The first try is separate, so that the common path is one straight line.
+        // The first attempt is separate, so that the common path is one straight line.
         match self.reserve(kind, words, &clock) {
             Some((place, header)) => {
                 // SAFETY: the caller's contract; the space was reserved for `words` words just now.
@@ -56,10 +57,10 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         }
     }
 
-    /// Writes a record with as many tries as it takes.
+    /// Writes a record with as many attempts as necessary.
     ///
     /// # Safety
-    /// As of [`Self::write`].
+    /// See [`Self::write`].
     #[cold]
     #[inline(never)]
     unsafe fn write_with_retries<const HEAD: usize>(
@@ -89,7 +90,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         words: usize,
         clock: &impl TimeSource,
     ) -> Option<(Reservation, Header)> {
-        // Relaxed: this CPU's own stores, which it sees in their order.
+        // Relaxed: a CPU sees its own stores in their order.
         let old = Reservation(self.control[RESERVED].load(Ordering::Relaxed));
         window();
         let new = old.behind(words);
@@ -106,8 +107,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     /// Writes a record into its space.
     ///
     /// # Safety
-    /// As of [`Self::write`]; and [`Self::reserve`] returned this space, for a header and these
-    /// words.
+    /// The contract of [`Self::write`] holds, and [`Self::reserve`] returned this space, for a
+    /// header and these words.
     #[inline(always)]
     unsafe fn fill<const HEAD: usize>(
         &self,
@@ -117,8 +118,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         tail: &[u64],
     ) {
         window();
-        // Pairs with the reader's fence, and is no instruction on x86-64: a reader that sees a word
-        // of this record instead of an older one's sees the reservation too.
+        // Pairs with the reader's fence, and needs no instruction on x86-64: a reader that sees a
+        // word of this record instead of an older one sees the reservation too.
         fence(Ordering::Release);
         let at = place.position() as usize & (8 * WORDS - 1);
         let put = |index: usize, word: &u64| {
@@ -136,17 +137,18 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         first.store(header.0, Ordering::Release);
     }
 
-    /// The word at `offset` bytes from the first.
+    /// Returns the word at `offset` bytes from the first.
     ///
     /// # Safety
-    /// It is in space that a writer reserved, in a ring as [`Self::write`] requires it.
+    /// The word is in space that a writer reserved, in a ring that meets the contract of
+    /// [`Self::write`].
     #[inline(always)]
     unsafe fn word(&self, offset: usize) -> &AtomicU64 {
         debug_assert!(offset.is_multiple_of(8) && offset < 8 * WORDS);
-        // SAFETY: reserved space is of whole words, and ends where its page does or before:
-        // `make_room` sets `END` to the end of a page only, `reserve` reserves none that ends
-        // behind it, and the words are whole pages. As all writers are on one CPU, `END` is of no
-        // page behind that of `RESERVED`.
+        // SAFETY: reserved space consists of whole words, and does not extend beyond its page:
+        // `make_room` sets `END` to the end of a page only, `reserve` reserves no space beyond
+        // `END`, and the ring's words are whole pages. As all writers are on one CPU, the page of
+        // `END` is never after that of `RESERVED`.
         unsafe { &*self.words.as_ptr().byte_add(offset) }
     }
 
@@ -158,8 +160,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
             let page = old.page(Self::PAGE_WORDS);
             window();
             if old.behind(words).0 <= Self::end(page) {
-                // `END` was another page's: the writer that turned the page has not stored it yet,
-                // or an interrupt has overwritten it.
+                // `END` belonged to another page: the writer that turned the page has not stored it
+                // yet, or an interrupt has overwritten it.
                 self.control[END].store(Self::end(page), Ordering::Relaxed);
                 return true;
             }
@@ -167,7 +169,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
                 self.make_ready(page + 1);
                 window();
                 if !self.is_ready(page + 1) {
-                    // The reader has not consumed it, or this writer interrupted the one that
+                    // The reader has not consumed the page, or this writer interrupted the one that
                     // clears it.
                     local::increment(&self.control[LOST]);
                     return false;
@@ -185,7 +187,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         let header = self.page(page + 1, PAGE_START);
         let seen = header.load(Ordering::Relaxed);
         window();
-        // The header is written before any writer reserves space in the page, and not by a writer
+        // The header is written before any writer reserves space in the page, and never by a writer
         // that was overtaken: numbers of records only grow, so an interrupt's value never equals
         // `seen`.
         if self.control[RESERVED].load(Ordering::Relaxed) != old.0
@@ -194,7 +196,7 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
             return false;
         }
         window();
-        // These two stores may overwrite those of an interrupt: they are lower bounds.
+        // Both stores may overwrite those of an interrupt: the values are lower bounds.
         let lost = self.control[LOST].load(Ordering::Relaxed);
         self.page(page + 1, PAGE_LOST).store(lost, Ordering::Relaxed);
         window();
@@ -211,8 +213,8 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
     }
 
     fn is_ready(&self, page: u64) -> bool {
-        // Acquire: pairs with the Release in `make_ready`, for loom's sake; on one CPU that is so
-        // anyway.
+        // Acquire: pairs with the Release in `make_ready`, needed only by loom; on one CPU the
+        // order is guaranteed anyway.
         self.control[READY].load(Ordering::Acquire) >= 2 * (page + 1)
     }
 
@@ -239,8 +241,9 @@ impl<const WORDS: usize, const PAGES: usize> Ring<WORDS, PAGES> {
         self.control[READY].store(2 * (page + 1), Ordering::Release);
     }
 
-    /// Returns whether a page's records may be dropped: the reader has consumed them; or, where
-    /// they are overwritten, no writer that this one interrupted is still writing one of them.
+    /// Returns whether a page's records may be dropped: in a ring that discards, the reader has
+    /// consumed them; in one that overwrites, no writer that this one interrupted is still writing
+    /// one of them.
     fn may_drop(&self, page: u64) -> bool {
         if self.mode() == WhenFull::Discard {
             // Pairs with the reader's Release: it has read the words that will be cleared.

@@ -12,11 +12,11 @@ const PAGES: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Writes a record of one fixed word and this many further words.
+    /// Writes a record of one fixed word and a number of further words.
     Write(usize),
-    /// Calls the consuming reader this many times.
+    /// Calls the consuming reader a number of times.
     Read(usize),
-    /// An observing reader reads everything in the ring.
+    /// Lets an observing reader read the whole ring.
     Look,
 }
 
@@ -28,7 +28,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Words that belong to record number `n` alone.
+/// Returns words that belong to record number `n` alone.
 fn tail(n: u64, words: usize) -> Vec<u64> {
     (1..=words as u64).map(|i| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ i).collect()
 }
@@ -45,7 +45,7 @@ fn write<const HEAD: usize, const W: usize, const P: usize>(
     unsafe { ring.write(kind, || tsc, head, tail) }
 }
 
-/// The number in a record, which must be complete.
+/// Returns the number in a record, which must be complete.
 fn number(kind: u8, tsc: u64, words: &[u64]) -> u64 {
     let n = words[1];
     assert_eq!((kind, tsc), (n as u8, (1 << 50) + 3 * n));
@@ -135,7 +135,7 @@ proptest! {
             }
         }
         prop_assert_eq!(next, records);
-        // All but two of the pages, of 14 records each, are there.
+        // All but two of the pages, with 14 records each, still exist.
         prop_assert!(records - lost >= records.min(14 * (PAGES as u64 - 2)));
     }
 }

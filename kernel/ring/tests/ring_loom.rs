@@ -9,7 +9,8 @@
 use loom::{model::Builder, sync::Arc, thread};
 use tally_ring::{Item, Reader, Ring, WhenFull};
 
-/// Pages of eight words, which one record of three words fills: the next record turns the page.
+/// Ring whose pages have eight words, which one record of three words fills: the next record turns
+/// the page.
 type Small = Ring<16, 2>;
 type Reading<'a> = Reader<'a, 16, 2>;
 
@@ -63,7 +64,7 @@ fn check(mode: WhenFull, writers: &'static [u64], preemptions: usize) {
         let written: u64 = writers.iter().sum();
         assert_eq!(ring.status().written, written);
         assert!(read + lost <= written);
-        // Another reader finds what is left: all of it is accounted for.
+        // Another reader finds the remaining records: all are accounted for.
         let mut reader = Reading::observe(&ring);
         let (left, gone) = take(&mut reader, 100);
         assert!(left + gone <= written);

@@ -18,7 +18,7 @@ use tally_ring::{Item, Reader, Ring, WhenFull};
 
 type Large = Ring<65_536, 16>;
 
-/// The ring under test, which is never freed.
+/// Ring under test, which is never freed.
 static RING: AtomicPtr<Large> = AtomicPtr::new(std::ptr::null_mut());
 static FROM_SIGNALS: AtomicU64 = AtomicU64::new(0);
 static OVER: AtomicBool = AtomicBool::new(false);
@@ -32,10 +32,10 @@ fn check(kind: u8, n: u64) -> u64 {
     n.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(kind)
 }
 
-/// Records of 2, 3, 4 words in turn.
+/// Writes records of 2, 3 and 4 words in turn.
 ///
 /// # Safety
-/// As of [`Ring::write`].
+/// See [`Ring::write`].
 unsafe fn write(ring: &Large, kind: u8, n: u64) {
     // SAFETY: the caller's word.
     unsafe {
@@ -51,7 +51,7 @@ extern "C" fn on_signal(_: libc::c_int) {
     // SAFETY: it is null or a ring that is never freed.
     if let Some(ring) = unsafe { RING.load(Ordering::Acquire).as_ref() } {
         for _ in 0..3 {
-            // Relaxed: this handler is its only writer, and is not interrupted by itself.
+            // Relaxed: only this handler writes the word, and it does not interrupt itself.
             let n = FROM_SIGNALS.load(Ordering::Relaxed);
             FROM_SIGNALS.store(n + 1, Ordering::Relaxed);
             // SAFETY: (1) `run` made it; (2) signals go to the thread that writes, and to no other.
@@ -60,7 +60,7 @@ extern "C" fn on_signal(_: libc::c_int) {
     }
 }
 
-/// What was read and what was lost.
+/// Records read and records lost.
 fn read(ring: &'static Large, start: Instant) -> (u64, u64) {
     let mut reader = Reader::consume(ring);
     let (mut read, mut lost, mut next, mut last_tsc) = (0_u64, 0, [0_u64; 3], 0);

@@ -1,7 +1,7 @@
-//! Text that scrolls, and its last lines in pages.
+//! Scrolling text console, whose last lines can be shown in pages.
 //!
-//! Each write to a framebuffer may be slow, so text that is there is moved seldom: when the surface
-//! is full, by half of its rows. The lines are kept beside the surface, which is never read.
+//! Each write to a framebuffer may be slow, so text is scrolled rarely: when the surface is full,
+//! by half of its rows. The lines are kept in memory, because the surface is never read.
 
 use core::fmt;
 
@@ -10,23 +10,23 @@ use crate::{
     surface::Surface,
 };
 
-/// Most letters of a line; longer ones are broken.
+/// Maximum letters of a line; longer lines are broken.
 const COLUMNS: usize = 128;
-/// Lines that are kept.
+/// Number of lines that are kept.
 const LINES: usize = 192;
 const BLANK: u8 = b' ';
 
-/// A console. Without a surface it drops what is written.
+/// Text console. Without a surface it drops the text.
 #[derive(Debug)]
 pub struct Console<'a> {
     shown: Option<Shown<'a>>,
-    /// The last lines, each at its number modulo [`LINES`].
+    /// Last lines, each at its number modulo [`LINES`].
     lines: [[u8; COLUMNS]; LINES],
-    /// The number of the line that is being written.
+    /// Number of the line that is being written.
     last: usize,
-    /// Letters in it.
+    /// Number of letters in the current line.
     column: usize,
-    /// The number of the first line on the surface.
+    /// Number of the first line on the surface.
     top: usize,
 }
 
@@ -39,7 +39,7 @@ struct Shown<'a> {
 }
 
 impl<'a> Console<'a> {
-    /// A console without a surface.
+    /// Makes a console without a surface.
     pub const fn new() -> Console<'a> {
         Console { shown: None, lines: [[0; COLUMNS]; LINES], last: 0, column: 0, top: 0 }
     }
@@ -57,7 +57,7 @@ impl<'a> Console<'a> {
         true
     }
 
-    /// The surface, if there is one.
+    /// Returns the surface, if there is one.
     pub fn surface(&mut self) -> Option<&mut Surface<'a>> {
         self.shown.as_mut().map(|shown| &mut shown.surface)
     }
@@ -98,22 +98,22 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// The number of the first line that is kept.
+    /// Returns the number of the first line that is kept.
     fn first(&self) -> usize {
         (self.last + 1).saturating_sub(LINES)
     }
 
-    /// Rows of text on a page: all but the last, which says which page it is.
+    /// Returns the rows of text on a page: all but the last, which shows the page number.
     fn page_rows(&self) -> usize {
         self.shown.as_ref().map_or(LINES, |shown| shown.rows - 1)
     }
 
-    /// Pages of the lines that are kept.
+    /// Returns the number of pages of the lines that are kept.
     pub fn pages(&self) -> usize {
         (self.last - self.first()).div_ceil(self.page_rows())
     }
 
-    /// Draws a page of the lines that are kept, numbered from 0, and below it `footer`.
+    /// Draws a page of the lines that are kept, numbered from 0, and `footer` below it.
     pub fn draw_page(&mut self, page: usize, footer: &str) {
         let start = self.first() + page * self.page_rows();
         self.redraw(start..self.last.min(start + self.page_rows()));
@@ -154,7 +154,7 @@ mod tests {
 
     const ROWS: usize = 6;
 
-    /// What a surface of 20 letters and [`ROWS`] lines shows after `use_console`.
+    /// Returns the contents of a surface of 20 letters and [`ROWS`] lines after `use_console`.
     fn shown(use_console: impl FnOnce(&mut Console)) -> Vec<u8> {
         let layout = Layout { width: 20 * 7, height: ROWS * 16, stride: 20 * 7, pixel_bytes: 1 };
         let mut bytes = vec![9; layout.stride * layout.height];
@@ -165,7 +165,7 @@ mod tests {
         bytes
     }
 
-    /// The same for these lines, written on an empty surface.
+    /// Returns the contents for these lines, written on an empty surface.
     fn lines(lines: &[&str]) -> Vec<u8> {
         assert!(lines.len() <= ROWS);
         shown(|console| console.write_str(&lines.join("\n")).unwrap())

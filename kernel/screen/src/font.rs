@@ -6,46 +6,46 @@ use noto_sans_mono_bitmap::{
 
 use crate::surface::Surface;
 
-/// Rows of a surface from which letters have twice the size.
+/// Number of rows of a surface from which letters have twice the size.
 const LARGE_FROM: usize = 1600;
 
 /// Colours of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
-    /// On black.
+    /// White on black.
     White,
-    /// On white.
+    /// Black on white.
     Black,
 }
 
-/// A font: all letters have the same size.
+/// A font in which all letters have the same size.
 #[derive(Clone, Copy, Debug)]
 pub struct Font(RasterHeight);
 
 impl Font {
-    /// The font for a surface.
+    /// Returns the font for a surface.
     pub(crate) fn of(surface: &Surface<'_>) -> Font {
         let is_large = surface.height() >= LARGE_FROM;
         Font(if is_large { RasterHeight::Size32 } else { RasterHeight::Size16 })
     }
 
-    /// Pixels of a letter in a row.
+    /// Returns the width of a letter in pixels.
     pub(crate) fn width(self) -> usize {
         get_raster_width(FontWeight::Regular, self.0)
     }
 
-    /// Rows of a letter.
+    /// Returns the height of a letter in rows.
     pub(crate) fn height(self) -> usize {
         self.0.val()
     }
 
-    /// A letter of ASCII; a question mark for what is none.
+    /// Returns a letter of ASCII; a question mark for any other byte.
     fn letter(self, byte: u8) -> Option<RasterizedChar> {
         let raster = |c| get_raster(c, FontWeight::Regular, self.0);
         raster(char::from(byte)).filter(|_| byte.is_ascii()).or_else(|| raster('?'))
     }
 
-    /// Draws letters of ASCII from (`x`, `y`), their top left corner, on.
+    /// Draws letters of ASCII from their top left corner (`x`, `y`) on.
     pub(crate) fn draw(
         self,
         surface: &mut Surface<'_>,

@@ -1,7 +1,7 @@
-//! What a machine without a serial port shows: text, and the results as QR codes.
+//! Output of a machine without a serial port: text, and the results as QR codes.
 //!
-//! Pure: it draws into a slice of bytes that it is given, so that the host tests what the kernel
-//! shows. [`Console`] uses no heap, because it shows the report of a kernel that panics too.
+//! Pure: it draws into a slice of bytes, so that the host can test the kernel's output. [`Console`]
+//! uses no heap, because it also shows the report of a kernel panic.
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! What the codes carry: a run's messages, compressed and cut into parts.
+//! Contents of the codes: a run's messages, compressed and cut into parts.
 //!
 //! A part is, in little-endian order: the letters `Taly`; the version of the messages
 //! ([`tally_abi::wire::VERSION`], 2 bytes); a CRC-32 of what follows; the run, a CRC-32 of its
@@ -15,10 +15,10 @@ const MAGIC: [u8; 4] = *b"Taly";
 const PREFIX_BYTES: usize = 10;
 /// Bytes of a part before its share of the run.
 const HEADER_BYTES: usize = PREFIX_BYTES + 8;
-/// The most bytes of a part: what a QR code of version 10 holds if it can lose 15 % of its area.
+/// Maximum size of a part: the capacity of a QR code of version 10 that can lose 15 % of its area.
 pub(crate) const MAX_PART_BYTES: usize = 213;
 
-/// The parts of a run's messages.
+/// Parts of a run's messages.
 #[derive(Clone, Debug)]
 pub struct Parts {
     run: u32,
@@ -26,7 +26,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The parts of these messages. There is at least one. None if they would be more than 65,535.
+    /// Splits messages into parts, at least one. `None` if there would be more than 65,535.
     pub fn of(messages: &[u8]) -> Option<Parts> {
         let packed = lz4_flex::compress_prepend_size(messages);
         let parts = Parts { run: crc32fast::hash(messages), packed };
@@ -34,18 +34,18 @@ impl Parts {
         Some(parts)
     }
 
-    /// The run's number.
+    /// Returns the run's number.
     pub fn run(&self) -> u32 {
         self.run
     }
 
-    /// The number of parts.
+    /// Returns the number of parts.
     pub fn count(&self) -> u16 {
         self.packed.len().div_ceil(MAX_PART_BYTES - HEADER_BYTES) as u16
     }
 
-    /// Writes part `index` into `buffer` and returns its bytes. All parts have the same length, up
-    /// to the last, which may be shorter.
+    /// Writes part `index` into `buffer` and returns its length. All parts have the same length,
+    /// except the last, which may be shorter.
     pub(crate) fn write(&self, index: u16, buffer: &mut [u8; MAX_PART_BYTES]) -> usize {
         let share = self.packed.len().div_ceil(self.count().into());
         let start = share * usize::from(index);
@@ -63,35 +63,35 @@ impl Parts {
     }
 }
 
-/// A part as it was read.
+/// A part that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The run.
+    /// Number of the run.
     pub run: u32,
-    /// Its number, from 0.
+    /// Number of the part, from 0.
     pub index: u16,
-    /// The number of parts.
+    /// Number of parts.
     pub count: u16,
-    /// Its share of the run.
+    /// Share of the run.
     pub bytes: Vec<u8>,
 }
 
-/// Why bytes are no part.
+/// Reason why bytes are no part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAPart {
-    /// They are something else.
+    /// Bytes of something else.
     Foreign,
-    /// The messages are of this version, not [`VERSION`].
+    /// Messages of this version instead of [`VERSION`].
     OtherVersion(u16),
-    /// They were misread.
+    /// A part that was misread.
     Damaged,
 }
 
 impl Part {
-    /// Reads a part.
+    /// Parses a part.
     ///
     /// # Errors
-    /// The bytes are none.
+    /// Fails if the bytes are not a part.
     pub fn read(bytes: &[u8]) -> Result<Part, NotAPart> {
         let number =
             |from: usize| bytes.get(from..from + 2).map(|b| u16::from_le_bytes([b[0], b[1]]));
@@ -114,18 +114,18 @@ impl Part {
     }
 }
 
-/// What a run's parts give.
+/// Result of joining a run's parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unpacked {
     /// The messages.
     Messages(Vec<u8>),
-    /// The numbers from 0 of the parts that are missing.
+    /// Numbers, from 0, of the parts that are missing.
     Missing(Vec<u16>),
-    /// All parts are there, and are not those of one run.
+    /// All parts are present, but do not belong to one run.
     Damaged,
 }
 
-/// Joins the parts of one run, in any order and as often as they come. There is at least one.
+/// Joins the parts of one run, in any order and with repetitions. `parts` is not empty.
 pub fn unpack(parts: &[Part]) -> Unpacked {
     let Some(Part { run, count, .. }) = parts.first() else { return Unpacked::Damaged };
     let of = |index: u16| parts.iter().find(|part| part.index == index);
@@ -136,7 +136,7 @@ pub fn unpack(parts: &[Part]) -> Unpacked {
     let packed: Vec<u8> =
         (0..*count).filter_map(of).flat_map(|part| part.bytes.iter().copied()).collect();
     let Some((length, _)) = packed.split_first_chunk() else { return Unpacked::Damaged };
-    // No byte of LZ4's format gives more than 255.
+    // A byte of LZ4's format expands to at most 255 bytes.
     if u32::from_le_bytes(*length) as usize > 255 * packed.len() {
         return Unpacked::Damaged;
     }
@@ -161,7 +161,7 @@ mod tests {
         (0..parts.count()).map(write).collect()
     }
 
-    /// Bytes that do not compress.
+    /// Returns bytes that do not compress.
     fn noise(count: u32) -> Vec<u8> {
         let mut state = 1_u32;
         let mut next = || {

@@ -9,29 +9,29 @@ use crate::{
     surface::Surface,
 };
 
-/// The largest version of a code that is used: 57 modules in a row. Those of more are read from
-/// blurred photographs much less often.
+/// Largest version of a code that is used: 57 modules in a row. Larger ones are read from blurred
+/// photographs much less often.
 const MAX_VERSION: Version = Version::new(10);
-/// The mask of all codes. To find the one with the fewest patterns that are hard to read, an
-/// encoder makes the code with each of the eight, which takes most of the time of a page; parts are
-/// compressed, so that one mask leaves as few as another.
+/// Mask of all codes. To find the mask with the fewest patterns that are hard to read, an encoder
+/// makes the code with each of the eight, which takes most of the time of a page. Parts are
+/// compressed, so one mask is as good as another.
 const MASK: Mask = Mask::new(0);
-/// Modules around a code that stay white (ISO/IEC 18004, "Quiet zone").
+/// White modules around a code (ISO/IEC 18004, "Quiet zone").
 const QUIET: usize = 4;
-/// The smallest module is the surface's height divided by this, so that a photograph of the whole
-/// surface has several pixels for each module.
+/// Divisor of the surface's height that gives the smallest module: a photograph of the whole
+/// surface then has several pixels for each module.
 const MODULES_OF_HEIGHT: usize = 140;
-/// The fewest pixels of a module's side.
+/// Minimum pixels of a module's side.
 const MIN_MODULE: usize = 4;
 
-/// How the codes of a run are laid out on a surface.
+/// Layout of a run's codes on a surface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sheet {
     columns: usize,
     rows: usize,
     /// Pixels of a module's side.
     module: usize,
-    /// Modules of a cell's side: a code and what is white around it.
+    /// Modules of a cell's side: a code and the white border around it.
     modules: usize,
 }
 
@@ -46,7 +46,7 @@ impl Buffers {
         Buffers { data: [0; _], code: [0; _] }
     }
 
-    /// The code of a part.
+    /// Makes the code of a part.
     fn encode(&mut self, parts: &Parts, index: u16) -> QrCode<'_> {
         let mut part = [0; MAX_PART_BYTES];
         let length = parts.write(index, &mut part);
@@ -59,35 +59,35 @@ impl Buffers {
 }
 
 impl Sheet {
-    /// The sheet for `parts`. None if the surface is too small for a code.
+    /// Returns the sheet for `parts`; `None` if the surface is too small for a code.
     pub fn of(surface: &Surface<'_>, parts: &Parts) -> Option<Sheet> {
         let modules = Buffers::new().encode(parts, 0).size() as usize + 2 * QUIET;
         let letter = Font::of(surface).height();
         let grid = |module: usize| Sheet {
             columns: surface.width() / (modules * module),
-            // A line above all codes, one below, and one below each.
+            // A line of text above all codes, one below, and one below each.
             rows: surface.height().saturating_sub(2 * letter) / (modules * module + letter),
             module,
             modules,
         };
         let smallest = MIN_MODULE.max(surface.height() / MODULES_OF_HEIGHT);
         let wanted = grid(smallest).codes().min(parts.count().into());
-        // As large as that many codes can be.
+        // Uses the largest modules at which as many codes fit.
         let sheets = (smallest..=surface.height()).map(grid);
         sheets.take_while(|sheet| wanted > 0 && sheet.codes() >= wanted).last()
     }
 
-    /// Codes on a page.
+    /// Returns the number of codes on a page.
     fn codes(&self) -> usize {
         self.columns * self.rows
     }
 
-    /// Pages of all codes.
+    /// Returns the number of pages for all codes.
     pub fn pages(&self, parts: &Parts) -> usize {
         usize::from(parts.count()).div_ceil(self.codes())
     }
 
-    /// Draws a page, numbered from 0, and below it `footer`.
+    /// Draws a page, numbered from 0, and `footer` below it.
     pub fn draw(&self, surface: &mut Surface<'_>, parts: &Parts, page: usize, footer: &str) {
         let font = Font::of(surface);
         surface.clear(255);

@@ -1,11 +1,11 @@
 //! A framebuffer as rows of grey pixels.
 
-/// The layout of a framebuffer in memory.
+/// Layout of a framebuffer in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Pixels of a row.
     pub width: usize,
-    /// Rows.
+    /// Number of rows.
     pub height: usize,
     /// Pixels from the start of one row to the start of the next, at least `width`.
     pub stride: usize,
@@ -13,8 +13,8 @@ pub struct Layout {
     pub pixel_bytes: usize,
 }
 
-/// A framebuffer. Every byte of a pixel has its level, from 0, black, to 255, white: that is grey
-/// in each format whose colours have whole bytes, and black and white in all.
+/// A framebuffer. Every byte of a pixel is set to the pixel's level, from 0, black, to 255, white:
+/// this gives grey in each format whose colours have whole bytes, and black and white in all.
 #[derive(Debug)]
 pub struct Surface<'a> {
     bytes: &'a mut [u8],
@@ -22,10 +22,10 @@ pub struct Surface<'a> {
 }
 
 impl<'a> Surface<'a> {
-    /// The most bytes of a pixel.
+    /// Maximum bytes of a pixel.
     pub const MAX_PIXEL_BYTES: usize = 4;
 
-    /// A surface in `bytes`. None if these are too few, or a pixel has too many.
+    /// Makes a surface in `bytes`; `None` if these are too few, or a pixel has too many.
     pub fn new(bytes: &'a mut [u8], layout: Layout) -> Option<Surface<'a>> {
         let Layout { width, height, stride, pixel_bytes } = layout;
         let fits = (1..=Surface::MAX_PIXEL_BYTES).contains(&pixel_bytes)
@@ -34,17 +34,18 @@ impl<'a> Surface<'a> {
         fits.then_some(Surface { bytes, layout })
     }
 
-    /// Pixels of a row.
+    /// Returns the pixels of a row.
     pub fn width(&self) -> usize {
         self.layout.width
     }
 
-    /// Rows.
+    /// Returns the number of rows.
     pub fn height(&self) -> usize {
         self.layout.height
     }
 
-    /// The bytes of up to `pixels` pixels of row `y` from `x` on; none outside the surface.
+    /// Returns the bytes of up to `pixels` pixels of row `y` from `x` on; empty outside the
+    /// surface.
     fn row(&mut self, x: usize, y: usize, pixels: usize) -> &mut [u8] {
         let Layout { width, height, stride, pixel_bytes } = self.layout;
         if x >= width || y >= height {
@@ -54,20 +55,20 @@ impl<'a> Surface<'a> {
         &mut self.bytes[start..start + pixels.min(width - x) * pixel_bytes]
     }
 
-    /// Gives the pixels of a rectangle a level.
+    /// Sets the pixels of a rectangle to a level.
     pub(crate) fn fill(&mut self, (x, y): (usize, usize), size: (usize, usize), level: u8) {
         for y in y..y.saturating_add(size.1).min(self.layout.height) {
             self.row(x, y, size.0).fill(level);
         }
     }
 
-    /// Gives every pixel a level.
+    /// Sets every pixel to a level.
     pub(crate) fn clear(&mut self, level: u8) {
         self.fill((0, 0), (self.layout.width, self.layout.height), level);
     }
 
-    /// Gives pixels of row `y` from `x` on their levels, at most [`Self::MAX_LEVELS`]. They are
-    /// written at once: each write to a framebuffer may be slow.
+    /// Sets pixels of row `y` from `x` on to levels, at most [`Self::MAX_LEVELS`], by one write,
+    /// because each write to a framebuffer may be slow.
     pub(crate) fn write(&mut self, x: usize, y: usize, levels: impl Iterator<Item = u8>) {
         let mut bytes = [0; Surface::MAX_LEVELS * Surface::MAX_PIXEL_BYTES];
         let mut pixels = 0;
@@ -80,7 +81,7 @@ impl<'a> Surface<'a> {
         row.copy_from_slice(&bytes[..row.len()]);
     }
 
-    /// The most pixels of one [`Self::write`].
+    /// Maximum number of pixels for [`Self::write`].
     pub(crate) const MAX_LEVELS: usize = 32;
 }
 

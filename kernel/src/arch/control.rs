@@ -1,4 +1,4 @@
-//! Control registers: the features that the kernel turns on, ring 3's access to RDPMC, and their
+//! Control registers: the features that the kernel enables, ring 3's access to RDPMC, and their
 //! values for a report.
 
 use core::ops::Range;
@@ -10,21 +10,21 @@ use x86_64::registers::control::{Cr0, Cr0Flags, Cr2, Cr3, Cr4, Cr4Flags};
 use super::frame::Frame;
 
 unsafe extern "C" {
-    // The linker's.
+    // Symbols of the linker.
     safe static __executable_start: u8;
     safe static etext: u8;
 }
 
 /// Sets whether ring 3 may execute RDPMC on this CPU.
 ///
-/// While it may, the counters show the running program's events alone: `measure::Measure` scrubs
-/// the others.
+/// While RDPMC is allowed, the counters contain only the running program's events:
+/// `measure::Measure` scrubs the others.
 pub fn set_rdpmc_access(allowed: bool) {
     // SAFETY: CR4.PCE changes what ring 3 may read and nothing else.
     unsafe { Cr4::update(|flags| flags.set(Cr4Flags::PERFORMANCE_MONITOR_COUNTER, allowed)) };
 }
 
-/// Turns on SSE, global pages and, where the processor has them, SMEP, SMAP and UMIP, and turns off
+/// Enables SSE, global pages and, if the processor has them, SMEP, SMAP and UMIP, and disables
 /// every other optional feature of CR4.
 pub fn enable_features() {
     let features = CpuId::new().get_extended_feature_info();
@@ -38,7 +38,7 @@ pub fn enable_features() {
         features.as_ref().is_some_and(|f| f.has_smap()),
     );
     cr4.set(Cr4Flags::USER_MODE_INSTRUCTION_PREVENTION, features.is_some_and(|f| f.has_umip()));
-    // Firmware may have left more on: with FSGSBASE programs could set bases that a context switch
+    // Firmware may have enabled more: with FSGSBASE programs could set bases that a context switch
     // does not restore, with OSXSAVE use registers that it does not save, with PCE read counters.
     let kept = Cr4Flags::PHYSICAL_ADDRESS_EXTENSION
         | Cr4Flags::MACHINE_CHECK_EXCEPTION
@@ -57,7 +57,7 @@ pub fn enable_features() {
     }
 }
 
-/// The registers of a frame, and this CPU's control registers.
+/// Collects the registers of a frame, and this CPU's control registers.
 pub fn registers(frame: &Frame) -> Registers {
     let (page_table, flags) = Cr3::read_raw();
     let features = CpuId::new().get_feature_info();
@@ -71,7 +71,7 @@ pub fn registers(frame: &Frame) -> Registers {
     }
 }
 
-/// The addresses of the kernel's code, with the constants below it.
+/// The addresses of the kernel's code and of the constants below it.
 pub fn code() -> Range<u64> {
     (&raw const __executable_start).addr() as u64..(&raw const etext).addr() as u64
 }

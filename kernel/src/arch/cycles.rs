@@ -7,9 +7,9 @@ use x86_64::registers::model_specific::Msr;
 /// IA32_APERF (SDM volume 3, "Hardware Coordination Feedback"; APM volume 2, "MPERF and APERF").
 const APERF: u32 = 0xe8;
 
-/// Core cycles for which this CPU was not halted, in every ring; modulo 2^64. It does not freeze
-/// with the performance counters, so it counts what interrupts and their handlers take. None if the
-/// processor lacks the count, as under most hypervisors.
+/// Core cycles for which this CPU was not halted, in every ring; modulo 2^64. The count does not
+/// freeze with the performance counters, so it includes interrupts and their handlers. `None` if
+/// the processor lacks it, as under most hypervisors.
 pub fn core_cycles() -> Option<u64> {
     static HAS_APERF: Once<bool> = Once::new();
     let has_aperf =

@@ -12,14 +12,14 @@ pub use tally_abi::registers::Frame;
 
 use super::segments;
 
-/// The `vector` of a frame that SYSCALL made.
+/// Value of `vector` in a frame made by SYSCALL.
 pub const SYSCALL_VECTOR: u64 = 0x100;
-/// The `vector` of [`here`].
+/// Value of `vector` in the frame of [`here`].
 const NO_VECTOR: u64 = 0x101;
 
 const _: () = assert!(size_of::<Frame>() == 22 * 8, "the stubs push 22 words");
 
-/// The registers of the function that calls this, there; those that calls change mean little.
+/// Captures the registers of the calling function; registers that calls change mean little.
 #[inline(always)]
 pub fn here() -> Frame {
     let mut frame =
@@ -64,11 +64,11 @@ pub const SYSCALL_BYTES: u64 = 2;
 pub fn restart_call(frame: &mut Frame, number: u64) {
     frame.rax = number;
     frame.rip -= SYSCALL_BYTES;
-    // Return by IRET: SYSRET returns to RCX.
+    // Forces the return by IRET: SYSRET returns to RCX.
     frame.vector = 0;
 }
 
-/// Makes the frame of a call that is to be made again return from it, with `result`.
+/// Makes the frame of a call to be repeated return from the call, with `result`.
 pub fn end_call(frame: &mut Frame, result: i64) {
     frame.rax = result as u64;
     frame.rip += SYSCALL_BYTES;
@@ -99,8 +99,8 @@ pub fn kernel(function: extern "C" fn() -> !, stack_top: VirtAddr) -> Frame {
     }
 }
 
-/// What the processor itself pushes at an interrupt (Intel SDM volume 3, "64-Bit Mode Stack
-/// Frame"): all that the overflow interrupt reads of what it interrupted.
+/// The words that the processor pushes at an interrupt (Intel SDM volume 3, "64-Bit Mode Stack
+/// Frame"). The overflow interrupt reads nothing else of the interrupted code.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct InterruptFrame {

@@ -1,7 +1,7 @@
 //! The local APIC, in either of its two modes.
 //!
-//! x2APIC (registers are MSRs) if the processor has it, else xAPIC (registers in memory). It is
-//! written by hand, as other crates lack the performance entry of the local vector table. Intel SDM
+//! x2APIC (registers are MSRs) if the processor has it, else xAPIC (registers in memory). Written
+//! by hand, because other crates lack the performance entry of the local vector table. Intel SDM
 //! volume 3, chapter "Advanced Programmable Interrupt Controller (APIC)"; AMD APM volume 2, chapter
 //! 16.
 
@@ -40,8 +40,7 @@ mod register {
     pub(super) const TIMER_DIVIDE: u32 = 0x3e0;
 }
 
-/// The timer's interrupt is late if more than one of this many parts of its period has passed since
-/// it was raised.
+/// Fraction of the timer's period (one in so many) after which its interrupt counts as late.
 const LATE: u32 = 8;
 const SOFTWARE_ENABLE: u32 = 1 << 8;
 const TIMER_PERIODIC: u32 = 1 << 17;
@@ -112,8 +111,8 @@ impl Lapic {
         self.write(register::EOI, 0);
     }
 
-    /// Unmasks overflow interrupts. One access; needed after each, as delivery sets the mask bit
-    /// (Intel SDM volume 3, "Local Vector Table").
+    /// Unmasks overflow interrupts. One access; needed after each interrupt, because delivery sets
+    /// the mask bit (Intel SDM volume 3, "Local Vector Table").
     #[inline(always)]
     pub fn unmask_pmi(&self, delivery: Delivery) {
         let entry = match delivery {
@@ -127,7 +126,7 @@ impl Lapic {
     /// an NMI, which is never in service.
     #[inline(always)]
     pub fn end_pmi(&self, delivery: Delivery) {
-        // A copy: the kind is not looked up again after the first access.
+        // A copy, so that the mode is not loaded again after the first access.
         let lapic = *self;
         lapic.unmask_pmi(delivery);
         if delivery == Delivery::Fixed {
@@ -135,7 +134,7 @@ impl Lapic {
         }
     }
 
-    /// MSR accesses of [`Self::end_pmi`]. Registers in memory are no MSRs.
+    /// Number of MSR accesses of [`Self::end_pmi`]. Registers in memory are not MSRs.
     pub fn pmi_msr_accesses(&self, delivery: Delivery) -> u64 {
         match (self, delivery) {
             (Lapic::XApic(_), _) => 0,
@@ -151,15 +150,15 @@ impl Lapic {
         self.write(register::TIMER_INITIAL, ticks);
     }
 
-    /// One interrupt of the timer, after `ticks` of the APIC's clock.
+    /// Starts the timer for one interrupt, after `ticks` of the APIC's clock.
     pub fn interrupt_after(&self, ticks: u32) {
         self.write(register::TIMER_DIVIDE, DIVIDE_BY_1);
         self.write(register::LVT_TIMER, vectors::TIMER.into());
         self.write(register::TIMER_INITIAL, ticks);
     }
 
-    /// In the timer's interrupt: if it came late, as the kernel had interrupts off, begins the
-    /// timer's period anew, so that the turn which begins now is a whole one.
+    /// Restarts the timer's period, in the timer's interrupt, if the interrupt is late because the
+    /// kernel had interrupts off: so the turn that begins now is a whole one.
     pub fn restart_late_period(&self) {
         let period = self.timer_period();
         let passed = period.saturating_sub(self.read(register::TIMER_CURRENT));
@@ -185,13 +184,13 @@ impl Lapic {
         left
     }
 
-    /// Starts the timer again, with an interrupt after `left` ticks: what [`Self::hold_timer`]
-    /// returned. It is its period too, until [`Self::start_timer`].
+    /// Restarts the timer with an interrupt after `left` ticks, the result of [`Self::hold_timer`].
+    /// Until [`Self::start_timer`], `left` is also its period.
     pub fn release_timer(&self, left: u32) {
         self.write(register::TIMER_INITIAL, left.max(1));
     }
 
-    /// Ticks of the APIC's clock during `wait`; none if the wait fails.
+    /// Measures the ticks of the APIC's clock during `wait`; `None` if the wait fails.
     pub fn measure_timer(&self, wait: impl FnOnce() -> Option<()>) -> Option<u32> {
         self.write(register::TIMER_DIVIDE, DIVIDE_BY_1);
         self.write(register::LVT_TIMER, MASKED | u32::from(vectors::TIMER));
@@ -202,7 +201,7 @@ impl Lapic {
         waited.map(|()| elapsed.max(1))
     }
 
-    /// Returns whether an interrupt of this vector is pending: raised, and not delivered yet.
+    /// Returns whether an interrupt of this vector is pending: raised, but not delivered yet.
     pub fn is_pending(&self, vector: u8) -> bool {
         let [register, bit] = [vector / 32, vector % 32].map(u32::from);
         self.read(register::INTERRUPT_REQUEST + 0x10 * register) >> bit & 1 == 1
@@ -218,8 +217,7 @@ impl Lapic {
         self.send(0, TO_OTHERS | LEVEL_ASSERT | u32::from(vector));
     }
 
-    /// Sends an interrupt to this CPU. One access, so that an NMI can do it while [`Self::send`]
-    /// runs.
+    /// Sends an interrupt to this CPU. One access, so that an NMI can do it during [`Self::send`].
     pub fn interrupt_self(&self, vector: u8) {
         let command = TO_SELF | LEVEL_ASSERT | u32::from(vector);
         match self {

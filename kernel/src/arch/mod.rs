@@ -1,8 +1,8 @@
-//! The processor as the kernel sees it: trap frames, descriptor tables, interrupt vectors, the
-//! local interrupt controller, control registers and its count of cycles.
+//! The processor: trap frames, descriptor tables, interrupt vectors, the local interrupt
+//! controller, control registers and the count of core cycles.
 //!
-//! Nothing here knows programs, the engine or the scheduler. The IDT and the assembly stubs are
-//! `entry`'s, as they lead to the handlers.
+//! This module does not use programs, the engine or the scheduler. The IDT and the assembly stubs
+//! are in `entry`, because they lead to the handlers.
 
 pub mod control;
 pub mod cycles;

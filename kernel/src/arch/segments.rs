@@ -1,6 +1,6 @@
 //! Segments: the descriptor table (GDT), the task state (TSS) and its interrupt stacks.
 //!
-//! One set for each CPU, made once and never moved. SYSRET determines the order of the descriptors:
+//! Each CPU has one set, made once and never moved. SYSRET determines the order of the descriptors:
 //! user data, then user code (AMD APM volume 2, section 6.1.1; Intel SDM volume 2, SYSRET).
 
 use alloc::boxed::Box;
@@ -28,14 +28,15 @@ pub const USER_DATA: u16 = 0x18 | 3;
 /// Selector of ring 3's code.
 pub const USER_CODE: u16 = 0x20 | 3;
 
-/// Interrupt stack of exceptions that may come with a broken stack: double fault, NMI, machine
+/// Interrupt stack of exceptions that may occur with a broken stack: double fault, NMI, machine
 /// check.
 pub const FAULT_STACK: u16 = 0;
-/// Interrupt stack of overflow interrupts, which as NMIs interrupt the kernel anywhere.
+/// Interrupt stack of overflow interrupts, which can interrupt the kernel anywhere if they are
+/// NMIs.
 pub const PMI_STACK: u16 = 1;
 
 /// Loads a new descriptor table and task state on this CPU. `kernel_stack` is the top of the stack
-/// that an interrupt from ring 3 switches to, `pmi_stack` of that for overflow interrupts.
+/// for interrupts from ring 3, `pmi_stack` of the stack for overflow interrupts.
 pub fn load(kernel_stack: VirtAddr, pmi_stack: VirtAddr) {
     let tss: &'static mut TaskStateSegment = Box::leak(Box::new(TaskStateSegment::new()));
     tss.privilege_stack_table[0] = kernel_stack;

@@ -4,17 +4,18 @@
 pub const TIMER: u8 = 0x30;
 /// Software interrupt (`int`): the idle loop enters the scheduler.
 pub const RESCHEDULE: u8 = 0x31;
-/// IPI: preempts the program that runs here, as another CPU waits to inspect it.
+/// IPI: preempts the running program, because another CPU waits to inspect it.
 pub const PREEMPT_IPI: u8 = 0x32;
-/// Self-IPI: a threshold of the program that runs here has fired. The upcall is made on the return
-/// to ring 3, so the overflow path itself changes no trap frame.
+/// Self-IPI: a threshold of the running program has fired. The upcall is made on the return to ring
+/// 3, so the overflow path itself changes no trap frame.
 pub const UPCALL: u8 = 0x33;
-/// Self-IPI: overflow interrupts have stored rows that are to be folded into the session.
+/// Self-IPI: overflow interrupts have stored rows that should be folded into the session.
 pub const FOLD: u8 = 0x34;
-/// Self-IPI: the overflow interrupt has taken a sample whose stack is to be copied. Of the
-/// self-IPIs the highest, so that it comes first, before the thread executes another instruction.
+/// Self-IPI: the overflow interrupt has taken a sample whose stack must be copied. It has the
+/// highest vector of the self-IPIs, so that it is delivered first, before the thread executes
+/// another instruction.
 pub const STACK: u8 = 0x35;
-/// Software interrupt (`int`): starts the loop in ring 3 by which counters are checked.
+/// Software interrupt (`int`): starts the loop in ring 3 that checks counters.
 pub const RING_3_LOOP: u8 = 0x36;
 /// The overflow interrupt: of a higher priority class than the timer (Intel SDM volume 3,
 /// "Interrupt, Task, and Processor Priority").
@@ -22,7 +23,7 @@ pub const PMI: u8 = 0xe0;
 /// Spurious-interrupt vector (Intel SDM volume 3, "Spurious Interrupt").
 pub const SPURIOUS: u8 = 0xff;
 
-/// The name of an exception, for log lines and messages.
+/// Name of an exception, for log lines and messages.
 pub fn exception_name(vector: u64) -> &'static str {
     match vector {
         0 => "division by zero",

@@ -1,4 +1,4 @@
-//! Calls on CPU affinity: of the program's own threads, and of programs that it loaded.
+//! Calls on CPU affinity: the program's own threads, and programs that it loaded.
 
 use tally_abi::syscall::{
     self,
@@ -19,8 +19,8 @@ use crate::{
 /// Bytes of a set of CPUs: a bit for each.
 const SET_BYTES: u64 = 8;
 
-/// Handles a call. If the running thread may not run on this CPU any more, the CPU runs another
-/// program after it.
+/// Handles a call. If the running thread may no longer run on this CPU, the CPU runs another thread
+/// or program after the call.
 pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     let index = u32::from(cpu.index);
     let process = cpu.process();
@@ -54,7 +54,7 @@ fn write_cpu(process: &mut Process, index: u32, cpu: u64, node: u64) -> Result<u
     Ok(0)
 }
 
-/// `sched_getaffinity`: returns the bytes written.
+/// `sched_getaffinity`: returns the number of bytes written.
 fn get(process: &mut Process, of: u64, bytes: u64, to: u64) -> Result<Lookup<u64>, Errno> {
     if bytes == 0 || !bytes.is_multiple_of(SET_BYTES) {
         return Err(Errno(EINVAL));
@@ -82,8 +82,8 @@ fn set(process: &mut Process, of: u64, bytes: u64, from: u64) -> Result<Lookup<u
     })
 }
 
-/// Calls `with` with the CPUs of a thread: of the calling one (0), of another one of the program,
-/// or of the first one of a child.
+/// Calls `with` with the CPUs of a thread: the calling one (0), another one of the program, or the
+/// first one of a child.
 fn with_affinity(
     process: &mut Process,
     of: u64,
@@ -101,7 +101,7 @@ fn with_affinity(
         return Err(Errno(ESRCH));
     }
     let found = table.inspect(tid, |child| {
-        // Its first thread has its number.
+        // A program's first thread has the program's number.
         let first = child.threads.all().find(|thread| thread.tid == tid);
         first.map(|thread| with(&mut thread.affinity))
     });

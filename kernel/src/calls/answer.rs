@@ -14,27 +14,27 @@ use crate::{
 pub(super) enum Answer {
     /// A result.
     Value(u64),
-    /// The thread blocks; what wakes it determines the result.
+    /// The thread blocks; the event that wakes it determines the result.
     Wait(Wait),
-    /// The thread blocks until another uses a descriptor, until the time `due`, or until the call's
-    /// `deadline`, and makes the call again. `left`: see [`Wait::Retry`].
+    /// The thread blocks until another thread uses a descriptor, until the time `due`, or until the
+    /// call's `deadline`, and then repeats the call. `left`: see [`Wait::Retry`].
     Retry { deadline: Option<u64>, due: Option<u64>, left: u64 },
-    /// The call has done a part of its work, up to this byte, and waits as for [`Self::Retry`]. A
-    /// signal handler ends it with that part as its result.
+    /// The call has transferred this many bytes and waits as for [`Self::Retry`]. A signal handler
+    /// ends it with that count as its result.
     Partial(u64),
-    /// The call has done a step of its work and has more to do: it continues from this progress,
-    /// in the thread's next turn if this one is over.
+    /// The call has done a step of its work and has more to do: it continues from this progress, in
+    /// the thread's next turn if the present one is over.
     Continue(Progress),
 }
 
 impl Answer {
-    /// The call continues at this byte or page.
+    /// Makes the answer of a call that continues at this byte or page.
     pub(super) fn continue_at(at: u64) -> Answer {
         Answer::Continue(Progress { at, ..Progress::default() })
     }
 }
 
-/// An error number of Linux's, positive.
+/// A positive error number of Linux.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Errno(pub(super) i64);
 
@@ -48,7 +48,7 @@ impl From<SpaceError> for Errno {
     }
 }
 
-/// The error of a call that would block: it is made again. Programs do not see it.
+/// Error of a call that would block and is repeated. Programs do not see it.
 pub(super) const RETRY: i64 = 512;
 
 impl From<PathError> for Errno {
@@ -83,7 +83,7 @@ impl From<BadPointer> for Error {
     }
 }
 
-/// Why a call has no result.
+/// Reason for a call's missing result.
 pub(super) enum Unanswered {
     /// The call failed.
     Error(Error),

@@ -1,8 +1,8 @@
-//! Copies between descriptors inside the kernel, `sendfile` and `copy_file_range`: in steps, as
-//! they may be long (decision 21).
+//! Copies between descriptors inside the kernel, `sendfile` and `copy_file_range`: in steps, so
+//! that a long copy can be preempted (decision 21).
 //!
 //! The progress of a copy is the number of bytes done. Each step moves the positions of both files,
-//! or the offsets in the program's memory that stand for them.
+//! or the offsets in the program's memory that replace them.
 
 use alloc::sync::Arc;
 
@@ -46,10 +46,10 @@ pub(super) fn call(
     Some(copy.and_then(|copy| copy.step(process, done)))
 }
 
-/// A file and a place in it.
+/// A file and a position in it.
 struct Place {
     open: Open,
-    /// Where the program has the offset; 0: it is the file's position.
+    /// Address of the offset in the program's memory; 0 for the file's position.
     offset: u64,
     at: u64,
 }
@@ -66,7 +66,7 @@ impl Place {
         Ok(Place { open, offset, at })
     }
 
-    /// Sets the position, or the program's offset.
+    /// Stores the new position in the file, or in the program's memory.
     fn store(&self, process: &mut Process) -> Result<(), Errno> {
         match self.offset {
             0 => self.open.lock().position = self.at,
@@ -75,14 +75,14 @@ impl Place {
         Ok(())
     }
 
-    /// Returns whether it is in the file of another place, which may have the same descriptor.
+    /// Returns whether both places are in the same file, under any descriptors.
     fn is_in_file_of(&self, other: &Place) -> bool {
         let [own, others] = [self, other].map(|place| place.open.lock().file.number);
         own == others
     }
 }
 
-/// Where the bytes go.
+/// Target of the copied bytes.
 enum Target {
     File(Place),
     Other(Descriptor),
@@ -94,7 +94,8 @@ struct Copy {
     bytes: u64,
 }
 
-/// `sendfile(out, in, offset, bytes)`: from a file to what is no file with appended writes.
+/// `sendfile(out, in, offset, bytes)`: from a file to a descriptor, except a file opened for
+/// appending.
 fn send(
     process: &mut Process,
     out: u64,
@@ -137,7 +138,7 @@ fn range(
         (Descriptor::File(from), Descriptor::File(to)) => (from, to),
         _ => return Err(Errno(EINVAL)),
     };
-    // One after the other: both can be one open file.
+    // Locked one after the other: both can be the same open file.
     let reads = from.lock().reads;
     let writes = Some(to.lock()).is_some_and(|to| to.writes && !to.appends);
     if !reads || !writes {
@@ -157,7 +158,7 @@ fn range(
 }
 
 impl Place {
-    /// The bytes from here to the file's end.
+    /// The number of bytes from here to the file's end.
     fn rest(&self) -> u64 {
         let file = self.open.lock().file.clone();
         let len = file.lock().len();
@@ -166,11 +167,11 @@ impl Place {
 }
 
 impl Copy {
-    /// One step, after `done` bytes.
+    /// Makes a step, after `done` bytes.
     fn step(mut self, process: &mut Process, done: u64) -> Result<Answer, Errno> {
         let wanted = self.bytes.min(MAX_BYTES).saturating_sub(done);
         let there = wanted.min(self.from.rest());
-        // What a copy within one file adds to it is not copied again.
+        // A copy within one file does not copy its own output again.
         let is_last = there <= STEP_BYTES || self.is_within_file();
         let Some(moved) = self.copy(process, there.min(STEP_BYTES), done)? else {
             return Ok(Answer::continue_at(done));
@@ -193,7 +194,7 @@ impl Copy {
     }
 
     /// Copies `bytes`, or as many as can be written; an error if none can and none were before.
-    /// Returns nothing if the file was only brought nearer to the place.
+    /// `None` if the file was only extended towards the place.
     fn copy(
         &mut self,
         process: &mut Process,
@@ -206,7 +207,7 @@ impl Copy {
             let room = chunk.len().min((bytes - moved.bytes) as usize);
             let part = self.from.read(&mut chunk[..room]);
             if part.is_empty() {
-                // A program on another CPU has cut the file off meanwhile.
+                // A program on another CPU has truncated the file in the meantime.
                 break;
             }
             match self.to.write(process, part) {
@@ -226,21 +227,21 @@ impl Copy {
     }
 }
 
-/// What was copied, and the error that ended it.
+/// Number of bytes copied, and the error that ended the copy.
 struct Moved {
     bytes: u64,
     failed: Option<i64>,
 }
 
 impl Place {
-    /// Reads from here on. Returns what is there.
+    /// Reads from here on. Returns the bytes that the file has.
     fn read<'a>(&self, to: &'a mut [u8]) -> &'a [u8] {
         let file = self.open.lock().file.clone();
         let bytes = file.lock().copy_to(self.at, to);
         &to[..bytes]
     }
 
-    /// Writes here. Returns the bytes written; nothing if the file was only extended.
+    /// Writes here. Returns the number of bytes written; `None` if the file was only extended.
     fn write(&mut self, bytes: &[u8]) -> Result<Option<u64>, Errno> {
         let file = self.open.lock().file.clone();
         let mut content = file.lock();

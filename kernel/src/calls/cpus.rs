@@ -1,5 +1,5 @@
-//! Calls on sessions on whole CPUs (decision 49). What such a call wants of other CPUs it asks them
-//! by an interrupt, and waits for in steps: each does it as soon as it takes interrupts.
+//! Calls on sessions on whole CPUs (decision 49). A call requests work of other CPUs by an
+//! interrupt, and waits for it in steps: each CPU does the work as soon as it takes interrupts.
 
 use core::mem::take;
 
@@ -16,7 +16,7 @@ use crate::{
     task::call::{Chosen, Progress},
 };
 
-/// The session on CPUs that a call is on, if it is on one of the caller's.
+/// The caller's session on CPUs that the call names; `None` for other calls and sessions.
 pub(super) fn session(cpu: &mut Cpu, number: u64, [id, ..]: [u64; 6]) -> Option<u32> {
     let is_on_session = matches!(
         number,
@@ -109,7 +109,7 @@ fn instance(
     Ok(Answer::Value(taken.cpus as u64))
 }
 
-/// Answers a call once what it wants is done.
+/// Answers a call when its request is done.
 fn wait(
     cpu: &mut Cpu,
     progress: &mut Progress,
@@ -121,8 +121,8 @@ fn wait(
     Ok(Answer::Continue(take(progress)))
 }
 
-/// Returns whether what was asked of the CPUs is done. The first time it interrupts the others.
-/// Each time it does this CPU's part, also for the calls of other CPUs, which may wait for it.
+/// Returns whether the CPUs have done their requests. Interrupts the other CPUs the first time.
+/// Each time does this CPU's work, for the calls of other CPUs too, which may wait for it.
 fn is_served(
     cpu: &mut Cpu,
     progress: &mut Progress,

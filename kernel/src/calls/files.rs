@@ -32,7 +32,7 @@ const GET_PIPE_BYTES: u64 = 1032;
 /// `FIONREAD` and `FIONBIO`, of `ioctl`.
 const BYTES_TO_READ: u64 = 0x541b;
 const SET_NONBLOCKING: u64 = 0x5421;
-/// `FIOCLEX` and `FIONCLEX`: no program executes another.
+/// `FIOCLEX` and `FIONCLEX`, without effect: no program executes another.
 const CLOSING: [u64; 2] = [0x5451, 0x5450];
 /// `SEEK_DATA` and `SEEK_HOLE`: files have no holes.
 const SEEK_DATA: u64 = 3;
@@ -79,8 +79,7 @@ pub(super) fn call(
         syscall::DUP3 if a == b => Err(Errno(EINVAL)),
         syscall::DUP2 | syscall::DUP3 => duplicate_to(process, a, b),
         syscall::IOCTL => io_control(process, a, b, c),
-        // Programs read and write instead.
-        // Every file has all permissions.
+        // Files have no permissions and no owners.
         syscall::FCHMOD | syscall::FCHOWN => descriptor(process, a).map(|_| 0),
         syscall::FALLOCATE => allocate(process, a, b, [c, d]),
         syscall::MEMFD_CREATE => {
@@ -91,7 +90,7 @@ pub(super) fn call(
     })
 }
 
-/// The process's descriptor of that number.
+/// The process's descriptor with this number.
 pub(super) fn descriptor(process: &Process, fd: u64) -> Result<Descriptor, Errno> {
     process.files.get(fd).cloned().ok_or(Errno(EBADF))
 }
@@ -106,7 +105,7 @@ pub(super) fn add(process: &mut Process, new: Descriptor) -> Result<u64, Errno> 
     Ok(fd)
 }
 
-/// What `fstat` writes.
+/// The metadata that `fstat` writes.
 pub(super) fn info(process: &Process, fd: u64) -> Result<Info, Errno> {
     Ok(match descriptor(process, fd)? {
         Descriptor::File(open) => Info::of_file(&open.lock().file),
@@ -136,7 +135,7 @@ fn seek(process: &mut Process, fd: u64, offset: i64, whence: u64) -> Result<u64,
             return Err(Errno(ESPIPE));
         }
         Descriptor::Folder(open) => {
-            // A position in a folder is that of its beginning or the present one.
+            // A folder's position can only be set to the beginning or to the present position.
             let mut open = open.lock();
             return match (offset, whence) {
                 (0, 0) => {
@@ -175,7 +174,7 @@ fn duplicate_to(process: &mut Process, fd: u64, to: u64) -> Result<u64, Errno> {
     if fd == to || process.files.put(to, copy) { Ok(to) } else { Err(Errno(EBADF)) }
 }
 
-/// `dup`, and `fcntl`'s form of it.
+/// `dup`, and `fcntl`'s `F_DUPFD`.
 fn duplicate(process: &mut Process, fd: u64, from: u64) -> Result<u64, Errno> {
     let copy = descriptor(process, fd)?;
     let to = process.files.free(from).ok_or(Errno(EMFILE))?;
@@ -213,7 +212,7 @@ fn io_control(process: &mut Process, fd: u64, request: u64, argument: u64) -> Re
     }
 }
 
-/// `fallocate`: extends the file, all of whose pages are allocated anyway.
+/// `fallocate`: extends the file. All pages of a file are allocated anyway.
 fn allocate(process: &mut Process, fd: u64, mode: u64, range: [u64; 2]) -> Result<u64, Errno> {
     let [offset, bytes] = range;
     let open = match descriptor(process, fd)? {
@@ -243,7 +242,7 @@ fn allocate(process: &mut Process, fd: u64, mode: u64, range: [u64; 2]) -> Resul
     Ok(0)
 }
 
-/// `fcntl`, except its locks: `FD_CLOEXEC` has no effect, as no program executes another.
+/// `fcntl` without its locks. `FD_CLOEXEC` has no effect, because no program executes another.
 pub(super) fn control(
     process: &mut Process,
     fd: u64,
@@ -274,7 +273,7 @@ pub(super) fn control(
     }
 }
 
-/// The flags with which a descriptor could have been opened.
+/// The flags of `open` that correspond to a descriptor.
 fn flags(open: &Descriptor) -> u64 {
     match open {
         Descriptor::File(open) => {

@@ -63,7 +63,7 @@ pub(super) fn call(
     })
 }
 
-/// Fails if the kernel has no memory for one more name.
+/// Fails if the kernel has no memory for another name.
 fn has_room() -> Result<(), Errno> {
     if heap::has_room() { Ok(()) } else { Err(Errno(syscall::errno::ENOSPC)) }
 }
@@ -110,7 +110,7 @@ fn rename(
         return Err(Errno(EINVAL));
     }
     has_room()?;
-    // A folder that such a path names has another name, or has none if it was removed.
+    // "." and ".." name a folder by no name of its own, so it cannot be renamed by them.
     let is_name = |path: &str| !matches!(last_part(path), "." | "..");
     let are_names = is_name(&read_path(process, from)?) && is_name(&read_path(process, to)?);
     loop {
@@ -185,7 +185,7 @@ fn folder(process: &mut Process, to: u64, bytes: u64) -> Result<u64, Errno> {
     Ok(path.len() as u64)
 }
 
-/// `getdents64`: as many names as fit into the buffer.
+/// `getdents64`: writes as many names as fit into the buffer.
 fn list(process: &mut Process, fd: u64, to: u64, bytes: u64) -> Result<u64, Errno> {
     let open = match descriptor(process, fd)? {
         Descriptor::Folder(open) => open,
@@ -193,7 +193,7 @@ fn list(process: &mut Process, fd: u64, to: u64, bytes: u64) -> Result<u64, Errn
     };
     let mut open = open.lock();
     let mut done = 0;
-    // Not more than some pages at once.
+    // Limits a call to a few pages.
     let bytes = bytes.min(32 << 10);
     while let Some((name, node)) = next(&open) {
         let record = record(&name, &node, open.listed + 1);
@@ -213,7 +213,7 @@ fn list(process: &mut Process, fd: u64, to: u64, bytes: u64) -> Result<u64, Errn
     Ok(done)
 }
 
-/// The next name that an open folder lists.
+/// The next entry of an open folder's list.
 fn next(open: &OpenFolder) -> Option<(String, Node)> {
     match open.listed {
         0 => Some((String::from("."), Node::Folder(open.base.folder.clone()))),

@@ -1,4 +1,4 @@
-//! Calls that inspect another program, which runs on another CPU.
+//! Calls that inspect a program running on another CPU.
 
 use crate::{
     arch::{frame::Frame, vectors},
@@ -7,7 +7,7 @@ use crate::{
     task::handler,
 };
 
-/// Restarts the call, once the CPU with the APIC ID `lapic` has parked the program that the call
+/// Restarts the call when the CPU with the APIC ID `lapic` has parked the program that the call
 /// inspects: preempts that CPU, and yields this one.
 pub(super) fn preempt_and_restart(cpu: &mut Cpu, frame: &mut Frame, lapic: u32) {
     cpu.lapic.interrupt(lapic, vectors::PREEMPT_IPI);

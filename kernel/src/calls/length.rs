@@ -1,4 +1,4 @@
-//! Changing a file's length, in steps, as it may be long (decision 21).
+//! Changing a file's length: in steps, so that it can be preempted (decision 21).
 
 use tally_abi::syscall::errno::{EINVAL, EISDIR, ENOSPC};
 
@@ -15,7 +15,7 @@ use crate::{
 /// Bytes of one step: some tens of microseconds.
 pub(super) const STEP_BYTES: u64 = 64 << 10;
 
-/// One step of `ftruncate`.
+/// Makes a step of `ftruncate`.
 pub(super) fn truncate_descriptor(
     process: &mut Process,
     fd: u64,
@@ -29,7 +29,7 @@ pub(super) fn truncate_descriptor(
     truncate(process, &open.file, bytes)
 }
 
-/// One step of `truncate`.
+/// Makes a step of `truncate`.
 pub(super) fn truncate_path(process: &mut Process, path: u64, bytes: u64) -> Result<Answer, Errno> {
     match find(process, HERE, path)? {
         Node::File(file) => truncate(process, &file, bytes),
@@ -38,8 +38,8 @@ pub(super) fn truncate_path(process: &mut Process, path: u64, bytes: u64) -> Res
     }
 }
 
-/// Brings the length of a file nearer to `bytes`. The progress is in the file, and in the pages of
-/// it that the program has mapped behind its new end: these are freed, as under Linux.
+/// Changes the length of a file towards `bytes`. The progress is in the file, and in the pages that
+/// the program has mapped beyond its new end, which are freed as under Linux.
 fn truncate(process: &mut Process, file: &FileRef, bytes: u64) -> Result<Answer, Errno> {
     if bytes > i64::MAX as u64 {
         return Err(Errno(EINVAL));
@@ -54,7 +54,7 @@ fn truncate(process: &mut Process, file: &FileRef, bytes: u64) -> Result<Answer,
     Ok(if is_done { Answer::Value(0) } else { Answer::continue_at(0) })
 }
 
-/// Brings the length of a file that is shorter than `bytes` nearer to that.
+/// Extends a file that is shorter than `bytes` towards that length.
 pub(super) fn extend(content: &mut Content, bytes: u64) -> Result<Answer, Errno> {
     let next = bytes.min(content.len().saturating_add(STEP_BYTES));
     if next < bytes && !content.has_room(bytes) {

@@ -1,7 +1,7 @@
-//! Locks on files: of `fcntl` and of `flock`.
+//! Locks on files: `fcntl` and `flock`.
 //!
-//! A call that waits for a lock tries again at every tick of the scheduler, as another program may
-//! release it.
+//! A call that waits for a lock is repeated at every tick of the scheduler, because another program
+//! may release the lock.
 
 use core::ops::Range;
 
@@ -20,7 +20,7 @@ use crate::{
     task::Process,
 };
 
-// Commands of `fcntl`: for the program's locks and for those of an open file.
+// Commands of `fcntl`: for the program's locks and for an open file's.
 const GET: [u64; 2] = [5, 36];
 const SET: [u64; 2] = [6, 37];
 const SET_OR_WAIT: [u64; 2] = [7, 38];
@@ -33,7 +33,7 @@ const WHOLE_SHARED: u64 = 1;
 const WHOLE_EXCLUSIVE: u64 = 2;
 const WHOLE_NONE: u64 = 8;
 const DO_NOT_WAIT: u64 = 4;
-/// Until a call that waits tries again.
+/// Time after which a waiting call is repeated.
 const RETRY_NS: u64 = 10_000_000;
 
 /// `fcntl`.
@@ -54,7 +54,7 @@ fn retry() -> Answer {
     Answer::Retry { deadline: None, due: Some(clock::now_ns() + RETRY_NS), left: 0 }
 }
 
-/// `fcntl`'s commands for locks: of the program (kind 0) or of the open file.
+/// `fcntl`'s commands for locks: the program's (kind 0) or the open file's.
 fn control(
     process: &mut Process,
     (fd, kind): (u64, usize),
@@ -87,7 +87,7 @@ fn control(
     }
 }
 
-/// The bytes of a `struct flock`.
+/// Range of bytes of a `struct flock`.
 fn range(open: &OpenFile, whence: u16, start: i64, bytes: i64) -> Result<Range<u64>, Errno> {
     let base = match whence {
         0 => 0,
@@ -100,13 +100,13 @@ fn range(open: &OpenFile, whence: u16, start: i64, bytes: i64) -> Result<Range<u
     let first = u64::try_from(first).map_err(|_| Errno(EINVAL))?;
     match bytes {
         0 => Ok(first..u64::MAX),
-        // The last byte has an offset of 63 bits.
+        // The last byte's offset must have at most 63 bits.
         1.. if first + (bytes as u64 - 1) > i64::MAX as u64 => Err(Errno(EOVERFLOW)),
         _ => Ok(first..first + bytes.unsigned_abs()),
     }
 }
 
-/// Writes the lock that is in the way of another to its `struct flock`, or that there is none.
+/// Writes the conflicting lock to the `struct flock`, or that there is none.
 fn write_conflict(process: &mut Process, at: u64, found: Option<Lock>) -> Result<u64, Errno> {
     let Some(Lock { holder, bytes, shared }) = found else {
         process.memory.write(at, &NONE.to_le_bytes())?;
@@ -123,7 +123,7 @@ fn write_conflict(process: &mut Process, at: u64, found: Option<Lock>) -> Result
     Ok(0)
 }
 
-/// `flock`: a lock of an open file on the whole of its file.
+/// `flock`: locks the whole file for an open file.
 pub(super) fn flock(process: &mut Process, fd: u64, what: u64) -> Result<Answer, Errno> {
     let open = match descriptor(process, fd)? {
         Descriptor::File(open) => open,

@@ -1,5 +1,5 @@
-//! Calls on a program's memory. They may be long, so they work in steps (decision 21); their
-//! progress is the first page of the next step.
+//! Calls on a program's memory. They may be long, so they work in steps and can be preempted
+//! (decision 21); their progress is the first page of the next step.
 
 use tally_abi::syscall::{
     self,
@@ -27,7 +27,7 @@ use crate::{
 
 const PROT_WRITE: u64 = 2;
 const PROT_EXECUTE: u64 = 4;
-/// The access of `mprotect`, without `PROT_GROWSDOWN` and what is not Linux's.
+/// Bits of `mprotect`'s access, without `PROT_GROWSDOWN` and undefined bits.
 const PROTECTIONS: u64 = 7;
 /// `MAP_SHARED`, `MAP_PRIVATE` and `MAP_SHARED_VALIDATE`.
 const MAP_TYPE: u64 = 0xf;
@@ -39,7 +39,7 @@ const MAP_ANONYMOUS: u64 = 0x20;
 const MAP_32BIT: u64 = 0x40;
 const MAP_NORESERVE: u64 = 0x4000;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
-/// What changes nothing that a program sees: `MAP_DENYWRITE`, `MAP_EXECUTABLE`, `MAP_LOCKED`,
+/// Flags without an effect that a program sees: `MAP_DENYWRITE`, `MAP_EXECUTABLE`, `MAP_LOCKED`,
 /// `MAP_NORESERVE`, `MAP_POPULATE`, `MAP_NONBLOCK`, `MAP_STACK`.
 const MAP_HINTS: u64 = 0x800 | 0x1000 | 0x2000 | MAP_NORESERVE | 0x8000 | 0x1_0000 | 0x2_0000;
 /// `MREMAP_MAYMOVE`.
@@ -48,9 +48,8 @@ const MAY_MOVE: u64 = 1;
 const FIXED_PLACE: u64 = 2;
 /// `MADV_DONTNEED` and its form for locked memory.
 const DONT_NEED: [u64; 2] = [4, 24];
-// Advice that changes nothing that a program sees: `MADV_NORMAL` to `MADV_WILLNEED`, `MADV_FREE`,
-// and, as there is no fork and no dump, `MADV_DONTFORK` to `MADV_POPULATE_WRITE`, and
-// `MADV_COLLAPSE`.
+// Advice without an effect that a program sees: `MADV_NORMAL` to `MADV_WILLNEED`, `MADV_FREE`,
+// `MADV_DONTFORK` to `MADV_POPULATE_WRITE` (there is no fork and no dump), and `MADV_COLLAPSE`.
 const NORMAL: u64 = 0;
 const WILL_NEED: u64 = 3;
 const FREE: u64 = 8;
@@ -65,7 +64,7 @@ pub(super) fn call(
     progress: &Progress,
 ) -> Option<Result<Answer, Errno>> {
     let [a, b, c, d, ..] = arguments;
-    // No page of a program's is at 0.
+    // No program has a page at address 0.
     let from = match progress.at {
         0 => None,
         at => match UserPage::containing(at) {
@@ -94,24 +93,24 @@ pub(super) fn call(
     })
 }
 
-/// The call continues at this page.
+/// Makes the answer of a call that continues at this page.
 fn continue_at(page: UserPage) -> Answer {
     Answer::continue_at(page.address())
 }
 
-/// The answer after a step of a call that returns `value`.
+/// Makes the answer after a step of a call that returns `value`.
 fn after(next: Step, value: u64) -> Answer {
     next.map_or(Answer::Value(value), continue_at)
 }
 
-/// Fails unless all of a range is mapped.
+/// Fails unless the whole range is mapped.
 fn covered(process: &Process, address: u64, bytes: u64) -> Result<(), Errno> {
     let start = address - address % FRAME_BYTES;
     let end = address.checked_add(bytes).ok_or(Errno(EINVAL))?;
     if process.memory.covers(start, end - start) { Ok(()) } else { Err(Errno(ENOMEM)) }
 }
 
-/// `mmap`: what is at a fixed address is unmapped first, in steps.
+/// `mmap`: unmaps what is at a fixed address first, in steps.
 fn map(process: &mut Process, arguments: [u64; 6], from: Step) -> Result<Answer, Errno> {
     let [address, bytes, protection, flags, _, offset] = arguments;
     let known = MAP_HINTS | MAP_TYPE | MAP_FIXED | MAP_ANONYMOUS | MAP_32BIT | MAP_FIXED_NOREPLACE;
@@ -146,7 +145,7 @@ fn map(process: &mut Process, arguments: [u64; 6], from: Step) -> Result<Answer,
     }
 }
 
-/// What the pages of a new mapping are at first.
+/// The initial content of a new mapping's pages.
 fn origin(process: &Process, access: PageAccess, arguments: [u64; 6]) -> Result<Origin, Errno> {
     let [_, _, _, flags, fd, offset] = arguments;
     let is_shared = match flags & MAP_TYPE {
@@ -155,7 +154,7 @@ fn origin(process: &Process, access: PageAccess, arguments: [u64; 6]) -> Result<
         _ => return Err(Errno(EINVAL)),
     };
     if flags & MAP_ANONYMOUS != 0 {
-        // Without fork, shared memory without a file is the program's alone.
+        // Without fork, shared memory without a file belongs to one program.
         return Ok(Origin::Zeros);
     }
     let open = match descriptor(process, u64::from(fd as u32))? {
@@ -181,7 +180,7 @@ fn set_heap_end(process: &mut Process, end: u64, from: Step) -> Answer {
     after(next, process.memory.heap_end())
 }
 
-/// The access that `PROT_…` flags ask for. No memory is writable and executable.
+/// The access for `PROT_…` flags. No memory is writable and executable.
 fn access(protection: u64) -> Result<PageAccess, Errno> {
     match (protection & PROT_EXECUTE != 0, protection & PROT_WRITE != 0) {
         _ if protection & !PROTECTIONS != 0 => Err(Errno(EINVAL)),
@@ -209,7 +208,8 @@ fn protect(
     }
 }
 
-/// `mremap`; `from` is the next page of a step, and `place` where a mapping that moves goes to.
+/// `mremap`; `from` is the next page of a step, and `place` the destination of a mapping that
+/// moves.
 fn remap(
     process: &mut Process,
     [address, old_bytes, bytes, flags]: [u64; 4],
@@ -242,7 +242,7 @@ fn remap(
     Ok(moved(next, new))
 }
 
-/// The answer after a step of moving a mapping to `new`.
+/// Makes the answer after a step of moving a mapping to `new`.
 fn moved(next: Step, new: UserRange) -> Answer {
     let chosen = Some(Chosen::Place(new));
     next.map_or(Answer::Value(new.start()), |page| {
@@ -250,14 +250,14 @@ fn moved(next: Step, new: UserRange) -> Answer {
     })
 }
 
-/// The pages of a mapping, of which there has to be one.
+/// The pages of a mapping, at least one.
 fn pages(address: u64, bytes: u64) -> Result<UserRange, Errno> {
     let range = UserRange::new(address, bytes).map_err(|_| Errno(EINVAL))?;
     if range.is_empty() { Err(Errno(EINVAL)) } else { Ok(range) }
 }
 
-/// `mremap` to a fixed address: unmaps what the mapping loses and what is at its new place, then
-/// moves it. `from` is the next page, and `place` the new place once that is free.
+/// `mremap` to a fixed address: unmaps the cut-off end of the mapping and the pages at its new
+/// place, then moves it. `from` is the next page, and `place` the new place when it is free.
 fn remap_to(
     process: &mut Process,
     [address, old_bytes, bytes, flags, to, _]: [u64; 6],
@@ -296,7 +296,7 @@ fn remap_to(
     Ok(moved(next, new))
 }
 
-/// `madvise`: `MADV_DONTNEED` drops the pages, hints are ignored.
+/// `madvise`: `MADV_DONTNEED` drops the pages; hints are ignored.
 fn advise(
     process: &mut Process,
     [address, bytes, advice]: [u64; 3],

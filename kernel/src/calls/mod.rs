@@ -4,8 +4,8 @@
 //! error number of Linux for Linux's calls, or an error of Tally for Tally's. A program's error is
 //! a result; a kernel bug is a panic.
 //!
-//! A call whose work grows with its arguments works in steps and lets the turn end in between
-//! ([`Answer::Continue`], decision 21).
+//! A call whose work grows with its arguments works in steps, and a turn can end between two steps
+//! ([`Answer::Continue`]), so that it delays no other program (decision 21).
 
 mod affinity;
 mod answer;
@@ -59,15 +59,16 @@ use crate::{
     },
 };
 
-/// Handles one system call. Returns whether the kernel may return by SYSRET: the frame is that of a
-/// system call, this one or another thread's. Code that changes where a frame returns to clears its
+/// Handles a system call. Returns whether the kernel may return by SYSRET: the frame is that of a
+/// system call, this one or another thread's. Code that changes a frame's return address clears its
 /// vector.
 pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     let number = frame.rax;
     let arguments = [frame.rdi, frame.rsi, frame.rdx, frame.r10, frame.r8, frame.r9];
     cpu.enter_kernel();
     if !matches!(number, syscall::RT_SIGRETURN | syscall::UPCALL_RETURN) {
-        // The return of a handler is no call between two steps of another.
+        // A handler's return may come between two steps of another call, whose state it must not
+        // change.
         cpu.process().threads.running().call.begin(frame);
     }
     let (traced, rip) = (Traced::begin(cpu, frame), frame.rip);
@@ -103,7 +104,8 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     frame.vector == SYSCALL_VECTOR
 }
 
-/// The running thread may have a new name, which sessions print that count threads apart.
+/// Reports the running thread's name, which may have changed, to sessions that count threads
+/// separately.
 fn note_name(cpu: &mut Cpu) {
     let measure = cpu.measure;
     let Thread { tid, name, .. } = *cpu.process().threads.running();
@@ -127,7 +129,7 @@ fn end_handler(cpu: &mut Cpu, frame: &mut Frame, number: u64) {
     }
 }
 
-/// A call of Tally's.
+/// Handles one of Tally's calls.
 fn tally(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     let step = |cpu: &mut Cpu, _: &mut Frame, mut progress: Progress| {
         let answer = session::call(cpu, number, arguments, &mut progress);
@@ -151,7 +153,7 @@ fn tally(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     };
 }
 
-/// A call of Linux's.
+/// Handles one of Linux's calls.
 fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     let make_step = |cpu: &mut Cpu, frame: &mut Frame, progress| {
         step(cpu.process(), frame, number, arguments, progress)
@@ -164,7 +166,7 @@ fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
         }
         Some(answer) => answer,
         None => {
-            // It may wait in its next turn, for threads that wait for what it did in this one.
+            // The call may wait in its next turn for threads that wait for the work of this turn.
             if uses_descriptors(number) {
                 cpu.process().threads.wake_retrying();
             }
@@ -195,8 +197,8 @@ fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
     }
 }
 
-/// A transfer has moved `done` bytes, of which `done_before` before this turn, and waits for more
-/// room, unless a signal is due: then that part is its result.
+/// Makes a transfer wait for more room after `done` bytes, of which `done_before` were moved before
+/// this turn. If a signal is due, `done` is the result instead.
 fn wait_for_rest(cpu: &mut Cpu, frame: &mut Frame, number: u64, (done_before, done): (u64, u64)) {
     let process = cpu.process();
     if done > done_before {
@@ -210,7 +212,7 @@ fn wait_for_rest(cpu: &mut Cpu, frame: &mut Frame, number: u64, (done_before, do
     sched::block(cpu, frame, Wait::Retry { number, until: None, left: 0 });
 }
 
-/// Returns whether other threads may wait for what the call does to a descriptor.
+/// Returns whether other threads may wait for the call's effect on a descriptor.
 fn uses_descriptors(number: u64) -> bool {
     use syscall::*;
     matches!(
@@ -235,7 +237,7 @@ fn uses_descriptors(number: u64) -> bool {
     )
 }
 
-/// One step of a call of Linux's.
+/// Makes a step of one of Linux's calls.
 fn step(
     process: &mut Process,
     frame: &mut Frame,
@@ -253,7 +255,7 @@ fn step(
     }
 }
 
-/// Handles the call in the family that has it; `ENOSYS` if none has.
+/// Handles the call in its family; `ENOSYS` if no family has it.
 fn of_family(
     process: &mut Process,
     number: u64,

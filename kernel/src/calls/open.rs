@@ -16,8 +16,7 @@ use crate::{
     task::Process,
 };
 
-/// An upper bound of the kernel's memory that opening a session of 1,024 events in as many groups
-/// takes.
+/// Upper bound of the kernel memory for opening a session of 1,024 events in as many groups.
 const MAX_SESSION_BYTES: u64 = 6 << 20;
 
 /// `session_open(events, events_bytes, config, detail, detail_bytes, program)`.
@@ -60,7 +59,7 @@ fn open_own(
     }
     measure.lock().slot().check_room(true)?;
     let owner = Owner::Program(process.pid);
-    // Planning is long: the cell is not locked, and overflow interrupts are handled.
+    // Planning takes long: the cell is not locked, so that overflow interrupts are handled.
     let context = Context::open(process.subject(), owner, list, config)?;
     measure.lock().install(context)
 }
@@ -74,7 +73,7 @@ fn open_on(
 ) -> Result<Opened, Unanswered> {
     let program = u32::try_from(program).map_err(|_| Error::NoProgram)?;
     let subject = measurable(owner, program)?;
-    // Planning is long: the table, which the other CPUs need, is not locked.
+    // Planning takes long: the table, which the other CPUs need, is not locked.
     let mut context = Box::new(Context::open(subject, Owner::Program(owner), list, config)?);
     let mut table = table::lock();
     let found = table.inspect(program, |process| {

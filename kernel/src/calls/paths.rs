@@ -25,7 +25,7 @@ use crate::{
     task::Process,
 };
 
-/// The bits of `O_RDONLY`, `O_WRONLY` and `O_RDWR`.
+/// Mask of `O_RDONLY`, `O_WRONLY` and `O_RDWR`.
 const ACCESS_MODE: u64 = 3;
 const CREATE: u64 = 0o100;
 const EXCLUSIVE: u64 = 0o200;
@@ -65,7 +65,7 @@ pub(super) fn call(
         syscall::STATFS => find(process, HERE, a).and_then(|_| stat::write_room(process, b)),
         syscall::READLINK => read_link(process, [HERE, a, b, c]),
         syscall::READLINKAT => read_link(process, [a, b, c, d]),
-        // Every file has all permissions, and no date.
+        // Files have no permissions, owners or dates.
         syscall::CHMOD | syscall::CHOWN | syscall::LCHOWN => find(process, HERE, a).map(|_| 0),
         syscall::FCHMODAT | syscall::FCHOWNAT => find(process, a, b).map(|_| 0),
         syscall::UTIMENSAT if b == 0 => descriptor(process, a).map(|_| 0),
@@ -75,7 +75,8 @@ pub(super) fn call(
     })
 }
 
-/// The folder from which a path is seen: of the descriptor `fd`, or the program's (`AT_FDCWD`).
+/// The folder to which a path is relative: that of the descriptor `fd`, or the program's
+/// (`AT_FDCWD`).
 fn base(process: &Process, fd: u64, path: &str) -> Result<Base, Errno> {
     if fd as i32 == HERE as i32 || path.starts_with('/') {
         return Ok(process.folder.clone());
@@ -86,7 +87,7 @@ fn base(process: &Process, fd: u64, path: &str) -> Result<Base, Errno> {
     }
 }
 
-/// The place of the path at an address.
+/// The location of the path at an address.
 pub(super) fn place(
     process: &mut Process,
     fd: u64,
@@ -101,14 +102,14 @@ pub(super) fn place(
     Ok(location::locate(&base, &path, follows)?)
 }
 
-/// What is at the path, where links lead.
+/// The node at the path; follows links.
 pub(super) fn find(process: &mut Process, fd: u64, path: u64) -> Result<Node, Errno> {
     Ok(place(process, fd, path, true)?.existing()?)
 }
 
 /// `open` and `openat`.
 fn open(process: &mut Process, at: u64, path: u64, flags: u64) -> Result<u64, Errno> {
-    // First: a call that fails must neither create nor truncate a file.
+    // Reserves the descriptor first: a call that fails must neither create nor truncate a file.
     let fd = process.files.free(0).ok_or(Errno(EMFILE))?;
     let follows = flags & NO_FOLLOW == 0 && flags & (CREATE | EXCLUSIVE) != CREATE | EXCLUSIVE;
     let place = place(process, at, path, follows)?;
@@ -166,7 +167,7 @@ fn open_special(process: &mut Process, node: Node, writes: bool) -> Result<Descr
             file.lock().write(0, text.as_bytes());
             Ok(OpenFile::open(file, true, false, false))
         }
-        // A link whose target is missing, or that may not be followed.
+        // The link's target is missing, or the link may not be followed.
         Node::Link(..) | Node::File(_) | Node::Folder(_) => Err(Errno(ELOOP)),
     }
 }
@@ -201,8 +202,8 @@ fn statx(process: &mut Process, [fd, path, flags, to]: [u64; 4]) -> Result<u64, 
     stat::write_statx(process, to, &info)
 }
 
-/// `access` and `faccessat`: every file may be read and written, generated texts may be read, and
-/// what is not a file of the ramdisk's may not be executed.
+/// `access` and `faccessat`: everything may be read and written, and files, folders and the program
+/// may be executed; devices and generated texts may not.
 fn access(process: &mut Process, at: u64, path: u64, mode: u64) -> Result<u64, Errno> {
     let node = find(process, at, path)?;
     let may_execute = matches!(node, Node::Folder(_) | Node::File(_) | Node::Program);
@@ -224,7 +225,7 @@ fn read_link(process: &mut Process, [at, path, to, bytes]: [u64; 4]) -> Result<u
     Ok(part.len() as u64)
 }
 
-/// A path of the program's, without its zero byte.
+/// Reads a path of the program, without its zero byte.
 pub(super) fn read_path(process: &mut Process, address: u64) -> Result<String, Errno> {
     let mut path = vec![];
     let mut at = address;

@@ -1,6 +1,6 @@
 //! Calls that wait for descriptors: `poll`, `select` and `epoll`.
 //!
-//! A call finds descriptors that are ready, or waits and tries again: when another thread of the
+//! A call finds descriptors that are ready, or waits and is repeated: when another thread of the
 //! program has used a descriptor, when a timer is due, or when its time is over.
 
 use alloc::{sync::Arc, vec::Vec};
@@ -27,7 +27,7 @@ use crate::{
     task::Process,
 };
 
-/// `POLLRDNORM` and `POLLWRNORM`, which come with `POLLIN` and `POLLOUT`.
+/// `POLLRDNORM` and `POLLWRNORM`, which accompany `POLLIN` and `POLLOUT`.
 const READ_NORMAL: u32 = 0x040;
 const WRITE_NORMAL: u32 = 0x100;
 /// `POLLNVAL`: the descriptor is not open.
@@ -39,7 +39,7 @@ const RETURNED_EVENTS: u64 = 6;
 const MILLISECOND_NS: u64 = 1_000_000;
 /// Bytes of a `struct epoll_event`.
 const EVENT_BYTES: u64 = 12;
-/// The most events of one call (Linux's `EP_MAX_EVENTS`).
+/// Maximum number of events of a call (Linux's `EP_MAX_EVENTS`).
 const MAX_EVENTS: usize = i32::MAX as usize / EVENT_BYTES as usize;
 // Operations of `epoll_ctl`.
 const ADD: u64 = 1;
@@ -86,14 +86,14 @@ pub(super) fn call(
     })
 }
 
-/// When a time in milliseconds is over; none if it is negative.
+/// The deadline for a time in milliseconds; `None` if it is negative.
 fn milliseconds(time: u64) -> Option<u64> {
     let time = u64::try_from(time as i32).ok()?;
     Some(clock::now_ns() + time * MILLISECOND_NS)
 }
 
 /// Answers with the number of descriptors that `find` finds ready, or waits up to a deadline.
-/// `find` is told whether the deadline has passed.
+/// `find` gets whether the deadline has passed.
 fn until(
     process: &mut Process,
     deadline: impl FnOnce(&mut Process) -> Result<Option<u64>, Errno>,
@@ -110,8 +110,8 @@ fn until(
     }
 }
 
-/// As [`until`], with another signal mask while the call waits; 0: with the same. Writes the rest
-/// of the time to `rest` unless that is 0.
+/// [`until`], with another signal mask while the call waits (0: no other mask). Writes the
+/// remaining time to `rest` unless that is 0.
 fn with_mask(
     process: &mut Process,
     rest: u64,
@@ -130,7 +130,7 @@ fn with_mask(
         _ if rest != 0 => {
             let deadline = process.threads.running().call.retried.flatten().unwrap_or_default();
             let rest_ns = deadline.saturating_sub(clock::now_ns());
-            // As under Linux, an address that is not the program's to write is no error.
+            // As under Linux, an address that the program cannot write is no error.
             let _ = process.memory.write_words(rest, clock::to_timespec(rest_ns));
         }
         _ => {}
@@ -138,24 +138,24 @@ fn with_mask(
     Ok(answer)
 }
 
-/// What a call found.
+/// Result of a search for ready descriptors.
 #[derive(Default)]
 struct Found {
     /// Descriptors that are ready.
     ready: u64,
-    /// When one becomes ready by itself, in nanoseconds.
+    /// The earliest time at which one becomes ready by itself, in nanoseconds.
     due: Option<u64>,
 }
 
 impl Found {
-    /// One more is ready, or will be at some time.
+    /// Counts a ready descriptor and keeps the earliest time at which one becomes ready.
     fn add(&mut self, is_ready: bool, due: Option<u64>) {
         self.ready += u64::from(is_ready);
         self.due = self.due.into_iter().chain(due).min();
     }
 }
 
-/// The events for which a descriptor is ready, and when that changes by itself.
+/// The events for which a descriptor is ready, and the time at which that changes by itself.
 fn readiness(process: &Process, open: &Descriptor) -> (u32, Option<u64>) {
     let now = clock::now_ns();
     let (events, due) = match open {
@@ -201,8 +201,8 @@ fn write_events(process: &mut Process, list: u64, count: u64) -> Result<Found, E
     Ok(found)
 }
 
-/// Finds the ready descriptors below `count` of three sets: to read, to write, and with errors. If
-/// there are any, or the wait is over, writes the sets of these.
+/// Finds the ready descriptors below `count` in three sets: to read, to write, and with errors. If
+/// there are any, or the wait is over, overwrites the sets with the ready ones.
 fn select(
     process: &mut Process,
     count: u64,
@@ -271,7 +271,7 @@ fn register(process: &mut Process, [epoll, what, fd, event]: [u64; 4]) -> Result
     let all = registrations(process, epoll)?;
     match descriptor(process, fd)? {
         Descriptor::Epoll(_) => return Err(Errno(EINVAL)),
-        // They are always ready.
+        // Files, folders and devices are always ready; Linux refuses them too.
         Descriptor::File(_) | Descriptor::Folder(_) | Descriptor::Device(_) => {
             return Err(Errno(EPERM));
         }
@@ -298,8 +298,8 @@ fn register(process: &mut Process, [epoll, what, fd, event]: [u64; 4]) -> Result
     Ok(0)
 }
 
-/// The events to report of a registered descriptor, how often it changed so far, and when it
-/// becomes ready by itself.
+/// The events to report for a registered descriptor, the number of its changes so far, and the time
+/// at which it becomes ready by itself.
 fn registered(process: &Process, fd: u64, interest: &Interest) -> (u32, u64, Option<u64>) {
     let Some(open) = process.files.get(fd) else { return (0, 0, None) };
     let (now, signals) = (clock::now_ns(), process.pending_signals());

@@ -22,7 +22,7 @@ const ARCH_GET_FS: u64 = 0x1003;
 /// `PR_SET_NAME` and `PR_GET_NAME`.
 const SET_NAME: u64 = 15;
 const GET_NAME: u64 = 16;
-/// `PR_CAPBSET_READ`, and the highest number of a capability.
+/// `PR_CAPBSET_READ`, and the highest capability.
 const HAS_CAPABILITY: u64 = 23;
 const LAST_CAPABILITY: u64 = 40;
 const RLIMIT_STACK: u64 = 3;
@@ -51,13 +51,13 @@ pub(super) fn call(
         }),
         syscall::GETRLIMIT => limit(process, [0, a, 0, b]),
         syscall::PRCTL => control(process, a, b),
-        // Restartable sequences: C libraries work without them.
+        // Restartable sequences of Linux: C libraries work without them.
         syscall::RSEQ => Err(Errno(ENOSYS)),
         _ => return None,
     })
 }
 
-/// `uname`: the name of the system whose calls these are, and the machine.
+/// `uname`: the name of the system whose calls the kernel implements, and the machine.
 fn name(process: &mut Process, to: u64) -> Result<u64, Errno> {
     let mut names: uname::Names = [[0; 65]; 6];
     for (field, text) in names.iter_mut().zip(uname::TEXTS) {
@@ -83,7 +83,7 @@ fn arch_control(process: &mut Process, code: u64, address: u64) -> Result<u64, E
     Ok(0)
 }
 
-/// `prctl`: the name of the running thread, and which capabilities there are: all, as for user 0.
+/// `prctl`: the running thread's name; every capability is present, as for user 0.
 fn control(process: &mut Process, code: u64, at: u64) -> Result<u64, Errno> {
     let mut name = process.threads.running().name;
     match code {
@@ -103,7 +103,7 @@ fn control(process: &mut Process, code: u64, at: u64) -> Result<u64, Errno> {
     Ok(0)
 }
 
-/// `prlimit64` of the program itself, for reading.
+/// `prlimit64` for the program itself, read only.
 fn limit(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
     let [pid, resource, new, old] = arguments;
     if ![0, u64::from(process.pid)].contains(&pid) || new != 0 {

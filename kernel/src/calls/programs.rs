@@ -1,4 +1,4 @@
-//! Calls on other programs: loading them, starting them, waiting for their end.
+//! Calls on other programs: loading, starting, waiting for their end.
 
 use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
@@ -22,7 +22,7 @@ use crate::{
     task::{MAX_ARGUMENT_BYTES, Process, thread::Wait},
 };
 
-/// An upper bound of the kernel's memory that loading takes, with the most arguments.
+/// Upper bound of the kernel memory for loading a program, with the most arguments.
 const MAX_LOAD_BYTES: u64 = 6 << 20;
 
 /// Handles a call. If it blocks, the CPU runs another thread or program after it.
@@ -119,8 +119,8 @@ fn run(pid: u32, caller: u32) -> Result<u64, Error> {
     }
 }
 
-/// `program_usage(program, usage)`. Returns the CPU that runs the program, which has to park it
-/// first, if one does.
+/// `program_usage(program, usage)`. If a CPU runs the program, returns that CPU, which has to park
+/// it first.
 fn usage(process: &mut Process, pid: u32, to: u64) -> Result<Option<u32>, Error> {
     let mut table = table::lock();
     let used = match pid {
@@ -138,7 +138,7 @@ fn usage(process: &mut Process, pid: u32, to: u64) -> Result<Option<u32>, Error>
     }
 }
 
-/// `program_kill(program)`. Returns as [`usage`].
+/// `program_kill(program)`. Returns a CPU as [`usage`] does.
 fn kill(pid: u32, caller: u32) -> Result<Option<u32>, Error> {
     let mut table = table::lock();
     if !table.is_child(pid, caller) {
@@ -148,7 +148,7 @@ fn kill(pid: u32, caller: u32) -> Result<Option<u32>, Error> {
         Lookup::Parked(Ok(())) => Ok(None),
         Lookup::Parked(Err(_)) => Err(Error::WrongState),
         Lookup::Running(lapic) => Ok(Some(lapic)),
-        // It has ended by itself.
+        // The program has ended by itself.
         Lookup::Ended => Ok(None),
         Lookup::Unknown => Err(Error::NoProgram),
     }

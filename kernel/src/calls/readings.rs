@@ -1,4 +1,4 @@
-//! Calls that compute the values of a session: of many events in steps (decision 21).
+//! Calls that compute the values of a session; for many events in steps (decision 21).
 
 use core::mem::take;
 
@@ -11,8 +11,8 @@ use crate::{
     task::call::Progress,
 };
 
-/// `session_read(session, readings, n)`, which publishes the errors of the values in a bank too, or
-/// `session_scaled`, which is `by_cycles`: computes the readings of one moment, and writes them.
+/// `session_read(session, readings, n)`, which also publishes the errors of the values in a bank,
+/// or `session_scaled` (`by_cycles`): computes the readings of one moment, and writes them.
 pub(super) fn read(
     caller: &mut UserMemory,
     session: &mut SessionRef,
@@ -81,7 +81,7 @@ fn publish(session: &mut SessionRef, progress: &mut Progress) -> Answer {
     Answer::Continue(take(progress))
 }
 
-/// `session_stop(session)`: stops it, and publishes the errors of the values in a bank.
+/// `session_stop(session)`: stops the session, and publishes the errors of the values in a bank.
 pub(super) fn stop(session: &mut SessionRef, progress: &mut Progress) -> Result<Answer, Error> {
     if progress.at == 0 {
         session.stop()?;

@@ -1,7 +1,7 @@
 //! System calls on sessions.
 //!
 //! A session on another program is that program's context, which the kernel uses while the program
-//! is off the CPUs: if it runs, its CPU is asked to park it, and the call is restarted.
+//! is off the CPUs: if the program runs, its CPU parks it, and the call is restarted.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::mem::take;
@@ -28,7 +28,7 @@ use crate::{
     task::{Process, call::Progress},
 };
 
-/// Makes a step of a call. `progress` is what was done before; it is taken where the call continues
+/// Makes a step of a call. `progress` is the work done before; it is taken when the call continues
 /// or ends.
 pub(super) fn call(
     cpu: &mut Cpu,
@@ -48,7 +48,7 @@ pub(super) fn call(
     let process = cpu.process();
     let value = match number {
         syscall::SESSION_OPEN => open(process, measure, arguments)?,
-        // Closed before, and reported by the steps above.
+        // The session is closed already, and the steps above have reported it.
         syscall::SESSION_CLOSE if progress.at != 0 => 0,
         syscall::SESSION_CLOSE => {
             let context = close(process, measure, arguments[0])?;
@@ -104,8 +104,8 @@ fn call_on_session(
     Ok(result_of(found, Error::NoSession)??)
 }
 
-/// `session_close(session)`: stops it, and removes it from what counts it. Returns its context, of
-/// which the next steps report the last values.
+/// `session_close(session)`: stops the session, and removes it from its program. Returns its
+/// context; the next steps report its last values.
 fn close(process: &mut Process, measure: &NmiCell, id: u64) -> Result<Box<Context>, Unanswered> {
     let id = u32::try_from(id).map_err(|_| Error::NoSession)?;
     let mut measure = measure.lock();

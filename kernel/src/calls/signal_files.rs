@@ -38,7 +38,8 @@ pub(super) fn call(
     }
 }
 
-/// `signalfd` and `signalfd4`: a new descriptor for the set at `from`, or another set for one.
+/// `signalfd` and `signalfd4`: makes a descriptor for the set at `from`, or changes a descriptor's
+/// set.
 fn open(process: &mut Process, [fd, from, set_bytes, flags]: [u64; 4]) -> Result<u64, Errno> {
     if set_bytes != 8 || flags & !(NONBLOCK | CLOSING) != 0 {
         return Err(Errno(EINVAL));
@@ -59,7 +60,7 @@ fn open(process: &mut Process, [fd, from, set_bytes, flags]: [u64; 4]) -> Result
     Ok(fd)
 }
 
-/// Reads pending signals of `set`, as many as there are and fit.
+/// Reads the pending signals of `set` that fit into the buffer.
 pub(super) fn read(
     process: &mut Process,
     stream: &Arc<Stream>,

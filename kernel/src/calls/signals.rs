@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Bytes of a set of signals, which calls have as an argument.
+/// Bytes of a signal set in a call's argument.
 const SET_BYTES: u64 = 8;
 /// `SIG_BLOCK`, `SIG_UNBLOCK`, `SIG_SETMASK`.
 const BLOCK: u64 = 0;
@@ -133,10 +133,10 @@ fn suspend(process: &mut Process, from: u64, set_bytes: u64) -> Result<Answer, E
     Ok(Answer::Wait(Wait::HANDLER))
 }
 
-/// Sets another mask for the running thread until its call ends.
+/// Sets another mask for the running thread, until its call ends.
 ///
 /// # Errors
-/// The mask is not in the program's memory, or a signal that it does not block is pending: EINTR.
+/// The mask is not in the program's memory; or EINTR: a signal that it does not block is pending.
 pub(super) fn swap_mask(process: &mut Process, from: u64, set_bytes: u64) -> Result<(), Errno> {
     if set_bytes != SET_BYTES {
         return Err(Errno(EINVAL));
@@ -183,7 +183,7 @@ pub(super) fn stack(process: &mut Process, rsp: u64, new: u64, old: u64) -> Resu
     let signals = &mut process.threads.running().signals;
     match wanted {
         None => {}
-        // The flags are an `int`, in the lower half of the word.
+        // The flags are an `int`, the lower half of the word.
         Some([_, flags, _]) if flags as u32 == DISABLE as u32 => signals.stack = (0, 0),
         Some([_, flags, _]) if flags as u32 & !(ON_STACK as u32) != 0 => return Err(Errno(EINVAL)),
         Some([_, _, bytes]) if bytes < MIN_STACK_BYTES => return Err(Errno(ENOMEM)),
@@ -192,7 +192,7 @@ pub(super) fn stack(process: &mut Process, rsp: u64, new: u64, old: u64) -> Resu
     Ok(0)
 }
 
-/// `kill`: a program can send signals to itself alone.
+/// `kill`: a program can send signals only to itself.
 fn kill(process: &mut Process, to: u64, signal: u64) -> Result<u64, Errno> {
     if ![0, u64::from(process.pid)].contains(&to) {
         return Err(Errno(ESRCH));
@@ -225,8 +225,8 @@ fn send_to_thread(process: &mut Process, to: u64, signal: u64) -> Result<u64, Er
     Ok(0)
 }
 
-/// `rt_sigqueueinfo` and `rt_tgsigqueueinfo`: sends a signal with the description at `info`, of
-/// which the kernel keeps the code, the sender and the value.
+/// `rt_sigqueueinfo` and `rt_tgsigqueueinfo`: sends a signal with the description at `info`. The
+/// kernel keeps its code, sender and value.
 fn queue(
     process: &mut Process,
     program: u64,
@@ -247,7 +247,7 @@ fn queue(
     Ok(0)
 }
 
-/// The rest of the timer's time, and its interval, in nanoseconds.
+/// The timer's remaining time, and its interval, in nanoseconds.
 fn timer(process: &Process) -> (u64, u64) {
     let left = |due: u64| due.saturating_sub(clock::now_ns()).max(1);
     process.signals.timer.map_or((0, 0), |(due, interval)| (left(due), interval))
@@ -296,7 +296,7 @@ fn write_cpu_timer(process: &mut Process, which: u64, to: u64) -> Result<u64, Er
     write_interval(process, to, (left, interval))
 }
 
-/// What `ITIMER_VIRTUAL` or `ITIMER_PROF` measures.
+/// The time that `ITIMER_VIRTUAL` or `ITIMER_PROF` measures.
 fn ran_ns(process: &Process, which: u64) -> u64 {
     let ran = process.ran();
     if which == PROF { ran.all_ns() } else { ran.user_ns() }

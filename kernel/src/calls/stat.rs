@@ -26,9 +26,9 @@ const CHARACTER_DEVICE: u32 = 0o020_666;
 const PIPE: u32 = 0o010_600;
 /// `S_IFSOCK`, with all permissions for all.
 const SOCKET: u32 = 0o140_777;
-/// An object without a type: readable and writable by its owner.
+/// An object without a file type: readable and writable by its owner.
 const OBJECT: u32 = 0o600;
-/// The number of the device that files are on, and of that with the generated texts.
+/// Number of the device that contains files and generated texts.
 const DEVICE: u64 = 1;
 /// `O_WRONLY`.
 pub(super) const WRITE_ONLY: u64 = 1;
@@ -43,7 +43,7 @@ const TMPFS: u64 = 0x0102_1994;
 /// `STATX_BASIC_STATS`.
 const BASIC: u32 = 0x7ff;
 
-/// `O_RDONLY`, `O_WRONLY` or `O_RDWR` of a descriptor.
+/// `O_RDONLY`, `O_WRONLY` or `O_RDWR` for a descriptor.
 pub(super) fn access_flags(reads: bool, writes: bool) -> u64 {
     match (reads, writes) {
         (true, true) => READ_WRITE,
@@ -52,18 +52,18 @@ pub(super) fn access_flags(reads: bool, writes: bool) -> u64 {
     }
 }
 
-/// What programs learn of a file.
+/// Metadata of a file.
 pub(super) struct Info {
     number: u64,
     mode: u32,
     bytes: u64,
     links: u64,
-    /// A device's number.
+    /// The device's number, for a device file.
     device: u64,
 }
 
 impl Info {
-    /// Of a node of the tree, as the program sees it.
+    /// Metadata of a node of the tree, as the program sees it.
     pub(super) fn of(process: &Process, node: &Node) -> Info {
         let number = node.number();
         let info = |mode, bytes, links| Info { number, mode, bytes, links, device: 0 };
@@ -80,13 +80,13 @@ impl Info {
         }
     }
 
-    /// Of a file.
+    /// Metadata of a file.
     pub(super) fn of_file(file: &Inode) -> Info {
         let (number, bytes, links) = (file.number, file.lock().len(), file.names());
         Info { number, mode: REGULAR_FILE, bytes, links, device: 0 }
     }
 
-    /// Of a device: Linux's numbers.
+    /// Metadata of a device, with Linux's numbers.
     pub(super) fn of_device(device: Device) -> Info {
         let minor = match device {
             Device::Null | Device::Descriptor(_) => 3,
@@ -96,17 +96,17 @@ impl Info {
         Info { number: 1, mode: CHARACTER_DEVICE, bytes: 0, links: 1, device: 1 << 8 | minor }
     }
 
-    /// Of a standard output, which is a pipe.
+    /// Metadata of a pipe.
     pub(super) fn of_pipe() -> Info {
         Info { number: 1, mode: PIPE, bytes: 0, links: 1, device: 0 }
     }
 
-    /// Of a socket.
+    /// Metadata of a socket.
     pub(super) fn of_socket() -> Info {
         Info { mode: SOCKET, ..Info::of_pipe() }
     }
 
-    /// Of an object that is neither.
+    /// Metadata of an object without a file type.
     pub(super) fn of_object() -> Info {
         Info { mode: OBJECT, ..Info::of_pipe() }
     }
@@ -116,7 +116,7 @@ impl Info {
     }
 }
 
-/// `DT_…` of a node: the type bits of its mode.
+/// `DT_…` of a node, the type bits of its mode.
 pub(super) fn kind_of(node: &Node) -> u8 {
     let mode = match node {
         Node::File(_) | Node::Text(_) => REGULAR_FILE,
@@ -127,7 +127,8 @@ pub(super) fn kind_of(node: &Node) -> u8 {
     (mode >> 12) as u8
 }
 
-/// Writes Linux's `struct stat` for x86-64, 144 bytes; fields that files here do not have are 0.
+/// Writes Linux's `struct stat` for x86-64, 144 bytes; fields without a meaning for Tally's files
+/// are 0.
 pub(super) fn write_stat(process: &mut Process, to: u64, info: &Info) -> Result<u64, Errno> {
     let mut stat = [0; 144];
     let mut put = |at: usize, value: u64| stat[at..at + 8].copy_from_slice(&value.to_le_bytes());
@@ -161,7 +162,7 @@ pub(super) fn write_statx(process: &mut Process, to: u64, info: &Info) -> Result
     Ok(0)
 }
 
-/// `statfs` and `fstatfs`: files are in memory, up to half of it.
+/// `statfs` and `fstatfs`: files are in memory and may take up to half of it.
 pub(super) fn write_room(process: &mut Process, to: u64) -> Result<u64, Errno> {
     let memory = frames::usage();
     let (all, free) = (memory.all / 2 / FRAME_BYTES, memory.free / 2 / FRAME_BYTES);

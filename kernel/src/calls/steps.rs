@@ -1,4 +1,5 @@
-//! Long calls: in steps, between which the turn may end (decision 21).
+//! Long calls work in steps, between which the turn may end, so that they delay no other program
+//! (decision 21).
 
 use core::mem::take;
 
@@ -9,9 +10,9 @@ use crate::{
     task::{call::Progress, handler},
 };
 
-/// Makes the steps of the running thread's call, from its progress on, until one answers or the
-/// turn is over. Returns the answer; `None` if the turn is over: the thread makes the call again in
-/// its next turn, which continues it.
+/// Makes the steps of the running thread's call, starting at its progress, until one answers or the
+/// turn is over. Returns the answer; `None` if the turn is over: then the thread repeats the call
+/// in its next turn, which continues the work.
 pub(super) fn in_steps<E>(
     cpu: &mut Cpu,
     frame: &mut Frame,
@@ -23,7 +24,8 @@ pub(super) fn in_steps<E>(
     let answer = loop {
         match step(cpu, frame, progress) {
             Ok(Answer::Continue(next)) if cpu.is_preempted() => {
-                // The interrupt comes before the instruction, which makes the next step.
+                // The interrupt comes before the SYSCALL instruction, which is executed again and
+                // makes the next step.
                 cpu.process().threads.running().call.progress = Some(next);
                 handler::repeat_call(frame);
                 return None;
@@ -33,7 +35,7 @@ pub(super) fn in_steps<E>(
         }
     };
     if is_continued {
-        // A threshold may have fired meanwhile, whose upcall the call delayed.
+        // A threshold may have fired in the meantime; the call delayed its upcall.
         cpu.measure.lock().repost_upcall();
     }
     Some(answer)

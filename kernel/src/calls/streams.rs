@@ -1,5 +1,5 @@
-//! Calls that make streams: pipes, pairs of sockets, event counters, timers; and the calls on
-//! sockets that a pair needs. There is no network: `socket` is refused.
+//! Calls that make streams: pipes, socket pairs, event counters, timers; and the calls on sockets
+//! for such pairs. There is no network: `socket` is refused.
 
 use alloc::sync::Arc;
 
@@ -38,12 +38,12 @@ const ABSOLUTE: u64 = 1;
 /// `AF_UNIX`, and the types `SOCK_STREAM` and `SOCK_SEQPACKET`.
 const UNIX: u64 = 1;
 const STREAM: u64 = 1;
-/// `MSG_DONTWAIT` and `MSG_NOSIGNAL`, and what changes nothing here: `MSG_WAITALL`,
+/// `MSG_DONTWAIT` and `MSG_NOSIGNAL`, and flags without an effect here: `MSG_WAITALL`,
 /// `MSG_CMSG_CLOEXEC`.
 const DO_NOT_WAIT: u64 = 0x40;
 const NO_SIGNAL: u64 = 0x4000;
 const MESSAGE_HINTS: u64 = 0x100 | 0x4000_0000;
-/// Bytes that one step of a transfer moves.
+/// Maximum bytes of a step of a transfer.
 const CHUNK_BYTES: usize = 4096;
 
 pub(super) fn call(
@@ -98,7 +98,7 @@ fn pair(
     if flags & !(NONBLOCK | CLOSING) != 0 {
         return Err(Errno(EINVAL));
     }
-    // Both, or none.
+    // Both descriptors must be free, or none is used.
     let first = process.files.free(0).ok_or(Errno(EMFILE))?;
     process.files.free(first + 1).ok_or(Errno(EMFILE))?;
     process.memory.write(to, &[0; 8])?;
@@ -111,12 +111,11 @@ fn pair(
     Ok(0)
 }
 
-/// Moves bytes between a stream and the program's memory, whose address and length follow; quietly
-/// or with signals.
+/// Moves bytes between a stream and the program's memory, given by address and length; the last
+/// argument suppresses signals.
 type Transfer = fn(&mut Process, &Arc<Stream>, u64, u64, bool) -> Result<u64, Errno>;
 
-/// A call on a socket with a part of the program's memory: of a socket that is connected, without
-/// an address.
+/// Handles a call on a connected socket with a part of the program's memory, without an address.
 fn message(
     process: &mut Process,
     [fd, at, bytes, flags, ..]: [u64; 6],
@@ -138,7 +137,7 @@ fn message(
     }
 }
 
-/// Reads from a stream, as much as there is. [`RETRY`] if there is nothing and the call may wait.
+/// Reads the available bytes of a stream. [`RETRY`] if there are none and the call may wait.
 pub(super) fn read(
     process: &mut Process,
     stream: &Arc<Stream>,
@@ -169,8 +168,8 @@ pub(super) fn read(
     Ok(done)
 }
 
-/// Writes to a stream, as much as there is room for. [`RETRY`] if there is none and the call may
-/// wait. Without a reader, SIGPIPE, unless `is_quiet`.
+/// Writes as many bytes to a stream as it has room for. [`RETRY`] if there is no room and the call
+/// may wait. Sends SIGPIPE if there is no reader, unless `is_quiet`.
 pub(super) fn write(
     process: &mut Process,
     stream: &Arc<Stream>,
@@ -195,7 +194,7 @@ pub(super) fn write(
     Ok(done)
 }
 
-/// Writes bytes of the kernel's to a stream, as [`write`].
+/// Writes the kernel's bytes to a stream, as [`write`] does the program's.
 pub(super) fn put(
     process: &mut Process,
     stream: &Arc<Stream>,
@@ -211,7 +210,7 @@ pub(super) fn put(
     })
 }
 
-/// When the stream of a descriptor becomes ready by itself.
+/// The time at which a descriptor's stream becomes ready by itself.
 pub(super) fn due(process: &Process, fd: u64) -> Option<u64> {
     match process.files.get(fd)? {
         Descriptor::Stream(stream) => stream.due(),
@@ -271,7 +270,7 @@ fn timer_of(process: &Process, fd: u64) -> Result<Arc<Stream>, Errno> {
 fn set_timer(process: &mut Process, [fd, flags, new, old]: [u64; 4]) -> Result<u64, Errno> {
     let stream = timer_of(process, fd)?;
     let Kind::Timer(timer) = &stream.kind else { return Err(Errno(EINVAL)) };
-    // `TFD_TIMER_CANCEL_ON_SET`: the clock is never set.
+    // `TFD_TIMER_CANCEL_ON_SET` has no effect: the clock is never set.
     if flags & !(ABSOLUTE | 2) != 0 {
         return Err(Errno(EINVAL));
     }
@@ -288,7 +287,7 @@ fn set_timer(process: &mut Process, [fd, flags, new, old]: [u64; 4]) -> Result<u
     Ok(0)
 }
 
-/// Writes a `struct itimerspec` of the rest of a timer's time and of its interval.
+/// Writes a `struct itimerspec` with a timer's remaining time and its interval.
 pub(super) fn write_rest(
     process: &mut Process,
     to: u64,

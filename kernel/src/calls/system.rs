@@ -1,4 +1,4 @@
-//! Calls on the machine and on what programs use of it.
+//! Calls on the machine and on programs' use of it.
 
 use tally_abi::{
     syscall::{self, errno::EINVAL},
@@ -32,7 +32,7 @@ pub(super) fn call(
     })
 }
 
-/// `sysinfo`: a `struct sysinfo`, in units of a byte.
+/// `sysinfo`: writes a `struct sysinfo`, in units of a byte.
 fn describe(process: &mut Process, to: u64) -> Result<u64, Errno> {
     let frames::Usage { all, free } = frames::usage();
     let uptime = clock::now_ns() / SECOND_NS;
@@ -42,8 +42,8 @@ fn describe(process: &mut Process, to: u64) -> Result<u64, Errno> {
     Ok(0)
 }
 
-/// `getrusage`: time in ring 3 and in ring 0, memory, page faults and context switches; of
-/// children, what those used that were waited for.
+/// `getrusage`: time in ring 3 and in ring 0, memory, page faults and context switches; for
+/// children, the sum over those that were waited for.
 fn usage(process: &mut Process, of: i32, to: u64) -> Result<u64, Errno> {
     let resident = process.memory.space.resident_bytes();
     let (used, resident) = match of {
@@ -68,8 +68,8 @@ fn usage(process: &mut Process, of: i32, to: u64) -> Result<u64, Errno> {
     Ok(0)
 }
 
-/// `times`: time in ring 3 and in ring 0, its own and that of children that were waited for, and
-/// since boot.
+/// `times`: time in ring 3 and in ring 0, of the program and of children that were waited for;
+/// returns the time since boot.
 fn times(process: &mut Process, to: u64) -> Result<u64, Errno> {
     let ticks = |time: u64| time / (SECOND_NS / CLOCK_TICKS);
     if to != 0 {

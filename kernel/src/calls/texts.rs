@@ -21,7 +21,7 @@ use crate::{
     task::{CLOCK_TICKS, Process},
 };
 
-/// The text, as the program reads it now.
+/// Generates the text as of now, for the program that reads it.
 pub(super) fn generate(process: &mut Process, text: Text) -> String {
     match text {
         Text::Maps => maps(process),
@@ -55,12 +55,12 @@ pub(super) fn generate(process: &mut Process, text: Text) -> String {
     }
 }
 
-/// Words, each ended by a zero byte.
+/// Joins words, each ended by a zero byte.
 fn words(words: &[String]) -> String {
     words.iter().flat_map(|word| [word.as_str(), "\0"]).collect()
 }
 
-/// The program's file name, as long as Linux keeps one.
+/// The program's file name, cut to Linux's length.
 fn short_name(process: &Process) -> &str {
     let name = process.name.rsplit('/').next().unwrap_or_default();
     &name[..name.floor_char_boundary(15)]
@@ -96,13 +96,13 @@ fn maps(process: &Process) -> String {
     text
 }
 
-/// Bytes of all areas, and of all pages that are there.
+/// Bytes of all areas, and bytes of all present pages.
 fn sizes(process: &Process) -> (u64, u64) {
     let all = process.memory.areas().map(|(range, _)| range.end - range.start).sum();
     (all, process.memory.space.resident_bytes())
 }
 
-/// `/proc/self/stat`: 52 fields, of which the kernel knows those that it names.
+/// `/proc/self/stat`: 52 fields, of which the kernel fills the named ones.
 fn stat(process: &mut Process) -> String {
     let (all, resident) = sizes(process);
     let ran = process.ran();
@@ -169,7 +169,7 @@ fn memory() -> String {
     text
 }
 
-/// `/proc/stat`: the CPUs, whose times are not kept.
+/// `/proc/stat`: the CPUs, with zeros as times.
 fn machine() -> String {
     let mut text = String::from("cpu  0 0 0 0 0 0 0 0 0 0\n");
     for index in 0..online::count() {

@@ -1,4 +1,4 @@
-//! Calls on threads: creating them, and futexes.
+//! Calls on threads: creation, and futexes.
 
 use tally_abi::syscall::{
     self,
@@ -21,8 +21,8 @@ use crate::{
 
 /// `CLONE_VM`, `CLONE_SIGHAND` and `CLONE_THREAD`: without these `clone` would make a process.
 const THREAD_FLAGS: u64 = 0x100 | 0x800 | 0x1_0000;
-/// `CLONE_FS`, `CLONE_FILES`, `CLONE_SYSVSEM` and `CLONE_DETACHED`: true of every thread, so they
-/// change nothing.
+/// `CLONE_FS`, `CLONE_FILES`, `CLONE_SYSVSEM` and `CLONE_DETACHED`: they hold for every thread
+/// here, so they have no effect.
 const NO_FLAGS: u64 = 0x200 | 0x400 | 0x4_0000 | 0x40_0000;
 const SET_TLS: u64 = 0x8_0000;
 const PARENT_SET_TID: u64 = 0x10_0000;
@@ -40,7 +40,7 @@ const WAIT_BITS: u64 = 9;
 const WAKE_BITS: u64 = 10;
 /// `FUTEX_CLOCK_REALTIME`.
 const OF_REAL_TIME: u64 = 0x100;
-/// Flags; of `FUTEX_PRIVATE_FLAG`, all futexes are private.
+/// Flags of operations; `FUTEX_PRIVATE_FLAG` has no effect, as all futexes are private.
 const FUTEX_FLAGS: u64 = 0x80 | OF_REAL_TIME;
 
 /// Bytes of the head of a list of robust mutexes.
@@ -75,13 +75,13 @@ pub(super) fn call(
                 Err(error) => return Some(Err(error.into())),
             }
         }
-        // C libraries use `clone` instead.
+        // C libraries use `clone` if this call is missing.
         syscall::CLONE3 => return Some(Err(Errno(ENOSYS))),
         _ => return None,
     })))
 }
 
-/// `clone(flags, stack, parent_tid, child_tid, tls)`, of a thread.
+/// `clone(flags, stack, parent_tid, child_tid, tls)` for a thread.
 pub(super) fn clone(
     process: &mut Process,
     frame: &Frame,

@@ -1,4 +1,4 @@
-//! The threshold that a call asks for.
+//! The threshold that a call requests.
 
 use tally_abi::{Error, bank::NO_THRESHOLD};
 
@@ -7,10 +7,10 @@ use crate::{
     memory::space::USER_END,
 };
 
-/// The handler at `entry`, 0 for none.
+/// The handler at `entry`; `None` for 0.
 ///
 /// # Errors
-/// It is no address of a program's.
+/// The address is not in a program's memory range.
 pub(super) fn handler_of(entry: u64, data: u64) -> Result<Option<UpcallHandler>, Error> {
     if entry >= USER_END {
         return Err(Error::BadPointer);
@@ -21,7 +21,7 @@ pub(super) fn handler_of(entry: u64, data: u64) -> Result<Option<UpcallHandler>,
 /// The threshold of `session_threshold(session, event, count, handler, data, cpu)`.
 ///
 /// # Errors
-/// There can be no such event or handler.
+/// The event or handler is impossible.
 pub(super) fn threshold_of(
     [_, event, count, entry, data, _]: [u64; 6],
 ) -> Result<Threshold, Error> {

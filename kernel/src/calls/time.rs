@@ -1,4 +1,5 @@
-//! Calls on time. The machine's date is not read: the command line has that of its start.
+//! Calls on time. The kernel does not read the machine's date: the command line has the date of its
+//! start.
 
 use tally_abi::syscall::{self, errno::EINVAL};
 
@@ -8,10 +9,10 @@ use crate::{
     task::{Process, thread::Wait, timers::Measured},
 };
 
-/// The clocks of `clock_gettime` for real time and for time since the start, coarse or not.
+/// The clocks of `clock_gettime` for real time and for time since boot, coarse ones included.
 pub(super) const CLOCKS: [u64; 9] = [0, 1, 4, 5, 6, 7, 8, 9, 11];
-/// Those of them that show the date: `CLOCK_REALTIME`, its coarse form and its form for alarms,
-/// and `CLOCK_TAI`, which knows no leap seconds here.
+/// Clocks that show the date: `CLOCK_REALTIME`, its coarse form and its form for alarms, and
+/// `CLOCK_TAI`, without leap seconds here.
 const DATES: [u64; 4] = [REAL, 5, 8, 11];
 /// `CLOCK_REALTIME` and `CLOCK_MONOTONIC`.
 pub(super) const REAL: u64 = 0;
@@ -19,7 +20,7 @@ pub(super) const SINCE_BOOT: u64 = 1;
 /// `CLOCK_PROCESS_CPUTIME_ID` and `CLOCK_THREAD_CPUTIME_ID`.
 const OF_PROGRAM: i32 = 2;
 const OF_THREAD: i32 = 3;
-/// The bit by which a negative clock is a thread's (`CPUCLOCK_PERTHREAD_MASK`).
+/// Bit that makes a negative clock number a thread's (`CPUCLOCK_PERTHREAD_MASK`).
 const IS_THREAD: i32 = 4;
 /// `TIMER_ABSTIME`.
 pub(super) const ABSOLUTE: u64 = 1;
@@ -52,24 +53,24 @@ pub(super) fn call(
     Some(result.map(Answer::Value))
 }
 
-/// What a clock shows, in nanoseconds.
+/// A clock's time, in nanoseconds.
 fn now(which: u64) -> u64 {
     if DATES.contains(&which) { clock::date_ns() } else { clock::now_ns() }
 }
 
-/// A clock's time as [`clock`]'s, in nanoseconds.
+/// Converts a clock's time to [`clock`]'s, in nanoseconds.
 pub(super) fn since_boot(which: u64, time: u64) -> u64 {
     let before = if DATES.contains(&which) { clock::date_at_start_ns() } else { 0 };
     time.saturating_sub(before)
 }
 
-/// What a clock of CPU time shows, in nanoseconds; none if it is no such clock.
+/// The time of a CPU-time clock, in nanoseconds; `None` for other clocks.
 fn ran_ns(process: &mut Process, clock: u64) -> Option<u64> {
     cpu_time(process, clock)?.now_ns(&process.threads)
 }
 
-/// What a clock of CPU time measures; none if it is no such clock. The negative ones have the
-/// number of a program or a thread in them, inverted.
+/// The program or thread of a CPU-time clock; `None` for other clocks. Negative clock numbers
+/// contain the inverted number of a program or a thread.
 pub(super) fn cpu_time(process: &mut Process, clock: u64) -> Option<Measured> {
     let (own, clock) = (process.threads.running().tid, clock as i32);
     let number = !(clock >> 3) as u32;
@@ -85,7 +86,7 @@ pub(super) fn cpu_time(process: &mut Process, clock: u64) -> Option<Measured> {
     })
 }
 
-/// Writes a time in nanoseconds as seconds and a rest in units of `unit_ns` nanoseconds.
+/// Writes a time in nanoseconds as seconds and the remainder in units of `unit_ns` nanoseconds.
 fn write_time(process: &mut Process, to: u64, time: u64, unit_ns: u64) -> Result<u64, Errno> {
     let [seconds, rest] = clock::to_timespec(time);
     write_words(process, to, [seconds, rest / unit_ns])
@@ -106,14 +107,15 @@ fn time(process: &mut Process, to: u64) -> Result<u64, Errno> {
     Ok(seconds)
 }
 
-/// `nanosleep` and `clock_nanosleep`: until a time of a clock, or for a time if there is none.
+/// `nanosleep` and `clock_nanosleep`: sleeps until a time of the clock `until`, or for a time if
+/// that is `None`.
 fn sleep(process: &mut Process, until: Option<u64>, from: u64, left: u64) -> Result<Answer, Errno> {
     let left = if until.is_some() { 0 } else { left };
     let until = deadline(process, until, from)?;
     Ok(Answer::Wait(Wait::Sleep { until, left }))
 }
 
-/// As [`deadline`], but none if the address is 0: the call has no timeout.
+/// [`deadline`], or `None` if the address is 0: the call has no timeout.
 pub(super) fn deadline_if_any(
     process: &mut Process,
     of_clock: Option<u64>,
@@ -125,8 +127,8 @@ pub(super) fn deadline_if_any(
     }
 }
 
-/// The time, in [`clock`]'s nanoseconds, of a `struct timespec` of the program: of a clock, or from
-/// now on if there is none.
+/// The time of a `struct timespec` of the program, in [`clock`]'s nanoseconds: a time of the clock
+/// `of_clock`, or relative to now if that is `None`.
 fn deadline(process: &mut Process, of_clock: Option<u64>, from: u64) -> Result<u64, Errno> {
     let [seconds, rest] = process.memory.read_words(from)?;
     let wanted = nanoseconds(seconds, rest, 1)?;
@@ -136,7 +138,7 @@ fn deadline(process: &mut Process, of_clock: Option<u64>, from: u64) -> Result<u
     })
 }
 
-/// When the time of a `struct timeval` is over; none if the address is 0.
+/// The deadline for the time of a `struct timeval`; `None` if the address is 0.
 pub(super) fn microseconds(process: &mut Process, from: u64) -> Result<Option<u64>, Errno> {
     if from == 0 {
         return Ok(None);
@@ -146,7 +148,7 @@ pub(super) fn microseconds(process: &mut Process, from: u64) -> Result<Option<u6
     Ok(Some(clock::now_ns().saturating_add(time)))
 }
 
-/// The interval and the first time of a `struct itimerspec`, in nanoseconds, or of a `struct
+/// The interval and the first time, in nanoseconds, of a `struct itimerspec`, or of a `struct
 /// itimerval` with units of 1,000 nanoseconds.
 pub(super) fn intervals(
     process: &mut Process,
@@ -157,7 +159,7 @@ pub(super) fn intervals(
     Ok((nanoseconds(a, b, unit_ns)?, nanoseconds(c, d, unit_ns)?))
 }
 
-/// A number of seconds and a rest in units of `unit_ns` nanoseconds, in nanoseconds.
+/// Converts seconds and a remainder in units of `unit_ns` nanoseconds to nanoseconds.
 fn nanoseconds(seconds: u64, rest: u64, unit_ns: u64) -> Result<u64, Errno> {
     if rest >= SECOND_NS / unit_ns || seconds > i64::MAX as u64 {
         return Err(Errno(EINVAL));

@@ -23,9 +23,9 @@ use crate::{
 /// `SIGEV_NONE` and `SIGEV_THREAD_ID`, in `sigev_notify`.
 const NONE: u32 = 1;
 const TO_THREAD: u32 = 4;
-/// `SIGEV_THREAD`, which is a signal to the kernel.
+/// `SIGEV_THREAD`, which the kernel treats as a signal.
 const BY_LIBRARY: u32 = 2;
-/// The clocks: those that `clock_nanosleep` has, without the coarse ones.
+/// The clocks of `clock_nanosleep`, without the coarse ones.
 const CLOCKS: [u64; 6] = [0, 1, 7, 8, 9, 11];
 
 pub(super) fn call(
@@ -51,8 +51,8 @@ fn timer(process: &mut Process, number: u64) -> Result<&mut Timer, Errno> {
     process.timers.get(number).ok_or(Errno(EINVAL))
 }
 
-/// `timer_create`: the signal is in the `struct sigevent` at `event`, or SIGALRM with the timer's
-/// number if that is 0.
+/// `timer_create`: the signal is in the `struct sigevent` at `event`; if that is 0, SIGALRM with
+/// the timer's number.
 fn create(process: &mut Process, [clock, event, to]: [u64; 3]) -> Result<u64, Errno> {
     let of = match clock {
         clock if CLOCKS.contains(&clock) => Measured::Time(clock),
@@ -74,7 +74,7 @@ fn create(process: &mut Process, [clock, event, to]: [u64; 3]) -> Result<u64, Er
     Ok(0)
 }
 
-/// The signal, the value and the thread of a `struct sigevent`; none if it asks for no signal.
+/// The signal, the value and the thread of a `struct sigevent`; `None` if it requests no signal.
 fn wanted(process: &mut Process, from: u64) -> Result<Option<(u32, u64, Option<u32>)>, Errno> {
     let [value, words, thread] = process.memory.read_words(from)?;
     let (signal, how, thread) = (words as u32, (words >> 32) as u32, thread as u32);
@@ -97,7 +97,7 @@ fn set(process: &mut Process, [number, flags, new, old]: [u64; 4]) -> Result<u64
         return Err(Errno(EINVAL));
     }
     let (interval, first) = time::intervals(process, new, 1)?;
-    // The thread whose time it measures may have ended.
+    // The thread whose time the timer measures may have ended.
     let now = set.of.now_ns(&process.threads).ok_or(Errno(ESRCH))?;
     let at_ns = match (flags & ABSOLUTE, set.of) {
         (0, _) => now.saturating_add(first),

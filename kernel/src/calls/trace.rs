@@ -35,13 +35,13 @@ impl Traced {
         }))
     }
 
-    /// Records the call, which the kernel has handled; it was entered with a return to `rip`.
+    /// Records the handled call, which was entered with the return address `rip`.
     pub(super) fn end(self, cpu: &mut Cpu, frame: &Frame, rip: u64) {
-        // A program that ends does so in steps, and its last call does not return.
+        // A program ends in steps, and its last call does not return.
         let running = cpu.current.as_deref_mut().filter(|process| process.ending.is_none());
         let running = running.map(|process| (process.pid, process.threads.running().tid));
         let Traced(record) = self;
-        // A call that is made again begins at an earlier instruction.
+        // A call that will be repeated returns to an earlier instruction.
         let returned = running == Some((record.program, record.thread)) && frame.rip == rip;
         let result = if returned { frame.rax } else { 0 };
         let record = SyscallRecord { returned, result, ..record };

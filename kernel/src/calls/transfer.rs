@@ -1,9 +1,9 @@
-//! Calls that transfer bytes between files and programs, or change a file's length: in steps, as
-//! they may be long (decision 21).
+//! Calls that transfer bytes between files and programs, or change a file's length: in steps, so
+//! that a long call can be preempted (decision 21).
 //!
 //! The progress of a transfer is the number of bytes done. Between two steps other threads and
-//! programs may use the file. A transfer from a stream may be short. One to a stream that may wait
-//! is not, unless a signal handler ends it.
+//! programs may use the file. A transfer from a stream may be short. A transfer to a blocking
+//! stream is complete unless a signal handler ends it.
 
 use alloc::{string::String, sync::Arc};
 
@@ -32,9 +32,9 @@ use crate::{
     task::Process,
 };
 
-/// The most parts of one `readv` or `writev` (Linux's `UIO_MAXIOV`).
+/// Maximum number of buffers of `readv` and `writev` (Linux's `UIO_MAXIOV`).
 const MAX_VECTOR: u64 = 1024;
-/// The most bytes of one call (Linux's `MAX_RW_COUNT`).
+/// Maximum bytes of a call (Linux's `MAX_RW_COUNT`).
 pub(super) const MAX_BYTES: u64 = 0x7fff_f000;
 
 /// The offset at which a call reads or writes.
@@ -42,12 +42,12 @@ pub(super) const MAX_BYTES: u64 = 0x7fff_f000;
 enum At {
     /// The descriptor's position, which the call advances.
     Position,
-    /// This offset; the descriptor's position does not change.
+    /// An offset; the descriptor's position does not change.
     Offset(u64),
 }
 
 impl At {
-    /// The place for the rest of a call that has done `done` bytes.
+    /// The offset for the rest of a call that has done `done` bytes.
     fn after(self, done: u64) -> At {
         match self {
             At::Position => At::Position,
@@ -101,8 +101,8 @@ pub(super) fn call(
     })
 }
 
-/// The most bytes of a step. A write to a device takes none of them from the program, so one step
-/// is enough.
+/// Maximum bytes of a step. A write to a device reads nothing from the program, so one step is
+/// enough.
 fn step_bytes(process: &mut Process, number: u64, fd: u64) -> u64 {
     let writes =
         matches!(number, syscall::WRITE | syscall::PWRITE64 | syscall::WRITEV | syscall::PWRITEV);
@@ -120,28 +120,28 @@ struct Part {
 }
 
 impl Part {
-    /// What follows the first `done` bytes, of at most `bytes`.
+    /// The rest after the first `done` bytes, at most `bytes` of it.
     fn after(self, done: u64, bytes: u64) -> Part {
-        // No memory of the program's reaches to the end of all addresses.
+        // No program's memory reaches the highest address, so nothing saturates.
         let buffer = self.buffer.saturating_add(done);
         Part { buffer, bytes: bytes.min(self.bytes - done) }
     }
 }
 
-/// What a transfer did.
+/// Result of a transfer.
 enum Moved {
-    /// It moved these bytes; if they are not all, the call ends.
+    /// Bytes moved; the call ends if they are not all.
     Bytes(u64),
-    /// It moved these bytes, and the call goes on with the rest.
+    /// Bytes moved; the call continues with the rest.
     Part(u64),
-    /// The file was only brought nearer to the place.
+    /// No bytes yet: the file was only extended towards the place.
     Again,
-    /// Nothing, until another thread has read from the stream.
+    /// No bytes until another thread has read from the stream.
     Waits,
 }
 
-/// The answer of a call after the transfer of `part`, when `done` bytes went before; none if all of
-/// the part was moved.
+/// The call's answer after the transfer of `part`, preceded by `done` bytes; `None` if the whole
+/// part was moved.
 fn ended(moved: Result<Moved, Errno>, part: Part, done: u64) -> Option<Result<Answer, Errno>> {
     match moved {
         Ok(Moved::Again) => Some(Ok(Answer::continue_at(done))),
@@ -151,12 +151,12 @@ fn ended(moved: Result<Moved, Errno>, part: Part, done: u64) -> Option<Result<An
         Ok(Moved::Bytes(moved)) if moved < part.bytes => Some(Ok(Answer::Value(done + moved))),
         Ok(Moved::Bytes(_) | Moved::Part(_)) => None,
         Err(error) if done == 0 => Some(Err(error)),
-        // The next call gets the error.
+        // The program gets the error from its next call.
         Err(_) => Some(Ok(Answer::Value(done))),
     }
 }
 
-/// One step, of at most `step_bytes`, of a call with one part.
+/// Makes a step, of at most `step_bytes`, of a call with one buffer.
 fn one(
     process: &mut Process,
     whole: Part,
@@ -174,7 +174,7 @@ fn one(
     Ok(if done == whole.bytes { Answer::Value(done) } else { Answer::continue_at(done) })
 }
 
-/// One step, of at most `step_bytes`, of `readv` or `writev`, of one part or several.
+/// Makes a step, of at most `step_bytes`, of `readv` or `writev`, over one buffer or several.
 fn vector(
     process: &mut Process,
     parts: u64,
@@ -187,7 +187,7 @@ fn vector(
         return Err(Errno(EINVAL));
     }
     let step_end = done + step_bytes;
-    // Bytes of the parts before.
+    // Bytes of the earlier buffers.
     let mut before = 0_u64;
     for index in 0..count {
         let at = parts.checked_add(16 * index).ok_or(Errno(EFAULT));
@@ -215,7 +215,7 @@ fn vector(
     Ok(Answer::Value(done))
 }
 
-/// How many of `bytes` at an address are in the address's page: the next page may be unmapped.
+/// The number of the `bytes` at an address that are in its page: the next page may be unmapped.
 fn in_page(address: u64, bytes: u64) -> u64 {
     bytes.min(FRAME_BYTES - address % FRAME_BYTES)
 }
@@ -245,7 +245,7 @@ fn read(process: &mut Process, fd: u64, to: Part, at: At) -> Result<Moved, Errno
     while done < to.bytes {
         let address = to.buffer.checked_add(done).ok_or(Errno(EFAULT))?;
         let most = chunk.len().min(in_page(address, to.bytes - done) as usize);
-        // Not while the program's memory is touched, which may be a mapping of this file.
+        // The lock is not held while the program's memory is accessed, which may map this file.
         let bytes = file.lock().copy_to(start + done, &mut chunk[..most]);
         let part = &chunk[..bytes];
         if part.is_empty() {
@@ -263,7 +263,7 @@ fn read(process: &mut Process, fd: u64, to: Part, at: At) -> Result<Moved, Errno
     Ok(Moved::Bytes(done))
 }
 
-/// Reads from a stream, as much as there is.
+/// Reads the available bytes of a stream.
 fn read_stream(process: &mut Process, stream: &Arc<Stream>, to: Part) -> Result<u64, Errno> {
     match stream.signals() {
         Some(set) => signal_files::read(process, stream, set, [to.buffer, to.bytes]),
@@ -344,7 +344,7 @@ fn write_file(
         return Ok(Moved::Again);
     }
     let done = in_pieces(process, from, |_, _, part| {
-        // Not while the program's memory is touched, which may be a mapping of this file.
+        // The lock is not held while the program's memory is accessed, which may map this file.
         let mut content = file.lock();
         place = if appends { content.len() } else { place };
         let taken = content.write(place, part);
@@ -357,8 +357,8 @@ fn write_file(
     Ok(Moved::Bytes(done))
 }
 
-/// Passes the program's bytes to `take`, some at a time, with the number of bytes before them,
-/// until it takes fewer. Returns how many it took; an error only if it took none.
+/// Passes the program's bytes to `take` in pieces, with the number of bytes before each, until it
+/// takes fewer than offered. Returns the number taken; an error only if none were taken.
 fn in_pieces(
     process: &mut Process,
     from: Part,
@@ -385,7 +385,7 @@ fn in_pieces(
     Ok(done)
 }
 
-/// Sends output to the host; also to the log of a machine without a wire.
+/// Sends output to the host, and to the log if the machine has no wire.
 pub(super) fn emit(process: &Process, fd: u8, bytes: &[u8]) {
     serial::send(&Message::Output { pid: process.pid, fd, bytes });
     if !serial::has_wire() {

@@ -1,9 +1,9 @@
-//! The state of one CPU, its idle loop, and the set of CPUs that run.
+//! The state of a CPU, its idle loop, and the set of online CPUs.
 //!
 //! Each CPU owns its [`Cpu`]: the program that runs on it and its part of the sampling engine. The
 //! kernel runs with interrupts off, so an entry to the kernel is the only user of its CPU's state,
 //! and the overflow path takes no lock. In ring 0, GS points to the state. Overflow interrupts,
-//! which as NMIs interrupt the kernel too, use only the CPU's [`NmiCell`].
+//! which also interrupt the kernel if they are NMIs, use only the CPU's [`NmiCell`].
 
 pub mod online;
 
@@ -28,34 +28,34 @@ use crate::{
     task::Process,
 };
 
-/// The state that one CPU owns.
+/// The state that a CPU owns.
 #[repr(C)]
 pub struct Cpu {
     this: *mut Cpu,
     kernel_stack: VirtAddr,
     user_rsp: u64,
     idle_stack: VirtAddr,
-    /// Its number, from 0.
+    /// The CPU's number, from 0.
     pub index: u16,
-    /// Its interrupt controller.
+    /// The CPU's interrupt controller.
     pub lapic: Lapic,
-    /// The program that runs on it.
+    /// The program that runs on the CPU.
     pub current: Option<Box<Process>>,
-    /// Its part of the sampling engine.
+    /// The CPU's part of the sampling engine.
     pub measure: &'static NmiCell,
-    /// How often the kernel was entered here, for the engine.
+    /// The engine's count of kernel entries on this CPU.
     entries: KernelEntries,
-    /// While the loop runs in ring 3 by which counters are checked: where the kernel goes on.
+    /// The kernel's frame to return to, while the loop that checks counters runs in ring 3.
     pub checks_ring_3: Option<Frame>,
 }
 
 impl Cpu {
-    /// Where SYSCALL's stub finds the kernel's stack.
+    /// Offset at which SYSCALL's stub finds the kernel's stack.
     pub const KERNEL_STACK_OFFSET: usize = offset_of!(Cpu, kernel_stack);
-    /// Where SYSCALL's stub saves the program's stack pointer until it has pushed it.
+    /// Offset at which SYSCALL's stub keeps the program's stack pointer until it has pushed it.
     pub const USER_RSP_OFFSET: usize = offset_of!(Cpu, user_rsp);
 
-    /// Makes the state of the CPU that runs this, which is never freed, and points GS to it.
+    /// Makes the state of the executing CPU, which is never freed, and points GS to it.
     pub fn install(index: u16, kernel_stack: VirtAddr, lapic: Lapic, measure: &'static NmiCell) {
         let cpu = Box::leak(Box::new(Cpu {
             this: core::ptr::null_mut(),
@@ -74,7 +74,7 @@ impl Cpu {
         KernelGsBase::write(VirtAddr::zero());
     }
 
-    /// This CPU's state.
+    /// The state of this CPU.
     ///
     /// # Safety
     /// (1) [`Cpu::install`] ran on this CPU; (2) interrupts are off; (3) the caller is the one
@@ -89,15 +89,15 @@ impl Cpu {
         unsafe { &mut *this }
     }
 
-    /// The program that runs here: the caller of the system call, the one to preempt.
+    /// The program that runs on this CPU: the caller of the system call, or the one to preempt.
     ///
     /// # Panics
-    /// No program runs here.
+    /// No program runs on this CPU.
     pub fn process(&mut self) -> &mut Process {
         self.current.as_deref_mut().expect("a program runs on this CPU")
     }
 
-    /// The kernel was entered: time is the running thread's in ring 0 from here on.
+    /// Records an entry to the kernel: from now on time counts as the running thread's in ring 0.
     #[inline]
     pub fn enter_kernel(&mut self) {
         self.entries.note();
@@ -106,8 +106,8 @@ impl Cpu {
         }
     }
 
-    /// The kernel returns: time is that of the thread that runs from here on, if one does, in ring
-    /// 3.
+    /// Records the kernel's return: from now on time counts as the running thread's in ring 3, if a
+    /// thread runs.
     #[inline]
     pub fn leave_kernel(&mut self) {
         if let Some(process) = &mut self.current {
@@ -115,8 +115,8 @@ impl Cpu {
         }
     }
 
-    /// Does what calls on sessions on CPUs have asked of this one, and interrupts the program that
-    /// runs here for the upcalls of its sessions on CPUs.
+    /// Does the work that calls on sessions on CPUs have requested of this CPU, and interrupts the
+    /// running program if upcalls of its sessions on CPUs are due.
     pub fn serve(&mut self) {
         let process = self.current.as_deref();
         let mut measure = self.measure.lock();
@@ -137,7 +137,7 @@ impl Cpu {
         self.lapic.interrupt_others(vectors::PREEMPT_IPI);
     }
 
-    /// Its bit in a set of CPUs.
+    /// The CPU's bit in a set of CPUs.
     pub fn bit(&self) -> u64 {
         1 << self.index
     }
@@ -154,8 +154,8 @@ pub fn run() -> ! {
 }
 
 /// Enters the scheduler; if it has no runnable program, waits for the next interrupt and enters it
-/// again. The scheduler leaves the loop by replacing the frame, and returns to the loop's
-/// beginning.
+/// again. The scheduler leaves the loop by replacing the frame, and returns to the start of the
+/// loop.
 extern "C" fn idle() -> ! {
     loop {
         // SAFETY: (1) the vector has a stub, which saves all registers; (2) no reference to the

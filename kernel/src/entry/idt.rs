@@ -57,7 +57,7 @@ fn set_exceptions(idt: &mut InterruptDescriptorTable) {
         16 x87_floating_point, 17 alignment_check, 19 simd_floating_point, 20 virtualization,
         21 cp_protection_exception,
     }
-    // Programs may execute INT3: the exception becomes their SIGTRAP.
+    // Programs may execute INT3; its exception becomes their SIGTRAP.
     // SAFETY: as above.
     unsafe { idt.breakpoint.set_handler_addr(stub(3)).set_privilege_level(PrivilegeLevel::Ring3) };
     // SAFETY: as above, and the stack was set in every CPU's task state (`arch::segments`). These

@@ -1,6 +1,6 @@
-//! The entries to the kernel: assembly stubs, the IDT, trap handlers, and how CPUs start.
+//! The entries to the kernel: assembly stubs, the IDT, trap handlers, and the start of CPUs.
 //!
-//! The top layer but for `main`: it leads interrupts to the scheduler and system calls to `calls`.
+//! The top layer except for `main`: leads interrupts to the scheduler and system calls to `calls`.
 
 mod idt;
 mod panic;

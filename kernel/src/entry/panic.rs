@@ -1,9 +1,9 @@
-//! The report of a kernel that stops: by an exception in ring 0, or because a check of its own
-//! failed.
+//! The report of a kernel that stops because of an exception in ring 0 or a failed check of its
+//! own.
 //!
 //! The log gets the message, the registers and the addresses on the stack that may be return
-//! addresses; the host gets the registers and the stack, from which it works out the backtrace.
-//! Nothing here uses the CPU's state or the heap, which may be what is broken.
+//! addresses; the host gets the registers and the stack, and reconstructs the backtrace. Nothing
+//! here uses the CPU's state or the heap, which may be broken.
 
 use core::{
     fmt,
@@ -26,11 +26,11 @@ use crate::{
 
 /// Registers in a line of the log.
 const REGISTERS_A_LINE: usize = 4;
-/// The most addresses of the stack that the log gets.
+/// Maximum number of stack addresses in the log.
 const MAX_ADDRESSES: usize = 32;
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// The CPU that reports, by its interrupt controller's number plus 1; 0: none does yet.
+/// The reporting CPU's APIC ID plus 1; 0 while no CPU reports.
 static REPORTER: AtomicU64 = AtomicU64::new(0);
 
 /// Reports `message` and the processor's registers, and ends the machine.
@@ -47,11 +47,11 @@ pub fn report(message: fmt::Arguments, frame: &Frame) -> ! {
     stop(message.as_str(), registers)
 }
 
-/// Makes this CPU the one that reports. On another CPU than that, waits for the machine's end; on
-/// the same, the report itself has failed, and the machine ends at once.
+/// Makes this CPU the reporting one. On another CPU, waits for the machine's end; on the reporting
+/// CPU itself, the report has failed, and the machine ends at once.
 fn claim(apic_id: u64) {
     let me = apic_id + 1;
-    // Acquire and release: nothing of the report moves before it.
+    // Acquire and release order: no part of the report moves before the exchange.
     match REPORTER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {}
         Err(first) if first == me => {
@@ -74,15 +74,15 @@ fn log_registers(registers: &Registers) {
     while named.peek().is_some() {
         let mut line = FixedText::<160>::of(format_args!(""));
         for (name, value) in named.by_ref().take(REGISTERS_A_LINE) {
-            // Lines are short enough.
+            // The lines fit the buffer.
             let _ = fmt::Write::write_fmt(&mut line, format_args!(" {name:>7} {value:016x}"));
         }
         log::error!("{}", line.as_str());
     }
 }
 
-/// Logs the words on the stack that are addresses of the kernel's code: return addresses, and what
-/// is left of older calls.
+/// Logs the words on the stack that are addresses of the kernel's code: return addresses, and
+/// remnants of older calls.
 fn log_addresses(rsp: u64) {
     let code = control::code();
     let words = stacks::words(rsp).filter(|(_, word)| code.contains(word));

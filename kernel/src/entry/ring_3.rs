@@ -1,4 +1,4 @@
-//! A loop in ring 3 before there is a program, to check what counters count there.
+//! A loop in ring 3 for checks of counters there, before any program exists.
 
 use core::{arch::asm, mem::replace};
 
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Where the loop is in the lower half.
+/// Address of the loop, in the lower half.
 const CODE: u64 = 0x40_0000;
 /// `xor eax, eax; again: inc rax; cmp rax, rbx; jb again; ud2`.
 const LOOP: [u8; 12] = [0x31, 0xc0, 0x48, 0xff, 0xc0, 0x48, 0x39, 0xd8, 0x72, 0xf8, 0x0f, 0x0b];
@@ -27,7 +27,7 @@ const BEFORE_LOOP: u64 = 1;
 const IN_A_TURN: u64 = 3;
 /// Turns after which the loop ends without an interrupt: a part of a second.
 const MAX_TURNS: u64 = 1 << 26;
-/// When the interrupt comes, in ticks of the APIC's clock: 20 µs to a millisecond.
+/// Time until the interrupt, in ticks of the APIC's clock: 20 µs to a millisecond.
 const TICKS: u32 = 20_000;
 
 /// The loop, in an address space of its own.
@@ -52,7 +52,7 @@ impl Ring3Loop {
     }
 
     /// Runs the loop on this CPU until an interrupt of its timer, or for one turn without one; an
-    /// exception ends it. Returns how many instructions have retired in ring 3.
+    /// exception ends it. Returns the number of instructions retired in ring 3.
     pub fn run(&self, lapic: &Lapic, until_interrupt: bool) -> u64 {
         // SAFETY: the kernel's half is in it, and this function activates the kernel's own again.
         unsafe { self.space.activate() };
@@ -80,7 +80,7 @@ impl Ring3Loop {
 /// Handles an interrupt or exception while the loop runs, or the one that starts it.
 ///
 /// # Panics
-/// Another exception than the loop's own.
+/// An exception other than the loop's own.
 pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
     const INVALID_OPCODE: u64 = 6;
     let is = |vector: u8| frame.vector == u64::from(vector);
@@ -98,7 +98,7 @@ pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
-/// Takes the interrupts that are pending.
+/// Takes the pending interrupts.
 pub fn take_pending_interrupts() {
     interrupts::enable();
     x86_64::instructions::nop();

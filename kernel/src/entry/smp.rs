@@ -2,8 +2,8 @@
 //!
 //! The first CPU starts each with INIT and start-up IPIs (Intel SDM volume 3, "Multiple-Processor
 //! Initialization"). A processor begins in 16-bit mode at a page below 1 MiB, where a short
-//! trampoline brings it to 64-bit mode and to [`start_here`]. They start one at a time, as they
-//! share the trampoline, and then wait until the first CPU has loaded the programs.
+//! trampoline switches it to 64-bit mode and jumps to [`start_here`]. Processors start one at a
+//! time, as they share the trampoline, and then wait until the first CPU has loaded the programs.
 
 use alloc::vec::Vec;
 use core::{
@@ -25,12 +25,12 @@ use crate::{
 
 const INIT: u32 = 0x4500;
 const START_UP: u32 = 0x4600;
-/// How long a processor may take to start, in steps of [`STEP_US`].
+/// Maximum time for a processor's start, in steps of [`STEP_US`].
 const MAX_STEPS: u32 = 200;
 const STEP_US: u64 = 1_000;
 
-/// Processors that started and stay offline, as their PMU differs from the first one's. Release
-/// order with [`start_here`]'s increment, acquire in the loop that waits for it.
+/// Number of started processors that stay offline because their PMU differs from the first one's.
+/// Release order with [`start_here`]'s increment, acquire in the loop that waits for it.
 static MISMATCHED: AtomicU32 = AtomicU32::new(0);
 /// Set when the programs are loaded. Release order in [`release`], acquire in [`start_here`].
 static PROGRAMS_LOADED: AtomicBool = AtomicBool::new(false);
@@ -46,7 +46,7 @@ global_asm!(
     "cld",
     "movw %cs, %ax",
     "movw %ax, %ds",
-    // The page's linear address, for what needs one: the descriptor table, the far jump's target.
+    // The page's linear address, for the descriptor table and the far jump's target.
     "movzwl %ax, %ebx",
     "shll $4, %ebx",
     "leal (tally_trampoline_gdt - tally_trampoline)(%ebx), %eax",
@@ -107,7 +107,7 @@ unsafe extern "C" {
 }
 
 /// Starts processors until `wanted` run. Returns how many do. A processor that does not start, or
-/// whose PMU differs from the first one's, stays offline; a log line says so.
+/// whose PMU differs from the first one's, stays offline; a log line reports it.
 pub fn start_others(rsdp: Option<u64>, wanted: usize, timer_ticks: u32) -> u32 {
     TIMER_TICKS.store(timer_ticks, Ordering::Relaxed);
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
@@ -132,7 +132,7 @@ pub fn start_others(rsdp: Option<u64>, wanted: usize, timer_ticks: u32) -> u32 {
             Started::NoAnswer => {
                 log::error!("CPU with APIC ID {id} did not start; offline");
                 serial::send(&Message::Offline { apic_id: id, why: "it did not start" });
-                // It may still start, in this page and with these tables.
+                // The processor may still start, in this page and with these tables.
                 core::mem::forget(space);
                 break;
             }
@@ -141,7 +141,7 @@ pub fn start_others(rsdp: Option<u64>, wanted: usize, timer_ticks: u32) -> u32 {
     online::count()
 }
 
-/// The page that processors start in, and the address space that they turn paging on with.
+/// The page in which processors start, and the address space with which they enable paging.
 fn trampoline() -> Option<(PhysFrame, AddressSpace)> {
     let (Some(page), Ok(mut space)) =
         (frames::low_frame(), AddressSpace::for_program(kernel::space()))
@@ -156,7 +156,7 @@ fn trampoline() -> Option<(PhysFrame, AddressSpace)> {
     Some((page, space))
 }
 
-/// What became of a processor that was sent start-up IPIs.
+/// Outcome of start-up IPIs.
 enum Started {
     Online,
     Mismatched,
@@ -179,7 +179,7 @@ fn start_one(lapic: &Lapic, id: u32, page: PhysFrame, space: &AddressSpace) -> S
     Started::NoAnswer
 }
 
-/// Lets the other processors run programs.
+/// Allows the other processors to run programs.
 pub fn release() {
     PROGRAMS_LOADED.store(true, Ordering::Release);
 }
@@ -216,7 +216,7 @@ extern "C" fn start_here() -> ! {
     if !measure::pmu_matches() {
         MISMATCHED.fetch_add(1, Ordering::Release);
         loop {
-            // Interrupts are off, and no CPU sends this one an NMI.
+            // The processor stays here: interrupts are off, and no CPU sends it an NMI.
             x86_64::instructions::hlt();
         }
     }

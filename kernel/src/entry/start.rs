@@ -1,4 +1,4 @@
-//! Setting up one CPU: its stacks, tables, interrupt controller and its part of the engine.
+//! The set-up of a CPU: its stacks, tables, interrupt controller and its part of the engine.
 
 use alloc::boxed::Box;
 
@@ -15,11 +15,11 @@ use super::{
     stubs,
 };
 
-/// Sets up the CPU that runs this, as number `index`; interrupts are off. Once for each CPU.
+/// Sets up the executing CPU as number `index`, with interrupts off. Once for each CPU.
 pub fn start_cpu(index: u16) {
     let kernel_stack = kernel::allocate_stack();
-    // The overflow interrupt finds the CPU's `NmiCell` in the first of these two words, null until
-    // there is one.
+    // The overflow interrupt finds the CPU's `NmiCell` in the first of these two words; it is null
+    // until the cell exists.
     let pmi_stack = kernel::allocate_stack() - 2 * size_of::<u64>() as u64;
     let cell_word = pmi_stack.as_mut_ptr::<Option<&NmiCell>>();
     // SAFETY: the stack is new, and reaches two words further.
@@ -38,10 +38,10 @@ pub fn start_cpu(index: u16) {
     check_ring_3(measure, &lapic);
 }
 
-/// Checks what this CPU counts in ring 3, if that is asked for.
+/// Checks this CPU's counts in ring 3, if requested.
 fn check_ring_3(measure: &NmiCell, lapic: &Lapic) {
     if measure.lock().is_to_be_checked() {
-        // That of the check of the overflow interrupt.
+        // The pending interrupt is that of the check of the overflow interrupt.
         ring_3::take_pending_interrupts();
         measure.check_nmi();
         let ring_3 = Ring3Loop::new();

@@ -1,11 +1,11 @@
-//! The assembly stubs by which the kernel is entered: interrupts, exceptions and SYSCALL.
+//! The assembly stubs of the kernel's entries: interrupts, exceptions and SYSCALL.
 //!
 //! A stub holds no policy: it saves every register into a [`Frame`] on the CPU's kernel stack,
-//! calls a safe function with it, restores what that function left in the frame, and returns. A
-//! context switch replaces the frame's contents. Interrupts stay off from entry to return, so
-//! the kernel is interrupted in its idle loop and by NMIs alone, and each CPU's state has one user
-//! at a time; the state that NMIs use is in an [`NmiCell`]. The kernel is built without the
-//! floating-point unit, so a program's FPU registers stay in place.
+//! calls a safe function with it, restores the registers from the frame, and returns. A context
+//! switch replaces the frame's contents. Interrupts stay off from entry to return, so only NMIs
+//! interrupt the kernel outside its idle loop, and each CPU's state has one user at a time; the
+//! state that NMIs use is in an [`NmiCell`]. The kernel is built without the floating-point unit,
+//! so a program's FPU registers stay in place.
 
 use core::arch::{global_asm, naked_asm};
 
@@ -29,8 +29,9 @@ use crate::{
     measure::NmiCell,
 };
 
-// One entry of 16 bytes for each vector. Those whose exceptions push no error code push a zero, so
-// that all frames have the same layout (Intel SDM volume 3, "Exception and Interrupt Reference").
+// One entry of 16 bytes for each vector. If an exception pushes no error code, its entry pushes a
+// zero, so that all frames have the same layout (Intel SDM volume 3, "Exception and Interrupt
+// Reference").
 global_asm!(
     ".balign 16",
     "tally_vectors:",
@@ -53,7 +54,7 @@ unsafe extern "C" {
     safe static tally_vectors: u8;
 }
 
-/// The overflow interrupt's stub as an interrupt vector, of a machine with halts or without.
+/// The overflow interrupt's stub as an interrupt vector, for a machine with halts or without.
 pub fn overflow_entry(has_halts: bool) -> VirtAddr {
     VirtAddr::from_ptr(if has_halts { halt_entry as *const () } else { pmi_entry as *const () })
 }
@@ -63,7 +64,7 @@ pub fn nmi_overflow_entry() -> VirtAddr {
     VirtAddr::from_ptr(nmi_entry as *const ())
 }
 
-/// The first vector's stub; that of vector `n` is 16 `n` bytes on.
+/// The first vector's stub; the stub of vector `n` is 16 `n` bytes further.
 pub fn table() -> VirtAddr {
     VirtAddr::from_ptr(&raw const tally_vectors)
 }
@@ -76,7 +77,7 @@ macro_rules! save_registers {
     };
 }
 
-/// Pops what [`save_registers`] pushed.
+/// Pops the registers that [`save_registers`] pushed.
 macro_rules! restore_registers {
     () => {
         "pop r15; pop r14; pop r13; pop r12; pop r11; pop r10; pop r9; pop r8; pop rbp; pop rdi; \
@@ -84,7 +85,7 @@ macro_rules! restore_registers {
     };
 }
 
-/// Behind a vector's stub, which pushed vector and error code: saves, calls [`handle_trap`],
+/// Continues a vector's stub, which pushed vector and error code: saves, calls [`handle_trap`],
 /// returns.
 #[unsafe(naked)]
 unsafe extern "C" fn trap_entry() {
@@ -105,10 +106,10 @@ unsafe extern "C" fn trap_entry() {
     )
 }
 
-/// The overflow interrupt's own stub, the shortest way in and out: `$handler` preserves the
-/// other registers, and nothing switches programs in it, so no [`Frame`] is needed. As an NMI it
-/// may come between a program's entry to the kernel and SWAPGS, so it does not use GS: it finds
-/// the CPU's [`NmiCell`] in the first word of its own stack, above what the processor pushed.
+/// The overflow interrupt's own stub, with the shortest entry and exit: `$handler` preserves the
+/// other registers and never switches programs, so no [`Frame`] is needed. An NMI may occur between
+/// a program's entry to the kernel and SWAPGS, so the stub does not use GS: it finds the CPU's
+/// [`NmiCell`] in the first word of its own stack, above the words that the processor pushed.
 macro_rules! overflow_entry {
     ($name:ident, $handler:ident) => {
         #[unsafe(naked)]
@@ -132,7 +133,7 @@ overflow_entry!(pmi_entry, handle_pmi);
 overflow_entry!(halt_entry, handle_pmi_or_halt);
 overflow_entry!(nmi_entry, handle_nmi);
 
-/// Restores the frame at RSP and returns by IRET, which serves every kind of frame.
+/// Restores the frame at RSP and returns by IRET, which is correct for every kind of frame.
 #[unsafe(naked)]
 unsafe extern "C" fn restore() {
     naked_asm!(
@@ -146,8 +147,8 @@ unsafe extern "C" fn restore() {
     )
 }
 
-/// SYSCALL's target. RCX holds the program's RIP and R11 its RFLAGS; the stack is still its own.
-/// Returns by SYSRET if the frame is still that of the same call, by IRET otherwise.
+/// Target of SYSCALL. RCX holds the program's RIP and R11 its RFLAGS; the stack is still the
+/// program's. Returns by SYSRET if the frame is still that of the same call, by IRET otherwise.
 #[unsafe(naked)]
 unsafe extern "C" fn syscall_entry() {
     naked_asm!(

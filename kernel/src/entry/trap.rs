@@ -13,7 +13,7 @@ use crate::{
     sched,
 };
 
-/// Handles an interrupt or exception. The kernel returns to what it leaves in `frame`.
+/// Handles an interrupt or exception. The kernel returns to the frame's new contents.
 pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
     if cpu.checks_ring_3.is_some() || frame.vector == u64::from(vectors::RING_3_LOOP) {
         return ring_3::handle(cpu, frame);
@@ -56,7 +56,7 @@ fn handle_vector(cpu: &mut Cpu, frame: &mut Frame) {
             sched::trace_stack(cpu, frame);
         }
         vector if vector == u64::from(vectors::RESCHEDULE) => sched::schedule(cpu, frame),
-        // A spurious interrupt is not in service, so nothing ends it.
+        // A spurious interrupt is not in service, so it needs no end of interrupt.
         vector if vector == u64::from(vectors::SPURIOUS) => {}
         vector => {
             log::warn!("interrupt {vector:#x} has no handler");
@@ -65,7 +65,7 @@ fn handle_vector(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
-/// Does what other CPUs have asked of this one, and ends the running thread's turn if it is due.
+/// Does the work that other CPUs have requested, and ends the running thread's turn if it is due.
 fn end_turn(cpu: &mut Cpu, frame: &mut Frame) {
     cpu.serve();
     if frame::is_user(frame) {
@@ -73,7 +73,7 @@ fn end_turn(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
-/// Returns whether an exception is the kernel's own fault or the machine's.
+/// Returns whether an exception is a fault of the kernel or of the machine.
 pub fn is_kernel_fault(frame: &Frame) -> bool {
     const NMI: u64 = 2;
     const DOUBLE_FAULT: u64 = 8;
@@ -82,8 +82,8 @@ pub fn is_kernel_fault(frame: &Frame) -> bool {
         || frame.vector < 32 && !frame::is_user(frame)
 }
 
-/// Ends the kernel because of an exception in ring 0. Uses nothing of the CPU's state, which may be
-/// what is broken.
+/// Ends the kernel because of an exception in ring 0. Does not use the CPU's state, which may be
+/// broken.
 pub fn kernel_fault(frame: &Frame) -> ! {
     let address = x86_64::registers::control::Cr2::read_raw();
     panic::report(
@@ -97,7 +97,7 @@ pub fn kernel_fault(frame: &Frame) -> ! {
     );
 }
 
-/// A kernel bug: reports it in the log and to the host, and ends the machine.
+/// Handles a kernel bug: reports it in the log and to the host, and ends the machine.
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo) -> ! {
     let frame = frame::here();

@@ -1,5 +1,5 @@
-//! A file's content: the ramdisk's, or written by programs. A page of a ramdisk file is copied when
-//! it is first written to; the ramdisk does not change.
+//! A file's content: the ramdisk's, or written by programs. A page of a ramdisk file is copied at
+//! its first write; the ramdisk does not change.
 
 use super::pages::Pages;
 use crate::memory::frames::OutOfMemory;
@@ -13,7 +13,7 @@ pub enum Content {
 }
 
 impl Content {
-    /// Its length, in bytes.
+    /// Length in bytes.
     pub fn len(&self) -> u64 {
         match self {
             Content::Ramdisk(bytes) => bytes.len() as u64,
@@ -21,7 +21,7 @@ impl Content {
         }
     }
 
-    /// The bytes from `at` on that are contiguous in memory; none at its end.
+    /// The bytes from `at` on that are contiguous in memory; none at the end.
     pub fn piece(&self, at: u64) -> &[u8] {
         match self {
             Content::Ramdisk(bytes) => bytes.get(at as usize..).unwrap_or_default(),
@@ -29,7 +29,7 @@ impl Content {
         }
     }
 
-    /// Copies bytes from `at` on to `to`, some of them or all. Returns how many; 0 at its end.
+    /// Copies some or all bytes from `at` on to `to`. Returns how many; 0 at the end.
     pub fn copy_to(&self, at: u64, to: &mut [u8]) -> usize {
         let piece = self.piece(at);
         let bytes = piece.len().min(to.len());
@@ -37,7 +37,7 @@ impl Content {
         bytes
     }
 
-    /// Returns whether it is these bytes.
+    /// Returns whether the content equals `bytes`.
     pub(super) fn is(&self, bytes: &[u8]) -> bool {
         if self.len() != bytes.len() as u64 {
             return false;
@@ -58,13 +58,13 @@ impl Content {
         true
     }
 
-    /// Writes bytes at `at`, as far as there is memory for them. Returns how many. The bytes
-    /// between its end and `at` become zeros.
+    /// Writes bytes at `at`, as many as memory allows. Returns how many. The bytes between the old
+    /// end and `at` become zeros.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> usize {
         self.pages().map_or(0, |pages| pages.write(at, bytes))
     }
 
-    /// Truncates it to `len` bytes, or extends it with zeros.
+    /// Truncates the content to `len` bytes, or extends it with zeros.
     ///
     /// # Errors
     /// No memory is left.
@@ -85,7 +85,7 @@ impl Content {
         }
     }
 
-    /// Its pages, of which a ramdisk file's are copied as they are written to.
+    /// The content's pages; a ramdisk file's pages are copied when they are written to.
     pub(super) fn pages(&mut self) -> Result<&mut Pages, OutOfMemory> {
         if let Content::Ramdisk(bytes) = *self {
             *self = Content::Written(Pages::of_ramdisk(bytes)?);

@@ -1,4 +1,4 @@
-//! `epoll`: which descriptors of a program are ready, of those that it registered.
+//! `epoll`: the ready descriptors among those that a program has registered.
 //!
 //! A registration belongs to the number of a descriptor and ends when that number is closed.
 
@@ -17,7 +17,7 @@ const FLAGS: u32 = 0xf << 28;
 pub struct Interest {
     /// Events, and flags.
     pub events: u32,
-    /// What the program gets with an event.
+    /// Value that the program gets with an event.
     pub data: u64,
     /// The change that was reported last.
     seen: Option<u64>,
@@ -29,7 +29,7 @@ impl Interest {
         Interest { events, data, seen: None }
     }
 
-    /// The events to report of a descriptor that is ready for `ready` after `changes` changes.
+    /// The events to report for a descriptor that is ready for `ready` after `changes` changes.
     pub fn due(&self, ready: u32, changes: u64) -> u32 {
         let events = self.events & !FLAGS;
         let wanted = if events == 0 && self.events & ONCE != 0 { 0 } else { events | ALWAYS };
@@ -37,7 +37,7 @@ impl Interest {
         if is_new { ready & wanted } else { 0 }
     }
 
-    /// Its events were reported.
+    /// Records that the events were reported.
     pub fn reported(&mut self, changes: u64) {
         self.seen = Some(changes);
         if self.events & ONCE != 0 {

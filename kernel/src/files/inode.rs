@@ -7,7 +7,7 @@ use spin::{Mutex, MutexGuard};
 
 use super::{content::Content, locks::Locks, pages::Pages};
 
-/// The highest inode number. Relaxed order is enough: each number is given once.
+/// Highest inode number. Relaxed order is enough: each number is given once.
 static LAST: AtomicU64 = AtomicU64::new(1);
 
 /// A new inode number.
@@ -20,9 +20,9 @@ pub type FileRef = Arc<Inode>;
 
 /// A file. Without a name it exists while it is open or mapped.
 pub struct Inode {
-    /// Its number, by which programs distinguish files.
+    /// Inode number, by which programs distinguish files.
     pub number: u64,
-    /// Its names. Relaxed order is enough: nothing but the number depends on it.
+    /// Number of names. Relaxed order is enough: nothing but the number depends on it.
     names: AtomicU64,
     content: Mutex<Content>,
     /// The locks that programs have on it.
@@ -45,22 +45,22 @@ impl Inode {
         Inode::new(Content::Written(Pages::default()))
     }
 
-    /// Locks its content.
+    /// Locks the content.
     pub fn lock(&self) -> MutexGuard<'_, Content> {
         self.content.lock()
     }
 
-    /// The number of its names.
+    /// Number of names.
     pub fn names(&self) -> u64 {
         self.names.load(Ordering::Relaxed)
     }
 
-    /// It gets one more name.
+    /// Counts a new name.
     pub fn add_name(&self) {
         self.names.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// It loses a name.
+    /// Counts a removed name.
     pub fn remove_name(&self) {
         self.names.fetch_sub(1, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Places in the tree of files: walking along paths, and what changes a name.
+//! Locations in the tree of files: walking along paths, and changes of names.
 
 use alloc::{collections::VecDeque, string::String, sync::Arc, vec::Vec};
 
@@ -7,17 +7,17 @@ use super::{
     tree::{Folder, Node, PathError, lock, root},
 };
 
-/// The most bytes of a name.
+/// Maximum bytes of a name.
 const MAX_NAME_BYTES: usize = 255;
-/// The most bytes of a path.
+/// Maximum bytes of a path.
 pub const MAX_PATH_BYTES: usize = 4095;
-/// The most links in one path.
+/// Maximum number of links in a path.
 const MAX_LINKS: u32 = 40;
 
-/// A folder from which paths are seen.
+/// A folder to which paths are relative.
 #[derive(Clone)]
 pub struct Base {
-    /// Its path when it was found: absolute, without links.
+    /// The folder's path when it was found: absolute, without links.
     pub path: String,
     /// The folder.
     pub folder: Arc<Folder>,
@@ -29,7 +29,7 @@ impl Base {
         Base { path: String::from("/"), folder: root().clone() }
     }
 
-    /// The folders from the root on to this one; only itself if it has moved since.
+    /// The folders from the root to this one; only itself if it has moved since.
     fn folders(&self) -> Vec<(String, Arc<Folder>)> {
         let mut folders: Vec<(String, Arc<Folder>)> = Vec::new();
         for part in self.path.split('/').filter(|part| !part.is_empty()) {
@@ -53,25 +53,25 @@ impl Base {
     }
 }
 
-/// A place in the tree, which may be empty.
+/// A location in the tree, which may be empty.
 pub struct Location {
-    /// The folder that contains it; none of the root, and of a program's folder that was moved or
-    /// removed since, whose name is not known.
+    /// The folder that contains it. `None` for the root, and for a program's folder that was moved
+    /// or removed since, whose name is unknown.
     parent: Option<Arc<Folder>>,
     name: String,
-    /// The folders from the root on, to `parent` or, of a folder, to itself.
+    /// The folders from the root to `parent`; for a folder, to itself.
     folders: Vec<(String, Arc<Folder>)>,
-    /// What is there.
+    /// The node at the location.
     pub node: Option<Node>,
-    /// Whether the path ended with `/`, so that it must be a folder.
+    /// Whether the path ended with `/`, so that it must name a folder.
     wants_folder: bool,
 }
 
-/// The place that `path` names, seen from the folder `base`. A link at its end is followed if
+/// Finds the location of `path`, relative to the folder `base`. A link at its end is followed if
 /// `follows` is set.
 ///
 /// # Errors
-/// A folder on the way is missing or no folder, or there are too many links.
+/// A folder on the path is missing or not a folder, or there are too many links.
 pub fn locate(base: &Base, path: &str, follows: bool) -> Result<Location, PathError> {
     if path.is_empty() {
         return Err(PathError::Missing);
@@ -102,22 +102,22 @@ fn parts(path: &str) -> VecDeque<String> {
     path.split('/').filter(|part| !part.is_empty() && *part != ".").map(String::from).collect()
 }
 
-/// Where a walk ends: the folder, and what is there.
+/// End of a walk: the folder, and the node in it.
 type WalkEnd = (Arc<Folder>, Option<Node>);
 
 /// A walk along a path.
 struct Walk {
     /// The folders so far, from the root on.
     folders: Vec<(String, Arc<Folder>)>,
-    /// The parts that follow.
+    /// The remaining parts.
     rest: VecDeque<String>,
-    /// Links that were followed.
+    /// Number of links followed.
     links: u32,
 }
 
 impl Walk {
-    /// Walks to the next part. Returns the folder and what is there, if that ends the walk: it is
-    /// the last part and no folder.
+    /// Walks to the next part. Returns the folder and the node if the walk ends there: at the last
+    /// part, if it is not a folder.
     fn step(&mut self, part: &str, follows: bool) -> Result<Option<WalkEnd>, PathError> {
         if part == ".." {
             self.folders.pop();
@@ -167,7 +167,7 @@ impl Location {
     /// The node.
     ///
     /// # Errors
-    /// There is none, or the path asks for a folder and it is none.
+    /// There is no node, or it is not a folder and the path requires one.
     pub fn existing(self) -> Result<Node, PathError> {
         match self.node {
             None => Err(PathError::Missing),
@@ -187,10 +187,10 @@ impl Location {
         if path.is_empty() { String::from("/") } else { path }
     }
 
-    /// Adds a node at the place, which is empty.
+    /// Adds a node at the location, which must be empty.
     ///
     /// # Errors
-    /// It is not empty, or there is no room.
+    /// The location is not empty, or there is no room.
     pub fn add(self, node: Node) -> Result<(), PathError> {
         if self.node.is_some() {
             return Err(PathError::Exists);
@@ -200,17 +200,17 @@ impl Location {
         }
         let parent = self.parent.ok_or(PathError::Exists)?;
         let _tree = lock();
-        // Another program may have added it since.
+        // Another program may have added the name in the meantime.
         if parent.get(&self.name).is_some() {
             return Err(PathError::Exists);
         }
         parent.add(&self.name, node)
     }
 
-    /// What is at the place, or a new empty file.
+    /// The node at the location, or a new empty file.
     ///
     /// # Errors
-    /// A folder is there, or there is no room.
+    /// The node is a folder, or there is no room.
     pub fn file_or_new(&self) -> Result<Node, PathError> {
         let parent = match (&self.node, &self.parent) {
             (Some(Node::Folder(_)), _) | (_, None) => return Err(PathError::IsFolder),
@@ -228,7 +228,7 @@ impl Location {
         Ok(node)
     }
 
-    /// Adds an empty file at the place.
+    /// Adds an empty file at the location.
     ///
     /// # Errors
     /// As [`Self::add`].
@@ -238,7 +238,7 @@ impl Location {
         Ok(node)
     }
 
-    /// Adds an empty folder at the place.
+    /// Adds an empty folder at the location.
     ///
     /// # Errors
     /// As [`Self::add`].
@@ -246,7 +246,7 @@ impl Location {
         self.add(Node::Folder(Folder::new()))
     }
 
-    /// Adds a symbolic link at the place.
+    /// Adds a symbolic link at the location.
     ///
     /// # Errors
     /// As [`Self::add`].
@@ -254,7 +254,7 @@ impl Location {
         self.add(Node::Link(new_number(), target.into()))
     }
 
-    /// Fails if the name has another node by now, or its folder was removed. The tree is locked.
+    /// Fails if the name has another node now, or its folder was removed. The tree is locked.
     fn is_unchanged(&self, parent: &Folder) -> Result<(), PathError> {
         parent.check_there()?;
         let number = |node: &Node| node.number();
@@ -263,11 +263,11 @@ impl Location {
         if is_same { Ok(()) } else { Err(PathError::Changed) }
     }
 
-    /// Removes the name, of an empty folder if `of_folder` is set, or of anything else.
+    /// Removes the name of an empty folder if `of_folder` is set, or of any other node.
     ///
     /// # Errors
-    /// The name has changed, there is nothing of the kind, the folder is not empty, or the name is
-    /// the kernel's.
+    /// The name has changed, there is no such node, the folder is not empty, or the kernel owns the
+    /// name.
     pub fn remove(self, of_folder: bool) -> Result<(), PathError> {
         let node = self.node.as_ref().ok_or(PathError::Missing)?;
         if matches!(node, Node::Folder(_)) && !of_folder {
@@ -287,11 +287,11 @@ impl Location {
         Ok(())
     }
 
-    /// Moves what is here to another place, over what is there, if that is of the same kind.
+    /// Moves the node to another location, replacing a node of the same kind there.
     ///
     /// # Errors
-    /// A name has changed, nothing is here, the other place has another kind or a folder that is
-    /// not empty, or a folder would be moved into itself.
+    /// A name has changed, there is no node here, the other location has a node of another kind or
+    /// a folder that is not empty, or a folder would be moved into itself.
     pub fn rename(self, to: Location, may_replace: bool) -> Result<(), PathError> {
         let node = self.node.clone().ok_or(PathError::Missing)?;
         let (Some(from), Some(into)) = (&self.parent, &to.parent) else {

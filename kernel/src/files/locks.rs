@@ -1,10 +1,9 @@
-//! Locks on parts of files (`fcntl`) and on whole files (`flock`), which programs observe as they
-//! agree.
+//! Advisory locks on parts of files (`fcntl`) and on whole files (`flock`).
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// The most locks on one file.
+/// Maximum number of locks on a file.
 const MAX_LOCKS: usize = 256;
 
 /// The holder of a lock.
@@ -14,29 +13,29 @@ pub enum Holder {
     Program(u32),
     /// An open file, by its number (`F_OFD_SETLK`).
     OpenFile(u64),
-    /// An open file, by its number: `flock`, whose locks and the others do not see each other.
+    /// An open file, by its number, with `flock`: such locks never conflict with the others.
     Whole(u64),
 }
 
 /// A lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lock {
-    /// Its holder.
+    /// The lock's holder.
     pub holder: Holder,
-    /// The bytes, up to `u64::MAX` for all behind the start.
+    /// The locked bytes; an end of `u64::MAX` means all after the start.
     pub bytes: Range<u64>,
-    /// Whether others may hold it too.
+    /// Whether others may hold the same bytes too.
     pub shared: bool,
 }
 
 /// The locks on one file.
 pub type Locks = Vec<Lock>;
 
-/// There are too many locks on the file.
+/// Error: there are too many locks on the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyLocks;
 
-/// The first lock that is in the way of another.
+/// The first lock that conflicts with `wanted`.
 pub fn conflict<'a>(locks: &'a Locks, wanted: &Lock) -> Option<&'a Lock> {
     let sees = |other: &Lock| {
         let is_whole = |lock: &Lock| matches!(lock.holder, Holder::Whole(_));
@@ -51,7 +50,7 @@ pub fn conflict<'a>(locks: &'a Locks, wanted: &Lock) -> Option<&'a Lock> {
 /// Releases the bytes of a range that the holder has locked.
 ///
 /// # Errors
-/// It would split a lock, and there would be too many; nothing has changed.
+/// The release would split a lock, and there would be too many; nothing has changed.
 pub fn release(locks: &mut Locks, holder: Holder, bytes: &Range<u64>) -> Result<(), TooManyLocks> {
     let mut kept = Vec::new();
     for lock in locks.iter() {
@@ -74,7 +73,7 @@ pub fn release(locks: &mut Locks, holder: Holder, bytes: &Range<u64>) -> Result<
     Ok(())
 }
 
-/// Adds a lock with which none conflicts, in place of the holder's own on these bytes.
+/// Adds a lock without conflicts, replacing the holder's own locks on these bytes.
 ///
 /// # Errors
 /// There would be too many locks; nothing has changed.

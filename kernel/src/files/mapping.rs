@@ -1,4 +1,4 @@
-//! Files that programs have mapped.
+//! Files mapped by programs.
 
 use alloc::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::memory::{
     space::SpaceError,
 };
 
-/// A file, mapped. While the value exists, none of the file's frames is freed.
+/// A mapped file. While the value exists, none of the file's frames is freed.
 struct MappedFile(FileRef);
 
 /// The source of a mapping's pages.

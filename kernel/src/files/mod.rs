@@ -1,6 +1,6 @@
 //! Files: a tree of folders in memory with the ramdisk's files and those that programs create,
-//! which stay until the machine ends; and what else programs open: devices, generated texts,
-//! streams.
+//! which stay until the machine ends; and other things that programs open: devices, generated
+//! texts, streams.
 
 mod content;
 pub mod epoll;
@@ -55,7 +55,7 @@ const MORE: [(&str, Text); 4] = [
 ];
 /// The file systems: the tree.
 const MOUNTS: &[u8] = b"tmpfs / tmpfs rw 0 0\n";
-/// Files with a text of the kernel's.
+/// Files with a fixed text.
 const TEXTS: [(&str, &[u8]); 7] = [
     ("etc/passwd", b"root:x:0:0:root:/root:/bin/sh\n"),
     ("etc/group", b"root:x:0:\n"),
@@ -69,19 +69,18 @@ const TEXTS: [(&str, &[u8]); 7] = [
 /// The highest inode number at boot.
 static LAST_AT_BOOT: Once<u64> = Once::new();
 
-/// Returns whether what has this inode number was there at boot.
+/// Returns whether the node with this inode number existed at boot.
 pub fn was_at_boot(number: u64) -> bool {
     LAST_AT_BOOT.get().is_some_and(|last| number <= *last)
 }
 
-/// Returns whether the file at `path`, without a `/` before it, has the content that the file there
-/// had at boot.
+/// Returns whether the file at `path`, given without a leading `/`, has its content from boot.
 pub fn is_as_at_boot(path: &str, content: &Content) -> bool {
     let text = || TEXTS.iter().find(|(known, _)| *known == path).map(|(_, bytes)| *bytes);
     ramdisk::file(path).or_else(text).is_some_and(|bytes| content.is(bytes))
 }
 
-/// Makes the tree, of the ramdisk's files and of what programs expect.
+/// Makes the tree, with the ramdisk's files and with files that programs expect.
 pub fn init() {
     for (name, bytes) in ramdisk::files() {
         tree::plant(name, Node::File(inode::Inode::of_ramdisk(bytes)));

@@ -14,13 +14,13 @@ use super::{
     tree::Device,
 };
 
-/// The most descriptors of one program: Linux's default.
+/// Maximum number of descriptors of a program: Linux's default.
 pub const MAX_DESCRIPTORS: u64 = 1024;
 
 /// The number of the last open file. Relaxed order is enough: each number is given once.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// What a descriptor refers to.
+/// The object of a descriptor.
 #[derive(Clone)]
 pub enum Descriptor {
     /// A device.
@@ -33,21 +33,21 @@ pub enum Descriptor {
     Folder(Arc<Mutex<OpenFolder>>),
     /// A stream.
     Stream(Arc<Stream>),
-    /// Registered descriptors to wait for.
+    /// `epoll`: registered descriptors to wait for.
     Epoll(Arc<Mutex<Epoll>>),
 }
 
 /// An open file.
 pub struct OpenFile {
-    /// Its number, by which its locks are known.
+    /// Number that identifies it as a holder of locks.
     pub number: u64,
     /// The file.
     pub file: FileRef,
     /// Offset of the next read or write.
     pub position: u64,
-    /// Whether it may be read.
+    /// Whether the descriptor may read it.
     pub reads: bool,
-    /// Whether it may be written.
+    /// Whether the descriptor may write it.
     pub writes: bool,
     /// Whether writes go to its end (`O_APPEND`).
     pub appends: bool,
@@ -57,14 +57,14 @@ pub struct OpenFile {
 pub struct OpenFolder {
     /// The folder.
     pub base: Base,
-    /// How many of its names were listed, `.` and `..` included.
+    /// Number of listed names, `.` and `..` included.
     pub listed: u64,
-    /// The last of those.
+    /// The last listed name.
     pub last: String,
 }
 
 impl OpenFile {
-    /// A file, opened at its beginning.
+    /// Opens a file at its beginning.
     pub fn open(file: FileRef, reads: bool, writes: bool, appends: bool) -> Descriptor {
         let number = LAST.fetch_add(1, Ordering::Relaxed);
         let open = OpenFile { number, file, position: 0, reads, writes, appends };
@@ -73,7 +73,7 @@ impl OpenFile {
 }
 
 impl OpenFolder {
-    /// A folder, opened at its beginning.
+    /// Opens a folder at its beginning.
     pub fn open(base: Base) -> Descriptor {
         let open = OpenFolder { base, listed: 0, last: String::new() };
         Descriptor::Folder(Arc::new(Mutex::new(open)))
@@ -95,24 +95,24 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// Those of a new program: an empty input and two outputs.
+    /// The descriptors of a new program: an empty input and two outputs.
     pub fn new(program: u32) -> Self {
         let standard =
             [Descriptor::Device(Device::Null), Descriptor::Output(1), Descriptor::Output(2)];
         Descriptors { program, all: (0..).zip(standard).collect() }
     }
 
-    /// Sets the file that is the standard input.
+    /// Sets a file as the standard input.
     pub fn set_input(&mut self, file: FileRef) {
         self.put(0, OpenFile::open(file, true, false, false));
     }
 
-    /// What `fd` refers to.
+    /// The object of `fd`.
     pub fn get(&self, fd: u64) -> Option<&Descriptor> {
         self.all.get(&fd)
     }
 
-    /// Returns whether the signal `bit` can be read from one of them.
+    /// Returns whether the signal `bit` can be read from any descriptor.
     pub fn takes_signal(&self, bit: u64) -> bool {
         self.all.values().any(|descriptor| match descriptor {
             Descriptor::Stream(stream) => stream.signals().is_some_and(|set| set & bit != 0),
@@ -120,12 +120,12 @@ impl Descriptors {
         })
     }
 
-    /// The lowest free number that is at least `from`, if there is one.
+    /// The lowest free number that is at least `from`; `None` if there is none.
     pub fn free(&self, from: u64) -> Option<u64> {
         (from..MAX_DESCRIPTORS).find(|fd| !self.all.contains_key(fd))
     }
 
-    /// Sets the descriptor of number `fd`. Returns whether that is a valid number.
+    /// Sets the descriptor with number `fd`. Returns whether the number is valid.
     pub fn put(&mut self, fd: u64, descriptor: Descriptor) -> bool {
         let fits = fd < MAX_DESCRIPTORS;
         if fits {

@@ -1,4 +1,4 @@
-//! A file's content, in frames that belong to the file alone.
+//! A file's content in frames that belong only to the file.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -10,31 +10,31 @@ use crate::memory::{
     space::SpaceError,
 };
 
-/// The most frames of all files together, half of the memory at boot: a program's memory is freed
-/// when it ends, a file's is not.
+/// Maximum number of frames of all files together, half of the memory at boot: a program's memory
+/// is freed when it ends, a file's is not.
 fn max_frames() -> u64 {
     frames::max_for_program() / 3 * 2 / FRAME_BYTES
 }
 
-/// Frames of all files. Relaxed order is enough: nothing but the number depends on it.
+/// Number of frames of all files. Relaxed order is enough: nothing but the number depends on it.
 static IN_FILES: AtomicU64 = AtomicU64::new(0);
 
 /// A file's content. Dropping it frees its frames.
 #[derive(Default)]
 pub struct Pages {
-    /// What is still in the file of the ramdisk's content.
+    /// Content of the ramdisk, as far as the file still has it.
     base: &'static [u8],
-    /// By page: a frame of the file's own, or none where `base` has the page.
+    /// By page: the file's own frame, or `None` if the page is in `base`.
     frames: Vec<Option<PhysFrame>>,
     len: u64,
-    /// Mappings of the file, which may have any of its frames.
+    /// Number of mappings of the file, which may contain any of its frames.
     mappings: u64,
-    /// Frames that the file had when it was longer, and mappings may still have.
+    /// Frames beyond the file's new end that mappings may still contain.
     retired: Vec<PhysFrame>,
 }
 
 impl Pages {
-    /// The content of a ramdisk file. A page of it is copied when it is first written to.
+    /// The content of a ramdisk file. A page is copied at its first write.
     ///
     /// # Errors
     /// No memory is left for the list of pages.
@@ -47,7 +47,7 @@ impl Pages {
         Ok(Pages { base, frames, len, mappings: 0, retired: Vec::new() })
     }
 
-    /// Its length, in bytes.
+    /// Length in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -69,8 +69,8 @@ impl Pages {
         }
     }
 
-    /// Writes bytes at `at`, as far as there are frames for them. Returns how many. The bytes
-    /// between the end and `at` become zeros.
+    /// Writes bytes at `at`, as many as there are frames for. Returns how many. The bytes between
+    /// the old end and `at` become zeros.
     pub fn write(&mut self, at: u64, bytes: &[u8]) -> usize {
         if at > self.len && self.set_len(at).is_err() {
             return 0;
@@ -96,7 +96,7 @@ impl Pages {
     /// Truncates the content to `len` bytes, or extends it with zeros.
     ///
     /// # Errors
-    /// No frames are left, and the content is unchanged.
+    /// No frames are left; the content is unchanged.
     pub fn set_len(&mut self, len: u64) -> Result<(), OutOfMemory> {
         if len < self.len {
             let keep = len.div_ceil(FRAME_BYTES) as usize;
@@ -118,13 +118,13 @@ impl Pages {
     /// Returns whether there are frames for a length of `len` bytes.
     pub fn has_room(&self, len: u64) -> bool {
         let missing = self.missing(len);
-        // Relaxed order: an estimate, as `add` is what decides.
+        // Relaxed order: the value is an estimate; `add` decides.
         let in_files = IN_FILES.load(Ordering::Relaxed);
         in_files.saturating_add(missing) <= max_frames()
             && frames::has_room_for_program(missing * FRAME_BYTES)
     }
 
-    /// Pages that a length of `len` bytes adds.
+    /// Number of pages that a length of `len` bytes adds.
     fn missing(&self, len: u64) -> u64 {
         len.div_ceil(FRAME_BYTES).saturating_sub(self.frames.len() as u64)
     }
@@ -133,7 +133,7 @@ impl Pages {
     fn reach(&mut self, len: u64) -> Result<(), OutOfMemory> {
         let end = self.base.len() as u64;
         if len > end && !end.is_multiple_of(FRAME_BYTES) {
-            // Zeros follow in the page of the ramdisk's last bytes.
+            // The page of the ramdisk's last bytes is continued with zeros.
             self.own(end / FRAME_BYTES)?;
         }
         let missing = self.missing(len);
@@ -144,7 +144,7 @@ impl Pages {
         allocate(missing, |frame| self.frames.push(Some(frame)))
     }
 
-    /// The file's own frame of a page that it has. Copies the ramdisk's page first, if it is that.
+    /// The file's own frame of an existing page; copies the ramdisk's page first if necessary.
     fn own(&mut self, page: u64) -> Result<PhysFrame, OutOfMemory> {
         let slot = self.frames.get_mut(page as usize).ok_or(OutOfMemory)?;
         if let Some(frame) = *slot {
@@ -163,7 +163,7 @@ impl Pages {
     /// The file's frame of page `index`, for a mapping.
     ///
     /// # Errors
-    /// The page is behind the end, or no frames are left.
+    /// The page is beyond the end, or no frames are left.
     pub fn share(&mut self, index: u64) -> Result<PhysFrame, SpaceError> {
         if index >= self.len.div_ceil(FRAME_BYTES) {
             return Err(SpaceError::BehindFile);
@@ -171,12 +171,12 @@ impl Pages {
         Ok(self.own(index)?)
     }
 
-    /// A program maps the file.
+    /// Counts a new mapping.
     pub fn add_mapping(&mut self) {
         self.mappings += 1;
     }
 
-    /// A mapping ends. After the last, frames that the file does not have any more are freed.
+    /// Counts an ended mapping. After the last one, the file's retired frames are freed.
     pub fn end_mapping(&mut self) {
         self.mappings -= 1;
         if self.mappings == 0 {
@@ -184,8 +184,8 @@ impl Pages {
         }
     }
 
-    /// Zeroes the last page from `len` on, for when the file grows again. Of the ramdisk's page
-    /// nothing is behind `len`.
+    /// Zeroes the last page from `len` on, in case the file grows again. A page of the ramdisk has
+    /// no bytes beyond `len`.
     fn clear_from(&mut self, len: u64) {
         let offset = len % FRAME_BYTES;
         if offset != 0
@@ -198,8 +198,8 @@ impl Pages {
     }
 }
 
-/// Allocates frames of zeros for a file and hands each to `place`. All or nothing: a write that
-/// fails must not use up the frames that are left.
+/// Allocates frames of zeros for a file and passes each to `place`. All or nothing: a write that
+/// fails must not use up the remaining frames.
 fn allocate(count: u64, mut place: impl FnMut(PhysFrame)) -> Result<(), OutOfMemory> {
     let mut claim = frames::claim(count * FRAME_BYTES).ok_or(OutOfMemory)?;
     if !add(count) {

@@ -7,7 +7,7 @@ use tar_no_std::TarArchiveRef;
 
 static FILES: Once<BTreeMap<String, &'static [u8]>> = Once::new();
 
-/// Reads the archive's directory. Without an archive that can be read, there are no files.
+/// Reads the archive's directory. Without a readable archive there are no files.
 pub fn init(bytes: &'static [u8]) {
     match TarArchiveRef::new(bytes) {
         Ok(archive) => {
@@ -23,7 +23,7 @@ pub fn init(bytes: &'static [u8]) {
     }
 }
 
-/// The bytes of the file of that name, as [`plain`] returns it.
+/// The bytes of the file with this name, in the form that [`plain`] returns.
 pub fn file(name: &str) -> Option<&'static [u8]> {
     FILES.get()?.get(name).copied()
 }

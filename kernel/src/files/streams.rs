@@ -1,8 +1,8 @@
 //! Streams: objects without a place in the tree that a program reads, writes and waits for. Pipes
 //! and socket pairs are channels; there are event counters, timers and signals.
 //!
-//! No operation waits: the caller retries one that would block. A program shares its streams with
-//! no other.
+//! Operations do not wait: the caller retries an operation that would block. Programs do not share
+//! streams with each other.
 
 use alloc::{collections::VecDeque, sync::Arc};
 use core::{
@@ -14,13 +14,13 @@ use spin::Mutex;
 
 use super::expiry::Expiry;
 
-/// The most bytes in a channel: Linux's default.
+/// Maximum bytes in a channel: Linux's default.
 pub const CHANNEL_BYTES: usize = 64 << 10;
-/// What a writer must find free before a channel is ready for it, so that small writes are not
-/// split (`PIPE_BUF`).
+/// Free bytes required before a channel is ready for a writer, so that small writes are not split
+/// (`PIPE_BUF`).
 const ATOMIC_BYTES: usize = 4096;
 
-/// Events of `poll`, `POLLIN`, `POLLOUT`, `POLLERR`, `POLLHUP` and `POLLRDHUP`.
+/// Events of `poll`: `POLLIN`, `POLLOUT`, `POLLERR`, `POLLHUP` and `POLLRDHUP`.
 pub const IN: u32 = 0x001;
 /// See [`IN`].
 pub const OUT: u32 = 0x004;
@@ -31,16 +31,16 @@ pub const HANG_UP: u32 = 0x010;
 /// See [`IN`].
 pub const READ_HANG_UP: u32 = 0x2000;
 
-/// Why an operation on a stream moved no bytes.
+/// Reason why an operation on a stream moved no bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamError {
-    /// There is nothing to read, or no room to write.
+    /// No bytes to read, or no room to write.
     WouldBlock,
-    /// There is no reader any more.
+    /// The channel has no reader any more.
     NoReader,
-    /// The stream is not of the direction.
+    /// The stream does not have this direction.
     Direction,
-    /// The stream is not of the kind, or the buffer is too small.
+    /// The stream is of another kind, or the buffer is too small.
     Invalid,
     /// No memory is left.
     OutOfMemory,
@@ -48,7 +48,7 @@ pub enum StreamError {
 
 /// An open stream. Copies of a descriptor share it.
 pub struct Stream {
-    /// What it is.
+    /// The kind of stream.
     pub kind: Kind,
     /// Whether operations that would block fail (`O_NONBLOCK`). Relaxed order is enough: one
     /// program uses it, on one CPU at a time.
@@ -63,32 +63,33 @@ pub enum Kind {
     Event(EventCounter),
     /// `timerfd`.
     Timer(Timer),
-    /// `signalfd`: the signals that can be read. The caller reads them, as they are the program's.
+    /// `signalfd`: the signals that can be read. The caller reads them, as they belong to the
+    /// program.
     Signals(AtomicU64),
 }
 
-/// One direction of a channel.
+/// A direction of a channel.
 #[derive(Default)]
 struct Flow {
     bytes: VecDeque<u8>,
     has_reader: bool,
     has_writer: bool,
-    /// How often it changed, so that a waiter for changes sees each.
+    /// Number of changes, so that a waiter for changes sees each.
     changes: u64,
 }
 
-/// An end of a channel: what it reads from, and what it writes to.
+/// An end of a channel: its source and its destination.
 pub struct Channel {
     from: Option<Arc<Mutex<Flow>>>,
     to: Option<Arc<Mutex<Flow>>>,
-    /// Whether it is a socket.
+    /// Whether the end is a socket.
     pub is_socket: bool,
 }
 
-/// A counter that writers add to, and a reader takes.
+/// A counter: writers add to it, a reader takes its value.
 pub struct EventCounter {
     count: Mutex<u64>,
-    /// Whether a reader takes 1.
+    /// Whether a reader takes 1 instead of the whole value.
     is_semaphore: bool,
     changes: AtomicU64,
 }
@@ -96,9 +97,9 @@ pub struct EventCounter {
 /// A timer.
 #[derive(Default)]
 pub struct Timer {
-    /// When it expires next.
+    /// The next expiry.
     due: Mutex<Option<Expiry>>,
-    /// The clock that it was made for.
+    /// The clock for which the timer was made.
     pub clock: u64,
     changes: AtomicU64,
 }
@@ -109,7 +110,7 @@ impl Stream {
         Arc::new(Stream { kind, nonblocking: AtomicBool::new(nonblocking) })
     }
 
-    /// Whether operations that would block fail.
+    /// Returns whether operations that would block fail.
     pub fn is_nonblocking(&self) -> bool {
         self.nonblocking.load(Ordering::Relaxed)
     }
@@ -147,7 +148,7 @@ impl Stream {
         }
     }
 
-    /// The signals that can be read from it, if it is for signals.
+    /// The signals that can be read; `None` for other kinds of streams.
     pub fn signals(&self) -> Option<u64> {
         match &self.kind {
             Kind::Signals(set) => Some(set.load(Ordering::Relaxed)),
@@ -155,7 +156,7 @@ impl Stream {
         }
     }
 
-    /// The events for which it is ready while `signals` are pending for the thread that asks.
+    /// The events for which the stream is ready while `signals` are pending for the calling thread.
     pub fn ready(&self, now_ns: u64, signals: u64) -> u32 {
         match &self.kind {
             Kind::Channel(channel) => channel.ready(),
@@ -181,8 +182,8 @@ impl Stream {
         }
     }
 
-    /// How often it changed so far. A timer that expires changes when it is due. Of a stream of
-    /// signals, a number that changes with the signals that are pending.
+    /// Number of changes so far. A timer changes when it expires. For `signalfd`, a number that
+    /// changes with the pending signals.
     pub fn changes(&self, now_ns: u64, signals: u64) -> u64 {
         match &self.kind {
             Kind::Channel(channel) => {
@@ -197,7 +198,7 @@ impl Stream {
         }
     }
 
-    /// When it becomes ready by itself, in nanoseconds.
+    /// Time at which the stream becomes ready by itself, in nanoseconds.
     pub fn due(&self) -> Option<u64> {
         match &self.kind {
             Kind::Timer(timer) => Some((*timer.due.lock())?.at_ns),
@@ -231,7 +232,7 @@ impl Channel {
         [end(one.clone(), other.clone()), end(other, one)]
     }
 
-    /// Whether it can be read from, and written to.
+    /// Returns whether the channel can be read, and written.
     pub fn directions(&self) -> (bool, bool) {
         (self.from.is_some(), self.to.is_some())
     }
@@ -329,7 +330,7 @@ impl Drop for Channel {
 }
 
 impl EventCounter {
-    /// A counter; of a semaphore, a reader takes 1.
+    /// Makes a counter; a reader of a semaphore takes 1.
     pub fn new(count: u64, is_semaphore: bool) -> EventCounter {
         EventCounter { count: Mutex::new(count), is_semaphore, changes: AtomicU64::new(1) }
     }
@@ -363,12 +364,12 @@ impl EventCounter {
 }
 
 impl Timer {
-    /// A timer that is not set.
+    /// Makes a timer that is not set.
     pub fn new(clock: u64) -> Timer {
         Timer { clock, ..Timer::default() }
     }
 
-    /// Sets when it expires. Returns the rest of the time before, and the interval.
+    /// Sets the expiry. Returns the former remaining time and interval.
     pub fn set(&self, due: Option<Expiry>, now_ns: u64) -> (u64, u64) {
         let before = self.rest(now_ns);
         *self.due.lock() = due;
@@ -376,12 +377,12 @@ impl Timer {
         before
     }
 
-    /// The rest of the time until it expires, and its interval; 0 if it is not set.
+    /// The remaining time until the expiry, and the interval; 0 if the timer is not set.
     pub fn rest(&self, now_ns: u64) -> (u64, u64) {
         self.due.lock().map_or((0, 0), |due| due.rest(now_ns))
     }
 
-    /// Times that it has expired since it was read.
+    /// Number of expiries since the last read.
     fn expirations(&self, now_ns: u64) -> u64 {
         self.due.lock().map_or(0, |due| due.count(now_ns))
     }

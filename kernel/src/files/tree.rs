@@ -1,8 +1,8 @@
 //! The tree of files: folders, files, links, devices, and texts that are generated when a program
 //! opens them.
 //!
-//! It has the ramdisk's files, a few folders and texts that programs expect, and what programs
-//! create. One lock guards all folders.
+//! The tree has the ramdisk's files, a few folders and texts that programs expect, and the files
+//! that programs create. One lock guards all folders.
 
 use alloc::{collections::BTreeMap, string::String, sync::Arc};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,15 +11,15 @@ use spin::{Mutex, MutexGuard, Once};
 
 use super::inode::{FileRef, new_number};
 
-/// The most names of the tree: they take memory of the kernel's.
+/// Maximum number of names in the tree: they take memory of the kernel.
 const MAX_NAMES: u64 = 16 << 10;
 
 static ROOT: Once<Arc<Folder>> = Once::new();
 static LOCK: Mutex<()> = Mutex::new(());
-/// Names in all folders. Relaxed order is enough: nothing but the number depends on it.
+/// Number of names in all folders. Relaxed order is enough: nothing but the number depends on it.
 static NAMES: AtomicU64 = AtomicU64::new(0);
 
-/// What a name of a folder stands for.
+/// A node, to which a name in a folder refers.
 #[derive(Clone)]
 pub enum Node {
     /// A file.
@@ -28,7 +28,7 @@ pub enum Node {
     Folder(Arc<Folder>),
     /// A symbolic link: its inode number and its target.
     Link(u64, Arc<str>),
-    /// The program's file, of the program that opens it.
+    /// The file of the program that opens it.
     Program,
     /// A device.
     Device(Device),
@@ -82,20 +82,20 @@ pub enum Text {
 
 /// A folder.
 pub struct Folder {
-    /// Its inode number.
+    /// Inode number.
     pub number: u64,
-    /// Whether it has lost its name: nothing can be added to it, though a program may still have it
-    /// open or stand in it. It changes while the tree is locked.
+    /// Whether the folder has lost its name: then nothing can be added to it, although a program
+    /// may still have it open or as its working folder. Changes only while the tree is locked.
     is_removed: AtomicBool,
     nodes: Mutex<BTreeMap<String, Node>>,
 }
 
-/// Why there is nothing at a path, or why the tree cannot change.
+/// Reason why there is no node at a path, or why the tree cannot change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathError {
-    /// There is no such name.
+    /// The name does not exist.
     Missing,
-    /// A part of the path is no folder.
+    /// A part of the path is not a folder.
     NotFolder,
     /// The path is a folder.
     IsFolder,
@@ -109,11 +109,11 @@ pub enum PathError {
     TooLong,
     /// A folder cannot be moved into itself; `.` and `..` cannot be removed.
     Invalid,
-    /// Another program has changed the name meanwhile: the path has to be walked again.
+    /// Another program has changed the name in the meantime: the path must be walked again.
     Changed,
-    /// There is no room for more names.
+    /// The tree has no room for more names.
     Full,
-    /// The name is the kernel's: a device or a generated text.
+    /// The kernel owns the name: a device or a generated text.
     Fixed,
 }
 
@@ -144,7 +144,7 @@ impl Folder {
 
     /// Fails if the folder was removed.
     pub(super) fn check_there(&self) -> Result<(), PathError> {
-        // Relaxed: whoever asks has locked the tree.
+        // Relaxed order: the caller has locked the tree.
         if self.is_removed.load(Ordering::Relaxed) { Err(PathError::Missing) } else { Ok(()) }
     }
 
@@ -159,7 +159,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Adds a name of the kernel's own.
+    /// Adds a name that the kernel owns.
     fn count(&self, name: &str, node: Node) {
         NAMES.fetch_add(1, Ordering::Relaxed);
         self.nodes.lock().insert(name.into(), node);
@@ -172,7 +172,7 @@ impl Folder {
         Some(removed)
     }
 
-    /// Removes a name for good: what it stands for has one name less.
+    /// Removes a name for good, and counts one name less of its node.
     pub(super) fn unlink(&self, name: &str) {
         match self.remove(name) {
             Some(Node::File(file)) => file.remove_name(),
@@ -183,7 +183,7 @@ impl Folder {
 }
 
 impl Node {
-    /// Returns whether two names stand for the same file or folder.
+    /// Returns whether two names refer to the same file or folder.
     pub(super) fn is(&self, other: &Node) -> bool {
         match (self, other) {
             (Node::File(a), Node::File(b)) => Arc::ptr_eq(a, b),
@@ -192,7 +192,7 @@ impl Node {
         }
     }
 
-    /// Its inode number.
+    /// Inode number.
     pub fn number(&self) -> u64 {
         match self {
             Node::File(file) => file.number,
@@ -213,7 +213,7 @@ pub(super) fn lock() -> MutexGuard<'static, ()> {
     LOCK.lock()
 }
 
-/// Adds a node at a path of the kernel's own, with the folders above it, unless the path exists.
+/// Adds a node that the kernel owns, with the folders above it, unless the path exists.
 pub(super) fn plant(path: &str, node: Node) {
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
     let mut at = root().clone();
@@ -235,7 +235,7 @@ pub(super) fn plant(path: &str, node: Node) {
     }
 }
 
-/// Adds an empty folder at a path of the kernel's own.
+/// Adds an empty folder that the kernel owns.
 pub(super) fn plant_folder(path: &str) {
     plant(&alloc::format!("{path}/"), Node::Device(Device::Null));
 }

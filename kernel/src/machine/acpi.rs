@@ -23,10 +23,10 @@ const ENABLED: u32 = 1;
 /// The address space of memory (ACPI 6.5, 5.2.3.2 "Generic Address Structure").
 const SYSTEM_MEMORY: u8 = 0;
 
-/// The broadcast ID, which is no processor's (Intel SDM volume 3, "Determining IPI Destination").
+/// The broadcast ID, which no processor has (Intel SDM volume 3, "Determining IPI Destination").
 const ALL: u8 = 0xff;
 
-/// Whether the tables can be read. Those that cannot are named in the log, once.
+/// Whether the tables can be read. The first call logs the faulty ones.
 static ARE_SOUND: Once<bool> = Once::new();
 
 fn tables(rsdp: Option<u64>) -> Option<AcpiTables<Physical>> {
@@ -43,7 +43,7 @@ fn tables(rsdp: Option<u64>) -> Option<AcpiTables<Physical>> {
     unsafe { AcpiTables::from_rsdp(Physical, address as usize) }.ok()
 }
 
-/// APIC IDs of the enabled processors, each once, in the firmware's order; none if the tables
+/// APIC IDs of the enabled processors, each once, in the firmware's order; empty if the tables
 /// cannot be read.
 pub fn processors(rsdp: Option<u64>) -> Vec<u32> {
     let Some(madt) = tables(rsdp).and_then(|tables| tables.find_table::<Madt>()) else {
@@ -58,7 +58,7 @@ pub fn processors(rsdp: Option<u64>) -> Vec<u32> {
     });
     let mut processors = Vec::new();
     for number in numbers {
-        // Some firmware lists a processor in both forms.
+        // Some firmware lists a processor as both xAPIC and x2APIC.
         if !processors.contains(&number) {
             processors.push(number);
         }
@@ -66,7 +66,7 @@ pub fn processors(rsdp: Option<u64>) -> Vec<u32> {
     processors
 }
 
-/// The port of ACPI's timer, if it has one.
+/// The port of ACPI's timer; `None` if the machine has none.
 pub fn timer_port(rsdp: Option<u64>) -> Option<u16> {
     let fadt = tables(rsdp)?.find_table::<Fadt>()?;
     let block = fadt.get().pm_timer_block().ok()??;
@@ -74,16 +74,16 @@ pub fn timer_port(rsdp: Option<u64>) -> Option<u16> {
     u16::try_from(block.address).ok().filter(|_| is_port)
 }
 
-/// The physical address of the high-precision event timer, if the tables have one.
+/// The physical address of the high-precision event timer; `None` if the tables have none.
 pub fn hpet_address(rsdp: Option<u64>) -> Option<u64> {
     let table = tables(rsdp)?.find_table::<HpetTable>()?;
     let base = table.get().base_address;
-    // Of a packed table, fields are copied.
+    // The table is packed, so its fields are copied.
     let (space, address) = (base.address_space, base.address);
     (space == SYSTEM_MEMORY).then_some(address)
 }
 
-/// Maps physical memory for the library. The library reads tables only: the trait's ports, PCI and
+/// Maps physical memory for the library. The library only reads tables: the trait's ports, PCI and
 /// time are for its AML interpreter, which is not built in.
 #[derive(Clone)]
 struct Physical;

@@ -1,16 +1,16 @@
-//! Checks the lengths in ACPI's tables before the library reads them, which believes them: an entry
-//! of length 0 would keep it for ever, a table behind the memory would fault.
+//! Checks of the lengths in ACPI's tables before the library reads them. The library trusts them:
+//! an entry of length 0 would make it loop for ever, a table beyond the memory would fault.
 
 use crate::memory::frames;
 
 /// Bytes of a table's header.
 const HEADER_BYTES: u64 = 36;
-/// The longest table that is believed.
+/// Maximum length of a table that is accepted.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The tables that the kernel reads, with the bytes that each has at least.
+/// The tables that the kernel reads, with the minimum length of each in bytes.
 const LEAST: [(&[u8; 4], u64); 3] = [(b"APIC", 44), (b"FACP", 116), (b"HPET", 56)];
-/// The length from which the fixed table has its 64-bit addresses, as it must from revision 2 on.
+/// Minimum length of a fixed table with 64-bit addresses, which revision 2 and later must have.
 const LONG_FIXED_BYTES: u64 = 220;
 
 /// A piece of physical memory.
@@ -18,7 +18,7 @@ const LONG_FIXED_BYTES: u64 = 220;
 struct Bytes(&'static [u8]);
 
 impl Bytes {
-    /// None if the kernel cannot read it.
+    /// Maps memory; `None` if the kernel cannot read it.
     fn at(address: u64, bytes: u64) -> Option<Bytes> {
         let start = frames::viewed(address, bytes)?;
         // SAFETY: the kernel's view has all of it; firmware's tables do not change.
@@ -34,7 +34,7 @@ impl Bytes {
     }
 }
 
-/// What is wrong with the tables, a text for users; none if they can be read.
+/// The fault of the tables, a text for users; `None` if they can be read.
 pub(super) fn fault(rsdp: u64) -> Option<&'static str> {
     let Some(pointer) = Bytes::at(rsdp, HEADER_BYTES) else {
         return Some("their pointer is not in memory");
@@ -48,7 +48,7 @@ pub(super) fn fault(rsdp: u64) -> Option<&'static str> {
         .find_map(fault_of)
 }
 
-/// A table with its header, if its length is possible.
+/// A table with its header; `None` if its length is impossible.
 fn table(address: u64) -> Option<Bytes> {
     let length = Bytes::at(address, HEADER_BYTES)?.u32(4).into();
     if !(HEADER_BYTES..=MAX_BYTES).contains(&length) {
@@ -57,13 +57,13 @@ fn table(address: u64) -> Option<Bytes> {
     Bytes::at(address, length)
 }
 
-/// What is wrong with the table at an address.
+/// The fault of the table at an address.
 fn fault_of(address: u64) -> Option<&'static str> {
     let Some(header) = Bytes::at(address, HEADER_BYTES) else {
         return Some("one is not in memory");
     };
     let signature = &header.0[..4];
-    // The library reads no other.
+    // The library reads only these tables.
     let (_, least) = LEAST.iter().find(|(known, _)| *known == signature)?;
     let Some(table) = table(address) else { return Some("one has no possible length") };
     if (table.0.len() as u64) < *least {
@@ -78,10 +78,10 @@ fn fault_of(address: u64) -> Option<&'static str> {
     }
 }
 
-/// What is wrong with the entries of the table of processors.
+/// The fault of the entries in the table of processors.
 fn fault_of_processors(mut entries: &[u8]) -> Option<&'static str> {
-    /// The least length of the kinds that the kernel reads: a processor by its xAPIC ID, and by its
-    /// x2APIC ID.
+    /// Minimum lengths of the entries that the kernel reads: a processor by its xAPIC ID, and by
+    /// its x2APIC ID.
     const KINDS: [(u8, usize); 2] = [(0, 8), (9, 16)];
     while let [kind, length, ..] = *entries {
         let length = usize::from(length);

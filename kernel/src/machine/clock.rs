@@ -29,7 +29,7 @@ pub fn tsc() -> u64 {
     unsafe { _rdtsc() }
 }
 
-/// Calibrates the counter: `wait` takes `nanoseconds`. None if the wait fails. Once.
+/// Calibrates the counter: `wait` takes `nanoseconds`. `None` if the wait fails. Once.
 pub fn calibrate(nanoseconds: u64, wait: impl FnOnce() -> Option<()>) -> Option<()> {
     let start = tsc();
     wait()?;
@@ -57,7 +57,7 @@ pub fn now_ns() -> u64 {
     START.get().map_or(0, |start| to_ns(tsc().wrapping_sub(*start)))
 }
 
-/// The nanoseconds of some ticks of the counter; 0 until its speed is known.
+/// Converts ticks of the counter to nanoseconds; 0 until its speed is known.
 pub fn to_ns(ticks: u64) -> u64 {
     let Some(speed) = SPEED.get() else { return 0 };
     (u128::from(ticks) * u128::from(speed.nanoseconds) / u128::from(speed.ticks)) as u64

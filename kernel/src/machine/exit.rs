@@ -6,8 +6,8 @@ use x86_64::instructions::{hlt, interrupts, port::Port};
 
 use super::screen;
 
-/// Shows the results of a run that has ended on the screen, until the machine is switched off.
-/// Returns if the screen has none.
+/// Shows the results of a finished run on the screen, until the machine is switched off. Returns if
+/// there are no results to show.
 pub fn show_results() {
     if screen::has_results() {
         virtual_pmu::ask(Op::End, 0);

@@ -1,5 +1,5 @@
-//! QEMU's firmware-configuration device, by which the host passes the command line without changing
-//! the image. QEMU documentation, "QEMU Firmware Configuration (fw_cfg) Device".
+//! QEMU's firmware-configuration device, with which the host passes the command line without
+//! changing the image. QEMU documentation, "QEMU Firmware Configuration (fw_cfg) Device".
 
 use alloc::{string::String, vec, vec::Vec};
 
@@ -12,7 +12,7 @@ const SIGNATURE: u16 = 0;
 const DIRECTORY: u16 = 0x19;
 /// Bytes of a directory entry: size, selector, reserved, name.
 const ENTRY_BYTES: usize = 64;
-/// The most files of the directory that the kernel reads: more than any machine has.
+/// Maximum number of directory entries that the kernel reads: more than any machine has.
 const MAX_FILES: usize = 1024;
 
 fn select(item: u16) {
@@ -31,7 +31,7 @@ fn read(bytes: usize) -> Vec<u8> {
     data
 }
 
-/// The text of the file `name`, if this machine has the device and the file.
+/// The text of the file `name`; `None` if this machine lacks the device or the file.
 pub fn read_text(name: &str) -> Option<String> {
     let in_hypervisor = CpuId::new().get_feature_info().is_some_and(|f| f.has_hypervisor());
     if !in_hypervisor {

@@ -3,17 +3,17 @@
 
 use crate::memory::frames;
 
-/// Bytes of the registers that are used.
+/// Bytes of the registers in use.
 const BYTES: u64 = 0x100;
 const CAPABILITIES: usize = 0;
 const CONFIGURATION: usize = 0x10;
 const COUNTER: usize = 0xf0;
 const ENABLE: u64 = 1;
-/// The longest period of a tick, in femtoseconds.
+/// Maximum period of a tick, in femtoseconds.
 const MAX_PERIOD_FS: u64 = 100_000_000;
 const MICROSECOND_FS: u64 = 1_000_000_000;
 
-/// The timer, whose counter runs.
+/// A timer whose counter runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Hpet {
     registers: *mut u8,
@@ -21,7 +21,7 @@ pub struct Hpet {
 }
 
 impl Hpet {
-    /// The timer at a physical address; none if there is none.
+    /// Finds the timer at a physical address; `None` if there is none.
     pub fn find(address: u64) -> Option<Hpet> {
         let registers = frames::viewed(address, BYTES)?.as_mut_ptr();
         let timer = Hpet { registers, period_fs: 0 };
@@ -48,7 +48,7 @@ impl Hpet {
         unsafe { self.registers.add(COUNTER).cast::<u32>().read_volatile() }
     }
 
-    /// The ticks of some time.
+    /// Converts microseconds to ticks.
     pub fn ticks(&self, microseconds: u64) -> u64 {
         microseconds * MICROSECOND_FS / self.period_fs
     }

@@ -1,14 +1,14 @@
-//! Pages to the host by a virtio port.
+//! Pages sent to the host through a virtio port.
 //!
-//! The device owns a page that was sent until it returns it. If the host stops reading, no page
-//! returns. The kernel waits for pages only when it asks to, and only as long as some return.
+//! The device owns a sent page until it returns it. If the host stops reading, no page returns. The
+//! kernel waits for pages only on request, and only as long as some return.
 
 use x86_64::structures::paging::PhysFrame;
 
 use super::virtio::{PortNumber, QUEUE, VirtioPort};
 use crate::memory::frames::{self, FRAME_BYTES, kernel_view};
 
-/// Polls of the device without a page returned after which the host counts as gone: a fraction of a
+/// Number of polls without a returned page after which the host is considered gone: a fraction of a
 /// second.
 const MAX_POLLS: u32 = 4_000_000;
 /// Words of a page.
@@ -16,7 +16,7 @@ pub const PAGE_WORDS: usize = 512;
 /// A page.
 pub type Page = [u64; PAGE_WORDS];
 
-/// Copies bytes to the start of a page, as far as it holds them.
+/// Copies bytes to the start of a page, as many as fit.
 pub fn fill(page: &mut Page, bytes: &[u8]) {
     for (word, bytes) in page.iter_mut().zip(bytes.chunks(8)) {
         let mut whole = [0; 8];
@@ -25,17 +25,17 @@ pub fn fill(page: &mut Page, bytes: &[u8]) {
     }
 }
 
-/// A port, and a page for each of its buffers. Each page that was sent has a label of the sender's.
+/// A port, and a page for each of its buffers. Each sent page has a label chosen by the sender.
 pub struct PagePort<L> {
     port: VirtioPort,
     pages: [Sent<L>; QUEUE],
-    /// The page that is being filled.
+    /// Index of the page that is being filled.
     filling: usize,
-    /// Polls left; 0 once the host counts as gone.
+    /// Polls left; 0 when the host is considered gone.
     polls_left: u32,
 }
 
-/// A page, which the device owns while it has a token.
+/// A page; the device owns it while it has a token.
 #[derive(Clone, Copy)]
 struct Sent<L> {
     frame: PhysFrame,
@@ -55,7 +55,7 @@ impl<L> Sent<L> {
 }
 
 impl<L: Copy + Default> PagePort<L> {
-    /// The port, if this machine has it.
+    /// Finds the port; `None` if this machine lacks it.
     pub fn find(number: PortNumber) -> Option<PagePort<L>> {
         let port = VirtioPort::find(number)?;
         let frame = frames::allocate().ok()?;
@@ -66,7 +66,7 @@ impl<L: Copy + Default> PagePort<L> {
         Some(PagePort { port, pages, filling: 0, polls_left: MAX_POLLS })
     }
 
-    /// Takes back the pages that the device returns. Returns whether there were any.
+    /// Takes back the pages that the device has returned. Returns whether there were any.
     fn collect(&mut self) -> bool {
         let mut any = false;
         loop {
@@ -82,7 +82,7 @@ impl<L: Copy + Default> PagePort<L> {
         }
     }
 
-    /// Waits for a condition, as long as pages return. Returns whether it holds.
+    /// Waits for a condition as long as pages return. Returns whether it holds.
     fn wait(&mut self, condition: impl Fn(&Self) -> bool) -> bool {
         loop {
             let any = self.collect();
@@ -97,7 +97,7 @@ impl<L: Copy + Default> PagePort<L> {
         }
     }
 
-    /// A page to fill, if the device has returned one.
+    /// A page to fill, if the device does not own all pages.
     pub fn page(&mut self) -> Option<&mut Page> {
         self.collect();
         self.filling = self.pages.iter().position(|page| page.token.is_none())?;
@@ -115,17 +115,18 @@ impl<L: Copy + Default> PagePort<L> {
         page.token = unsafe { self.port.send(page.bytes()) };
     }
 
-    /// Waits until there is a page to fill, as long as the host reads. Returns whether there is.
+    /// Waits until there is a page to fill, as long as the host reads. Returns whether there is
+    /// one.
     pub fn wait_for_page(&mut self) -> bool {
         self.wait(|this| this.pages.iter().any(|page| page.token.is_none()))
     }
 
-    /// Waits until the host has all pages, as long as it reads. Returns whether it has.
+    /// Waits until the host has all pages, as long as it reads. Returns whether it has them all.
     pub fn wait_for_all(&mut self) -> bool {
         self.wait(|this| this.pages.iter().all(|page| page.token.is_none()))
     }
 
-    /// The labels of the pages that were sent and that the host does not have yet.
+    /// The labels of the sent pages that the host does not have yet.
     pub fn in_flight(&self) -> impl Iterator<Item = L> {
         self.pages.iter().filter(|page| page.token.is_some()).map(|page| page.label)
     }

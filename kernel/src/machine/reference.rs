@@ -1,8 +1,8 @@
 //! Clocks of known speed, which calibrate the others once at boot: the programmable interval timer
 //! (PIT), the high-precision event timer (HPET), ACPI's power-management timer, and the time-stamp
-//! counter itself where the processor tells its speed.
+//! counter itself if the processor reports its speed.
 //!
-//! Each may be missing: firmware stops the PIT's clock on many machines to save power, so that a
+//! Each may be missing: on many machines firmware stops the PIT's clock to save power, so that a
 //! wait for it would never end, and the firmware's tables may have neither HPET nor ACPI timer.
 
 use core::{arch::asm, iter};
@@ -14,7 +14,7 @@ use super::{acpi, clock::tsc, hpet::Hpet};
 
 /// Frequency of ACPI's timer (ACPI 6.5, 4.8.2.1 "Power Management Timer").
 const ACPI_HZ: u64 = 3_579_545;
-/// The bits of ACPI's timer that every machine has.
+/// Bits of ACPI's timer that every machine has.
 const ACPI_BITS: u32 = 0xff_ffff;
 const PIT_HZ: u64 = 1_193_182;
 const CHANNEL_2: u16 = 0x42;
@@ -27,8 +27,8 @@ const SPEAKER_ON: u8 = 2;
 const OUTPUT: u8 = 1 << 5;
 /// Iterations of an empty loop between two reads of a clock.
 const POLL_DELAY: u32 = 500;
-/// Ticks of the time-stamp counter after which a clock counts as stopped: longer than any wait here
-/// on any processor.
+/// Ticks of the time-stamp counter after which a clock is considered stopped: longer than any wait
+/// here on any processor.
 const MAX_TICKS: u64 = 1 << 30;
 
 /// A clock of known speed.
@@ -40,14 +40,14 @@ pub enum Reference {
     Hpet(Hpet),
     /// ACPI's timer, at this port.
     Acpi(u16),
-    /// The time-stamp counter of this frequency, in Hz.
+    /// The time-stamp counter, with this frequency in Hz.
     Tsc(u64),
 }
 
 impl Reference {
-    /// The clocks that this machine may have, to be tried in this order.
+    /// The clocks that this machine may have, in the order in which to try them.
     pub fn all(rsdp: Option<u64>) -> impl Iterator<Item = Reference> {
-        // What the tables say is asked when a clock is needed.
+        // The tables are only read when a clock is needed.
         let hpet = move || acpi::hpet_address(rsdp).and_then(Hpet::find).map(Reference::Hpet);
         let acpi = move || acpi::timer_port(rsdp).map(Reference::Acpi);
         let tsc = || {
@@ -60,7 +60,7 @@ impl Reference {
             .chain(iter::once_with(tsc).flatten())
     }
 
-    /// Waits, at most 54 ms, as the PIT is 16 bits wide; none if the clock does not tick.
+    /// Waits, at most 54 ms, as the PIT is 16 bits wide; `None` if the clock does not tick.
     pub fn wait_us(self, microseconds: u64) -> Option<()> {
         match self {
             Reference::Acpi(port) => {
@@ -84,7 +84,7 @@ impl Reference {
     }
 }
 
-/// Waits for `count` ticks of the PIT; none if it does not tick.
+/// Waits for `count` ticks of the PIT; `None` if it does not tick.
 fn wait_pit(count: u16) -> Option<()> {
     let mut gate = Port::<u8>::new(GATE);
     let mut command = Port::<u8>::new(COMMAND);
@@ -100,18 +100,18 @@ fn wait_pit(count: u16) -> Option<()> {
     }
     // SAFETY: as above.
     let mut is_over = || unsafe { gate.read() } & OUTPUT != 0;
-    // Without a PIT, the port reads as ones: the output seems high already.
+    // Without a PIT, the port reads as all ones, so the output seems high already.
     (!is_over()).then_some(())?;
     until(is_over)
 }
 
-/// Waits for a condition; none if it does not hold within [`MAX_TICKS`].
+/// Waits for a condition; `None` if it does not hold within [`MAX_TICKS`].
 fn until(mut condition: impl FnMut() -> bool) -> Option<()> {
     let start = tsc();
     while !condition() {
         (tsc().wrapping_sub(start) < MAX_TICKS).then_some(())?;
         // Each read of the clock exits a virtual machine. The delay of a microsecond is a ten
-        // thousandth of what is measured.
+        // thousandth of the measured time.
         // SAFETY: works on one register.
         unsafe {
             asm!("2:", "dec {0:e}", "jnz 2b", inout(reg) POLL_DELAY => _, options(nostack, nomem));

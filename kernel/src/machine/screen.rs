@@ -1,7 +1,7 @@
-//! The firmware's framebuffer: the log, and at the end the results as codes.
+//! The firmware's framebuffer shows the log, and at the end the results as codes.
 //!
-//! There is no keyboard driver, so pages follow each other by time, again and again, until the
-//! machine is switched off.
+//! There is no keyboard driver, so pages are shown one after another, repeatedly, until the machine
+//! is switched off.
 //!
 //! Interrupts are off while a CPU holds a lock, as with the serial ports.
 
@@ -18,34 +18,34 @@ use tally_screen::{Console, Layout, Parts, Sheet, Surface};
 
 use super::clock;
 
-/// How long a page is on the screen: long enough to take a photograph, and another if it shook.
+/// Time for which a page is on the screen: enough for a photograph, and another if it is blurred.
 const PAGE_MS: u32 = 8_000;
-/// Bytes of messages that are kept.
+/// Bytes of kept messages.
 const KEPT_BYTES: usize = 192 << 10;
-/// Bytes up to which output and traces are kept too: what a check of sixteen CPUs prints. As codes
-/// that do not compress these are some seventy pages.
+/// Bytes up to which output and traces are kept too: the output of a check of sixteen CPUs. As
+/// codes that do not compress these are some seventy pages.
 const BULK_BYTES: usize = 160 << 10;
-/// Bytes that are left for the last messages: how many were omitted, and the run's end.
+/// Bytes reserved for the last messages: the number of omitted ones, and the run's end.
 const END_BYTES: usize = 64;
-/// The longest line at the bottom of a page.
+/// Maximum length of the line at the bottom of a page.
 const FOOTER_BYTES: usize = 128;
 
 static CONSOLE: Mutex<Console<'static>> = Mutex::new(Console::new());
 static RESULTS: Mutex<Option<Results>> = Mutex::new(None);
 
-/// The messages that the codes will carry. Nothing is allocated after the beginning, so that a
-/// message can be kept at any time.
+/// The messages for the codes. Nothing is allocated after the start, so that a message can be kept
+/// at any time.
 struct Results {
     frames: Vec<u8>,
-    /// Messages that were not kept.
+    /// Number of messages that were not kept.
     omitted: u64,
-    /// The kinds of messages for which there was no room. None of them is kept later: what comes
-    /// back has no gaps.
+    /// Kinds of messages that found no room. No later message of such a kind is kept, so that the
+    /// kept messages have no gaps.
     full: [bool; 3],
     page_ms: u32,
 }
 
-/// The kinds of messages, each with the bytes up to which it is kept.
+/// A kind of messages, with its own limit of bytes.
 #[derive(Clone, Copy)]
 enum Class {
     /// Output of programs, and the trace.
@@ -84,8 +84,7 @@ impl Results {
     }
 }
 
-/// Shows the log on the framebuffer from now on. One whose pixels the kernel cannot draw is left
-/// alone.
+/// Shows the log on the framebuffer from now on. A framebuffer with unsupported pixels is not used.
 pub fn init(framebuffer: FrameBuffer) {
     let info = framebuffer.info();
     let layout = Layout {
@@ -101,12 +100,12 @@ pub fn init(framebuffer: FrameBuffer) {
 
 /// Writes a line of the log, if there is a screen.
 pub fn write_line(line: fmt::Arguments) {
-    // A console takes every text.
+    // Writing to a console cannot fail.
     let _ = writeln!(CONSOLE.lock(), "{line}");
 }
 
 /// Keeps the messages from now on and shows them at the end, if there is a screen: each page for
-/// `page_ms` milliseconds, or else some seconds.
+/// `page_ms` milliseconds, or [`PAGE_MS`].
 pub fn show_results_at_end(page_ms: Option<u32>) {
     if CONSOLE.lock().surface().is_some() {
         *RESULTS.lock() = Some(Results {
@@ -123,14 +122,14 @@ pub fn has_results() -> bool {
     RESULTS.lock().is_some()
 }
 
-/// Keeps a message, of which `frame` is the encoded form, if results are shown and there is room.
+/// Keeps a message, with `frame` as its encoded form, if results are shown and there is room.
 pub fn keep(message: &Message, frame: &[u8]) {
     if let Some(results) = RESULTS.lock().as_mut() {
         results.keep(message, frame);
     }
 }
 
-/// Shows the pages of the log and of the results, for ever. The clock's speed is known.
+/// Shows the pages of the log and of the results, for ever. The clock's speed must be known.
 pub fn show_results() -> ! {
     let Some(mut results) = RESULTS.lock().take() else { unreachable!("results are kept") };
     if results.omitted > 0 {

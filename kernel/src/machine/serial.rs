@@ -1,6 +1,6 @@
-//! The log as text, and messages to the host: by the two serial ports, and on the screen.
+//! The log as text, and messages to the host: on the two serial ports and on the screen.
 //!
-//! Each port has its own lock. Interrupts are off while a CPU holds one, so a CPU never waits
+//! Each port has its own lock. Interrupts are off while a CPU holds a lock, so a CPU never waits
 //! for itself. The overflow path sends nothing.
 
 use core::fmt::{self, Write};
@@ -32,7 +32,7 @@ impl log::Log for Logger {
             return;
         }
         if let Some(port) = LOG.lock().as_mut() {
-            // A port that fails must not stop the kernel.
+            // A failing port must not stop the kernel.
             let _ = writeln!(CrLfWriter(port), "[{:5}] {}", record.level(), record.args());
         }
         screen::write_line(format_args!("[{:5}] {}", record.level(), record.args()));
@@ -41,7 +41,7 @@ impl log::Log for Logger {
     fn flush(&self) {}
 }
 
-/// Writes text with the line ends CR LF.
+/// Writes text with CR LF line ends.
 struct CrLfWriter<'a>(&'a mut Port);
 
 impl Write for CrLfWriter<'_> {
@@ -59,7 +59,7 @@ impl Write for CrLfWriter<'_> {
     }
 }
 
-/// Initializes a port, if the machine has it.
+/// Initializes a port; `None` if the machine lacks it.
 fn open(number: u16) -> Option<Port> {
     // SAFETY: these port numbers are serial ports' on a PC, and only this module uses them.
     let mut port = unsafe { Uart16550::new_port(number) }.ok()?;
@@ -74,7 +74,7 @@ pub fn init_log() {
     set_log_level(LogLevel::default());
 }
 
-/// Sets the lowest level of messages that the log has.
+/// Sets the least severe level of messages in the log.
 pub fn set_log_level(level: LogLevel) {
     log::set_max_level(match level {
         LogLevel::Error => LevelFilter::Error,
@@ -89,7 +89,8 @@ pub fn set_log_level(level: LogLevel) {
 pub fn init_wire() {
     *WIRE.lock() = open(WIRE_PORT);
     match WIRE.lock().as_mut() {
-        // Firmware may have used the port as a console: its output ends here, as a malformed frame.
+        // Firmware may have used the port as a console: this ends its output, which becomes a
+        // malformed frame.
         Some(port) => port.send_bytes_exact(&[0]),
         None => {
             log::warn!("no second serial port for messages to the host; none are sent")
@@ -102,8 +103,8 @@ pub fn has_wire() -> bool {
     WIRE.lock().is_some()
 }
 
-/// Sends a message to the host, if there is a wire, and keeps it for the screen, if that shows
-/// results.
+/// Sends a message to the host, if there is a wire, and keeps it for the screen, if the screen
+/// shows results.
 pub fn send(message: &Message) {
     if !has_wire() && !screen::has_results() {
         return;

@@ -2,8 +2,8 @@
 //!
 //! One port is open at a time: opening one resets the device.
 //!
-//! The crate `virtio-drivers` has the queues and their transport. Its console driver is not used:
-//! it waits for each buffer, for ever if the host stops reading.
+//! The crate `virtio-drivers` implements the queues and their transport. Its console driver is not
+//! used: it waits for each buffer, for ever if the host stops reading.
 
 use core::ptr::NonNull;
 
@@ -46,12 +46,12 @@ pub const QUEUE: usize = 32;
 /// The queue of control messages to the device.
 const CONTROL: u16 = 3;
 
-/// A port. Port 0 is a console's, whose data QEMU throws away when its reader is slow.
+/// A port. Port 0 belongs to a console; QEMU discards its data if the reader is slow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortNumber {
-    /// The trace's.
+    /// The trace.
     Trace = 1,
-    /// That of the files which programs created or changed.
+    /// The files that programs created or changed.
     Files = 2,
 }
 
@@ -76,7 +76,8 @@ pub struct VirtioPort {
 }
 
 impl VirtioPort {
-    /// The port, if this machine has it. Ends the use of a port that was open before.
+    /// Finds the port; `None` if this machine lacks it. Ends the use of a port that was open
+    /// before.
     pub fn find(number: PortNumber) -> Option<VirtioPort> {
         let mut root = PciRoot::new(PciPorts);
         let is_console = |device: &DeviceFunction| {
@@ -125,7 +126,7 @@ impl VirtioPort {
             unsafe { control.add(&[message], &mut []) }.ok()?;
         }
         transport.notify(CONTROL);
-        // The device may read it later.
+        // The device may read the messages later.
         core::mem::forget(control);
         Some(VirtioPort { transport, queue, number })
     }
@@ -145,11 +146,11 @@ impl VirtioPort {
         Some(token)
     }
 
-    /// Takes back a buffer that the device returns, if there is one. Returns its token; `bytes`
-    /// returns the bytes of a token.
+    /// Takes back a buffer that the device has returned, if there is one. Returns its token;
+    /// `bytes` returns the bytes of a token.
     ///
     /// # Safety
-    /// `bytes` returns what was sent with the token.
+    /// `bytes` returns the bytes that were sent with the token.
     pub unsafe fn take_back<'a>(&mut self, bytes: impl FnOnce(u16) -> &'a [u8]) -> Option<u16> {
         let token = self.queue.peek_used()?;
         // SAFETY: by this function's contract.
@@ -165,7 +166,7 @@ struct KernelHal;
 // mapped the device's registers at the address that `kernel_view` returns, which nothing else uses.
 unsafe impl Hal for KernelHal {
     fn dma_alloc(pages: usize, _: BufferDirection) -> (u64, NonNull<u8>) {
-        // Frames are allocated one by one; queues of this length need no more. Address 0 means
+        // Frames are allocated one by one; queues of this length need only one. Address 0 signals
         // failure.
         let frame = if pages == 1 { frames::allocate().ok() } else { None };
         let Some(frame) = frame else { return (0, NonNull::dangling()) };
@@ -192,7 +193,8 @@ unsafe impl Hal for KernelHal {
     unsafe fn unshare(_: u64, _: NonNull<[u8]>, _: BufferDirection) {}
 }
 
-/// PCI's configuration space by ports, which every PC has (PCI local bus specification, 3.2.2.3.2).
+/// PCI's configuration space through ports, which every PC has (PCI local bus specification,
+/// 3.2.2.3.2).
 struct PciPorts;
 
 impl PciPorts {

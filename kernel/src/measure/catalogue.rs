@@ -1,4 +1,4 @@
-//! From a list of event names to the events and what they need of the planner.
+//! Resolution of a list of event names to events and their demands.
 
 use alloc::{format, vec::Vec};
 
@@ -8,7 +8,7 @@ use tally_pmu::{DetectedPmu, ResolveError, Resolved, virtual_pmu};
 
 use super::{refusal::Refusal, settings};
 
-/// Resolves the events of a list, and what they need of the planner.
+/// Resolves the events of a list and their demands.
 ///
 /// # Errors
 /// The catalogue has no such event, or this PMU cannot count it.
@@ -23,8 +23,8 @@ pub(super) fn resolve(
     Ok((resolved, demands))
 }
 
-/// Checks that the virtual PMU, if this machine has it, models the events. Its counters stand still
-/// for others, as if nothing had happened.
+/// Checks that the virtual PMU, if this machine has it, models the events. For other events its
+/// counters would silently stay at 0.
 fn require_modelled(resolved: &[Resolved]) -> Result<(), ResolveError> {
     let mut unmodelled = resolved.iter().filter(|event| !virtual_pmu::models(&event.demand));
     match unmodelled.next().filter(|_| settings::settings().virtual_pmu) {
@@ -44,7 +44,7 @@ fn require_modelled(resolved: &[Resolved]) -> Result<(), ResolveError> {
 /// Checks that counting in ring 0 is permitted, if the mode or any event counts there.
 ///
 /// # Errors
-/// It is not.
+/// The command line does not permit it.
 pub(super) fn permit_kernel(mode: Mode, demands: &[Demand]) -> Result<(), Refusal> {
     if mode.kernel() || demands.iter().any(|demand| demand.kernel) {
         settings::permit(1, "counting in ring 0")?;

@@ -1,6 +1,6 @@
-//! What CPUs find out about their counters as they start, for a report of it.
+//! Findings of CPUs about their counters, made as they start, for a report.
 //!
-//! CPUs start one after the other, and the first sends what all have found.
+//! CPUs start one after the other, and the first CPU sends the findings of all.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -13,7 +13,7 @@ use crate::machine::serial;
 
 static CHECKED: Mutex<Vec<Checked>> = Mutex::new(Vec::new());
 
-/// What a CPU has found.
+/// Findings of a CPU.
 #[derive(Default)]
 struct Checked {
     cpu: u16,
@@ -22,12 +22,12 @@ struct Checked {
     costs: AccessCosts,
 }
 
-/// Returns whether what is found is reported, and does not keep the machine from counting.
+/// Returns whether a failure is only reported and does not prevent counting.
 pub(super) fn is_reported() -> bool {
     settings().check_counters == Some(CounterCheck::Report)
 }
 
-/// Takes a failure that is only reported; returns others.
+/// Keeps a failure that is only reported; returns it otherwise.
 pub(super) fn report_failure(cpu: u16, reason: InitError) -> Result<(), InitError> {
     if !is_reported() {
         return Err(reason);
@@ -47,7 +47,7 @@ pub(super) fn report_costs(cpu: u16, costs: AccessCosts) {
     with(cpu, |of| of.costs = costs);
 }
 
-/// Changes what is known of a CPU.
+/// Changes the findings of a CPU.
 fn with(cpu: u16, change: impl FnMut(&mut Checked)) {
     let mut all = CHECKED.lock();
     if !all.iter().any(|of| of.cpu == cpu) {
@@ -56,7 +56,7 @@ fn with(cpu: u16, change: impl FnMut(&mut Checked)) {
     all.iter_mut().find(|of| of.cpu == cpu).into_iter().for_each(change);
 }
 
-/// Sends what CPUs have found, if that is asked for. Once all have started.
+/// Sends the findings of all CPUs, if requested. Call it when all have started.
 pub fn send() {
     for Checked { cpu, failure, overcount, costs } in CHECKED.lock().iter() {
         serial::send(&Message::Checked {

@@ -1,4 +1,5 @@
-//! Who needs a program's counters for itself, and who counts whole CPUs: each excludes the other.
+//! Claims on counters: a program's exclusive use of its counters and sessions on whole CPUs exclude
+//! each other.
 
 use alloc::format;
 
@@ -7,19 +8,19 @@ use tally_abi::Error;
 
 use super::refusal::Refusal;
 
-/// What a claim is for.
+/// Purpose of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A program's counters for one session, or for direct mode.
+    /// A program's counters for one session only, or for direct mode.
     Alone,
-    /// Turns on the counters of CPUs, whichever program they run.
+    /// Turns on the counters of CPUs, whatever program they run.
     Cpus,
 }
 
-/// How many claims there are of each purpose.
+/// Number of claims for each purpose.
 static CLAIMS: Mutex<[u32; 2]> = Mutex::new([0; 2]);
 
-/// A claim, which its end gives back.
+/// A claim; dropping it releases it.
 #[derive(Debug)]
 pub struct Claim(Purpose);
 
@@ -27,7 +28,7 @@ impl Claim {
     /// Takes a claim.
     ///
     /// # Errors
-    /// There is one of the other purpose.
+    /// A claim for the other purpose exists.
     pub fn take(purpose: Purpose) -> Result<Claim, Refusal> {
         let (other, holder) = match purpose {
             Purpose::Alone => (Purpose::Cpus, "a session counts whole CPUs"),

@@ -1,17 +1,18 @@
-//! Sessions that end: their last values are computed and reported in steps (decision 21).
+//! Sessions that are closing: their last values are computed and reported in steps, so that they
+//! delay no other program (decision 21).
 //!
-//! Such a session is on no counter and in no slot, so that nothing changes it any more. It belongs
-//! to the program that closes it, or that ends with it.
+//! Such a session is on no counter and in no slot, so its counts do not change. It belongs to the
+//! program that closes it or has ended with it.
 
 use alloc::{boxed::Box, collections::VecDeque};
 
 use super::{context::Context, context::report::Report};
 
-/// The sessions that a program closes, in the order in which it does.
+/// The closing sessions of a program, in the order of their closing.
 #[derive(Default)]
 pub struct Closing {
     contexts: VecDeque<Box<Context>>,
-    /// Of the first one.
+    /// Progress of the first session's report.
     report: Report,
 }
 

@@ -1,4 +1,4 @@
-//! A context: what is counted of one program, by itself or by another.
+//! A context: the counts of one program by one session.
 
 mod bank;
 mod cpu;
@@ -44,11 +44,11 @@ use crate::{
 pub struct Samples {
     /// The event, by its index in the session's list.
     pub event: usize,
-    /// Events from one sample to the next; 0: no samples.
+    /// Events between two samples; 0 for no samples.
     pub period: u64,
-    /// Samples a second, in place of the period; 0: the period is given.
+    /// Samples per second instead of a period; 0 if the period is given.
     pub hz: u64,
-    /// Bytes of the stack that are copied for each sample.
+    /// Bytes of the stack to copy with each sample.
     pub stack_bytes: u64,
 }
 
@@ -59,60 +59,60 @@ fn refused_threshold(error: ThresholdError) -> Error {
     }
 }
 
-/// What is counted of one program: its session, and what its events are.
+/// The counting of one program: its session, and its events.
 pub struct Context {
     id: u32,
-    /// That of the running thread, if threads are counted apart.
+    /// The running thread's session, when counting per thread.
     pub(super) session: Session,
-    /// The sessions of the other threads, if threads are counted apart.
+    /// The sessions of the other threads, when counting per thread.
     pub(super) instances: Option<Box<Instances>>,
     resolved: Vec<Resolved>,
     owner: Owner,
-    /// The program that it measures: its number and name.
+    /// Number and name of the program that it counts.
     pid: u32,
     program: String,
-    /// Between start and stop; the session itself runs only while the program does.
+    /// Whether the session is between start and stop; it runs only while the program does.
     pub(super) started: bool,
-    /// Counting begins when the program is next switched in.
+    /// Whether counting starts when the program is next switched in.
     pub(super) start_pending: bool,
-    /// Where the page that programs write is, with the bank behind it, in the memory of the program
+    /// Address of the page that programs write, followed by the bank, in the memory of the program
     /// that opened the session, if that has mapped it.
     pub(super) bank: Option<u64>,
     /// The pages of the bank. Dropped after `session`, which refers to them.
     lent: Option<Arc<LentPages>>,
-    /// By event: the handler of its threshold.
+    /// Handlers of thresholds, by event.
     handlers: Vec<Option<UpcallHandler>>,
-    /// Called when the program is in another phase.
+    /// Handler to call when the program has entered another phase.
     change_handler: Option<UpcallHandler>,
-    /// Bytes of the stack that are copied for a sample.
+    /// Bytes of the stack to copy with each sample.
     pub(super) stack_bytes: u64,
-    /// What was counted of each thread, from the first call on that asks for it.
+    /// Counts of each thread, from the first call that requests them.
     pub(super) threads: Option<Box<ThreadCounts>>,
-    /// What the counter unit counts, if that counts too.
+    /// Counts of the counter unit, if the session uses it.
     pub(super) unit: Option<UnitCounts>,
-    /// The CPU that it counts, if it counts one instead of a program.
+    /// The CPU that the context counts, if it counts a CPU instead of a program.
     cpu: Option<CountedCpu>,
-    /// That no session counts whole CPUs, if it cannot share the counters.
+    /// Held while this session needs exclusive counters: no session on whole CPUs may start.
     _claim: Option<Claim>,
 }
 
-/// What a context has to know of the program that it measures.
+/// Identity of a program to count.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// The program's number.
     pub pid: u32,
-    /// Its name.
+    /// The program's name.
     pub name: String,
-    /// Its address space, as [`AddressSpace::id`] names it.
+    /// The program's address space ([`AddressSpace::id`]).
     pub space: u64,
 }
 
-/// Who opened a session.
+/// The opener of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The command line. It may count everything, and no program may stop or read the session.
+    /// The command line, which may count everything. No program may stop or read the session.
     CommandLine,
-    /// The program of this number.
+    /// A program, by its number.
     Program(u32),
 }
 
@@ -144,7 +144,7 @@ impl Context {
         }
         let id = session_id::next();
         let instances = Instances::of(config, demands.len())?;
-        // The number of a session that counts threads apart is that of the truth of all of them.
+        // In per-thread mode, one truth region (with this id) covers all threads.
         let own_id = if instances.is_some() { session_id::next() } else { id };
         let (seed, layout) = (settings::seed(), found.layout());
         let mut session = Session::open(own_id, subject.space, config, seed, demands, &layout)
@@ -179,11 +179,10 @@ impl Context {
         })
     }
 
-    /// A session of the command line on the whole of a program that has not run yet.
+    /// Opens a session of the command line on a program that has not run yet.
     ///
     /// # Errors
-    /// The list is wrong, or this PMU cannot count it, or its phases cannot be tracked as `phases`
-    /// asks for.
+    /// The list is wrong, this PMU cannot count it, or its phases cannot be tracked as in `phases`.
     pub fn around(
         subject: Subject,
         list: &str,
@@ -197,12 +196,12 @@ impl Context {
         Ok(Box::new(Context { start_pending: true, ..context }))
     }
 
-    /// Returns whether the program that it measures opened it.
+    /// Returns whether the counted program itself opened the session.
     pub fn is_own(&self) -> bool {
         self.owner == Owner::Program(self.pid)
     }
 
-    /// Why no other session may count the program with it, if that is so.
+    /// The reason why no other session may count the program at the same time, if there is one.
     pub fn why_alone(&self) -> Option<&'static str> {
         if self.session.config().exclusive {
             return Some("a session of this program is exclusive");
@@ -211,29 +210,29 @@ impl Context {
         counts_kernel.then_some("a session that counts ring 0 cannot share the counters")
     }
 
-    /// The name of the program that it measures.
+    /// Name of the program that it counts.
     pub fn program(&self) -> &str {
         &self.program
     }
 
-    /// Begins counting on the CPU that runs the program.
+    /// Starts counting on the CPU that runs the program.
     pub(super) fn begin(&mut self) {
         self.started = true;
         self.session.note_start();
         self.tags().for_each(|tag| mark(Op::OpenSession, tag));
     }
 
-    /// Ends counting, if it is started, on the CPU that runs the program.
+    /// Stops counting on the CPU that runs the program, if it is started.
     pub(super) fn end(&mut self) {
         if take(&mut self.started) {
             self.tags().for_each(|tag| mark(Op::CloseSession, tag));
         }
     }
 
-    /// Starts counting of a program that is not running: when it is next switched in.
+    /// Starts counting a program that is not running when it is next switched in.
     ///
     /// # Errors
-    /// It is started already.
+    /// The session is started already.
     pub fn start_later(&mut self) -> Result<(), Error> {
         if self.started || self.start_pending {
             return Err(Error::WrongState);
@@ -242,10 +241,10 @@ impl Context {
         Ok(())
     }
 
-    /// Stops counting of a program that is not running; `space` is the program's.
+    /// Stops counting a program that is not running; `space` is the program's.
     ///
     /// # Errors
-    /// It is not started.
+    /// The session is not started.
     pub fn stop_now(&mut self, space: &AddressSpace) -> Result<(), Error> {
         if take(&mut self.started) {
             self.tags().for_each(|tag| mark_in(space, Op::CloseSession, tag));
@@ -260,8 +259,8 @@ impl Context {
         self.id
     }
 
-    /// The tags of the truth's regions while it counts: its own, and that of the running thread if
-    /// threads are counted apart.
+    /// The tags of the truth's regions while it counts: its own, and the running thread's when
+    /// counting per thread.
     fn tags(&self) -> impl Iterator<Item = u32> + use<> {
         let own = self.instances.is_some().then_some(self.session.id());
         core::iter::once(self.id).chain(own)
@@ -272,16 +271,16 @@ impl Context {
         Opened { session: self.id(), events: self.events() as u32 }
     }
 
-    /// What the counter unit counted, in the order of the list; it is on no unit.
+    /// Counts of the counter unit, in the order of the list; the session is on no unit now.
     ///
     /// # Errors
-    /// The session does not count on it.
+    /// The session does not use the unit.
     pub fn unit_counts(&self) -> Result<Vec<u64>, Error> {
         let counts = self.unit.as_ref().ok_or(Error::WrongState)?;
         Ok(counts.counts().to_vec())
     }
 
-    /// How many logical counters it has.
+    /// Number of logical counters.
     pub fn events(&self) -> usize {
         self.resolved.len()
     }
@@ -294,7 +293,7 @@ impl Context {
         }
     }
 
-    /// Begins readings in steps, or `by_cycles` alone; `None` if there are few events.
+    /// Starts readings in steps, or readings `by_cycles`; `None` if there are few events.
     ///
     /// # Errors
     /// No memory is left.
@@ -302,8 +301,9 @@ impl Context {
         PendingReadings::begin(&self.session, by_cycles)
     }
 
-    /// Every event's value, in the order of the list: of the moment at which `of` began, whose
-    /// steps are done, or of now, then `by_cycles` alone or the best.
+    /// Every event's value, in the order of the list. With `of`, whose steps are done, as of the
+    /// moment when it began. Otherwise as of now: by cycles alone if `by_cycles`, else the best
+    /// estimate.
     pub fn readings(&mut self, of: Option<Box<PendingReadings>>, by_cycles: bool) -> Vec<Reading> {
         vouched(match of {
             Some(of) => of.complete(&mut self.session),
@@ -312,12 +312,11 @@ impl Context {
         })
     }
 
-    /// Takes samples of an event from here on, by the bank: `memory` is that of the measured
-    /// program.
+    /// Starts samples of an event, using the bank; `memory` is the measured program's.
     ///
     /// # Errors
-    /// There is no such event, the stack is too long, the rate too high, the session is started and
-    /// not mapped, or no memory is left.
+    /// The event does not exist, the stack is too long, the rate too high, the session is started
+    /// without a mapped bank, or no memory is left.
     pub fn set_period(&mut self, memory: &mut UserMemory, of: Samples) -> Result<(), Error> {
         if of.event >= self.events() || of.stack_bytes > MAX_STACK_BYTES || of.hz > MAX_SAMPLE_HZ {
             return Err(Error::BadArgument);
@@ -342,8 +341,8 @@ impl Context {
         Ok(())
     }
 
-    /// The histogram of samples: addresses and how often; address 0 has the samples without an
-    /// address, or without room.
+    /// The histogram of samples: addresses and their counts. Address 0 counts samples without an
+    /// address, and those without room.
     pub fn samples(&self) -> impl Iterator<Item = (u64, u64)> {
         let samples = self.session.samples();
         let others = samples.map_or(0, Histogram::others);
@@ -365,8 +364,7 @@ impl Context {
         Ok(())
     }
 
-    /// Takes a threshold that has fired and has a handler: handler, event, count; or a change of
-    /// phase.
+    /// Takes a fired threshold with a handler (handler, event, count), or a change of phase.
     pub(super) fn take_upcall(&mut self) -> Option<Upcall> {
         while let Some((event, count)) = self.session.take_fired() {
             if let Some(handler) = self.handlers.get(event).copied().flatten() {

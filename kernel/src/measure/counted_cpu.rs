@@ -1,4 +1,4 @@
-//! The CPU that a context counts, and what programs use there.
+//! The CPU that a context counts, and the usage of its programs there.
 
 use tally_abi::{Instance, usage::Usage};
 
@@ -9,37 +9,37 @@ pub struct CountedCpu {
     pub(super) session: u32,
     /// The CPU's number.
     pub(super) cpu: u16,
-    /// What the running program had used when the CPU switched to it, or counting began; none
+    /// The running program's usage when the CPU switched to it, or when counting started; `None`
     /// while nothing is counted.
     since: Option<Usage>,
-    /// What programs used on this CPU before.
+    /// Usage of programs on this CPU before.
     used: Usage,
 }
 
 impl CountedCpu {
-    /// A CPU, for a session that has not counted yet.
+    /// Makes the record of a CPU, for a session that has not counted yet.
     pub fn new(session: u32, cpu: u16) -> CountedCpu {
         CountedCpu { session, cpu, since: None, used: Usage::default() }
     }
 
-    /// The CPU runs a program from here on, which has used `usage` before.
+    /// Records that the CPU starts to run a program, which has used `usage` before.
     pub fn begin(&mut self, usage: Usage) {
         self.since = Some(usage);
     }
 
-    /// The running program has used `usage` up to now.
+    /// Credits the running program's usage up to now, which is `usage`.
     pub fn credit(&mut self, usage: Usage) {
         if let Some(since) = self.since.replace(usage) {
             self.used = self.used.with(usage.since(since));
         }
     }
 
-    /// The CPU runs the program no more.
+    /// Records that the CPU stops running the program.
     pub fn end(&mut self) {
         self.since = None;
     }
 
-    /// The CPU as an instance of its session.
+    /// Returns the CPU as an instance of its session.
     pub fn instance(&self) -> Instance {
         Instance { number: self.cpu.into(), usage: self.used, ..Instance::default() }
     }

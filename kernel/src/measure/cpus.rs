@@ -1,10 +1,10 @@
-//! Sessions on whole CPUs (decision 49): each has a context for each CPU, which counts whichever
+//! Sessions on whole CPUs (decision 49): each has a context for each CPU, which counts whatever
 //! program the CPU runs.
 //!
 //! A context is here while its session is stopped. While it is started, the CPU owns it, and no
-//! other CPU can lock what its overflow interrupt uses. So a call changes what is wanted, here, and
-//! interrupts the CPUs ([`serve`]); it is done once each CPU has taken its context,
-//! returned it, or left its values.
+//! other CPU can lock the state that its overflow interrupt uses. So a call changes the requested
+//! state here and interrupts the CPUs ([`serve`]); the request is done when each CPU has taken its
+//! context, returned it, or delivered its values.
 
 pub mod upcalls;
 
@@ -27,12 +27,12 @@ use super::{
 };
 use crate::memory::user::UserMemory;
 
-/// The most sessions on CPUs at once: each takes memory of the kernel's for each CPU.
+/// Maximum number of sessions on CPUs at once: each takes memory of the kernel for each CPU.
 const MAX_SESSIONS: usize = 4;
 
 static SESSIONS: Mutex<Vec<CpuSession>> = Mutex::new(Vec::new());
 
-/// The number of changes of what is wanted. A CPU that has seen them all has nothing to do. Written
+/// Number of changes of the requested state. A CPU that has seen them all has no work. Written
 /// while [`SESSIONS`] is locked; a CPU that reads it too early is interrupted after the change.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
@@ -42,27 +42,27 @@ struct CpuSession {
     /// The program that opened it.
     owner: u32,
     is_started: bool,
-    /// Whether its owner closes it: it is not started any more.
+    /// Whether its owner is closing it: then it cannot be started any more.
     is_closing: bool,
-    /// How many events it has.
+    /// Number of events.
     events: usize,
     parts: Vec<Part>,
-    /// What thresholds of it fired on CPUs, and its owner has not been called for: the CPU's
+    /// Upcalls of thresholds that fired on CPUs, before the owner's handler is called: the CPU's
     /// number, and the upcall.
     upcalls: Vec<(u16, Upcall)>,
     _claim: Claim,
 }
 
-/// What a session counts of one CPU.
+/// A session's part for one CPU.
 struct Part {
     cpu: u16,
-    /// None while the CPU has it.
+    /// The context; `None` while the CPU has it.
     context: Option<Box<Context>>,
-    /// The values, which the CPU is asked for if it has the context.
+    /// The values, which the CPU delivers on request if it has the context.
     values: Exchange<(Instance, Vec<Reading>)>,
-    /// Whether the owner has mapped its bank.
+    /// Whether the owner has mapped the part's bank.
     is_mapped: bool,
-    /// Thresholds that the CPU, which has the context, is to set.
+    /// Thresholds to be set by the CPU, which has the context.
     thresholds: Vec<Threshold>,
 }
 
@@ -74,18 +74,18 @@ impl Part {
 }
 
 impl CpuSession {
-    /// Returns whether every CPU has done what is wanted.
+    /// Returns whether every CPU has reached the requested state.
     fn is_settled(&self) -> bool {
         self.parts.iter().all(|part| part.context.is_none() == self.is_started)
     }
 }
 
-/// The number of changes of what is wanted from CPUs.
+/// Number of changes of the state requested of CPUs.
 pub(super) fn changes() -> u64 {
     CHANGES.load(Ordering::Acquire)
 }
 
-/// Works on the session of this number, if `owner` opened it.
+/// Runs `change` on the session with this number, if `owner` opened it.
 fn with<T>(
     id: u32,
     owner: u32,
@@ -96,7 +96,7 @@ fn with<T>(
     work(session.ok_or(Error::NoSession)?)
 }
 
-/// As [`with`], unless the session is being closed: its CPUs have other indices then.
+/// [`with`], unless the session is being closed: then its CPUs have other indices.
 fn with_open<T>(
     id: u32,
     owner: u32,
@@ -109,22 +109,22 @@ fn with_open<T>(
     )
 }
 
-/// Returns whether `owner` has opened a session on CPUs of this number.
+/// Returns whether `owner` has opened a session on CPUs with this number.
 pub fn is_open(id: u32, owner: u32) -> bool {
     SESSIONS.lock().iter().any(|session| (session.id, session.owner) == (id, owner))
 }
 
-/// A session that `owner` has open on CPUs, if there is one.
+/// A session that `owner` has open on CPUs; `None` if there is none.
 pub fn of_owner(owner: u32) -> Option<u32> {
     SESSIONS.lock().iter().find(|session| session.owner == owner).map(|session| session.id)
 }
 
-/// Opens a session on the CPUs of the set `cpus`, 0 standing for all of `online`.
+/// Opens a session on the CPUs of the set `cpus`; 0 stands for all of `online`.
 ///
 /// # Errors
-/// The caller may not count other programs, there is no such CPU, the list is wrong or this PMU
-/// cannot count it, it is one of ring 0 or an exclusive one, there are too many sessions, or one
-/// that must be alone.
+/// The caller may not count other programs, a CPU does not exist, the list is wrong, this PMU
+/// cannot count it, the session counts ring 0 or is exclusive, there are too many sessions, or a
+/// session exists that must be alone.
 pub fn open(
     owner: u32,
     (cpus, online): (u64, u64),
@@ -148,7 +148,7 @@ pub fn open(
         events = context.events();
         parts.push(Part::new(cpu, context));
     }
-    // Planning is long: the sessions, which the other CPUs need, are not locked before.
+    // Planning takes long: the sessions, which the other CPUs need, are locked only afterwards.
     let mut sessions = SESSIONS.lock();
     if sessions.len() >= MAX_SESSIONS {
         let detail = format!("{MAX_SESSIONS} sessions count CPUs already: close one first");
@@ -167,10 +167,10 @@ pub fn open(
     Ok(Opened { session, events: events as u32 })
 }
 
-/// Wants a session started, or stopped.
+/// Requests the start or the stop of a session.
 ///
 /// # Errors
-/// There is no such session, it is so already, or it is being closed.
+/// The session does not exist, is already in that state, or is being closed.
 pub fn want(id: u32, owner: u32, is_started: bool) -> Result<(), Error> {
     with(id, owner, |session| {
         if session.is_started == is_started || session.is_closing {
@@ -182,7 +182,7 @@ pub fn want(id: u32, owner: u32, is_started: bool) -> Result<(), Error> {
     })
 }
 
-/// Wants a session stopped for good, if it is started: [`remove`] follows.
+/// Requests the final stop of a session, if it is started: [`remove`] follows.
 ///
 /// # Errors
 /// There is no such session.
@@ -195,7 +195,7 @@ pub fn begin_close(id: u32, owner: u32) -> Result<(), Error> {
     })
 }
 
-/// Returns whether every CPU has done what is wanted.
+/// Returns whether every CPU has reached the requested state.
 ///
 /// # Errors
 /// There is no such session.
@@ -203,8 +203,8 @@ pub fn is_settled(id: u32, owner: u32) -> Result<bool, Error> {
     with(id, owner, |session| Ok(session.is_settled()))
 }
 
-/// Asks for the values of the CPU at `index`. Returns the ticket for [`take`]; none if the index is
-/// behind the last.
+/// Requests the values of the CPU at `index`. Returns the ticket for [`take`]; `None` if the index
+/// is beyond the last.
 ///
 /// # Errors
 /// There is no such session.
@@ -220,7 +220,7 @@ pub fn ask(id: u32, owner: u32, index: usize) -> Result<Option<Ticket>, Error> {
     })
 }
 
-/// The values that were asked for, and the number of CPUs. None if they are not there yet.
+/// Takes the requested values, with the number of CPUs. `None` if they are not there yet.
 ///
 /// # Errors
 /// There is no such session, or the CPU has no values.
@@ -240,18 +240,18 @@ pub fn take(
     })
 }
 
-/// The values of a CPU that a session counts.
+/// Values of a CPU that a session counts.
 pub struct Taken {
-    /// How many CPUs the session counts.
+    /// Number of CPUs that the session counts.
     pub cpus: usize,
-    /// None if the index is behind the last.
+    /// The CPU and its values; `None` if the index is beyond the last.
     pub values: Option<(Instance, Vec<Reading>)>,
 }
 
-/// Maps the bank of the CPU at `index` into `memory`, the owner's. Returns its address.
+/// Maps the bank of the CPU at `index` into `memory`, which is the owner's. Returns its address.
 ///
 /// # Errors
-/// There is no such session or CPU, the session is started, or no memory is left.
+/// The session or CPU does not exist, the session is started, or no memory is left.
 pub fn map(id: u32, owner: u32, index: usize, memory: &mut UserMemory) -> Result<u64, Error> {
     with_open(id, owner, |session| {
         let part = session.parts.get_mut(index).ok_or(Error::BadArgument)?;
@@ -262,10 +262,10 @@ pub fn map(id: u32, owner: u32, index: usize, memory: &mut UserMemory) -> Result
     })
 }
 
-/// Wants a threshold of the CPU at `index` set. [`are_set`] returns whether it is.
+/// Requests a threshold of the CPU at `index`. [`are_set`] returns whether it is set.
 ///
 /// # Errors
-/// There is no such session, CPU or event, or the CPU's bank is not mapped.
+/// The session, CPU or event does not exist, or the CPU's bank is not mapped.
 pub fn set_threshold(id: u32, owner: u32, index: usize, threshold: Threshold) -> Result<(), Error> {
     with_open(id, owner, |session| {
         let part = session.parts.get_mut(index).ok_or(Error::BadArgument)?;
@@ -284,7 +284,7 @@ pub fn set_threshold(id: u32, owner: u32, index: usize, threshold: Threshold) ->
     })
 }
 
-/// Returns whether every CPU has set the thresholds that were wanted.
+/// Returns whether every CPU has set the requested thresholds.
 ///
 /// # Errors
 /// There is no such session.
@@ -292,10 +292,10 @@ pub fn are_set(id: u32, owner: u32) -> Result<bool, Error> {
     with(id, owner, |session| Ok(session.parts.iter().all(|part| part.thresholds.is_empty())))
 }
 
-/// The statistics of a session that is stopped, of all its CPUs.
+/// The statistics of a stopped session, summed over its CPUs.
 ///
 /// # Errors
-/// There is no such session, or it is started.
+/// The session does not exist, or is started.
 pub fn stats(id: u32, owner: u32) -> Result<SessionStats, Error> {
     with_open(id, owner, |session| {
         let contexts = session.parts.iter().map(|part| part.context.as_ref());
@@ -305,7 +305,7 @@ pub fn stats(id: u32, owner: u32) -> Result<SessionStats, Error> {
     })
 }
 
-/// Removes the next context of a session that is stopped; with the last, the session.
+/// Removes the next context of a stopped session; with the last one also the session.
 ///
 /// # Errors
 /// There is no such session.
@@ -319,13 +319,13 @@ pub fn remove(id: u32, owner: u32) -> Result<Option<Box<Context>>, Error> {
     Ok(next.flatten())
 }
 
-/// What a CPU does for sessions on CPUs; `running` is what the program that it runs has used, if it
-/// runs one.
+/// A CPU's operations for sessions on CPUs; `running` is the usage of its running program, if there
+/// is one.
 pub(super) trait CpuSide {
-    /// Counts from here on.
+    /// Attaches a context, which counts from now on.
     fn take_on(&mut self, context: Option<Box<Context>>, running: Option<Usage>);
 
-    /// Counts for a session no more. Returns its context.
+    /// Detaches a session's context and returns it.
     fn give_back(&mut self, session: u32, running: Option<Usage>) -> Option<Box<Context>>;
 
     /// The values of a session.
@@ -339,7 +339,8 @@ pub(super) trait CpuSide {
     fn set_threshold_of_cpu(&mut self, session: u32, threshold: Threshold);
 }
 
-/// Does what is wanted of this CPU, whose running program, if it runs one, has used `running`.
+/// Carries out the requests to this CPU; `running` is the usage of its running program, if there is
+/// one.
 pub(super) fn serve(measure: &mut impl CpuSide, cpu: u16, running: Option<Usage>) {
     for session in SESSIONS.lock().iter_mut() {
         let CpuSession { id, is_started, parts, .. } = session;

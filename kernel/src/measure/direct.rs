@@ -15,10 +15,10 @@ use super::{
 
 /// A direct-mode program's counters.
 pub struct DirectCounters {
-    /// Their number: no session has the same.
+    /// Number of the direct mode, unique among sessions too.
     pub(super) id: u32,
     pub(super) direct: Direct,
-    /// That no session counts whole CPUs.
+    /// Held so that no session counts whole CPUs.
     _claim: Claim,
 }
 

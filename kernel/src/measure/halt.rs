@@ -1,8 +1,8 @@
 //! Halts of a CPU by the overflow of its halt timer ([`tally_abi::halt`]).
 //!
-//! [`Halter::halt`] runs in the overflow interrupt, with interrupts off, of a machine that was
-//! booted with halts; other machines have another entry of that interrupt, which knows nothing of
-//! them. Paper 003, section II.
+//! [`Halter::halt`] runs in the overflow interrupt, with interrupts off, on machines booted with
+//! halts; other machines have another entry for that interrupt, without code for halts. Paper 003,
+//! section II.
 
 use alloc::{boxed::Box, vec};
 use core::{
@@ -30,26 +30,27 @@ use crate::{arch::lapic::Lapic, machine::serial};
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
 
-/// Halts of all CPUs, and their cycles. Relaxed: sums, which nothing else depends on.
+/// Halts of all CPUs, and their cycles. Relaxed order: they are sums on which nothing depends.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 static CYCLES: AtomicU64 = AtomicU64::new(0);
 
-/// One CPU's halts.
+/// Halts of a CPU.
 pub(super) struct Halter {
     timer: HaltTimer<Native>,
     halts: Halts,
     during: During,
-    /// Core cycles in ring 3 until the first halt, drawn by the seed; none once it is armed.
+    /// Core cycles in ring 3 until the first halt, drawn by the seed; `None` once it is armed.
     first: Option<u64>,
-    /// What halts touch.
+    /// Memory that halts touch.
     footprint: Box<[u64]>,
     lapic: Lapic,
-    /// The period of the scheduler's timer, if a halt has cut the current one.
+    /// The period of the scheduler's timer, if a halt has cut the current period short.
     turn_ticks: Option<u32>,
 }
 
 impl Halter {
-    /// CPU number `cpu`'s, whose driver was made; none if the command line asks for no halts.
+    /// Makes CPU number `cpu`'s halter, after its driver; `None` if the command line asks for no
+    /// halts.
     pub(super) fn new(cpu: u16, lapic: Lapic) -> Option<Halter> {
         let (halts, found) = (settings().halts?, detected().ok()?);
         // SAFETY: (1) this is ring 0; (2) the timer stays with this CPU, and has a counter for
@@ -80,7 +81,7 @@ impl Halter {
         self.timer.has_overflowed()
     }
 
-    /// Halts the CPU, and arms the next halt. In the overflow interrupt.
+    /// Halts the CPU, and arms the next halt. Runs in the overflow interrupt.
     #[inline(never)]
     pub(super) fn halt(&mut self) {
         let start = now();
@@ -102,7 +103,8 @@ impl Halter {
         }
     }
 
-    /// Restores the period of the scheduler's timer, at the end of a turn that halts have cut.
+    /// Restores the period of the scheduler's timer, at the end of a turn that halts have cut
+    /// short.
     pub(super) fn end_turn(&mut self) {
         if let Some(ticks) = self.turn_ticks.take() {
             self.lapic.start_timer(ticks);
@@ -110,13 +112,13 @@ impl Halter {
     }
 }
 
-/// Core cycles, or, if the processor does not count them, ticks of the TSC.
+/// Core cycles, or ticks of the TSC if the processor does not count them.
 fn now() -> u64 {
     ProcessorClock.core_cycles().unwrap_or_else(|| ProcessorClock.tsc())
 }
 
-/// Tells the host how often and how long the machine was halted, if the command line asks for
-/// halts.
+/// Reports the number and the length of the machine's halts to the host, if the command line asks
+/// for halts.
 pub(super) fn report() {
     if let Some(halts) = halts() {
         let [count, cycles] = [&COUNT, &CYCLES].map(|sum| sum.load(Ordering::Relaxed));

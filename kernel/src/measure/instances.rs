@@ -1,8 +1,9 @@
-//! What a session counts of each thread of a program apart (decision 47).
+//! Counting the threads of a program separately (decision 47).
 //!
-//! Each thread has a session of the engine's, with the same plan and an order of groups of its own:
-//! a turn of a thread is to its session what a turn of a program is to the program's. The session
-//! of the running thread is the context's, so that nothing else distinguishes such a context.
+//! Each thread has its own engine session, with the same plan and its own order of groups: a
+//! thread's turn has the same role for its session as a program's turn for the program's session.
+//! The running thread's session is the context's, so that such a context needs no other special
+//! treatment.
 
 use alloc::{boxed::Box, format, vec, vec::Vec};
 use core::mem::{replace, swap};
@@ -16,7 +17,7 @@ use tally_engine::Session;
 use super::{refusal::Refusal, session_id, settings, truth::mark};
 use crate::memory::frames;
 
-/// The most threads of a session that are counted apart.
+/// Maximum number of threads that a session counts separately.
 const MAX_ROWS: usize = 1024;
 
 /// The turn of a thread.
@@ -24,36 +25,37 @@ const MAX_ROWS: usize = 1024;
 pub struct ThreadTurn {
     /// The thread's number.
     pub thread: u32,
-    /// Its name, ended by zeros; zeros alone if it has its program's.
+    /// The thread's name, ended by zeros; only zeros if it has its program's name.
     pub name: [u8; 16],
-    /// What its program used before the turn.
+    /// Usage of its program before the turn.
     pub usage: Usage,
 }
 
 /// The sessions of threads.
 pub struct Instances {
-    /// In the order of their first turns, behind the row of all threads for which there is no
-    /// memory.
+    /// Rows in the order of the threads' first turns, after the row of all threads without memory.
     rows: Vec<Row>,
-    /// The row of the thread that runs or ran last, whose session is the context's.
+    /// The row of the thread that runs or ran last; its session is the context's.
     current: usize,
-    /// What the program had used when the turn began.
+    /// Usage of the program when the turn began.
     since: Usage,
-    /// Instances whose last values are reported.
+    /// Number of instances whose last values are reported.
     pub(super) reported: usize,
 }
 
 struct Row {
     of: Instance,
-    /// Allocated once: it moves to the row whose turn ends. None in the row of the turn.
+    /// The session, allocated once: it moves to the row whose turn ends. `None` in the row of the
+    /// turn.
     session: Option<Box<Session>>,
 }
 
 impl Instances {
-    /// The instances of a new session of `events` events, if it counts any apart: no threads yet.
+    /// Makes the instances of a new session of `events` events, without threads; `None` if it
+    /// counts none separately.
     ///
     /// # Errors
-    /// There are too many events: the values of an instance are computed in one step.
+    /// The session has too many events: an instance's values are computed in one step.
     pub fn of(config: SessionConfig, events: usize) -> Result<Option<Box<Instances>>, Refusal> {
         let each = match config.scope {
             Scope::Program => return Ok(None),
@@ -66,22 +68,22 @@ impl Instances {
                 format!("{events} events for each {each} are more than {most}: list fewer");
             return Err(Refusal { error: Error::TooManyEvents, detail });
         }
-        // The contexts of CPUs are apart from each other.
+        // The contexts of CPUs are separate already.
         Ok((config.scope == Scope::Threads).then(|| Box::new(Instances::new())))
     }
 
-    /// The context's session is that of the threads without memory.
+    /// Makes the rows; the context's session belongs to the row of threads without memory.
     fn new() -> Instances {
         let rows = vec![Row { of: Instance::default(), session: None }];
         Instances { rows, current: 0, since: Usage::default(), reported: 0 }
     }
 
-    /// Counts what the program uses from here on: it has used `usage`.
+    /// Counts the program's usage from now on; it has used `usage`.
     pub fn begin(&mut self, usage: Usage) {
         self.since = usage;
     }
 
-    /// A thread's turn begins; `session`, the context's, is on no counter.
+    /// Starts a thread's turn; `session`, the context's, is on no counter.
     pub fn switch(&mut self, session: &mut Session, turn: ThreadTurn, is_started: bool) {
         self.credit(turn.usage);
         let next = self.row_of(session, turn);
@@ -95,7 +97,7 @@ impl Instances {
         self.rows[last].session = Some(own);
     }
 
-    /// The row of a thread, a new one at its first turn.
+    /// The row of a thread, made at its first turn.
     fn row_of(&mut self, session: &Session, turn: ThreadTurn) -> usize {
         let ThreadTurn { thread, name, .. } = turn;
         if let Some(row) = self.rows.iter().position(|row| row.of.number == thread) {
@@ -111,28 +113,28 @@ impl Instances {
         self.rows.len() - 1
     }
 
-    /// The program has used `usage` up to now: credits the thread that runs, or ran last.
+    /// Credits the program's usage up to now, which is `usage`, to the thread that runs or ran
+    /// last.
     pub fn credit(&mut self, usage: Usage) {
         let used = usage.since(replace(&mut self.since, usage));
         let of = &mut self.rows[self.current].of;
         of.usage = of.usage.with(used);
     }
 
-    /// A thread has a new name.
+    /// Records a thread's new name.
     pub fn rename(&mut self, thread: u32, name: [u8; 16]) {
         if let Some(row) = self.rows.iter_mut().find(|row| row.of.number == thread) {
             row.of.name = name;
         }
     }
 
-    /// How many instances there are: the threads, and that of those without memory if there are
-    /// any.
+    /// Number of instances: the threads, plus the row of threads without memory if it was used.
     pub fn count(&self) -> usize {
         let has_rest = self.rows[0].of.usage != Usage::default();
         self.rows.len() - 1 + usize::from(has_rest)
     }
 
-    /// The instance at `index`, if there is one, and its session; `session` is the context's.
+    /// The instance at `index` and its session, if there is one; `session` is the context's.
     pub fn get<'a>(
         &'a self,
         session: &'a Session,
@@ -142,7 +144,7 @@ impl Instances {
         Some((*of, own.as_deref().unwrap_or(session)))
     }
 
-    /// As [`Self::get`].
+    /// See [`Self::get`].
     pub fn get_mut<'a>(
         &'a mut self,
         session: &'a mut Session,
@@ -153,13 +155,13 @@ impl Instances {
         Some((*of, own.as_deref_mut().unwrap_or(session)))
     }
 
-    /// The row of an instance. That of the threads without memory is the last.
+    /// The row of an instance. The row of threads without memory comes last.
     fn row_at(&self, index: usize) -> Option<usize> {
         let is_last = index + 1 == self.rows.len();
         (index < self.count()).then_some(if is_last { 0 } else { index + 1 })
     }
 
-    /// The statistics of all threads; `session` is the context's.
+    /// The statistics summed over all threads; `session` is the context's.
     pub fn stats(&self, session: &Session) -> SessionStats {
         let others = self.rows.iter().filter_map(|row| row.session.as_deref());
         others.fold(session.stats(), |sum, other| sum.with(other.stats()))

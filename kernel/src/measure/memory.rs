@@ -1,5 +1,5 @@
 //! The transport of machines without a virtio port: pages stay in memory until the end, and are
-//! then sent by the second UART, compressed.
+//! then sent, compressed, over the second UART.
 
 use alloc::vec::Vec;
 
@@ -12,15 +12,15 @@ use crate::{
     memory::frames::{self, FRAME_BYTES, kernel_view},
 };
 
-/// The most bytes of pages: an eighth of the smallest machine's memory.
+/// Maximum bytes of pages: an eighth of the smallest machine's memory.
 const MAX_BYTES: u64 = 32 << 20;
-/// Bytes that are compressed together: a screen may have room for a part of the trace only, in
+/// Bytes that are compressed together: a screen may have room for only a part of the trace, in
 /// whole blocks.
 const BLOCK_BYTES: usize = 16 << 10;
 
 const _: () = assert!(8 * PAGE_WORDS == FRAME_BYTES as usize);
 
-/// Pages, with the bytes used of each; the last one may not be in use yet.
+/// Pages, with the number of bytes used in each; the last page may not be in use yet.
 #[derive(Default)]
 pub(super) struct MemoryTransport {
     pages: Vec<(PhysFrame, usize)>,
@@ -29,7 +29,7 @@ pub(super) struct MemoryTransport {
 impl Transport for MemoryTransport {
     fn page(&mut self) -> Option<&mut RecordPage> {
         let is_full = self.pages.len() as u64 * FRAME_BYTES >= MAX_BYTES;
-        // A claim leaves the kernel's reserve alone, as programs' memory does.
+        // A claim leaves the kernel's reserve untouched, as for programs' memory.
         let claim = || frames::claim(FRAME_BYTES).filter(|_| !is_full);
         self.empty_page(|| claim()?.allocate().ok())
     }
@@ -73,7 +73,7 @@ impl Transport for MemoryTransport {
 }
 
 impl MemoryTransport {
-    /// The last page, if it is empty, or a new one.
+    /// The last page if it is empty, or a new one.
     fn empty_page(&mut self, new: impl FnOnce() -> Option<PhysFrame>) -> Option<&mut RecordPage> {
         if self.pages.last().is_none_or(|(_, bytes)| *bytes > 0) {
             self.pages.push((new()?, 0));

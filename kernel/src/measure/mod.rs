@@ -1,10 +1,11 @@
-//! The kernel's side of the sampling engine: which program it counts for, and where results go.
+//! The kernel's side of the sampling engine: the programs for which it counts, and the destination
+//! of results.
 //!
-//! Each CPU has a [`Measure`]: its multiplexer and its end of the trace ring. Each session
-//! on a program is a [`Context`], which the CPU owns while the program runs and the program owns
+//! Each CPU has a [`Measure`]: its multiplexer and its end of the trace ring. Each session on a
+//! program is a [`Context`], which the CPU owns while the program runs and the program owns
 //! otherwise ([`Slot`]). The overflow path touches these two and the interrupt controller, and
-//! nothing that another CPU could lock. What of it an overflow could interrupt the kernel at is
-//! behind an [`NmiCell`].
+//! nothing that another CPU could lock. State that the overflow NMI can observe half-changed is
+//! kept in an [`NmiCell`]: the NMI finds it locked, and the overflow is replayed on unlock.
 
 mod catalogue;
 mod checked;
@@ -58,8 +59,8 @@ pub use trace_ring::ring_memory;
 pub use truth::{close_region, open_region};
 pub use upcall::{Threshold, UpcallHandler};
 
-/// Detects the PMU, takes the command line's options for measuring, and begins a trace if one is
-/// asked for. Once, before CPUs start.
+/// Detects the PMU, takes the command line's options for measuring, and starts the trace if
+/// requested. Once, before CPUs start.
 pub fn init(line: &CommandLine) {
     settings::init(line);
     if line.trace.is_some() {
@@ -67,7 +68,7 @@ pub fn init(line: &CommandLine) {
     }
 }
 
-/// Ends the trace, and reports the halts. Nothing is counted any more.
+/// Ends the trace, and reports the halts. Nothing may be counted any more.
 pub fn finish() {
     stream::finish();
     halt::report();

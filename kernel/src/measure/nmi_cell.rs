@@ -1,9 +1,9 @@
 //! A CPU's [`Measure`], shared by the kernel and the overflow interrupt that interrupts it.
 //!
-//! A fixed interrupt waits until the kernel returns to a program. An NMI does not: it can interrupt
-//! code that runs with interrupts off. An NMI that finds the `Measure` locked by the kernel only
-//! sets a pending flag, and the kernel replays the overflow when it unlocks. So the overflow path
-//! never sees a counter whose owner is being changed.
+//! A fixed interrupt waits until the kernel returns to a program. An NMI can interrupt code that
+//! runs with interrupts off. An NMI that finds the `Measure` locked by the kernel only sets a
+//! pending flag, and the kernel replays the overflow when it unlocks. So the overflow path never
+//! sees a counter whose owner is being changed.
 
 use core::{
     cell::{Cell, UnsafeCell},
@@ -18,15 +18,16 @@ use crate::arch::frame::InterruptFrame;
 
 /// A CPU's [`Measure`] behind a lock that the CPU's own NMIs respect.
 ///
-/// One CPU uses it, so the atomics need no order but the compiler's ([`compiler_fence`]).
+/// Only one CPU uses the cell, so the atomics need only the compiler's order ([`compiler_fence`]).
 pub struct NmiCell {
     measure: UnsafeCell<Measure>,
     /// Whether the kernel holds an [`NmiGuard`].
     locked: AtomicBool,
     /// Whether an overflow came while the cell was locked. Intel's interrupt controllers mask the
-    /// next until this one is replayed; AMD's do not, and the last one counts.
+    /// next overflow until this one is replayed; AMD's do not, and the last overflow replaces
+    /// earlier ones.
     pending: AtomicBool,
-    /// What the pending overflow interrupted.
+    /// Frame that the pending overflow interrupted.
     pending_frame: Cell<InterruptFrame>,
 }
 
@@ -47,20 +48,20 @@ impl NmiCell {
     /// Locks the cell for the kernel.
     ///
     /// # Panics
-    /// The kernel has locked it already.
+    /// The kernel has already locked the cell.
     pub fn lock(&self) -> NmiGuard<'_> {
         assert!(!self.locked.load(Ordering::Relaxed), "an entry to the kernel locks the cell once");
         self.mark_locked();
         NmiGuard(self)
     }
 
-    /// Checks on the cell's CPU that overflows raise NMIs, if they are to: one that comes meanwhile
-    /// finds the cell locked, and is replayed after it.
+    /// Checks on the cell's CPU that overflows raise NMIs, if that is their delivery: an NMI during
+    /// the check finds the cell locked, and is replayed after it.
     pub fn check_nmi(&self) {
         self.lock().check_nmi(|| self.pending.load(Ordering::Relaxed));
     }
 
-    /// The overflow interrupt as a fixed interrupt, on the cell's CPU.
+    /// Handles the overflow interrupt as a fixed interrupt, on the cell's CPU.
     #[inline(always)]
     pub fn overflow(&self, interrupted: &mut InterruptFrame) {
         debug_assert!(!self.locked.load(Ordering::Relaxed));
@@ -69,7 +70,7 @@ impl NmiCell {
         unsafe { &mut *self.measure.get() }.overflow(interrupted, Delivery::Fixed);
     }
 
-    /// As [`Self::overflow`], of a machine with halts.
+    /// [`Self::overflow`] on a machine with halts.
     #[inline(always)]
     pub fn overflow_or_halt(&self, interrupted: &mut InterruptFrame) {
         debug_assert!(!self.locked.load(Ordering::Relaxed));
@@ -77,7 +78,7 @@ impl NmiCell {
         unsafe { &mut *self.measure.get() }.overflow_or_halt(interrupted);
     }
 
-    /// The overflow interrupt as an NMI, on the cell's CPU.
+    /// Handles the overflow interrupt as an NMI, on the cell's CPU.
     #[inline(always)]
     pub fn overflow_nmi(&self, interrupted: &mut InterruptFrame) {
         if self.locked.load(Ordering::Relaxed) {
@@ -90,11 +91,12 @@ impl NmiCell {
         }
     }
 
-    /// Handles an overflow that came while the cell was locked, and those that come meanwhile.
+    /// Handles an overflow that came while the cell was locked, and any that come during the
+    /// handling.
     #[cold]
     fn replay_pending(&self) {
         while self.pending.swap(false, Ordering::Relaxed) {
-            // It was in ring 0: entries from ring 3 restart sequences themselves.
+            // The overflow came in ring 0: entries from ring 3 restart sequences themselves.
             let mut interrupted = self.pending_frame.get();
             self.mark_locked();
             // SAFETY: the cell is locked, and no guard exists.
@@ -105,7 +107,7 @@ impl NmiCell {
 
     fn mark_locked(&self) {
         self.locked.store(true, Ordering::Relaxed);
-        // An NMI from here on finds the cell locked.
+        // An NMI after the store finds the cell locked.
         compiler_fence(Ordering::SeqCst);
     }
 

@@ -1,5 +1,4 @@
-//! One CPU's part of the sampling engine: its multiplexer, and the session of the program that runs
-//! there.
+//! A CPU's part of the sampling engine: its multiplexer, and the session of the running program.
 
 mod bank;
 mod checks;
@@ -39,29 +38,29 @@ use crate::{
 use of_cpu::OfCpu;
 use turn::Turn;
 
-/// Groups whose spread is computed at each turn of the scheduler, where shares adapt: some
-/// thousands of instructions for each of its events, as the kernel has no floating-point unit.
+/// Groups whose spread is computed at each tick of the scheduler, if shares adapt: some thousands
+/// of instructions for each of its events, as the kernel has no floating-point unit.
 const GROUPS_A_TICK: usize = 1;
 
-/// One CPU's part of the engine. What the overflow path needs comes first.
+/// A CPU's part of the engine. The fields that the overflow path needs come first.
 #[repr(C, align(64))]
 pub struct Measure {
-    /// What is counted of the program that runs on this CPU.
+    /// Slot of the program that runs on this CPU.
     slot: Slot,
     lapic: Lapic,
-    /// None if this CPU cannot count.
+    /// The multiplexer; `None` if this CPU cannot count.
     multiplexer: Option<Multiplexer<Driver<Native>>>,
     cpu: u16,
-    /// None if there is none.
+    /// The counter unit; `None` if the CPU has none.
     unit: Option<Unit>,
     of_cpu: OfCpu,
     turn: Turn,
     /// Whether ring 3 may execute RDPMC.
     rdpmc_allowed: bool,
     trace: TraceSink,
-    /// None if CPUs are not halted.
+    /// The halts; `None` if CPUs are not halted.
     halter: Option<Halter>,
-    /// When the counters were last checked.
+    /// Time of the last check of the counters.
     checked_ns: u64,
 }
 
@@ -91,7 +90,7 @@ impl Measure {
         }
     }
 
-    /// An interrupt or exception in ring 3 at `rip`, other than a PMI.
+    /// Records an interrupt or exception other than a PMI in ring 3 at `rip`.
     #[inline]
     pub fn note_interruption(&mut self, rip: &mut u64) {
         self.slot.sequences.restart(rip);
@@ -102,19 +101,19 @@ impl Measure {
         }
     }
 
-    /// The overflow interrupt.
+    /// Handles the overflow interrupt.
     #[inline(always)]
     pub(super) fn overflow(&mut self, interrupted: &mut InterruptFrame, delivery: Delivery) {
         self.handle_overflow(interrupted);
         self.lapic.end_pmi(delivery);
         if self.multiplexer.as_mut().is_some_and(Multiplexer::has_lost_overflow) {
-            // Once: it is unmasked now, so the next one raises an interrupt.
+            // At most once: the interrupt is unmasked now, so the next overflow raises one.
             self.handle_overflow(interrupted);
         }
         self.slot.sequences.restart(&mut interrupted.rip);
     }
 
-    /// The engine's part of the overflow interrupt.
+    /// Handles the engine's part of the overflow interrupt.
     #[inline(always)]
     fn handle_overflow(&mut self, interrupted: &InterruptFrame) {
         if let Some(multiplexer) = &mut self.multiplexer {
@@ -132,7 +131,7 @@ impl Measure {
         }
     }
 
-    /// The overflow interrupt of a machine with halts.
+    /// Handles the overflow interrupt on a machine with halts.
     #[inline(always)]
     pub(super) fn overflow_or_halt(&mut self, interrupted: &mut InterruptFrame) {
         let is_due = self.halter.as_mut().is_some_and(Halter::is_due);
@@ -147,8 +146,8 @@ impl Measure {
         self.slot.sequences.restart(&mut interrupted.rip);
     }
 
-    /// Context-switch in: takes over what is counted of the program, whose thread's turn is
-    /// `first`, and counts on.
+    /// Context-switch in: takes over the program's slot, whose thread's turn is `first`, and
+    /// continues counting.
     pub fn enter(&mut self, slot: &mut Slot, first: impl FnOnce() -> ThreadTurn) {
         if let Some(halter) = &mut self.halter {
             halter.start();
@@ -166,12 +165,12 @@ impl Measure {
         }
         self.resume();
         self.update_unit();
-        // A threshold may have fired as the program was switched out.
+        // A threshold may have fired while the program was switched out.
         self.repost_upcall();
     }
 
     /// Raises the upcall interrupt again if a threshold of the running program has fired, or its
-    /// phase has changed, and the upcall was not made.
+    /// phase has changed, and the upcall was not made yet.
     pub fn repost_upcall(&self) {
         if self
             .slot
@@ -182,8 +181,8 @@ impl Measure {
         }
     }
 
-    /// Context-switch out: stops counting and gives what is counted back to the program, which has
-    /// used `usage`.
+    /// Context-switch out: stops counting and returns the slot to the program, which has used
+    /// `usage`.
     pub fn leave(&mut self, slot: &mut Slot, usage: impl FnOnce() -> Usage) {
         self.suspend(End::SwitchedOut);
         if self.has_instances() || self.has_cpu_contexts() {
@@ -199,7 +198,7 @@ impl Measure {
 
     /// Allows ring 3 RDPMC if the running program has a bank or is in direct mode.
     fn update_rdpmc_access(&mut self) {
-        // A program has none of the bank of the CPU that it runs on.
+        // A program does not read the bank of the CPU on which it runs.
         let has_bank = self.slot.contexts().any(|it| it.session.has_bank() && !it.is_of_a_cpu());
         if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &self.slot.context)
             && has_bank
@@ -214,10 +213,10 @@ impl Measure {
         }
     }
 
-    /// The scheduler's timer: adapts shares, and publishes counts in the running program's bank, so
-    /// that what a counter counts between two updates fits the 32 bits that the program reads,
-    /// however long a slice is. A session that counts ring 0 is synchronized too, as an overflow of
-    /// its slice timer may have been lost.
+    /// Handles a tick of the scheduler: adapts shares, and publishes counts in the running
+    /// program's bank, so that a counter's count between two publications fits the 32 bits that the
+    /// program reads, however long a slice is. A session that counts ring 0 is synchronized too,
+    /// because an overflow of its slice timer may have been lost.
     pub fn tick(&mut self) {
         if let Some(halter) = &mut self.halter {
             halter.end_turn();
@@ -235,7 +234,7 @@ impl Measure {
         }
     }
 
-    /// The running program's session, with what counts it and where its records go.
+    /// The running program's session, with its multiplexer and the sink of its records.
     fn counted(
         &mut self,
     ) -> Option<(&mut Multiplexer<Driver<Native>>, &mut Session, &mut TraceSink)> {
@@ -247,13 +246,13 @@ impl Measure {
     fn recover(&mut self) {
         let Some((multiplexer, session, trace)) = self.counted() else { return };
         if multiplexer.recover(session, &ProcessorClock, trace) {
-            // Delivery may have masked the entry all the same.
+            // Delivery may have masked the entry even though the interrupt was lost.
             self.lapic.unmask_pmi(delivery());
         }
     }
 
-    /// Folds what overflow interrupts have stored into the running program's session, publishes the
-    /// errors in its bank that are due, and makes room in a trace ring that is half full.
+    /// Folds the rows of overflow interrupts into the running program's session, publishes due
+    /// errors in its bank, and makes room in a trace ring that is half full.
     pub fn fold(&mut self) {
         self.trace.make_room();
         let Some((multiplexer, session, trace)) = self.counted() else { return };
@@ -275,17 +274,17 @@ impl Measure {
         }
     }
 
-    /// Where each entry to the kernel on this CPU is noted.
+    /// The count of kernel entries on this CPU.
     pub fn entries(&self) -> KernelEntries {
         self.multiplexer.as_ref().map(Multiplexer::entries).unwrap_or_default()
     }
 
-    /// What is counted of the running program.
+    /// The running program's slot.
     pub fn slot(&self) -> &Slot {
         &self.slot
     }
 
-    /// Takes the session that the running program has opened.
+    /// Installs the session that the running program has opened.
     ///
     /// # Errors
     /// See [`Slot::add`].
@@ -294,7 +293,7 @@ impl Measure {
         self.slot.add(Box::new(context)).map(|()| opened)
     }
 
-    /// Brings the values of the running program's session up to date, if it has one.
+    /// Updates the values of the running program's session, if it has one.
     fn sync(&mut self) {
         let Some((multiplexer, session, trace)) = self.counted() else { return };
         multiplexer.sync(session, &ProcessorClock, trace);
@@ -329,7 +328,7 @@ impl Measure {
         Ok(())
     }
 
-    /// Takes a threshold of the running program that has fired: handler, event and count.
+    /// Takes a fired threshold of the running program: handler, event and count.
     pub fn take_upcall(&mut self) -> Option<Upcall> {
         let mut contexts = self.slot.contexts_mut().filter(|context| !context.is_of_a_cpu());
         contexts.find_map(Context::take_upcall)
@@ -371,7 +370,7 @@ impl Measure {
         self.update_unit();
     }
 
-    /// What the counter unit counted of the running program's session, after [`Self::session`].
+    /// Counts of the counter unit for the running program's session, after [`Self::session`].
     pub(super) fn unit_counts(&mut self) -> Result<Vec<u64>, Error> {
         self.unload_unit();
         let counts = self.context().and_then(|context| context.unit_counts());
@@ -379,7 +378,7 @@ impl Measure {
         counts
     }
 
-    /// Ends a session of the running program's: stops counting, and removes it. `memory` is the
+    /// Ends a session of the running program: stops counting, and removes it. `memory` is the
     /// program's.
     pub(super) fn close(&mut self, memory: &mut UserMemory) -> Option<Box<Context>> {
         self.pause();

@@ -1,16 +1,16 @@
-//! The transport by a virtio port, which sends the trace while programs run.
+//! The transport through a virtio port, which sends the trace while programs run.
 //!
-//! If the host stops reading, records stay in their rings. The kernel waits for pages at the end
-//! alone.
+//! If the host stops reading, records stay in their rings. The kernel waits for pages only at the
+//! end.
 
 use super::transport::{Load, RecordPage, Transport};
 use crate::machine::{port::PagePort, virtio::PortNumber};
 
-/// The port; the label of a page is what it holds.
+/// The port; a page's label describes its contents.
 pub(super) struct PortTransport(PagePort<Load>);
 
 impl PortTransport {
-    /// The transport, if this machine has a port for it.
+    /// Finds the transport's port; `None` if this machine lacks it.
     pub(super) fn find() -> Option<PortTransport> {
         PagePort::find(PortNumber::Trace).map(PortTransport)
     }

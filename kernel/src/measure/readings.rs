@@ -8,7 +8,7 @@ use tally_engine::{Session, Snapshot};
 use super::settings::has_failed;
 use crate::memory::frames::{self, Claim};
 
-/// The readings of a session as they are given to anyone: without values if a counter has failed.
+/// Removes the values of readings if a counter has failed.
 pub(super) fn vouched(readings: Vec<Reading>) -> Vec<Reading> {
     if !has_failed() {
         return readings;
@@ -16,7 +16,7 @@ pub(super) fn vouched(readings: Vec<Reading>) -> Vec<Reading> {
     readings.into_iter().map(|reading| reading.without_value(Reason::CounterFailed)).collect()
 }
 
-/// Events of one step. The kernel has no floating-point unit: an event takes some 15,000
+/// Events in one step. The kernel has no floating-point unit: an event takes some 15,000
 /// instructions.
 pub(in crate::measure) const EVENTS_A_STEP: usize = 64;
 
@@ -25,15 +25,15 @@ pub(in crate::measure) const EVENTS_A_STEP: usize = 64;
 pub struct PendingReadings {
     pub(super) snapshot: Snapshot,
     pub(super) readings: Vec<Reading>,
-    /// Whether they are by cycles alone.
+    /// Whether the readings are by cycles alone.
     by_cycles: bool,
-    /// The heap's growth for the two.
+    /// Claim on the heap's growth for snapshot and readings.
     _claim: Claim,
 }
 
 impl PendingReadings {
-    /// Begins the readings of this moment. `None` if the session has so few events that one step
-    /// computes them: no snapshot is needed.
+    /// Starts the readings of this moment. `None` if the session has so few events that one step
+    /// computes them without a snapshot.
     ///
     /// # Errors
     /// No memory is left.
@@ -59,7 +59,7 @@ impl PendingReadings {
         first < end
     }
 
-    /// The readings of `session`, whose steps are done.
+    /// Completes the readings of `session`; all steps are done.
     pub(super) fn complete(self, session: &mut Session) -> Vec<Reading> {
         if self.by_cycles {
             session.complete_by_cycles(self.readings)

@@ -1,11 +1,11 @@
-//! Why the kernel refuses to count, for programs and for people.
+//! Reasons why the kernel refuses to count, for programs and for people.
 
 use alloc::string::{String, ToString};
 
 use tally_abi::Error;
 use tally_pmu::ResolveError;
 
-/// Why a request was refused: the error and a text for people.
+/// Reason for a refused request: the error and a text for people.
 pub struct Refusal {
     /// The error.
     pub error: Error,

@@ -1,4 +1,4 @@
-//! A program's restartable sequences, by which it stops and starts its banks' counters
+//! A program's restartable sequences, with which it stops and starts its banks' counters
 //! ([`tally_abi::bank`], decision 71).
 
 use tally_abi::{
@@ -6,19 +6,19 @@ use tally_abi::{
     bank::{SEQUENCE_BYTES, SEQUENCES},
 };
 
-/// Addresses from here on are not a program's.
+/// End of the addresses that a program can have.
 const USER_END: u64 = 1 << 47;
 
-/// Where a program has its sequences: blocks of equal length, one behind the other.
+/// Location of a program's sequences: blocks of equal length, adjacent to each other.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sequences {
     start: u64,
-    /// 0: the program has none.
+    /// Length of the sequences; 0 if the program has none.
     bytes: u64,
 }
 
 impl Sequences {
-    /// Those at `address`; 0: none.
+    /// Makes the sequences at `address`; 0 for none.
     ///
     /// # Errors
     /// The address is not aligned, or not a program's.
@@ -33,16 +33,16 @@ impl Sequences {
         Ok(Sequences { start: address, bytes })
     }
 
-    /// Returns whether there are any.
+    /// Returns whether the program has sequences.
     pub fn exist(&self) -> bool {
         self.bytes > 0
     }
 
-    /// Moves `rip`, where ring 3 was interrupted, to the first instruction of the sequence that it
-    /// is in.
+    /// Moves `rip`, at which ring 3 was interrupted, to the first instruction of its sequence, if
+    /// it is in one.
     #[inline(always)]
     pub fn restart(&self, rip: &mut u64) {
-        // The result is a program's address, as `rip` is not below `start`.
+        // The result is one of the program's addresses, because `rip` is not below `start`.
         if rip.wrapping_sub(self.start) < self.bytes {
             *rip &= !(SEQUENCE_BYTES - 1);
         }

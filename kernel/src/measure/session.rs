@@ -1,4 +1,4 @@
-//! A session as a system call works on it, wherever the measured program is.
+//! A session as seen by a system call, wherever the measured program is.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -12,15 +12,15 @@ use super::{
 };
 use crate::memory::user::UserMemory;
 
-/// A session that its owner works on. Its values are up to date.
+/// A session on which its owner makes a call. Its values are up to date.
 pub enum SessionRef<'a> {
     /// The session of the program that runs on this CPU, opened by itself.
     Running(&'a mut Measure),
     /// A session on another program, which is not running.
     Parked {
-        /// What is counted of that program.
+        /// The context of that program.
         context: &'a mut Context,
-        /// Its memory, unless it has ended.
+        /// The program's memory, unless it has ended.
         memory: Option<&'a mut UserMemory>,
     },
 }
@@ -29,7 +29,7 @@ impl SessionRef<'_> {
     /// Starts counting.
     ///
     /// # Errors
-    /// It is started already, the program has ended, or this CPU cannot count.
+    /// The session is started already, the program has ended, or this CPU cannot count.
     pub fn start(self) -> Result<(), Error> {
         match self {
             SessionRef::Running(measure) => measure.start(),
@@ -41,7 +41,7 @@ impl SessionRef<'_> {
     /// Stops counting.
     ///
     /// # Errors
-    /// It is not started, or the program has ended.
+    /// The session is not started, or the program has ended.
     pub fn stop(&mut self) -> Result<(), Error> {
         match self {
             SessionRef::Running(measure) => measure.stop(),
@@ -50,8 +50,8 @@ impl SessionRef<'_> {
         }
     }
 
-    /// Maps the bank into `caller`, the owner's memory. Returns its address. `sequences` are those
-    /// of the owner.
+    /// Maps the bank into `caller`, the owner's memory. Returns its address. `sequences` are the
+    /// owner's.
     ///
     /// # Errors
     /// Counting has started, no memory is left, or the session is on a program that has ended.
@@ -69,8 +69,8 @@ impl SessionRef<'_> {
     /// Sets the threshold of an event. It takes effect at the next publication.
     ///
     /// # Errors
-    /// There is no such event, no bank, or a handler for a session on another
-    /// program: an upcall would be into that.
+    /// The event or the bank does not exist, or a handler is given for a session on another
+    /// program, into which the upcall would be.
     pub fn set_threshold(self, threshold: Threshold) -> Result<(), Error> {
         match self {
             SessionRef::Running(measure) => measure.set_threshold(threshold),
@@ -82,7 +82,7 @@ impl SessionRef<'_> {
     /// Takes samples of an event. `caller` is the owner's memory.
     ///
     /// # Errors
-    /// As [`Context::set_period`]; or the program has ended.
+    /// See [`Context::set_period`]; or the program has ended.
     pub fn set_period(self, caller: &mut UserMemory, samples: Samples) -> Result<(), Error> {
         match self {
             SessionRef::Running(measure) => measure.set_period(caller, samples),
@@ -96,7 +96,7 @@ impl SessionRef<'_> {
     /// Tracks the phases of the program.
     ///
     /// # Errors
-    /// As [`Context::track_phases`]; or the session is on another program.
+    /// See [`Context::track_phases`]; or the session is on another program.
     pub fn track_phases(
         self,
         config: PhaseConfig,
@@ -114,7 +114,8 @@ impl SessionRef<'_> {
         }
     }
 
-    /// How many steps publish the errors of its values: none without a bank that its owner reads.
+    /// Number of steps that publish the errors of its values; 0 without a bank that its owner
+    /// reads.
     pub fn publishing_steps(&mut self) -> u64 {
         match self {
             SessionRef::Running(measure) => measure.publishing_steps(),
@@ -122,7 +123,7 @@ impl SessionRef<'_> {
         }
     }
 
-    /// Publishes a part of the errors of its values, of [`Self::publishing_steps`].
+    /// Publishes a part of the errors of its values, one of [`Self::publishing_steps`].
     pub fn publish_errors(&mut self) {
         match self {
             SessionRef::Running(measure) => measure.publish_errors(),
@@ -130,10 +131,10 @@ impl SessionRef<'_> {
         }
     }
 
-    /// What the counter unit counted up to now.
+    /// Counts of the counter unit up to now.
     ///
     /// # Errors
-    /// The session does not count on it.
+    /// The session does not use the unit.
     pub fn unit_counts(&mut self) -> Result<Vec<u64>, Error> {
         match self {
             SessionRef::Running(measure) => measure.unit_counts(),
@@ -141,7 +142,7 @@ impl SessionRef<'_> {
         }
     }
 
-    /// The context, to read values from.
+    /// The context, for reading values.
     ///
     /// # Errors
     /// There is no session.
@@ -153,8 +154,8 @@ impl SessionRef<'_> {
     }
 
     /// Ends a session: stops counting, if it is started, and unmaps the bank from `caller`, the
-    /// owner's memory. Returns the context of one of the running program; that of one on another
-    /// program stays until the owner's table entry is removed.
+    /// owner's memory. Returns the context of a session of the running program; the context of a
+    /// session on another program stays until the owner's table entry is removed.
     pub fn close(self, caller: &mut UserMemory) -> Option<Box<Context>> {
         match self {
             SessionRef::Running(measure) => measure.close(caller),

@@ -1,4 +1,4 @@
-//! What holds for all CPUs and never changes once programs run: the machine's PMU, whether all CPUs
+//! Settings of all CPUs that never change once programs run: the machine's PMU, whether all CPUs
 //! can count, and the command line's options for measuring.
 
 use alloc::format;
@@ -20,16 +20,16 @@ use tally_pmu::{DetectedPmu, InitError, NoPmu, virtual_pmu};
 use super::refusal::Refusal;
 
 static PMU: Once<Result<DetectedPmu, NoPmu>> = Once::new();
-/// The first CPU whose PMU could not be initialized or failed later, and why.
+/// The first CPU whose PMU could not be initialized or failed later, and the reason.
 static FAILURE: Once<(u16, InitError)> = Once::new();
-/// Whether programs ran when it failed.
+/// Whether programs ran at the time of the failure.
 static FAILED_LATE: AtomicBool = AtomicBool::new(false);
-/// What [`overcount`] returns.
+/// Value that [`overcount`] returns.
 static OVERCOUNT: AtomicU64 = AtomicU64::new(0);
 static SETTINGS: Once<Settings> = Once::new();
 
 pub(super) struct Settings {
-    /// Relaxed order is enough: it changes while no program runs.
+    /// Seed. Relaxed order is enough: it changes while no program runs.
     seed: AtomicU64,
     pub(super) trace: Option<Tracing>,
     pub(super) trace_pages: Option<usize>,
@@ -43,11 +43,11 @@ pub(super) struct Settings {
     pub(super) check_counters: Option<CounterCheck>,
 }
 
-/// Why nothing is counted on this machine.
+/// Reason why nothing is counted on this machine.
 #[derive(Clone, Copy)]
 pub(super) enum CannotCount {
     NoPmu(&'static NoPmu),
-    /// One of its CPUs cannot. Programs move, and on that CPU they would go uncounted unnoticed.
+    /// A CPU cannot count. Programs move, and on that CPU they would silently not be counted.
     OnCpu(u16, InitError),
 }
 
@@ -94,8 +94,8 @@ pub(super) fn init(line: &CommandLine) {
     SETTINGS.call_once(|| settings);
 }
 
-/// This CPU's PMU, without the counter that halts need, and with the virtual PMU's own events if it
-/// is that.
+/// Detects this CPU's PMU, without the counter that halts need, and with the virtual PMU's own
+/// events if it is virtual.
 fn detect(halts: Option<Halts>) -> Result<DetectedPmu, NoPmu> {
     let found = tally_pmu::detect(CpuIdReaderNative)?;
     let found = if virtual_pmu::is_there() { found.with_tallys_events() } else { found };
@@ -112,7 +112,7 @@ pub fn pmu_matches() -> bool {
     }
 }
 
-/// The PMU's description, for the host.
+/// Description of the PMU, for the host.
 pub fn pmu_info() -> Option<PmuInfo<'static>> {
     pmu().ok().map(DetectedPmu::info)
 }
@@ -122,17 +122,17 @@ pub(super) fn detected() -> Result<&'static DetectedPmu, &'static NoPmu> {
     PMU.get().expect("measure::init runs first").as_ref()
 }
 
-/// Records that a CPU cannot count, so that no session is opened on any, and nothing is reported of
-/// those that are open.
+/// Records that a CPU cannot count, so that no session is opened on any CPU, and no values of open
+/// sessions are reported.
 pub(super) fn record_failure(cpu: u16, reason: InitError) {
     log::error!("CPU {cpu} cannot count: {reason}; no CPU counts");
     FAILURE.call_once(|| (cpu, reason));
 }
 
-/// Records that a CPU cannot count any more, likewise.
+/// Records that a CPU can no longer count; otherwise as [`record_failure`].
 pub(super) fn record_late_failure(cpu: u16, reason: InitError) {
     record_failure(cpu, reason);
-    // The last CPU takes the lock of the table of programs between this and its load.
+    // The last CPU takes the lock of the table of programs between this store and its load.
     FAILED_LATE.store(true, Ordering::Relaxed);
 }
 
@@ -141,13 +141,14 @@ pub(super) fn has_failed() -> bool {
     FAILURE.get().is_some()
 }
 
-/// Why nothing is reported of sessions that were open while programs ran, if that is so.
+/// The reason why no values are reported of sessions that were open while programs ran, if there is
+/// one.
 pub fn late_failure() -> Option<impl fmt::Display> {
     let (cpu, reason) = FAILURE.get().filter(|_| FAILED_LATE.load(Ordering::Relaxed))?;
     Some(CannotCount::OnCpu(*cpu, *reason))
 }
 
-/// Records what this CPU counts in ring 3 for an interrupt there.
+/// Records the instructions that this CPU counts in ring 3 for an interrupt there.
 pub(super) fn record_overcount(cpu: u16, overcount: u64) {
     if overcount > 0 {
         log::info!(
@@ -158,7 +159,7 @@ pub(super) fn record_overcount(cpu: u16, overcount: u64) {
     OVERCOUNT.fetch_max(overcount, Ordering::Relaxed);
 }
 
-/// The most instructions that a CPU counts in ring 3 for an interrupt there.
+/// Maximum number of instructions that a CPU counts in ring 3 for an interrupt there.
 pub(super) fn overcount() -> u64 {
     OVERCOUNT.load(Ordering::Relaxed)
 }
@@ -172,40 +173,40 @@ pub(super) fn pmu() -> Result<&'static DetectedPmu, CannotCount> {
     }
 }
 
-/// The seed of everything random.
+/// Seed of everything random.
 pub fn seed() -> u64 {
     settings().seed.load(Ordering::Relaxed)
 }
 
-/// Sets the seed of what follows.
+/// Sets the seed of everything random from now on.
 pub fn set_seed(seed: u64) {
     settings().seed.store(seed, Ordering::Relaxed);
 }
 
-/// When and how CPUs are halted; not at all before the options are known.
+/// Configuration of the halts of CPUs; `None` before the options are known.
 pub fn halts() -> Option<Halts> {
     SETTINGS.get()?.halts
 }
 
-/// Whether there is a trace.
+/// Returns whether there is a trace.
 pub fn is_tracing() -> bool {
     settings().trace.is_some()
 }
 
-/// What the trace has beside slices, thresholds and samples.
+/// The trace's events in addition to slices, thresholds and samples.
 pub fn trace_events() -> TraceEvents {
     settings().trace_events
 }
 
-/// How overflow interrupts are delivered.
+/// Delivery of overflow interrupts.
 pub fn delivery() -> Delivery {
     settings().delivery
 }
 
-/// Checks that the command line's `paranoid` is at most `level`, as `what` needs.
+/// Checks that the command line's `paranoid` is at most `level`, which `what` requires.
 ///
 /// # Errors
-/// It is higher; the text says how to permit it.
+/// The option is higher; the text says how to permit it.
 pub fn permit(level: u8, what: &str) -> Result<(), Refusal> {
     if settings().paranoid <= level {
         return Ok(());

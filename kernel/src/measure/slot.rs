@@ -1,4 +1,4 @@
-//! What is counted of one program, as it moves between the program and the CPU that runs it.
+//! Sessions of one program, which move between the program and the CPU that runs it.
 
 use alloc::{boxed::Box, format, vec::Vec};
 
@@ -7,20 +7,20 @@ use tally_engine::Neighbours;
 
 use super::{context::Context, direct::DirectCounters, refusal::Refusal, sequences::Sequences};
 
-/// The most sessions that a program opens on itself, and the most that others open on it: each
-/// takes memory of the kernel's, and they share its counters.
+/// Maximum number of sessions that a program opens on itself, and that others open on it: each
+/// takes memory of the kernel, and they share the counters.
 pub const MAX_SESSIONS: usize = 8;
 
-/// Contexts. A context is large, and it moves from and to the first place at every turn.
+/// Contexts, boxed: a context is large, and it moves to and from the first place at every turn.
 pub type Contexts = Vec<Box<Context>>;
 
-/// What is counted of one program: sessions, counters in direct mode, or nothing. The program owns
-/// it while it is off the CPUs; the CPU's [`super::Measure`] owns it while the program runs.
+/// Measurement of one program: sessions, counters in direct mode, or nothing. The program owns it
+/// while it is off the CPUs; the CPU's [`super::Measure`] owns it while the program runs.
 #[derive(Default)]
 pub struct Slot {
-    /// The session on the counters, or one of the program's if none is started.
+    /// The session on the counters, or any of the program's if none is started.
     pub context: Option<Box<Context>>,
-    /// The program's other sessions: those that are started wait for their turn.
+    /// The program's other sessions; started ones wait for their turn.
     pub others: Contexts,
     /// The program's counters in direct mode.
     pub direct: Option<Box<DirectCounters>>,
@@ -29,7 +29,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Returns whether anything is counted of the program.
+    /// Returns whether the program has a session or is in direct mode.
     pub fn is_measured(&self) -> bool {
         self.context.is_some() || self.direct.is_some()
     }
@@ -44,7 +44,8 @@ impl Slot {
         self.context.iter_mut().chain(&mut self.others).map(|context| &mut **context)
     }
 
-    /// Checks that there is room for a session: of the program's own, if `is_own`, or of another's.
+    /// Checks that there is room for a session, opened by the program itself (`is_own`) or by
+    /// another.
     ///
     /// # Errors
     /// The program is in direct mode, or has [`MAX_SESSIONS`] of that kind.
@@ -64,7 +65,7 @@ impl Slot {
     /// Adds a session.
     ///
     /// # Errors
-    /// There is no room, or the session and those that are there cannot share the counters.
+    /// There is no room, or the session and the existing ones cannot share the counters.
     pub fn add(&mut self, context: Box<Context>) -> Result<(), Refusal> {
         self.check_room(context.is_own())?;
         if self.context.is_some() {
@@ -82,7 +83,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Adds a context that can share the counters with those that are there.
+    /// Adds a context that can share the counters with the existing ones.
     pub(super) fn put(&mut self, context: Box<Context>) {
         match self.context {
             Some(_) => self.others.push(context),
@@ -98,14 +99,14 @@ impl Slot {
         ids.into_iter().filter_map(|id| self.remove(id)).collect()
     }
 
-    /// Makes another session of index `index` the one for the counters.
+    /// Exchanges the session for the counters with another of index `index`.
     pub fn exchange(&mut self, index: usize) {
         if let (Some(context), Some(other)) = (&mut self.context, self.others.get_mut(index)) {
             core::mem::swap(context, other);
         }
     }
 
-    /// Removes the session of this number.
+    /// Removes the session with this number.
     pub fn remove(&mut self, id: u32) -> Option<Box<Context>> {
         match self.others.iter().position(|context| context.id() == id) {
             Some(index) => Some(self.others.remove(index)),
@@ -117,7 +118,8 @@ impl Slot {
         }
     }
 
-    /// What the session of a context of this slot has to know of the others.
+    /// Summary of the slot's other started sessions: whether turns are needed, and the slices per
+    /// rotation.
     fn neighbours_of(&self, context: &Context) -> Neighbours {
         let others = || self.contexts().filter(|other| other.id() != context.id());
         let started = others().filter(|other| other.started);
@@ -130,7 +132,7 @@ impl Slot {
         }
     }
 
-    /// Sets what the session for the counters has to know of the others, before it counts.
+    /// Sets the summary of the others for the session on the counters, before it counts.
     pub(super) fn note_neighbours(&mut self) {
         let Some(context) = &self.context else { return };
         let neighbours = self.neighbours_of(context);

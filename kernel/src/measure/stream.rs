@@ -1,9 +1,9 @@
 //! Sends the trace to the host ([`tally_abi::trace`]): from the rings, page by page.
 //!
 //! Each CPU drains its own ring at every turn of the scheduler and at every switch out, unless the
-//! command line asks for the last records alone. If it asks that programs wait, a CPU whose ring is
-//! half full drains it whole before it goes on. At the end the last CPU drains all rings. If the
-//! host stops reading, records stay in their ring, which loses and counts those without room.
+//! command line asks only for the last records. With `trace=halt`, a CPU whose ring is half full
+//! drains it completely before it continues. At the end the last CPU drains all rings. If the host
+//! stops reading, records stay in their ring, which loses and counts those without room.
 //!
 //! One lock guards the stream; interrupts are off while a CPU holds it. The overflow path does not
 //! take it, and may write to a ring that is being drained.
@@ -29,12 +29,12 @@ use super::{
 };
 use crate::machine::{port::fill, serial};
 
-/// The most words of a record of any type.
+/// Maximum number of words of a record of any type.
 const RECORD_WORDS: usize = {
     let mut most = 0;
     let mut i = 0;
     while i < TYPES.len() {
-        // A field takes a word at most.
+        // A field takes at most a word.
         let words = 1 + TYPES[i].fields.len() + TYPES[i].most;
         most = if words > most { words } else { most };
         i += 1;
@@ -53,13 +53,13 @@ struct TraceStream {
 struct RingSource {
     ring: &'static TraceRing,
     reader: Box<Reader<'static, RING_WORDS, RING_PAGES>>,
-    /// Records handed to the transport.
+    /// Number of records passed to the transport.
     sent: u64,
-    /// How often the CPU has waited for the host.
+    /// Number of times that the CPU has waited for the host.
     waits: u64,
 }
 
-/// Begins a trace with the description of its records.
+/// Starts a trace with the description of its records.
 pub(super) fn init() {
     let transport: Box<dyn Transport> = match PortTransport::find() {
         Some(port) => Box::new(port),
@@ -67,7 +67,7 @@ pub(super) fn init() {
     };
     let mut stream = TraceStream { transport, sources: [const { None }; MAX_CPUS] };
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _ = describe(&TYPES, &mut text);
     for piece in text.as_bytes().chunks(8 * PAGE_WORDS) {
         let Some(page) = stream.transport.page() else { break };
@@ -87,15 +87,14 @@ pub(super) fn add(cpu: u16, ring: &'static TraceRing) {
     }
 }
 
-/// Sends the records of a CPU's ring, as far as the transport has room.
+/// Sends the records of a CPU's ring, as many as the transport has room for.
 pub(super) fn drain(cpu: u16) {
     if let Some(stream) = STREAM.lock().as_mut() {
         while stream.send_page(cpu, RingSource::fill) {}
     }
 }
 
-/// Sends all records of a CPU's ring, and waits for the transport to have room for them, as long as
-/// the host reads.
+/// Sends all records of a CPU's ring, and waits for the transport's room as long as the host reads.
 #[cold]
 pub(super) fn drain_whole(cpu: u16) {
     let mut guard = STREAM.lock();
@@ -106,8 +105,8 @@ pub(super) fn drain_whole(cpu: u16) {
     while stream.transport.wait_for_page() && stream.send_page(cpu, RingSource::fill) {}
 }
 
-/// Ends the trace: sends the rest of all rings, and how many records of each were lost. Nothing
-/// writes to a ring any more.
+/// Ends the trace: sends the rest of all rings, and the number of lost records of each. Nothing may
+/// write to a ring any more.
 pub fn finish() {
     let mut guard = STREAM.lock();
     let Some(stream) = guard.as_mut() else { return };
@@ -136,8 +135,8 @@ pub fn finish() {
 }
 
 impl TraceStream {
-    /// Sends one page of a CPU's records, which `fill` fills. Returns whether there were any, and
-    /// room for them.
+    /// Sends a page of a CPU's records, which `fill` fills. Returns whether there were any records,
+    /// and room for them.
     fn send_page(
         &mut self,
         cpu: u16,
@@ -152,7 +151,7 @@ impl TraceStream {
         load.bytes > 0
     }
 
-    /// Sends the rings' totals, and the mark of a trace's end.
+    /// Sends the rings' totals, and the end mark of the trace.
     fn send_end<'a>(&mut self, rings: impl Iterator<Item = &'a RingRecord>) {
         for ring in rings {
             let Some(page) = self.transport.last_page() else { return };
@@ -187,7 +186,7 @@ impl RingSource {
         Load { bytes: chunk.close(cpu), cpu, records }
     }
 
-    /// Fills a page with the number of records lost behind the last one; the ring is empty.
+    /// Fills a page with the number of records lost after the last one; the ring is empty.
     fn fill_rest(&mut self, cpu: u16, page: &mut RecordPage) -> Load {
         let mut chunk = ChunkWriter::new(page);
         let lost = self.reader.rest();
@@ -205,13 +204,12 @@ impl RingSource {
     }
 }
 
-/// Fills a page with a chunk of records. The chunk's own words are written last, by
-/// [`Self::close`].
+/// Fills a page with a chunk of records. [`Self::close`] writes the chunk's own words last.
 struct ChunkWriter<'a> {
     page: &'a mut RecordPage,
-    /// Words in use.
+    /// Number of words in use.
     used: usize,
-    /// The time of the first record.
+    /// Time stamp of the first record.
     near_tsc: Option<u64>,
 }
 
@@ -224,7 +222,7 @@ impl<'a> ChunkWriter<'a> {
         self.used + RECORD_WORDS <= PAGE_WORDS
     }
 
-    /// Adds a record of the loss of `records` records before `tsc`.
+    /// Adds a record of `records` lost records before `tsc`.
     fn put_lost(&mut self, records: u64, cpu: u16, tsc: u64) {
         let lost = LostRecord { records, cpu, tsc };
         self.put(LostRecord::KIND, tsc, &lost.head());
@@ -242,7 +240,7 @@ impl<'a> ChunkWriter<'a> {
         self.used = end;
     }
 
-    /// Writes the chunk's own words. Returns the bytes of the whole; 0 if it has no record.
+    /// Writes the chunk's own words. Returns the bytes of the whole chunk; 0 if it has no record.
     fn close(self, cpu: u16) -> usize {
         let Some(near_tsc) = self.near_tsc else { return 0 };
         let chunk = Chunk { cpu, words: (self.used - Chunk::WORDS) as u32, near_tsc };

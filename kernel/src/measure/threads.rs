@@ -1,8 +1,9 @@
-//! What is counted of each thread of a program: the difference of what the session has counted when
-//! the thread's turn begins and ends.
+//! Counts of each thread of a program: the difference of the session's counts between the beginning
+//! and the end of the thread's turns.
 //!
 //! Threads take turns on one CPU (decision 16), so the counts of all threads together are those of
-//! the session. Only threads that ask for their counts have a row, and only a session in which one
+//! the session. Only threads that request their counts have a row, and only a session with such a
+//! thread takes any time at a switch of threads.
 //! has asked takes any time at a switch of threads.
 
 use alloc::{boxed::Box, vec, vec::Vec};
@@ -15,36 +16,36 @@ use tally_engine::Session;
 
 use crate::{machine::clock, memory::heap};
 
-/// The most threads of a session that have rows.
+/// Maximum number of threads of a session with rows.
 const MAX_ROWS: usize = 1024;
 
 /// The counts of the threads of one session.
 pub struct ThreadCounts {
     rows: Vec<Row>,
-    /// The thread that runs, and what the session had counted when its turn began.
+    /// The running thread, and the session's counts when its turn began.
     running: u32,
     since: Box<[u64]>,
 }
 
 struct Row {
     thread: u32,
-    /// As [`tally_abi::thread`] has them; the first two words are 0.
+    /// Words of [`tally_abi::thread`]; the first two are 0.
     counts: Box<[u64]>,
 }
 
-/// What the session has counted, as [`tally_abi::thread`] has it for a program of one thread.
+/// The session's counts, in the words of [`tally_abi::thread`], as if the program had one thread.
 fn counted(session: &Session) -> impl Iterator<Item = u64> + '_ {
     let header = (0..HEADER_WORDS).map(|word| if word == CYCLES { session.cycles() } else { 0 });
     header.chain((0..session.events()).flat_map(|event| session.counted(event)))
 }
 
 impl ThreadCounts {
-    /// No thread's counts: `running` runs.
+    /// Makes an empty table, while the thread `running` runs.
     pub fn new(session: &Session, running: u32) -> ThreadCounts {
         ThreadCounts { rows: Vec::new(), running, since: counted(session).collect() }
     }
 
-    /// The running thread's turn ends, and that of `next` begins. Allocates nothing.
+    /// Ends the running thread's turn, and starts that of `next`. Allocates nothing.
     pub fn switch(&mut self, session: &Session, next: u32) {
         let running = self.running;
         let mut row = self.rows.iter_mut().find(|row| row.thread == running);
@@ -65,7 +66,7 @@ impl ThreadCounts {
     /// The words of the running thread, up to the last [`Self::switch`].
     ///
     /// # Errors
-    /// It has no row yet, and no memory is left for one, or there are too many.
+    /// The thread has no row yet, and there is no memory for one, or there are too many.
     pub fn running(&mut self) -> Result<impl Iterator<Item = u64> + '_, Error> {
         let thread = self.running;
         let known = self.rows.iter().position(|row| row.thread == thread);

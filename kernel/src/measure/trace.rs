@@ -1,5 +1,5 @@
-//! The engine's sink in this kernel: trace records to the CPU's ring, and upcalls for thresholds.
-//! It runs in the overflow path too.
+//! The engine's sink in this kernel: writes trace records to the CPU's ring, and raises upcalls for
+//! thresholds. Also runs in the overflow path.
 
 use tally_abi::{
     boot::Tracing,
@@ -18,31 +18,31 @@ use super::{
 };
 use crate::arch::{frame::InterruptFrame, lapic::Lapic, vectors};
 
-/// A CPU's sink: it writes records to the CPU's ring, if there is a trace.
+/// A CPU's sink: writes records to the CPU's ring, if there is a trace.
 pub(super) struct TraceSink {
     ring: Option<&'static TraceRing>,
     cpu: u16,
-    /// Whether records are sent to the host while programs run, not at the end alone.
+    /// Whether records are sent to the host while programs run, not only at the end.
     streams: bool,
-    /// Whether programs wait for the host where the ring is half full.
+    /// Whether programs wait for the host when the ring is half full.
     halts: bool,
     lapic: Lapic,
-    /// The program and the thread that the CPU runs; 0: the idle loop.
+    /// The program and the thread on the CPU; 0 for the idle loop.
     running: (u32, u32),
-    /// The sample whose stack is to be copied.
+    /// The sample whose stack must be copied.
     stack: Option<SampledStack>,
 }
 
-/// A sample of a thread in ring 3 whose stack is to be copied.
+/// A sample of a thread in ring 3 whose stack must be copied.
 #[derive(Clone, Copy, Debug)]
 pub struct SampledStack {
-    /// Its session.
+    /// Number of its session.
     session: u32,
-    /// Its time stamp.
+    /// Time stamp of the sample.
     tsc: u64,
     /// The thread's next instruction.
     address: u64,
-    /// How many bytes.
+    /// Bytes to copy.
     bytes: u64,
 }
 
@@ -81,11 +81,11 @@ impl Sink for TraceSink {
     }
 }
 
-/// The sink in the overflow interrupt, which knows what was interrupted.
+/// The sink in the overflow interrupt, with the interrupted address.
 pub(super) struct AtInterrupt<'a> {
     pub(super) trace: &'a mut TraceSink,
     pub(super) interrupted: &'a InterruptFrame,
-    /// Bytes of the stack that are copied for a sample.
+    /// Bytes of the stack to copy with each sample.
     pub(super) stack_bytes: &'a u64,
 }
 
@@ -122,7 +122,7 @@ impl Sink for AtInterrupt<'_> {
 }
 
 impl AtInterrupt<'_> {
-    /// Has the CPU wait for the host after this interrupt, if it has to.
+    /// Makes the CPU wait for the host after this interrupt, if necessary.
     #[inline]
     fn wait_soon(&mut self) {
         if self.trace.has_to_wait() {
@@ -132,12 +132,12 @@ impl AtInterrupt<'_> {
 }
 
 impl TraceSink {
-    /// The number of its CPU.
+    /// Number of the sink's CPU.
     pub(super) fn cpu(&self) -> u16 {
         self.cpu
     }
 
-    /// The sink of CPU number `cpu`, once. Makes the CPU's ring, if a trace is wanted.
+    /// Makes the sink of CPU number `cpu`, once, and the CPU's ring if a trace is `wanted`.
     pub(super) fn new(cpu: u16, lapic: Lapic, wanted: Option<Tracing>) -> TraceSink {
         let ring = wanted.and_then(|tracing| {
             let ring = trace_ring::make(cpu, tracing, settings().trace_pages);
@@ -165,25 +165,25 @@ impl TraceSink {
         self.ring.is_some()
     }
 
-    /// Writes a record of what the kernel did for a program, with the time of now.
+    /// Writes a record of the kernel's work for a program, with the present time.
     fn write_now<const HEAD: usize>(&self, kind: u8, head: &[u64; HEAD]) {
         if let Some(ring) = self.ring {
             write(ring, kind, || ProcessorClock.tsc(), head, &[]);
         }
     }
 
-    /// Writes a record of a system call; its time stamp is that of the writing.
+    /// Writes a record of a system call, stamped with the present time.
     pub(super) fn syscall(&self, record: SyscallRecord) {
         self.write_now(SyscallRecord::KIND, &record.head());
     }
 
-    /// Writes a record of a signal; its time stamp is that of the writing.
+    /// Writes a record of a signal, stamped with the present time.
     pub(super) fn signal(&self, record: SignalRecord) {
         self.write_now(SignalRecord::KIND, &record.head());
     }
 
-    /// Keeps which thread is on the CPU from now on. If context switches `are_recorded`, writes a
-    /// record, unless the same thread goes on.
+    /// Records which thread is on the CPU from now on. If context switches `are_recorded`, writes a
+    /// record, unless the same thread continues.
     pub(super) fn switch(&mut self, program: u32, thread: u32, are_recorded: bool) {
         let (from_program, from_thread) = core::mem::replace(&mut self.running, (program, thread));
         if are_recorded && (from_program, from_thread) != (program, thread) {
@@ -193,14 +193,14 @@ impl TraceSink {
         }
     }
 
-    /// Takes the sample whose stack is to be copied, if its thread, which is in `frame`, has
-    /// executed nothing since.
+    /// Takes the sample whose stack must be copied, if its thread, in `frame`, has executed nothing
+    /// since.
     pub(super) fn take_stack(&mut self, frame: &Frame) -> Option<SampledStack> {
         self.stack.take().filter(|of| of.address == frame.rip)
     }
 
-    /// Writes the records of a sample's stack; `read` returns words of it, as many as there are,
-    /// and at most as many as a record takes.
+    /// Writes the records of a sample's stack; `read` reads the stack's words into a record's room
+    /// and returns those that exist.
     pub(super) fn stack(
         &self,
         of: SampledStack,
@@ -244,14 +244,14 @@ impl TraceSink {
         }
     }
 
-    /// Returns whether the CPU has to wait for the host: its ring is half full.
+    /// Returns whether the CPU must wait for the host: its ring is half full.
     fn has_to_wait(&self) -> bool {
         self.halts && self.ring.is_some_and(TraceRing::is_half_full)
     }
 
-    /// Sends the records of a ring that is half full to the host, if they are sent while programs
-    /// run: between two ticks of the timer, slow instructions and short slices fill a ring. Where
-    /// programs wait for the host, waits until it has all of them. Not in the overflow interrupt.
+    /// Sends the records of a half-full ring to the host, if they are sent while programs run: slow
+    /// instructions and short slices can fill a ring between two ticks of the timer. If programs
+    /// wait for the host, waits until it has all records. Not in the overflow interrupt.
     pub(super) fn make_room(&self) {
         if !self.ring.is_some_and(TraceRing::is_half_full) {
             return;

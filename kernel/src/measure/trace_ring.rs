@@ -21,14 +21,14 @@ static RINGS: [Once<Shared>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
 /// The memory of a CPU's trace ring.
 ///
 /// # Errors
-/// There is no trace, or no such CPU.
+/// There is no trace, or the CPU does not exist.
 pub fn ring_memory(cpu: u64) -> Result<&'static Shared, Error> {
     let ring = usize::try_from(cpu).ok().and_then(|cpu| RINGS.get(cpu));
     let memory = ring.ok_or(Error::BadArgument)?.get();
     memory.ok_or(if settings().trace.is_some() { Error::BadArgument } else { Error::WrongState })
 }
 
-/// The processor's counts of time.
+/// The processor's clocks.
 pub(super) struct ProcessorClock;
 
 impl Clock for ProcessorClock {
@@ -56,7 +56,7 @@ pub(super) fn write<const HEAD: usize>(
     unsafe { ring.write(kind, clock, head, tail) };
 }
 
-/// Makes a CPU's ring of at most `pages` pages, once; none if no memory is left.
+/// Makes a CPU's ring of at most `pages` pages, once; `None` if no memory is left.
 pub(super) fn make(cpu: u16, tracing: Tracing, pages: Option<usize>) -> Option<&'static TraceRing> {
     let memory = Shared::allocate(size_of::<TraceRing>()).ok()?;
     let ring = memory.start().as_mut_ptr::<TraceRing>();

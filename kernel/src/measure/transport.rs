@@ -1,11 +1,11 @@
-//! How pages of trace records reach the host: what a transport has to do.
+//! Transports, which send pages of trace records to the host.
 
 pub(super) use crate::machine::port::PAGE_WORDS;
 use crate::machine::port::Page;
 
 /// A page of trace records.
 pub(super) type RecordPage = Page;
-/// What a page holds.
+/// Description of a page's contents.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     pub(super) bytes: usize,
@@ -14,26 +14,26 @@ pub(super) struct Load {
     pub(super) records: u64,
 }
 
-/// A way for pages to the host.
+/// A transport of pages to the host.
 pub(super) trait Transport: Send {
-    /// Returns a page to fill, if there is room.
+    /// Returns a page to fill; `None` if there is no room.
     fn page(&mut self) -> Option<&mut RecordPage>;
 
-    /// Returns a page for the end of the trace: waits for room, or takes it from the reserve.
+    /// Returns a page for the end of the trace: waits for room, or uses the reserve.
     fn last_page(&mut self) -> Option<&mut RecordPage>;
 
     /// Sends the page that [`Self::page`] or [`Self::last_page`] returned last.
     fn send(&mut self, load: Load);
 
-    /// Waits until there is room, as long as the host reads. Returns whether there is.
+    /// Waits until there is room, as long as the host reads. Returns whether there is room.
     fn wait_for_page(&mut self) -> bool;
 
-    /// Waits until the host has all pages, as long as it reads. Returns whether it has.
+    /// Waits until the host has all pages, as long as it reads. Returns whether it has them all.
     fn wait_for_all(&mut self) -> bool;
 
-    /// Records of a CPU that were sent and that the host does not have yet.
+    /// Number of a CPU's sent records that the host does not have yet.
     fn in_flight(&self, cpu: u16) -> u64;
 
-    /// Ends the trace: nothing is sent after this.
+    /// Ends the trace: nothing is sent afterwards.
     fn finish(&mut self);
 }

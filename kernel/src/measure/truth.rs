@@ -1,4 +1,4 @@
-//! The marks of the virtual PMU's truth: where its regions begin and end.
+//! Marks for the virtual PMU's truth: the beginnings and ends of its regions.
 
 use tally_abi::vpmu::Op;
 use tally_pmu::virtual_pmu;
@@ -7,9 +7,9 @@ use x86_64::registers::control::Cr3;
 use super::settings::settings;
 use crate::memory::space::AddressSpace;
 
-/// Opens or closes the truth's region `tag` in the virtual PMU. In ring 0, right beside starting
-/// and stopping the counters, so that the truth of user mode in the region and the counters of user
-/// mode agree to the instruction.
+/// Opens or closes the truth's region `tag` in the virtual PMU. In ring 0, directly before or after
+/// the start and the stop of the counters, so that the region's truth of user mode and the counters
+/// agree to the instruction.
 pub(super) fn mark(op: Op, tag: u32) {
     if settings().virtual_pmu {
         virtual_pmu::ask(op, tag);
@@ -26,7 +26,7 @@ pub fn close_region(tag: u32) {
     mark(Op::Close, tag);
 }
 
-/// As [`mark`], for an address space that is not in use.
+/// [`mark`] for an address space that is not in use.
 pub(super) fn mark_in(space: &AddressSpace, op: Op, tag: u32) {
     let (here, flags) = Cr3::read();
     // SAFETY: every space has the kernel's half, and the space in use is activated again at once.

@@ -1,8 +1,8 @@
-//! What the counter unit counts beside a session (decision 68): its whole list, all the time, of
-//! the program in ring 3.
+//! Counts of the counter unit beside a session (decision 68): its whole list, all the time, of the
+//! program in ring 3.
 //!
-//! The context has the counts while its program is off the CPUs or it is not started. Otherwise the
-//! unit of the CPU has what came since.
+//! The context has the counts while its program is off the CPUs or the session is not started.
+//! Otherwise the CPU's unit has the counts since then.
 
 use alloc::{format, vec, vec::Vec};
 
@@ -14,10 +14,10 @@ use tally_pmu::{
 
 use super::refusal::Refusal;
 
-/// This CPU's unit.
+/// The counter unit of a CPU.
 pub type Unit = CounterUnit<Native>;
 
-/// The unit of the CPU that runs this, if it has one. Once for each CPU.
+/// The unit of the executing CPU, if it has one. Once for each CPU.
 pub fn of_this_cpu() -> Option<Unit> {
     if virtual_pmu::unit_counters() == 0 {
         return None;
@@ -30,9 +30,9 @@ pub fn of_this_cpu() -> Option<Unit> {
 /// The counts of a list on the unit.
 pub struct UnitCounts {
     configs: Vec<UnitConfig>,
-    /// What was counted before the unit was loaded.
+    /// Counts from before the unit was loaded.
     counts: Vec<u64>,
-    /// The counters of the CPU's unit, while it is loaded.
+    /// The counters of the CPU's unit, while the events are loaded.
     counters: Vec<UnitCounter>,
 }
 
@@ -41,10 +41,10 @@ fn refused(error: Error, detail: alloc::string::String) -> Refusal {
 }
 
 impl UnitCounts {
-    /// The counts of these events, 0 yet.
+    /// Makes the counts of these events, 0 at first.
     ///
     /// # Errors
-    /// There is no unit, it cannot count an event of the list, or the list is too long or one of
+    /// There is no unit, it cannot count an event of the list, the list is too long, or it counts
     /// ring 0.
     pub fn new(found: &DetectedPmu, events: &[Resolved]) -> Result<UnitCounts, Refusal> {
         if virtual_pmu::unit_counters() == 0 {
@@ -65,7 +65,7 @@ impl UnitCounts {
         Ok(UnitCounts { configs, counts, counters: Vec::with_capacity(events.len()) })
     }
 
-    /// Puts the events on the unit, which counts on from here.
+    /// Loads the events into the unit, which counts from now on.
     pub fn load(&mut self, unit: &mut Unit) {
         for config in &self.configs {
             let counter = unit.add(*config).expect("the virtual PMU models the event");
@@ -74,7 +74,7 @@ impl UnitCounts {
         unit.start();
     }
 
-    /// Takes the events off the unit, and adds what it counted.
+    /// Unloads the events, and adds the unit's counts.
     pub fn unload(&mut self, unit: &mut Unit) {
         unit.stop();
         for (count, counter) in self.counts.iter_mut().zip(self.counters.drain(..)) {
@@ -83,7 +83,7 @@ impl UnitCounts {
         unit.clear();
     }
 
-    /// Returns whether its events are on the CPU's unit.
+    /// Returns whether the events are on the CPU's unit.
     pub fn is_loaded(&self) -> bool {
         !self.counters.is_empty()
     }
@@ -94,7 +94,7 @@ impl UnitCounts {
     }
 }
 
-/// What a counter of the unit is to count for an event.
+/// The unit's configuration for an event.
 fn config_of(found: &DetectedPmu, event: &Resolved) -> Result<UnitConfig, Refusal> {
     let name = &event.name;
     if event.mode != Mode::User {

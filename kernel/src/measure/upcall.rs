@@ -1,15 +1,15 @@
-//! Thresholds as calls set them, and the upcalls that they make.
+//! Thresholds as set by calls, and their upcalls.
 
 /// A program's function that a threshold calls.
 #[derive(Clone, Copy, Debug)]
 pub struct UpcallHandler {
-    /// Its first instruction, an address of the program's.
+    /// Address of the function's first instruction, in the program.
     pub entry: u64,
-    /// A word that it is given.
+    /// Argument word for the function.
     pub data: u64,
 }
 
-/// An upcall that is due: the handler, and the words that say why.
+/// A due upcall: the handler, and its two argument words.
 pub type Upcall = (UpcallHandler, u64, u64);
 
 /// A threshold of an event.
@@ -17,8 +17,8 @@ pub type Upcall = (UpcallHandler, u64, u64);
 pub struct Threshold {
     /// The event, by its index in the session's list.
     pub event: usize,
-    /// The count at which it fires; none removes the one that the event has.
+    /// The count at which it fires; `None` removes the event's threshold.
     pub count: Option<u64>,
-    /// Whom it calls.
+    /// The function that it calls.
     pub handler: Option<UpcallHandler>,
 }

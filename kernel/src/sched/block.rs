@@ -1,4 +1,4 @@
-//! The running thread leaves the CPU: it is preempted, blocks, yields or ends.
+//! Exits of the running thread from the CPU: preemption, blocking, yielding, ending.
 
 use super::{
     exit::{end_deadlocked, exit},
@@ -30,9 +30,9 @@ pub fn preempt(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
-/// Enqueues the running program, which inspects another running program: its call is restarted in
-/// its next turn. It is not parked for an inspection: two programs that inspect each other would
-/// both stay parked until the timeout.
+/// Enqueues the running program, which is inspecting another running program: its call is restarted
+/// in its next turn. The program is not parked for an inspection itself: two programs that inspect
+/// each other would both stay parked until the timeout.
 pub fn yield_cpu(cpu: &mut Cpu, frame: &mut Frame) {
     let process = cpu.process();
     process.switches.preemptions += 1;
@@ -70,11 +70,11 @@ pub fn end_thread(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
     process.release_robust_mutexes();
     let word = process.threads.end_running().clear_tid;
     measure.lock().end_thread(tid);
-    // At an address outside the program's memory no thread can wait.
+    // No thread can wait at an address outside the program's memory.
     if word != 0 && process.memory.write(word, &[0; 4]).is_ok() {
         process.threads.wake_futex(word, u32::MAX, 1);
     }
     process.expire();
-    // If all others wait for each other, the table finds that.
+    // If all other threads wait for each other, the table detects it.
     run_next_thread(cpu, frame);
 }

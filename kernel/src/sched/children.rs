@@ -1,4 +1,4 @@
-//! The table's programs as those that loaded them see them: their state, what they used, their end.
+//! The table's view for parents: their children's state, usage and end.
 
 use tally_abi::{Error, usage::Usage};
 
@@ -9,24 +9,24 @@ use crate::task::{
     signal::{BY_PROGRAM, Pending, SIGKILL},
 };
 
-/// The most programs that one program has loaded and not waited for.
+/// Maximum number of programs that a program has loaded and not waited for.
 const MAX_CHILDREN: usize = 32;
 
-/// The state of a program, as its parent waits for its end.
+/// State of a child, for a parent that waits for its end.
 pub enum ChildState {
-    /// It has ended with this status, and is removed from the table.
+    /// Ended with this status, and removed from the table.
     Ended(u8),
-    /// It runs, or is runnable or blocked.
+    /// Running, runnable or blocked.
     Alive,
-    /// It was not started yet.
+    /// Not started yet.
     New,
-    /// There is no such child.
+    /// Not a child of the parent.
     Unknown,
 }
 
 impl ProgramTable {
-    /// The state of a child of `parent`'s; one that has ended is removed, and what it used is added
-    /// to what the parent's children used.
+    /// Reports a child's state, like `waitpid`: an ended child is removed, and its usage is added
+    /// to that of the parent's children.
     pub fn child_state(&mut self, pid: u32, parent: u32) -> ChildState {
         let entry = self.programs.get(&pid).filter(|entry| entry.parent == Some(parent));
         match entry.map(|entry| (entry.state, entry.usage)) {
@@ -49,7 +49,7 @@ impl ProgramTable {
         process.threads.wake_child_waiters(|child| match self.child_state(child, pid) {
             ChildState::Ended(status) => Some(status.into()),
             ChildState::Alive | ChildState::New => None,
-            // Another thread has got its status.
+            // Another thread has taken the child's status.
             ChildState::Unknown => Some(Error::NoProgram.to_return() as u64),
         });
     }
@@ -59,26 +59,26 @@ impl ProgramTable {
         self.parent(pid) == Some(parent)
     }
 
-    /// Returns whether `parent` may load one more program: those that have ended and that it has
-    /// not waited for count too.
+    /// Returns whether `parent` may load another program. Ended programs that it has not waited for
+    /// count too.
     pub fn may_load(&self, parent: u32) -> bool {
         let children = self.programs.values().filter(|entry| entry.parent == Some(parent));
         children.count() < MAX_CHILDREN
     }
 
-    /// What the programs used that `pid` loaded and waited for.
+    /// Usage of the programs that `pid` has loaded and waited for.
     pub fn children_usage(&self, pid: u32) -> Usage {
         self.programs.get(&pid).map_or(Usage::default(), |entry| entry.children)
     }
 
-    /// Notes what a program used that ends.
+    /// Records the usage of a program that ends.
     pub(super) fn set_usage(&mut self, pid: u32, usage: Usage) {
         if let Some(entry) = self.programs.get_mut(&pid) {
             entry.usage = usage;
         }
     }
 
-    /// What a program used, which may have ended.
+    /// The usage of a program, which may have ended.
     pub fn usage(&mut self, pid: u32) -> Lookup<Usage> {
         match self.inspect(pid, |process| process.usage()) {
             Lookup::Ended => match self.programs.get(&pid) {
@@ -89,7 +89,7 @@ impl ProgramTable {
         }
     }
 
-    /// Sends `SIGKILL` to a program of `parent`'s.
+    /// Sends `SIGKILL` to a program of `parent`.
     pub fn kill(&mut self, pid: u32, parent: u32) -> Lookup<Result<(), SendError>> {
         let signal = Pending::sent(SIGKILL, BY_PROGRAM, parent);
         let found = self.inspect(pid, |process| process.send_signal(None, signal));

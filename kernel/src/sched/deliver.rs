@@ -13,15 +13,15 @@ use crate::{
     task::{fault::Fault, handler, signal::DEFAULT, signal_frame},
 };
 
-/// A program that a signal ended has this plus the signal's number as its status, as in shells.
+/// Added to a signal's number for the exit status of a program that the signal ended, as in shells.
 const SIGNALLED: i32 = 128;
 
-/// The fault of a program that touches a page for which there is no memory.
+/// The fault of a program that touches a page for which no memory is left.
 const OUT_OF_MEMORY: &str = "out of memory: give the machine more with --memory";
 
-/// Delivers the pending signals of the thread that the CPU returns to, if it returns to one;
-/// signals stay pending while the thread continues a system call. Goes on with the end of a program
-/// that ends. Every entry from ring 3 calls this function last.
+/// Delivers the pending signals of the thread to which the CPU returns, if there is one; signals
+/// stay pending while the thread continues a system call. Continues the end of a program that is
+/// ending. Every entry from ring 3 calls this function last.
 pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
     while let Some(process) = cpu.current.as_deref_mut() {
         if process.ending.is_some() {
@@ -59,8 +59,8 @@ pub fn deliver(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
-/// Records a signal of the running thread, which was interrupted at `address`: its handler runs,
-/// or, without one, it ends the program.
+/// Writes the record of a signal to the running thread, which was interrupted at `address`: its
+/// handler runs, or the signal ends the program if there is none.
 fn trace(cpu: &mut Cpu, signal: u32, handler: Option<u64>, address: u64) {
     let Some(process) = cpu.current.as_deref_mut() else { return };
     let (program, thread) = (process.pid, process.threads.running().tid);
@@ -83,9 +83,9 @@ fn trace(cpu: &mut Cpu, signal: u32, handler: Option<u64>, address: u64) {
     }
 }
 
-/// Delivers a threshold that has fired: calls its handler in the running thread, if `frame` is a
-/// thread's, and the thread neither runs such a handler nor continues a system call. Otherwise the
-/// threshold stays pending. One of a session on CPUs is delivered where its owner runs.
+/// Delivers a fired threshold: calls its handler in the running thread, if `frame` is a thread's,
+/// and the thread neither runs such a handler nor continues a system call. Otherwise the threshold
+/// stays pending. A threshold of a session on CPUs is delivered where its owner runs.
 pub fn upcall(cpu: &mut Cpu, frame: &mut Frame) {
     let measure = cpu.measure;
     if measure.lock().post_upcalls() {
@@ -105,15 +105,15 @@ pub fn upcall(cpu: &mut Cpu, frame: &mut Frame) {
     }
 }
 
-/// Copies the stack of the thread in `frame` to the trace, if a sample was taken of it just now.
+/// Copies the stack of the thread in `frame` to the trace, if it was just sampled.
 pub fn trace_stack(cpu: &mut Cpu, frame: &Frame) {
     if let Some(process) = cpu.current.as_deref_mut().filter(|_| frame::is_user(frame)) {
         cpu.measure.lock().trace_stack(frame, &mut process.memory);
     }
 }
 
-/// Handles an exception in ring 3: allocates the page that the program touched; or the program's
-/// handler gets its signal, or the program ends.
+/// Handles an exception in ring 3: allocates the touched page, or sends the signal to the program's
+/// handler, or ends the program.
 pub fn fault(cpu: &mut Cpu, frame: &mut Frame) {
     let mut fault = Fault::of_exception(frame);
     let process = cpu.current.as_deref_mut();
@@ -137,8 +137,8 @@ pub fn fault(cpu: &mut Cpu, frame: &mut Frame) {
     raise(cpu, frame, fault);
 }
 
-/// Raises a fault of the running thread: the program's handler gets its signal, or the program
-/// ends.
+/// Raises a fault of the running thread: sends the signal to the program's handler, or ends the
+/// program.
 pub fn raise(cpu: &mut Cpu, frame: &mut Frame, fault: Fault) {
     let (process, address) = (cpu.current.as_deref_mut(), frame.rip);
     match process.and_then(|process| handler::catch(process, frame, &fault)) {

@@ -21,10 +21,12 @@ use crate::{
 /// The fault of a program whose threads all wait for each other.
 const DEADLOCK: &str = "deadlock: every thread waits for another";
 
-/// CPUs that report the last values of a program that has ended. [`finish`] waits for them.
+/// Number of CPUs that are reporting the last values of an ended program. [`finish`] waits for
+/// them.
 static REPORTING: AtomicU32 = AtomicU32::new(0);
 
-/// Ends the running program with `status`: [`go_on_ending`] follows, before it would run again.
+/// Starts the end of the running program with `status`; [`go_on_ending`] follows before it would
+/// run again.
 pub fn exit(cpu: &mut Cpu, status: i32) {
     let process = cpu.process();
     serial::send(&Message::Exited { pid: process.pid, program: &process.name, status });
@@ -59,7 +61,7 @@ pub(super) fn crash(cpu: &mut Cpu, frame: &mut Frame, fault: Fault) {
     begin_end(cpu, ExitStatus::ProgramFault.into());
 }
 
-/// Stops what the running program counts, and its other threads.
+/// Stops the running program's counting, and its other threads.
 fn begin_end(cpu: &mut Cpu, status: u8) {
     let measure = cpu.measure;
     let process = cpu.process();
@@ -76,9 +78,10 @@ fn begin_end(cpu: &mut Cpu, status: u8) {
     close_cpu_sessions(cpu);
 }
 
-/// Makes the steps of the running program's end, which report the last values of its sessions
-/// (decision 21). Returns whether it has ended; otherwise its turn is over, and the interrupt that
-/// ends it comes before the instruction at which the program stopped.
+/// Makes the steps of the running program's end, which report the last values of its sessions, so
+/// that they delay no other program (decision 21). Returns whether the program has ended; otherwise
+/// its turn is over, and the interrupt that ends the turn comes before the instruction at which the
+/// program stopped.
 pub(super) fn go_on_ending(cpu: &mut Cpu, frame: &mut Frame) -> bool {
     while cpu.process().closing.step() || take_unwatched(cpu) {
         if cpu.is_preempted() {
@@ -90,7 +93,7 @@ pub(super) fn go_on_ending(cpu: &mut Cpu, frame: &mut Frame) -> bool {
 }
 
 /// Takes the sessions that end with the running program: those on it that no other program has
-/// open, and those that it has open on programs that ended before. Returns whether there are any.
+/// open, and those that it has open on programs that have ended. Returns whether there are any.
 fn take_unwatched(cpu: &mut Cpu) -> bool {
     let measure = cpu.measure;
     let process = cpu.process();
@@ -116,14 +119,14 @@ fn end(cpu: &mut Cpu, frame: &mut Frame) {
     REPORTING.fetch_add(1, Ordering::SeqCst);
     let remains = table::lock().end(pid, status, contexts);
     drop(process);
-    // Of programs that ended since `take_unwatched`.
+    // Contexts on programs that ended after `take_unwatched`.
     let mut closing = Closing::default();
     remains.contexts.into_iter().for_each(|context| closing.push(context));
     while closing.step() {}
     drop(remains.orphans);
     REPORTING.fetch_sub(1, Ordering::SeqCst);
     if remains.is_last {
-        // The other CPUs' programs ended before, but may not be reported yet.
+        // The other CPUs' programs have ended, but may not be reported yet.
         while REPORTING.load(Ordering::SeqCst) != 0 {
             core::hint::spin_loop();
         }
@@ -134,9 +137,8 @@ fn end(cpu: &mut Cpu, frame: &mut Frame) {
     schedule(cpu, frame);
 }
 
-/// Closes the sessions on whole CPUs of the running program, which ends. Other CPUs return their
-/// parts as soon as they take interrupts; one that waits here as well does what is asked of it
-/// meanwhile.
+/// Closes the ending program's sessions on whole CPUs. Other CPUs return their parts as soon as
+/// they take interrupts; a CPU that also waits here carries out requests in the meantime.
 fn close_cpu_sessions(cpu: &mut Cpu) {
     let owner = cpu.process().pid;
     while let Some(id) = cpus::of_owner(owner) {

@@ -8,17 +8,17 @@ use tally_abi::{ExitStatus, boot::CommandLine, wire::Message};
 use super::{load::load_all, status::refuse};
 use crate::{machine::serial, measure};
 
-/// Why nothing runs. A boot loader that finds no ramdisk boots the kernel all the same.
+/// Reason why no program runs. A boot loader that finds no ramdisk still boots the kernel.
 const NO_PROGRAM: &str = "no program is named on the command line, or the boot loader found no \
                           ramdisk: put the file `ramdisk` beside the kernel, or write the image \
                           again";
 
 static LINE: Once<CommandLine<'static>> = Once::new();
-/// Jobs that have begun. Relaxed order is enough: no program runs while one begins, and whoever
-/// begins one has taken the table's lock before and takes it after.
+/// Number of jobs begun. Relaxed order is enough: no program runs while a job begins, and the CPU
+/// that begins it takes the table's lock before and after.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
-/// Sets the command line whose jobs run, and refuses one without a program. At boot, once.
+/// Sets the command line with the jobs, and refuses one without a program. At boot, once.
 pub fn set_jobs(line: CommandLine<'static>) {
     if line.programs().next().is_none() {
         refuse("kernel", ExitStatus::ProgramNotFound, NO_PROGRAM);
@@ -26,8 +26,8 @@ pub fn set_jobs(line: CommandLine<'static>) {
     LINE.call_once(|| line);
 }
 
-/// Begins the next job of which any program can be loaded. Returns whether there is one. No program
-/// is left of the job before.
+/// Begins the next job with a loadable program. Returns whether there is one. No program of the job
+/// before may be left.
 pub fn begin_job() -> bool {
     let Some(line) = LINE.get() else { return false };
     let is_of_several = line.job(1).is_some();

@@ -19,8 +19,8 @@ use crate::{
     task::Process,
 };
 
-/// Loads the programs of a job, and starts all of them at once. Returns whether there is any. A
-/// program that cannot be loaded is reported.
+/// Loads the programs of a job, and starts all of them at once. Returns whether there is any.
+/// Reports programs that cannot be loaded.
 pub(super) fn load_all(job: Job) -> bool {
     let load_one = |program| match program {
         Ok(program) => load(program),
@@ -29,8 +29,8 @@ pub(super) fn load_all(job: Job) -> bool {
             None
         }
     };
-    // The other CPUs run what is in the table. A program's end must not be the job's before all
-    // are there.
+    // The other CPUs run the table's programs. All must be loaded first, so that a program's end is
+    // not taken for the job's.
     let loaded: Vec<Box<Process>> = job.programs().filter_map(load_one).collect();
     let is_any = !loaded.is_empty();
     let mut table = table::lock();
@@ -38,7 +38,7 @@ pub(super) fn load_all(job: Job) -> bool {
     is_any
 }
 
-/// Loads a program; none if it is refused.
+/// Loads a program; `None` if it is refused.
 fn load(program: Program) -> Option<Box<Process>> {
     let Program { measure, phases, region, environment, input, words } = program;
     let words: Vec<Cow<str>> = words.map(unescape).collect();

@@ -1,10 +1,10 @@
-//! The scheduler: which program runs on which CPU, and which thread of it.
+//! The scheduler: assigns programs and their threads to CPUs.
 //!
 //! Runnable programs are in one queue, first in, first out; the timer ends a program's turn if
-//! another is runnable. A CPU owns the program that it runs until it gives it back to the table.
-//! The threads of a program take turns within its turns: a thread that blocks or that the timer
-//! interrupts is followed by the next. A program may load others and wait for their end. When the
-//! last program of a job has ended, the next job begins; after the last job, the machine stops.
+//! another is runnable. A CPU owns the program that it runs until it returns it to the table. The
+//! threads of a program take turns within its turns: when a thread blocks or the timer interrupts
+//! it, the next one follows. A program may load others and wait for their end. When the last
+//! program of a job has ended, the next job begins; after the last job, the machine stops.
 
 mod block;
 pub mod children;

@@ -1,5 +1,5 @@
 //! Sends the files that programs created or changed to the host, when all programs have ended: the
-//! tree as messages, the contents by a virtio port.
+//! tree as messages, the contents through a virtio port.
 
 use alloc::{string::String, sync::Arc, vec::Vec};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// Whether files are sent. Relaxed order is enough: it is written at boot, by the only CPU.
+/// Whether files are sent. Relaxed order is enough: only the first CPU writes it, at boot.
 static IS_ASKED: AtomicBool = AtomicBool::new(false);
 
 /// Sets whether files are sent when all programs have ended.
@@ -28,7 +28,8 @@ pub fn send_files_at_end(is_asked: bool) {
     IS_ASKED.store(is_asked, Ordering::Relaxed);
 }
 
-/// Sends what programs created or changed, if the command line asks for it. No program is left.
+/// Sends the files that programs created or changed, if the command line asks for it. No program is
+/// left.
 pub(super) fn send() {
     if !IS_ASKED.load(Ordering::Relaxed) {
         return;
@@ -41,10 +42,10 @@ pub(super) fn send() {
     }
 }
 
-/// A folder on the way down: itself, its name, and the name in it that was sent last.
+/// A folder on the walk: itself, its name, and its entry that was sent last.
 type Step = (Arc<Folder>, String, String);
 
-/// Sends the tree. `None` if the host stopped reading.
+/// Sends the tree. `None` if the host has stopped reading.
 fn send_tree(port: &mut PagePort<()>) -> Option<()> {
     serial::send(&Message::FolderBegins { name: "", is_new: false });
     let mut way: Vec<Step> = Vec::from([(Base::root().folder, String::new(), String::new())]);
@@ -73,7 +74,7 @@ fn send_tree(port: &mut PagePort<()>) -> Option<()> {
     Some(())
 }
 
-/// Sends the file `name` of the last folder on the way, unless it is as it was at boot.
+/// Sends the file `name` of the last folder on the walk, unless it is unchanged since boot.
 fn send_file(port: &mut PagePort<()>, way: &[Step], name: &str, file: &Inode) -> Option<()> {
     let folders = way[1..].iter().map(|(_, name, _)| name.as_str());
     let path = folders.chain([name]).collect::<Vec<_>>().join("/");
@@ -90,7 +91,7 @@ fn put_content(port: &mut PagePort<()>, content: &Content) -> Option<()> {
     let mut at = 0;
     while at < content.len() {
         let piece = content.piece(at);
-        // An empty piece before the end would be a defect: the host then misses bytes.
+        // An empty piece before the end would be a defect: the host would miss bytes.
         (!piece.is_empty()).then_some(())?;
         put(port, piece)?;
         at += piece.len() as u64;
@@ -98,7 +99,7 @@ fn put_content(port: &mut PagePort<()>, content: &Content) -> Option<()> {
     Some(())
 }
 
-/// Sends bytes by the port.
+/// Sends bytes through the port.
 fn put(port: &mut PagePort<()>, bytes: &[u8]) -> Option<()> {
     for piece in bytes.chunks(8 * PAGE_WORDS) {
         port.wait_for_page().then_some(())?;

@@ -1,4 +1,4 @@
-//! Context switches: putting a program on a CPU, taking it off, and switching threads.
+//! Context switches: switching programs in and out, and switching threads.
 
 use alloc::boxed::Box;
 use core::mem::take;
@@ -14,7 +14,7 @@ use crate::{
     task::Process,
 };
 
-/// Switches the CPU, which runs no program, to the next runnable one, or to its idle loop.
+/// Switches the CPU, which runs no program, to the next runnable program, or to its idle loop.
 pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
     let next = table::lock().next(cpu);
     match next {
@@ -24,7 +24,7 @@ pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
             *frame = cpu.idle_frame();
             trace(cpu);
         }
-        // The frame is the idle loop's.
+        // The frame is already the idle loop's.
         None => {}
     }
 }
@@ -40,7 +40,7 @@ fn switch_in(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     trace(cpu);
 }
 
-/// Tells the trace, if there is one, which thread the CPU runs from now on.
+/// Records in the trace, if there is one, which thread the CPU runs from now on.
 fn trace(cpu: &mut Cpu) {
     if !measure::is_tracing() && !log::log_enabled!(Level::Trace) {
         return;
@@ -55,7 +55,7 @@ fn trace(cpu: &mut Cpu) {
     }
 }
 
-/// Takes the program off its CPU; none of its threads runs any more.
+/// Switches the program out; none of its threads may be running any more.
 pub(super) fn deschedule(cpu: &mut Cpu) -> Box<Process> {
     let mut process = cpu.current.take().expect("a program runs on this CPU");
     let mut slot = take(&mut process.slot);
@@ -65,7 +65,7 @@ pub(super) fn deschedule(cpu: &mut Cpu) -> Box<Process> {
     process
 }
 
-/// Switches to the next thread of the program that is on this CPU, or to another program.
+/// Switches to the next thread of this CPU's program, or to another program.
 pub fn run_next_thread(cpu: &mut Cpu, frame: &mut Frame) {
     let (here, measure) = (cpu.bit(), cpu.measure);
     let process = cpu.process();
@@ -74,8 +74,8 @@ pub fn run_next_thread(cpu: &mut Cpu, frame: &mut Frame) {
             process.threads.run_next(frame);
             measure.lock().run_thread(|| process.turn());
             // A threshold may have fired while the previous thread ran a handler, which delays its
-            // upcall. The next thread gets it as an interrupt, after its own signals: a call that
-            // is restarted is not the handler's.
+            // upcall. The next thread gets it as an interrupt, after its own signals: a restarted
+            // call does not belong to the handler.
             measure.lock().repost_upcall();
             trace(cpu);
         }

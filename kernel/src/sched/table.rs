@@ -20,9 +20,9 @@ use crate::{
     task::Process,
 };
 
-/// How long a program stays parked for an inspection, in nanoseconds: longer than the inspecting
-/// program usually waits for its next turn. Most programs inspect at the start of that turn, but a
-/// signal or another of their threads can delay them.
+/// Time for which a program stays parked for an inspection, in nanoseconds: longer than the
+/// inspecting program usually waits for its next turn. Most programs inspect at the start of that
+/// turn, but a signal or another of their threads can delay them.
 const INSPECTION_NS: u64 = SECOND_NS;
 
 static TABLE: Mutex<ProgramTable> = Mutex::new(ProgramTable {
@@ -37,65 +37,67 @@ pub fn lock() -> MutexGuard<'static, ProgramTable> {
     TABLE.lock()
 }
 
-/// Every program, and every session on a program that another opened.
+/// All programs, and all sessions on programs that others opened.
 pub struct ProgramTable {
     /// Runnable programs, first in, first out.
     run_queue: VecDeque<u32>,
     pub(super) programs: BTreeMap<u32, ProgramEntry>,
     pub(super) sessions: BTreeMap<u32, Watch>,
-    /// The highest number that a program or thread was given.
+    /// Highest number given to a program or thread.
     last: u32,
 }
 
 pub(super) struct ProgramEntry {
-    /// The program that loaded it; none for the command line's, and once that program has ended.
+    /// The program that loaded it; `None` for the command line's programs, and after that program's
+    /// end.
     pub(super) parent: Option<u32>,
-    /// What a session on it has to know of it.
+    /// Identity of the program, for sessions on it.
     subject: Subject,
     pub(super) state: RunState,
     /// The program itself, unless a CPU owns it or it has ended.
     pub(super) process: Option<Box<Process>>,
-    /// What it used, once it has ended.
+    /// Usage of the program, after its end.
     pub(super) usage: Usage,
-    /// What the programs used that it loaded and waited for.
+    /// Usage of the programs that it has loaded and waited for.
     pub(super) children: Usage,
 }
 
 #[derive(Clone, Copy)]
 pub(super) enum RunState {
-    /// Created, not started.
+    /// Created, but not started.
     New,
     /// In the run queue.
     Runnable,
-    /// All of its threads are blocked; until this time, in nanoseconds, if one's wait times out.
+    /// All threads are blocked; with the first timeout of their waits, in nanoseconds, if there is
+    /// one.
     Blocked(Option<u64>),
-    /// It was running when another program asked to inspect it, and stays off the CPUs until that
-    /// happens or until this time, in nanoseconds.
+    /// Preempted because another program wants to inspect it; stays off the CPUs until the
+    /// inspection or until this time, in nanoseconds.
     ParkedForInspection(u64),
-    /// The CPU with this APIC ID runs it. `wanted`: another program waits to inspect it.
+    /// Running on the CPU with this APIC ID. `wanted`: another program waits to inspect it.
     Running { lapic: u32, wanted: bool },
-    /// It has ended with this status, which its parent has not waited for yet.
+    /// Ended with this status; its parent has not waited for it yet.
     Ended(u8),
 }
 
-/// What the table has of a program that another one inspects.
+/// Result of inspecting a program through the table.
 pub enum Lookup<T> {
-    /// It is off the CPUs: the inspection's result.
+    /// The program is off the CPUs: the inspection's result.
     Parked(T),
-    /// The CPU with this APIC ID runs it, which has to park it first.
+    /// The program runs on the CPU with this APIC ID, which has to park it first.
     Running(u32),
-    /// It has ended.
+    /// The program has ended.
     Ended,
-    /// There is no such program.
+    /// The program does not exist.
     Unknown,
 }
 
-/// What a program that has ended leaves to be freed, once the table is unlocked.
+/// Remains of an ended program, to be freed after the table is unlocked.
 #[derive(Default)]
 pub struct Remains {
-    /// Programs that it loaded and never started: no other program can start them.
+    /// Programs that it loaded and never started; no other program can start them.
     pub orphans: Vec<Process>,
-    /// Contexts that it opened on programs that ended before it.
+    /// Contexts that it opened on programs that ended earlier.
     pub contexts: Contexts,
     /// Whether it was the last program.
     pub is_last: bool,
@@ -111,14 +113,14 @@ fn state_of(process: &mut Process) -> RunState {
 }
 
 impl ProgramTable {
-    /// A number for a new program or thread, which none had before; none if all are used up.
+    /// Allocates an unused number for a program or thread; `None` if all are used up.
     pub fn allocate_number(&mut self) -> Option<u32> {
         self.last = self.last.checked_add(1)?;
         Some(self.last)
     }
 
-    /// Adds a new program. One that a parent loaded starts with [`Self::start`], one of the command
-    /// line at once.
+    /// Adds a new program. A program with a parent starts with [`Self::start`], a program of the
+    /// command line at once.
     pub fn add(&mut self, process: Box<Process>, parent: Option<u32>) {
         let (pid, subject) = (process.pid, process.subject());
         let (usage, children) = (Usage::default(), Usage::default());
@@ -141,7 +143,7 @@ impl ProgramTable {
         }
     }
 
-    /// Takes a program that was on a CPU.
+    /// Takes back a program that was on a CPU.
     fn take_in(&mut self, process: Box<Process>, state: RunState) {
         let pid = process.pid;
         if let Some(entry) = self.programs.get_mut(&pid) {
@@ -158,8 +160,8 @@ impl ProgramTable {
         self.programs.values().any(|entry| !matches!(entry.state, RunState::Ended(_)))
     }
 
-    /// Returns whether the running program `pid` has to leave its CPU at the end of its turn:
-    /// another is runnable, or waits to inspect it.
+    /// Returns whether the running program `pid` must leave its CPU at the end of its turn: another
+    /// is runnable, or waits to inspect it.
     pub fn is_due(&mut self, pid: u32) -> bool {
         self.wake();
         !self.run_queue.is_empty() || self.is_wanted(pid)
@@ -186,7 +188,7 @@ impl ProgramTable {
         entry.process.take()
     }
 
-    /// Takes a program that was preempted: parks it if another waits to inspect it, or enqueues it.
+    /// Takes a preempted program: parks it if another waits to inspect it, or enqueues it.
     pub fn park_or_enqueue(&mut self, process: Box<Process>) {
         let state = if self.is_wanted(process.pid) {
             RunState::ParkedForInspection(clock::now_ns() + INSPECTION_NS)
@@ -201,16 +203,16 @@ impl ProgramTable {
         self.take_in(process, RunState::Runnable);
     }
 
-    /// Takes a program whose threads are all blocked. A child may just have ended that one of them
-    /// waits for.
+    /// Takes a program whose threads are all blocked. A child for which one of them waits may just
+    /// have ended.
     pub fn block(&mut self, mut process: Box<Process>) {
         self.wake_child_waiters(&mut process);
         let state = state_of(&mut process);
         self.take_in(process, state);
     }
 
-    /// Wakes the programs with a wait that has timed out, and those that were parked for an
-    /// inspection that did not happen in time.
+    /// Wakes the programs with a wait that has timed out, and unparks those whose inspection did
+    /// not happen in time.
     fn wake(&mut self) {
         let now = clock::now_ns();
         for (pid, entry) in &mut self.programs {
@@ -230,7 +232,7 @@ impl ProgramTable {
         }
     }
 
-    /// Starts a new program of `parent`'s. Returns whether there is one of that number.
+    /// Starts a new program of `parent`. Returns whether one has this number.
     pub fn start(&mut self, pid: u32, parent: u32) -> bool {
         let entry = self.programs.get(&pid).filter(|entry| entry.parent == Some(parent));
         let is_new = entry.is_some_and(|entry| matches!(entry.state, RunState::New));
@@ -240,8 +242,8 @@ impl ProgramTable {
         is_new
     }
 
-    /// Ends a running program with `status`. `contexts` are those of sessions that others opened on
-    /// it.
+    /// Ends a running program with `status`. `contexts` belong to the sessions that others opened
+    /// on it.
     pub fn end(&mut self, pid: u32, status: u8, contexts: Contexts) -> Remains {
         let mut remains = Remains::default();
         for context in contexts {
@@ -255,15 +257,15 @@ impl ProgramTable {
         }
         self.orphan_children(pid, &mut remains);
         self.notify_parent(pid, status);
-        // The programs that waited to inspect others may have ended without it; one that has not
-        // may ask again.
+        // The programs that waited to inspect others may have ended; one that has not can request
+        // again.
         self.unpark_all();
         remains.is_last = !self.any_live();
         remains
     }
 
-    /// Leaves `status` to the parent of `pid`, if there is one, and wakes it if it is blocked: one
-    /// that is runnable or runs is woken when it blocks or its turn ends.
+    /// Gives `status` to the parent of `pid`, if there is one, and wakes it if it is blocked: a
+    /// parent that is runnable or running is woken when it blocks or its turn ends.
     fn notify_parent(&mut self, pid: u32, status: u8) {
         let parent = self.parent(pid).and_then(|parent| self.programs.get_mut(&parent));
         match parent {
@@ -314,7 +316,7 @@ impl ProgramTable {
     }
 
     /// Calls `inspect` with a program that is off the CPUs, and unparks it if it was parked for
-    /// this. A running program is marked, to be parked at its next preemption.
+    /// this. Marks a running program for parking at its next preemption.
     pub fn inspect<T>(&mut self, pid: u32, inspect: impl FnOnce(&mut Process) -> T) -> Lookup<T> {
         let Some(entry) = self.programs.get_mut(&pid) else { return Lookup::Unknown };
         if let RunState::Running { lapic, wanted } = &mut entry.state {
@@ -329,19 +331,19 @@ impl ProgramTable {
         Lookup::Parked(answer)
     }
 
-    /// The subject of a session on a program that has not ended.
+    /// The identity of a program that has not ended, for a session.
     pub fn subject(&self, pid: u32) -> Option<Subject> {
         let entry = self.programs.get(&pid)?;
         let has_ended = matches!(entry.state, RunState::Ended(_));
         (!has_ended).then(|| entry.subject.clone())
     }
 
-    /// The program that loaded this one, unless that has ended.
+    /// The program that loaded this one; `None` if that has ended.
     pub fn parent(&self, pid: u32) -> Option<u32> {
         self.programs.get(&pid)?.parent
     }
 
-    /// Returns whether the command line loaded the program, or a program that has ended.
+    /// Returns whether the program was loaded by the command line, or by a program that has ended.
     pub fn has_no_parent(&self, pid: u32) -> bool {
         self.programs.get(&pid).is_some_and(|entry| entry.parent.is_none())
     }

@@ -1,4 +1,4 @@
-//! A session on one program that another opened, as the table of programs has it.
+//! The table's entry of a session on one program that another opened.
 
 use alloc::boxed::Box;
 
@@ -6,15 +6,15 @@ use crate::measure::Context;
 
 /// A session on one program that another opened.
 pub(super) struct Watch {
-    /// The program that opened it; none once that program has ended.
+    /// The program that opened it; `None` after that program's end.
     pub(super) owner: Option<u32>,
     pub(super) on: Watched,
 }
 
-/// Where the session's context is.
+/// Location of the session's context.
 pub(super) enum Watched {
     /// With the program of this number, which has not ended.
     Program(u32),
-    /// Here, with the last values: the program has ended.
+    /// In the table, with the last values: the program has ended.
     Ended(Box<Context>),
 }

@@ -11,18 +11,18 @@ use crate::{
     memory::user::UserMemory,
 };
 
-/// The most sessions that a program has open on others: each takes memory of the kernel's.
+/// Maximum number of sessions that a program has open on others: each takes memory of the kernel.
 const MAX_WATCHED: usize = 8;
 
 impl ProgramTable {
-    /// Returns whether `owner` may open one more session on another program. Sessions on programs
-    /// that have ended count too.
+    /// Returns whether `owner` may open another session on another program. Sessions on ended
+    /// programs count too.
     pub fn may_watch(&self, owner: u32) -> bool {
         let owned = |watch: &&Watch| watch.owner == Some(owner);
         self.sessions.values().filter(owned).count() < MAX_WATCHED
     }
 
-    /// The number of programs, those that have ended and were not waited for included.
+    /// Number of programs, including ended ones that were not waited for.
     pub fn len(&self) -> usize {
         self.programs.len()
     }
@@ -57,8 +57,8 @@ impl ProgramTable {
         }
     }
 
-    /// The program `pid` ends: removes the contexts of the sessions that it has open on programs
-    /// that have ended. Returns them, and the numbers of those on it that others have open.
+    /// Removes and returns, at the end of the program `pid`, the contexts of its sessions on ended
+    /// programs. Also returns the numbers of the sessions on it that others have open.
     pub fn take_last_sessions(&mut self, pid: u32) -> (Contexts, Vec<u32>) {
         let is_last = |_: &u32, watch: &mut Watch| match watch.on {
             Watched::Ended(_) => watch.owner == Some(pid),
@@ -67,7 +67,7 @@ impl ProgramTable {
         let removed = self.sessions.extract_if(.., is_last);
         let contexts = removed.filter_map(|(_, watch)| match watch.on {
             Watched::Ended(context) => Some(context),
-            // The program has it.
+            // The context is with the program.
             Watched::Program(_) => None,
         });
         let contexts = contexts.collect();

@@ -1,8 +1,8 @@
-//! What the kernel keeps of a system call between its steps.
+//! The kernel's state of a system call between its steps.
 //!
 //! A thread makes the next step by executing SYSCALL again, in memory that other threads may have
-//! changed meanwhile. So what is kept names its call, and [`CallState::begin`] discards what
-//! another call left.
+//! changed. So the state identifies its call, and [`CallState::begin`] discards another call's
+//! state.
 
 use alloc::boxed::Box;
 
@@ -14,10 +14,10 @@ use crate::{
     memory::range::UserRange,
 };
 
-/// What the first step of a call has chosen for the next ones.
+/// Choice of a call's first step for the later ones.
 #[derive(Clone, Copy, Debug)]
 pub enum Chosen {
-    /// Where the pages of a mapping move to.
+    /// Destination of a mapping's pages.
     Place(UserRange),
     /// The request that the call waits for.
     Request(Ticket),
@@ -28,20 +28,20 @@ pub enum Chosen {
 pub struct Progress {
     /// The bytes done, or the first page of the next step; 0 before the first step.
     pub at: u64,
-    /// What the first step has chosen for the next ones.
+    /// Choice of the first step for the later ones.
     pub chosen: Option<Chosen>,
-    /// The readings of a session that the steps compute.
+    /// Readings of a session that the steps compute.
     pub readings: Option<Box<PendingReadings>>,
 }
 
 impl Progress {
-    /// Returns whether no step is done.
+    /// Returns whether no step is done yet.
     pub fn is_none(&self) -> bool {
         self.at == 0 && self.readings.is_none()
     }
 }
 
-/// A system call: its number, its arguments, and the address behind its instruction.
+/// A system call: its number, its arguments, and the address after its instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Call {
     number: u64,
@@ -50,27 +50,28 @@ struct Call {
 }
 
 impl Call {
-    /// The call with these registers.
+    /// Makes the call with these registers.
     fn with(frame: &Frame, behind: u64) -> Call {
         let Frame { rax, rdi, rsi, rdx, r10, r8, r9, .. } = *frame;
         Call { number: rax, arguments: [rdi, rsi, rdx, r10, r8, r9], behind }
     }
 }
 
-/// A thread's last system call, and what the kernel keeps for its next step.
+/// A thread's last system call, and its state for the next step.
 #[derive(Debug, Default)]
 pub struct CallState {
     call: Call,
-    /// The progress of a call that the thread continues. The thread returns to the call's
-    /// instruction, and no handler runs before (decision 21).
+    /// Progress of a call that the thread continues. The thread returns to the call's instruction,
+    /// and no handler runs before, so that no other call comes between two steps (decision 21).
     pub progress: Option<Progress>,
-    /// The deadline of a call that the thread makes again until that has an answer; the call has
-    /// none if there is no time.
+    /// Deadline of a call that the thread repeats until it has an answer; `Some(None)` for a
+    /// repeated call without a deadline.
     pub retried: Option<Option<u64>>,
 }
 
 impl CallState {
-    /// The thread has entered the kernel with the call in `frame`. Discards what another call left.
+    /// Records the thread's entry to the kernel with the call in `frame`. Discards another call's
+    /// state.
     pub fn begin(&mut self, frame: &Frame) {
         let call = Call::with(frame, frame.rip);
         if self.call != call {
@@ -78,17 +79,18 @@ impl CallState {
         }
     }
 
-    /// A signal's handler interrupts the thread, which returns to `frame`. Returns the number of
-    /// the call that the thread was about to make again, and makes it again no more.
+    /// Records that a signal's handler interrupts the thread, which returns to `frame`. Returns the
+    /// number of the call that the thread was about to repeat, and no longer repeats.
     pub fn interrupt(&mut self, frame: &Frame) -> Option<u64> {
-        // Only a fault comes with a call in progress, whose instruction another thread unmapped.
+        // A handler interrupts a call in progress only at a fault: another thread unmapped its
+        // instruction.
         self.progress = None;
         let is_next = self.call == Call::with(frame, frame.rip.wrapping_add(SYSCALL_BYTES));
         self.retried.take().filter(|_| is_next).map(|_| self.call.number)
     }
 
     /// Returns whether the thread, which returns to `frame`, continues its last call. Discards the
-    /// progress of a call that it does not continue.
+    /// progress otherwise.
     pub fn continues(&mut self, frame: &Frame) -> bool {
         if self.call != Call::with(frame, frame.rip.wrapping_add(SYSCALL_BYTES)) {
             self.progress = None;

@@ -18,9 +18,9 @@ use crate::{
 pub struct Fault {
     /// The description, for the log and the host.
     pub what: Cow<'static, str>,
-    /// The address whose access faulted, if it is known.
+    /// The address whose access faulted; `None` if unknown.
     pub touched: Option<u64>,
-    /// The signal.
+    /// Signal of the fault.
     pub signal: u32,
     /// `si_code`.
     pub code: i32,
@@ -58,7 +58,7 @@ impl Fault {
         Fault { what, touched, signal, code, address, vector, error }
     }
 
-    /// The address that the program touched, and how, if it is a page fault.
+    /// The touched address and the kind of access, if the fault is a page fault.
     pub fn touch(&self) -> Option<(u64, Touch)> {
         let touch = match (self.error & 16 != 0, self.error & 2 != 0) {
             (true, _) => Touch::Execute,
@@ -68,14 +68,14 @@ impl Fault {
         self.touched.map(|address| (address, touch))
     }
 
-    /// A fault that is no exception: SIGSEGV.
+    /// Makes a fault without an exception: SIGSEGV.
     pub fn of_kind(what: &'static str, touched: Option<u64>) -> Fault {
         let (signal, code) = (SIGSEGV, FROM_KERNEL);
         Fault { what: what.into(), touched, signal, code, ..Fault::default() }
     }
 
-    /// The page fault of an access that the access to its area does not permit, though its page may
-    /// not be there.
+    /// Changes a page fault to a violation of its area's access, for an area whose page may not be
+    /// present.
     pub fn in_area(mut self) -> Fault {
         self.code = 2;
         let name = vectors::exception_name(self.vector);
@@ -83,13 +83,13 @@ impl Fault {
         self
     }
 
-    /// The fault of an access to a file's mapping behind the end of the file: SIGBUS.
+    /// Changes the fault to an access to a file's mapping beyond the end of the file: SIGBUS.
     pub fn behind_file(self) -> Fault {
         let what = "access to a mapping behind the end of its file".into();
         Fault { what, signal: SIGBUS, code: 2, ..self }
     }
 
-    /// The description that a handler of its signal gets: `siginfo_t`.
+    /// The description for a handler of its signal: `siginfo_t`.
     pub fn info(&self) -> SignalInfo {
         let mut info = SignalInfo::default();
         info[0] = self.signal.into();
@@ -107,7 +107,7 @@ fn float_code(exceptions: u32) -> i32 {
     CODES.iter().find(|(bits, _)| exceptions & bits != 0).map_or(0, |(_, code)| *code)
 }
 
-/// The cause of a page fault by its error code (Intel SDM volume 3, "Page-Fault Exceptions").
+/// Cause of a page fault, from its error code (Intel SDM volume 3, "Page-Fault Exceptions").
 fn page_fault_cause(error: u64) -> &'static str {
     match (error & 1 != 0, error & 16 != 0, error & 2 != 0) {
         (false, true, _) => "execution of unmapped memory",

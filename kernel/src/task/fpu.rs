@@ -1,4 +1,4 @@
-//! The FPU and SSE registers. The kernel uses none of them, so while it runs they hold the running
+//! The FPU and SSE registers. The kernel does not use them, so while it runs they hold the running
 //! thread's values.
 
 use core::arch::asm;
@@ -7,7 +7,7 @@ use core::arch::asm;
 /// "Layout of the FXSAVE and FXRSTOR Memory Region").
 const MXCSR: usize = 24;
 const MXCSR_MASK: usize = 28;
-/// The mask if the processor stores 0 (same manual, "Guidelines for Writing to the MXCSR
+/// Mask to use if the processor stores 0 (same manual, "Guidelines for Writing to the MXCSR
 /// Register").
 const DEFAULT_MXCSR_MASK: u32 = 0xffbf;
 
@@ -38,8 +38,8 @@ impl FpuState {
         state
     }
 
-    /// A state that a program wrote, without the bits of MXCSR that this processor lacks: restoring
-    /// those would fault in ring 0.
+    /// Sanitizes a state that a program wrote: clears the bits of MXCSR that this processor lacks,
+    /// because restoring them would fault in ring 0.
     pub fn sanitized(bytes: [u8; FPU_BYTES]) -> Self {
         let mask = match FpuState::now().word(MXCSR_MASK) {
             0 => DEFAULT_MXCSR_MASK,

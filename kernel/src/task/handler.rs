@@ -1,4 +1,4 @@
-//! Calling a program's signal handlers, and restarting the system calls that signals interrupt.
+//! Calls of a program's signal handlers, and restarts of the system calls that signals interrupt.
 
 use core::mem::take;
 
@@ -13,8 +13,8 @@ use super::{
 };
 use crate::arch::frame::{Frame, end_call, restart_call};
 
-/// Ends the delivery of signals to the running thread: it returns with its own mask, and a call
-/// that a signal interrupted is restarted.
+/// Completes the delivery of signals to the running thread: restores its mask, and restarts a call
+/// that a signal interrupted.
 pub fn finish_delivery(process: &mut Process, frame: &mut Frame) {
     let signals = &mut process.threads.running().signals;
     signals.mask = signals.mask_after.take().unwrap_or(signals.mask);
@@ -23,16 +23,16 @@ pub fn finish_delivery(process: &mut Process, frame: &mut Frame) {
     }
 }
 
-/// Restarts the system call that the frame returns from, with the number that RAX has.
+/// Restarts the system call from which the frame returns, with the number in RAX.
 pub fn repeat_call(frame: &mut Frame) {
     restart_call(frame, frame.rax);
 }
 
-/// Calls the handler of a fault's signal in the running thread; none if the signal is blocked or
+/// Calls the handler of a fault's signal in the running thread; `None` if the signal is blocked or
 /// has no handler.
 ///
 /// # Errors
-/// The handler cannot be entered: the fault that ends the program.
+/// The handler cannot be entered; the error is the fault that ends the program.
 pub fn catch(process: &mut Process, frame: &mut Frame, fault: &Fault) -> Option<Result<(), Fault>> {
     let signal = fault.signal;
     let blocked = process.threads.running().signals.mask & bit(signal) != 0;
@@ -45,7 +45,7 @@ pub fn catch(process: &mut Process, frame: &mut Frame, fault: &Fault) -> Option<
 /// Calls the program's handler of a signal in the running thread.
 ///
 /// # Errors
-/// The handler cannot be entered: the fault that ends the program.
+/// The handler cannot be entered; the error is the fault that ends the program.
 pub fn call(
     process: &mut Process,
     frame: &mut Frame,
@@ -58,7 +58,7 @@ pub fn call(
     let retried = thread.call.interrupt(frame);
     let signals = &mut thread.signals;
     if let Some(number) = retried {
-        // What it waited for may have come, but the call has not seen it.
+        // The awaited event may have occurred, but the call has not seen it.
         end_call(frame, -EINTR);
         signals.restart = Some(number).filter(|number| RESTARTED.contains(number));
     }

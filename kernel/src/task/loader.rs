@@ -1,5 +1,5 @@
-//! Loads a static x86-64 ELF into a new address space, with its arguments on its stack as the
-//! System V ABI for AMD64 has them (section 3.4.1, "Initial Stack and Register State").
+//! Loads a static x86-64 ELF into a new address space, with its arguments on its stack as specified
+//! in the System V ABI for AMD64 (section 3.4.1, "Initial Stack and Register State").
 
 use alloc::{borrow::Cow, string::String, vec::Vec};
 
@@ -12,7 +12,7 @@ use crate::memory::{
     space::{AddressSpace, PageAccess, SpaceError, USER_END, UserRange},
 };
 
-/// The most bytes of the first thread's stack, whose pages are allocated as it grows: Linux's
+/// Maximum bytes of the first thread's stack, whose pages are allocated as it grows: Linux's
 /// default.
 pub const STACK_BYTES: u64 = 8 << 20;
 /// Top of a program's stack; the page above it is never mapped.
@@ -32,17 +32,17 @@ const AT_CLKTCK: u64 = 17;
 const AT_SECURE: u64 = 23;
 const AT_RANDOM: u64 = 25;
 const AT_EXECFN: u64 = 31;
-/// Ticks of a second, in which `times` counts.
+/// Ticks per second, the unit of `times`.
 pub const CLOCK_TICKS: u64 = 100;
-/// The most bytes of a program's arguments and environment.
+/// Maximum bytes of a program's arguments and environment.
 pub const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
-/// Why a program could not be loaded.
+/// Reason why a program could not be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// It is not a static x86-64 ELF: what is wrong with it.
+    /// The file is not a static x86-64 ELF, for this reason.
     NotStaticElf(Cow<'static, str>),
-    /// No memory is left for it.
+    /// No memory is left for the program.
     OutOfMemory,
 }
 
@@ -59,7 +59,7 @@ impl LoadError {
     }
 }
 
-/// It is not a static x86-64 ELF.
+/// Makes the error of a file that is not a static x86-64 ELF.
 fn not_static(what: &'static str) -> LoadError {
     LoadError::NotStaticElf(what.into())
 }
@@ -76,28 +76,28 @@ impl From<SpaceError> for LoadError {
     }
 }
 
-/// Where a loaded program begins.
+/// Initial state of a loaded program.
 pub struct Start {
-    /// Its segments and its stack, by address: whole pages, disjoint.
+    /// Segments and stack, by address: whole pages, disjoint.
     pub areas: Vec<(u64, Area)>,
-    /// Its first instruction.
+    /// Address of the first instruction.
     pub rip: u64,
-    /// Its stack pointer.
+    /// Initial stack pointer.
     pub rsp: u64,
 }
 
-/// What a program finds on its stack.
+/// Contents of a program's initial stack.
 #[derive(Clone, Copy)]
 pub struct Words<'a> {
-    /// Its name and its arguments.
+    /// The program's name and arguments.
     pub arguments: &'a [&'a str],
-    /// Its environment: `NAME=VALUE`.
+    /// Environment: `NAME=VALUE`.
     pub environment: &'a [&'a str],
     /// `AT_RANDOM`.
     pub random: u128,
 }
 
-/// Maps the program `file` into `space`, and as much of its stack as `words` take.
+/// Maps the program `file` into `space`, and the part of its stack that `words` take.
 ///
 /// # Errors
 /// The file is not a static x86-64 ELF, or no memory is left.
@@ -145,12 +145,12 @@ fn add_stack(areas: &mut Vec<(u64, Area)>) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// The processor's features as `AT_HWCAP` has them: EDX of CPUID's leaf 1.
+/// The processor's features for `AT_HWCAP`: EDX of CPUID's leaf 1.
 fn features() -> u64 {
     core::arch::x86_64::__cpuid(1).edx.into()
 }
 
-/// Maps the pages of a segment that have bytes of the file, and copies those. Returns its area.
+/// Maps and fills the pages of a segment that have bytes of the file. Returns the segment's area.
 fn load_segment(space: &mut AddressSpace, segment: &Segment<'_>) -> Result<(u64, Area), LoadError> {
     let access = match (segment.is_executable, segment.is_writable) {
         (true, _) => PageAccess::Execute,
@@ -190,7 +190,7 @@ fn push_words(
     let text = STACK_TOP - strings.len() as u64;
     let random_at = (text - size_of_val(&random) as u64) & !15;
     let mut pointers = offsets.iter().map(|offset| text + offset);
-    // argc, argv, 0, the environment, 0, the auxiliary vector, its end's two.
+    // argc, argv, 0, the environment, 0, the auxiliary vector, and its end mark of two words.
     let mut stack = Vec::from([arguments.len() as u64]);
     stack.extend(pointers.by_ref().take(arguments.len()));
     stack.push(0);

@@ -1,6 +1,6 @@
 //! Programs: a process and its threads, the loader, signals and faults.
 //!
-//! Nothing here schedules: `sched` decides which process runs on which CPU.
+//! This module does not schedule: `sched` assigns processes to CPUs.
 
 pub mod call;
 pub mod fault;

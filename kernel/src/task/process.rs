@@ -28,41 +28,41 @@ use crate::{
 
 /// A process.
 pub struct Process {
-    /// Its number, from 1.
+    /// The process's number, from 1.
     pub pid: u32,
-    /// Its name.
+    /// The program's name.
     pub name: String,
-    /// Its environment, which the programs that it loads inherit.
+    /// Environment, which the programs that it loads inherit.
     pub environment: Vec<String>,
-    /// Its memory.
+    /// The process's memory.
     pub memory: UserMemory,
-    /// Its name and arguments.
+    /// The program's name and arguments.
     pub arguments: Vec<String>,
-    /// The folder from which it sees paths.
+    /// Working folder.
     pub folder: Base,
-    /// Its open files.
+    /// Open files.
     pub files: Descriptors,
-    /// The context that counts it; empty while it runs.
+    /// Sessions or direct mode of the process; empty while it runs.
     pub slot: Slot,
-    /// The tag of the truth's region that contains all of it, if there is one.
+    /// Tag of the truth's region that contains the whole process, if there is one.
     pub region: Option<u32>,
-    /// Its threads.
+    /// Threads of the process.
     pub threads: Threads,
-    /// Its signals: actions, pending signals, timer.
+    /// Signals: actions, pending signals, timer.
     pub signals: Signals,
-    /// Its timers of `timer_create`.
+    /// Timers of `timer_create`.
     pub timers: Timers,
-    /// Whether all of its threads wait for each other: it ends when it is next switched in.
+    /// Whether all threads wait for each other: the process ends when it is next switched in.
     pub is_deadlocked: bool,
-    /// Its status, while it ends: none of its threads executes an instruction any more.
+    /// Exit status while the process is ending: no thread executes an instruction any more.
     pub ending: Option<u8>,
-    /// The sessions that it closes.
+    /// Sessions that are closing.
     pub closing: Closing,
-    /// Its first thread's status, once that has ended.
+    /// The first thread's status, after its end.
     pub status: i32,
-    /// How often its threads left the CPU; the other numbers are 0.
+    /// Context switches of its threads; the other numbers are 0.
     pub switches: Usage,
-    /// The system calls that the kernel refused as unknown or unsupported.
+    /// System calls that the kernel refused as unknown or unsupported.
     pub refused: RefusedCalls,
     random: Xoshiro256PlusPlus,
 }
@@ -116,17 +116,17 @@ impl Process {
         })
     }
 
-    /// The process as the subject of a session.
+    /// The identity of the process for a session.
     pub fn subject(&self) -> Subject {
         Subject { pid: self.pid, name: self.name.clone(), space: self.memory.space.id() }
     }
 
-    /// Its times on CPUs so far.
+    /// Times on CPUs so far.
     pub fn ran(&self) -> Times {
         self.threads.ran(None).unwrap_or_default()
     }
 
-    /// What it used of the machine so far.
+    /// Usage of the machine so far.
     pub fn usage(&self) -> Usage {
         self.usage_with(self.ran())
     }
@@ -136,7 +136,7 @@ impl Process {
         Usage { user_ns, system_ns, page_faults: self.memory.page_faults, ..self.switches }
     }
 
-    /// The turn of the thread that begins to run.
+    /// The turn of the thread that starts to run.
     pub fn turn(&mut self) -> ThreadTurn {
         let usage = self.usage_with(self.threads.ran_before());
         let thread = self.threads.running();

@@ -1,5 +1,5 @@
-//! The system calls of a program that the kernel refused as unknown or unsupported, for the line at
-//! its end. An invalid argument is one that the kernel does not support, or the program's mistake.
+//! The system calls of a program that the kernel refused as unknown or unsupported, for a log line
+//! at its end. EINVAL may mean an unsupported argument, or the program's mistake.
 
 use alloc::{
     collections::BTreeMap,
@@ -13,14 +13,14 @@ use tally_abi::syscall::{
     errno::{EAFNOSUPPORT, EINVAL, ENOSYS, EOPNOTSUPP},
 };
 
-/// The most kinds of refusals that are kept of one program.
+/// Maximum number of kinds of refusals kept for a program.
 const MAX_KINDS: usize = 64;
-/// The most that the line names.
+/// Maximum number of kinds in the log line.
 const MAX_NAMED: usize = 12;
-/// Calls that C libraries try first on any Linux, and work without.
+/// Calls that C libraries try first on any Linux, and can do without.
 const EXPECTED: [u64; 2] = [syscall::RSEQ, syscall::CLONE3];
 
-/// How often each call was refused with each error.
+/// Number of refusals, by call and error.
 #[derive(Default)]
 pub struct RefusedCalls(BTreeMap<(u64, i64), u64>);
 
@@ -38,7 +38,7 @@ impl RefusedCalls {
         }
     }
 
-    /// The calls, their errors, and how often; none if no call was refused.
+    /// Describes the calls, their errors, and how often; `None` if no call was refused.
     pub fn describe(&self) -> Option<String> {
         let name = |call: u64| match syscall::name(call) {
             Some(name) => name.to_ascii_lowercase(),

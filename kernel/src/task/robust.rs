@@ -1,9 +1,9 @@
 //! Robust mutexes of a thread that ends (Linux's `Documentation/locking/robust-futexes.rst`): the
-//! thread keeps a list of those that it holds in the program's memory.
+//! thread keeps a list of its held mutexes in the program's memory.
 
 use super::process::Process;
 
-/// The most entries of a list: it is the program's, and may be a circle.
+/// Maximum entries of a list: the program writes it, and it may be circular.
 const MAX_ENTRIES: usize = 2048;
 /// `FUTEX_WAITERS`, `FUTEX_OWNER_DIED` and `FUTEX_TID_MASK`, in a mutex' word.
 const WAITERS: u32 = 1 << 31;
@@ -11,15 +11,16 @@ const OWNER_DIED: u32 = 1 << 30;
 const OWNER: u32 = OWNER_DIED - 1;
 
 impl Process {
-    /// Marks the robust mutexes that the running thread holds, which ends, and wakes a waiter of
-    /// each. Addresses outside the program's memory end the list.
+    /// Marks the robust mutexes held by the running thread, which ends, and wakes a waiter of each.
+    /// An address outside the program's memory ends the list.
     pub fn release_robust_mutexes(&mut self) {
         let thread = self.threads.running();
         let (head, tid) = (thread.robust_list, thread.tid);
         let Ok([first, offset, pending]) = self.memory.read_words(head) else { return };
         let mut at = first;
         for _ in 0..MAX_ENTRIES {
-            // The lowest bit marks mutexes with priorities, which the kernel does not have.
+            // The lowest bit marks mutexes with priority inheritance, which the kernel does not
+            // have.
             let entry = at & !1;
             let Ok([next]) = self.memory.read_words(entry) else { break };
             if entry == head {

@@ -1,4 +1,4 @@
-//! Sending signals to a process, timing out its threads' waits, and finding deadlocks.
+//! Sending signals to a process, timing out its threads' waits, and detecting deadlocks.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::machine::clock;
 
-/// The calls on descriptors that a handler with `SA_RESTART` does not end.
+/// Calls on descriptors that are restarted after a handler with `SA_RESTART`.
 pub(super) const RESTARTED: [u64; 8] = [
     syscall::READ,
     syscall::READV,
@@ -23,28 +23,28 @@ pub(super) const RESTARTED: [u64; 8] = [
     syscall::FLOCK,
 ];
 
-/// Why a signal was not sent.
+/// Reason why a signal was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
-    /// There is no such thread.
+    /// The thread does not exist.
     NoThread,
     /// Too many signals are pending.
     Full,
 }
 
 impl Process {
-    /// Returns whether as many signals are pending as may be.
+    /// Returns whether the maximum number of signals is pending.
     fn has_many_signals(&mut self) -> bool {
         let own = self.signals.pending.len();
         own + self.threads.all().map(|thread| thread.signals.pending.len()).sum::<usize>()
             >= MAX_PENDING
     }
 
-    /// Sends a signal to the thread `to`, or to the first that does not block it. A signal that
-    /// every thread blocks stays pending for the program.
+    /// Sends a signal to the thread `to`, or to the first thread that does not block it. A signal
+    /// that every thread blocks stays pending for the program.
     ///
     /// # Errors
-    /// There is no such thread, or too many signals are pending.
+    /// The thread does not exist, or too many signals are pending.
     pub fn send_signal(&mut self, to: Option<u32>, new: Pending) -> Result<(), SendError> {
         if to.is_some_and(|tid| self.threads.all().all(|thread| thread.tid != tid)) {
             return Err(SendError::NoThread);
@@ -65,7 +65,7 @@ impl Process {
         let Some(thread) = self.threads.all().find_map(|thread| takes(thread).then_some(thread))
         else {
             let is_sent = self.signals.pending.add(new, is_full);
-            // They may read it from a descriptor.
+            // Waiting threads may read the signal from a descriptor.
             self.threads.wake_retrying();
             return is_sent.then_some(()).ok_or(SendError::Full);
         };
@@ -85,7 +85,7 @@ impl Process {
         Ok(())
     }
 
-    /// Interrupts the wait of a thread, if it is blocked, because of a signal.
+    /// Interrupts the wait of a blocked thread because of a signal.
     fn interrupt(&mut self, tid: u32) {
         let Some(on) = self.threads.wait_of(tid) else { return };
         let restart = match on {
@@ -105,11 +105,11 @@ impl Process {
         if let Wait::Sleep { until, left } = on
             && left != 0
         {
-            // As under Linux, an address that is not the program's to write is no error here.
+            // As under Linux, an address that the program cannot write is no error here.
             let rest = until.saturating_sub(clock::now_ns());
             let _ = self.memory.write_words(left, clock::to_timespec(rest));
         }
-        // A transfer that did a part of its work ends with that part.
+        // A transfer that is partly done ends with that part.
         let done = self.threads.blocked_thread(tid).and_then(|thread| thread.call.progress.take());
         let answer = done.map_or(-syscall::errno::EINTR, |progress| progress.at as i64);
         if let Some(thread) = self.threads.wake(tid, answer as u64) {
@@ -130,7 +130,7 @@ impl Process {
         own | self.signals.pending.set()
     }
 
-    /// Takes a pending signal of `set`, the running thread's or the program's.
+    /// Takes a pending signal of `set`, from the running thread or the program.
     pub fn take_signal(&mut self, set: u64) -> Option<Pending> {
         let own = self.threads.running().signals.pending.take(set);
         let taken = own.or_else(|| self.signals.pending.take(set))?;
@@ -138,7 +138,7 @@ impl Process {
         Some(taken)
     }
 
-    /// Notes the overruns of a signal that is delivered, if it is a timer's.
+    /// Records the overruns of a delivered signal, if it is a timer's.
     fn note_overruns(&mut self, delivered: Pending) {
         let timer = delivered.timer.and_then(|number| self.timers.get(number.into()));
         if let Some(timer) = timer {
@@ -149,7 +149,7 @@ impl Process {
     /// Writes the description of a signal to the program's memory, if `info` is not 0.
     pub fn write_signal_info(&mut self, signal: Pending, info: u64) {
         if info != 0 {
-            // An address that is not the program's to write is no error: the signal is consumed.
+            // An address that the program cannot write is no error: the signal is consumed.
             let _ = self.memory.write_words(info, signal.info());
         }
     }
@@ -164,7 +164,7 @@ impl Process {
             self.signals.timer = (interval > 0).then_some((next, interval));
             let _ = self.send_signal(None, Pending::of_kernel(SIGALRM));
         }
-        // Each timer once: one of a nanosecond has expired again by the time that it is looked at.
+        // Each timer once: a timer of a nanosecond has expired again when it is next examined.
         let mut from = 0;
         while let Some((number, signal, count, to)) = self.timers.expire(from, &self.threads) {
             from = number + 1;
@@ -175,8 +175,8 @@ impl Process {
         }
     }
 
-    /// Sends the signal of a timer that has expired `count` times, or adds these to the overruns of
-    /// the one that is pending.
+    /// Sends the signal of a timer that has expired `count` times, or adds the expiries to the
+    /// overruns of its pending signal.
     fn send_of_timer(&mut self, signal: Pending, count: u32, to: Option<u32>) {
         let Some(number) = signal.timer else { return };
         if let Some(before) = self.pending_of_timer(number) {
@@ -186,7 +186,7 @@ impl Process {
             return;
         }
         let words = [u64::from(count - 1) << 32 | signal.words[0], signal.words[1]];
-        // The thread to which it goes may have ended.
+        // The signal's thread may have ended.
         let _ = self.send_signal(to, Pending { words, ..signal });
     }
 
@@ -196,8 +196,8 @@ impl Process {
         threads.chain([&mut self.signals.pending]).find_map(|set| set.of_timer(number))
     }
 
-    /// Deletes a timer. Its signal stays pending, but is no timer's any more: the next timer that
-    /// gets the number sends its own. Returns whether there was one.
+    /// Deletes a timer. Its pending signal is detached from it: the next timer with this number
+    /// sends its own. Returns whether the timer existed.
     pub fn delete_timer(&mut self, number: u64) -> bool {
         let Some(number) = self.timers.remove(number) else { return false };
         if let Some(pending) = self.pending_of_timer(number) {
@@ -206,8 +206,7 @@ impl Process {
         true
     }
 
-    /// Returns whether none of its threads but the running one will be woken without another
-    /// thread.
+    /// Returns whether every thread except the running one waits for another thread.
     pub fn is_stuck(&self) -> bool {
         self.timer_deadline().is_none() && self.threads.are_stuck()
     }
@@ -220,8 +219,8 @@ impl Process {
         all.into_iter().any(|(signal, to)| self.signal_wakes(signal, to))
     }
 
-    /// Returns whether a signal to the thread `to`, or to any, will wake a thread: one that takes
-    /// it, or, where it becomes pending, one that reads it from a descriptor.
+    /// Returns whether a signal to the thread `to`, or to any thread, will wake a thread: one that
+    /// takes the signal, or one that reads it from a descriptor while it is pending.
     fn signal_wakes(&mut self, signal: u32, to: Option<u32>) -> bool {
         let bit = bit(signal);
         let mut sets = self.threads.all().map(|thread| thread.signals.pending.set());
@@ -235,16 +234,16 @@ impl Process {
             || !is_taken && !is_pending && self.files.takes_signal(bit) && self.threads.retries()
     }
 
-    /// When its interval timer or one of its other timers is due, in nanoseconds.
+    /// Time at which its interval timer or another of its timers is due, in nanoseconds.
     fn timer_deadline(&self) -> Option<u64> {
         let alarm = self.signals.timer.map(|(due, _)| due);
         alarm.into_iter().chain(self.timers.deadline()).min()
     }
 
-    /// If nothing can wake a blocked thread any more, marks the process deadlocked and wakes its
+    /// Marks the process as deadlocked if nothing can wake a blocked thread any more, and wakes its
     /// first thread, so that the process is switched in once more and ends there
-    /// (`sched::deliver`). That happens after the program's timer, the last event that could wake a
-    /// thread, was cancelled or its signal woke none.
+    /// (`sched::deliver`). A deadlock arises when the program's timer, the last event that could
+    /// wake a thread, was cancelled or its signal woke none.
     pub fn find_deadlock(&mut self) {
         let first = self.threads.all().next().map(|thread| thread.tid);
         if self.threads.are_stuck()
@@ -255,7 +254,8 @@ impl Process {
         }
     }
 
-    /// When a wait times out or the timer is due, in nanoseconds, while all threads are blocked.
+    /// Time at which a wait times out or the timer is due, in nanoseconds, while all threads are
+    /// blocked.
     pub fn deadline(&self) -> Option<u64> {
         self.threads.deadline().into_iter().chain(self.timer_deadline()).min()
     }

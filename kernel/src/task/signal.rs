@@ -1,18 +1,19 @@
 //! Signals: a program's actions, its threads' masks, and the pending signals of both.
 //!
-//! Signals come from the program itself, from its timer and from its faults; no other program can
-//! send one. A signal is delivered on the return to a thread that does not block it
-//! (`sched::deliver`): the kernel calls the program's handler, or ends the program. A signal below
-//! [`FIRST_QUEUED`] is pending once, however often it was sent; others are queued in their order.
+//! Signals come from the program itself, from its timers and from its faults; other programs can
+//! send only SIGKILL, to programs that they loaded. A signal is delivered on the return to a thread
+//! that does not block it (`sched::deliver`): the kernel calls the program's handler, or ends the
+//! program. A signal below [`FIRST_QUEUED`] is pending at most once, however often it was sent;
+//! others are queued in order.
 
 use alloc::vec::Vec;
 
-// Numbers of signals (Linux's `asm-generic/signal.h`, as x86 has them).
+// Numbers of signals (Linux's `asm-generic/signal.h`; x86 has the same).
 pub const SIGILL: u32 = 4;
 pub const SIGTRAP: u32 = 5;
 pub const SIGBUS: u32 = 7;
 pub const SIGFPE: u32 = 8;
-/// The signal that ends a program in any case.
+/// The signal that always ends a program.
 pub const SIGKILL: u32 = 9;
 pub const SIGSEGV: u32 = 11;
 pub const SIGPIPE: u32 = 13;
@@ -24,25 +25,25 @@ pub const SIGPROF: u32 = 27;
 const IGNORED: u64 = bit(17) | bit(18) | bit(23) | bit(28);
 /// Signals that cannot be handled, blocked or ignored.
 const UNBLOCKED: u64 = bit(SIGKILL) | bit(SIGSTOP);
-/// The highest number of a signal.
+/// Highest number of a signal.
 pub const SIGNALS: u32 = 64;
-/// The lowest number of a real-time signal (the kernel's `SIGRTMIN`).
+/// Lowest number of a real-time signal (the kernel's `SIGRTMIN`).
 const FIRST_QUEUED: u32 = 32;
-/// The most signals pending for a program and its threads whose descriptions are kept.
+/// Maximum number of signals with descriptions that are pending for a program and its threads.
 pub const MAX_PENDING: usize = 1024;
 
-/// `SI_KERNEL`: the kernel sent it.
+/// `SI_KERNEL`: sent by the kernel.
 pub const FROM_KERNEL: i32 = 0x80;
-/// `SI_USER`, of `kill`.
+/// `SI_USER`: sent by `kill`.
 pub const BY_PROGRAM: i32 = 0;
-/// `SI_TIMER`, of a timer of `timer_create`.
+/// `SI_TIMER`: sent by a timer of `timer_create`.
 pub const BY_TIMER: i32 = -2;
-/// `SI_TKILL`, of `tkill` and `tgkill`.
+/// `SI_TKILL`: sent by `tkill` and `tgkill`.
 pub const BY_THREAD: i32 = -6;
 
-/// `SIG_DFL`, in place of a handler.
+/// `SIG_DFL`, instead of a handler.
 pub const DEFAULT: u64 = 0;
-/// `SIG_IGN`, in place of a handler.
+/// `SIG_IGN`, instead of a handler.
 pub const IGNORE: u64 = 1;
 /// `SA_ONSTACK`: the handler runs on the alternative stack.
 pub const ON_STACK: u64 = 0x0800_0000;
@@ -50,7 +51,7 @@ pub const ON_STACK: u64 = 0x0800_0000;
 pub const RESTART: u64 = 0x1000_0000;
 /// `SA_NODEFER`: the signal is not blocked while its handler runs.
 pub const NO_DEFER: u64 = 0x4000_0000;
-/// `SA_RESETHAND`: the handler is called once.
+/// `SA_RESETHAND`: the handler is called only once.
 pub const ONCE: u64 = 0x8000_0000;
 
 /// A signal's bit in a set.
@@ -66,11 +67,11 @@ pub fn blockable(set: u64) -> u64 {
 /// A program's action for a signal: Linux's `struct sigaction`, in words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Action {
-    /// Where the handler begins, or [`DEFAULT`] or [`IGNORE`].
+    /// Address of the handler, or [`DEFAULT`] or [`IGNORE`].
     pub handler: u64,
     /// Flags.
     pub flags: u64,
-    /// Where the handler returns to.
+    /// Address to which the handler returns.
     pub restorer: u64,
     /// The signals that are blocked while the handler runs.
     pub mask: u64,
@@ -79,35 +80,35 @@ pub struct Action {
 /// A pending signal.
 #[derive(Clone, Copy, Debug)]
 pub struct Pending {
-    /// Its number, 1 to 64.
+    /// Signal number, 1 to 64.
     pub signal: u32,
-    /// How it was sent: `si_code`.
+    /// Origin of the signal: `si_code`.
     pub code: i32,
-    /// The words of its description behind the code: of a sender, its program and its user; of a
-    /// timer, its number and its overruns. Then the value that was sent with it.
+    /// Words of its description after the code. The first: a sender's program and user, or a
+    /// timer's number and overruns. The second: the value sent with the signal.
     pub words: [u64; 2],
-    /// The timer that sent it.
+    /// The timer that sent the signal.
     pub timer: Option<u32>,
 }
 
 impl Pending {
-    /// A signal that the kernel sends.
+    /// Makes a signal that the kernel sends.
     pub fn of_kernel(signal: u32) -> Pending {
         Pending { signal, code: FROM_KERNEL, words: [0; 2], timer: None }
     }
 
-    /// A signal that the program `pid` sent itself.
+    /// Makes a signal that the program `pid` sent.
     pub fn sent(signal: u32, code: i32, pid: u32) -> Pending {
         // User 0.
         Pending { signal, code, words: [pid.into(), 0], timer: None }
     }
 
-    /// Returns whether every one that is sent is delivered.
+    /// Returns whether each sent instance is delivered.
     fn is_queued(&self) -> bool {
         self.signal >= FIRST_QUEUED
     }
 
-    /// The description that handlers get.
+    /// The description for handlers.
     pub fn info(&self) -> SignalInfo {
         let mut info = [0; INFO_WORDS];
         info[0] = self.signal.into();
@@ -121,8 +122,8 @@ impl Pending {
 #[derive(Default)]
 pub struct PendingSet {
     set: u64,
-    /// Their descriptions in the order in which they were sent, one at most of a signal below
-    /// [`FIRST_QUEUED`]. A signal in the set without one was sent when there was no room.
+    /// Descriptions in the order in which the signals were sent, at most one of each signal below
+    /// [`FIRST_QUEUED`]. A signal in the set without a description was sent when there was no room.
     queue: Vec<Pending>,
 }
 
@@ -132,14 +133,14 @@ impl PendingSet {
         self.set
     }
 
-    /// How many descriptions there are.
+    /// Number of descriptions.
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
     /// Adds a signal, unless it is pending already and not queued. Returns whether it is pending.
-    /// If `is_full` or no memory is left, it is without its description; one that is queued and was
-    /// not sent by `kill` is refused.
+    /// If `is_full` or no memory is left, its description is dropped; a queued signal that was not
+    /// sent by `kill` is refused then.
     pub fn add(&mut self, new: Pending, is_full: bool) -> bool {
         if !new.is_queued() && self.set & bit(new.signal) != 0 {
             return true;
@@ -166,7 +167,7 @@ impl PendingSet {
         Some(first.unwrap_or(Pending::sent(signal, BY_PROGRAM, 0)))
     }
 
-    /// Discards a signal, however often it is pending.
+    /// Discards all instances of a pending signal.
     pub fn discard(&mut self, signal: u32) {
         self.set &= !bit(signal);
         self.queue.retain(|pending| pending.signal != signal);
@@ -181,27 +182,27 @@ impl PendingSet {
 /// A program's signals.
 pub struct Signals {
     actions: [Action; SIGNALS as usize],
-    /// Signals that were sent to the program while every thread blocked them.
+    /// Signals sent to the program while every thread blocked them.
     pub pending: PendingSet,
-    /// The interval timer: when it sends SIGALRM, and its interval or 0, both in nanoseconds.
+    /// The interval timer: the time of its SIGALRM, and its interval or 0, both in nanoseconds.
     pub timer: Option<(u64, u64)>,
 }
 
 /// A thread's signals.
 #[derive(Default)]
 pub struct ThreadSignals {
-    /// The signals that it blocks.
+    /// The signals that the thread blocks.
     pub mask: u64,
     /// The mask to restore after a call that waits with another one, such as `sigsuspend`.
     pub mask_after: Option<u64>,
     /// The alternative stack for handlers: its start and its bytes, 0 if there is none.
     pub stack: (u64, u64),
-    /// Whether the handler of a threshold runs in the thread.
+    /// Whether the thread runs the handler of a threshold.
     pub in_upcall: bool,
-    /// The number of a call that a signal interrupted, to restart unless the handler's action
+    /// The number of a call that a signal interrupted, to be restarted unless the handler's action
     /// lacks [`RESTART`].
     pub restart: Option<u64>,
-    /// Signals that were sent to the thread.
+    /// Signals sent to the thread.
     pub pending: PendingSet,
 }
 
@@ -249,7 +250,7 @@ impl Signals {
     }
 }
 
-/// The description of a signal that handlers get: `siginfo_t`.
+/// Description of a signal for handlers: `siginfo_t`.
 pub type SignalInfo = [u64; INFO_WORDS];
 /// Words of an [`SignalInfo`].
 pub const INFO_WORDS: usize = 16;

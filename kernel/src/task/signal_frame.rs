@@ -2,9 +2,9 @@
 //! for signals and for thresholds.
 //!
 //! The kernel pushes the thread's registers on its stack in Linux's form (`struct rt_sigframe`),
-//! where the handler may read and change them. What the kernel restores from there is checked: of
-//! the flags only those that ring 3 may set, no segment, an instruction pointer in the program's
-//! half, no bit of the FPU's state that would be a fault.
+//! where the handler may read and change them. The kernel checks what it restores: only flags that
+//! ring 3 may set, no segment registers, an instruction pointer in the program's half, no bits of
+//! the FPU's state that would fault.
 
 use super::{
     fault::Fault,
@@ -23,7 +23,7 @@ use crate::{
 
 /// Bytes below the stack pointer that belong to the program: System V ABI for AMD64, section 3.2.2.
 const RED_ZONE_BYTES: u64 = 128;
-/// `SA_RESTORER`: the action says where its handler returns to.
+/// `SA_RESTORER`: the action has the handler's return address.
 const HAS_RESTORER: u64 = 0x0400_0000;
 /// Carry, parity, adjust, zero, sign, trap, direction, overflow and alignment check.
 const USER_FLAGS: u64 = 0x4_0dd5;
@@ -32,7 +32,7 @@ const INTERRUPT_FLAG: u64 = 1 << 9;
 /// The fault of a program whose handler cannot be called.
 const NO_ROOM: &str = "no room on the stack for a signal frame";
 
-// The words of the frame: where the handler returns to, the context, the signal.
+// Words of the frame: the handler's return address, the context, the signal.
 const RESTORER: usize = 0;
 const CONTEXT: usize = 1;
 const FLAGS: usize = CONTEXT;
@@ -47,7 +47,7 @@ const MASK: usize = REGISTERS + 32;
 const INFO: usize = MASK + 1;
 const WORDS: usize = INFO + INFO_WORDS;
 const BYTES: u64 = 8 * WORDS as u64;
-/// `UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS`: as Linux has it for 64-bit programs.
+/// `UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS`, Linux's value for 64-bit programs.
 const CONTEXT_FLAGS: u64 = 6;
 const STACK_DISABLED: u64 = 2;
 
@@ -62,8 +62,8 @@ pub fn below_red_zone(rsp: u64) -> u64 {
 /// `top`.
 ///
 /// # Errors
-/// The stack is not the program's to write, the action has no restorer, or the handler is not an
-/// address that a program can have.
+/// The program cannot write to the stack, the action has no restorer, or the handler's address is
+/// impossible for a program.
 pub fn enter_handler(
     process: &mut Process,
     frame: &mut Frame,
@@ -91,7 +91,7 @@ pub fn enter_handler(
 /// Enters the handler of a threshold in the running thread, with the event and the count.
 ///
 /// # Errors
-/// The stack is not the program's to write.
+/// The program cannot write to the stack.
 pub fn enter_upcall(
     process: &mut Process,
     frame: &mut Frame,
@@ -105,8 +105,8 @@ pub fn enter_upcall(
     Ok(())
 }
 
-/// Pushes a signal frame below `top`. Returns its address, 8 below a multiple of 16, as a call
-/// leaves the stack.
+/// Pushes a signal frame below `top`. Returns its address, 8 below a multiple of 16, as after a
+/// call.
 fn push_signal_frame(
     process: &mut Process,
     frame: &Frame,
@@ -118,7 +118,7 @@ fn push_signal_frame(
     let fpu = top.wrapping_sub(FPU_BYTES as u64) & !63;
     let at = (fpu.wrapping_sub(BYTES) & !15).wrapping_sub(8);
     let signals = &mut process.threads.running().signals;
-    // A frame on the alternative stack must not reach below it.
+    // A frame on the alternative stack must not extend below that stack.
     if [frame.rsp, top].into_iter().any(|rsp| signals.on_stack(rsp)) && !signals.on_stack(at) {
         return Err(Fault::of_kind(NO_ROOM, Some(at)));
     }
@@ -130,13 +130,13 @@ fn push_signal_frame(
     let written =
         memory.write(fpu, FpuState::now().bytes()).and_then(|()| memory.write_words(at, words));
     written.map_err(|_| Fault::of_kind(NO_ROOM, Some(at)))?;
-    // As under Linux, a handler starts with an initial FPU state: an x87 exception that is pending
-    // in the interrupted code must not be raised in the handler.
+    // As under Linux, a handler starts with an initial FPU state: a pending x87 exception of the
+    // interrupted code must not be raised in the handler.
     FpuState::initial().restore();
     Ok(at)
 }
 
-/// The frame's words of the interrupted thread: its registers, stack, fault and mask.
+/// The frame's words for the interrupted thread: its registers, stack, fault and mask.
 fn context_words(signals: &mut ThreadSignals, frame: &Frame, fault: &Fault) -> [u64; WORDS] {
     let mut words = [0; WORDS];
     words[FLAGS] = CONTEXT_FLAGS;
@@ -164,17 +164,16 @@ fn registers(frame: &Frame) -> [u64; 16] {
 /// Returns from the handler of a signal: restores the running thread from its signal frame.
 ///
 /// # Errors
-/// There is no frame, or its instruction pointer is outside the program's addresses.
+/// The frame does not exist, or its instruction pointer is outside the program's addresses.
 pub fn leave_handler(process: &mut Process, frame: &mut Frame) -> Result<(), Fault> {
     // The handler's return popped the restorer's address.
     restore_signal_frame(process, frame, frame.rsp.wrapping_sub(8))
 }
 
-/// Returns from the handler of a threshold, if one ran in the running thread. Returns whether one
-/// did.
+/// Returns from the handler of a threshold, if the running thread runs one. Returns whether it did.
 ///
 /// # Errors
-/// As [`leave_handler`].
+/// See [`leave_handler`].
 pub fn leave_upcall(process: &mut Process, frame: &mut Frame) -> Result<bool, Fault> {
     let ran = core::mem::take(&mut process.threads.running().signals.in_upcall);
     if ran {

@@ -1,7 +1,7 @@
-//! The threads of one program. One of them runs at a time, on the CPU that the program is on, first
-//! in, first out: the address space and its counters stay one CPU's (decision 16).
+//! The threads of one program. One of them runs at a time, on the program's CPU, first in, first
+//! out, so that the address space and its counters stay on one CPU (decision 16).
 //!
-//! Who wakes a blocked thread determines what its system call returns.
+//! The code that wakes a blocked thread determines the result of its system call.
 
 use alloc::{boxed::Box, collections::VecDeque};
 
@@ -16,36 +16,37 @@ use super::{
 };
 use crate::arch::frame::{self, Frame};
 
-/// The most threads of one program: each takes some kilobytes of the kernel's memory.
+/// Maximum number of threads of a program: each takes some kilobytes of the kernel's memory.
 pub const MAX_THREADS: usize = 1024;
 
 /// A thread.
 pub struct Thread {
-    /// Its number; the first thread's is the program's.
+    /// The thread's number; the first thread's is the program's.
     pub tid: u32,
-    /// The base of FS: where its thread-local data is.
+    /// Base of FS: the address of its thread-local data.
     pub fs_base: u64,
-    /// The word that is cleared when the thread ends, and whose waiters are woken; 0: none.
+    /// Address of the word that is cleared at the thread's end, and whose waiters are woken; 0 for
+    /// none.
     pub clear_tid: u64,
-    /// Where its list of robust mutexes is; 0: none.
+    /// Address of its list of robust mutexes; 0 for none.
     pub robust_list: u64,
-    /// The CPUs that it may run on, a bit for each.
+    /// The CPUs on which it may run, a bit for each.
     pub affinity: u64,
-    /// Its name, ended by a zero byte.
+    /// The thread's name, ended by a zero byte.
     pub name: [u8; 16],
-    /// Its blocked and pending signals.
+    /// Blocked and pending signals.
     pub signals: ThreadSignals,
-    /// What the kernel keeps of its last system call.
+    /// State of its last system call.
     pub call: CallState,
-    /// Its times before it runs now.
+    /// Times before the present turn.
     ran: Times,
-    /// Its registers while it does not run.
+    /// Registers while the thread does not run.
     frame: Frame,
     fpu: FpuState,
 }
 
 impl Thread {
-    /// A program's first thread.
+    /// Makes a program's first thread.
     pub fn first(tid: u32, frame: Frame) -> Self {
         Thread {
             tid,
@@ -62,7 +63,7 @@ impl Thread {
         }
     }
 
-    /// A new thread with the state of this one, which runs, and the registers of `frame`.
+    /// Makes a thread with the state of this one, which runs, and the registers of `frame`.
     pub fn fork(&self, tid: u32, frame: Frame) -> Self {
         Thread {
             tid,
@@ -89,16 +90,16 @@ struct Blocked {
 pub struct Threads {
     /// The running thread's turn.
     turn: Stopwatch,
-    /// The times of all threads, without those of that turn.
+    /// The times of all threads, without the present turn.
     ran: Times,
-    /// The one that runs: there is one while the program is on a CPU.
+    /// The running thread, present while the program is on a CPU.
     running: Option<Box<Thread>>,
     runnable: VecDeque<Box<Thread>>,
     blocked: VecDeque<Blocked>,
 }
 
 impl Threads {
-    /// Those of a new program.
+    /// Makes the threads of a new program.
     pub fn new(first: Thread) -> Self {
         Threads {
             turn: Stopwatch::default(),
@@ -122,12 +123,12 @@ impl Threads {
         self.running.as_deref()
     }
 
-    /// How many threads there are.
+    /// Number of threads.
     pub fn len(&self) -> usize {
         usize::from(self.running.is_some()) + self.runnable.len() + self.blocked.len()
     }
 
-    /// Every thread: the running one, the runnable ones, the blocked ones.
+    /// All threads: the running one, the runnable ones, the blocked ones.
     pub fn all(&mut self) -> impl Iterator<Item = &mut Thread> {
         let blocked = self.blocked.iter_mut().map(|blocked| &mut *blocked.thread);
         let runnable = self.runnable.iter_mut().map(|thread| &mut **thread);
@@ -170,8 +171,8 @@ impl Threads {
         thread
     }
 
-    /// The times of threads on CPUs so far: of all, or of the one of this number. None if there is
-    /// no such thread.
+    /// The times of threads on CPUs so far: of all, or of the thread with this number. `None` if
+    /// the thread does not exist.
     pub fn ran(&self, tid: Option<u32>) -> Option<Times> {
         let running = self.running.as_deref().filter(|it| tid.is_none_or(|tid| it.tid == tid));
         let before = match (tid, running) {
@@ -188,30 +189,30 @@ impl Threads {
         Some(times)
     }
 
-    /// The times of all threads before the turn of the one that runs.
+    /// The times of all threads before the running thread's turn.
     pub fn ran_before(&self) -> Times {
         self.ran
     }
 
-    /// The running thread has entered the kernel from ring 3.
+    /// Records that the running thread has entered the kernel from ring 3.
     #[inline]
     pub fn enter_kernel(&mut self) {
         self.turn.enter_kernel();
     }
 
-    /// The running thread returns to ring 3.
+    /// Records that the running thread returns to ring 3.
     #[inline]
     pub fn leave_kernel(&mut self) {
         self.turn.leave_kernel();
     }
 
-    /// Ends all threads but the running one.
+    /// Ends all threads except the running one.
     pub fn end_others(&mut self) {
         self.runnable.clear();
         self.blocked.clear();
     }
 
-    /// The CPUs that the next runnable thread may run on, if there is one.
+    /// The CPUs on which the next runnable thread may run; `None` if no thread is runnable.
     pub fn next_affinity(&self) -> Option<u64> {
         Some(self.runnable.front()?.affinity)
     }
@@ -256,13 +257,13 @@ impl Threads {
         self.wake_answered(|on| expired(on).map(|(_, answer)| answer as u64));
     }
 
-    /// When the first wait times out, if any does.
+    /// Time at which the first wait times out, if any does.
     pub fn deadline(&self) -> Option<u64> {
         self.blocked.iter().filter_map(|blocked| Some(blocked.on.timeout()?.0)).min()
     }
 
-    /// Returns whether no thread but the running one is runnable or will be woken without another
-    /// thread.
+    /// Returns whether no thread except the running one is runnable or will be woken without
+    /// another thread.
     pub fn are_stuck(&self) -> bool {
         self.runnable.is_empty() && !self.blocked.iter().any(|blocked| blocked.on.ends_by_itself())
     }
@@ -321,13 +322,13 @@ impl Threads {
         Some(&mut blocked.find(|blocked| blocked.thread.tid == tid)?.thread)
     }
 
-    /// What the thread `tid` is blocked on, if it is.
+    /// The wait of the thread `tid`; `None` if it is not blocked.
     pub fn wait_of(&self, tid: u32) -> Option<Wait> {
         Some(self.blocked.iter().find(|blocked| blocked.thread.tid == tid)?.on)
     }
 
-    /// The first thread that waits to consume the signal `bit`, of the thread `only` or of all, and
-    /// the address at which the signal is described.
+    /// The first thread that waits to consume the signal `bit`, the thread `only` or any, and the
+    /// address for the signal's description.
     pub fn signal_waiter(&self, bit: u64, only: Option<u32>) -> Option<(u32, u64)> {
         self.blocked.iter().find_map(|blocked| match (blocked.on, blocked.thread.tid) {
             (Wait::Signal { set, info, .. }, tid)
@@ -339,7 +340,7 @@ impl Threads {
         })
     }
 
-    /// Wakes the thread `tid`, whose call returns `answer`; none if it is not blocked.
+    /// Wakes the thread `tid`, whose call returns `answer`; `None` if it is not blocked.
     pub fn wake(&mut self, tid: u32, answer: u64) -> Option<&mut Thread> {
         let index = self.blocked.iter().position(|blocked| blocked.thread.tid == tid)?;
         self.wake_at(index, answer)

@@ -1,8 +1,9 @@
 //! The timers of `timer_create`, and those of `setitimer` for CPU time: each sends the program a
-//! signal when it expires. Timers of CPU time expire at the scheduler's ticks, and wake no thread:
-//! their clocks stand still while a program waits.
+//! signal when it expires. Timers of CPU time expire at the scheduler's ticks, and wake no thread,
+//! because their clocks stand still while a program waits.
 //!
-//! A timer has one signal pending at a time. Expirations while it is pending are its overruns.
+//! A timer has at most one pending signal. Its expiries while the signal is pending are its
+//! overruns.
 
 use alloc::collections::BTreeMap;
 
@@ -12,13 +13,13 @@ use super::{
 };
 use crate::{files::expiry::Expiry, machine::clock};
 
-/// The most timers of a program.
+/// Maximum number of timers of a program.
 const MAX_TIMERS: usize = 64;
 
-/// What a timer measures.
+/// Quantity that a timer measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measured {
-    /// Time, by this clock of Linux's.
+    /// Time, by this clock of Linux.
     Time(u64),
     /// The CPU time of the program.
     Program,
@@ -27,7 +28,7 @@ pub enum Measured {
 }
 
 impl Measured {
-    /// What it is now, in nanoseconds; of time, since the start. None if the thread has ended.
+    /// The present value in nanoseconds; for time, since boot. `None` if the thread has ended.
     pub fn now_ns(self, threads: &Threads) -> Option<u64> {
         match self {
             Measured::Time(_) => Some(clock::now_ns()),
@@ -44,19 +45,19 @@ impl Measured {
 /// A timer.
 #[derive(Clone, Copy, Debug)]
 pub struct Timer {
-    /// What it measures.
+    /// Quantity that the timer measures.
     pub of: Measured,
-    /// The signal that it sends, if it sends one, its value, and the thread to which it goes; none
-    /// if any thread may take it.
+    /// The signal that it sends, if any, its value, and the thread that gets it; `None` as the
+    /// thread if any thread may take it.
     pub sends: Option<(u32, u64, Option<u32>)>,
-    /// When it expires next.
+    /// The next expiry.
     pub due: Option<Expiry>,
-    /// Overruns of the signal that was delivered last.
+    /// Overruns of the last delivered signal.
     pub overruns: u32,
 }
 
 impl Timer {
-    /// The rest of the time until it expires, and its interval; 0 if it is not set.
+    /// The remaining time until the expiry, and the interval; 0 if the timer is not set.
     pub fn rest(&self, threads: &Threads) -> (u64, u64) {
         let rest = |due: Expiry| Some(due.rest(self.of.now_ns(threads)?));
         self.due.and_then(rest).unwrap_or_default()
@@ -72,39 +73,38 @@ pub struct Timers {
 }
 
 impl Timers {
-    /// Adds a timer. Returns its number, the lowest that is free; none if there are too many.
+    /// Adds a timer. Returns its number, the lowest free one; `None` if there are too many.
     pub fn add(&mut self, timer: Timer) -> Option<u32> {
         let number = (0..MAX_TIMERS as u32).find(|number| !self.all.contains_key(number))?;
         self.all.insert(number, timer);
         Some(number)
     }
 
-    /// The timer of this number.
+    /// The timer with this number.
     pub fn get(&mut self, number: u64) -> Option<&mut Timer> {
         self.all.get_mut(&u32::try_from(number).ok()?)
     }
 
-    /// Removes a timer. Returns its number; none if there is no such timer.
+    /// Removes a timer. Returns its number; `None` if it does not exist.
     pub(super) fn remove(&mut self, number: u64) -> Option<u32> {
         let number = u32::try_from(number).ok()?;
         self.all.remove(&number).map(|_| number)
     }
 
-    /// When the first timer of time that sends a signal expires.
+    /// Time of the first expiry of a timer that measures time and sends a signal.
     pub fn deadline(&self) -> Option<u64> {
         let sending = self.all.values().filter(|timer| timer.sends.is_some() && timer.of.is_time());
         sending.filter_map(|timer| Some(timer.due?.at_ns)).min()
     }
 
-    /// The signals of the timers of time that are set.
+    /// The signals of the set timers that measure time.
     pub fn signals(&self) -> impl Iterator<Item = (u32, Option<u32>)> {
         let set = self.all.values().filter(|timer| timer.due.is_some() && timer.of.is_time());
         set.filter_map(|timer| timer.sends).map(|(signal, _, thread)| (signal, thread))
     }
 
-    /// The first timer from the number `from` on that has expired: its number, its signal, its
-    /// number of expirations, and the thread to which the signal goes. Sets the timer to its next
-    /// expiration.
+    /// The first expired timer with a number of at least `from`: its number, its signal, its number
+    /// of expiries, and the thread that gets the signal. Sets the timer to its next expiry.
     pub fn expire(
         &mut self,
         from: u32,
@@ -122,7 +122,7 @@ impl Timers {
         Some((*number, pending, count.min(i32::MAX as u64) as u32, thread))
     }
 
-    /// The signals of the interval timers that have expired. Sets these to their next expiration.
+    /// The signals of the expired interval timers. Sets these to their next expiry.
     pub fn expire_intervals(&mut self, threads: &Threads) -> [Option<Pending>; 2] {
         let Some(ran) = threads.ran(None) else { return [None; 2] };
         let mut signals = [Some(SIGVTALRM), Some(SIGPROF)];

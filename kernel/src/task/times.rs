@@ -1,15 +1,15 @@
-//! Time on CPUs, in ring 3 and in ring 0 apart: by the time-stamp counter, which is read at each
-//! entry to the kernel and at each return. The overflow interrupt does not read it: its time is
-//! that of the ring that it interrupts.
+//! Time on CPUs, separately for ring 3 and ring 0, from the time-stamp counter, which is read at
+//! each entry to the kernel and at each return. The overflow interrupt does not read it: its time
+//! counts for the ring that it interrupts.
 
 use crate::machine::clock;
 
 /// Ticks of the time-stamp counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Times {
-    /// In ring 3.
+    /// Ticks in ring 3.
     user: u64,
-    /// In ring 0, for the thread.
+    /// Ticks in ring 0, for the thread.
     system: u64,
 }
 
@@ -30,7 +30,7 @@ impl Times {
         clock::to_ns(self.system)
     }
 
-    /// Nanoseconds in both.
+    /// Nanoseconds in both rings.
     pub fn all_ns(self) -> u64 {
         self.user_ns() + self.system_ns()
     }
@@ -39,24 +39,24 @@ impl Times {
 /// The times of the running thread's turn.
 #[derive(Debug, Default)]
 pub struct Stopwatch {
-    /// When the ring last changed.
+    /// Time of the last change of the ring.
     since: u64,
     spent: Times,
 }
 
 impl Stopwatch {
-    /// A turn begins, in ring 0.
+    /// Starts a turn, in ring 0.
     pub fn start(&mut self) {
         *self = Stopwatch { since: clock::tsc(), spent: Times::default() };
     }
 
-    /// The kernel was entered from ring 3.
+    /// Records an entry to the kernel from ring 3.
     #[inline]
     pub fn enter_kernel(&mut self) {
         self.spent.user += self.lap();
     }
 
-    /// The kernel returns to ring 3.
+    /// Records the return to ring 3.
     #[inline]
     pub fn leave_kernel(&mut self) {
         self.spent.system += self.lap();

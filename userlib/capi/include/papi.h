@@ -1,10 +1,10 @@
-/* PAPI's classic calls for programs that run under Tally: what PAPI 7.0 declares, with its codes
- * and states, counted by Tally's sessions. Link a static program with libpapi.a:
+/* PAPI's classic calls for programs that run under Tally: the declarations of PAPI 7.0, with its
+ * codes and states, counted by Tally's sessions. Link a static program with libpapi.a:
  *   cc -static program.c -lpapi
  *
- * Values of events that share counters are estimates; PAPI_tally_readings gives their errors.
- * docs/guide/papi.md says what differs from PAPI. On another kernel than Tally, PAPI_library_init
- * returns PAPI_ENOSUPP, and the program can go on.
+ * Values of events that share counters are estimates; PAPI_tally_readings returns their errors.
+ * docs/guide/papi.md lists the differences from PAPI. On kernels other than Tally,
+ * PAPI_library_init returns PAPI_ENOSUPP, and the program can continue.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -36,7 +36,7 @@ extern "C" {
 #define IS_PRESET(code) (((code) & PAPI_PRESET_MASK) && !((code) & PAPI_NATIVE_MASK))
 #define IS_USER_DEFINED(code) (((code) & PAPI_PRESET_MASK) && ((code) & PAPI_NATIVE_MASK))
 
-/* Answers. PAPI_strerror has their texts. */
+/* Results. PAPI_strerror returns their texts. */
 #define PAPI_OK 0
 #define PAPI_EINVAL -1
 #define PAPI_ENOMEM -2
@@ -77,7 +77,7 @@ extern "C" {
 /* No event set. */
 #define PAPI_NULL -1
 
-/* Where events are counted. Tally has ring 3 and ring 0, which is PAPI_DOM_KERNEL. */
+/* Domains in which events are counted. Tally has ring 3 and ring 0, which is PAPI_DOM_KERNEL. */
 #define PAPI_DOM_USER 0x1
 #define PAPI_DOM_MIN PAPI_DOM_USER
 #define PAPI_DOM_KERNEL 0x2
@@ -87,7 +87,7 @@ extern "C" {
 #define PAPI_DOM_MAX PAPI_DOM_ALL
 #define PAPI_DOM_HWSPEC 0x80000000
 
-/* What is counted. Tally counts the thread that starts the set. */
+/* Granularity of counting. Tally counts the thread that starts the set. */
 #define PAPI_GRN_THR 0x1
 #define PAPI_GRN_MIN PAPI_GRN_THR
 #define PAPI_GRN_PROC 0x2
@@ -96,7 +96,7 @@ extern "C" {
 #define PAPI_GRN_SYS_CPU 0x10
 #define PAPI_GRN_MAX PAPI_GRN_SYS_CPU
 
-/* What threads store, and locks. */
+/* Data that threads store, and locks. */
 #define PAPI_USR1_TLS 0x0
 #define PAPI_USR2_TLS 0x1
 #define PAPI_TLS_HIGH_LEVEL 0x2
@@ -127,7 +127,8 @@ extern "C" {
 #define PAPI_ATTACHED 0x80
 #define PAPI_CPU_ATTACHED 0x100
 
-/* What to do at an error: nothing; report it on standard error; and end the program. */
+/* Reaction to an error: nothing; a report on standard error; a report and the end of the
+ * program. */
 #define PAPI_QUIET 0
 #define PAPI_VERB_ECONT 1
 #define PAPI_VERB_ESTOP 2
@@ -183,8 +184,8 @@ extern "C" {
 #define PAPI_INHERIT 28
 #define PAPI_USER_EVENTS_FILE 29
 
-/* Modifiers of enumerations. Of native events there are PAPI_ENUM_FIRST and PAPI_ENUM_EVENTS: unit
- * masks are parts of their names. */
+/* Modifiers of enumerations. Native events support PAPI_ENUM_FIRST and PAPI_ENUM_EVENTS: unit masks
+ * are parts of their names. */
 enum {
     PAPI_ENUM_EVENTS,
     PAPI_ENUM_FIRST,
@@ -251,8 +252,9 @@ int PAPI_list_events(int EventSet, int *Events, int *number);
 int PAPI_num_events(int EventSet);
 int PAPI_state(int EventSet, int *status);
 
-/* Counting: the thread that starts a set, and one set of a thread at a time. An event that has not
- * been counted at all since the start has the value -1, and PAPI_accum returns PAPI_ECLOST. */
+/* Counting of the thread that starts a set; a thread has one running set at a time. An event that
+ * has not been counted at all since the start has the value -1, and PAPI_accum returns
+ * PAPI_ECLOST. */
 int PAPI_start(int EventSet);
 int PAPI_stop(int EventSet, long long *values);
 int PAPI_read(int EventSet, long long *values);
@@ -261,8 +263,8 @@ int PAPI_accum(int EventSet, long long *values);
 int PAPI_reset(int EventSet);
 int PAPI_write(int EventSet, long long *values);
 
-/* Tally's own: writes the first number readings of a set since its start or last reset, each with
- * its error: exact, estimated, or not measured. Returns the number of events, or an error. */
+/* Extension of Tally: writes the first number readings of a set since its start or last reset, each
+ * with its error: exact, estimated, or not measured. Returns the number of events, or an error. */
 int PAPI_tally_readings(int EventSet, struct tally_reading *readings, int number);
 
 /* Thresholds and histograms. */
@@ -308,7 +310,7 @@ const PAPI_exe_info_t *PAPI_get_executable_info(void);
 const PAPI_shlib_info_t *PAPI_get_shared_lib_info(void);
 int PAPI_get_dmem_info(PAPI_dmem_info_t *info);
 
-/* Clocks: since boot, and of the calling thread. */
+/* Clocks, since boot, and of the calling thread. */
 long long PAPI_get_real_cyc(void);
 long long PAPI_get_real_nsec(void);
 long long PAPI_get_real_usec(void);
@@ -327,7 +329,7 @@ int PAPI_set_thr_specific(int tag, void *pointer);
 int PAPI_lock(int lock);
 int PAPI_unlock(int lock);
 
-/* Rates: the first call starts counting, later ones say what was counted since. */
+/* Rates: the first call starts counting, later ones return the counts since then. */
 int PAPI_ipc(float *real, float *process, long long *instructions, float *ipc);
 int PAPI_epc(int event, float *real, float *process, long long *reference, long long *core,
              long long *events, float *epc);
@@ -335,8 +337,8 @@ int PAPI_flips_rate(int event, float *real, float *process, long long *events, f
 int PAPI_flops_rate(int event, float *real, float *process, long long *events, float *mflops);
 int PAPI_rate_stop(void);
 
-/* The high-level interface: regions by name, of the events that the variable PAPI_EVENTS names.
- * What they counted is printed to standard error at the end. */
+/* High-level interface: regions by name, on the events that the environment variable PAPI_EVENTS
+ * names. Their counts are printed to standard error at the end. */
 int PAPI_hl_region_begin(const char *region);
 int PAPI_hl_read(const char *region);
 int PAPI_hl_region_end(const char *region);

@@ -1,12 +1,13 @@
-/* The codes of PAPI's presets. The list and its order are PAPI's; a code is the preset's place in
- * it. Which presets a processor has, PAPI_query_event says.
+/* Codes of PAPI's presets. The list and its order are PAPI's; a code is the preset's position in
+ * it. PAPI_query_event checks whether the processor has a preset.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
 #ifndef PAPI_STD_EVENT_DEFS_H
 #define PAPI_STD_EVENT_DEFS_H
 
-/* What tells the kinds of codes apart: presets, native events, and events that users define. */
+/* Masks that distinguish the kinds of codes: presets, native events, and events that users
+ * define. */
 #define PAPI_PRESET_MASK ((int)0x80000000)
 #define PAPI_NATIVE_MASK ((int)0x40000000)
 #define PAPI_UE_MASK ((int)0xc0000000)

@@ -1,6 +1,6 @@
 /* The structures of papi.h. Programs include that header.
  *
- * Members that Tally has nothing for are 0 or empty.
+ * Members that Tally does not support are 0 or empty.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -23,15 +23,16 @@ typedef void *vptr_t;
 
 typedef unsigned long PAPI_thread_id_t;
 
-/* What all threads store: for PAPI_get_thr_specific with PAPI_TLS_ALL_THREADS. */
+/* Data of all threads, for PAPI_get_thr_specific with PAPI_TLS_ALL_THREADS. */
 typedef struct _papi_all_thr_spec {
     int num;
     PAPI_thread_id_t *id;
     void **data;
 } PAPI_all_thr_spec_t;
 
-/* Called in the thread that started the set, each time an event has been counted another threshold:
- * the address that was interrupted, a bit for the event's place in the set, and a ucontext_t. */
+/* Handler that is called in the thread that started the set, each time an event has been counted
+ * another threshold, with the address that was interrupted, a bit for the event's position in the
+ * set, and a ucontext_t. */
 typedef void (*PAPI_overflow_handler_t)(int EventSet, void *address, long long overflow_vector,
                                         void *context);
 typedef int (*PAPI_debug_handler_t)(int code);
@@ -75,7 +76,7 @@ typedef struct _papi_preload_option {
     char lib_dir_sep;
 } PAPI_preload_info_t;
 
-/* The component. Tally is the only one, number 0. */
+/* The component; Tally is the only one, number 0. */
 typedef struct _papi_component_option {
     char name[PAPI_MAX_STR_LEN];
     char short_name[PAPI_MIN_STR_LEN];
@@ -120,7 +121,7 @@ typedef struct _papi_debug_option {
     PAPI_debug_handler_t handler;
 } PAPI_debug_option_t;
 
-/* Where a program is in memory: start and end of each part. */
+/* Ranges of a program in memory: start and end of each part. */
 typedef struct _papi_address_map {
     char name[PAPI_HUGE_STR_LEN];
     vptr_t text_start;
@@ -263,7 +264,7 @@ typedef union {
     PAPI_user_defined_events_file_t events_file;
 } PAPI_option_t;
 
-/* The program's memory: kilobytes, but the size of a page in bytes. */
+/* Memory of the program: in kilobytes, except the page size, which is in bytes. */
 typedef struct _dmem_t {
     long long peak;
     long long size;
@@ -279,8 +280,9 @@ typedef struct _dmem_t {
     long long pte;
 } PAPI_dmem_info_t;
 
-/* An event. A preset that the processor has is one native event, in code[0] and name[0]; count is 1
- * then. The count of a preset that it does not have is 0. */
+/* Description of an event. A preset that the processor has is one native event, or two if it is
+ * derived: count is their number, and code and name have them. The count of a preset that the
+ * processor does not have is 0. */
 typedef struct event_info {
     unsigned int event_code;
     char symbol[PAPI_HUGE_STR_LEN];

@@ -1,4 +1,4 @@
-/* Long because it is the whole interface, in one file as C programs include it. */
+/* Long because the whole interface is in one file, which C programs include. */
 /* Logical performance counters for C and C++ programs that run under Tally.
  *
  * Link a static program with libtally.a, with any C library, with threads or without:
@@ -6,9 +6,9 @@
  * A program without a C library takes its entry point (_start) from libtally_start.a:
  *   cc -static -nostdlib -ffreestanding program.c -ltally -ltally_start
  *
- * On another kernel than Tally every function returns TALLY_NOT_TALLY, and the program can go on.
- * Every value says whether it is exact, estimated with an error, or not measured. Errors are
- * negative numbers of enum tally_error; tally_open also writes a message.
+ * On kernels other than Tally every function returns TALLY_NOT_TALLY, and the program can continue.
+ * Every value is marked as exact, estimated with an error, or not measured. Errors are negative
+ * numbers of enum tally_error; tally_open also writes a message.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -22,38 +22,39 @@
 extern "C" {
 #endif
 
-/* The privilege at which events are counted: ring 3, ring 0, or both. */
+/* Privilege at which events are counted: ring 3, ring 0, or both. */
 enum tally_mode { TALLY_USER = 0, TALLY_KERNEL = 1, TALLY_FULL = 2 };
 
-/* The unit of a slice's length. With TALLY_AUTO the engine uses the shortest slices, in cycles,
- * that keep the budget; the length is 0. */
+/* Unit of a slice's length. With TALLY_AUTO the engine uses the shortest slices, in cycles, that
+ * keep the budget; the length is 0. */
 enum tally_slice_unit { TALLY_CYCLES = 0, TALLY_INSTRUCTIONS = 1, TALLY_AUTO = 2 };
 
-/* How groups share the slices of a round. Planned: each group gets the slices that the list asks
- * for. Adaptive: a round has twice that many slices, and the engine gives the additional ones to
- * the groups whose events have the largest relative errors. */
+/* Division of a round's slices among groups. Planned: each group gets the slices that the list asks
+ * for. Adaptive: a round has twice as many slices, and the engine gives the additional ones to the
+ * groups whose events have the largest relative errors. Paired: planned shares, in pairs of rounds,
+ * one with slices as long as requested and one with slices four times as long, in random order. */
 enum tally_shares { TALLY_PLANNED = 0, TALLY_ADAPTIVE = 1, TALLY_PAIRED = 2 };
 
 struct tally_config {
     uint64_t mode;         /* enum tally_mode */
     uint64_t slice_unit;   /* enum tally_slice_unit */
     uint64_t slice_length; /* 1,800 to 2^30; 0 with TALLY_AUTO */
-    uint64_t budget_ppm;   /* the share of the program's time that the engine may take, in parts per
-                            * million, 1 to 1,000,000; usual: 20,000; no limit: 1,000,000 */
+    uint64_t budget_ppm;   /* maximum share of the program's time for the engine, in parts per
+                            * million, 1 to 1,000,000; default: 20,000; no limit: 1,000,000 */
     uint64_t shares;       /* enum tally_shares */
-    uint64_t exclusive;    /* 1: no other session may count the program while this one is open;
-                            * or TALLY_UNIT, or both added */
+    uint64_t exclusive;    /* flags: 1: no other session may count the program while this one is
+                            * open; TALLY_UNIT */
 };
 
-/* In exclusive: the counter unit counts the list too (tally_unit_counts). The virtual PMU alone has
- * it. */
+/* Flag of exclusive: the counter unit counts the list too (tally_unit_counts). Only the virtual PMU
+ * has it. */
 enum { TALLY_UNIT = 8 };
 
 enum tally_kind { TALLY_EXACT = 1, TALLY_ESTIMATED = 2, TALLY_NOT_MEASURED = 3 };
 
-/* Why an event was not measured: the session has not run; the event was counted in fewer than four
- * slices; a counter has stopped counting since the session was opened; the event counted nothing,
- * though events that are a part of it were counted. */
+/* Reason why an event was not measured: the session has not run; the event was counted in fewer
+ * than four slices; a counter has stopped counting since the session was opened; the event counted
+ * nothing although events that are a part of it were counted. */
 enum tally_reason {
     TALLY_NOT_STARTED = 0,
     TALLY_TOO_FEW_SLICES = 1,
@@ -61,18 +62,18 @@ enum tally_reason {
     TALLY_COUNTS_NOTHING = 3
 };
 
-/* A logical counter's value, with its error and its coverage. */
+/* Value of a logical counter, with its error and its coverage. */
 struct tally_reading {
-    uint64_t kind;           /* enum tally_kind: says which of the next fields are valid */
+    uint64_t kind;           /* enum tally_kind: determines the valid fields below */
     uint64_t count;          /* exact, estimated: events; not measured: enum tally_reason */
-    double stderr_events;    /* estimated: standard error, in events, of the estimate before it was
-                              * moved to obey a bound (docs/abi.md, "Words") */
-    double half_width_95;    /* estimated: half the width of the 95 % interval, in events */
+    double stderr_events;    /* estimated: standard error, in events, of the estimate before its
+                              * correction by bounds (docs/abi.md, "Words") */
+    double half_width_95;    /* estimated: half width of the 95 % interval, in events */
     uint64_t counted_cycles; /* cycles for which the event was counted */
     uint64_t total_cycles;   /* cycles for which the session ran */
     uint64_t slices;         /* slices in which the event was counted */
-    uint64_t counted;        /* events in these slices: no fewer happened, so the 95 % interval does
-                              * not begin below */
+    uint64_t counted;        /* events in these slices: a lower bound of the value and of its 95 %
+                              * interval */
 };
 
 /* Statistics of a session and of the engine's work for it, since the session opened. */
@@ -81,7 +82,7 @@ struct tally_stats {
     uint64_t slices;        /* slices ended */
     uint64_t rounds;        /* rounds ended */
     uint64_t pmis;          /* overflow interrupts that ended a slice */
-    uint64_t spurious_pmis; /* overflow interrupts without an overflow of the session's */
+    uint64_t spurious_pmis; /* overflow interrupts without an overflow of this session */
     uint64_t msr_accesses;  /* MSR reads and writes in the overflow path */
     uint64_t rdpmcs;        /* RDPMC instructions in the overflow path */
     uint64_t cycles;        /* counted, at the session's privilege */
@@ -93,8 +94,8 @@ struct tally_stats {
     uint64_t switch_cycles; /* core cycles of a group switch; 0 if they are not known */
     uint64_t lost_pmis;     /* slices whose overflow interrupt never came */
     uint64_t interruptions; /* interrupts and exceptions in ring 3, other than PMIs */
-    uint64_t stopped_cycles; /* in no count: cycles while the program had stopped its bank and
-                              * the kernel did not know it yet */
+    uint64_t stopped_cycles; /* not in any count: cycles after the program stopped its bank and
+                              * before the kernel detected it */
 };
 
 /* Errors, returned as negative numbers. */
@@ -120,35 +121,33 @@ enum tally_error {
 };
 
 /* Opens a session on a list of event names, separated by commas or white space. If config is null,
- * the session counts in ring 3 with the usual values. Returns the session's number or an error. On
- * error it writes a message to detail: up to detail_bytes bytes, the last of them zero. detail may
- * be null if detail_bytes is 0. A session counts all threads of the program. A program has up to 8
- * sessions on itself; up to 8 more, that others opened on it, may count it at once, of ring 3 each:
- * they take turns on the counters, so that only instructions, cycles and reference cycles stay
+ * the session counts in ring 3 with the default values. Returns the session's number or an error.
+ * On error it writes a message to detail: up to detail_bytes bytes, the last of them zero. detail
+ * may be null if detail_bytes is 0. A session counts all threads of the program. A program has up
+ * to 8 sessions on itself; other programs may open up to 8 more on it, each counting ring 3. The
+ * sessions take turns on the counters, so that only instructions, cycles and reference cycles stay
  * exact. */
 int64_t tally_open(const char *events, const struct tally_config *config, char *detail,
                    size_t detail_bytes);
 /* Opens a session on a program that the caller loaded. The session counts while that program runs,
- * and can be read after its end. Its bank, if it is mapped, shows what was counted up to the end of
- * the last slice or scheduler tick (10 ms), without stopping the program. Otherwise as
- * tally_open. */
+ * and can be read after its end. Its bank, if it is mapped, holds the counts up to the end of the
+ * last slice or scheduler tick (10 ms), without stopping the program. Otherwise like tally_open. */
 int64_t tally_open_on(int64_t program, const char *events, const struct tally_config *config,
                       char *detail, size_t detail_bytes);
-/* Opens a session that counts whole CPUs, whichever programs they run, in ring 3: those of the set
- * cpus, a bit for each, or all if it is 0. Each CPU is an instance (tally_instance), and has a bank
- * (tally_map_cpu) and thresholds (tally_cpu_threshold) of its own, by its index in the order of the
- * numbers. TALLY_NOT_PERMITTED unless the kernel was booted with paranoid=0. tally_read is refused
- * with TALLY_WRONG_STATE, and so is tally_stats while the session counts. Otherwise as
- * tally_open. */
+/* Opens a session that counts whole CPUs in ring 3, whichever programs they run. cpus is a set with
+ * one bit for each CPU; 0 means all. Each CPU is an instance (tally_instance), with its own bank
+ * (tally_map_cpu) and thresholds (tally_cpu_threshold), by its index in the order of the numbers.
+ * TALLY_NOT_PERMITTED unless the kernel was booted with paranoid=0. tally_read is refused with
+ * TALLY_WRONG_STATE, and so is tally_stats while the session counts. Otherwise like tally_open. */
 int64_t tally_open_cpus(uint64_t cpus, const char *events, const struct tally_config *config,
                         char *detail, size_t detail_bytes);
-/* Writes what a session that counts CPUs or threads apart has counted of the instance with this
- * index, with its first n readings; nothing if there is no such instance. Publishes the half widths
- * of a CPU's bank. Returns the number of instances or an error. */
+/* Writes the instance with this index of a session that counts CPUs or threads separately, with its
+ * first n readings; writes nothing if there is no such instance. Publishes the half widths of a
+ * CPU's bank. Returns the number of instances or an error. */
 struct tally_instance {
-    uint64_t number;  /* of the CPU, or of the thread */
-    char name[16];    /* the thread's, ended by zeros; zeros if it has its program's */
-    uint64_t user_ns; /* used in ring 3: by the thread, or on the CPU while it was counted */
+    uint64_t number;  /* number of the CPU, or of the thread */
+    char name[16];    /* thread name, padded with zeros; zeros if it is the program's name */
+    uint64_t user_ns; /* time in ring 3: of the thread, or of the CPU while it was counted */
     uint64_t system_ns;
     uint64_t faults;
     uint64_t waits;
@@ -163,52 +162,52 @@ int64_t tally_stop(int64_t session);
 /* Writes the first n readings, in the order of the list. Returns the number of events or an error.
  * May be called while the session counts. */
 int64_t tally_read(int64_t session, struct tally_reading *readings, size_t n);
-/* Writes the first n counts of the counter unit, in the order of the list, all exact: of a session
+/* Writes the first n counts of the counter unit, in the order of the list, all exact, for a session
  * with TALLY_UNIT. Returns the number of events or an error. */
 int64_t tally_unit_counts(int64_t session, uint64_t *counts, size_t n);
 /* Writes the session's statistics. Returns 0 or an error. */
 int64_t tally_stats(int64_t session, struct tally_stats *stats);
 /* Maps the session's logical counter bank, so that the program can read it without system calls.
  * Must be called before the session is started. Returns the address of the bank, which is valid
- * until the session is closed, or an error. The functions below may be passed an error in place of
- * a bank: a counter is 0 then, its error NaN. */
+ * until the session is closed, or an error. The functions below accept an error instead of a bank:
+ * a counter is 0 then, its error NaN. */
 int64_t tally_map(int64_t session);
-/* Maps the bank of a CPU of a session on whole CPUs, by its index among the instances. It shows
- * what was counted up to the end of the CPU's last slice, or of the last turn of the scheduler's
- * timer (10 ms); tally_bank_start and tally_bank_stop start and stop the whole session. Otherwise
- * as tally_map; TALLY_BAD_ARGUMENT: there is no such CPU. */
+/* Maps the bank of a CPU of a session on whole CPUs, by its index among the instances. The bank
+ * holds the counts up to the end of the CPU's last slice, or of the last scheduler tick (10 ms);
+ * tally_bank_start and tally_bank_stop start and stop the whole session. Otherwise like tally_map;
+ * TALLY_BAD_ARGUMENT: there is no such CPU. */
 int64_t tally_map_cpu(int64_t session, size_t index);
 /* Reads the logical counter of an event, by its index in the list: the events so far, exact or
- * estimated; 0 while nothing is known. No value is less than an earlier one. No system call. */
+ * estimated; 0 while nothing is known. Values never decrease. No system call. */
 static inline uint64_t tally_counter(const uint64_t *bank, size_t event);
-/* Reads half the width of the 95 % interval of that value, in events: 0 if it is exact, NaN while
+/* Reads the half width of the 95 % interval of that value, in events: 0 if it is exact, NaN while
  * it is not known. The interval is that of the whole count: the error of a difference of two values
- * is up to the sum of both half widths. While the session counts, the half width is computed from
+ * is at most the sum of both half widths. While the session counts, the half width is computed from
  * numbers that are up to 8 scheduler ticks (80 ms) old; after tally_stop, tally_stats or tally_read
  * they are current. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event);
-/* Reads how often a threshold of an event has fired: so does the program that set it on another
- * one. */
+/* Reads how often a threshold of an event has fired, also for a program that set it on another
+ * program. */
 static inline uint64_t tally_counter_fired(const uint64_t *bank, size_t event);
-/* A logical counter that shows a chosen value from a moment on: tally_counter_preload. */
+/* A logical counter with a chosen start value; see tally_counter_preload. */
 struct tally_preload {
-    uint64_t offset; /* what is added to the counter's value */
-    double error;    /* half the width of that value's interval, when it was preloaded */
+    uint64_t offset; /* offset that is added to the counter's value */
+    double error;    /* half width of the counter's 95 % interval when it was preloaded */
 };
-/* Preloads an event's counter: what tally_preloaded reads of it is `value` now, and counts on. The
- * bank's counter, its thresholds and samples and tally_read are not changed, so any number of
- * preloads can be of one event. With a value of 0 the counter is reset. */
+/* Preloads an event's counter: tally_preloaded returns `value` now, and counts on from it. The
+ * bank's counter, its thresholds and samples and tally_read are unchanged, so one event can have
+ * any number of preloads. A value of 0 resets the counter. */
 static inline struct tally_preload tally_counter_preload(const uint64_t *bank, size_t event,
                                                          uint64_t value);
-/* Reads the value of a preloaded counter, in 64 bits, beyond which it begins at 0: exact, or the
- * difference of two estimates of the whole count added to the preloaded value. */
+/* Reads the value of a preloaded counter, modulo 2^64: exact, or the difference of two estimates of
+ * the whole count added to the preloaded value. */
 static inline uint64_t tally_preloaded(const uint64_t *bank, size_t event,
                                        const struct tally_preload *preload);
-/* Reads half the width of the 95 % interval of that value: the sum of those of the whole count now
+/* Reads the half width of the 95 % interval of that value: the sum of those of the whole count now
  * and when it was preloaded. */
 static inline double tally_preloaded_error(const uint64_t *bank, size_t event,
                                            const struct tally_preload *preload);
-/* Returns the count, for tally_threshold, at which a preloaded counter shows `value`. */
+/* Returns the count, for tally_threshold, at which a preloaded counter reaches `value`. */
 static inline uint64_t tally_preloaded_count(const struct tally_preload *preload, uint64_t value);
 /* Stops all logical counters of a bank at once: their values contain no later event. Makes a system
  * call only if the session is on no counter: it is stopped, or another session has its turn. An
@@ -218,21 +217,21 @@ void tally_bank_stop(const uint64_t *bank);
  * the session is on no CPU: before the first start, and after a slice or the program's turn ended
  * while the counters were stopped. Returns 0 or an error. */
 int64_t tally_bank_start(int64_t session, const uint64_t *bank);
-/* Sets the event's threshold, in place of an earlier one; TALLY_NO_THRESHOLD removes it. The
- * threshold fires once, when the event's logical counter, as the bank shows it, reaches count. Then
- * the kernel writes a trace record and, if handler is not null, interrupts the program and calls
- * handler with the event and the count. When the handler returns, the program continues where it
- * was interrupted. The kernel can call the handler at any instruction, so the rules for signal
- * handlers apply to it. Other thresholds stay pending until the handler returns. The handler's own
- * events are counted. The session must be mapped (tally_map). On another program handler must be
- * null, and the threshold takes effect at the end of a slice. Returns 0 or an error. */
+/* Sets the event's threshold, and replaces an earlier one; TALLY_NO_THRESHOLD removes it. The
+ * threshold fires once, when the event's logical counter in the bank reaches count. Then the kernel
+ * writes a trace record and, if handler is not null, interrupts the program and calls handler with
+ * the event and the count. When the handler returns, the program continues where it was
+ * interrupted. The kernel can call the handler at any instruction, so the rules for signal handlers
+ * apply to it. Other thresholds stay pending until the handler returns. The handler's own events
+ * are counted. The session must be mapped (tally_map). For a session on another program handler
+ * must be null, and the threshold takes effect at the end of a slice. Returns 0 or an error. */
 #define TALLY_NO_THRESHOLD UINT64_MAX
 typedef void (*tally_handler)(size_t event, uint64_t count);
 int64_t tally_threshold(int64_t session, size_t event, uint64_t count, tally_handler handler);
 /* Sets the threshold of an event of a CPU, by its index among the instances, in a session on whole
- * CPUs. The handler runs in the program that opened the session, on whichever CPU that runs, and
- * later than the event: at that CPU's next interrupt. The session must be mapped (tally_map_cpu).
- * Otherwise as tally_threshold. */
+ * CPUs. The handler runs in the program that opened the session, on any CPU that runs it, and later
+ * than the event: at that CPU's next interrupt. The session must be mapped (tally_map_cpu).
+ * Otherwise like tally_threshold. */
 int64_t tally_cpu_threshold(int64_t session, size_t index, size_t event, uint64_t count,
                             tally_handler handler);
 /* Takes a sample each time the event's logical counter has counted another period: writes a trace
@@ -240,21 +239,21 @@ int64_t tally_cpu_threshold(int64_t session, size_t index, size_t event, uint64_
  * eighth in either direction, and the engine lengthens it to keep the budget. A period of 0 ends
  * sampling. Returns 0 or an error. */
 int64_t tally_sample(int64_t session, size_t event, uint64_t period);
-/* As tally_sample; each sample of the session also copies the thread's registers and stack_bytes
- * bytes of its stack, at most 32768, to the trace, if there is one. The host finds the callers by
- * these (cargo xtask report, script, export). */
+/* Samples like tally_sample; each sample of the session also copies the thread's registers and
+ * stack_bytes bytes of its stack, at most 32768, to the trace, if there is one. The host derives
+ * the callers from them (cargo xtask report, script, export). */
 int64_t tally_sample_with_stack(int64_t session, size_t event, uint64_t period,
                                 uint64_t stack_bytes);
 /* Writes the first n entries of the histogram, address and samples, in no particular order. Returns
- * the number of entries or an error. The entry of address 0 has the samples without an address, and
- * those for whose address the histogram had no room. */
+ * the number of entries or an error. The entry with address 0 counts the samples without an
+ * address, and those whose address had no room in the histogram. */
 int64_t tally_samples(int64_t session, uint64_t (*addresses)[2], size_t n);
-/* Writes the first n words of what was counted of the calling thread since its first call, not
- * scaled: its number, nanoseconds since boot, its cycles, and for each event its count and the
- * cycles for which it was counted. Returns the number of events or an error.
- * Named regions (tally_region.h) and parts (tally_part.h) make estimates of it. */
+/* Writes the first n words of the calling thread's counts since its first call, not scaled: its
+ * number, nanoseconds since boot, its cycles, and for each event its count and the cycles for which
+ * it was counted. Returns the number of events or an error. Named regions (tally_region.h) and
+ * parts (tally_part.h) compute estimates from them. */
 int64_t tally_thread(int64_t session, uint64_t *words, size_t n);
-/* Assigns a counter to each event of the list for the program alone, and counts from 0 at a
+/* Assigns a counter to each event of the list for this program alone, and counts from 0 at a
  * privilege (enum tally_mode): direct mode. Nothing is multiplexed, and no overflow interrupt
  * occurs. Writes the argument of tally_rdpmc for each event to indices, which must have room for
  * one word per event. Returns the number of events, or an error with a message in detail.
@@ -264,7 +263,7 @@ int64_t tally_direct_open(const char *events, uint64_t mode, uint64_t *indices, 
                           size_t detail_bytes);
 /* Ends direct mode. Returns 0 or an error. */
 int64_t tally_direct_close(void);
-/* Loads a program of the ramdisk, which starts at tally_program_run. words are its name and its
+/* Loads a program of the ramdisk, which tally_program_run starts. words are its name and its
  * arguments, each ended by a zero byte. Returns the program's number, or an error with a message in
  * detail. */
 int64_t tally_program_load(const char *words, size_t bytes, char *detail, size_t detail_bytes);
@@ -281,14 +280,14 @@ const char *tally_strerror(int64_t error);
 int64_t tally_write(int output, const char *text, size_t bytes);
 
 /* For programs that make the system calls of docs/abi.md themselves: the two parts of
- * SESSION_OPEN's result. The result itself is no session; other calls refuse it with
+ * SESSION_OPEN's result. The result itself is not a session number; other calls refuse it with
  * TALLY_NO_SESSION. */
-/* The session, or the error. */
+/* Returns the session, or the error. */
 static inline int64_t tally_opened_session(int64_t result)
 {
     return result < 0 ? result : (int64_t)(uint32_t)result;
 }
-/* The number of events, or the error. */
+/* Returns the number of events, or the error. */
 static inline int64_t tally_opened_events(int64_t result)
 {
     return result < 0 ? result : result >> 32;
@@ -329,20 +328,20 @@ static inline uint64_t tally_rdpmc(uint32_t index)
     return (uint64_t)high << 32 | low;
 }
 
-/* A word of the program's own page, which lies before the bank. */
+/* Returns a word of the program's own page, which precedes the bank. */
 static inline volatile uint64_t *tally_own(const uint64_t *bank, size_t word)
 {
     return (volatile uint64_t *)(uintptr_t)bank - TALLY_BANK_PAGE + word;
 }
 
-/* Whether an address is no bank: an error of tally_map, or null. */
+/* Returns whether an address is not a bank, but an error of tally_map, or null. */
 static inline int tally_is_no_bank(const uint64_t *bank)
 {
     return (int64_t)(uintptr_t)bank <= 0;
 }
 
-/* Reads the value of an event's counter, and writes the count of its basis to `count`. No value is
- * less than an earlier one. */
+/* Reads the value of an event's counter, and writes the count of its basis to `count`. Values never
+ * decrease. */
 static inline uint64_t tally_counter_of(const uint64_t *bank, size_t event, uint64_t *count)
 {
     const volatile uint64_t *header = bank;
@@ -389,7 +388,7 @@ static inline double tally_double(uint64_t bits)
     return value;
 }
 
-/* Reads half the width of the 95 % interval of an event's value, in events; NaN while it is not
+/* Reads the half width of the 95 % interval of an event's value, in events; NaN while it is not
  * known. */
 static inline double tally_counter_error(const uint64_t *bank, size_t event)
 {
@@ -403,11 +402,11 @@ static inline double tally_counter_error(const uint64_t *bank, size_t event)
     uint64_t estimate = (uint64_t)((tally_u128)count * rate >> TALLY_BANK_RATE_BITS);
     double of_seen =
         tally_double(words[TALLY_COUNTER_HALF_WIDTH]) * (1 + (growth > 1 ? growth : 1)) / 2;
-    /* What the slices since then have moved the value by, over the root of their number. */
+    /* Change of the value by the slices since then, divided by the root of their number. */
     uint64_t slices = words[TALLY_COUNTER_SLICES], slices_at = words[TALLY_COUNTER_SLICES_AT];
     uint64_t change = rate > rate_at ? rate - rate_at : rate_at - rate;
     double root = slices > slices_at ? (double)(slices - slices_at) : 1.0;
-    /* Without the C library's sqrt, which a program may not have. */
+    /* Not the C library's sqrt, which a program may not have. */
     __asm__("sqrtsd %0, %0" : "+x"(root));
     double moved = (double)(uint64_t)((tally_u128)count * change >> TALLY_BANK_RATE_BITS) /
                    (double)(uint64_t)root;
@@ -419,7 +418,7 @@ static inline double tally_counter_error(const uint64_t *bank, size_t event)
 static inline struct tally_preload tally_counter_preload(const uint64_t *bank, size_t event,
                                                          uint64_t value)
 {
-    /* In this order: the half width is that of a value that is at least as old. */
+    /* In this order: the half width belongs to a value that is at least as old. */
     double error = tally_counter_error(bank, event);
     struct tally_preload preload = { value - tally_counter(bank, event), error };
     return preload;

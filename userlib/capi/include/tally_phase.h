@@ -1,5 +1,5 @@
-/* Phases of the program by its bottlenecks (docs/guide/phases.md): what it loses its time to now,
- * and what is predicted to come. */
+/* Phases of the program by its bottlenecks (docs/guide/phases.md): the current ones, and the
+ * prediction of the next ones. */
 #ifndef TALLY_PHASE_H
 #define TALLY_PHASE_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* What a program loses its time to. */
+/* Bottlenecks of a program. */
 enum tally_bottleneck {
     TALLY_ITLB_MISSES,
     TALLY_L1I_MISSES,
@@ -25,46 +25,47 @@ enum tally_bottleneck {
     TALLY_NO_BOTTLENECK,
 };
 
-/* How phases are tracked. */
+/* Configuration of the tracking of phases. */
 struct tally_phase_config {
-    /* Instructions of an interval, at least. */
+    /* Minimum number of instructions of an interval. */
     uint64_t interval_instructions;
     /* Width of the classes, in cycles per 1,000 instructions. */
     uint64_t unit;
     /* 0: costs in units, hashed; 1: the nearest of some means. */
     uint64_t classes;
-    /* Whose prediction to return: 0 last value, 1 history, 2 Markov, 3 run length, 4 the best. */
+    /* Predictor whose result is returned: 0 last value, 1 history, 2 Markov, 3 run length, 4 the
+     * best. */
     uint64_t predictor;
 };
 #define TALLY_PHASE_DEFAULT { 5000000, 128, 1, 4 }
 
-/* The last interval that has ended. */
+/* Last interval that has ended. */
 struct tally_phase {
-    /* Intervals that have ended; while it is 0, the rest means nothing. */
+    /* Number of intervals that have ended; while it is 0, the other fields have no meaning. */
     uint64_t intervals;
-    /* Changes that were found. */
+    /* Number of detected changes. */
     uint64_t changes;
-    /* The phase; 32 if there were more than 32. */
+    /* Number of the phase; 32 if there were more than 32. */
     uint64_t phase;
-    /* The phase that is predicted for the next interval. */
+    /* Predicted phase of the next interval. */
     uint64_t predicted;
     /* 1 if the error bars cross no boundary between phases. */
     uint64_t sure;
-    /* The largest cost: enum tally_bottleneck. */
+    /* Largest cost: enum tally_bottleneck. */
     uint64_t bottleneck;
     /* Core cycles and instructions of the interval. */
     uint64_t cycles;
     uint64_t instructions;
 };
 
-/* Tracks the program's phases from the next start on, in a session of the program's own whose
- * events are, in part, those of the processor's cost model. If handler is not null, it is called
- * when the program has changed, with the phase and the number of changes; the rules for handlers of
+/* Tracks the program's phases from the next start on, in a session of this program on itself, some
+ * of whose events are in the processor's cost model. If handler is not null, it is called when the
+ * program's phase has changed, with the phase and the number of changes; the rules for handlers of
  * thresholds apply to it. Returns 0 or an error: the session is started, none of its events is in
  * the model, or an interval is shorter than a round. */
 int64_t tally_track_phases(int64_t session, const struct tally_phase_config *config,
                            tally_handler handler);
-/* Writes the last interval. Returns 0 or an error: phases are not tracked. */
+/* Writes the last interval. Returns 0, or an error if phases are not tracked. */
 int64_t tally_phase(int64_t session, struct tally_phase *phase);
 
 #ifdef __cplusplus

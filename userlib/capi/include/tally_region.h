@@ -1,5 +1,5 @@
-/* Named regions of C and C++ programs: how often each thread entered them, and what it counted
- * there.
+/* Named regions of C and C++ programs: the number of visits of each thread, and the counts during
+ * them.
  *
  *   tally_regions_print_at_exit();
  *   TALLY_REGION("parse") {
@@ -7,10 +7,10 @@
  *   }
  *
  * Regions may nest, repeat, and run in several threads at the same time. A count is that of the
- * thread alone: what others did meanwhile is not in it. An outer region has the counts of the
- * inner ones too, and those of the library's own work at their ends (some hundred instructions).
+ * thread alone, without events of other threads. An outer region includes the counts of the inner
+ * ones, and those of the library's own work at their ends (some hundred instructions).
  *
- * On another kernel than Tally every function returns TALLY_NOT_TALLY, and the program can go on.
+ * On kernels other than Tally every function returns TALLY_NOT_TALLY, and the program can continue.
  *
  * SPDX-License-Identifier: MIT OR Apache-2.0
  */
@@ -23,39 +23,39 @@
 extern "C" {
 #endif
 
-/* What one thread, or all of them, did in a region. Visits that have not ended are not in it. */
+/* Totals of a region for one thread, or for all together, over the visits that have ended. */
 struct tally_region {
-    uint64_t calls;   /* how often it was entered and left */
+    uint64_t calls;   /* visits that have ended */
     uint64_t time_ns; /* nanoseconds between entering and leaving, by the clock */
-    uint64_t cycles;  /* cycles of ring 3 that the thread itself took */
-    uint64_t events;  /* events of the session */
+    uint64_t cycles;  /* cycles of ring 3 that the thread itself used */
+    uint64_t events;  /* number of events of the session */
 };
 
 /* Opens the session of regions on a list of events; null: instructions, cycles, branches, misses of
- * branches, L1 data cache and data TLB, and loads. Without this call the first region opens it on
- * that list. Regions have one session at a time. Returns 0, or an error with a message in
- * detail, as tally_open. */
+ * branches, L1 data cache and data TLB, and loads. Without this call the first region opens the
+ * session on that list. Regions have one session at a time. Returns 0, or an error with a message
+ * in detail, like tally_open. */
 int64_t tally_regions_open(const char *events, char *detail, size_t detail_bytes);
 /* Enters a region. Returns 0, or an error: the session cannot be opened, or memory is short. */
 int64_t tally_region_start(const char *name);
-/* Leaves the region that this thread entered last. Returns 0; TALLY_WRONG_STATE if that has another
- * name or there is none. */
+/* Leaves the region that this thread entered last. Returns 0; TALLY_WRONG_STATE if that region has
+ * another name or there is none. */
 int64_t tally_region_stop(const char *name);
-/* Reads a region of the thread with this number (gettid), or of all threads together (0): writes
- * its numbers, and the readings of the first n events. Returns the number of events;
+/* Reads a region for the thread with this number (gettid), or for all threads together (0): writes
+ * its totals, and the readings of the first n events. Returns the number of events;
  * TALLY_BAD_ARGUMENT if no visit of such a region has ended. The reading of an event that shared
- * counters is an estimate by the visits, or parts of them, in which the event was counted. It needs
- * four such visits, or one of four slices. */
+ * counters is an estimate from the visits, or parts of them, in which the event was counted. It
+ * needs four such visits, or one of four slices. */
 int64_t tally_region_read(const char *name, int64_t thread, struct tally_region *region,
                           struct tally_reading *readings, size_t n);
 /* Prints all regions to standard output (1) or standard error (2), a line for each event. Returns 0
  * or an error. */
 int64_t tally_regions_print(int output);
-/* Ends the session of regions and forgets what was counted. No thread may be in a region. Returns 0
- * or an error. */
+/* Ends the session of regions and discards the counts. No thread may be in a region. Returns 0 or
+ * an error. */
 int64_t tally_regions_close(void);
-/* Runs the next statement or block as a region. The region ends with it, also if break or return
- * leaves it, but not longjmp. */
+/* Runs the next statement or block as a region. The region ends with the block, even if break or
+ * return leaves it, but not if longjmp does. */
 #define TALLY_REGION(name)                                                                         \
     for (const char *tally_visit __attribute__((cleanup(tally_region_leave))) =                    \
                         tally_region_enter(name),                                                  \
@@ -95,7 +95,7 @@ static inline void tally_regions_print_at_exit(void)
 }
 
 namespace tally {
-/* A region from here to the end of the block. */
+/* Region from here to the end of the block. */
 class region {
 public:
     explicit region(const char *name) : name(name) { tally_region_start(name); }

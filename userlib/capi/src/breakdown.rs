@@ -1,4 +1,4 @@
-//! Where cycles go: the functions that `tally_breakdown.h` declares.
+//! Breakdown of cycles: the functions that `tally_breakdown.h` declares.
 
 use alloc::vec::Vec;
 use core::ffi::c_char;
@@ -7,13 +7,13 @@ use tally_rust::{CyclePart, Cycles, Error, SessionConfig, lock::Lock, session::C
 
 use crate::opening::Detail;
 
-/// The sessions of this program that count where cycles go.
+/// Open breakdown sessions of this program.
 static OPEN: Lock<Vec<Cycles>> = Lock::new(Vec::new());
 
-/// Bytes of a name, with the zero byte behind it.
+/// Bytes of a name, including the terminating zero byte.
 const NAME_BYTES: usize = 40;
 
-/// A part of the cycles, as `tally_breakdown.h` declares it.
+/// Part of the cycles, as `tally_breakdown.h` declares it.
 #[repr(C)]
 pub struct Part {
     name: [u8; NAME_BYTES],
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn tally_breakdown_read(session: i64, parts: *mut Part, n:
     found.len() as i64
 }
 
-/// What the processor does not tell apart. See `tally_breakdown.h`.
+/// Writes the kinds of cycles that the processor does not distinguish. See `tally_breakdown.h`.
 ///
 /// # Safety
 /// `text` has room for `bytes` bytes.

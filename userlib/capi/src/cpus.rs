@@ -1,4 +1,4 @@
-//! Sessions on whole CPUs, and what a session counts apart.
+//! Sessions on whole CPUs, and instances of sessions.
 
 use core::ffi::c_char;
 
@@ -9,7 +9,7 @@ use crate::opening::open_by_number;
 /// Opens a session on whole CPUs. See `tally.h`.
 ///
 /// # Safety
-/// As [`super::tally_open`].
+/// See [`super::tally_open`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_open_cpus(
     cpus: u64,
@@ -21,7 +21,7 @@ pub unsafe extern "C" fn tally_open_cpus(
     let apart = SessionConfig { scope: Scope::Cpus, ..SessionConfig::default() }.to_words();
     // SAFETY: the caller guarantees it.
     let mut words = unsafe { config.as_ref() }.copied().unwrap_or(apart);
-    // The flags.
+    // Word 5 holds the flags.
     words[5] |= apart[5];
     // SAFETY: the caller guarantees it.
     unsafe { open_by_number(cpus, events, &raw const words, detail, detail_bytes) }
@@ -56,7 +56,7 @@ pub extern "C" fn tally_map_cpu(session: i64, index: usize) -> i64 {
 /// Sets a threshold of a CPU. See `tally.h`.
 ///
 /// # Safety
-/// As [`super::tally_threshold`].
+/// See [`super::tally_threshold`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_cpu_threshold(
     session: i64,

@@ -1,10 +1,10 @@
-//! The C library: the functions that `tally.h` declares.
+//! C library: the functions that `tally.h` declares.
 //!
 //! The structures have the layout of the system-call interface, so most functions are one call. The
 //! C program `tests/guests/c/capi.c` tests the header against this file.
 //!
-//! The archive needs nothing of the program that it is linked with: it has a heap of its own, uses
-//! the caller's stack, and defines no other global symbol than the functions of `tally.h`
+//! The archive requires nothing from the program that it is linked with: it has its own heap, uses
+//! the caller's stack, and defines no global symbols other than the functions of `tally.h`
 //! (`xtask/src/build/archive.rs`).
 
 #![no_std]
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn tally_open(
 /// Opens a session on another program. See `tally.h`.
 ///
 /// # Safety
-/// As [`tally_open`].
+/// See [`tally_open`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_open_on(
     program: i64,
@@ -111,7 +111,7 @@ pub extern "C" fn tally_map(session: i64) -> i64 {
     cpus::tally_map_cpu(session, 0)
 }
 
-/// Returns whether an address is no bank: an error of [`tally_map`], or null.
+/// Returns whether an address is not a bank, but an error of [`tally_map`], or null.
 fn is_no_bank(bank: *const u64) -> bool {
     bank as i64 <= 0
 }
@@ -119,7 +119,7 @@ fn is_no_bank(bank: *const u64) -> bool {
 /// Stops a bank's counters. See `tally.h`.
 ///
 /// # Safety
-/// `bank` is a result of [`tally_map`] of an open session, or null.
+/// `bank` is a result of [`tally_map`] for an open session, or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_bank_stop(bank: *const u64) {
     if !is_no_bank(bank) {
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn tally_bank_stop(bank: *const u64) {
 /// Starts a bank's counters. See `tally.h`.
 ///
 /// # Safety
-/// As [`tally_bank_stop`].
+/// See [`tally_bank_stop`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_bank_start(_session: i64, bank: *const u64) -> i64 {
     match bank as i64 {
@@ -209,8 +209,8 @@ pub unsafe extern "C" fn tally_samples(session: i64, addresses: *mut [u64; 2], n
 /// Opens direct mode. See `tally.h`.
 ///
 /// # Safety
-/// `events` is a string, `indices` has room for a word for each event of it, `detail` for
-/// `detail_bytes`.
+/// `events` is a string, `indices` has room for one word for each of its events, `detail` for
+/// `detail_bytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_direct_open(
     events: *const c_char,

@@ -1,4 +1,4 @@
-//! Opening sessions, and the texts of refusals and errors.
+//! Opening of sessions, and the texts of refusals and errors.
 
 use core::ffi::{CStr, c_char};
 
@@ -8,7 +8,7 @@ use tally_rust::{
     sys,
 };
 
-/// A buffer for the text of an error.
+/// Buffer for the text of an error.
 pub(crate) struct Detail {
     pub(crate) text: *mut c_char,
     pub(crate) bytes: usize,
@@ -29,7 +29,7 @@ impl Detail {
     /// Writes the error's own message if the kernel wrote none. Returns `result`.
     ///
     /// # Safety
-    /// As [`Self::clear`].
+    /// See [`Self::clear`].
     pub(crate) unsafe fn explain(&self, result: i64) -> i64 {
         // SAFETY: the caller guarantees that there is a first byte.
         if result >= 0 || self.bytes == 0 || unsafe { *self.text } != 0 {
@@ -40,10 +40,10 @@ impl Detail {
         result
     }
 
-    /// Writes as much of a message as there is room for.
+    /// Writes as much of a message as fits.
     ///
     /// # Safety
-    /// As [`Self::clear`].
+    /// See [`Self::clear`].
     pub(crate) unsafe fn write(&self, message: &[u8]) {
         let Some(room) = self.bytes.checked_sub(1) else { return };
         let length = message.len().min(room);
@@ -58,7 +58,7 @@ impl Detail {
 /// Opens a session on a program or on CPUs.
 ///
 /// # Safety
-/// As `tally_open`.
+/// See `tally_open`.
 pub(crate) unsafe fn open_by_number(
     of: u64,
     events: *const c_char,
@@ -86,7 +86,7 @@ pub(crate) unsafe fn open_by_number(
     u64::try_from(result).map_or(result, |word| Opened::from_word(word).session.into())
 }
 
-/// An error's message. See `tally.h`.
+/// Returns an error's message. See `tally.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
     macro_rules! messages {
@@ -108,7 +108,7 @@ pub extern "C" fn tally_strerror(error: i64) -> *const c_char {
     }
 }
 
-/// A text with a zero byte behind it.
+/// Returns a text with a terminating zero byte.
 const fn terminated<const N: usize>(text: &str) -> [u8; N] {
     let mut bytes = [0; N];
     let (front, _) = bytes.split_at_mut(text.len());

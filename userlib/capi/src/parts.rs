@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use tally_rust::{Error, Part, lock::Lock, sys};
 
-/// The parts of this program; a part's number is its index and 1.
+/// Parts of this program; a part's number is its index plus 1.
 static PARTS: Lock<Vec<Option<Part<'static>>>> = Lock::new(Vec::new());
 
-/// Calls `work` with the part of this number.
+/// Calls `work` with the part that has this number.
 fn with(part: i64, work: impl FnOnce(&mut Part<'static>) -> Result<i64, Error>) -> i64 {
     let index = usize::try_from(part.wrapping_sub(1)).ok();
     let mut parts = PARTS.lock();
@@ -22,7 +22,7 @@ fn unknown() -> i64 {
     if sys::is_tally() { Error::BadArgument.to_return() } else { Error::NotTally.to_return() }
 }
 
-/// Counts the calling thread from here on. See `tally_part.h`.
+/// Starts counting the calling thread. See `tally_part.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_part(session: i64) -> i64 {
     let part = match Part::of(session as u64) {
@@ -38,19 +38,19 @@ pub extern "C" fn tally_part(session: i64) -> i64 {
     index as i64 + 1
 }
 
-/// Counts from 0. See `tally_part.h`.
+/// Restarts a part's counts from 0. See `tally_part.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_part_reset(part: i64) -> i64 {
     with(part, |part| part.reset().map(|()| 0))
 }
 
-/// Adds a stretch. See `tally_part.h`.
+/// Ends a stretch and adds it. See `tally_part.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_part_accumulate(part: i64) -> i64 {
     with(part, |part| part.accumulate().map(|()| 0))
 }
 
-/// Leaves a stretch out. See `tally_part.h`.
+/// Ends a stretch without adding it. See `tally_part.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn tally_part_skip(part: i64) -> i64 {
     with(part, |part| part.skip().map(|()| 0))

@@ -18,7 +18,7 @@ pub unsafe extern "C" fn tally_track_phases(
     unsafe { sys::tally_call(sys::SESSION_PHASES, arguments) }
 }
 
-/// The last interval. See `tally_phase.h`.
+/// Writes the last interval. See `tally_phase.h`.
 ///
 /// # Safety
 /// `phase` is valid for writing eight words.

@@ -6,7 +6,7 @@ use tally_rust::{Error, OpenError, io::Output, regions};
 
 use crate::opening::Detail;
 
-/// The words of `struct tally_region`.
+/// Words of `struct tally_region`.
 type RegionWords = [u64; 4];
 
 /// # Safety
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn tally_region_start(name: *const c_char) -> i64 {
 /// Leaves a region. See `tally_region.h`.
 ///
 /// # Safety
-/// As [`tally_region_start`].
+/// See [`tally_region_start`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_region_stop(name: *const c_char) -> i64 {
     // SAFETY: the caller guarantees it.
@@ -113,7 +113,7 @@ pub extern "C" fn tally_regions_close() -> i64 {
     0
 }
 
-/// What was counted of the calling thread. See `tally.h`.
+/// Writes the counts of the calling thread. See `tally.h`.
 ///
 /// # Safety
 /// `words` has room for `n` words.

@@ -1,5 +1,5 @@
-//! What PAPI's functions answer: codes, their texts, and the reaction that `PAPI_set_debug` asks
-//! for. The numbers and texts are those of PAPI 7.0.
+//! Results of PAPI's functions: codes, their texts, and the reaction to errors that
+//! `PAPI_set_debug` selects. Numbers and texts are those of PAPI 7.0.
 
 use core::{
     ffi::{CStr, c_int},
@@ -12,13 +12,13 @@ use tally_rust::{io::Output, sys};
 
 macro_rules! codes {
     ($($name:ident = $number:literal, $text:literal;)*) => {
-        /// An error of PAPI.
+        /// Error code of PAPI.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(dead_code, reason = "the list is PAPI's; Tally gives only some of them")]
         #[repr(i32)]
         pub(crate) enum Code { $($name = $number,)* }
 
-        /// The text of a code, also of that for success.
+        /// Returns the text of a code, including the code for success.
         pub(crate) fn text(code: c_int) -> Option<&'static CStr> {
             match code {
                 0 => Some(c"No error"),
@@ -60,24 +60,24 @@ codes! {
         c"Event exists, but cannot be counted due to multiple passes required by hardware";
 }
 
-/// The result of a call: a number that is not negative, or an error.
+/// Result of a call: a number that is not negative, or an error.
 pub(crate) type Answer = Result<c_int, Code>;
 
 /// Success without a number.
 pub(crate) const OK: Answer = Ok(0);
 
-/// The code of the last call that reported one, for `PAPI_perror`.
+/// Code of the last call that reported one, for `PAPI_perror`.
 pub(crate) static LAST: AtomicI32 = AtomicI32::new(0);
-/// What to do at an error: nothing, report it, or report it and end the program.
+/// Reaction to errors: nothing, a report, or a report and the end of the program.
 pub(crate) static LEVEL: AtomicI32 = AtomicI32::new(QUIET);
 pub(crate) const QUIET: c_int = 0;
 pub(crate) const STOP: c_int = 2;
 
-/// The status of a program that ends at an error: that of `abort` as shells report it.
+/// Exit status of a program that ends at an error: that of `abort` as shells report it.
 const ABORTED: c_int = 134;
 
 impl Code {
-    /// The code of one of Tally's errors.
+    /// Returns the code for one of Tally's errors.
     pub(crate) fn of(error: Error) -> Code {
         match error {
             Error::UnknownEvent | Error::EventNotSupported => Code::NoEvnt,
@@ -93,7 +93,7 @@ impl Code {
     }
 }
 
-/// The number of an answer for the C program, after the reaction that it wants to errors.
+/// Returns the number of an answer for the C program, after the selected reaction to errors.
 pub(crate) fn give(answer: Answer) -> c_int {
     let code = match answer {
         Ok(number) => {

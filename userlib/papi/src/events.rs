@@ -1,5 +1,5 @@
-//! Codes and names of events: PAPI's presets, and native events, which are those of the processor's
-//! table, followed by others that the program named.
+//! Codes and names of events: PAPI's presets, and native events. Native events are those of the
+//! processor's table, followed by others that the program named.
 
 use alloc::{format, string::String, vec::Vec};
 use core::ffi::{c_int, c_uint};
@@ -17,20 +17,20 @@ use crate::{
 
 const PRESET: c_uint = 0x8000_0000;
 const NATIVE: c_uint = 0x4000_0000;
-/// Codes of presets without their mask are below it.
+/// Upper bound of preset codes without their mask.
 const MAX_PRESETS: usize = 128;
-/// The modifiers of enumerations.
+/// Modifiers of enumerations.
 pub(crate) const FIRST: c_int = 1;
 const AVAILABLE: c_int = 2;
 const ALL: c_int = 0;
 const UNIT_MASKS: c_int = 15;
 
-/// A code without its mask.
+/// Code without its mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Preset(usize),
     Native(usize),
-    /// Those that users define in a file, and what is no code.
+    /// User-defined events from a file, and numbers that are no code.
     Other,
 }
 
@@ -56,11 +56,11 @@ pub(crate) fn is_code(code: c_int) -> bool {
     kind(code) != Kind::Other
 }
 
-/// The events of this processor.
+/// Events of this processor.
 pub(crate) struct Events {
     catalogue: Option<Catalogue>,
     layout: Option<Layout>,
-    /// Whether the PMU is the virtual one, which counts nothing of events that it does not model.
+    /// Whether the PMU is the virtual one, which does not count events that it does not model.
     is_virtual: bool,
     /// Native events that are not in the table, as the program spelled them.
     named: Vec<String>,
@@ -76,10 +76,11 @@ impl Events {
         self.catalogue.map_or(0, |catalogue| catalogue.entries().count())
     }
 
-    /// Finds a single event that is spelled so, and that this PMU can count.
+    /// Finds a single event by its spelling that this PMU can count.
     fn resolve(&self, name: &str) -> Result<Resolved, Code> {
         let catalogue = self.catalogue.ok_or(Code::NoEvnt)?;
-        // A refusal names the nearest events, which takes long, and which PAPI has no place for.
+        // A refusal names the most similar events, which takes long, and PAPI has no place for
+        // them.
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         let is_number = name.starts_with('r');
         if name.bytes().all(is_plain) && !is_number && !catalogue.has(name) {
@@ -100,7 +101,7 @@ impl Events {
         Ok(one)
     }
 
-    /// Checks that this PMU can count the event, or the two events of a derived preset.
+    /// Checks that this PMU can count the event, or both events of a derived preset.
     fn require(&self, name: &str) -> Result<(), Code> {
         match self.derived(name) {
             Some(Derived { terms, .. }) => terms.iter().try_for_each(|term| self.require(term)),
@@ -108,17 +109,17 @@ impl Events {
         }
     }
 
-    /// The two events of a derived preset; none of another event.
+    /// Returns the two events of a derived preset; `None` for another event.
     pub(crate) fn derived(&self, name: &str) -> Option<Derived> {
         self.catalogue?.derived(name)
     }
 
-    /// How many presets this processor has.
+    /// Returns the number of presets that this processor has.
     pub(crate) fn presets(&self) -> usize {
         PRESETS.iter().filter(|(name, _)| self.require(name).is_ok()).count()
     }
 
-    /// The name of a code.
+    /// Returns the name of a code.
     pub(crate) fn name(&self, code: c_int) -> Result<&str, Code> {
         match kind(code) {
             Kind::Preset(index) => PRESETS.get(index).map(|(name, _)| *name).ok_or(Code::NotPreset),
@@ -135,7 +136,7 @@ impl Events {
         }
     }
 
-    /// The code of a name, in whatever case.
+    /// Returns the code of a name, ignoring case.
     pub(crate) fn code(&mut self, name: &str) -> Result<c_int, Code> {
         let is_it = |other: &str| other.eq_ignore_ascii_case(name);
         if let Some(preset) = PRESETS.iter().position(|(preset, _)| is_it(preset)) {
@@ -153,7 +154,7 @@ impl Events {
         Ok(native_code(self.table_len() + index))
     }
 
-    /// Checks that the processor has an event of this code.
+    /// Checks that the processor has an event with this code.
     pub(crate) fn query(&self, code: c_int) -> Result<(), Code> {
         match kind(code) {
             Kind::Preset(index) if index >= MAX_PRESETS => Err(Code::NotPreset),
@@ -166,13 +167,13 @@ impl Events {
         }
     }
 
-    /// Checks that the PMU can count an event of this code.
+    /// Checks that the PMU can count an event with this code.
     pub(crate) fn check(&self, code: c_int) -> Result<(), Code> {
         self.query(code)?;
         self.require(self.name(code)?)
     }
 
-    /// The code after `code` in an enumeration.
+    /// Returns the code after `code` in an enumeration.
     pub(crate) fn after(&self, code: c_int, modifier: c_int) -> Result<c_int, Code> {
         match kind(code) {
             Kind::Preset(_) if modifier == FIRST => Ok(preset_code(0)),
@@ -199,7 +200,7 @@ impl Events {
         }
     }
 
-    /// The description of a code.
+    /// Returns the description of a code.
     pub(crate) fn info(&self, code: c_int) -> Result<EventInfo, Code> {
         let name = match kind(code) {
             Kind::Other => return Err(Code::NotPreset),
@@ -216,7 +217,7 @@ impl Events {
         Ok(info)
     }
 
-    /// A preset is one native event, or two, or the processor does not have it.
+    /// Describes a preset, which is one native event or two, or which the processor does not have.
     fn describe_preset(&self, info: &mut EventInfo, index: usize) {
         let (name, about) = PRESETS[index];
         put(&mut info.short_descr, about);
@@ -233,7 +234,7 @@ impl Events {
         }
     }
 
-    /// Adds the native event that a name stands for to a preset's.
+    /// Adds the native event with this name to a preset's description.
     fn add_native(&self, info: &mut EventInfo, name: &str) {
         let native = self.resolve(name).ok().and_then(|resolved| resolved.native).unwrap_or(name);
         let mut entries = self.catalogue.into_iter().flat_map(|of| of.entries());
@@ -244,7 +245,7 @@ impl Events {
         info.count += 1;
     }
 
-    /// The tables have no descriptions, so it is what the event consists of.
+    /// Describes a native event by its fields, because the tables have no descriptions.
     fn describe_native(&self, name: &str) -> String {
         let entry = self.catalogue.and_then(|catalogue| catalogue.find(name));
         match (self.catalogue, entry) {
@@ -257,12 +258,12 @@ impl Events {
     }
 }
 
-/// PAPI's word for the kind of a derived preset.
+/// Returns PAPI's word for the kind of a derived preset.
 fn kind_of_derived(derived: Derived) -> &'static str {
     if derived.subtracts { "DERIVED_SUB" } else { "DERIVED_ADD" }
 }
 
-/// The bits of a preset's categories.
+/// Returns the bits of a preset's categories.
 fn category(name: &str) -> c_uint {
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     let bits = [

@@ -4,24 +4,26 @@ use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use crate::layout::Histogram;
 
-/// Flags: leave out a quarter of the samples, those of large buckets; sizes of buckets.
+/// Flags: drop a quarter of the samples, or samples in proportion to a bucket's size; bucket sizes.
 pub(crate) const RANDOM: i32 = 0x1;
 pub(crate) const COMPRESS: i32 = 0x4;
 pub(crate) const BUCKET_16: i32 = 0x8;
 pub(crate) const BUCKET_32: i32 = 0x10;
 pub(crate) const BUCKET_64: i32 = 0x20;
 pub(crate) const BUCKETS: i32 = BUCKET_16 | BUCKET_32 | BUCKET_64;
-/// Flags that have no effect: weights, as each sample stands for one threshold; who counts.
+/// Flags that have no effect: weights, because each sample stands for one threshold; the source of
+/// interrupts.
 const WEIGHTED: i32 = 0x2;
 const FORCE_SOFTWARE: i32 = 0x40;
-/// All flags that Tally has an answer to. It has no registers of events' addresses.
+/// All flags that Tally accepts. It has no registers with addresses of events.
 pub(crate) const KNOWN: i32 = RANDOM | WEIGHTED | COMPRESS | BUCKETS | FORCE_SOFTWARE;
-/// Scales beyond 1: all addresses in the first bucket, and two bytes of text to two buckets.
+/// Special scales: 2 puts all addresses into the first bucket; 65,536 is one bucket per two bytes,
+/// and 131,072 two.
 const ONE_BUCKET: u32 = 2;
 pub(crate) const MAX_SCALE: u32 = 65_536;
 pub(crate) const DOUBLE_SCALE: u32 = 131_072;
 
-/// The program's histograms of one event.
+/// Histograms of one event, owned by the program.
 #[derive(Debug)]
 pub(crate) struct Histograms {
     pub(crate) first: *const Histogram,
@@ -58,7 +60,7 @@ pub(crate) fn add(histograms: *const Histograms, address: usize) {
     }
 }
 
-/// Adds `one` to a bucket, if there is such a bucket and the flags do not leave the sample out.
+/// Adds `one` to a bucket, if the bucket exists and the flags do not drop the sample.
 fn increment<T>(histogram: &Histogram, index: usize, flags: i32, one: T)
 where
     T: Copy + Into<u64> + core::ops::Add<Output = T>,
@@ -79,7 +81,7 @@ where
     }
 }
 
-/// A number of 16 bits, from a sequence that is the same in each run.
+/// Returns a number of 16 bits, from a sequence that is the same in each run.
 fn random() -> u32 {
     static STATE: AtomicU32 = AtomicU32::new(1);
     let next = STATE.load(Relaxed).wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -1,4 +1,4 @@
-//! The structures of `papi.h`, with the layout that C gives them.
+//! Structures of `papi.h`, with the layout that C gives them.
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -10,7 +10,7 @@ pub(crate) const TWICE_TEXT: usize = 256;
 pub(crate) const HUGE_TEXT: usize = 1024;
 const PMUS: usize = 80;
 const TERMS: usize = 12;
-/// Caches and TLBs of a level, and levels.
+/// Number of caches and TLBs of a level, and of levels.
 const PLACES: usize = 6;
 pub(crate) const LEVELS: usize = 4;
 
@@ -60,8 +60,8 @@ pub(crate) struct CacheInfo {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct LevelInfo {
-    /// Type, entries, size of a page and associativity of each TLB. CPUID's description is not
-    /// read, so all are empty.
+    /// Type, entries, page size and associativity of each TLB. All are empty, because CPUID's
+    /// description is not read.
     pub(crate) tlb: [[c_int; 4]; PLACES],
     pub(crate) cache: [CacheInfo; PLACES],
 }
@@ -126,7 +126,7 @@ pub(crate) struct ComponentInfo {
     pub(crate) flags: c_uint,
 }
 
-/// The bits of [`ComponentInfo::flags`] that are set.
+/// Bits of [`ComponentInfo::flags`] that are set.
 pub(crate) mod flags {
     use core::ffi::c_uint;
 
@@ -142,7 +142,7 @@ pub(crate) mod flags {
 pub(crate) struct ProgramInfo {
     pub(crate) fullname: [c_char; HUGE_TEXT],
     pub(crate) name: [c_char; HUGE_TEXT],
-    /// Start and end of the text, of the data, and of the data that begins as zeros.
+    /// Start and end of the text, of the data, and of the zero-initialized data.
     pub(crate) ranges: [*mut c_void; 6],
 }
 
@@ -165,15 +165,15 @@ pub(crate) struct MemoryInfo(pub(crate) [i64; 12]);
 #[repr(C)]
 pub(crate) struct Histogram {
     pub(crate) base: *mut c_void,
-    /// Bytes.
+    /// Size in bytes.
     pub(crate) size: c_uint,
     pub(crate) offset: *mut c_void,
     /// Buckets per two bytes of text, times 65,536.
     pub(crate) scale: c_uint,
 }
 
-/// The first words of `PAPI_option_t`, which all of its members that are used consist of: numbers,
-/// a pointer in the first two, or a pointer in the last two.
+/// First words of `PAPI_option_t`, which contain all of its members that are used: numbers, a
+/// pointer in the first two, or a pointer in the last two.
 pub(crate) type OptionWords = [c_int; 4];
 
 /// `PAPI_overflow_handler_t`.

@@ -1,13 +1,13 @@
 //! PAPI's classic calls on Tally: the functions that `papi.h` declares, in `libpapi.a`.
 //!
-//! An event set has a session of Tally's, which sets of the same events share, and counts its own
+//! An event set has a Tally session, which sets with the same events share, and counts its own
 //! thread and time as a part of it ([`tally_rust::Part`]). Values are the part's estimates;
-//! `PAPI_tally_readings` gives their errors. Codes, states and the life of a set are PAPI 7.0's
-//! (docs/decisions/archive/0031-papi.md).
+//! `PAPI_tally_readings` returns their errors. Codes, states and the life cycle of a set are those
+//! of PAPI 7.0 (docs/decisions/archive/0031-papi.md).
 //!
-//! As `libtally.a`, the archive needs nothing of the program that it is linked with, and defines no
-//! other global symbol than the functions of `papi.h`. A C program passes valid pointers, or null
-//! where PAPI permits it; the module `pointers` follows them.
+//! Like `libtally.a`, the archive requires nothing from the program that it is linked with, and
+//! defines no global symbols other than the functions of `papi.h`. A C program passes valid
+//! pointers, or null where PAPI permits it; the module `pointers` dereferences them.
 
 #![no_std]
 

@@ -1,4 +1,4 @@
-//! What the processor, its PMU and the program are: from CPUID and the files of `/proc`.
+//! Descriptions of the processor, its PMU and the program, from CPUID and the files of `/proc`.
 
 use alloc::{boxed::Box, format, string::String};
 use core::{
@@ -20,7 +20,7 @@ pub(crate) const USER: c_int = 1;
 pub(crate) const KERNEL: c_int = 2;
 /// Granularity: each thread.
 pub(crate) const THREAD: c_int = 1;
-/// The component's name.
+/// Name of the component.
 pub(crate) const COMPONENT: &str = "tally";
 
 const VENDOR_INTEL: c_int = 1;
@@ -29,12 +29,12 @@ const VENDOR_AMD: c_int = 2;
 const REAL: u64 = 1;
 /// `CLOCK_THREAD_CPUTIME_ID`.
 const OF_THREAD: u64 = 3;
-/// How long the clock rate is measured.
+/// Duration of the clock rate measurement.
 const MEASURED_NS: i64 = 200_000;
 
-/// What does not change while the program runs.
+/// Properties that do not change while the program runs.
 pub(crate) struct Machine {
-    /// None if the processor has no PMU that Tally drives.
+    /// Detected PMU; `None` if the processor has no PMU that Tally drives.
     pub(crate) pmu: Option<DetectedPmu>,
     pub(crate) hardware: &'static HardwareInfo,
 }
@@ -45,7 +45,7 @@ impl Machine {
         Machine { pmu: detect(CpuIdReaderNative).ok(), hardware }
     }
 
-    /// The counters of the PMU.
+    /// Returns the number of counters of the PMU.
     pub(crate) fn counters(&self) -> c_int {
         self.pmu.map_or(0, |pmu| {
             let info = pmu.info();
@@ -53,7 +53,7 @@ impl Machine {
         })
     }
 
-    /// The description of the only component.
+    /// Returns the description of the only component.
     pub(crate) fn component(&self, presets: usize) -> ComponentInfo {
         let mut info: ComponentInfo = zeros();
         put(&mut info.name, COMPONENT);
@@ -79,7 +79,7 @@ impl Machine {
     }
 }
 
-/// A clock's time in nanoseconds.
+/// Returns a clock's time in nanoseconds.
 fn clock_ns(clock: u64) -> i64 {
     let mut time = [0_i64; 2];
     // SAFETY: the call writes two words.
@@ -87,29 +87,29 @@ fn clock_ns(clock: u64) -> i64 {
     time[0] * 1_000_000_000 + time[1]
 }
 
-/// Nanoseconds since boot.
+/// Returns nanoseconds since boot.
 pub(crate) fn real_ns() -> i64 {
     clock_ns(REAL)
 }
 
-/// Nanoseconds for which the calling thread ran.
+/// Returns the nanoseconds for which the calling thread has run.
 pub(crate) fn thread_ns() -> i64 {
     clock_ns(OF_THREAD)
 }
 
-/// TSC ticks since boot.
+/// Returns TSC ticks since boot.
 pub(crate) fn real_cycles() -> i64 {
     // SAFETY: every x86-64 processor has the instruction, and ring 3 may use it.
     unsafe { _rdtsc() as i64 }
 }
 
-/// The number of the calling thread.
+/// Returns the number of the calling thread.
 pub(crate) fn thread() -> u64 {
     // SAFETY: the call has no buffer.
     unsafe { sys::call(sys::GETTID, [0; 6]) as u64 }
 }
 
-/// TSC ticks in a microsecond.
+/// Returns TSC ticks per microsecond.
 fn clock_mhz() -> c_int {
     let (cycles, ns) = (real_cycles(), real_ns());
     loop {
@@ -125,7 +125,7 @@ fn text_of(path: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The value of a variable of the environment.
+/// Returns the value of an environment variable.
 pub(crate) fn variable(name: &str) -> Option<String> {
     let all = text_of("/proc/self/environ");
     let values = all.split('\0').filter_map(|variable| variable.split_once('='));
@@ -164,7 +164,7 @@ fn hardware() -> HardwareInfo {
     info
 }
 
-/// Describes the caches: Intel's leaf 4, AMD's Fn8000_001D, which have the same form.
+/// Describes the caches: Intel's leaf 4 and AMD's Fn8000_001D have the same format.
 fn caches(info: &mut HardwareInfo) {
     let reader = CpuIdReaderNative;
     let leaf = match info.vendor {
@@ -195,7 +195,7 @@ fn caches(info: &mut HardwareInfo) {
     }
 }
 
-/// The program's file, and where it is in memory.
+/// Returns the program's file and its ranges in memory.
 pub(crate) fn program() -> ProgramInfo {
     let mut info: ProgramInfo = zeros();
     let name = format!("/{}", text_of("/proc/self/comm").trim());
@@ -222,19 +222,19 @@ pub(crate) fn program() -> ProgramInfo {
         }
         info.ranges[part + 1] = end as *mut c_void;
     }
-    // The data that begins as zeros has no area of its own.
+    // Zero-initialized data has no area of its own.
     (info.ranges[4], info.ranges[5]) = (info.ranges[3], info.ranges[3]);
     put(&mut info.fullname, &full_name);
     put(&mut info.name, &full_name);
     info
 }
 
-/// A static program has no shared libraries.
+/// Describes no shared libraries: the program is static.
 pub(crate) fn libraries() -> LibraryInfo {
     zeros()
 }
 
-/// The program's memory: sizes in kilobytes, but the size of a page in bytes.
+/// Returns the program's memory: sizes in kilobytes, except the page size, which is in bytes.
 pub(crate) fn memory() -> MemoryInfo {
     let status = text_of("/proc/self/status");
     let size = |name: &str| -> i64 {

@@ -1,10 +1,11 @@
 //! Calls of a program's handler each time an event has been counted another threshold.
 //!
-//! A threshold of the kernel fires once, in whatever thread runs, when the session's counter
-//! reaches a count. PAPI's fires in the thread that started the set, by that thread's own count,
-//! again and again. So an upcall compares the thread's count with the next multiple, calls the
-//! handler if it is reached, and sets the kernel's threshold to what is missing. It runs between
-//! any two instructions of the program: it takes no lock and uses no heap.
+//! A threshold of the kernel fires once, in whichever thread runs, when the session's counter
+//! reaches a count. A threshold of PAPI fires repeatedly, in the thread that started the set, by
+//! that thread's own count. Therefore an upcall compares the thread's count with the next multiple,
+//! calls the handler if it is reached, and sets the kernel's threshold to the remaining number of
+//! events. An upcall runs between any two instructions of the program: it takes no lock and uses no
+//! heap.
 
 use core::{
     arch::naked_asm,
@@ -23,30 +24,30 @@ use crate::{
     machine,
 };
 
-/// Thresholds of all sets together.
+/// Maximum number of thresholds of all sets together.
 const SLOTS: usize = 64;
-/// Events before it that an upcall can read the counts of.
+/// Number of events whose counts an upcall can read; higher indices cannot have thresholds.
 const READABLE: usize = 64;
-/// The word of the instruction pointer in a `ucontext_t`.
+/// Word of the instruction pointer in a `ucontext_t`.
 const INSTRUCTION_POINTER: usize = 5 + 16;
-/// No session has this number.
+/// Marks a free slot: no session has this number.
 const FREE: u64 = u64::MAX;
 
-/// Threads that are in the library, or wait to be: a handler that calls the library would wait for
-/// a thread that it interrupted.
+/// Number of threads that are in the library, or wait to enter it: a handler that called the
+/// library would wait for a thread that it interrupted.
 pub(crate) static IN_LIBRARY: AtomicU32 = AtomicU32::new(0);
 
-/// An event with a threshold. Upcalls read it, so it consists of atomics; the library writes it
-/// while the session of the slot has no threshold. Relaxed: threads take turns on one CPU, and an
-/// upcall comes after the call that set its threshold.
+/// An event with a threshold. Upcalls read it, so its fields are atomics; the library writes it
+/// only while the session of the slot has no threshold. Relaxed: threads take turns on one CPU, and
+/// an upcall comes after the call that set its threshold.
 struct Slot {
     session: AtomicU64,
-    /// Index in the set, which is that in the session's list.
+    /// Index in the set, which equals that in the session's list.
     event: AtomicUsize,
     set: AtomicI32,
     thread: AtomicU64,
     threshold: AtomicU64,
-    /// The thread's count at which the handler is called next.
+    /// Count of the thread at which the handler is called next.
     next: AtomicU64,
     /// An [`OverflowHandler`], or null.
     handler: AtomicPtr<c_void>,
@@ -66,7 +67,7 @@ static PLACES: [Slot; SLOTS] = [const {
     }
 }; SLOTS];
 
-/// What happens each time an event has been counted another threshold.
+/// Action each time an event has been counted another threshold.
 pub(crate) struct Overflow {
     pub(crate) set: c_int,
     pub(crate) event: usize,
@@ -76,7 +77,7 @@ pub(crate) struct Overflow {
     pub(crate) histograms: *mut Histograms,
 }
 
-/// Begins to watch an event of a mapped session for the calling thread.
+/// Starts watching an event of a mapped session for the calling thread.
 pub(crate) fn begin(session: &Session, overflow: &Overflow) -> Result<(), Code> {
     let free = |slot: &&Slot| slot.session.load(Relaxed) == FREE;
     let (index, slot) =
@@ -99,7 +100,7 @@ pub(crate) fn begin(session: &Session, overflow: &Overflow) -> Result<(), Code> 
     }
 }
 
-/// Ends watching the events of a session.
+/// Stops watching the events of a session.
 pub(crate) fn end(session: &Session) {
     for slot in PLACES.iter().filter(|slot| slot.session.load(Relaxed) == session.id()) {
         slot.session.store(FREE, Relaxed);
@@ -116,14 +117,14 @@ impl Slot {
         unsafe { sys::tally_call(sys::SESSION_THRESHOLD, arguments) }
     }
 
-    /// Calls the handler if the thread's count has reached the next multiple. Returns how many
-    /// events later to look again.
+    /// Calls the handler if the thread's count has reached the next multiple. Returns the number of
+    /// events after which to check again.
     fn look(&self, context: *mut c_void) -> u64 {
         let threshold = self.threshold.load(Relaxed);
         if IN_LIBRARY.load(Relaxed) > 0 {
             return (threshold / 64).clamp(1, 5000);
         }
-        // The thread itself may have counted nothing meanwhile, or all of it.
+        // The watched thread may have counted none of the events meanwhile, or all of them.
         if machine::thread() != self.thread.load(Relaxed) {
             return (threshold / 8).max(1);
         }
@@ -149,7 +150,7 @@ impl Slot {
         }
     }
 
-    /// What the calling thread counted, scaled if the event shares its counter.
+    /// Returns the count of the calling thread, scaled if the event shares its counter.
     fn own_count(&self) -> u64 {
         let mut words = [0_u64; HEADER_WORDS + READABLE * EVENT_WORDS];
         let event = self.event.load(Relaxed);
@@ -166,7 +167,7 @@ impl Slot {
     }
 }
 
-/// Returns whether an event's index is one that can have a threshold.
+/// Returns whether the event with this index can have a threshold.
 pub(crate) fn is_readable(event: usize) -> bool {
     event < READABLE
 }
@@ -183,8 +184,8 @@ extern "C" fn dispatch(_event: u64, count: u64, index: u64, context: *mut c_void
     }
 }
 
-/// The entry point of upcalls. The kernel leaves a word below the signal frame, whose first word is
-/// for a return address: the context follows.
+/// Entry point of upcalls. The kernel leaves a word below the signal frame, whose first word is for
+/// a return address: the context follows.
 #[unsafe(naked)]
 unsafe extern "C" fn enter() {
     naked_asm!(

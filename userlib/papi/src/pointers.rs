@@ -1,7 +1,7 @@
-//! What C programs pass: pointers that may be null, and strings.
+//! Arguments from C programs: pointers that may be null, and strings.
 //!
-//! The one place that follows them. A C program keeps the contract of `papi.h`: a pointer is null
-//! or valid for what the function reads or writes.
+//! Only this module dereferences them. A C program obeys the contract of `papi.h`: a pointer is
+//! null, or valid for the accesses of the function.
 
 use core::{
     ffi::{CStr, c_char},
@@ -10,7 +10,7 @@ use core::{
 
 use crate::answer::Code;
 
-/// A pointer to values that a function reads or writes.
+/// Pointer to values that a function reads or writes.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub(crate) struct Place<T>(*mut T);
@@ -30,12 +30,12 @@ impl<T: Copy> Place<T> {
         self.0
     }
 
-    /// The value.
+    /// Reads the value.
     pub(crate) fn read(self) -> Result<T, Code> {
         self.read_at(0)
     }
 
-    /// The value of this index.
+    /// Reads the value with this index.
     pub(crate) fn read_at(self, index: usize) -> Result<T, Code> {
         if self.is_null() {
             return Err(Code::Inval);
@@ -57,7 +57,7 @@ impl<T: Copy> Place<T> {
         Ok(())
     }
 
-    /// Writes values from the first on; none if the pointer is null.
+    /// Writes values from the first on; writes nothing if the pointer is null.
     pub(crate) fn fill(self, values: impl IntoIterator<Item = T>) {
         for (index, value) in values.into_iter().enumerate() {
             if self.write_at(index, value).is_err() {
@@ -67,13 +67,13 @@ impl<T: Copy> Place<T> {
     }
 }
 
-/// A string.
+/// String from a C program.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub(crate) struct Name(*const c_char);
 
 impl Name {
-    /// The text. What is no UTF-8 is no name of anything.
+    /// Returns the text. Text that is not UTF-8 is never a valid name.
     pub(crate) fn text(self) -> Result<&'static str, Code> {
         if self.0.is_null() {
             return Err(Code::Inval);
@@ -84,7 +84,7 @@ impl Name {
     }
 }
 
-/// Puts as much of `text` as there is room for, and a zero byte.
+/// Writes as much of `text` as fits, and a zero byte.
 pub(crate) fn put(room: &mut [c_char], text: &str) {
     let length = text.len().min(room.len() - 1);
     for (to, byte) in room.iter_mut().zip(&text.as_bytes()[..length]) {
@@ -93,13 +93,13 @@ pub(crate) fn put(room: &mut [c_char], text: &str) {
     room[length] = 0;
 }
 
-/// A type of which all bytes may be 0.
+/// A type whose bytes may all be 0.
 ///
 /// # Safety
 /// It consists of integers, floating-point numbers and raw pointers.
 pub(crate) unsafe trait Plain: Copy {}
 
-/// A value of zeros.
+/// Returns a value of zeros.
 pub(crate) fn zeros<T: Plain>() -> T {
     // SAFETY: zeros are a value of the type.
     unsafe { MaybeUninit::zeroed().assume_init() }

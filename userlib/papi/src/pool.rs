@@ -1,4 +1,4 @@
-//! Sessions of event sets. Sets of the same events share one: each counts its own thread and its
+//! Sessions of event sets. Sets with the same events share one: each counts its own thread and its
 //! own time as a part of it, so that threads with equal sets do not take turns on the counters.
 
 use alloc::{
@@ -11,7 +11,7 @@ use tally_rust::Session;
 
 use crate::answer::Code;
 
-/// The sessions of this program.
+/// Sessions of this program.
 #[derive(Default)]
 pub(crate) struct Pool(Vec<Option<Shared>>);
 
@@ -19,14 +19,15 @@ struct Shared {
     session: Session,
     events: String,
     mode: Mode,
-    /// Event sets that count now.
+    /// Number of event sets that count now.
     users: usize,
-    /// A set with thresholds has a session to itself, which ends when the set stops.
+    /// Whether the session belongs to one set: a set with thresholds has its own session, which
+    /// ends when the set stops.
     is_private: bool,
 }
 
 impl Pool {
-    /// Finds or opens a session that counts these events, for one more set. It is not yet started.
+    /// Finds or opens a session that counts these events, for one more set. Does not start it.
     pub(crate) fn get(&mut self, events: &str, mode: Mode, private: bool) -> Result<usize, Code> {
         let is_it =
             |of: &Shared| !of.is_private && !private && of.mode == mode && of.events == events;
@@ -51,12 +52,12 @@ impl Pool {
         Ok(at)
     }
 
-    /// The session at an index that [`Self::get`] returned.
+    /// Returns the session at an index that [`Self::get`] returned.
     pub(crate) fn session(&self, at: usize) -> Result<&Session, Code> {
         self.0.get(at).and_then(Option::as_ref).map(|of| &of.session).ok_or(Code::Bug)
     }
 
-    /// A set begins to count; the first starts the session.
+    /// Starts counting for a set; the first set starts the session.
     pub(crate) fn start(&mut self, at: usize) -> Result<(), Code> {
         let shared = self.0.get_mut(at).and_then(Option::as_mut).ok_or(Code::Bug)?;
         if shared.users == 0 {
@@ -66,7 +67,7 @@ impl Pool {
         Ok(())
     }
 
-    /// A set ends counting; the last stops the session.
+    /// Stops counting for a set; the last set stops the session.
     pub(crate) fn stop(&mut self, at: usize) {
         let Some(place) = self.0.get_mut(at) else { return };
         let Some(shared) = place else { return };
@@ -74,7 +75,7 @@ impl Pool {
         if shared.is_private {
             *place = None;
         } else if shared.users == 0 {
-            // An error means that it is stopped.
+            // An error means that the session is stopped already.
             let _ = shared.session.stop();
         }
     }

@@ -1,5 +1,5 @@
-//! PAPI's presets: their names, in the order of their codes, with descriptions. Which of them this
-//! processor has, and what each counts there, the catalogue of the PMU's events says.
+//! PAPI's presets: names, in the order of their codes, with descriptions. The catalogue of the
+//! PMU's events determines which of them this processor has, and what each counts.
 //!
 //! Long: a line for each preset.
 

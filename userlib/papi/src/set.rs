@@ -1,4 +1,4 @@
-//! Event sets: what they consist of, and counting with them.
+//! Event sets: their contents, and counting with them.
 
 use alloc::{boxed::Box, string::String, vec, vec::Vec};
 use core::{ffi::c_int, ptr};
@@ -17,7 +17,7 @@ use crate::{
     pool::Pool,
 };
 
-/// What `PAPI_read` gives for an event that has not been counted at all.
+/// Value that `PAPI_read` gives for an event that has not been counted at all.
 const NOT_MEASURED: i64 = -1;
 
 /// Bits of a state.
@@ -29,9 +29,9 @@ const MULTIPLEXING: c_int = 0x40;
 
 /// An event set.
 pub(crate) struct Set {
-    /// Codes.
+    /// Event codes.
     pub(crate) events: Vec<c_int>,
-    /// Whether it belongs to the component: once it has had an event, or was assigned to it.
+    /// Whether the set belongs to the component: once it has had an event, or was assigned to it.
     pub(crate) has_component: bool,
     pub(crate) is_multiplexed: bool,
     pub(crate) domain: c_int,
@@ -45,19 +45,19 @@ pub(crate) struct Set {
     pub(crate) flags: c_int,
 }
 
-/// A set that counts.
+/// Counting state of a set.
 struct Running {
-    /// The session's place in the pool.
+    /// Index of the session in the pool.
     session: usize,
     thread: u64,
     part: Part<'static>,
     second_terms: Vec<SecondTerm>,
 }
 
-/// The second event of a derived preset. The session's list has it after all first ones, so that
-/// the places of other events are those in the set.
+/// Second event of a derived preset. The session's list has it after all first ones, so that the
+/// other events have the same positions as in the set.
 struct SecondTerm {
-    /// The preset's place in the set.
+    /// Position of the preset in the set.
     place: usize,
     subtracts: bool,
 }
@@ -85,7 +85,7 @@ impl Set {
         }
     }
 
-    /// The bits of its state.
+    /// Returns the bits of the set's state.
     pub(crate) fn state(&self) -> c_int {
         let profiles = |watched: &Watched| watched.histograms.is_some();
         let bits = [
@@ -102,7 +102,7 @@ impl Set {
         self.running.is_some()
     }
 
-    /// Returns whether it counts the calling thread.
+    /// Returns whether the set counts the calling thread.
     pub(crate) fn is_running_here(&self) -> bool {
         self.running.as_ref().is_some_and(|running| running.thread == machine::thread())
     }
@@ -115,7 +115,7 @@ impl Set {
         if self.is_running() { Err(Code::IsRun) } else { Ok(()) }
     }
 
-    /// The place of an event.
+    /// Returns the position of an event.
     pub(crate) fn position(&self, code: c_int) -> Option<usize> {
         self.events.iter().position(|event| *event == code)
     }
@@ -142,14 +142,14 @@ impl Set {
         Ok(())
     }
 
-    /// Removes everything.
+    /// Removes all events and thresholds.
     pub(crate) fn clear(&mut self) -> Result<(), Code> {
         self.check_stopped()?;
         *self = Set::new(self.domain);
         Ok(())
     }
 
-    /// Nothing has been counted of the present list.
+    /// Clears the values and readings, which do not belong to the current list of events.
     fn forget(&mut self) {
         self.values = vec![0; self.events.len()];
         let value = Value::NotMeasured { reason: Reason::NotStarted };
@@ -157,7 +157,8 @@ impl Set {
         self.readings = vec![reading; self.events.len()];
     }
 
-    /// The kernel's list of its events. At its end are the second terms of derived presets.
+    /// Returns the kernel's list of the set's events, with the second terms of derived presets at
+    /// its end.
     fn list(&self, events: &Events) -> Result<(String, Vec<SecondTerm>), Code> {
         let (mut list, mut last, mut second_terms) = (Vec::new(), Vec::new(), Vec::new());
         for (place, code) in self.events.iter().enumerate() {
@@ -182,7 +183,7 @@ impl Set {
         }
     }
 
-    /// Counts the calling thread from here on, from 0. `number` is the set's own.
+    /// Starts counting the calling thread, from 0. `number` is that of the set.
     pub(crate) fn start(
         &mut self,
         number: c_int,
@@ -208,7 +209,7 @@ impl Set {
     fn watch(&self, number: c_int, pool: &mut Pool, session: usize) -> Result<(), Code> {
         let session = pool.session(session)?;
         if !self.watched.is_empty() {
-            // The bank that the kernel maps is not read here: thresholds need it.
+            // The kernel requires a mapped bank for thresholds, although it is not read here.
             session.map().map_err(Code::of)?;
         }
         for watched in &self.watched {
@@ -235,7 +236,7 @@ impl Set {
         pool.stop(session);
     }
 
-    /// Ends counting, and keeps the values.
+    /// Stops counting, and keeps the values.
     pub(crate) fn stop(&mut self, pool: &mut Pool) -> Result<(), Code> {
         if self.running.is_none() {
             return Err(Code::NotRun);
@@ -248,7 +249,7 @@ impl Set {
         Ok(())
     }
 
-    /// What was counted since the start or the last reset; of a stopped set up to the stop.
+    /// Returns the readings since the start or the last reset; for a stopped set up to the stop.
     pub(crate) fn readings_now(&mut self) -> Result<Vec<Reading>, Code> {
         match &mut self.running {
             Some(running) => {
@@ -259,7 +260,7 @@ impl Set {
         }
     }
 
-    /// The same as numbers.
+    /// Returns these readings as numbers.
     pub(crate) fn values_now(&mut self) -> Result<Vec<i64>, Code> {
         match &self.running {
             Some(_) => Ok(self.readings_now()?.iter().map(value).collect()),
@@ -267,7 +268,7 @@ impl Set {
         }
     }
 
-    /// Counts from here on, from 0; sets a stopped set's values to 0.
+    /// Restarts counting from 0; sets a stopped set's values to 0.
     pub(crate) fn reset(&mut self) -> Result<(), Code> {
         match &mut self.running {
             Some(running) => running.part.reset().map_err(refused),
@@ -279,7 +280,7 @@ impl Set {
     }
 }
 
-/// The readings of a set's events, from those of its session's.
+/// Converts the readings of a session's events to those of a set's events.
 fn with_derived(mut readings: Vec<Reading>, second_terms: &[SecondTerm]) -> Vec<Reading> {
     let seconds = readings.split_off(readings.len() - second_terms.len());
     for (term, second) in second_terms.iter().zip(&seconds) {
@@ -288,7 +289,7 @@ fn with_derived(mut readings: Vec<Reading>, second_terms: &[SecondTerm]) -> Vec<
     readings
 }
 
-/// A part is read by the thread that it counts.
+/// Converts an error of a part, which can be read only by the thread that it counts.
 fn refused(error: tally_abi::Error) -> Code {
     match error {
         tally_abi::Error::WrongState => Code::CLost,
@@ -296,8 +297,8 @@ fn refused(error: tally_abi::Error) -> Code {
     }
 }
 
-/// The number that PAPI's functions give. Of an event that was counted in too few slices for an
-/// error, it is what was counted, scaled.
+/// Returns the number that PAPI's functions report. For an event that was counted in too few slices
+/// for an error, this is its count, scaled.
 fn value(reading: &Reading) -> i64 {
     match reading.value {
         Value::Exact { count } | Value::Estimated { estimate: count, .. } => count as i64,

@@ -1,4 +1,4 @@
-//! The library's state, behind one lock.
+//! State of the library, protected by one lock.
 
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::{
@@ -24,13 +24,13 @@ pub(crate) const LOW_LEVEL: c_int = 1;
 pub(crate) const HIGH_LEVEL: c_int = 2;
 pub(crate) const THREADS: c_int = 4;
 
-/// Pointers that a thread can store.
+/// Number of pointers that a thread can store.
 pub(crate) const OWN_POINTERS: usize = 4;
 
 /// A thread that the library knows.
 pub(crate) struct Thread {
     pub(crate) thread: u64,
-    /// What `PAPI_thread_id` returns for it.
+    /// Result of `PAPI_thread_id` for the thread.
     pub(crate) id: c_ulong,
     pub(crate) pointers: [usize; OWN_POINTERS],
 }
@@ -41,36 +41,36 @@ pub(crate) struct Entered {
     pub(crate) name: String,
 }
 
-/// A set of the library's own, whose events a thread asks for as rates.
+/// A set owned by the library, whose events a thread requests as rates.
 pub(crate) struct Rate {
     pub(crate) thread: u64,
     pub(crate) set: c_int,
-    /// When it began.
+    /// Time of the start.
     pub(crate) real_ns: i64,
     pub(crate) thread_ns: i64,
     pub(crate) totals: Vec<i64>,
 }
 
-/// The state.
+/// State of the library.
 pub(crate) struct State {
-    /// 0 before initialization.
+    /// Bits of `PAPI_is_initialized`; 0 before initialization.
     pub(crate) level: c_int,
     pub(crate) machine: Machine,
     pub(crate) events: Events,
-    /// By number, from 0: programs use it as an index.
+    /// Sets by number, from 0: programs use it as an index.
     pub(crate) sets: Vec<Option<Set>>,
     pub(crate) pool: Pool,
     pub(crate) threads: Vec<Thread>,
     pub(crate) entered: Vec<Entered>,
     pub(crate) rates: Vec<Rate>,
-    /// The domain of new sets.
+    /// Domain of new sets.
     pub(crate) domain: c_int,
     /// Interval in nanoseconds, signal and timer of PAPI's own multiplexing, which is not used.
     pub(crate) timer: [c_int; 3],
     pub(crate) component: &'static ComponentPlace,
 }
 
-/// The description of the component, which C programs read while the library may change it.
+/// Description of the component, which C programs read while the library may change it.
 pub(crate) struct ComponentPlace(AtomicPtr<ComponentInfo>);
 
 impl ComponentPlace {
@@ -111,7 +111,7 @@ impl State {
     /// Initializes the library.
     ///
     /// # Errors
-    /// The kernel is not Tally, or drives no PMU.
+    /// Fails if the kernel is not Tally, or drives no PMU.
     pub(crate) fn initialize(&mut self) -> Result<(), Code> {
         if !sys::is_tally() {
             eprintln!("libpapi: {}", tally_abi::Error::NotTally.message());
@@ -140,10 +140,10 @@ impl State {
         is_disabled
     }
 
-    /// Ends all sets, and forgets everything but what the machine is.
+    /// Ends all sets, and resets everything except the description of the machine.
     pub(crate) fn shut_down(&mut self) {
         for set in self.sets.iter_mut().flatten() {
-            // An error means that it does not count, or counts another thread, which ends too.
+            // An error means that the set does not count, or counts another thread, which ends too.
             let _ = set.stop(&mut self.pool);
         }
         self.sets.clear();
@@ -157,21 +157,21 @@ impl State {
         if self.level == 0 { Err(Code::NoInit) } else { Ok(()) }
     }
 
-    /// The set of this number.
+    /// Returns the set with this number.
     pub(crate) fn set(&mut self, number: c_int) -> Result<&mut Set, Code> {
         let index = usize::try_from(number).ok();
         let found = index.and_then(|index| self.sets.get_mut(index)).and_then(Option::as_mut);
         found.ok_or(Code::NoEvst)
     }
 
-    /// The set of this number, which belongs to the component.
+    /// Returns the set with this number if it belongs to the component.
     pub(crate) fn assigned_set(&mut self, number: c_int) -> Result<&mut Set, Code> {
         let set = self.set(number)?;
         set.check_component()?;
         Ok(set)
     }
 
-    /// What is known of the calling thread, from now on also if nothing was.
+    /// Returns the data of the calling thread, which is added if it is not known yet.
     pub(crate) fn thread(&mut self) -> &mut Thread {
         let thread = machine::thread();
         let at = self.threads.iter().position(|of| of.thread == thread);
@@ -184,10 +184,10 @@ impl State {
     }
 }
 
-/// The program's function that tells threads apart, or null.
+/// The program's function that identifies threads, or null.
 pub(crate) static THREAD_ID: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What the program's function says of the calling thread.
+/// Returns the result of the program's function for the calling thread.
 pub(crate) fn thread_id() -> Option<c_ulong> {
     let function = THREAD_ID.load(Ordering::Relaxed);
     if function.is_null() {
@@ -199,7 +199,7 @@ pub(crate) fn thread_id() -> Option<c_ulong> {
     Some(function())
 }
 
-/// Calls `work` with the state. Handlers of thresholds wait until it has returned.
+/// Calls `work` with the state. Handlers of thresholds are delayed until it has returned.
 pub(crate) fn with<T>(work: impl FnOnce(&mut State) -> T) -> T {
     IN_LIBRARY.fetch_add(1, Ordering::Relaxed);
     let result = work(STATE.lock().get_or_insert_with(State::new));

@@ -1,4 +1,4 @@
-//! Code that Tally's programs share: options, the default list of events, and the work.
+//! Code shared by Tally's programs: options, the default list of events, and the work.
 
 #![no_std]
 
@@ -11,12 +11,12 @@ use core::arch::x86_64::__cpuid;
 
 use tally::events;
 
-/// The default list of events of this processor.
+/// Returns the default list of events of this processor.
 pub fn default_events() -> &'static str {
     events::default_list(signature())
 }
 
-/// This processor's signature: CPUID leaf 1, EAX.
+/// Returns the signature of this processor: CPUID leaf 1, EAX.
 pub fn signature() -> u32 {
     __cpuid(1).eax
 }

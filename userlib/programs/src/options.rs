@@ -4,7 +4,7 @@ use alloc::{format, string::String};
 
 use tally::{Shares, Slice, session::NO_BUDGET_PPM};
 
-/// The parsed options.
+/// Parsed options.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ProgramOptions<'a> {
     /// `--events LIST`.
@@ -27,7 +27,7 @@ impl<'a> ProgramOptions<'a> {
     /// Parses arguments.
     ///
     /// # Errors
-    /// A message that names the argument which is not valid.
+    /// The message names the argument that is not valid.
     pub fn parse(mut words: impl Iterator<Item = &'a str>) -> Result<Self, String> {
         let mut options = ProgramOptions::default();
         while let Some(word) = words.next() {

@@ -1,4 +1,4 @@
-//! A store of compressed blocks: a library's compressor and decompressor with buffers that are
+//! Store of compressed blocks: a library's compressor and decompressor with buffers that are
 //! allocated once.
 
 use alloc::{vec, vec::Vec};
@@ -18,7 +18,7 @@ use miniz_oxide::{
 /// Bytes of text per block.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// A compressor and a decompressor with their buffers.
+/// Compressor and decompressor with their buffers.
 pub struct Store {
     compressor: CompressorOxide,
     decompressor: DecompressorOxide,
@@ -26,7 +26,7 @@ pub struct Store {
     unpacked: Vec<u8>,
 }
 
-/// A compressor of level 0 to 10 without a header.
+/// Makes a compressor of level 0 to 10 without a header.
 fn compressor(level: u8) -> CompressorOxide {
     let mut compressor = CompressorOxide::default();
     compressor.set_format_and_level(DataFormat::Raw, level);
@@ -34,19 +34,19 @@ fn compressor(level: u8) -> CompressorOxide {
 }
 
 impl Store {
-    /// A store with this compression level, 0 (none) to 10 (smallest).
+    /// Makes a store with this compression level, 0 (none) to 10 (smallest).
     pub fn new(level: u8) -> Self {
         Store {
             compressor: compressor(level),
             decompressor: DecompressorOxide::new(),
-            // Incompressible text grows a little.
+            // Incompressible text becomes slightly larger.
             packed: vec![0; 2 * BLOCK_BYTES],
             unpacked: vec![0; BLOCK_BYTES],
         }
     }
 
     /// Compresses and decompresses a text, block by block. Returns its compressed size in bytes, or
-    /// none if the result differs from the text.
+    /// `None` if the result differs from the text.
     pub fn round_trip(&mut self, text: &[u8]) -> Option<usize> {
         text.chunks(BLOCK_BYTES).map(|block| self.round_trip_block(block)).sum()
     }

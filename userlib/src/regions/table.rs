@@ -1,4 +1,4 @@
-//! The table of regions: a row for each name and thread, and the visits that have not ended.
+//! Table of regions: a row for each name and thread, and the visits that have not ended.
 
 use alloc::{string::String, vec, vec::Vec};
 
@@ -10,11 +10,11 @@ use crate::sums::Sums;
 #[derive(Debug, Default)]
 pub(super) struct Table {
     rows: Vec<Row>,
-    /// The visits that have not ended, in the order in which they began.
+    /// Visits that have not ended, in the order in which they began.
     open: Vec<Visit>,
 }
 
-/// What one thread counted in one region.
+/// Counts of one thread in one region.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) name: String,
@@ -22,20 +22,20 @@ pub(super) struct Row {
     pub(super) calls: u64,
     pub(super) time_ns: u64,
     pub(super) cycles: u64,
-    /// By event.
+    /// Sums by event.
     pub(super) sums: Vec<Sums>,
 }
 
-/// A visit that has not ended.
+/// Visit that has not ended.
 #[derive(Debug)]
 struct Visit {
     row: usize,
-    /// The thread's words when it began.
+    /// Words of the thread at the start of the visit.
     words: Vec<u64>,
 }
 
 impl Table {
-    /// A visit begins. Returns its words, of which there are `words`, to be written.
+    /// Begins a visit. Returns the buffer of `words` words for its start values.
     pub(super) fn enter(&mut self, name: &str, thread: u64, words: usize) -> &mut [u64] {
         let known = self.rows.iter().position(|row| row.is(name, Some(thread)));
         let row = known.unwrap_or_else(|| {
@@ -47,8 +47,8 @@ impl Table {
         &mut self.open.push_mut(Visit { row, words: vec![0; words] }).words
     }
 
-    /// The thread's last visit ends, if it is of this name. Returns the region's row and the words
-    /// of the visit's beginning.
+    /// Ends the thread's last visit, if it has this name. Returns the region's row and the words of
+    /// the visit's start.
     pub(super) fn leave(&mut self, name: &str, thread: u64) -> Option<(&mut Row, Vec<u64>)> {
         let is_own = |visit: &Visit| self.rows[visit.row].thread == thread;
         let last = self.open.iter().rposition(is_own)?;
@@ -59,19 +59,19 @@ impl Table {
         Some((&mut self.rows[row], words))
     }
 
-    /// The rows of which a visit has ended.
+    /// Returns the rows of which a visit has ended.
     pub(super) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.calls > 0)
     }
 }
 
 impl Row {
-    /// Returns whether it is of this name, and of this thread if one is given.
+    /// Returns whether the row has this name, and this thread if one is given.
     pub(super) fn is(&self, name: &str, thread: Option<u64>) -> bool {
         self.name == name && thread.is_none_or(|thread| thread == self.thread)
     }
 
-    /// Adds a visit, from its words at the beginning and at the end.
+    /// Adds a visit, from its words at the start and at the end.
     pub(super) fn visit(&mut self, began: &[u64], ended: &[u64]) {
         let since = |word: usize| ended[word].saturating_sub(began[word]);
         self.calls += 1;
@@ -83,7 +83,7 @@ impl Row {
         }
     }
 
-    /// Adds what another thread counted in the region.
+    /// Adds the counts of another thread in the region.
     pub(super) fn add(&mut self, other: &Row) {
         self.calls += other.calls;
         self.time_ns += other.time_ns;
@@ -98,7 +98,7 @@ impl Row {
 mod tests {
     use super::*;
 
-    /// Words of a thread after `cycles` cycles and `events` of one event.
+    /// Returns the words of a thread after `cycles` cycles and `events` occurrences of one event.
     fn words(cycles: u64, events: u64) -> [u64; 5] {
         [0, 1000 * cycles, cycles, events, cycles]
     }

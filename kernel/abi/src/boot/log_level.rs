@@ -1,6 +1,7 @@
 //! The levels of the kernel's log, by name.
 
-/// The levels of the kernel's log. A log of one level also has the messages of those above it here.
+/// Level of the kernel's log. A log of one level also has the messages of the levels listed before
+/// it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogLevel {
     /// Failures.

@@ -1,20 +1,21 @@
-//! What the command line says of the trace.
+//! Trace options of the command line.
 
-/// Where trace records go.
+/// Destination of trace records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tracing {
     /// To the host while programs run. Records that the host does not read in time are lost.
     Stream,
-    /// To the host while programs run. Where a ring is half full, its CPU runs no program until the
-    /// host has all of it: no record is lost as long as the host reads (paper 003, section 3).
+    /// To the host while programs run. When a ring is half full, its CPU runs no program until the
+    /// host has read the whole ring: no record is lost as long as the host reads (paper 003,
+    /// section 3).
     Halt,
-    /// To the host after all programs have ended; each ring has the last records of its CPU: a
+    /// To the host after all programs have ended; each ring keeps the last records of its CPU: a
     /// flight recorder.
     Last,
 }
 
 impl Tracing {
-    /// Returns whether rings may have this few pages.
+    /// Returns whether a ring may have `pages` pages.
     pub(super) fn can_have(self, pages: usize) -> bool {
         match self {
             Tracing::Stream => pages >= 2,
@@ -24,8 +25,8 @@ impl Tracing {
     }
 }
 
-/// The fewest pages of a ring with [`Tracing::Halt`]: half of them have room for the records that
-/// are written before the CPU can wait.
+/// Minimum number of pages of a ring with [`Tracing::Halt`]: half of them have room for the records
+/// that are written before the CPU can wait.
 pub const MIN_HALTING_PAGES: usize = 16;
 
 /// Optional kinds of trace records.

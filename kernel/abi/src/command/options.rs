@@ -1,17 +1,17 @@
-//! The options of `tally stat` and `tally record`: which there are, and which of perf's are not.
+//! The options of `tally stat` and `tally record`, and those of perf that are refused.
 
 use alloc::{format, string::String, vec::Vec};
 
 use super::Verb;
 use crate::nearest::nearest;
 
-/// An option: its short and long forms, the name of its value, whose option it is, what it does.
+/// An option: short form, long form, name of its value, verb that has it, description.
 type Known = (&'static str, &'static str, &'static str, Option<Verb>, &'static str);
 
 const STAT: Option<Verb> = Some(Verb::Stat);
 const RECORD: Option<Verb> = Some(Verb::Record);
 
-/// All options; none as the verb stands for both.
+/// All options; `None` as the verb stands for both verbs.
 pub(super) const OPTIONS: [Known; 27] = [
     ("-e", "--event", "LIST", None, "the events; those between braces in the same slices"),
     ("-r", "--repeat", "N", STAT, "run the program N times: means, and the spread between runs"),
@@ -42,7 +42,7 @@ pub(super) const OPTIONS: [Known; 27] = [
     ("-h", "--help", "", None, "print this"),
 ];
 
-/// perf's options that are refused: why, and what to use instead.
+/// Refused options of perf: why, and what to use instead.
 const NOT_HERE: [(&str, &str, &str); 7] = [
     (
         "",
@@ -65,7 +65,7 @@ fn is_of(of: Option<Verb>, verb: Verb) -> bool {
     of.is_none_or(|of| of == verb)
 }
 
-/// What to say about an option that the verb does not have.
+/// The message about an option that the verb does not have.
 pub(super) fn unknown(verb: Verb, word: &str) -> String {
     if let Some((_, _, why)) =
         NOT_HERE.iter().find(|(short, long, _)| [*short, *long].contains(&word))
@@ -82,14 +82,14 @@ pub(super) fn unknown(verb: Verb, word: &str) -> String {
     }
 }
 
-/// The long form of an option of the verb's, if there is one, and whether it has a value.
+/// The long form of one of the verb's options and whether it takes a value; `None` for other words.
 pub(super) fn known(verb: Verb, word: &str) -> Option<(&'static str, bool)> {
     let is_it = |option: &&Known| is_of(option.3, verb) && [option.0, option.1].contains(&word);
     let option = OPTIONS.iter().find(is_it).filter(|_| !word.is_empty())?;
     Some((option.1, !option.2.is_empty()))
 }
 
-/// What `--help` prints.
+/// The text that `--help` prints.
 pub(super) fn help(verb: Verb) -> String {
     let name = match verb {
         Verb::Stat => "stat",

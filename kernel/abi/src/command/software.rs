@@ -5,16 +5,16 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::events::{BadBraces, listed, with_modifiers_inside};
 
-/// What the kernel counts of a program.
+/// A count or time that the kernel keeps of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Software {
     /// Pages that the program touched for the first time.
     PageFaults,
-    /// How often a thread left the CPU.
+    /// Number of times that a thread left the CPU.
     ContextSwitches,
-    /// Time of its threads on CPUs, in nanoseconds.
+    /// Time of the program's threads on CPUs, in nanoseconds.
     TaskClock,
-    /// Time from its start to its end, in nanoseconds.
+    /// Time from the program's start to its end, in nanoseconds.
     Duration,
     /// The part of [`Self::TaskClock`] in ring 3.
     UserTime,
@@ -22,7 +22,7 @@ pub enum Software {
     SystemTime,
 }
 
-/// perf's names. None of these faults reads a disk, so all are minor.
+/// perf's names of the software events. No page fault here reads a disk, so all faults are minor.
 pub const SOFTWARE: [(&str, Software); 9] = [
     ("page-faults", Software::PageFaults),
     ("faults", Software::PageFaults),
@@ -35,22 +35,23 @@ pub const SOFTWARE: [(&str, Software); 9] = [
     ("system_time", Software::SystemTime),
 ];
 
-/// Where the value of an event of a list comes from.
+/// Source of the value of an event of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// From the kernel.
+    /// The kernel.
     Software(Software),
-    /// From the session: the index of its reading.
+    /// The session: the index of its reading.
     Session(usize),
 }
 
-/// An event of a list, and where its value comes from.
+/// An event of a list, and the source of its value.
 pub(super) type Column = (String, Source);
 
-/// Splits a list into what a session counts, as a list, and all events in order with their sources.
+/// Splits a list into the events that a session counts, as a list, and all events in order with
+/// their sources.
 ///
 /// # Errors
-/// Braces that mean nothing, or a modifier at an event of the kernel's.
+/// Invalid braces, or a modifier on one of the kernel's events.
 pub(super) fn split(list: &str) -> Result<(String, Vec<Column>), String> {
     let list = &with_modifiers_inside(list);
     let (mut counted, mut all, mut session, mut open) = (String::new(), Vec::new(), 0, None);
@@ -80,7 +81,7 @@ pub(super) fn split(list: &str) -> Result<(String, Vec<Column>), String> {
     Ok((counted, all))
 }
 
-/// The kernel's event of this name, if it is one.
+/// The kernel's event of this name; `None` if it has none.
 fn software(word: &str) -> Result<Option<Software>, String> {
     let name = word.split([':', '/', '@']).next().unwrap_or(word);
     match SOFTWARE.iter().find(|(known, _)| *known == name) {

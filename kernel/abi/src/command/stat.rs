@@ -1,23 +1,22 @@
-//! The options that only `tally stat` has: how it runs the program, and what it prints where.
+//! The options that only `tally stat` has: how it runs the program, and what it prints and where.
 
 use alloc::{format, string::String, vec::Vec};
 
-/// The shortest time that the program can wait for the measured one, in milliseconds: the
-/// scheduler's ticks.
+/// The shortest wait of a program for another one, in milliseconds: a tick of the scheduler.
 const TICK_MS: u64 = 10;
 
 /// The options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatOptions<'a> {
-    /// `-r N`: how often the program is run, at least once.
+    /// `-r N`: number of runs of the program, at least one.
     pub repeat: u32,
     /// `-I MS`: the length of the intervals whose counts are printed.
     pub interval_ms: Option<u64>,
     /// `--timeout MS`: the time after which the program is ended.
     pub timeout_ms: Option<u64>,
-    /// `-o FILE`: where to write in place of standard output.
+    /// `-o FILE`: output file instead of standard output.
     pub output: Option<&'a str>,
-    /// `--append`: adds to that file.
+    /// `--append`: appends to that file.
     pub appends: bool,
     /// `-x SEPARATOR`: print fields with this text between them, and nothing else.
     pub separator: Option<&'a str>,
@@ -25,12 +24,11 @@ pub struct StatOptions<'a> {
     pub is_json: bool,
     /// `-v`: print what is counted before the program runs.
     pub is_verbose: bool,
-    /// `-a`, `-C LIST`: the set of CPUs to count in place of the program, a bit for each; 0 for
-    /// all.
+    /// `-a`, `-C LIST`: the set of CPUs to count instead of the program, a bit for each; 0 for all.
     pub cpus: Option<u64>,
     /// The list of `-C LIST`.
     pub cpu_list: Option<&'a str>,
-    /// `-A`: print each CPU apart.
+    /// `-A`: print each CPU separately.
     pub is_each_cpu: bool,
     /// The lists of all `-M LIST`: metrics by perf's names, or groups of them.
     pub metrics: Vec<&'a str>,
@@ -65,7 +63,7 @@ impl Default for StatOptions<'_> {
 }
 
 impl<'a> StatOptions<'a> {
-    /// Sets an option by its long form; `word` is the form that was written.
+    /// Sets an option by its long form; `word` is the form as the user wrote it.
     pub(super) fn set(&mut self, long: &str, word: &str, value: &'a str) -> Result<(), String> {
         match long {
             "--repeat" => self.repeat = at_least(1, word, value)?.try_into().unwrap_or(u32::MAX),
@@ -92,7 +90,7 @@ impl<'a> StatOptions<'a> {
         Ok(())
     }
 
-    /// Returns whether something is computed from counts beside them.
+    /// Returns whether `stat` computes values from the counts: metrics or a breakdown.
     pub fn computes(&self) -> bool {
         !self.metrics.is_empty() || self.is_topdown || self.is_breakdown
     }
@@ -131,7 +129,7 @@ impl<'a> StatOptions<'a> {
     }
 }
 
-/// A set of CPUs: numbers and ranges, such as `0,2-3`.
+/// Parses a set of CPUs: numbers and ranges, such as `0,2-3`.
 fn cpus(word: &str, value: &str) -> Result<u64, String> {
     let wrong = || format!("{word} cannot be {value}: it is a list of CPUs, such as 0,2-3");
     let number = |text: &str| match text.parse::<u32>() {

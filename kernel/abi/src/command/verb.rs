@@ -1,6 +1,6 @@
-//! What `tally` does with a program.
+//! The commands of `tally`.
 
-/// How the program is measured.
+/// How `tally` measures a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     /// Count events for the whole program.

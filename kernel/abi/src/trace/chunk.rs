@@ -27,7 +27,7 @@ impl Chunk {
         [Self::MARK | (self.cpu as u64) << 16 | (self.words as u64) << 32, self.near_tsc]
     }
 
-    /// Decodes what [`Self::to_words`] made.
+    /// Decodes the words of [`Self::to_words`].
     ///
     /// # Errors
     /// The mark is wrong.

@@ -101,7 +101,7 @@ impl PhaseRecord {
         copy.cost_fields().map(|(cost, bar)| (*cost, *bar))
     }
 
-    /// Sets what [`Self::costs`] returns.
+    /// Sets the costs and half widths that [`Self::costs`] returns.
     pub fn set_costs(&mut self, costs: [(u32, u32); COSTS]) {
         for ((cost, bar), of) in self.cost_fields().into_iter().zip(costs) {
             (*cost, *bar) = of;

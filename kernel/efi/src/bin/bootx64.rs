@@ -7,7 +7,7 @@
 use r_efi::efi;
 use tally_efi::{boot_loader, firmware::Firmware, paging};
 
-/// The boot loader, as `tally-image` has written it.
+/// Boot loader, as `tally-image` has written it.
 static BOOT_LOADER: &[u8] = include_bytes!(env!("TALLY_BOOT_LOADER"));
 
 // SAFETY: the linker's name of a UEFI application's entry point; no other function has it.

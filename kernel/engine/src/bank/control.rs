@@ -1,8 +1,8 @@
 //! The kernel's side of a bank's control word, in the page that the program writes too.
 //!
-//! What the program writes there decides what is credited to the program itself, and nothing else:
-//! a word that no program following the rules would write is treated as untouched. The program and
-//! the kernel never write at the same time: the program runs on the CPU that writes, or not at all.
+//! The program's writes decide only what is credited to the program itself: a word that no program
+//! following the rules would write is treated as untouched. The program and the kernel never write
+//! at the same time: the program runs on the CPU that writes, or not at all.
 
 use tally_abi::bank::{BUSY, DETACHED, PINNED_SLOT, STOPPED, writable};
 
@@ -22,7 +22,7 @@ pub(super) struct ControlWord {
     state: u32,
     /// Whether the kernel found that the program has stopped its counters.
     stopped: bool,
-    /// Of the pinned events: what was subtracted, all in all.
+    /// Counts of the pinned events that were subtracted, in all.
     deducted: Counts,
 }
 
@@ -54,7 +54,7 @@ impl ControlWord {
         self.page.store(writable::CONTROL, self.word(), Ordering::Release);
     }
 
-    /// In a publication: the counters in `set` count for this group from `bases` on.
+    /// Sets, in a publication, that the counters in `set` count for this group from `bases` on.
     #[inline]
     pub(super) fn attach(&mut self, group: u16, set: CounterMask, bases: &Counts) {
         self.state = group.into();
@@ -64,7 +64,7 @@ impl ControlWord {
         });
     }
 
-    /// In a publication: no counter counts from here on.
+    /// Sets, in a publication, that no counter counts from here on.
     #[inline]
     pub(super) fn detach(&mut self) {
         self.state = DETACHED;
@@ -75,19 +75,20 @@ impl ControlWord {
         self.stopped
     }
 
-    /// Whether the program stopped its counters is of the past.
+    /// Clears the note that the program has stopped its counters.
     pub(super) fn forget_stop(&mut self) {
         self.stopped = false;
     }
 
-    /// Of the pinned events: what was subtracted as counted while the program had stopped them.
+    /// Counts of the pinned events that were subtracted because the program had stopped its
+    /// counters.
     pub(super) fn deducted(&self) -> Counts {
         self.deducted
     }
 
-    /// Subtracts from `counted`, counts of the counters in `set` since the last publication, what
-    /// was counted while the program had stopped them. Returns whether they are stopped now. `base`
-    /// is a counter's value at the last publication.
+    /// Subtracts from `counted`, the counts of the counters in `set` since the last publication,
+    /// those of the time in which the program had stopped its counters. Returns whether they are
+    /// stopped now. `base` is a counter's value at the last publication.
     #[inline]
     pub(super) fn deduct_stopped(
         &mut self,
@@ -95,7 +96,7 @@ impl ControlWord {
         counted: &mut Counts,
         base: impl Fn(usize) -> u64,
     ) -> bool {
-        // The program's writes come before its entry to the kernel.
+        // The program's writes precede its entry to the kernel, on the same CPU.
         let found = self.page.load(writable::CONTROL);
         if found != self.word() {
             self.deduct_as(found, set, counted, base);
@@ -131,7 +132,7 @@ impl ControlWord {
         } else {
             return;
         }
-        // The next publication's version is one that no reader has seen.
+        // The next publication must have a version that no reader has seen.
         self.version = (found >> u32::BITS) as u32;
         for event in Pinned::ALL {
             self.deducted[event] += before[event] - counted[event];
@@ -143,7 +144,7 @@ fn word(version: u32, state: u32) -> u64 {
     u64::from(version) << 32 | u64::from(state)
 }
 
-/// Calls `visit` with the slot of each counter in `set`, of which there are at most eleven.
+/// Calls `visit` with the slot of each counter in `set`, at most eleven.
 #[inline]
 pub(super) fn for_each_slot(set: CounterMask, mut visit: impl FnMut(usize)) {
     for_each_counter(set.general, &mut visit);

@@ -6,7 +6,7 @@ use super::{Bank, GroupCounts};
 use crate::estimate::Uncertainty;
 
 impl Bank {
-    /// See [`Refresh::is_due`]; exact values have no half widths.
+    /// Returns whether half widths are due ([`Refresh::is_due`]); exact values have none.
     #[inline]
     pub(crate) fn errors_are_due(&self, slices: u64) -> bool {
         !self.exact && self.refresh.is_due(slices)
@@ -24,12 +24,12 @@ impl Bank {
         turns.map(move |index| index % members)
     }
 
-    /// The event that is the member of this index.
+    /// The event of the member with this index.
     pub(crate) fn event(&self, member: usize) -> Option<usize> {
         self.members.get(member).map(|member| member.event.into())
     }
 
-    /// Publishes that the errors of these events' values are not known.
+    /// Publishes that the errors of these events' values are unknown.
     pub(crate) fn withdraw_errors(&mut self, events: impl Iterator<Item = usize>) {
         self.write(|bank| {
             for event in events {
@@ -38,12 +38,12 @@ impl Bank {
         });
     }
 
-    /// Publishes the error of a member's estimate, and the basis of its estimates from here on.
-    /// Uses floating point: never in the overflow path.
+    /// Publishes the error of a member's estimate and the basis of its later estimates. Uses
+    /// floating point: never in the overflow path.
     pub(crate) fn publish_error(&mut self, index: usize, error: &Uncertainty, counts: GroupCounts) {
         let Some(member) = self.members.get(index) else { return };
         let (event, before) = (usize::from(member.event), member.base);
-        // Up to here readers went by the basis before.
+        // Up to now readers computed with the old basis.
         let seen = value(counts.total[before.event()], member.rate);
         let basis = self.pinned_basis(error.base.event());
         self.write(|bank| {

@@ -1,4 +1,4 @@
-//! The events that groups count, group by group, and what was counted of them.
+//! The events that groups count, group by group, and their counts.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::ops::Range;
@@ -11,7 +11,7 @@ use crate::{
     plan::{CounterAssignment, Plan},
 };
 
-/// What the overflow path needs to know of an event.
+/// State of an event that the overflow path needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
     pub(super) event: u16,
@@ -20,8 +20,8 @@ pub(super) struct Member {
     pub(super) base: Base,
     /// The published rate.
     pub(super) rate: u64,
-    /// One over the share of the basis in which its group was counted, with [`RATE_BITS`] bits
-    /// after the point, at the end of the group's last slice: what thresholds go by.
+    /// The reciprocal of the share of the basis in which its group was counted, with [`RATE_BITS`]
+    /// fraction bits, at the end of the group's last slice. Thresholds scale counts by it.
     pub(super) scale: u64,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Member {
 #[derive(Debug)]
 pub(super) struct Members {
     members: Box<[Member]>,
-    /// Where each group's members begin.
+    /// Index of each group's first member.
     first: Box<[u16]>,
 }
 
@@ -76,11 +76,11 @@ impl Members {
     }
 }
 
-/// What was counted of a group, the current slice included.
+/// Counts of a group, the current slice included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupCounts<'a> {
     pub(crate) moments: &'a GroupMoments,
-    /// What was credited in the middle of the current slice, if that is the group's.
+    /// Counts credited in the middle of the current slice, if that is the group's.
     pub(crate) current: Option<&'a Counts>,
     pub(crate) start_tsc: u64,
     /// The pinned events' counts of the whole session.
@@ -95,17 +95,17 @@ impl GroupCounts<'_> {
         self.moments.events[counter].events.wrapping_add(current)
     }
 
-    /// What passed of a basis while the group was counted.
+    /// Count of a basis while the group was counted.
     pub(crate) fn counted(&self, base: Base) -> u64 {
         let current = self.current.map_or(0, |current| current[base.event()]);
         self.moments.sums[base as usize].wrapping_add(current)
     }
 
-    /// Events of a counter per count of a basis, with [`RATE_BITS`] bits after the point, rounded
-    /// to the nearest; 0 if the group was not counted. One division of integers.
+    /// Events of a counter per count of a basis, with [`RATE_BITS`] fraction bits, rounded to the
+    /// nearest; 0 if the group was not counted. One division of integers.
     pub(super) fn rate(&self, counter: u8, base: Base) -> u64 {
         let counted = u128::from(self.counted(base));
-        // What restating left below one event is in 2⁻³².
+        // Restating leaves a fraction of an event, in units of 2⁻³².
         let fraction = self.moments.events[usize::from(counter) % crate::MAX_GENERAL].fraction;
         let events = (u128::from(self.events(counter)) << RATE_BITS)
             + (u128::from(fraction) << (RATE_BITS - u32::BITS));
@@ -113,11 +113,11 @@ impl GroupCounts<'_> {
         u64::try_from(rate).unwrap_or(u64::MAX)
     }
 
-    /// One over the share of a basis in which the group was counted, with [`RATE_BITS`] bits after
-    /// the point. One division of integers.
+    /// The reciprocal of the share of a basis in which the group was counted, with [`RATE_BITS`]
+    /// fraction bits. One division of integers.
     pub(super) fn scale(&self, base: Base) -> u64 {
         let (counted, total) = (self.counted(base), self.total[base.event()]);
-        // A share below 2^-20 means nothing, and the quotient stays below 2^64.
+        // A share below 2^-20 is meaningless, and with a larger one the quotient is below 2^64.
         if counted <= total >> (u64::BITS - RATE_BITS) {
             return 0;
         }
@@ -125,7 +125,7 @@ impl GroupCounts<'_> {
         scaled.checked_div(counted.into()).map_or(0, |scale| scale as u64)
     }
 
-    /// [`Self::scale`], computed once for each basis.
+    /// Computes [`Self::scale`] at most once for each basis.
     pub(super) fn scale_once(&self, base: Base, known: &mut PerBase<Option<u64>>) -> u64 {
         *known[base as usize].get_or_insert_with(|| self.scale(base))
     }

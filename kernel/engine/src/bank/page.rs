@@ -1,7 +1,7 @@
 //! A page that the kernel shares with a program.
 //!
-//! Its words are atomics, so the bank needs no unsafe code: the caller that makes a page of mapped
-//! memory vouches for that memory.
+//! The page's words are atomics, so the bank needs no unsafe code: the caller that maps a page
+//! guarantees the validity of its memory.
 
 use tally_abi::bank::PAGE_WORDS;
 
@@ -42,14 +42,14 @@ impl Page {
     }
 }
 
-/// Stores a word of several pages, counted from the first page's first.
+/// Stores a word of several pages, indexed from the first page's first word.
 pub(super) fn put(pages: &[&Page], index: usize, value: u64) {
     if let Some(page) = pages.get(index / PAGE_WORDS) {
         page.store(index % PAGE_WORDS, value, Ordering::Relaxed);
     }
 }
 
-/// Loads a word of several pages; 0 behind them.
+/// Loads a word of several pages; 0 beyond them.
 pub(super) fn load(pages: &[&Page], index: usize) -> u64 {
     pages.get(index / PAGE_WORDS).map_or(0, |page| page.load(index % PAGE_WORDS))
 }

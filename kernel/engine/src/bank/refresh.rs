@@ -1,31 +1,30 @@
-//! When the half widths in a bank are published anew.
+//! Schedule of the publication of half widths.
 
 use core::ops::Range;
 
-/// Every half width is published anew before a session has this part of its slices more: the width
-/// changes by that order then, and the cost of all publications grows as the logarithm of the
-/// slices.
+/// All half widths are published again before a session has had this fraction of its slices more
+/// (one in so many): until then a width changes by no more than that order, and the cost of all
+/// publications grows as the logarithm of the slices.
 const REFRESH: u64 = 8;
 
-/// Members take turns.
+/// The members' turns for publication.
 #[derive(Debug, Default)]
 pub(super) struct Refresh {
     /// The member whose half width is published next.
     next: usize,
-    /// The number of the session's slices with which the next half widths are due.
+    /// Number of the session's slices at which the next half widths are due.
     due_at: u64,
 }
 
 impl Refresh {
-    /// Whether half widths are to be published, of a session that has had `slices`.
+    /// Returns whether half widths are due after `slices` slices of the session.
     #[inline]
     pub(super) fn is_due(&self, slices: u64) -> bool {
         slices >= self.due_at
     }
 
-    /// The indices, modulo `members`, of the members whose turn it is: a part of 1 / `calls` of
-    /// all. The next part is due when the session, whose rounds have `round` slices, has had more
-    /// than `slices`.
+    /// The indices, modulo `members`, of the members whose turn it is: 1 / `calls` of all. The next
+    /// part is due when the session, whose rounds have `round` slices, has had more than `slices`.
     pub(super) fn take(
         &mut self,
         members: usize,

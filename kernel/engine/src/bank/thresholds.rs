@@ -1,16 +1,16 @@
-//! Thresholds on a bank's logical counters (paper 002, section 5). A threshold that is near is
-//! preloaded into its hardware counter, which overflows at the very count.
+//! Thresholds on a bank's logical counters (paper 002, section 5). Near a threshold its hardware
+//! counter is preloaded, so that it overflows at exactly the threshold's count.
 //!
-//! A threshold is reached when a reader of the bank would see its count. That of an event that is
-//! counted all the time is exact. That of a multiplexed event is checked where a slice of its group
-//! begins or ends, and while the event is on its counter at the count that it would have by then if
-//! its rate stays.
+//! A threshold is reached when a reader of the bank would see its count. The threshold of a pinned
+//! event is exact. The threshold of a multiplexed event is checked when a slice of its group begins
+//! or ends, and while the event is on its counter at the count that it reaches if its rate does not
+//! change.
 //!
-//! Samples of a multiplexed event are taken while it is on its counter, at its own occurrences: so
-//! they go by the count scaled by the time, which grows by the scale with each event.
+//! Samples of a multiplexed event are taken while it is on its counter, at its own occurrences. So
+//! they use the count scaled by time, which grows by the scale with each event.
 //!
-//! Everything here but setting thresholds runs in the overflow path: bounded by the counters of a
-//! group, [`MOST_FIRED`] and the logarithm of the number of thresholds, integers only.
+//! Everything here except setting thresholds runs in the overflow path: bounded by the counters of
+//! a group, [`MOST_FIRED`] and the logarithm of the number of thresholds, integers only.
 
 use alloc::{boxed::Box, collections::BinaryHeap, vec};
 use core::cmp::Reverse;
@@ -22,17 +22,17 @@ use crate::{
     plan::{CounterAssignment, Plan},
 };
 
-/// The most thresholds of pinned events that fire at a time; the others do at the next overflow,
-/// which is preloaded. A list may have pinned events many times.
+/// Maximum number of thresholds of pinned events that fire at a time; the others fire at the next
+/// overflow, for which a counter is preloaded. A list may have pinned events many times.
 const MOST_FIRED: usize = 8;
 /// The seed of the random distances between samples: the same in every run.
 const RANDOM_SEED: u64 = 0x2545_f491_4f6c_dd1d;
-/// Longer than any run.
+/// Longest period, longer than any run.
 const MAX_PERIOD: u64 = 1 << 62;
-/// In place of a threshold or a distance: there is none.
+/// Marks a missing threshold or distance.
 const NONE: u64 = u64::MAX;
 
-/// A threshold cannot be set.
+/// Error of setting a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThresholdError {
     /// The session has no such event.
@@ -55,11 +55,11 @@ pub(crate) struct Fired {
     pub(crate) event: u16,
     pub(crate) at: u64,
     pub(crate) count: u64,
-    /// Whether it is a sample: then the next one is set already.
+    /// Whether it is a sample, whose successor is already set.
     pub(crate) sample: bool,
 }
 
-/// Which counters to preload, and with how many events to go.
+/// Counters to preload, with the number of events until their overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PreloadPlan([u64; SLOTS]);
 
@@ -70,7 +70,7 @@ impl Default for PreloadPlan {
 }
 
 impl PreloadPlan {
-    /// The counters to preload: slot, and events to go.
+    /// The counters to preload: slot, and events until the overflow.
     pub(crate) fn distances(&self) -> impl Iterator<Item = (usize, u64)> {
         self.0.into_iter().enumerate().filter(|(_, distance)| *distance != NONE)
     }
@@ -80,8 +80,7 @@ impl PreloadPlan {
         self.0 == [NONE; SLOTS]
     }
 
-    /// Raises every distance to at least `least`, and drops those above what `most` says of their
-    /// slot.
+    /// Raises every distance to at least `least`, and drops distances above `most` of their slot.
     pub(crate) fn limit(&mut self, least: u64, most: impl Fn(usize) -> u64) {
         for (slot, distance) in self.0.iter_mut().enumerate() {
             let raised = least.max(*distance);
@@ -89,16 +88,17 @@ impl PreloadPlan {
         }
     }
 
-    /// A threshold that is `distance` events away from the counter in a slot.
+    /// Adds a threshold that is `distance` events away from the present count of the counter in
+    /// `slot`.
     pub(super) fn add(&mut self, slot: usize, distance: u64) {
         if let Some(nearest) = self.0.get_mut(slot) {
             *nearest = distance.max(1).min(*nearest);
         }
     }
 
-    /// A threshold at the scaled count `at`, of a counter that has counted `events`.
+    /// Adds a threshold at the scaled count `at`, for a counter that has counted `events`.
     pub(super) fn add_scaled(&mut self, counter: u8, at: u64, scale: u64, events: u64) {
-        // The least count whose scaled value, rounded down, is the threshold.
+        // The lowest count whose scaled value, rounded down, reaches the threshold.
         let scaled_at = u128::from(at) << RATE_BITS;
         let Some(target) = scaled_at.checked_add(u128::from(scale.saturating_sub(1))) else {
             return;
@@ -109,21 +109,21 @@ impl PreloadPlan {
     }
 }
 
-/// The thresholds of the events of a list that are a pinned event, the nearest first: counts and
-/// events. It has room for each of these events, so that the overflow path does not allocate.
+/// Thresholds of a list's events that are one pinned event, the nearest first: counts and events.
+/// The heap has room for each of these events, so that the overflow path does not allocate.
 type Nearest = BinaryHeap<Reverse<(u64, u16)>>;
 
 /// A bank's thresholds.
 #[derive(Debug)]
 pub(super) struct Thresholds {
-    /// By member of the bank.
+    /// Thresholds by member of the bank.
     members: Box<[u64]>,
-    /// By pinned event.
+    /// Thresholds by pinned event.
     pinned: [Nearest; 3],
     active: usize,
     /// Whether counters may be preloaded.
     armed: bool,
-    /// By event: the events from one sample to the next; 0 where there are none.
+    /// Sampling periods by event; 0 for events that are not sampled.
     periods: Box<[u64]>,
     random: u64,
     /// By event: the count at which a threshold fired that was not taken yet.
@@ -147,8 +147,8 @@ impl Thresholds {
         }
     }
 
-    /// Sets the threshold of an event, whose member of the bank is `member`, in place of the one
-    /// that it has; removes it if `at` is none.
+    /// Sets the threshold of an event, whose member of the bank is `member`, and replaces an
+    /// earlier one; removes it if `at` is `None`.
     ///
     /// # Errors
     /// See [`ThresholdError`].
@@ -175,7 +175,7 @@ impl Thresholds {
         Ok(())
     }
 
-    /// Sets the events from one sample of an event to the next, 0 for no samples.
+    /// Sets an event's sampling period in events; 0 ends sampling.
     pub(super) fn set_period(&mut self, event: usize, period: u64) {
         if let Some(known) = self.periods.get_mut(event) {
             *known = period;
@@ -214,8 +214,8 @@ impl Thresholds {
         self.members.get(index).copied().filter(|at| *at != NONE)
     }
 
-    /// The count of an event's next sample after one at `count`: a period on, give or take an
-    /// eighth, so that samples do not beat with periods of the program.
+    /// The count of an event's next sample after one at `count`: a period later, plus or minus up
+    /// to an eighth at random, so that samples do not beat with periods of the program.
     fn next(&mut self, event: u16, count: u64, period_multiplier: u32) -> u64 {
         let period = self.periods.get(usize::from(event)).copied().unwrap_or_default();
         let period = period.saturating_mul(period_multiplier.into()).min(MAX_PERIOD);
@@ -230,7 +230,8 @@ impl Thresholds {
         count.saturating_add(period - period / 8).saturating_add(dither as u64)
     }
 
-    /// Fires a threshold. Returns it with the count of the next sample, if it is one.
+    /// Fires a threshold. Returns it with the count of the next sample, or [`NONE`] if it is no
+    /// sample.
     fn fire(&mut self, reached: Reached, period_multiplier: u32) -> (Fired, u64) {
         let Reached { event, at, count } = reached;
         let next = self.next(event, count, period_multiplier);
@@ -278,7 +279,7 @@ impl Thresholds {
                 let nearest = self.of_pinned(pinned);
                 nearest.pop();
                 if fired.sample {
-                    // In the room of the one that was there.
+                    // Uses the room of the popped entry: no allocation.
                     nearest.push(Reverse((next, event)));
                 }
                 fire(fired);
@@ -287,7 +288,7 @@ impl Thresholds {
     }
 
     fn of_pinned(&mut self, pinned: Pinned) -> &mut Nearest {
-        // The order of `Pinned::ALL`, which has three.
+        // `Pinned::ALL` has three elements, in the order of their values.
         &mut self.pinned[pinned as usize]
     }
 

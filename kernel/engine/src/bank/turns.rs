@@ -1,10 +1,10 @@
-//! What a bank shows while other sessions of the program have their turns on the counters.
+//! The bank while other sessions of the program have their turns on the counters.
 
 use super::{Bank, GroupCounts};
 use crate::{Counts, plan::Plan};
 
 impl Bank {
-    /// What was counted of the pinned events while the program had stopped its counters.
+    /// Counts of the pinned events while the program had stopped its counters.
     pub(crate) fn deducted(&self) -> Counts {
         self.control.deducted()
     }
@@ -19,8 +19,8 @@ impl Bank {
         self.write(|bank| bank.put_totals(total, tsc));
     }
 
-    /// Events are no longer on counters all the time: if they were up to now, with these counts of
-    /// their one group, values are estimates from here on.
+    /// Switches from exact values to estimates: its events are no longer on counters all the time.
+    /// `counts` are those of the one group so far.
     #[cold]
     pub(crate) fn begin_estimates(&mut self, plan: &Plan, counts: GroupCounts) {
         if !core::mem::take(&mut self.exact) {

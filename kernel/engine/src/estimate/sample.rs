@@ -1,25 +1,25 @@
-//! What an estimate is made from.
+//! The input of an estimate.
 
 use crate::moments::{EventMoments, GroupMoments, ONE, PerBase};
 
-/// All that is known of one event.
+/// Knowledge of one event.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
-    /// The event's slices.
+    /// Sums of the event's slices.
     pub event: EventMoments,
-    /// Its group's.
+    /// Sums of its group's slices.
     pub group: GroupMoments,
     /// Slices in a round.
     pub round: u64,
-    /// Slices of the session so far, of whatever group.
+    /// Slices of the session so far, of all groups.
     pub slices: u64,
     /// Slices of the session since the group's last one.
     pub unseen: u64,
-    /// Of each base, for as long as the session ran: counted all the time, so exact.
+    /// Totals of each base over the whole session: pinned, so exact.
     pub totals: PerBase<u64>,
 }
 
-/// A sum that is in units of [`ONE`].
+/// Converts a sum in units of [`ONE`].
 pub(super) fn in_ones(sum: u64) -> f64 {
     sum as f64 / ONE as f64
 }

@@ -3,20 +3,20 @@
 use super::sample::{Sample, in_ones};
 use crate::moments::{BLOCKS, Base, Difference, FAR, NEAR, WEIGHT};
 
-/// Squared standard deviations of chance beyond which a difference is significant: one difference
-/// in thirteen is that large by chance.
+/// Squared standard deviations beyond which a difference is significant: one in thirteen
+/// differences is that large by chance.
 const SIGNIFICANT: f64 = 2.0;
-/// Pairs that are worth as much as one of the largest squares that make up a sum: chosen as
-/// [`super::tails`], and by readings of a program (`cargo xtask study live`).
+/// Number of pairs as which a sum counts for each time that it contains its largest square: chosen
+/// like [`super::tails`], and by readings of a program (`cargo xtask study live`).
 pub(super) const LARGE: f64 = 6.0;
 
-/// A variance of residuals, and how well it is known.
+/// A variance of residuals, with its precision.
 #[derive(Clone, Copy)]
 pub(super) struct Spread {
     pub(super) variance: f64,
-    /// The number of independent differences that it is worth, if they are normal.
+    /// Equivalent number of independent differences, if they are normal.
     pairs: f64,
-    /// The number where a few of them are most of the variance; no more than `pairs`.
+    /// Effective number of pairs once dominance by a few large ones is discounted; at most `pairs`.
     even: f64,
 }
 
@@ -24,9 +24,10 @@ pub(super) struct Spread {
 pub(super) fn spread(sample: &Sample, base: Base, rate: f64) -> [Spread; 2] {
     let of = |kind| Spread::of(sample, base, rate, kind);
     let (near, far, blocks) = (of(NEAR), of(FAR), of(BLOCKS));
-    // Slices that are further apart than those of a round differ more, if they do not differ less.
+    // Far pairs overestimate the variance within a round if the program drifts, so near pairs are
+    // used alone if they are significantly smaller.
     let slices = near.or(far).fall_to(near.or_ends_in(far));
-    // An effect of the same place of every round evens out, and is not in the blocks' sums.
+    // An effect of the place in the round evens out over a block, so the blocks' sums lack it.
     [slices, slices.fall_to(blocks)]
 }
 
@@ -40,12 +41,12 @@ impl Spread {
         if weight == 0.0 {
             return Spread { variance: 0.0, pairs: 0.0, even: 0.0 };
         }
-        // Of the slices of one round, all of which are paired with its first, four are worth as
-        // much as any number.
+        // All slices of a round are paired with its first, so their pairs are correlated: more than
+        // four pairs of a round count as four.
         let worth = (4.0 / f64::from(sample.group.share())).min(1.0);
         let variance = residual.max(0.0) / WEIGHT as f64 / 2.0 / weight;
         let pairs = worth * weight * weight / squared;
-        // A sum most of which is its largest term is worth few degrees of freedom (decision 28).
+        // A sum dominated by its largest term has few degrees of freedom (decision 28).
         let Difference { events, base, weight: times } = event.largest[base as usize];
         let largest = events as f64 - rate * base as f64;
         let largest = times as f64 * largest * largest;
@@ -54,7 +55,7 @@ impl Spread {
         Spread { variance, pairs, even: pairs.min(LARGE * even) }
     }
 
-    /// The mean of two estimates of the same.
+    /// Pools two estimates of the same variance, weighted by their pairs.
     fn or(self, other: Spread) -> Spread {
         let pairs = self.pairs + other.pairs;
         let sum = self.pairs * self.variance + other.pairs * other.variance;
@@ -62,21 +63,21 @@ impl Spread {
         Spread { variance, pairs, even: self.even + other.even }
     }
 
-    /// This of near pairs, or what the ends of phases in `far` pairs show, if that is more.
+    /// Returns the near pairs' spread, or a quarter of the `far` pairs' variance if that is larger.
     ///
-    /// Where slices differ by the ends of phases alone, the mean square of their difference is in
-    /// proportion to their distance: a third of a round for near pairs by their weights, four
-    /// thirds at most for far ones. Few ends lie within near pairs, though, and by chance none
-    /// (decision 88).
+    /// If slices differ only because phases end between them, the mean square of their difference
+    /// is proportional to their distance: with the weights of near pairs a third of a round, for
+    /// far pairs at most four thirds. But few ends of phases lie within near pairs, and by chance
+    /// none (decision 88).
     fn or_ends_in(self, far: Spread) -> Spread {
         let ends = Spread { variance: far.variance / 4.0, ..far };
         if ends.variance > self.variance { ends } else { self }
     }
 
-    /// `other`, if it is lower by more than chance.
+    /// Returns `other` if it is significantly lower, otherwise `self`.
     fn fall_to(self, other: Spread) -> Spread {
         let fall = self.variance - other.variance;
-        // If they were the same.
+        // The variance of the difference if both estimate `self.variance`.
         let chance = self.chance() + Spread { variance: self.variance, ..other }.chance();
         if fall > 0.0 && other.pairs > 0.0 && fall * fall > SIGNIFICANT * chance {
             other
@@ -85,14 +86,14 @@ impl Spread {
         }
     }
 
-    /// Its own variance: 3 / m is that of a mean square of m successive differences of a normal
-    /// variable, relative to its own square (von Neumann 1941).
+    /// The variance of this estimate. The mean square of m successive differences of a normal
+    /// variable has a variance of 3 / m relative to its own square (von Neumann 1941).
     fn chance(self) -> f64 {
         3.0 * self.variance * self.variance / self.pairs
     }
 
-    /// Degrees of freedom: the variance of a mean square of successive differences is that of as
-    /// many independent ones.
+    /// Degrees of freedom, from the variance of a mean square of successive differences as a
+    /// multiple of that of independent ones.
     pub(super) fn degrees(self) -> f64 {
         let pairs = self.even.max(1.0);
         2.0 * pairs * pairs / (3.0 * pairs - 1.0)
@@ -101,7 +102,7 @@ impl Spread {
 
 /// The 97.5 % quantile of Student's t.
 pub fn student_t_95(degrees: f64) -> f64 {
-    /// Of 1/degrees and quantile; between them the quantile is close to linear.
+    /// Pairs of 1/degrees and quantile; between them the quantile is close to linear.
     const TABLE: [(f64, f64); 12] = [
         (0.0, 1.960),
         (1.0 / 60.0, 2.000),

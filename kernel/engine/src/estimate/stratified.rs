@@ -1,14 +1,13 @@
-//! The estimate by strata of instructions a cycle (Cochran, *Sampling Techniques*, 3rd edition,
-//! sections 5A.9 and 6.10: stratification after the selection, separate ratio estimates).
+//! The estimate by strata of IPC (Cochran, *Sampling Techniques*, 3rd edition, sections 5A.9 and
+//! 6.10: stratification after the selection, separate ratio estimates).
 //!
-//! Of each stratum the cycles X of all slices are known, and the part Σx that passed while the
+//! For each stratum the cycles X of all slices are known, and the part Σx that passed while the
 //! event was counted: its events are X·Σy/Σx. Adjacent strata are joined until the group has
-//! [`LEAST`] slices in each, which depends on no event. The squared error is that of random slices
-//! in each stratum.
+//! [`LEAST`] slices in each; the joining does not depend on the event. The squared error is that of
+//! random slices in each stratum.
 //!
-//! Strata know nothing of the order of the slices. Where a program changes slowly, the estimate of
-//! [`super`] is better, whose errors even out over a block of rounds: the smaller half width
-//! decides.
+//! Strata ignore the order of the slices. If a program changes slowly, the estimate of [`super`] is
+//! better, because its errors even out over a block of rounds: the smaller half width decides.
 
 use libm::sqrt;
 
@@ -22,17 +21,17 @@ use crate::{
     strata::{self, STRATA, Strata},
 };
 
-/// Slices of the group in each joined stratum: fewer have no useful error.
+/// Minimum slices of the group in each joined stratum: fewer give no useful error.
 const LEAST: u64 = 12;
-/// The fewest slices of the group, those of them with an event, and degrees of freedom. Rarer
-/// events, and those of which a few slices have most, are known better by batches and tails.
+/// Minimum slices of the group, slices with an event, and degrees of freedom. Rarer events, and
+/// events concentrated in a few slices, are estimated better by batches and tails.
 const LEAST_SLICES: u64 = 64;
 /// See [`LEAST_SLICES`].
 const LEAST_MET: u64 = 16;
 /// See [`LEAST_SLICES`].
 const LEAST_DEGREES: f64 = 8.0;
-/// Strata between a slice and the nearest of the group beyond which it is unlike all that were
-/// counted: a quarter of an octave.
+/// Distance in strata from a slice to the group's nearest slice beyond which it is unlike all
+/// counted ones: a quarter of an octave.
 const FURTHEST: usize = 4;
 
 /// A total by strata.
@@ -41,11 +40,11 @@ pub(super) struct Stratified {
     pub(super) variance: f64,
     /// Half the width of the 95 % interval.
     pub(super) half_width_95: f64,
-    /// Student's t of it.
+    /// Student's t of the interval.
     pub(super) t: f64,
 }
 
-/// Adjacent strata: Σx of all slices, the group's slices, the event's.
+/// Adjacent strata: the cycles of all slices, the sums of the group's slices, those of the event.
 #[derive(Clone, Copy, Default)]
 struct Joined {
     all: f64,
@@ -84,7 +83,7 @@ impl Joined {
         if self.cycles > 0.0 { self.events / self.cycles } else { 0.0 }
     }
 
-    /// What a squared residual of one slice adds to the squared error of the total.
+    /// Weight of a squared residual of one slice in the squared error of the total.
     fn weight(&self) -> f64 {
         let scale = self.all / self.cycles.max(1.0);
         let uncounted = (1.0 - 1.0 / scale.max(1.0)).max(0.0);
@@ -97,11 +96,11 @@ impl Joined {
     }
 }
 
-/// All strata, the joined one of each.
+/// All strata, with the joined stratum of each.
 struct Partition {
     joined: [Joined; STRATA],
     number: usize,
-    /// By stratum.
+    /// Index of the joined stratum, by stratum.
     of: [usize; STRATA],
 }
 
@@ -118,7 +117,7 @@ impl Partition {
                 all.number += 1;
             }
         }
-        // Those after the last that is complete belong to it.
+        // The strata after the last complete one are joined to it.
         let last = all.number.saturating_sub(1);
         all.joined[last].join(pending);
         all.of.iter_mut().for_each(|place| *place = (*place).min(last));
@@ -130,7 +129,7 @@ impl Partition {
         self.joined.iter().take(self.number)
     }
 
-    /// The variance of a slice of the group in its stratum.
+    /// The variance of a slice of the group within its stratum.
     fn slice_variance(&self) -> f64 {
         let sum = |value: fn(&Joined) -> f64| self.strata().map(value).sum::<f64>();
         sum(Joined::residuals) / sum(|stratum| stratum.slices).max(1.0)
@@ -144,8 +143,7 @@ impl Partition {
     }
 }
 
-/// The total of the event on a counter of a group. `None` where the slices are too few or too
-/// uneven.
+/// The total of the event on a counter of a group. `None` if the slices are too few or too uneven.
 pub(super) fn stratified(
     strata: &Strata,
     (group, counter): (u16, u8),
@@ -163,7 +161,7 @@ pub(super) fn stratified(
     if all <= 0.0 || counted <= 0.0 {
         return None;
     }
-    // The current slice is in no stratum.
+    // The strata do not contain the current slice.
     let total = sample.totals[Base::Cycles as usize] as f64 / all;
     let estimate = total * of(|stratum| stratum.all * stratum.rate());
     let squares = of(|stratum| stratum.weight() * stratum.residuals());
@@ -178,8 +176,9 @@ pub(super) fn stratified(
     (degrees >= LEAST_DEGREES).then_some(of_total)
 }
 
-/// The degrees of freedom of a sum of `squares` of the residuals of `slices`, of which the largest
-/// and their weights are known: few, if they are much of it (decision 28).
+/// The degrees of freedom of the sum `squares` of the residuals of `slices`. `largest` are the
+/// largest residuals with their weights; if they dominate the sum, it has few degrees of freedom
+/// (decision 28).
 fn degrees(largest: [(f64, f64); PEAKS], squares: f64, slices: f64, strata: f64) -> f64 {
     let largest = largest.map(|(residual, weight)| weight * residual * residual);
     let largest = largest.into_iter().fold(0.0, f64::max);
@@ -188,7 +187,7 @@ fn degrees(largest: [(f64, f64); PEAKS], squares: f64, slices: f64, strata: f64)
     even.min(slices - strata)
 }
 
-/// The cycles of slices that are unlike all of the group.
+/// Cycles of the slices that are unlike all slices of the group.
 fn unlike(sums: impl Iterator<Item = (u64, strata::Slices, strata::Events)>) -> f64 {
     let mut cycles = [0_u64; STRATA];
     let mut distance = [STRATA; STRATA];

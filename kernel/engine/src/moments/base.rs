@@ -2,7 +2,8 @@
 
 use crate::demand::Pinned;
 
-/// What rates are relative to: a pinned event, so exact in total and counted in every slice.
+/// The quantity to which rates are relative: a pinned event, so exact in total and counted in every
+/// slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     /// Events per core cycle.
@@ -12,10 +13,10 @@ pub enum Base {
 }
 
 impl Base {
-    /// Both.
+    /// Both bases.
     pub const ALL: [Base; 2] = [Base::Cycles, Base::Instructions];
 
-    /// The pinned event.
+    /// The base's pinned event.
     pub fn event(self) -> Pinned {
         match self {
             Base::Cycles => Pinned::Cycles,
@@ -24,5 +25,5 @@ impl Base {
     }
 }
 
-/// One number for each [`Base`].
+/// A number for each [`Base`].
 pub type PerBase<T> = [T; 2];

@@ -2,19 +2,19 @@
 
 use super::base::PerBase;
 
-/// The number of an event's largest slices that are kept.
+/// Number of an event's largest slices that are kept.
 pub const PEAKS: usize = 4;
 
-/// One slice of one event, not restated.
+/// A slice of an event, not restated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Peak {
-    /// Its events; 0 if there was no such slice.
+    /// Events of the slice; 0 if there was no such slice.
     pub events: u64,
-    /// Its bases.
+    /// The slice's bases.
     pub bases: PerBase<u64>,
 }
 
-/// Inserts `peak` in order, and drops the least. The longer a session runs, the rarer.
+/// Inserts `peak` in order, and drops the smallest. Becomes rarer the longer a session runs.
 #[cold]
 #[inline(never)]
 pub(super) fn insert(peaks: &mut [Peak; PEAKS], peak: Peak) {

@@ -1,10 +1,11 @@
-//! Sums of a group as if it had always been counted for its present part of the time.
+//! Restatement of a group's sums, as if it had always been counted for its present fraction of the
+//! time.
 
 use super::{Base, GroupMoments, ONE};
 
 impl GroupMoments {
     /// Restates all sums as if the group had always had `share` of a round's slices (decision 11).
-    /// In the overflow path, between two slices of the group, once in a change of shares.
+    /// Runs in the overflow path, between two slices of the group, once per change of shares.
     #[cold]
     #[inline(never)]
     pub fn restate(&mut self, share: u16, round: u64) {
@@ -12,8 +13,9 @@ impl GroupMoments {
         self.restate_as([(old, round), (share, round)]);
     }
 
-    /// Restates all sums as if of so many slices the group had always had its share of a round, and
-    /// not of so many as before: other sessions have turns between its own (decision 85).
+    /// Rescales all sums from a cycle of `old` slices to a cycle of `new` slices, as if the group
+    /// had always had its share of `new` slices: other sessions have turns between its own
+    /// (decision 85).
     #[cold]
     #[inline(never)]
     pub fn restate_turns(&mut self, [old, new]: [u64; 2]) {
@@ -21,9 +23,9 @@ impl GroupMoments {
         self.restate_as([(share, old), (share, new)]);
     }
 
-    /// Multiplies sums of counts by the ratio of the parts of the time in which the group was and
-    /// is counted, its share of so many slices, and sums of squares by the factor that leaves the
-    /// error as it is; some six hundred instructions.
+    /// Multiplies sums of counts by the ratio of the fractions of time for which the group is and
+    /// was counted, its share of all slices, and sums of squares by the factor that preserves the
+    /// error; some six hundred instructions.
     fn restate_as(&mut self, [(old, all_then), (new, all_now)]: [(u16, u64); 2]) {
         self.break_block();
         if self.slices == 0 {
@@ -63,7 +65,8 @@ impl GroupMoments {
     }
 }
 
-/// `sum` times `factor`, which is in 2⁻³², rounded to the nearest: a rare event's sum may be small.
+/// `sum` times `factor`, a factor in units of 2⁻³², rounded to the nearest: a rare event's sum may
+/// be small.
 fn times(sum: i128, factor: u64) -> i128 {
     let factor = i128::from(factor);
     let low = (i128::from(sum as u32) * factor + (1 << 31)) >> 32;

@@ -1,4 +1,4 @@
-//! What sums of slices come to.
+//! Tests of the sums over slices.
 
 use super::*;
 
@@ -41,7 +41,7 @@ fn a_share_twice_as_large_makes_twice_the_count_of_what_was() {
     moments.restate(4, 10);
     moments.add(&slice(1000, 10), 1, Turn { number: 12, round: 1, block: 1 }, 10);
     assert_eq!((moments.sums, moments.events[0].events), ([3000, 6000], 30));
-    // (4/2)² · (10 − 2)/(10 − 4), and one.
+    // (4/2)² · (10 − 2)/(10 − 4) for the first slice, and one for the second.
     let expected = (4.0 * 8.0 / 6.0 + 1.0) * ONE as f64;
     assert!((moments.weight() as f64 - expected).abs() < 2.0);
     assert_eq!((moments.slices, moments.counted_cycles()), (2, 2000));
@@ -52,7 +52,7 @@ fn a_share_twice_as_large_makes_twice_the_count_of_what_was() {
 fn close_pairs_weigh_what_their_distances_have_of_a_round() {
     let (round, in_sixteenths) = (10, |distance| weight(distance, 10));
     assert_eq!([1, 2, 5, 9].map(in_sixteenths), [144, 64, 16, 1]);
-    // Far ones, and those of the same round, one.
+    // Far pairs, and pairs within a round, weigh one.
     let mut moments = GroupMoments::of(1);
     for (number, round_number) in [(3, 0), (13, 1), (25, 2), (30, 3)] {
         let turn = Turn { number, round: round_number, block: 0 };

@@ -1,7 +1,7 @@
-//! Logging: what becomes of the slices that overflow interrupts end.
+//! Logging of the slices that overflow interrupts end.
 //!
-//! The interrupt stores a row of raw values, and no more. Rows are folded into the session before
-//! anything else looks at it: [`Multiplexer::fold`].
+//! The interrupt only stores a row of raw values. Rows are folded into the session before other
+//! code uses it: [`Multiplexer::fold`].
 
 use tally_abi::trace::End;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl<P: Pmu> Multiplexer<P> {
-    /// Logs the slice that has ended, whose row is complete: moves on to the next.
+    /// Logs the ended slice, whose row is complete, and advances to the next row.
     #[inline(always)]
     pub(super) fn log<S: Sink>(
         &mut self,
@@ -26,8 +26,8 @@ impl<P: Pmu> Multiplexer<P> {
         }
     }
 
-    /// Reads the processor's core cycles, for the budget, and has rows folded soon, or, if there is
-    /// no room for those up to the next time, at once.
+    /// Reads the processor's core cycles, for the budget, and requests the folding of rows, or
+    /// folds at once if the rows are full.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
@@ -41,8 +41,8 @@ impl<P: Pmu> Multiplexer<P> {
         }
     }
 
-    /// As [`Self::log`] for a session that folds each row at once; with a bank the counts are
-    /// published there. Returns whether counting resumes: the program has not stopped its counters
+    /// [`Self::log`] for a session that folds each row at once; publishes the counts in its bank if
+    /// it has one. Returns whether counting resumes: false if the program has stopped its counters
     /// through the bank.
     #[cold]
     #[inline(never)]
@@ -71,17 +71,17 @@ impl<P: Pmu> Multiplexer<P> {
         !stopped
     }
 
-    /// The program has stopped its counters through its bank, in the middle of a slice, which is
-    /// credited: switches the slice out. No counter runs any more.
+    /// Switches out a credited slice in which the program has stopped its counters through its
+    /// bank. No counter runs any more.
     pub(super) fn end_stopped(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         let ended = session.slice_start();
         session.switch_out(self.cpu, End::Stopped, tsc, sink);
         self.log_end(session, ended, tsc, sink);
     }
 
-    /// What follows each end of a slice, `ended`, after which the kernel decides what counts next:
-    /// publishes in the bank, and has the kernel look soon, where another session may have its
-    /// turn, and where errors or an interval are due. If the session does not run, no counter does.
+    /// Completes the end of the slice `ended`: publishes in the bank, and calls the kernel soon if
+    /// another session may have its turn, or if errors or an interval are due. If the session does
+    /// not run, no counter runs.
     #[inline]
     fn log_end(
         &mut self,
@@ -92,7 +92,7 @@ impl<P: Pmu> Multiplexer<P> {
     ) {
         let running = session.is_running();
         if running {
-            // An event that stays on its counter would stay armed.
+            // Otherwise an event that stays on its counter would stay armed.
             self.pmu.disarm();
         }
         self.publish(session, ended, running, tsc, sink);
@@ -101,16 +101,16 @@ impl<P: Pmu> Multiplexer<P> {
         }
     }
 
-    /// Folds the rows that overflow interrupts have stored into `session`, which is the one that
-    /// runs on this CPU: its readings, statistics and shares are up to date then, but for the
-    /// current slice. At most [`ROWS`] rows, each in constant time.
+    /// Folds the rows that overflow interrupts have stored into `session`, the one that runs on
+    /// this CPU. Then its readings, statistics and shares are up to date except for the current
+    /// slice. At most [`ROWS`] rows, each in constant time.
     pub fn fold(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
         if self.rows.is_empty() && !session.interval_is_due() {
             self.charge_ticks(session);
         } else {
             let began = Began::now(clock);
             let at = Timestamp { cpu: self.cpu, tsc: began.tsc() };
-            // Those that ended in an overflow interrupt.
+            // The intervals that ended in an overflow interrupt.
             session.end_interval(at, sink);
             self.fold_rows::<false>(session, sink);
             session.charge(&began, clock);
@@ -119,8 +119,8 @@ impl<P: Pmu> Multiplexer<P> {
     }
 
     /// Folds all rows, and records their slices. Returns whether the program has stopped its
-    /// counters through its bank. Outside of the interrupt, intervals that end with a slice are
-    /// evaluated.
+    /// counters through its bank. Outside of the interrupt also evaluates intervals that end with a
+    /// slice.
     fn fold_rows<const IN_INTERRUPT: bool>(
         &mut self,
         session: &mut Session,

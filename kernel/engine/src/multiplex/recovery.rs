@@ -1,11 +1,11 @@
-//! Overflow interrupts that are lost.
+//! Recovery from lost overflow interrupts.
 
 use super::Multiplexer;
 use crate::{Clock, CounterMask, Pmu, Session, Sink};
 
-/// How far the slice timer counts on, in cycles or instructions, before an overflow interrupt is
-/// taken for lost. Skids are thousands of times shorter; an interrupt that comes after all is a
-/// spurious one.
+/// Counts of the slice timer beyond its overflow, in cycles or instructions, after which the
+/// overflow interrupt is considered lost. Skids are thousands of times shorter; an interrupt that
+/// comes later after all is spurious.
 const LOST_AFTER: u64 = 1 << 16;
 
 impl<P: Pmu> Multiplexer<P> {
@@ -14,16 +14,16 @@ impl<P: Pmu> Multiplexer<P> {
         self.since_overflow(session).is_some()
     }
 
-    /// What the slice timer has counted since it overflowed; none if it has not.
+    /// Counts of the slice timer since it overflowed; `None` if it has not.
     fn since_overflow(&mut self, session: &Session) -> Option<u64> {
         let width = self.pmu.widths().pinned;
         let shown = self.pmu.read(CounterMask::default())[session.setup().timer];
         (shown & (width ^ width >> 1) == 0).then_some(shown)
     }
 
-    /// Ends the current slice soon if its overflow interrupt has been lost, which no other
-    /// interrupt would report: the group would stay on the counters. Returns whether it has. To be
-    /// asked now and then, as each turn of the scheduler ends.
+    /// Ends the current slice if its overflow interrupt has been lost: no other interrupt would
+    /// report that, and the group would stay on the counters. Returns whether it has been lost.
+    /// Call it periodically, as each turn of the scheduler ends.
     pub fn recover(
         &mut self,
         session: &mut Session,

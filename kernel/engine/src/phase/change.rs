@@ -1,35 +1,35 @@
-//! Finds the interval at which a program changed its phase: intervals in a row have the same class,
-//! and it is not that of the program so far.
+//! Detection of the interval at which a program changed its phase: successive intervals have the
+//! same class, and it is not the program's phase so far.
 //!
-//! Classes come with the scale that a change needs: an interval leaves its class where its costs
+//! The classes already define how large a change must be: an interval leaves its class if its costs
 //! differ by the unit, and a vector whose bars cross the boundary stays with the nearer mean. An
-//! interval in which a program changes is a mixture, and one of another class can be an outlier; so
-//! two decide, of which one is sure, or three of which none is. A class that begins has had its
-//! second interval: it is a change at once.
+//! interval in which a program changes is a mixture, and one interval of another class can be an
+//! outlier. So a change takes two intervals, at least one of them sure, or three unsure ones. A
+//! class that begins has already had its second interval: it is a change at once.
 
 use tally_abi::phase::OTHERS;
 
 use super::classify::Class;
 
-/// Points of intervals in a row at which there is a change.
+/// Points of successive intervals that make a change.
 const CHANGE: u8 = 3;
-/// Points of an interval whose class is sure, and of another.
+/// Points of an interval whose class is sure, and of an interval whose class is not.
 const SURE: u8 = 2;
 const UNSURE: u8 = 1;
 
-/// Finds changes.
+/// Detects changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Detector {
-    /// The phase that the program has, once there is any.
+    /// The program's phase, once there is one.
     phase: Option<u8>,
-    /// That of the last interval, and the points of it and those before of the same phase.
+    /// Phase of the last interval, and the points of the run of intervals with that phase.
     last: u8,
     points: u8,
 }
 
 impl Detector {
-    /// The next interval's class. Returns whether the program has changed, in this interval or the
-    /// two before it.
+    /// Observes the next interval's class. Returns whether the program has changed, in this
+    /// interval or the two before it.
     #[inline]
     pub fn observe(&mut self, class: Class) -> bool {
         let Class { phase, sure, begins } = class;
@@ -37,7 +37,7 @@ impl Detector {
         let points = before.saturating_add(if sure { SURE } else { UNSURE });
         (self.last, self.points) = (phase, points);
         let known = *self.phase.get_or_insert(phase);
-        // Vectors for which there is no class can be of several phases.
+        // Vectors without a class can belong to several phases.
         let changed = phase != known && phase != OTHERS && (begins || points >= CHANGE);
         if changed {
             self.phase = Some(phase);
@@ -50,7 +50,7 @@ impl Detector {
 mod tests {
     use super::*;
 
-    /// A class that begins wherever it is.
+    /// Marks, in tests, a class that begins.
     const NEW: u8 = 9;
 
     fn changes(phases: &[u8]) -> std::vec::Vec<usize> {
@@ -68,9 +68,9 @@ mod tests {
         let mut detector = Detector::default();
         assert!(!detector.observe(Class { phase: 0, ..unsure }));
         assert_eq!([unsure; 4].map(|class| detector.observe(class)), [false, false, true, false]);
-        // What a program begins with is no change, whatever its number.
+        // A program's first phase is no change, whatever its number.
         assert_eq!(changes(&[3, 3, 3]), []);
-        // Phases in turns change nothing: neither lasts.
+        // Alternating phases are no changes: neither lasts.
         assert_eq!(changes(&[0, 1, 0, 1, 0, 1, 2, 0]), []);
     }
 

@@ -19,22 +19,21 @@ pub struct Class {
     pub phase: u8,
     /// Whether the error bars cross no boundary between classes.
     pub sure: bool,
-    /// Whether the class began with this vector, after another one like it.
+    /// Whether the class began with this vector, the second one of its kind.
     pub begins: bool,
 }
 
-/// What gives vectors classes, from those that it has seen.
+/// Classifier that assigns vectors to classes, learned from the vectors so far.
 pub trait Classes: fmt::Debug + Send {
     /// The class of the next vector, which may be a new one.
     fn classify(&mut self, vector: &Vector) -> Class;
-    /// The phase that a vector would have, if it is one that is known.
+    /// The phase that a vector would have; `None` if no known class has it.
     fn lookup(&self, vector: &Vector) -> Option<u8>;
-    /// Classes so far.
+    /// Number of classes so far.
     fn number(&self) -> usize;
 }
 
-/// Classes of this kind, without any vector. `unit` is in cycles per 1,000 instructions, at least
-/// 1.
+/// Makes an empty classifier. `unit` is in cycles per 1,000 instructions, at least 1.
 pub fn classes(kind: Classifier, unit: u32) -> Box<dyn Classes> {
     let unit = u64::from(unit.max(1));
     match kind {
@@ -108,7 +107,7 @@ struct Centroid {
     total: u64,
 }
 
-/// Beyond that a mean follows its class by a fixed share of each vector.
+/// Weight limit: beyond it a mean moves by a fixed share of each vector.
 const MOST_WEIGHT: u32 = 4;
 
 impl Centroid {
@@ -119,8 +118,8 @@ impl Centroid {
         Centroid { sums, weight: 0, total: vector.total() }
     }
 
-    /// The sum of the differences of all costs; at least `limit` if it is not below. `total` is
-    /// that of the vector.
+    /// The sum of the differences of all costs, or any value of at least `limit` if the sum is not
+    /// below it. `total` is the vector's.
     fn distance(&self, vector: &Vector, total: u64, limit: u64) -> u64 {
         let bound = self.total.abs_diff(total);
         if bound >= limit {
@@ -135,7 +134,7 @@ impl Centroid {
         let weight = self.weight;
         self.total = 0;
         if weight < MOST_WEIGHT {
-            // Half old, half new.
+            // The new sum is half old mean, half new vector.
             self.weight += 1;
             for (sum, cost) in self.sums.iter_mut().zip(&vector.costs) {
                 *sum += cost.cycles << weight;
@@ -153,7 +152,8 @@ impl Centroid {
 /// Classes by the nearest of the means, in sums of differences of costs.
 ///
 /// A vector further from all means than the radius begins a class when a second such vector, near
-/// it, follows. The interval in which a program changes is a mixture of two phases, and comes once.
+/// it, follows: the interval in which a program changes is a mixture of two phases, and comes only
+/// once.
 #[derive(Debug)]
 struct Centroids {
     radius: u64,
@@ -170,12 +170,13 @@ impl Centroids {
         self.means.get(..self.number).unwrap_or_default()
     }
 
-    /// The nearest mean, its distance, and that of the second, or `enough` more than that of the
-    /// nearest if it is further.
+    /// The nearest mean, its distance, and the second distance, or the nearest distance plus
+    /// `enough` if that is smaller.
     fn nearest(&self, vector: &Vector, enough: u64) -> (usize, u64, u64) {
         let total = vector.total();
         let Some(last) = self.known().get(self.last) else { return (0, u64::MAX, u64::MAX) };
-        // The last one first: mostly it is the nearest, and bounds of the others suffice.
+        // Starts with the last vector's mean: mostly it is the nearest, and bounds suffice for the
+        // others.
         let distance = last.distance(vector, total, u64::MAX);
         let mut nearest = (self.last, distance, distance + enough);
         for (index, mean) in self.known().iter().enumerate() {
@@ -192,7 +193,7 @@ impl Centroids {
         nearest
     }
 
-    /// Makes a class of the vector, if there is room.
+    /// Makes a class of the vector; `None` if there is no room.
     fn found(&mut self, centroid: Centroid) -> Option<u8> {
         let place = self.means.get_mut(self.number)?;
         *place = centroid;
@@ -206,14 +207,16 @@ impl Classes for Centroids {
     fn classify(&mut self, vector: &Vector) -> Class {
         // The distance errs by the sum of the costs' errors, which are independent.
         let squares = vector.squared_bars();
-        // Beyond it a second mean makes no class unsure: a root is at most 0.5 % too small.
+        // A second mean beyond this distance makes no class unsure: a root is at most 0.5 % too
+        // small.
         let bar = root(squares) >> BITS;
         let enough = 2 * (bar + bar / 64 + 2);
         let (nearest, distance, second) = self.nearest(vector, enough);
         self.last = nearest;
         let exceeds = |gap: u64| gap.saturating_mul(gap) > squares;
         if distance <= self.radius {
-            // Both distances err, against each other at worst.
+            // Both distances err: in the worst case their errors are opposite and the gap errs by
+            // their sum.
             let sure = exceeds(self.radius - distance) && exceeds((second - distance) / 2);
             if let Some(mean) = self.means.get_mut(nearest).filter(|_| sure) {
                 mean.add(vector);
@@ -263,7 +266,7 @@ mod tests {
         assert_eq!(classes.classify(&vector(10, 300, 0)), class(0, true));
         assert_eq!(classes.classify(&vector(100, 310, 5)), class(0, true));
         assert_eq!(classes.classify(&vector(10, 600, 0)), class(1, true));
-        // 384 is a boundary.
+        // The boundary is at 384.
         assert_eq!(classes.classify(&vector(10, 380, 5)), class(0, false));
         assert_eq!(classes.lookup(&vector(0, 639, 0)), Some(1));
         assert_eq!((classes.lookup(&vector(0, 640, 0)), classes.number()), (None, 2));
@@ -278,7 +281,7 @@ mod tests {
         let class = |phase, sure| Class { phase, sure, begins: false };
         assert_eq!(classes.classify(&vector(0, 300, 1)), class(0, true));
         assert_eq!(classes.classify(&vector(0, 340, 1)), class(0, true));
-        // Half of the way: a mixture that comes once.
+        // Half-way: a mixture that comes once.
         assert_eq!(classes.classify(&vector(0, 600, 1)), class(0, false));
         assert_eq!(classes.classify(&vector(0, 900, 1)), class(0, false));
         let begins = Class { begins: true, ..class(1, true) };

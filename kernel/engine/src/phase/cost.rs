@@ -1,8 +1,8 @@
-//! What each kind of event costs: the model of paper 004, section V (Figure 3).
+//! The cost of each kind of event: the model of paper 004, section V (Figure 3).
 //!
-//! With f = IPC + 1, events that stop fetch cost their number times a penalty, and events behind
-//! which other instructions execute cost that divided by f. What a full queue costs is the cycles
-//! for which it was full, less what the events of execution cost, which fill it.
+//! With f = IPC + 1, events that stop fetch cost their number times a penalty; events during which
+//! other instructions execute cost that divided by f. The cost of full queues is the number of
+//! cycles for which they were full, minus the costs of the execution events, which fill them.
 
 use Bottleneck::{
     DirectMisprediction, Dl1Miss, Dl2Miss, DtlbMiss, ExpensiveInstructions, Il1Miss, Il2Miss,
@@ -12,23 +12,23 @@ use tally_abi::phase::{Bottleneck, COSTS};
 
 use super::fixed::{MOST_BAR, MOST_COST};
 
-/// The most events of a model: some costs are sums of several.
+/// Maximum number of events of a model: some costs are sums of several.
 pub const MAX_TERMS: usize = 21;
 /// A penalty of one cycle: penalties are in sixteenths.
 pub const CYCLE: u32 = 16;
 
-/// How a cost follows from the number N of its events (Figure 3).
+/// Formula of a cost from the number N of its events (Figure 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Formula {
     /// N · P: fetch stops.
     Stops,
     /// N · P / f: other instructions execute meanwhile.
     Overlaps,
-    /// N · P less all costs of execution, at least 0.
+    /// N · P minus all costs of execution, at least 0.
     Remains,
 }
 
-/// How the cost of this kind follows from its events; nothing of [`Bottleneck::None`].
+/// The formula for costs of this kind; [`Bottleneck::None`] has no costs.
 pub const fn formula(kind: Bottleneck) -> Formula {
     match kind {
         ItlbMiss
@@ -53,7 +53,7 @@ pub struct Estimate {
     pub half_width: u64,
 }
 
-/// What was counted in an interval.
+/// Counts of an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Core cycles, exactly.
@@ -64,12 +64,12 @@ pub struct Counted {
     pub events: [Estimate; MAX_TERMS],
 }
 
-/// A model of one processor: what its events cost.
+/// A processor's cost model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     /// Instructions that it can dispatch in a cycle, at least 1.
     pub width: u32,
-    /// Events: what they cost, and the penalty of one in units of 1 / [`CYCLE`] of a cycle.
+    /// Events: the kind of cost, and the penalty of one event in units of 1 / [`CYCLE`] of a cycle.
     pub terms: [Option<(Bottleneck, u32)>; MAX_TERMS],
 }
 
@@ -86,7 +86,7 @@ pub struct Cost {
 /// sums of differences and of squares fit 64 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Vector {
-    /// In cycles per 1,000 instructions.
+    /// Costs in cycles per 1,000 instructions.
     pub costs: [Cost; COSTS],
     /// Core cycles per 1,000 instructions, exactly.
     pub cpi: u64,
@@ -96,7 +96,7 @@ impl Vector {
     /// The largest cost.
     pub fn dominant(&self) -> Bottleneck {
         let costs = self.costs.iter().zip(0_u64..);
-        // The place is below the cost, so that one comparison does.
+        // The index is in the bits below the cost, so that one comparison suffices.
         let largest = costs.fold(0, |most, (cost, place)| most.max(cost.cycles << 8 | place));
         if largest >> 8 == 0 {
             return Bottleneck::None;
@@ -145,7 +145,7 @@ impl Model {
                 *square = cost.half_width.saturating_mul(cost.half_width);
             }
         }
-        // What fills the queues is not counted twice.
+        // Execution events fill the queues: their cost is subtracted, not counted twice.
         let (mut execution, mut square) = (0_u64, squares[QueueFull as usize]);
         for kind in Bottleneck::ALL.into_iter().filter(|kind| formula(*kind) == Formula::Overlaps) {
             execution = execution.saturating_add(costs[kind as usize].cycles);
@@ -164,13 +164,13 @@ impl Model {
         self.evaluate(counted).0
     }
 
-    /// The model's time of an interval, T_model, in cycles: that of an ideal pipeline, and all
+    /// The model's time of an interval, T_model, in cycles: the time of an ideal pipeline plus all
     /// costs (section V, formula 1).
     pub fn time(&self, counted: &Counted) -> u64 {
         self.evaluate(counted).1
     }
 
-    /// Both, of one computation of the costs.
+    /// Vector and time from one computation of the costs.
     pub fn evaluate(&self, counted: &Counted) -> (Vector, u64) {
         let costs = self.cycles(counted);
         let ideal = counted.instructions / u64::from(self.width.max(1));
@@ -192,7 +192,7 @@ impl Model {
     }
 }
 
-/// `value` · `numerator` / `denominator`; 0 if the denominator is.
+/// `value` · `numerator` / `denominator`; 0 if the denominator is 0.
 fn ratio(value: u64, numerator: u64, denominator: u64) -> u64 {
     match value.checked_mul(numerator) {
         Some(product) => product.checked_div(denominator).unwrap_or_default(),
@@ -208,7 +208,7 @@ fn ratio(value: u64, numerator: u64, denominator: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// A model with one event for each of these costs, of this penalty in cycles.
+    /// A model with one event for each of these costs, with this penalty in cycles.
     fn model<const N: usize>(terms: [(Bottleneck, u32); N]) -> Model {
         let mut model = Model { width: 4, ..Model::default() };
         for (slot, (kind, penalty)) in model.terms.iter_mut().zip(terms) {
@@ -248,7 +248,7 @@ mod tests {
         let model = model([(Il1Miss, 14), (QueueFull, 1)]);
         assert_eq!(model.vector(&Counted::default()), Vector::default());
         assert_eq!(model.vector(&Counted::default()).dominant(), Bottleneck::None);
-        // The costs of execution alone leave nothing of a queue that was never full.
+        // The costs of execution alone leave 0 for a queue that was never full.
         let most = counted([(u64::MAX, u64::MAX), (0, 0)]);
         assert_eq!(model.cycles(&most)[QueueFull as usize], Cost::default());
     }

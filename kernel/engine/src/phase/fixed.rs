@@ -1,19 +1,19 @@
 //! Fixed-point arithmetic of an interval: few instructions, no division by 128 bits, no loop.
 //!
-//! Values have [`BITS`] bits after the point. A root is from a table, within 0.5 %: it is only of
-//! bars.
+//! Values have [`BITS`] fraction bits. Roots come from a table and are within 0.5 %: only bars need
+//! them.
 
-/// Bits after the point of costs, bars and roots.
+/// Fraction bits of costs, bars and roots.
 pub(super) const BITS: u32 = 8;
-/// Bits after the point of shares of an interval.
+/// Fraction bits of shares of an interval.
 pub(super) const SHARE_BITS: u32 = 20;
-/// The most that a cost has, in cycles per 1,000 instructions, without bits after the point.
+/// Maximum of a cost, in cycles per 1,000 instructions, without fraction bits.
 pub(super) const MOST_COST: u64 = 1 << 28;
-/// The most that its bar has. Squares of bars with their bits after the point fit 61 bits, so that
-/// the sum of those of eight events fits 64.
+/// Maximum of a cost's bar. Squares of bars with their fraction bits fit 61 bits, so that the sum
+/// of eight events' squares fits 64.
 pub(super) const MOST_BAR: u64 = 1 << 22;
 
-/// √(i + ½), with [`BITS`] after the point, for the 8 leading bits i of a normalized number.
+/// √(i + ½), with [`BITS`] fraction bits, for the 8 leading bits i of a normalized number.
 const ROOTS: [u16; 256] = {
     let mut roots = [0; 256];
     let mut index = 64;
@@ -24,7 +24,7 @@ const ROOTS: [u16; 256] = {
     roots
 };
 
-/// The root of an integer, with [`BITS`] after the point, within 0.5 %; 0 of 0.
+/// The root of an integer, with [`BITS`] fraction bits, within 0.5 %; 0 for 0.
 #[inline]
 pub(super) fn root(value: u64) -> u64 {
     // An even number of bits, so that the exponent halves.
@@ -34,11 +34,11 @@ pub(super) fn root(value: u64) -> u64 {
     (u64::from(root) << 28) >> (shift / 2)
 }
 
-/// `value` · `factor`, of which the lowest `bits` bits are dropped, at most `most`.
+/// `value` · `factor` without its lowest `bits` bits, at most `most`.
 #[inline]
 pub(super) fn scaled(value: u64, factor: u64, bits: u32, most: u64) -> u64 {
     let product = (u128::from(value) * u128::from(factor)) >> bits;
-    // Callers' bounds hold the product below 2^64.
+    // The callers' bounds keep the product below 2^64.
     (product as u64).min(most)
 }
 

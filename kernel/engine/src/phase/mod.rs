@@ -1,8 +1,8 @@
 //! Phases of a program by its bottlenecks, on line (paper 004, sections V to VII).
 //!
 //! At the end of an interval, counts of events become a vector of eleven costs with error bars
-//! ([`cost`]); the vector gets a class, the *phase* ([`classify`]); predictors say which phase
-//! comes next ([`predict`]); and a detector finds the interval at which the program changed
+//! ([`cost`]); the vector gets a class, the *phase* ([`classify`]); predictors predict the next
+//! phase ([`predict`]); and a detector finds the interval at which the program changed
 //! ([`change`]). A [`Tracker`] does all of it for one session, from its slices as they are folded.
 //!
 //! Integers only; nothing allocates after [`Tracker::new`], and each step is bounded by constants:

@@ -2,20 +2,20 @@
 
 use tally_abi::phase::{PREDICTORS, Predictor};
 
-/// Intervals that the history has (section VII).
+/// Length of the history in intervals (section VII).
 const HISTORY: usize = 3;
 /// Entries of a table (section VII).
 const ENTRIES: usize = 256;
 
-/// What predicts the phase of the next interval.
+/// A predictor of the next interval's phase.
 pub trait Predicts {
-    /// The phase of an interval.
+    /// Observes the phase of an interval.
     fn observe(&mut self, phase: u8);
-    /// The phase of the next interval; before the first, 0.
+    /// The phase predicted for the next interval; 0 before the first.
     fn predict(&self) -> u8;
 }
 
-/// Predictors beside [`Predictor::Best`].
+/// Number of predictors besides [`Predictor::Best`].
 const OTHERS: usize = PREDICTORS - 1;
 
 /// The last three phases, the latest last.
@@ -41,7 +41,7 @@ impl Predicts for Recent {
         self.phases[HISTORY - 1] = phase;
     }
 
-    /// The mode; the latest, if all differ.
+    /// The mode; the latest phase if all differ.
     fn predict(&self) -> u8 {
         let [first, second, third] = self.phases;
         if first == second { first } else { third }
@@ -53,13 +53,13 @@ fn hash(key: u32) -> u32 {
     key.wrapping_add(1).wrapping_mul(0x9e37_79b1).rotate_left(15)
 }
 
-/// A phase that followed, by a hashed history.
+/// A successor phase, by a hashed history.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     /// High bits of the hash.
     tag: u16,
     phase: u8,
-    /// How far the entry is trusted; 0: the entry is free.
+    /// Confidence in the entry; 0 for a free entry.
     confidence: u8,
 }
 
@@ -74,7 +74,7 @@ impl Table {
         (entry.tag == (hash >> 16) as u16 && entry.confidence > 0).then_some(entry)
     }
 
-    /// Stores what followed; a wrong entry is replaced once its confidence is used up.
+    /// Stores a successor; a wrong entry is replaced when its confidence is used up.
     fn store(&mut self, hash: u32, phase: u8, most: u8) {
         let Some(entry) = self.entries.get_mut(hash as usize % ENTRIES) else { return };
         let tag = (hash >> 16) as u16;
@@ -106,8 +106,8 @@ impl Predicts for Markov {
     }
 }
 
-/// What followed a run of a phase, by its length (Sherwood, Sair and Calder, "Phase Tracking and
-/// Prediction", ISCA 2003, section 5.2). It predicts a change if that happened twice.
+/// The phase that followed a run of a phase, by the run's length (Sherwood, Sair and Calder, "Phase
+/// Tracking and Prediction", ISCA 2003, section 5.2). Predicts a change if it happened twice.
 #[derive(Debug)]
 struct RunLength {
     phase: u8,
@@ -126,7 +126,7 @@ impl RunLength {
 impl Predicts for RunLength {
     fn observe(&mut self, phase: u8) {
         let hash = self.hash();
-        // Runs that go on are in the table only where a change was stored before.
+        // A run that continues is only in the table if a change was stored for its length.
         if phase != self.phase || self.table.entry(hash).is_some() {
             self.table.store(hash, phase, TRUSTED + 1);
         }
@@ -140,16 +140,16 @@ impl Predicts for RunLength {
     }
 }
 
-/// All predictors, and how often each was right of late.
+/// All predictors, with their recent success.
 #[derive(Debug)]
 pub struct Predictors {
     recent: Recent,
     markov: Markov,
     run_length: RunLength,
-    /// Points of the predictors but the last one; each right prediction gives [`POINT`], and all
-    /// decay.
+    /// Points of the predictors except the last one; each right prediction gives [`POINT`], and all
+    /// points decay.
     scores: [u32; OTHERS],
-    /// What they predict.
+    /// Predictions for the next interval.
     predicted: [u8; OTHERS],
     is_begun: bool,
 }
@@ -157,8 +157,8 @@ pub struct Predictors {
 const POINT: u32 = 1 << 10;
 /// A score is a mean over about 2 to this power intervals.
 const DECAY: u32 = 5;
-/// Another predictor is followed if its score exceeds that of the last value by this much: about
-/// one right prediction in eight.
+/// Lead over the score of the last value that another predictor needs to be followed: about one
+/// right prediction in eight.
 const MARGIN: u32 = (POINT << DECAY) / 8;
 
 impl Default for Predictors {
@@ -176,7 +176,7 @@ impl Default for Predictors {
 }
 
 impl Predictors {
-    /// The phase of an interval.
+    /// Observes the phase of an interval.
     pub fn observe(&mut self, phase: u8) {
         if self.is_begun {
             for (score, predicted) in self.scores.iter_mut().zip(self.predicted) {
@@ -192,7 +192,7 @@ impl Predictors {
         self.predicted = [phase, self.recent.predict(), markov, self.run_length.predict()];
     }
 
-    /// What each predicts, in the order of [`Predictor::ALL`].
+    /// The predictions of all predictors, in the order of [`Predictor::ALL`].
     pub fn all(&self) -> [u8; PREDICTORS] {
         let [last, history, markov, run_length] = self.predicted;
         let scored = self.scores.into_iter().zip(self.predicted);
@@ -201,7 +201,7 @@ impl Predictors {
         [last, history, markov, run_length, best]
     }
 
-    /// What this one predicts.
+    /// The prediction of one predictor.
     pub fn predict(&self, choice: Predictor) -> u8 {
         self.all()[choice as usize]
     }
@@ -211,7 +211,7 @@ impl Predictors {
 mod tests {
     use super::*;
 
-    /// How often each was right in the second half of a stream.
+    /// Number of right predictions of each predictor in the second half of a stream.
     fn right(phases: &[u8]) -> [usize; PREDICTORS] {
         let mut predictors = Predictors::default();
         let mut right = [0; PREDICTORS];
@@ -228,11 +228,11 @@ mod tests {
 
     #[test]
     fn each_predicts_what_it_is_for() {
-        // A phase that stays; a single other one is filtered by the history.
+        // A phase that stays: the history filters out a single other one.
         let mut stays = [3; 40];
         stays[30] = 4;
         assert_eq!(right(&stays)[..2], [18, 19]);
-        // In turns: the last value is never right.
+        // Alternating phases: the last value is never right.
         let turns: alloc::vec::Vec<u8> = (0..400_u32).map(|n| (n % 2) as u8).collect();
         let of_turns = right(&turns);
         assert_eq!((of_turns[0], of_turns[2], of_turns[4]), (0, 200, 200));

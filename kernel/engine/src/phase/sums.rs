@@ -1,6 +1,5 @@
-//! The sums of an interval's slices, and what follows from them: each event from the rate per cycle
-//! in the slices of its group (ratio estimator, Särndal, Swensson and Wretman 1992, section 5.6),
-//! as
+//! The sums of an interval's slices, and estimates from them: each event by the rate per cycle in
+//! the slices of its group (ratio estimator, Särndal, Swensson and Wretman 1992, section 5.6), as
 //! `cargo xtask run --intervals` estimates on the host.
 
 use tally_abi::phase::COSTS;
@@ -12,10 +11,10 @@ use super::{
 };
 use crate::{Counts, Pinned};
 
-/// Slices of each group that an interval has at least: fewer have no useful error.
+/// Minimum slices of each group in an interval: fewer give no useful error.
 pub(super) const LEAST_SLICES: u32 = 3;
 
-/// The slices of one group.
+/// Sums over the slices of one group.
 #[derive(Clone, Copy, Debug, Default)]
 struct GroupSums {
     slices: u32,
@@ -23,14 +22,15 @@ struct GroupSums {
     cycles: u64,
     /// Σ x².
     squares: u128,
-    /// What one of its events weighs at the end of the interval, and one of their deviation.
+    /// Fixed-point scale from events of this group to estimated events of the interval; `spread` is
+    /// the same for the standard deviation.
     weight: u64,
     spread: u64,
-    /// 1 / Σ x, with [`RECIPROCAL_BITS`] after the point.
+    /// 1 / Σ x, with [`RECIPROCAL_BITS`] fraction bits.
     reciprocal: u64,
 }
 
-/// The slices of one event.
+/// Sums over the slices of one event.
 #[derive(Clone, Copy, Debug, Default)]
 struct EventSums {
     /// Σ y.
@@ -41,12 +41,12 @@ struct EventSums {
     products: u128,
 }
 
-/// An event of the model: where it is counted.
+/// The group and counter that count an event of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The group, by its number in the plan.
     pub group: u16,
-    /// Its general counter.
+    /// The general counter.
     pub counter: u8,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Sums {
     events: [EventSums; MAX_TERMS],
 }
 
-/// The events' places, and the groups that have any.
+/// The events' places, and the groups that count events.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     /// By event: the index of its group in `groups`, and its counter.
@@ -110,7 +110,7 @@ impl Sums {
         }
     }
 
-    /// Returns whether each group has slices enough.
+    /// Returns whether each group has enough slices.
     pub(super) fn is_complete(&self, places: &Places) -> bool {
         self.groups.iter().take(places.number).all(|group| group.slices >= LEAST_SLICES)
     }
@@ -122,7 +122,7 @@ impl Sums {
         let Some(per_1000) = (1000_u64 << PER_1000_BITS).checked_div(self.instructions) else {
             return Weighed::default();
         };
-        // What is divided by or shifted up has at most 43 bits.
+        // Divisors and shifted values must have at most 43 bits.
         let shift = (u64::BITS - self.cycles.leading_zeros()).saturating_sub(43);
         let all = self.cycles >> shift;
         for group in self.groups.iter_mut().take(places.number) {
@@ -155,18 +155,18 @@ fn square(value: u64) -> u128 {
     u128::from(value) * u128::from(value)
 }
 
-/// Bits after the point of 1,000 / instructions.
+/// Fraction bits of 1,000 / instructions.
 const PER_1000_BITS: u32 = 53;
-/// Of a group's weight.
+/// Fraction bits of a group's weight.
 const WEIGHT_BITS: u32 = 48;
-/// The most of a weight, and of what it is multiplied by: less than 2^107 together, of which 44
-/// bits or more are dropped.
+/// Maximum of a weight and of its multiplicand: together less than 2^107, of which at least 44 bits
+/// are dropped.
 const MOST_WEIGHT: u64 = 1 << 51;
 const MOST_PRICED: u64 = 1 << 56;
 
 impl GroupSums {
-    /// Computes what an event of the group, and its deviation, weigh for each 1,000 instructions of
-    /// an interval of `all` cycles, of which `shift` bits were dropped.
+    /// Computes the weights of an event of the group and of its deviation, per 1,000 instructions
+    /// of an interval of `all` cycles, of which `shift` bits were dropped.
     fn weigh(&mut self, all: u64, shift: u32, per_1000: u64) {
         let own = (self.cycles >> shift).clamp(1, all.max(1));
         let expansion = (all << SHARE_BITS) / own;
@@ -187,7 +187,7 @@ impl EventSums {
     fn residuals(&self, group: &GroupSums) -> u64 {
         let high = (self.squares | self.products | group.squares) >> u64::BITS;
         if high == 0 && self.events >> 32 == 0 {
-            // A product instead of a division: the group's reciprocal is known.
+            // The group's reciprocal is known, so a product replaces a division.
             let rate = scaled(self.events, group.reciprocal, RECIPROCAL_BITS - 32, u64::MAX);
             let sums = [self.squares, self.products, group.squares];
             return residuals(sums.map(|sum| sum as u64), rate);
@@ -195,7 +195,7 @@ impl EventSums {
         self.long_residuals(group)
     }
 
-    /// The same of sums that are longer: all are shifted down first.
+    /// [`Self::residuals`] of longer sums: all are shifted down first.
     #[cold]
     fn long_residuals(&self, group: &GroupSums) -> u64 {
         let most = self.squares | self.products | group.squares;
@@ -210,28 +210,28 @@ impl EventSums {
     }
 }
 
-/// Bits after the point of 1 / Σ x.
+/// Fraction bits of 1 / Σ x.
 const RECIPROCAL_BITS: u32 = 63;
 
-/// What roundings can make of no residual.
+/// Bound of the negative value that roundings make of a residual of 0.
 const ROUNDED: u64 = 1 << 40;
 
-/// Σ y² − 2·r·Σ x·y + r²·Σ x², with 32 bits after the point of the rate r.
+/// Σ y² − 2·r·Σ x·y + r²·Σ x², with 32 fraction bits of the rate r.
 #[inline]
 fn residuals([squares, products, cycles]: [u64; 3], rate: u64) -> u64 {
     let by_rate = |value: u64, bits: u32| ((u128::from(value) * u128::from(rate)) >> bits) as u64;
-    // Modulo 2^64, which the residuals do not reach.
+    // Computed modulo 2^64; the residuals are smaller.
     let residuals =
         squares.wrapping_add(by_rate(by_rate(cycles, 32), 32)).wrapping_sub(by_rate(products, 31));
     if residuals > u64::MAX - ROUNDED { 0 } else { residuals }
 }
 
-/// t · √(n / (n − 1)) of n slices, with [`BITS`] after the point.
+/// t · √(n / (n − 1)) for n slices, with [`BITS`] fraction bits.
 fn spread(slices: u32) -> u16 {
     SPREADS.get(slices as usize).copied().unwrap_or(512)
 }
 
-/// Of less than two slices nothing is known.
+/// Values of [`spread`] by slices; fewer than two slices have no known spread.
 const SPREADS: [u16; 65] = {
     let mut spreads = [u16::MAX; 65];
     let mut slices = 2;
@@ -273,8 +273,8 @@ mod tests {
         }
     }
 
-    /// The costs of `slices` slices of four groups, and the same by floating point: an event of
-    /// group 7 that costs `penalty` cycles.
+    /// The costs of `slices` slices of four groups in fixed point and in floating point: an event
+    /// of group 7 costs `penalty` cycles.
     fn both(slices: u64, cycles: u64, events: u64, penalty: u32) -> (Weighed, [f64; 2]) {
         let mut places = [None; MAX_TERMS];
         places[0] = Some(Place { group: 7, counter: 2 });
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_weighed_as_on_the_host() {
-        // Slices of the shortest, of the usual, and of the longest; of few and many events.
+        // The shortest, the usual and the longest slices; few and many events.
         for (slices, cycles, events) in [
             (12, 5_000, 400),
             (40, 200_000, 1_000),

@@ -1,4 +1,4 @@
-//! What one session tracks: the slices of the current interval, and what intervals were.
+//! The tracker of one session: the slices of the current interval, and the state from earlier ones.
 
 use alloc::boxed::Box;
 
@@ -22,24 +22,24 @@ use crate::Counts;
 /// An interval that has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
-    /// Its number, from 0.
+    /// The interval's number, from 0.
     pub number: u64,
     /// Core cycles, exactly.
     pub cycles: u64,
     /// Instructions, exactly.
     pub instructions: u64,
-    /// Its costs.
+    /// The interval's costs.
     pub vector: Vector,
-    /// Its phase.
+    /// The interval's phase.
     pub class: Class,
-    /// Whether the program has changed, in it or in the few before it.
+    /// Whether the program has changed, in this interval or the few before it.
     pub changed: bool,
     /// The phase of the next interval, by each predictor in the order of
     /// [`tally_abi::phase::Predictor::ALL`].
     pub predicted: [u8; PREDICTORS],
     /// The largest cost.
     pub bottleneck: Bottleneck,
-    /// The sum of the costs, in cycles per 1,000 instructions with [`BITS`] after the point.
+    /// The sum of the costs, in cycles per 1,000 instructions with [`BITS`] fraction bits.
     sum: u64,
     /// The model's width.
     width: u32,
@@ -61,7 +61,7 @@ pub struct Tracker {
     model: Model,
     places: Places,
     current: Sums,
-    /// An interval that has ended and is not evaluated.
+    /// An interval that has ended and is not evaluated yet.
     closed: Option<Sums>,
     classes: Box<dyn Classes>,
     predictors: Predictors,
@@ -71,7 +71,7 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// Tracks phases by a model whose events are counted at `places`, in the order of its terms.
+    /// Makes a tracker for a model whose events are counted at `places`, in the order of its terms.
     pub fn new(config: PhaseConfig, model: Model, places: &[Option<Place>; MAX_TERMS]) -> Tracker {
         Tracker {
             config,
@@ -87,7 +87,7 @@ impl Tracker {
         }
     }
 
-    /// How phases are tracked.
+    /// The tracker's configuration.
     pub fn config(&self) -> PhaseConfig {
         self.config
     }
@@ -97,8 +97,8 @@ impl Tracker {
         self.changes
     }
 
-    /// Adds a slice of a group. In the overflow path of sessions with a bank: an interval ends only
-    /// if the one before it is evaluated, and grows until then.
+    /// Adds a slice of a group. Also runs in the overflow path of sessions with a bank: an interval
+    /// ends only when the one before it is evaluated, and grows until then.
     pub fn add(&mut self, group: u16, counts: &Counts) {
         self.current.add(&self.places, group, counts);
         if self.current.instructions >= self.config.interval_instructions
@@ -109,14 +109,14 @@ impl Tracker {
         }
     }
 
-    /// Returns whether an interval is to be evaluated.
+    /// Returns whether an interval waits for its evaluation.
     pub fn is_due(&self) -> bool {
         self.closed.is_some()
     }
 
-    /// Evaluates the interval that has ended, if one has.
+    /// Evaluates the interval that has ended, if there is one.
     pub fn evaluate(&mut self) -> Option<Ended> {
-        // Where it is: the sums are long.
+        // Evaluated in place: the sums are large.
         let sums = self.closed.as_mut()?;
         let weighed = sums.costs(&self.places, &self.model);
         let (cycles, instructions) = (sums.cycles, sums.instructions);
@@ -124,7 +124,8 @@ impl Tracker {
         Some(self.take(&weighed, cycles, instructions))
     }
 
-    /// Takes an interval's counts: its class, what is predicted, whether it is another phase.
+    /// Evaluates an interval's counts: its class, the predictions, and whether the phase has
+    /// changed.
     pub fn observe(&mut self, counted: &Counted) -> Ended {
         let vector = self.model.vector(counted);
         let sum = vector.costs.iter().fold(0, |sum, cost| sum + (cost.cycles << BITS));
@@ -154,7 +155,7 @@ impl Tracker {
         }
     }
 
-    /// The phase that an interval of these counts would have, if it is one that is known.
+    /// The phase that an interval of these counts would have; `None` if no known class has it.
     pub fn lookup(&self, counted: &Counted) -> Option<u8> {
         self.classes.lookup(&self.model.vector(counted))
     }

@@ -1,5 +1,5 @@
-//! The costs of an interval from what its events weigh, in fixed point: the same as
-//! [`Model::evaluate`](super::cost::Model::evaluate) of its counts, but for roundings.
+//! The costs of an interval from the weights of its events, in fixed point. Equals
+//! [`Model::evaluate`](super::cost::Model::evaluate) of its counts, except for rounding.
 
 use Bottleneck::{Dl1Miss, Dl2Miss, DtlbMiss, ExpensiveInstructions, ResourceContention};
 use tally_abi::phase::{Bottleneck, COSTS};
@@ -9,15 +9,15 @@ use super::{
     fixed::{BITS, MOST_BAR, SHARE_BITS, root, scaled},
 };
 
-/// What the events of one kind cost: cycles per 1,000 instructions with [`BITS`] after the point,
-/// and the sum of the squares of the bars, with twice as many.
+/// Cost of the events of one kind: cycles per 1,000 instructions with [`BITS`] fraction bits, and
+/// the sum of the squares of the bars, with twice as many.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Weight {
     pub(super) cost: u64,
     pub(super) square: u64,
 }
 
-/// The costs of [`Formula::Overlaps`](super::cost::Formula::Overlaps).
+/// Kinds of cost with [`Formula::Overlaps`](super::cost::Formula::Overlaps).
 const OVERLAPS: [Bottleneck; 5] =
     [ResourceContention, ExpensiveInstructions, DtlbMiss, Dl1Miss, Dl2Miss];
 
@@ -25,13 +25,13 @@ const OVERLAPS: [Bottleneck; 5] =
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Weighed {
     pub(super) vector: Vector,
-    /// The sum of all, in cycles per 1,000 instructions with [`BITS`] after the point.
+    /// The sum of all costs, in cycles per 1,000 instructions with [`BITS`] fraction bits.
     pub(super) sum: u64,
 }
 
 impl Weighed {
-    /// Of what events cost where nothing overlaps. `execution` is 1 / f, with [`SHARE_BITS`] after
-    /// the point.
+    /// Computes the costs from the events' costs without overlap. `execution` is 1 / f, with
+    /// [`SHARE_BITS`] fraction bits.
     pub(super) fn of(mut costs: [Weight; COSTS], execution: u64, cpi: u64) -> Weighed {
         let squared = (execution * execution) >> SHARE_BITS;
         let mut all = Weight::default();
@@ -40,13 +40,13 @@ impl Weighed {
             if weight.cost == 0 {
                 continue;
             }
-            // At most what they were: 1 / f is at most 1.
+            // A cost does not grow here: 1 / f is at most 1.
             weight.cost = (weight.cost * execution) >> SHARE_BITS;
             weight.square = scaled(weight.square, squared, SHARE_BITS, MOST_SQUARE);
             all.cost += weight.cost;
             all.square += weight.square / 8;
         }
-        // What fills the queues is not counted twice.
+        // Execution events fill the queues: their cost is subtracted, not counted twice.
         let queue = &mut costs[Bottleneck::QueueFull as usize];
         if queue.cost > 0 {
             queue.cost = queue.cost.saturating_sub(all.cost);
@@ -59,9 +59,9 @@ impl Weighed {
             }
             weighed.sum += weight.cost;
             let half = 1 << (BITS - 1);
-            // A root has as many bits after the point as its square, and BITS.
+            // A root has as many fraction bits as its square, plus BITS.
             *cost = Cost {
-                // Rounded down as the model does: what is less than a cycle is no bottleneck.
+                // Rounded down as in the model: less than a cycle is no bottleneck.
                 cycles: weight.cost >> BITS,
                 half_width: (root(weight.square) + (half << BITS)) >> (2 * BITS),
             };
@@ -70,7 +70,7 @@ impl Weighed {
     }
 }
 
-/// The most of a square of bars: [`MOST_BAR`] of eight events.
+/// Maximum of a sum of squared bars: [`MOST_BAR`] of eight events.
 const MOST_SQUARE: u64 = 8 * ((MOST_BAR << BITS) * (MOST_BAR << BITS));
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Events that need a register each, put into groups: an edge colouring.
+//! Edge colouring: divides events that need a register each into groups.
 //!
 //! Take counters and registers as the two sides of a graph, and each event as an edge between its
-//! counter and its register; a group is then a colour, and that no two events of a group share a
-//! counter or a register means that no two edges of a colour meet. By König's theorem a bipartite
-//! graph needs no more colours than its busiest vertex has edges. The proof is the algorithm: where
-//! a colour is free at one end and taken at the other, it is exchanged along a path of two
-//! alternating colours.
+//! counter and its register. A group is then a colour: no two events of a group share a counter or
+//! a register, so no two edges of a colour meet. By König's theorem a bipartite graph needs no more
+//! colours than its busiest vertex has edges. The proof is the algorithm: if a colour is free at
+//! one end of an edge and taken at the other, colours are exchanged along a path of two alternating
+//! colours.
 
 use alloc::{vec, vec::Vec};
 
@@ -14,8 +14,8 @@ use crate::demand::{MAX_EXTRA, MAX_GENERAL};
 /// An event's counter and register.
 pub(super) type Edge = (usize, usize);
 
-/// A group for each edge, out of `groups`, which is no less than the edges at any counter or
-/// register.
+/// A group for each edge, among `groups` groups; `groups` is at least the number of edges at any
+/// counter or register.
 pub(super) fn colour(edges: &[Edge], groups: usize) -> Vec<usize> {
     let mut at = Table {
         counters: vec![[None; MAX_GENERAL]; groups],
@@ -38,7 +38,7 @@ pub(super) fn colour(edges: &[Edge], groups: usize) -> Vec<usize> {
     colours
 }
 
-/// Which edge has which colour, by group and then by vertex.
+/// The edge of each colour at each vertex.
 struct Table {
     counters: Vec<[Option<usize>; MAX_GENERAL]>,
     registers: Vec<[Option<usize>; MAX_EXTRA]>,
@@ -50,8 +50,9 @@ impl Table {
         self.registers[group][register] = Some(edge);
     }
 
-    /// Exchanges colours `a` and `b` along the path of both that begins at `register`, where `b` is
-    /// free. The path never comes to a counter where `a` is free: it enters counters by `a`.
+    /// Exchanges colours `a` and `b` along the alternating path that begins at `register`, where
+    /// `b` is free. The path never reaches a counter at which `a` is free: it enters counters by
+    /// `a`.
     fn exchange(&mut self, register: usize, a: usize, b: usize, edges: &[Edge], of: &mut [usize]) {
         let mut path = Vec::new();
         let (mut vertex, mut colour, mut at_register) = (register, a, true);

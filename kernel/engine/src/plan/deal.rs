@@ -1,21 +1,21 @@
-//! Dealing events to counters, or values to registers: `N` columns, and for each event the set of
-//! columns that it can be in, as a mask. `SETS` is 2^`N`.
+//! Dealing events to counters, or values to registers: `N` columns, and for each event the mask of
+//! its possible columns. `SETS` is 2^`N`.
 //!
 //! By Hall's theorem events can be dealt with at most `capacity` to each column if and only if, for
-//! every set *S* of columns, no more than `capacity`·|*S*| events can be in columns of *S* alone.
-//! So the least capacity is a maximum over all sets, and dealing needs no search: an event is tied
-//! to any column for which the condition goes on to hold.
+//! every set *S* of columns, no more than `capacity`·|*S*| events are confined to columns of *S*.
+//! So the smallest capacity is a maximum over all sets, and dealing needs no search: an event is
+//! tied to any column for which the condition still holds afterwards.
 
-/// How many events can be in columns of each set alone.
+/// Number of events that are confined to each set of columns.
 pub(super) type Within<const SETS: usize> = [usize; SETS];
 
-/// Counts events by the columns that they can be in.
+/// Counts events by the sets of columns to which they are confined.
 pub(super) fn within<const SETS: usize>(masks: impl Iterator<Item = u8>) -> Within<SETS> {
     let mut within = [0; SETS];
     for mask in masks {
         within[usize::from(mask) % SETS] += 1;
     }
-    // Column by column, a set takes in what the set without it has.
+    // Adds to each set the events confined to its subsets, column by column.
     let columns = (0..).map(|column| 1 << column).take_while(|bit| *bit < SETS);
     for bit in columns {
         for set in (0..SETS).filter(|set| set & bit != 0) {
@@ -25,36 +25,36 @@ pub(super) fn within<const SETS: usize>(masks: impl Iterator<Item = u8>) -> With
     within
 }
 
-/// The least capacity with which everything can be dealt.
+/// The smallest capacity with which all events can be dealt.
 pub(super) fn least<const SETS: usize>(within: &Within<SETS>) -> usize {
     let sets = within.iter().enumerate().skip(1);
     sets.map(|(set, n)| n.div_ceil(set.count_ones() as usize)).max().unwrap_or(0)
 }
 
-/// A deal under way.
+/// A deal in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Deal<const N: usize, const SETS: usize> {
-    /// Of all events, with those tied to a column as if they could be in no other.
+    /// Events confined to each set; an event tied to a column counts as confined to that column.
     within: Within<SETS>,
-    /// Events in each column so far.
+    /// Number of events in each column so far.
     load: [usize; N],
     capacity: usize,
-    /// Sets are numbered below this: higher columns are not used.
+    /// Number of sets to examine: sets with higher columns are not needed.
     sets: usize,
 }
 
 impl<const N: usize, const SETS: usize> Deal<N, SETS> {
-    /// A deal of the events in `within`, with at least their [`least`] capacity.
+    /// Starts a deal of the events in `within`, with at least their [`least`] capacity.
     pub(super) fn new(within: Within<SETS>, capacity: usize) -> Self {
         const { assert!(1 << N == SETS) };
-        // A set to which a column adds nothing is as good as without it.
+        // A set is redundant if its column adds no events to it.
         let used =
             (0..N).rev().find(|column| within[SETS - 1] != within[(SETS - 1) ^ (1 << column)]);
         Deal { within, load: [0; N], capacity, sets: used.map_or(1, |column| 2 << column) }
     }
 
-    /// Ties an event that can be in the columns of `mask` to one of them: the least loaded that
-    /// leaves room for all the others. There is one.
+    /// Ties an event with the possible columns `mask` to one of them: the least loaded that leaves
+    /// room for all other events. One exists.
     pub(super) fn tie(&mut self, mask: u8) -> usize {
         let choices = (0..N).filter(|column| mask >> column & 1 == 1);
         let column = choices
@@ -65,7 +65,8 @@ impl<const N: usize, const SETS: usize> Deal<N, SETS> {
         column
     }
 
-    /// Ties it to this one, if that leaves room for all the others; whether it does.
+    /// Ties an event to this column if that leaves room for all other events. Returns whether it
+    /// does.
     pub(super) fn tie_to(&mut self, mask: u8, column: usize) -> bool {
         let leaves_room = self.leaves_room(mask, column);
         if leaves_room {
@@ -81,7 +82,7 @@ impl<const N: usize, const SETS: usize> Deal<N, SETS> {
         self.load[column] += 1;
     }
 
-    /// Takes back [`Self::tie_to`].
+    /// Undoes [`Self::tie_to`].
     pub(super) fn untie(&mut self, mask: u8, column: usize) {
         for set in self.newly_within(mask, column) {
             self.within[set] -= 1;
@@ -89,12 +90,12 @@ impl<const N: usize, const SETS: usize> Deal<N, SETS> {
         self.load[column] -= 1;
     }
 
-    /// What [`Self::tie_to`] costs at most, in sets looked at.
+    /// Maximum cost of [`Self::tie_to`], in sets examined.
     pub(super) fn cost(&self) -> usize {
         self.sets
     }
 
-    /// Events in a column so far.
+    /// Number of events in a column so far.
     pub(super) fn load(&self, column: usize) -> usize {
         self.load[column]
     }
@@ -104,8 +105,7 @@ impl<const N: usize, const SETS: usize> Deal<N, SETS> {
             .all(|set| self.within[set] < self.capacity * set.count_ones() as usize)
     }
 
-    /// The sets that hold all of an event's columns once it is tied to `column`, and did not
-    /// before.
+    /// The sets to which an event becomes confined when it is tied to `column`.
     fn newly_within(&self, mask: u8, column: usize) -> impl Iterator<Item = usize> + use<N, SETS> {
         let mask = usize::from(mask);
         (0..self.sets).filter(move |set| set >> column & 1 == 1 && mask & !set != 0)

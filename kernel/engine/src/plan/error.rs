@@ -1,4 +1,4 @@
-//! Why there is no plan, or no session of one.
+//! Reasons why there is no plan, or no session for one.
 
 use core::fmt;
 
@@ -9,37 +9,37 @@ use tally_abi::{
 
 use crate::demand::MAX_SHARE;
 
-/// What is not enough for events that are to be counted in the same slices.
+/// The resource that is insufficient for events in the same slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
-    /// There are fewer general counters.
+    /// General counters: there are fewer than events.
     Counters,
-    /// Of the counters on which the events can be counted, too few are free at once.
+    /// Free counters: too few of the counters that can count the events are free at once.
     Choices,
-    /// There are fewer extra registers than values that have to be in them.
+    /// Extra registers: there are fewer than different values.
     Registers,
-    /// One of the events must be alone on the general counters.
+    /// Exclusivity: one of the events must be alone on the general counters.
     Alone,
 }
 
-/// Why there is no plan, or no session of one.
+/// Reason why there is no plan, or no session for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanError {
-    /// No events were asked for.
+    /// The list of events is empty.
     NoEvents,
     /// More events than [`tally_abi::session::MAX_EVENTS`].
     TooManyEvents {
-        /// How many were asked for.
+        /// Number of events requested.
         events: usize,
     },
-    /// None of the counters that can count the event is there for groups to use.
+    /// Groups may use no counter that can count the event.
     NoCounter {
         /// The event, by its index.
         event: usize,
         /// The counters that it could be counted on.
         counters: u8,
     },
-    /// None of the extra registers that the event needs is there for groups to use.
+    /// Groups may use no extra register that the event needs.
     NoRegister {
         /// The event, by its index.
         event: usize,
@@ -51,43 +51,43 @@ pub enum PlanError {
         /// The event, by its index.
         event: usize,
     },
-    /// The events do not fit the counters all at once, and are to be there at once.
+    /// The events must be counted at once, and do not fit the counters.
     NotTogether {
-        /// The groups that it would take.
+        /// Number of groups that they need.
         groups: usize,
     },
-    /// Events that are to be counted in the same slices cannot be.
+    /// Events that must be counted in the same slices do not fit the counters.
     NoGroup {
-        /// What they have in [`crate::Demand::together`].
+        /// Value of their [`crate::Demand::together`].
         together: u16,
-        /// How many general counters they need.
+        /// Number of general counters that they need.
         counters: u16,
-        /// How many general counters groups may use.
+        /// Number of general counters that groups may use.
         general: u8,
-        /// What is not enough.
+        /// The insufficient resource.
         lack: Lack,
     },
-    /// A share that is 0, or more than [`MAX_SHARE`].
+    /// A share is 0, or more than [`MAX_SHARE`].
     BadShare {
         /// The event, by its index.
         event: usize,
     },
-    /// A slice that is shorter than [`MIN_SLICE`], or so long that a counter could wrap in it.
+    /// A slice is shorter than [`MIN_SLICE`], or so long that a counter could wrap in it.
     SliceOutOfRange {
-        /// Its length, in its own unit.
+        /// The slice's length, in its own unit.
         length: u64,
         /// The longest that this machine's counters allow.
         max: u64,
     },
-    /// A budget that is not 1 to [`NO_BUDGET_PPM`].
+    /// A budget is not within 1 to [`NO_BUDGET_PPM`].
     BudgetOutOfRange {
-        /// In parts per million.
+        /// The budget in parts per million.
         ppm: u32,
     },
 }
 
 impl PlanError {
-    /// The error that a program gets to see.
+    /// The error that the program gets.
     pub fn error(self) -> Error {
         match self {
             PlanError::NoEvents => Error::NoEvents,
@@ -102,7 +102,7 @@ impl PlanError {
         }
     }
 
-    /// The event at fault, by its index, if it is one event's fault.
+    /// Index of the event at fault, if a single event is.
     pub fn event(self) -> Option<usize> {
         match self {
             PlanError::NoEvents
@@ -120,7 +120,7 @@ impl PlanError {
 }
 
 impl fmt::Display for PlanError {
-    /// The reason, for people, without the event's name.
+    /// Writes the reason, for people, without the event's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             PlanError::NoEvents | PlanError::TooManyEvents { .. } => {
@@ -155,7 +155,7 @@ impl fmt::Display for PlanError {
     }
 }
 
-/// What events that are to be counted in the same slices need, and what there is.
+/// Writes the needs of events in the same slices, and the resource that is insufficient.
 fn no_group(f: &mut fmt::Formatter<'_>, counters: u16, general: u8, lack: Lack) -> fmt::Result {
     write!(f, "these events need {counters} general counters at once, and ")?;
     match lack {

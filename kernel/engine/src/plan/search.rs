@@ -1,12 +1,12 @@
-//! Events that can share a register because they want the same value in it, put into groups: a
-//! search with a bound on its work.
+//! A search with bounded work that divides into groups the events that can share a register because
+//! they need the same value in it.
 //!
-//! Such events are placed one after another, those of the most wanted value first, each into a
-//! group that has its value already, else into the emptiest with a register free; where that leads
-//! nowhere, the last choice is taken back. Every choice of group, register and counter is tried but
-//! for those that come to the same: all events of a value follow each other, so groups without the
-//! value of the event at hand differ in nothing but which counters and registers they have left. So
-//! where the search ends by itself without a plan, there is none.
+//! Such events are placed one after another, those of the most common value first: each into a
+//! group that already has its value, or else into the emptiest group with a free register. At a
+//! dead end the last choice is undone. The search tries every choice of group, register and counter
+//! except equivalent ones: all events of a value follow each other, so groups without the value of
+//! the present event differ only in their free counters and registers. So if the search ends within
+//! its bound without a plan, none exists.
 
 use alloc::{boxed::Box, collections::BTreeMap, vec, vec::Vec};
 use core::cmp::Reverse;
@@ -14,35 +14,35 @@ use core::cmp::Reverse;
 use super::wanted::{Counters, Spot, Wanted};
 use crate::demand::{Extra, MAX_EXTRA, MAX_GENERAL};
 
-/// What listing an event's choices costs beside the choices themselves, in sets of columns looked
-/// at.
+/// Cost of listing an event's choices in addition to the choices themselves, in sets of columns
+/// examined.
 const LISTING: usize = 200;
 
-/// One event, what it needs, and its number in the planner's list.
+/// An event with its needs, and its index in the planner's list.
 pub(super) struct SharedItem {
     pub(super) wanted: Wanted,
     pub(super) extra: Extra,
     pub(super) index: usize,
 }
 
-/// How a search ended.
+/// Outcome of a search.
 pub(super) enum SearchOutcome {
-    /// With a spot for each item, and the deal of all other events.
+    /// A plan: a spot for each item, and the deal of all other events.
     Plan(Box<Counters>, Vec<Spot>),
-    /// There is no plan.
+    /// No plan exists.
     Impossible,
-    /// The work came to its bound.
+    /// The work reached its bound.
     GaveUp,
 }
 
-/// What a group has taken: counters and registers.
+/// Taken counters and registers of a group.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Taken {
     counters: u8,
     registers: u8,
 }
 
-/// A choice for an event; `register` gets the event's value by it if `is_first`.
+/// A choice for an event; if `is_first`, `register` gets the event's value by it.
 #[derive(Clone, Copy)]
 struct Choice {
     group: usize,
@@ -51,7 +51,7 @@ struct Choice {
     is_first: bool,
 }
 
-/// An event that is being placed: what there is to choose from, the best last, and what was chosen.
+/// An event that is being placed: the remaining choices, the best last, and the present choice.
 struct Level {
     choices: Vec<Choice>,
     chosen: Option<Choice>,
@@ -61,20 +61,19 @@ struct Search<'a> {
     items: &'a [SharedItem],
     deal: Counters,
     groups: Vec<Taken>,
-    /// The values in their registers, as far as those are taken.
+    /// Values of the taken registers.
     values: Vec<[u64; MAX_EXTRA]>,
-    /// Groups by what they have taken.
+    /// Groups by their taken counters and registers.
     alike: BTreeMap<Taken, Vec<usize>>,
-    /// By value, the groups and registers that have it, in the order in which they got it.
+    /// By value, the groups and registers that hold it, in the order in which they got it.
     holders: BTreeMap<u64, Vec<(usize, usize)>>,
     levels: Vec<Level>,
-    /// Work that may still be done: sets of columns looked at, or the like.
+    /// Remaining work: sets of columns to examine, or the equivalent.
     budget: usize,
 }
 
-/// Puts `items`, those of each value one after another, into `groups` groups, with room for all
-/// other events that `deal` knows of, with no more work than `budget`, in sets of columns looked
-/// at.
+/// Puts `items`, with those of each value adjacent, into `groups` groups, with room for all other
+/// events in `deal`, and with no more work than `budget`, in sets of columns examined.
 pub(super) fn search(
     items: &[SharedItem],
     deal: Counters,
@@ -112,8 +111,8 @@ pub(super) fn search(
 }
 
 impl Search<'_> {
-    /// Takes back the newest event's choice, if there is one, for its next. Whether it has one, or
-    /// the budget is spent.
+    /// Replaces the newest event's choice by its next one. Returns whether there was one, or the
+    /// budget is spent.
     fn advance(&mut self) -> bool {
         let Some(mut level) = self.levels.pop() else { return false };
         let item = &self.items[self.levels.len()];
@@ -152,7 +151,7 @@ impl Search<'_> {
         taken.counters &= !(1 << choice.counter);
         if choice.is_first {
             taken.registers &= !(1 << choice.register);
-            // Choices are taken back in the reverse order, so this group was the last to get it.
+            // Choices are undone in reverse order, so this group was the last to get the value.
             self.holders.entry(item.extra.value).or_default().pop();
         }
         self.change(choice.group, taken);
@@ -161,7 +160,7 @@ impl Search<'_> {
     fn change(&mut self, group: usize, taken: Taken) {
         let before = core::mem::replace(&mut self.groups[group], taken);
         if let Some(alike) = self.alike.get_mut(&before) {
-            // The one that was taken or changed last is most often at the end.
+            // The group taken or changed last is usually at the end.
             if let Some(at) = alike.iter().rposition(|other| *other == group) {
                 alike.swap_remove(at);
             }
@@ -169,14 +168,15 @@ impl Search<'_> {
         self.alike.entry(taken).or_default().push(group);
     }
 
-    /// Where `item` can go, the best last.
+    /// The choices for `item`, the best last.
     fn choices(&mut self, item: &SharedItem) -> Vec<Choice> {
         let mut choices = Vec::new();
         let none = Vec::new();
         let holders = self.holders.get(&item.extra.value).unwrap_or(&none);
         let mut seen = Vec::new();
         for &(group, register) in holders {
-            // Groups that have the value in the same register are alike by what they have taken.
+            // Groups with the value in the same register are equivalent if they have taken the
+            // same.
             let state = (self.groups[group], register);
             if !seen.contains(&state) {
                 seen.push(state);

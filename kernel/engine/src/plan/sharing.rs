@@ -11,7 +11,7 @@ use super::{
 };
 use crate::demand::{MAX_EXTRA, MAX_GENERAL};
 
-/// What the searches for a plan may cost together, in sets of counters looked at.
+/// Bound on the work of all searches for a plan, in sets of counters examined.
 const SEARCH_BUDGET: usize = 5_000_000;
 
 /// The events that need an extra register.
@@ -19,8 +19,8 @@ pub(super) struct Sharing {
     items: Vec<SharedItem>,
 }
 
-/// What became of them: what is left of the deal of all events, how many groups there are, and how
-/// many there have to be.
+/// Result of the placement: the rest of the deal of all events, the number of groups, and its lower
+/// bound.
 pub(super) struct Placed {
     pub(super) deal: Counters,
     pub(super) groups: usize,
@@ -28,7 +28,7 @@ pub(super) struct Placed {
 }
 
 impl Sharing {
-    /// Of the events of these `indices`, those of the most wanted value first.
+    /// Collects the events of these `indices`, those of the most common value first.
     pub(super) fn of(wanted: &[Wanted], indices: Vec<usize>) -> Sharing {
         let item = |index: usize| {
             let wanted = wanted[index];
@@ -50,8 +50,8 @@ impl Sharing {
         &self.items
     }
 
-    /// The fewest groups in which every value can be in a register. A value that its events want in
-    /// different registers counts as one that can be in any of them.
+    /// The minimum number of groups in which every value can be in a register. A value that its
+    /// events need in different registers counts as one that can be in any of them.
     pub(super) fn least(&self) -> usize {
         let mut sets: BTreeMap<u64, u8> = BTreeMap::new();
         for SharedItem { extra, .. } in &self.items {
@@ -60,7 +60,7 @@ impl Sharing {
         least(&within::<{ 1 << MAX_EXTRA }>(sets.into_values()))
     }
 
-    /// Gives every item a spot in no fewer than `bound` groups, as few as can be found.
+    /// Gives every item a spot in at least `bound` groups, as few as the search finds.
     pub(super) fn place(
         &self,
         together: &[usize; 1 << MAX_GENERAL],
@@ -72,7 +72,8 @@ impl Sharing {
         let mut best = None;
         let (mut low, mut high, mut least) = (bound, enough, bound);
         let mut groups = bound;
-        // The first search, at the bound, may cost half; then the range is halved each time.
+        // The first search, at the bound, may use half the budget; then the range is halved each
+        // time.
         let searches = 1 + (enough - bound).checked_ilog2().unwrap_or(0) as usize;
         let mut budget = SEARCH_BUDGET / 2;
         while low < high {
@@ -93,7 +94,7 @@ impl Sharing {
         Placed { deal, groups: high, least }
     }
 
-    /// Every item with its value for itself, in `groups` groups, which are enough for that.
+    /// Gives every item a register for itself, in `groups` groups, which must be enough for that.
     fn colour(
         &self,
         mut deal: Counters,

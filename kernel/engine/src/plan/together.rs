@@ -1,9 +1,9 @@
-//! Plans with events that are to be counted in the same slices: the braces of a list.
+//! Plans with events that must be counted in the same slices: the braces of a list.
 //!
-//! That is bin packing, so plans are made greedily: braces first, those with the most events first,
-//! each into the first group with room for all of its events; then every other event, those with
-//! the fewest choices first. An event takes another's counter if that one has a choice left
-//! (augmenting paths), so a group has room whenever its counters could be dealt anew.
+//! The problem is bin packing, so the algorithm is greedy: braces with the most events first, each
+//! into the first group with room for all of its events; then every other event, those with the
+//! fewest choices first. An event takes another's counter if that one can move (augmenting paths),
+//! so a group has room whenever a new assignment of its counters would have.
 
 use alloc::{vec, vec::Vec};
 use core::cmp::Reverse;
@@ -16,13 +16,13 @@ use super::{
 };
 use crate::demand::{Layout, MAX_EXTRA, MAX_GENERAL};
 
-/// What is to be counted in the same slices: indices of the planner's list.
+/// Events that must be counted in the same slices: indices in the planner's list.
 pub(super) struct Braces {
     pub(super) together: u16,
     pub(super) indices: Vec<usize>,
 }
 
-/// A spot for each of `wanted`, how many groups that makes, and how many there have to be.
+/// A spot for each of `wanted`, the number of groups, and its lower bound.
 pub(super) fn arrange(
     wanted: &[Wanted],
     shares: &[u16],
@@ -57,8 +57,7 @@ pub(super) fn arrange(
     Ok((spots, bins.len(), lower_bound(wanted, braces, layout)))
 }
 
-/// Puts events into the first bin that has room for them, or into one of their own, which is
-/// `alone`.
+/// Puts events into the first bin that has room for them, or else into the new bin `alone`.
 fn put(bins: &mut Vec<Bin>, wanted: &[Wanted], indices: &[usize], alone: Bin) {
     for bin in &mut *bins {
         if let Ok(with) = bin.with(wanted, indices) {
@@ -69,8 +68,8 @@ fn put(bins: &mut Vec<Bin>, wanted: &[Wanted], indices: &[usize], alone: Bin) {
     bins.push(alone);
 }
 
-/// The fewest groups for these events, each once, without their braces; and no group holds two
-/// braces that want more than half of the counters each.
+/// Lower bound of the groups: for the distinct events without their braces; and for disjoint braces
+/// that need more than half of the counters each, of which no group holds two.
 fn lower_bound(wanted: &[Wanted], braces: &[Braces], layout: &Layout) -> usize {
     let mut once = wanted.to_vec();
     once.sort_unstable();
@@ -98,7 +97,7 @@ fn lower_bound(wanted: &[Wanted], braces: &[Braces], layout: &Layout) -> usize {
 struct Bin {
     /// The event on each counter, by its index.
     on: [Option<usize>; MAX_GENERAL],
-    /// Events that want the same as one that is on a counter: both indices.
+    /// Events equal to an event on a counter: both indices.
     same: Vec<(usize, usize)>,
 }
 
@@ -107,7 +106,7 @@ impl Bin {
         self.on.iter().copied().flatten()
     }
 
-    /// The bin with these events too.
+    /// Returns the bin with these events added.
     fn with(&self, wanted: &[Wanted], indices: &[usize]) -> Result<Bin, Lack> {
         let mut bin = self.clone();
         for &index in indices {
@@ -125,8 +124,8 @@ impl Bin {
         bin.registers(wanted).map(|_| bin).ok_or(Lack::Registers)
     }
 
-    /// Puts an event on a counter that it can be on, if need be one whose event can be on another.
-    /// `seen` are the counters that were tried.
+    /// Puts an event on one of its possible counters, moving that counter's event to another if
+    /// necessary. `seen` are the counters tried so far.
     fn take(&mut self, wanted: &[Wanted], index: usize, seen: &mut u8) -> bool {
         for counter in (0..MAX_GENERAL).filter(|counter| wanted[index].counters >> counter & 1 == 1)
         {
@@ -142,7 +141,7 @@ impl Bin {
         false
     }
 
-    /// The register of each event, by counter; none if the registers cannot hold all values.
+    /// The register of each event, by counter; `None` if the registers cannot hold all values.
     fn registers(&self, wanted: &[Wanted]) -> Option<[Option<usize>; MAX_GENERAL]> {
         let mut of = [None; MAX_GENERAL];
         self.hold(wanted, 0, &mut [None; MAX_EXTRA], &mut of).then_some(of)

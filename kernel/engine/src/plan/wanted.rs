@@ -1,9 +1,9 @@
-//! What the planner deals with: what each event needs, and what it gets.
+//! The planner's terms: the needs of each event, and its assignment.
 
 use super::deal::Deal;
 use crate::demand::{Extra, MAX_EXTRA, MAX_GENERAL, Selector};
 
-/// What a counter is needed for, and the counters that can do it.
+/// The need for a counter: selector, possible counters, extra register.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Wanted {
     pub(super) selector: Selector,
@@ -12,7 +12,7 @@ pub(super) struct Wanted {
     pub(super) alone: bool,
 }
 
-/// Where a general counter counts an event.
+/// Assignment of an event: group, counter, register.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Spot {
     pub(super) group: usize,

@@ -24,7 +24,7 @@ impl Session {
     }
 
     /// The spread of a group's slices, relative to the mean slice: the root of the sum of its
-    /// events' squares. An event that was never seen has none: no number of slices would make its
+    /// events' squares. An event that was never counted adds 0: no number of slices would make its
     /// error small relative to 0.
     fn relative_spread(&self, group: usize) -> f64 {
         let used = self.plan.groups.get(group).map_or(0, |group| group.used);

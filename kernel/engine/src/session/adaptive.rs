@@ -1,8 +1,8 @@
-//! Adaptive shares: slices go to the groups whose events are least certain.
+//! Adaptive shares: the groups with the least certain events get more slices.
 //!
-//! Neyman's allocation (decision 11): slices in proportion to the spread of a group's slices,
-//! relative to the count, as errors are read; never fewer than the plan's. It is computed outside
-//! of the overflow path, some groups at a time, and takes effect with a round.
+//! Neyman's allocation (decision 11): slices in proportion to the spread of a group's slices
+//! relative to the count, because relative errors matter; never fewer than the plan's. It is
+//! computed outside of the overflow path, some groups at a time, and takes effect with a round.
 //!
 //! Uses floating point: never in the overflow path.
 
@@ -14,31 +14,31 @@ use tally_abi::Shares;
 
 use crate::group::Plan;
 
-/// The most slices of a round beyond the planned ones, which are as many.
+/// Maximum number of slices added to a round; up to it, as many as planned are added.
 const MOST_EXTRA: u64 = 1 << 14;
-/// Rounds for which shares stay as they are: spreads have to be known better first, and a change
-/// has a cost.
+/// Rounds for which shares stay unchanged: the spreads must be known better first, and a change has
+/// a cost.
 const REST_ROUNDS: u64 = 16;
 
-/// Shares change if that lowers the sum of the squared errors to this part of it: a smaller gain is
-/// mostly chance, and every change begins a block of rounds anew.
+/// Shares change if that lowers the sum of the squared errors below this fraction of it: a smaller
+/// gain is mostly chance, and every change starts a new block of rounds.
 const WORTH_IT: f64 = 0.95;
 
-/// What is known of the groups' spreads.
+/// Planned shares, and the spreads of the groups.
 #[derive(Clone, Debug)]
 pub(super) struct Adaptive {
     /// The plan's share of each group.
     planned: Box<[u16]>,
     /// Slices in a round.
     round: u64,
-    /// Spreads of the groups so far.
+    /// Spreads of the groups computed so far.
     spreads: Vec<f64>,
     /// Rounds after which the shares may change again.
     not_before: u64,
 }
 
 impl Adaptive {
-    /// `None` if shares do not adapt, or there is one group.
+    /// Makes the state; `None` if shares do not adapt, or there is one group.
     pub(super) fn new(shares: Shares, plan: &Plan) -> Option<Adaptive> {
         if shares != Shares::Adaptive || plan.groups.len() < 2 {
             return None;
@@ -56,7 +56,7 @@ impl Adaptive {
         self.round
     }
 
-    /// The shares while no spread is known: in proportion to the plan's.
+    /// The shares before any spread is known: in proportion to the plan's.
     pub(super) fn first_shares(&self) -> Vec<u16> {
         let planned: Vec<f64> = self.planned.iter().map(|share| f64::from(*share)).collect();
         self.allocate(&planned)
@@ -67,13 +67,13 @@ impl Adaptive {
         rounds >= self.not_before
     }
 
-    /// The next groups whose spreads are wanted, at most `count`.
+    /// The next groups whose spreads are needed, at most `count`.
     pub(super) fn next_groups(&self, count: usize) -> Range<usize> {
         let first = self.spreads.len();
         first..(first + count).min(self.planned.len())
     }
 
-    /// Takes the spreads of [`Self::next_groups`]. When all are known, after this many rounds,
+    /// Takes the spreads of [`Self::next_groups`]. When all are known, after `rounds` rounds,
     /// returns new shares if they are better than `shares`.
     pub(super) fn update(
         &mut self,
@@ -98,7 +98,7 @@ impl Adaptive {
         groups.map(|(spread, share)| spread * spread / f64::from(*share)).sum()
     }
 
-    /// Shares in proportion to `spreads`, at least the plan's, of a whole round.
+    /// Shares of a whole round in proportion to `spreads`, at least the plan's.
     fn allocate(&self, spreads: &[f64]) -> Vec<u16> {
         let groups = || self.planned.iter().map(|share| f64::from(*share)).zip(spreads);
         let round = self.round as f64;
@@ -107,7 +107,7 @@ impl Adaptive {
             return self.first_shares();
         }
         // A group that would get less than its minimum gets the minimum, which leaves less for the
-        // others: repeated until no other group does.
+        // others: repeated until no further group is affected.
         let (mut scale, mut before) = (round / all, f64::INFINITY);
         while scale < before {
             before = scale;
@@ -119,7 +119,7 @@ impl Adaptive {
             }
             scale = if free > 0.0 { scale.min(left / free) } else { scale };
         }
-        // Sums are rounded: so each share is rounded up or down, and all make a round.
+        // Rounding the running sum rounds each share up or down and keeps the total a round.
         let (mut sum, mut given) = (0.0, 0.0);
         let last = spreads.len() - 1;
         let rounded = groups().enumerate().map(|(group, (planned, spread))| {

@@ -1,4 +1,4 @@
-//! Slices are drawn, and their lengths chosen, when others are folded.
+//! Drawing of slices and their lengths, as other slices are folded.
 
 use super::{schedule::SWITCHES, state::Session};
 use crate::switch::{DrawnSlice, Switch};
@@ -13,7 +13,7 @@ impl Session {
         self.current.drawn = self.live.schedule.live().slice();
     }
 
-    /// The oldest slice is folded: draws the one after the newest in its place.
+    /// Draws the slice after the newest one, in the place of the oldest, which is folded.
     pub(super) fn draw_one(&mut self) {
         let before = self.live.schedule.newest().slice().draw.group;
         let draw = self.order.draw();
@@ -29,7 +29,7 @@ impl Session {
         (self.longest * u64::from(slice.multiplier)) >> self.lengths.halvings(slice.draw.round)
     }
 
-    /// Slices to come have the length that the budget wants now.
+    /// Applies the budget's present length to the slices to come.
     pub(super) fn restate_lengths(&mut self) {
         let multiplier = self.budget.slice_multiplier();
         if self.live.schedule.newest().slice().multiplier == multiplier {
@@ -43,13 +43,13 @@ impl Session {
         });
     }
 
-    /// In the overflow path: the next slice is on the counters.
+    /// Advances to the next slice, which is on the counters. Runs in the overflow path.
     #[inline(always)]
     pub(crate) fn advance(&mut self) {
         self.live.schedule.advance();
     }
 
-    /// The switch that ends the slice that is on the counters.
+    /// The switch that ends the slice on the counters.
     #[inline(always)]
     pub(crate) fn next_switch(&self) -> &Switch {
         self.live.schedule.next()

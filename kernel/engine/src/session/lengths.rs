@@ -1,8 +1,8 @@
-//! How long the slices of each round are: short in a session's first rounds (decision 25), and in
-//! pairs of rounds, one of which has short slices, if the session asks for that (decision 34).
+//! Lengths of the slices of each round: short in a session's first rounds (decision 25), and in one
+//! round of each pair if the session has paired shares (decision 34).
 //!
-//! A slice that is drawn has the length of its round. An entry is drawn anew when its round is
-//! folded, for the round [`ROUNDS`] later: slices are drawn fewer rounds ahead.
+//! A drawn slice has the length of its round. An entry is redrawn when its round is folded, for the
+//! round [`ROUNDS`] later: slices are drawn fewer rounds ahead.
 
 use rand_xoshiro::{
     Xoshiro256PlusPlus,
@@ -12,29 +12,29 @@ use tally_abi::{SessionConfig, Shares, session::MIN_SLICE};
 
 use crate::setup::{PAIR_HALVINGS, first_multiplier};
 
-/// The most halvings of a session's first slices. A program's start has events that never come
-/// again, such as the first use of each page. In rounds of short slices each group counts some.
+/// Maximum number of halvings of a session's first slices. A program's start has events that never
+/// recur, such as the first use of each page. In rounds of short slices each group counts some.
 const MAX_HALVINGS: u16 = 5;
-/// Rounds whose lengths are drawn in advance: twice the slices that are.
+/// Rounds whose lengths are drawn in advance: twice the number of slices drawn in advance.
 const ROUNDS: usize = 128;
 
-/// How often the slices of each round are halved.
+/// Number of halvings of the slices of each round.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Lengths {
     halvings: [u8; ROUNDS],
-    /// Rounds with first slices.
+    /// Number of rounds with first slices.
     first: u16,
-    /// Whether those are over.
+    /// Whether the first rounds are over.
     has_begun: bool,
-    /// Rounds whose entries are drawn anew, modulo 2¹⁶.
+    /// Rounds whose entries have been redrawn, modulo 2¹⁶.
     renewed: u16,
-    /// The order of each pair; none where all rounds are alike.
+    /// Generator of the order in each pair; `None` if all rounds are alike.
     random: Option<Xoshiro256PlusPlus>,
 }
 
 impl Lengths {
-    /// Of a session with this configuration. The same `seed` gives the same.
+    /// Makes the lengths for a session with this configuration. Equal seeds give equal lengths.
     pub(super) fn new(config: SessionConfig, seed: u64) -> Lengths {
         let length = config.slice.length() * u64::from(first_multiplier(config.slice));
         let shortest = (length / MIN_SLICE).checked_ilog2().unwrap_or(0);
@@ -55,18 +55,18 @@ impl Lengths {
         lengths
     }
 
-    /// How often the slices of a round are halved.
+    /// Number of halvings of the slices of a round.
     #[inline(always)]
     pub(super) fn halvings(&self, round: u16) -> u8 {
         self.halvings[usize::from(round) % ROUNDS]
     }
 
-    /// Returns whether the session's first rounds are not over.
+    /// Returns whether the session is still in its first rounds.
     pub(super) fn is_starting(&self) -> bool {
         !self.has_begun
     }
 
-    /// All slices before `round` are folded: draws the entries of earlier rounds anew.
+    /// Redraws the entries of rounds before `round`, whose slices are all folded.
     #[inline]
     pub(super) fn renew(&mut self, round: u16) {
         while round.wrapping_sub(self.renewed) >= 2 {
@@ -76,7 +76,7 @@ impl Lengths {
         self.has_begun |= round >= self.first;
     }
 
-    /// Draws the lengths of a pair of rounds, the first of which is `round`.
+    /// Draws the lengths of the pair of rounds that starts at `round`.
     fn draw(&mut self, round: u16) {
         let place = usize::from(round) % ROUNDS;
         let short = self.random.as_mut().map(|random| random.next_u64() >> 63);

@@ -1,11 +1,12 @@
-//! A session beside others of the same program, which take turns on the counters (decision 30).
+//! A session and other sessions of the same program, which take turns on the counters (decision
+//! 30).
 //!
-//! While another session has its turn, this one counts no events, but what passes of the pinned
-//! events is known: the other session counts them at the same privilege. So such time is to this
-//! session what a slice of another group is: time in which its events were not on the counters.
+//! During another session's turn, this session counts no events, but its pinned counts continue:
+//! the other session counts them at the same privilege. So that time is like a slice of another
+//! group: time in which this session's events were not on the counters.
 //!
-//! Where sessions start and stop beside it, its part of the time changes. Then its sums are
-//! restated as if it had always had the new one, as those of a group are whose share changes
+//! When other sessions start and stop, this session's fraction of the time changes. Then its sums
+//! are restated as if it had always had the new one, like those of a group whose share changes
 //! (decision 85).
 
 use super::{
@@ -15,7 +16,7 @@ use super::{
 use crate::{Began, Clock, Counts};
 
 impl Session {
-    /// Sets what is to be known of the other sessions of the program. The session is on no counter.
+    /// Sets the summary of the program's other sessions. The session is on no counter.
     pub fn set_neighbours(&mut self, neighbours: Neighbours) {
         self.beside.neighbours = neighbours;
         let reference = self.counts_reference() || neighbours.reference;
@@ -28,7 +29,7 @@ impl Session {
         }
     }
 
-    /// Its turns are among so many from here on.
+    /// Restates all sums for a cycle of `cycle` slices.
     #[cold]
     fn restate_turns(&mut self, cycle: u64) {
         let cycles = [core::mem::replace(&mut self.beside.cycle, cycle), cycle];
@@ -43,7 +44,7 @@ impl Session {
         }
     }
 
-    /// Returns whether it counts reference cycles for itself.
+    /// Returns whether the session's own list has reference cycles.
     pub fn counts_reference(&self) -> bool {
         self.plan.counts_reference()
     }
@@ -58,33 +59,33 @@ impl Session {
         self.round
     }
 
-    /// The turns that it has left of the present cycle; none before the first since its start.
+    /// The session's remaining turns in the present cycle; `None` before the first since its start.
     pub(crate) fn turns_left(&self) -> Option<u64> {
         self.beside.turns_left
     }
 
-    /// A turn was drawn, the first of a cycle or not: its own, or another session's.
+    /// Records a drawn turn: whether it begins a cycle, and whether it is this session's.
     pub fn note_draw(&mut self, begins_cycle: bool, is_own: bool) {
         let left = self.beside.turns_left.filter(|_| !begins_cycle).unwrap_or(self.round);
         self.beside.turns_left = Some(left.saturating_sub(is_own.into()));
     }
 
-    /// Returns whether its program may use RDPMC while it is on the counters.
+    /// Returns whether the program may use RDPMC while the session is on the counters.
     pub(crate) fn is_exposed(&self) -> bool {
         self.bank.is_some() || self.beside.neighbours.exposed
     }
 
-    /// What has passed of the pinned events since the session was opened, while it was on the
-    /// counters or another had its turn. Unlike the session's own counts, what passed while the
-    /// program had stopped its counters by the control word is in it.
+    /// Counts of the pinned events since the session was opened, in its own and other sessions'
+    /// turns. Unlike the session's own counts, these include the time in which the program had
+    /// stopped its counters with the control word.
     pub fn passed(&self) -> Counts {
         let mut passed = self.total;
         passed.add(&self.deducted(), 0);
         passed
     }
 
-    /// What passed of the pinned events while the program had stopped its counters by the control
-    /// word of a bank, this one or earlier ones.
+    /// Counts of the pinned events in the time in which the program had stopped its counters with
+    /// the control word of a bank, this one or earlier ones.
     pub(super) fn deducted(&self) -> Counts {
         let mut deducted = self.beside.deducted;
         if let Some(bank) = &self.bank {
@@ -93,8 +94,8 @@ impl Session {
         deducted
     }
 
-    /// Another session of the program was on the counters for `ticks` of the TSC, up to `tsc`, and
-    /// counted `passed` of the pinned events. This one is started, and on no counter.
+    /// Adds another session's turn of `ticks` of the TSC, up to `tsc`, in which it counted `passed`
+    /// of the pinned events. This session is started, and on no counter.
     pub fn pass(&mut self, passed: &Counts, ticks: u64, tsc: u64) {
         self.total.add(passed, 0);
         self.stats.session_ticks += ticks;
@@ -117,13 +118,13 @@ impl Session {
         self.budget.add_work(cycles);
     }
 
-    /// As [`Self::charge`] of work in the overflow interrupt, which times itself.
+    /// [`Self::charge`] for work in the overflow interrupt, which times itself.
     pub(crate) fn charge_cycles(&mut self, began: &Began, clock: &impl Clock) {
         self.budget.add_work(began.elapsed(clock).1);
     }
 
-    /// The session is started: whether the program had stopped its counters is of the past, and so
-    /// are the turns of its last cycle.
+    /// Resets, at the session's start, the note that the program had stopped its counters, and the
+    /// turns of the last cycle.
     pub fn note_start(&mut self) {
         self.beside.turns_left = None;
         if let Some(bank) = &mut self.bank {

@@ -1,5 +1,5 @@
-//! A session's side of phases: its slices make intervals, which are evaluated outside of the
-//! overflow interrupt.
+//! A session's phases: its slices form intervals, which are evaluated outside of the overflow
+//! interrupt.
 
 use alloc::boxed::Box;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Session {
-    /// Tracks phases from here on, or not any more.
+    /// Starts tracking phases, or stops it with `None`.
     pub fn track_phases(&mut self, tracker: Option<Tracker>) {
         let state = PhaseState::default();
         self.phases = tracker.map(|tracker| Box::new(Tracked { tracker, state, pending: false }));
@@ -31,21 +31,21 @@ impl Session {
         self.phases.as_ref().is_some_and(|phases| phases.pending)
     }
 
-    /// Takes a change that was found: the phase, and how many changes there were.
+    /// Takes a change that was found: the phase, and the number of changes so far.
     pub fn take_change(&mut self) -> Option<(u8, u64)> {
         let phases = self.phases.as_mut()?;
         let pending = core::mem::take(&mut phases.pending);
         pending.then_some((phases.state.phase, phases.state.changes))
     }
 
-    /// Returns whether an interval has ended that is to be evaluated.
+    /// Returns whether an interval that has ended waits for its evaluation.
     #[inline]
     pub(crate) fn interval_is_due(&self) -> bool {
         self.phases.as_ref().is_some_and(|phases| phases.tracker.is_due())
     }
 
-    /// Evaluates the interval that has ended, if one has: records it, and publishes it in the bank.
-    /// Not in the overflow interrupt.
+    /// Evaluates the interval that has ended, if there is one: records it, and publishes it in the
+    /// bank. Not in the overflow interrupt.
     pub(crate) fn end_interval(&mut self, at: Timestamp, sink: &mut impl Sink) {
         let Some(phases) = &mut self.phases else { return };
         let Some(ended) = phases.tracker.evaluate() else { return };

@@ -1,4 +1,4 @@
-//! A session's side of the logical counter bank: what its program reads while it runs.
+//! A session's side of the logical counter bank, which its program reads while it runs.
 
 use alloc::boxed::Box;
 
@@ -14,17 +14,17 @@ use crate::{
     setup::MOST_PER_CYCLE,
 };
 
-/// The nearest threshold where ring 0 is counted: more than the overflow path's way out, in which
-/// an overflow would be lost.
+/// Minimum distance of a threshold if ring 0 is counted: more than the overflow path's exit, in
+/// which an overflow would be lost.
 const LEAST_IN_KERNEL: u64 = 1_000;
-/// The nearest sample there: the program must get on between two samples, and the overflow path
-/// takes some 2,000 instructions.
+/// Minimum distance of a sample in that case: the program must make progress between two samples,
+/// and the overflow path takes some 2,000 instructions.
 const LEAST_SAMPLE_IN_KERNEL: u64 = 20_000;
 
 impl Session {
-    /// Maps a bank: the program reads its logical counters in `pages`, which hold zeros and are
-    /// enough ([`tally_abi::bank::bytes`]), and starts and stops them in `writable`. `rdpmc`
-    /// returns RDPMC's ECX for an assignment. Returns whether the pages are enough.
+    /// Maps a bank: the program reads its logical counters in `pages`, which hold zeros, and starts
+    /// and stops them in `writable`. `rdpmc` returns RDPMC's ECX for an assignment. Returns whether
+    /// the pages are enough ([`tally_abi::bank::bytes`]).
     pub fn map_bank(
         &mut self,
         writable: &'static Page,
@@ -33,20 +33,21 @@ impl Session {
     ) -> bool {
         self.unmap_bank();
         self.bank = Bank::new(self.id, writable, pages, &self.plan, rdpmc);
-        // What is counted all the time has no other error in the bank; a system call gives it.
+        // The bank gives pinned events no error for the skew, so their errors are withdrawn; a
+        // system call returns them.
         let moved = (0..self.events()).filter(|event| self.skew.moves(*event));
         self.bank.iter_mut().for_each(|bank| bank.withdraw_errors(moved.clone()));
         self.note_folding();
         self.bank.is_some()
     }
 
-    /// Another program reads the bank, on any CPU: it sees what was counted up to the last
-    /// publication. Right after [`Self::map_bank`].
+    /// Makes the bank readable by another program, on any CPU, which sees the counts up to the last
+    /// publication. Call it right after [`Self::map_bank`].
     pub fn make_bank_remote(&mut self, session: u32) {
         self.bank.iter_mut().for_each(|bank| bank.make_remote(session));
     }
 
-    /// Unmaps the bank: the program does not read its logical counters any more.
+    /// Unmaps the bank: the program no longer reads its logical counters.
     pub fn unmap_bank(&mut self) {
         self.beside.deducted = self.deducted();
         self.bank = None;
@@ -58,29 +59,28 @@ impl Session {
         self.bank.is_some()
     }
 
-    /// Returns whether the program ended counting, through its bank.
+    /// Returns whether the program stopped counting, through its bank.
     pub fn is_stopped(&self) -> bool {
         self.bank.as_ref().is_some_and(Bank::is_stopped)
     }
 
-    /// Subtracts from `counted`, counts of the current slice's counters `set` since the last
-    /// credit, what was counted while the program had stopped its counters. Returns whether they
-    /// are stopped now.
+    /// Subtracts from `counted`, the counts of the current slice's counters `set` since the last
+    /// credit, those of the time in which the program had stopped its counters. Returns whether
+    /// they are stopped now.
     #[inline]
     pub(crate) fn deduct_stopped(&mut self, set: CounterMask, counted: &mut Counts) -> bool {
         self.bank.as_mut().is_some_and(|bank| bank.deduct_stopped(set, counted))
     }
 
-    /// Whether half widths in the bank are older than they should be: [`Self::publish_errors`] is
-    /// to be called.
+    /// Returns whether half widths in the bank are out of date: then call [`Self::publish_errors`].
     #[inline]
     pub fn errors_are_due(&self) -> bool {
         self.bank.as_ref().is_some_and(|bank| bank.errors_are_due(self.finished))
     }
 
     /// Publishes the half widths of the next logical counters, so that all are published within
-    /// `calls` calls; while the session runs, right after [`crate::Multiplexer::sync`], as an
-    /// estimate's basis may change. Uses floating point: never in the overflow path.
+    /// `calls` calls. While the session runs, call it right after [`crate::Multiplexer::sync`],
+    /// because it may change an estimate's basis. Uses floating point: never in the overflow path.
     pub fn publish_errors(&mut self, calls: usize) {
         let Some(mut bank) = self.bank.take() else { return };
         for member in bank.due(calls, self.finished, self.round) {
@@ -102,8 +102,8 @@ impl Session {
         self.bank = Some(bank);
     }
 
-    /// Publishes that the errors of all logical counters are not known, until the next half widths
-    /// are published: the counters may have failed.
+    /// Publishes that the errors of all logical counters are unknown until the next half widths are
+    /// published, because the counters may have failed.
     pub fn withdraw_errors(&mut self) {
         let events = self.events();
         if let Some(bank) = &mut self.bank {
@@ -111,10 +111,10 @@ impl Session {
         }
     }
 
-    /// Begins a publication: what was counted of the group of the slice `of`. Fires thresholds that
-    /// are reached. If counting goes on (`running`) and there are thresholds, returns the counters
-    /// to preload: the caller preloads them, and no others, before [`Self::publish_bases`], which
-    /// has to follow.
+    /// Begins a publication of the counts of the group of the slice `of`. Fires the reached
+    /// thresholds. If counting continues (`running`) and there are thresholds, returns the counters
+    /// to preload: the caller preloads exactly these before [`Self::publish_bases`], which has to
+    /// follow.
     #[inline]
     pub(crate) fn publish(
         &mut self,
@@ -145,7 +145,7 @@ impl Session {
         Some(plan)
     }
 
-    /// Ends a publication: the counters of the current slice count from `bases` on, if any.
+    /// Ends a publication: the counters of the current slice, if they run, count from `bases` on.
     #[inline]
     pub(crate) fn publish_bases(&mut self, bases: Option<&Counts>) {
         let (group, set) = (self.current.drawn.draw.group, self.set());
@@ -154,7 +154,7 @@ impl Session {
         }
     }
 
-    /// Thresholds of the current slice's group go by its new share.
+    /// Updates the scale of the thresholds of the current slice's group to its new share.
     #[cold]
     fn rescale(&mut self) {
         let group = self.current.drawn.draw.group;
@@ -164,15 +164,15 @@ impl Session {
         }
     }
 
-    /// The counters whose thresholds may be reached in what is left of the current slice.
+    /// The counters that may reach a threshold in the rest of the current slice.
     fn plan_preload(&self) -> Option<PreloadPlan> {
         let group = self.current.drawn.draw.group;
         let counts = counts_of(&self.moments, &self.current, &self.total, group, 0)?;
         let mut plan = self.bank.as_ref()?.plan_preload(group, counts);
         let left = self.left();
         let timer = PINNED_SLOT + self.setup.timer as usize;
-        // Beyond that a threshold is far. One that is reached all the same fires at the slice's
-        // end.
+        // A threshold beyond this distance is far. If it is reached all the same, it fires at the
+        // slice's end.
         let most = match self.config.slice {
             Slice::Cycles(_) | Slice::Auto => left.saturating_mul(MOST_PER_CYCLE).min(MAX_PRELOAD),
             Slice::Instructions(_) => MAX_PRELOAD,
@@ -182,13 +182,13 @@ impl Session {
             (true, None) => LEAST_IN_KERNEL,
             (true, Some(_)) => LEAST_SAMPLE_IN_KERNEL,
         };
-        // The slice timer overflows at the slice's end in any case.
+        // The slice timer overflows at the slice's end anyway.
         plan.limit(least, |slot| if slot == timer { left.saturating_sub(1) } else { most });
         Some(plan)
     }
 }
 
-/// What was counted of a group.
+/// Counts of a group.
 pub(super) fn counts_of<'a>(
     moments: &'a [GroupMoments],
     current: &'a CurrentSlice,

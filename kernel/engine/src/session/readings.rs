@@ -12,24 +12,25 @@ use crate::{
     plan::CounterAssignment,
 };
 
-/// An event that counted nothing is taken for one that cannot count if its parts are at least this
+/// An event that counted nothing is considered uncountable if the sum of its parts is at least this
 /// many times the upper end of its interval.
 const SILENT: f64 = 4.0;
 
 impl Session {
-    /// The values of all events, in the order of the list, for a program that reads again and
-    /// again: no estimate is below the one that the last call returned, and no event is more than
-    /// what it is a part of ([`Self::set_bounds`]). Half widths grow by as much as their estimates
-    /// were moved. Events that are in the list twice have the same value.
+    /// The values of all events, in the order of the list, for a program that reads repeatedly: no
+    /// estimate is below the one that the last call returned, and no event exceeds an event that it
+    /// is a part of ([`Self::set_bounds`]). Half widths grow by the distance by which their
+    /// estimates were moved. Equal events of the list have the same value.
     ///
-    /// What a call returns is in no later estimate: it only keeps the next call's from being lower.
+    /// The values returned enter no later estimate: they only keep the next call's values from
+    /// being lower.
     pub fn readings(&mut self) -> Vec<Reading> {
         let readings = self.all_readings();
         self.raised(readings, self.total)
     }
 
-    /// The values of all events at the session's end: as [`Self::readings`], but whatever was read
-    /// before.
+    /// The values of all events at the session's end: like [`Self::readings`], but independent of
+    /// earlier readings.
     pub fn final_readings(&self) -> Vec<Reading> {
         self.complete_final(self.all_readings())
     }
@@ -38,33 +39,33 @@ impl Session {
         (0..self.events()).map(|event| self.reading(event)).collect()
     }
 
-    /// The values of all events by cycles alone, each for itself: they may be lower than those that
-    /// [`Self::readings`] returned, and than those of their parts.
+    /// The values of all events by cycles alone, each independent of the others: they may be lower
+    /// than those that [`Self::readings`] returned, and than those of their parts.
     pub fn readings_by_cycles(&self) -> Vec<Reading> {
         let reading = |event| self.scaled(event, Scaling::ByCycles);
         self.complete_by_cycles((0..self.events()).map(reading).collect())
     }
 
-    /// What [`Self::readings_by_cycles`] returned at the moment of a snapshot, whose readings by
+    /// Completes the result of [`Self::readings_by_cycles`] for a snapshot, whose readings by
     /// cycles of all events are `readings`.
     pub fn complete_by_cycles(&self, mut readings: Vec<Reading>) -> Vec<Reading> {
         self.skew.widen(&mut readings, &self.stats(), &self.plan.assignments);
         readings
     }
 
-    /// What [`Self::readings`] returned at the moment of `snapshot`, whose readings of all events
-    /// are `readings`.
+    /// Completes the result of [`Self::readings`] for the moment of `snapshot`, whose readings of
+    /// all events are `readings`.
     pub fn complete(&mut self, snapshot: &Snapshot, readings: Vec<Reading>) -> Vec<Reading> {
         self.raised(readings, snapshot.totals.counts)
     }
 
-    /// What [`Self::final_readings`] returns of a session that counts no more: `readings` are
-    /// [`Self::reading`] of all events.
+    /// Completes the result of [`Self::final_readings`] for a session that no longer counts;
+    /// `readings` are [`Self::reading`] of all events.
     pub fn complete_final(&self, readings: Vec<Reading>) -> Vec<Reading> {
         self.reconciled(readings, &vec![0; self.events()], &self.total)
     }
 
-    /// Readings that are not below the last ones.
+    /// Raises readings to at least the last ones.
     fn raised(&mut self, readings: Vec<Reading>, total: Counts) -> Vec<Reading> {
         let floors = core::mem::take(&mut self.last_readings);
         let readings = self.reconciled(readings, &floors, &total);
@@ -105,8 +106,8 @@ impl Session {
         readings
     }
 
-    /// Takes the values of events that counted nothing, though events that are a part of them
-    /// were counted: bounds would drag the parts down to 0 with them.
+    /// Removes the values of events that counted nothing although events that are a part of them
+    /// were counted: bounds would lower the parts to 0.
     fn withhold_silent(&self, readings: &mut [Reading]) {
         for Bound { parts, whole } in &self.bounds {
             let Whole::Event(whole) = *whole else { continue };
@@ -120,14 +121,15 @@ impl Session {
         }
     }
 
-    /// Sets the most instructions that the processor counts in ring 3 for an interrupt or exception
-    /// there: 0, as from the start, or mostly 1 (Weaver, Terpstra, Moore, "Non-Determinism and
-    /// Overcount on Modern Hardware Performance Counter Implementations", ISPASS 2013, section 4).
+    /// Sets the maximum number of instructions that the processor counts in ring 3 for an interrupt
+    /// or exception there: 0, the initial value, or mostly 1 (Weaver, Terpstra, Moore,
+    /// "Non-Determinism and Overcount on Modern Hardware Performance Counter Implementations",
+    /// ISPASS 2013, section 4).
     pub fn set_overcount(&mut self, overcount: u64) {
         self.skew.set_overcount(overcount);
     }
 
-    /// Sets which events are never more than others.
+    /// Sets the bounds between events: parts that never exceed their wholes.
     pub fn set_bounds(&mut self, mut bounds: Vec<Bound>) {
         let firsts = self.firsts();
         let to_first = |event: &mut u16| {
@@ -142,8 +144,8 @@ impl Session {
         self.bounds = bounds;
     }
 
-    /// For each event the first of the list that has its counter: bounds are between these, and the
-    /// others have their values.
+    /// For each event the first of the list on the same counter: bounds apply to these, and the
+    /// other events get their values.
     fn firsts(&self) -> Vec<usize> {
         let mut first = vec![[None; MAX_GENERAL]; self.plan.groups.len()];
         let first_of = |(event, assigned): (usize, &CounterAssignment)| match *assigned {
@@ -156,8 +158,8 @@ impl Session {
     }
 
     /// The value of an event's logical counter, up to the last overflow, suspend or
-    /// [`crate::Multiplexer::sync`]. `event` is its index in the list of demands; one out of range
-    /// was never started.
+    /// [`crate::Multiplexer::sync`]. `event` is its index in the list of demands; an index out of
+    /// range reads as not started.
     pub fn reading(&self, event: usize) -> Reading {
         self.scaled(event, Scaling::Best(self.strata.as_deref()))
     }
@@ -167,7 +169,7 @@ impl Session {
         self.totals().reading(assigned, scaling, |group, counter| self.sample(group, counter))
     }
 
-    /// All that is known of the event on `counter` in `group`, the current slice included.
+    /// The estimate's input for the event on `counter` in `group`, the current slice included.
     pub fn sample(&self, group: u16, counter: u8) -> Sample {
         let mut moments = self.moments.get(usize::from(group)).copied().unwrap_or_default();
         let is_current = self.counted_group() == Some(group);
@@ -182,7 +184,7 @@ fn candidate(reading: &Reading, floor: u64) -> Candidate {
     let candidate = |count, variance| Candidate { count, variance, floor, known: true };
     match reading.value {
         Value::Exact { count } => candidate(count, 0.0),
-        // An estimate with a standard error of 0 is still no exact count.
+        // An estimate with a standard error of 0 is not an exact count.
         Value::Estimated { estimate, stderr, .. } => {
             candidate(estimate, (stderr * stderr).max(f64::MIN_POSITIVE))
         }

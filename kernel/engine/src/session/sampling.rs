@@ -1,4 +1,4 @@
-//! A session's samples: where they fell, and the shortest period that the budget allows.
+//! A session's samples: their addresses, and the shortest period that the budget allows.
 
 use alloc::{boxed::Box, vec::Vec};
 
@@ -9,10 +9,10 @@ use crate::{budget::Budget, histogram::Histogram};
 /// Samples from one update of the period multiplier to the next.
 const SAMPLES: u64 = 16;
 
-/// The first period of an event that is sampled at a rate: as if it happened once in this many
-/// ticks. A longer period than the right one is found out late.
+/// Ticks per event that determine the first period of an event sampled at a rate. A period that is
+/// too long is noticed late, so the first one assumes a frequent event.
 const FIRST_TICKS_AN_EVENT: u64 = 4;
-/// A rate's period changes by at most this factor at once.
+/// Maximum factor by which a rate's period changes at once.
 const MOST_CHANGE: u64 = 16;
 
 /// An event that is sampled at a rate.
@@ -20,30 +20,30 @@ const MOST_CHANGE: u64 = 16;
 pub(super) struct Rate {
     /// The event, by its index in the session's list.
     pub(super) event: usize,
-    /// TSC ticks of the session from one sample to the next.
+    /// TSC ticks of the session between two samples.
     ticks: u64,
-    /// The period that gives the rate.
+    /// The period that gives the rate at the event's present frequency.
     pub(super) period: u64,
     /// The event's count and the session's ticks when the period was set.
     count: u64,
     since: u64,
-    /// Whether the period is new.
+    /// Whether the period was changed and not taken yet.
     has_changed: bool,
 }
 
 impl Rate {
-    /// A sample every `ticks` of the session.
+    /// Makes a rate of one sample every `ticks` of the session.
     pub(super) fn new(event: usize, ticks: u64, count: u64, since: u64) -> Rate {
         let period = (ticks / FIRST_TICKS_AN_EVENT).max(1);
         Rate { event, ticks, period, count, since, has_changed: false }
     }
 
-    /// Returns whether no sample was taken for longer than two should take.
+    /// Returns whether the last sample is longer ago than two sampling intervals.
     fn is_silent(&self, session_ticks: u64) -> bool {
         session_ticks.saturating_sub(self.since) > 2 * self.ticks
     }
 
-    /// Sets the period by how often the event has happened since it was last set.
+    /// Sets the period from the number of events since it was last set.
     fn adapt(&mut self, count: u64, session_ticks: u64) {
         let elapsed = session_ticks.saturating_sub(self.since);
         let events = count.saturating_sub(self.count);
@@ -62,17 +62,17 @@ impl Rate {
 #[derive(Debug)]
 pub(super) struct Sampling {
     pub(super) histogram: Histogram,
-    /// The shortest period asked for.
+    /// The shortest requested period.
     period: u64,
-    /// Lengthens periods where samples would take more than the budget.
+    /// Lengthens periods if samples would take more than the budget.
     budget: Budget,
     taken: u64,
-    /// The events that are sampled at rates.
+    /// Events that are sampled at rates.
     rates: Vec<Rate>,
 }
 
 impl Sampling {
-    /// The samples of an event with this period; none so far.
+    /// Makes the state for an event sampled with this period.
     pub(super) fn new(budget_ppm: u32, period: u64) -> Box<Sampling> {
         let budget = Budget::new(budget_ppm, period, 1, MAX_SLICE);
         Box::new(Sampling {
@@ -84,7 +84,7 @@ impl Sampling {
         })
     }
 
-    /// Samples another event too, with this period.
+    /// Adds another event sampled with this period.
     pub(super) fn also(&mut self, budget_ppm: u32, period: u64) {
         if period < self.period {
             self.period = period;
@@ -92,33 +92,33 @@ impl Sampling {
         }
     }
 
-    /// The factor by which periods are longer than asked for.
+    /// The factor by which periods are longer than requested.
     pub(super) fn period_multiplier(&self) -> u32 {
         self.budget.slice_multiplier()
     }
 
-    /// An event gets a rate, or loses its own.
+    /// Sets or removes an event's rate.
     pub(super) fn set_rate(&mut self, event: usize, rate: Option<Rate>) {
         self.rates.retain(|known| known.event != event);
         self.rates.extend(rate);
     }
 
-    /// After a sample of an event: if it is sampled at a rate, sets the period, which
-    /// [`Self::take_changed`] returns. In the overflow path: a division.
+    /// Sets the period after a sample of an event that is sampled at a rate; [`Self::take_changed`]
+    /// returns it. Runs in the overflow path: a division.
     pub(super) fn adapt(&mut self, event: u16, count: u64, ticks: u64) {
         if let Some(rate) = self.rates.iter_mut().find(|rate| rate.event == usize::from(event)) {
             rate.adapt(count, ticks);
         }
     }
 
-    /// An event whose period has changed, with the period; each once.
+    /// Takes a changed period with its event, each once.
     pub(super) fn take_changed(&mut self) -> Option<(usize, u64)> {
         let rate = self.rates.iter_mut().find(|rate| rate.has_changed)?;
         rate.has_changed = false;
         Some((rate.event, rate.period))
     }
 
-    /// A rate whose event was not sampled for long; its period is set by its count.
+    /// Finds a rate whose event had no sample for long, and sets its period from the event's count.
     pub(super) fn adapt_silent(
         &mut self,
         ticks: u64,
@@ -129,13 +129,13 @@ impl Sampling {
         Some(*rate)
     }
 
-    /// Adds a sample. In the overflow path.
+    /// Adds a sample. Runs in the overflow path.
     pub(super) fn add(&mut self, address: u64) {
         self.histogram.add(address);
         self.taken += 1;
     }
 
-    /// Updates the period multiplier, each few samples. In the overflow path: a few divisions.
+    /// Updates the period multiplier every few samples. Runs in the overflow path: a few divisions.
     pub(super) fn update(&mut self, stats: &SessionStats) {
         if self.taken >= SAMPLES {
             self.taken = 0;

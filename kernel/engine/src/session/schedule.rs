@@ -1,14 +1,13 @@
-//! The slices to come: drawn, and their switches prepared, some dozens ahead of the counters.
+//! The slices to come: drawn, with their switches prepared, some dozens ahead of the counters.
 //!
-//! The overflow interrupt takes the next switch and moves on by one. Each slice that is folded
-//! makes room for one more, which is drawn then: outside of the interrupt, where rows are not
-//! folded at once.
+//! The overflow interrupt takes the next switch and advances by one. Each folded slice makes room
+//! for one more, which is drawn then: outside of the interrupt, unless rows are folded at once.
 
 use alloc::boxed::Box;
 
 use crate::{rows::ROWS, switch::Switch};
 
-/// Switches in the ring: for the slice on the counters, those whose rows wait, and the next.
+/// Switches in the ring: for the slice on the counters, the slices whose rows wait, and the next.
 pub(super) const SWITCHES: usize = 64;
 const _: () = assert!(ROWS + 2 <= SWITCHES && SWITCHES.is_power_of_two());
 
@@ -16,14 +15,14 @@ const _: () = assert!(ROWS + 2 <= SWITCHES && SWITCHES.is_power_of_two());
 #[derive(Clone, Debug)]
 pub(super) struct Schedule {
     switches: Box<[Switch; SWITCHES]>,
-    /// The place of the first slice that is not folded.
+    /// Position of the first slice that is not folded.
     oldest: usize,
-    /// The place of the slice that is on the counters, or was when its program was switched out.
+    /// Position of the slice on the counters, or last on them if its program is switched out.
     live: usize,
 }
 
 impl Schedule {
-    /// Of slices that are not drawn yet.
+    /// Makes a schedule of slices that are not drawn yet.
     pub(super) fn empty() -> Schedule {
         let switches = Box::new([Switch::default(); SWITCHES]);
         Schedule { switches, oldest: 0, live: 0 }
@@ -39,41 +38,41 @@ impl Schedule {
         self.at(self.oldest)
     }
 
-    /// That to the slice after it.
+    /// The switch to the slice after [`Self::oldest()`].
     pub(super) fn following(&self) -> &Switch {
         self.at(self.oldest.wrapping_add(1))
     }
 
-    /// The switch to the slice that is on the counters.
+    /// The switch to the slice on the counters.
     pub(super) fn live(&self) -> &Switch {
         self.at(self.live)
     }
 
-    /// The switch that comes next.
+    /// The switch that the next overflow interrupt makes.
     #[inline(always)]
     pub(super) fn next(&self) -> &Switch {
         self.at(self.live.wrapping_add(1))
     }
 
-    /// The last slice that is drawn.
+    /// The switch to the slice drawn last.
     pub(super) fn newest(&self) -> &Switch {
         self.at(self.oldest.wrapping_sub(1))
     }
 
-    /// The next switch was made.
+    /// Advances after the next switch was made.
     #[inline(always)]
     pub(super) fn advance(&mut self) {
         self.live = self.live.wrapping_add(1);
     }
 
-    /// The oldest slice is folded: `switch` takes its place, as the last to come.
+    /// Replaces the oldest slice, which is folded, by `switch`, the last to come.
     pub(super) fn renew(&mut self, switch: Switch) {
         debug_assert!(self.oldest != self.live, "the slice on the counters is not over");
         self.switches[self.oldest % SWITCHES] = switch;
         self.oldest = self.oldest.wrapping_add(1);
     }
 
-    /// The switches that are not made.
+    /// Visits the switches that are not made yet.
     pub(super) fn for_each_to_come(&mut self, mut visit: impl FnMut(&mut Switch)) {
         let last = self.oldest.wrapping_add(SWITCHES);
         let mut place = self.live.wrapping_add(1);

@@ -1,9 +1,9 @@
-//! The skew of counts: what an interrupt adds to a count, or takes from it.
+//! The skew of counts: the error that interrupts add to a count, or take from it.
 //!
-//! In ring 0, the kernel disables counters in the handler, so a count has the entry to it and the
-//! exit from it (decisions 23 and 50). The same is allowed where the session is switched in and
-//! out. In ring 3, many processors count an interrupt as an instruction or a branch that retires
-//! (decision 51).
+//! In ring 0, the kernel disables counters in the handler, so a count contains the entry to the
+//! handler and the exit from it (decisions 23 and 50). The same is allowed for when the session is
+//! switched in and out. In ring 3, many processors count an interrupt as a retired instruction or
+//! branch (decision 51).
 //!
 //! Uses floating point: never in the overflow path.
 
@@ -13,29 +13,29 @@ use tally_abi::{Mode, Reading, SessionStats, Value};
 
 use crate::{Demand, Pinned, plan::CounterAssignment};
 
-/// The most instructions of one entry with its exit. Measured (decision 44): 93.
+/// Upper bound of the instructions of one entry with its exit. Measured (decision 44): 93.
 const SKEW_INSTRUCTIONS: u64 = 110;
-/// The most cycles of them, and so the most of an event that happens at most once a cycle. Measured
+/// Upper bound of their cycles, and so of any event that happens at most once per cycle. Measured
 /// (decision 44): 756, with the interrupt's delivery.
 pub const SKEW_CYCLES: u64 = 900;
-/// As [`SKEW_INSTRUCTIONS`], of an interrupt that ends no slice, as one that takes a sample: it
-/// stops counting later. Measured by samples of ring 0 (`tests/boot/samples.rs`): 152 in the mean.
+/// [`SKEW_INSTRUCTIONS`] for an interrupt that ends no slice, such as one that takes a sample: it
+/// stops counting later. Measured by samples of ring 0 (`tests/boot/samples.rs`): 152 on average.
 const MID_SLICE_INSTRUCTIONS: u64 = 170;
-/// As [`SKEW_CYCLES`], of such an interrupt. Measured (decision 44): 780.
+/// [`SKEW_CYCLES`] for such an interrupt. Measured (decision 44): 780.
 const MID_SLICE_CYCLES: u64 = 1000;
-/// Half widths at 95 % in standard errors.
+/// Standard errors of a half width at 95 %.
 const HALF_WIDTH: f64 = 1.96;
 
-/// What the skew of a session's counts depends on.
+/// Properties that determine the skew of a session's counts.
 #[derive(Clone, Debug)]
 pub(super) struct Skew {
-    /// By event.
+    /// Properties by event.
     events: Box<[EventSkew]>,
-    /// The most instructions that an interrupt in ring 3 counts as.
+    /// Maximum number of instructions as which an interrupt in ring 3 counts.
     overcount: u64,
 }
 
-/// What the skew of an event depends on.
+/// Properties that determine the skew of an event.
 #[derive(Clone, Copy, Debug)]
 struct EventSkew {
     in_ring_0: bool,
@@ -43,7 +43,7 @@ struct EventSkew {
 }
 
 impl Skew {
-    /// That of the counts of a list of events, in a session of this mode.
+    /// The skew of the counts of a list of events, in a session of this mode.
     pub(super) fn of(demands: &[Demand], mode: Mode) -> Skew {
         let of = |demand: &Demand| EventSkew {
             in_ring_0: demand.is_in_ring_0(mode),
@@ -52,13 +52,13 @@ impl Skew {
         Skew { events: demands.iter().map(of).collect(), overcount: 0 }
     }
 
-    /// Sets the most instructions that an interrupt in ring 3 counts as.
+    /// Sets the maximum number of instructions as which an interrupt in ring 3 counts.
     pub(super) fn set_overcount(&mut self, overcount: u64) {
         self.overcount = overcount;
     }
 
-    /// Widens the intervals of events by what interrupts may have added to their counts. An exact
-    /// count becomes an estimate, and the counted events are those at least.
+    /// Widens the intervals of events by the skew of their counts. An exact count becomes an
+    /// estimate, and the counted events are reduced to their lower bound.
     pub(super) fn widen(
         &self,
         readings: &mut [Reading],
@@ -74,8 +74,7 @@ impl Skew {
         }
     }
 
-    /// The most by which interrupts may have moved the count of an event that is `assigned` to a
-    /// counter.
+    /// Upper bound of the skew of an event that is `assigned` to a counter.
     pub(super) fn of_event(
         &self,
         event: usize,
@@ -97,7 +96,7 @@ impl Skew {
         of_ring_0 + of_ring_3
     }
 
-    /// Returns whether interrupts may move the count of an event.
+    /// Returns whether interrupts may change the count of an event.
     pub(super) fn moves(&self, event: usize) -> bool {
         self.events
             .get(event)
@@ -181,7 +180,7 @@ mod tests {
         assert_eq!(half_widths[..2], [20.0, 0.0]);
     }
 
-    /// A bank's exact counts have no half width but 0, which would not be true.
+    /// The bank's exact counts would have a half width of 0, which would be false.
     #[test]
     fn errors_of_counts_that_interrupts_move_are_not_known_in_a_bank() {
         let layout = Layout { general: 3, reference: false, extra: 0, widths: Widths::of(48) };

@@ -1,4 +1,4 @@
-//! A session's slices: their beginnings, ends and pieces.
+//! A session's slices: their starts, ends and pieces.
 
 use core::mem::replace;
 
@@ -17,22 +17,23 @@ use crate::{
     switch::{DrawnSlice, Switch},
 };
 
-/// Slices for which the engine waits for one without an entry to the kernel, before it takes the
-/// most that a switch costs for the cost: programs enter the kernel much at their start.
+/// Number of slices for which the engine waits for one without an entry to the kernel, before it
+/// uses the upper bound of a switch's cost: programs enter the kernel often at their start.
 const PATIENCE: u64 = 256;
 
 impl Session {
-    /// An interrupt or exception in ring 3, other than a PMI, while it is on the counters.
+    /// Counts an interrupt or exception other than a PMI in ring 3, while the session is on the
+    /// counters.
     pub fn note_interruption(&mut self) {
         self.stats.interruptions += 1;
     }
 
-    /// The current slice.
+    /// Group and start of the current slice.
     pub(crate) fn slice_start(&self) -> SliceStart {
         SliceStart { group: self.current.drawn.draw.group, start_tsc: self.current.piece_start_tsc }
     }
 
-    /// Switches the current slice, or its remainder, in.
+    /// Switches in the current slice, or its remainder.
     pub(crate) fn switch_in(&mut self, tsc: u64) {
         self.current.piece = Counts::default();
         self.current.piece_start_tsc = tsc;
@@ -41,14 +42,14 @@ impl Session {
         self.mark = None;
     }
 
-    /// The remainder of the current slice, in its unit; 0 if its length was reached.
+    /// The remainder of the current slice, in the slice timer's unit; 0 if its length was reached.
     pub(crate) fn left(&self) -> u64 {
         let length = u64::from(self.live.schedule.oldest().length);
         length.saturating_sub(self.current.slice[self.setup.timer])
     }
 
-    /// Credits what the counters in the mask `used` counted since the last credit, in the middle of
-    /// the current slice.
+    /// Credits the counts of the counters in the mask `used` since the last credit, in the middle
+    /// of the current slice.
     pub(crate) fn credit(&mut self, counted: &Counts, used: u8, tsc: u64) {
         self.add_total(counted, tsc);
         self.current.slice.add(counted, used);
@@ -62,21 +63,21 @@ impl Session {
         self.total.add(counted, 0);
     }
 
-    /// The counters of the first slice that is not folded, and those that were read at its end:
-    /// those of the slice that followed it too.
+    /// The counters of the first slice that is not folded, and the counters that were read at its
+    /// end, which include those of the next slice.
     pub(crate) fn sets(&self) -> [CounterMask; 2] {
         let used = self.group_at(self.current.drawn.draw.group).used;
         let Switch { general, reference, .. } = *self.following();
         [used, general].map(|general| CounterMask { general, reference })
     }
 
-    /// Folds the current slice, which an overflow interrupt has ended: adds what its counters in
-    /// the mask `used` counted since the last credit. `read` counters were read. The slice that
-    /// followed becomes current.
+    /// Folds the current slice, which an overflow interrupt has ended: adds the counts of its
+    /// counters in `set` since the last credit. `read` counters were read. The next slice becomes
+    /// current.
     pub(crate) fn fold_slice(&mut self, counted: &Counts, [set, read]: [CounterMask; 2], tsc: u64) {
         self.stats.pmis += 1;
         self.stats.slices += 1;
-        // The timer's own value showed the overflow; the others were read after it.
+        // The timer's value itself showed the overflow; the others were read after it.
         self.stats.rdpmcs += read.counters();
         if self.current.credited {
             self.credit(counted, set.general, tsc);
@@ -88,12 +89,12 @@ impl Session {
         }
     }
 
-    /// Switches the current slice, which is credited, out.
+    /// Switches out the current slice, which is credited.
     pub(crate) fn switch_out(&mut self, cpu: u16, end: End, tsc: u64, sink: &mut impl Sink) {
         let CurrentSlice { slice, .. } = self.current;
         self.record(cpu, end, sink, |session| session.piece(tsc, &Counts::default()));
         self.stats.slices += 1;
-        // The PMU drops an overflow that was pending; its slice has ended all the same.
+        // The PMU drops an overflow that was pending; the slice has ended all the same.
         if end == End::Stopped || self.left() == 0 {
             let used = self.set().general;
             self.advance();
@@ -103,8 +104,7 @@ impl Session {
         self.live.running = false;
     }
 
-    /// The piece of the current slice that ends at `end_tsc`, in which `counted` was counted since
-    /// the last credit.
+    /// The piece of the current slice that ends at `end_tsc`, with `counted` since the last credit.
     pub(crate) fn piece(&self, end_tsc: u64, counted: &Counts) -> Piece {
         let CurrentSlice { drawn, credited, piece, piece_start_tsc: start_tsc, .. } = self.current;
         let mut counts = *counted;
@@ -114,13 +114,14 @@ impl Session {
         Piece { drawn, start_tsc, end_tsc, counts }
     }
 
-    /// In the overflow path, where a slice has just ended: the program had stopped its counters.
+    /// Marks the session as not running in the overflow path, at the end of a slice in which the
+    /// program had stopped its counters.
     pub(crate) fn mark_idle(&mut self) {
         self.live.running = false;
     }
 
-    /// Adds the current slice, in which `slice` was counted, to its group, makes the slice that
-    /// followed current, and draws one more.
+    /// Adds the current slice, with the counts `slice`, to its group, makes the next slice current,
+    /// and draws one more.
     fn complete_slice(&mut self, slice: &Counts, used: u8) {
         let turn = self.current_turn();
         let CurrentSlice { drawn, credited, .. } = self.current;
@@ -149,8 +150,8 @@ impl Session {
         }
     }
 
-    /// Looks at the engine's share of the time, if [`Budget::SLICES`] slices have ended since the
-    /// last look. What their folding took is charged: it is for many slices at once.
+    /// Updates the budget if [`Budget::SLICES`] slices have ended since the last update. The time
+    /// of their folding is charged already: one folding treats many slices.
     pub(crate) fn update_budget(&mut self) {
         if self.finished - self.budgeted < Budget::SLICES {
             return;
@@ -168,7 +169,7 @@ impl Session {
         }
     }
 
-    /// Whether what a switch costs is known, and not only the most that it can be.
+    /// Returns whether the cost of a switch was measured and is not just an upper bound.
     pub(crate) fn knows_switch_cycles(&self) -> bool {
         self.budget.is_exact()
     }
@@ -180,8 +181,9 @@ impl Session {
         })
     }
 
-    /// The processor's core cycles at the end of the last slice: finds what a switch costs, if they
-    /// were read at the end of the slice before it, too, and chooses the length of slices by that.
+    /// Takes the processor's core cycles at the end of the last slice. If they were read at the end
+    /// of the slice before it too, computes the cost of a switch and chooses the length of slices
+    /// by it.
     pub(crate) fn mark_cycles(&mut self, reading: CoreReading) {
         let (finished, counted) = (self.finished, self.total[Pinned::Cycles]);
         let then = self.mark.filter(|then| then.finished + 1 == finished);
@@ -196,7 +198,7 @@ impl Session {
         }
     }
 
-    /// Chooses the length of slices by what a switch costs.
+    /// Chooses the length of slices by the cost of a switch.
     fn choose_length(&mut self) {
         let now = LastChoice {
             finished: self.finished,
@@ -212,7 +214,7 @@ impl Session {
     }
 
     /// Restates the sums of the current slice's group if its share has changed: between two slices
-    /// of the group, and after the publication of the one before. Returns whether it did.
+    /// of the group, and after the publication of the earlier one. Returns whether it did.
     pub(super) fn restate_share(&mut self) -> bool {
         let Draw { group, share, .. } = self.current.drawn.draw;
         let moments = self.moments.get_mut(usize::from(group));
@@ -223,7 +225,7 @@ impl Session {
         true
     }
 
-    /// Records a piece of a slice, which `piece` returns if there is a trace.
+    /// Records a piece of a slice; calls `piece` only if there is a trace.
     #[inline(always)]
     pub(crate) fn record(
         &mut self,
@@ -264,12 +266,12 @@ impl Session {
     }
 }
 
-/// A piece of a slice, for its record.
+/// A piece of a slice, the content of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     drawn: DrawnSlice,
     start_tsc: u64,
     end_tsc: u64,
-    /// What was counted in it.
+    /// The piece's counts.
     counts: Counts,
 }

@@ -1,4 +1,4 @@
-//! What a session has counted at one moment, and the readings of that moment.
+//! A session's counts at one moment, and the readings of that moment.
 
 use alloc::boxed::Box;
 
@@ -13,24 +13,24 @@ use crate::{
     strata::Strata,
 };
 
-/// What a session has counted at one moment. Readings of that moment can be computed one by one
-/// while the session goes on: [`Self::reading`] of each event, and then [`Session::complete`] of
-/// all of them. Uses floating point, except where it is made.
+/// A session's counts at one moment. Readings of that moment can be computed one by one while the
+/// session continues: [`Self::reading`] of each event, and then [`Session::complete`] of all of
+/// them. Uses floating point, except where it is made.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     assignments: Box<[CounterAssignment]>,
-    /// What was counted in the current slice is in them.
+    /// Moments of the groups, the counts of the current slice included.
     groups: Box<[GroupMoments]>,
-    /// The group of the current slice, if anything was counted in it.
+    /// The group of the current slice, if it has counts.
     current: Option<u16>,
     strata: Option<Box<Strata>>,
     pub(super) totals: Totals,
 }
 
-/// What is counted of the whole session.
+/// Counts of the whole session.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Totals {
-    /// Of the pinned events.
+    /// Counts of the pinned events.
     pub(super) counts: Counts,
     /// Whether all events were counted all the time.
     pub(super) is_exact: bool,
@@ -38,12 +38,12 @@ pub(super) struct Totals {
     pub(super) round: u64,
     /// Slices that have ended.
     pub(super) finished: u64,
-    /// Slices in the statistics.
+    /// Slices in the session's statistics.
     pub(super) slices: u64,
 }
 
 impl Snapshot {
-    /// How many events there are.
+    /// Number of events.
     pub fn events(&self) -> usize {
         self.assignments.len()
     }
@@ -53,7 +53,7 @@ impl Snapshot {
         self.scaled(event, Scaling::Best(self.strata.as_deref()))
     }
 
-    /// The same by cycles alone; see [`Session::readings_by_cycles`].
+    /// The value of an event by cycles alone; see [`Session::readings_by_cycles`].
     pub fn reading_by_cycles(&self, event: usize) -> Reading {
         self.scaled(event, Scaling::ByCycles)
     }
@@ -68,7 +68,7 @@ impl Snapshot {
 }
 
 impl Totals {
-    /// The reading of the event on the counter `assigned`, of which `sample` returns what is known.
+    /// The reading of the event on the counter `assigned`; `sample` returns the estimate's input.
     pub(super) fn reading(
         &self,
         assigned: Option<CounterAssignment>,
@@ -100,8 +100,8 @@ impl Totals {
         Reading { value, counted, counted_cycles, total_cycles, slices }
     }
 
-    /// All that is known of the event on a counter of a group, which has the current slice's
-    /// counts too if `is_current`.
+    /// The estimate's input for the event on a counter of a group, which includes the current slice
+    /// if `is_current`.
     pub(super) fn sample(&self, group: GroupMoments, counter: u8, is_current: bool) -> Sample {
         let slices = self.finished + u64::from(is_current);
         Sample {
@@ -120,14 +120,14 @@ fn not_started() -> Value {
 }
 
 impl Session {
-    /// Bytes that a [`Snapshot`] takes, and the readings of it.
+    /// Bytes of a [`Snapshot`] and of its readings.
     pub fn snapshot_bytes(&self) -> usize {
         let event_bytes = size_of::<CounterAssignment>() + size_of::<Reading>();
         let strata = self.strata.as_ref().map_or(0, |strata| size_of::<Strata>() + strata.bytes());
         size_of_val(&*self.moments) + strata + self.events() * event_bytes
     }
 
-    /// What is counted up to now, as [`Self::reading`] has it.
+    /// Takes a snapshot of the counts up to now, the moment of [`Self::reading`].
     pub fn snapshot(&self) -> Snapshot {
         let mut groups = self.moments.clone();
         let current = self.counted_group();
@@ -144,9 +144,9 @@ impl Session {
         }
     }
 
-    /// What was counted of an event up to the last overflow, suspend or
-    /// [`crate::Multiplexer::sync`], not scaled, and the cycles for which it was on a counter. No
-    /// floating point. Both only grow, with planned shares.
+    /// An event's count up to the last overflow, suspend or [`crate::Multiplexer::sync`], not
+    /// scaled, and the cycles for which it was on a counter. No floating point. With planned shares
+    /// both only grow.
     pub fn counted(&self, event: usize) -> [u64; 2] {
         let cycles = self.cycles();
         match self.plan.assignments.get(event) {
@@ -160,7 +160,8 @@ impl Session {
         }
     }
 
-    /// The cycles of the whole session, up to the same moment.
+    /// The cycles of the whole session, up to the last overflow, suspend or
+    /// [`crate::Multiplexer::sync`].
     pub fn cycles(&self) -> u64 {
         self.total[Pinned::Cycles]
     }
@@ -175,13 +176,13 @@ impl Session {
         }
     }
 
-    /// Adds what was counted in the current slice to the moments of its group.
+    /// Adds the counts of the current slice to the moments of its group.
     pub(super) fn add_current(&self, moments: &mut GroupMoments) {
         let used = self.group_at(self.current.drawn.draw.group).used;
         moments.add(&self.current.slice, used, self.current_turn(), self.round);
     }
 
-    /// The group of the current slice, if anything was counted in it.
+    /// The group of the current slice, if it has counts.
     pub(super) fn counted_group(&self) -> Option<u16> {
         self.current.credited.then_some(self.current.drawn.draw.group)
     }

@@ -1,4 +1,4 @@
-//! A session's state: what it holds, and how it is opened.
+//! A session's state, and its opening.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
@@ -22,14 +22,14 @@ use crate::{
     switch::DrawnSlice,
 };
 
-/// A slice: its group, by number, and when it was switched in.
+/// A slice's group, and the time at which it was switched in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SliceStart {
     pub(super) group: u16,
     pub(super) start_tsc: u64,
 }
 
-/// When and where a publication happens.
+/// Time and CPU of a publication.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timestamp {
     pub(crate) cpu: u16,
@@ -46,7 +46,7 @@ pub struct Session {
     pub(super) order: Order,
     /// Slices in a round.
     pub(super) round: u64,
-    /// The current slice, which may be switched out, or the first one.
+    /// The current slice, which may be switched out or not started yet.
     pub(super) current: CurrentSlice,
     pub(super) live: Live,
     /// The length of the longest slices, in the slice timer's unit.
@@ -56,57 +56,58 @@ pub struct Session {
     pub(super) lengths: Lengths,
     pub(super) setup: Setup,
     pub(super) moments: Box<[GroupMoments]>,
-    /// The slices by their instructions a cycle; none where rows are folded in the overflow
-    /// interrupt, or shares adapt.
+    /// Sums of the slices by their IPC; `None` if rows are folded in the overflow interrupt, or
+    /// shares adapt.
     pub(super) strata: Option<Box<Strata>>,
-    /// If shares adapt.
+    /// State of adaptive shares, if shares adapt.
     pub(super) adaptive: Option<Adaptive>,
-    /// By event: the last estimate that [`Self::readings`] returned. It is in no estimate.
+    /// By event: the last estimate that [`Self::readings`] returned. No estimate contains it.
     pub(super) last_readings: Box<[u64]>,
-    /// What interrupts add to the counts.
+    /// Effect of interrupts on the counts.
     pub(super) skew: Skew,
-    /// Which events are never more than others.
+    /// Bounds between events: parts that never exceed their wholes.
     pub(super) bounds: Vec<Bound>,
-    /// Of the pinned events, for as long as the session ran.
+    /// Counts of the pinned events over the whole session.
     pub(super) total: Counts,
-    /// Slices that have ended, however many pieces they came in.
+    /// Slices that have ended; one that was cut into pieces counts once.
     pub(super) finished: u64,
     pub(super) budget: Budget,
-    /// [`Self::finished`] when the budget was last looked at.
+    /// Value of [`Self::finished`] at the last update of the budget.
     pub(super) budgeted: u64,
     /// The end of a slice at which core cycles were last read, since the session was last switched
     /// in.
     pub(super) mark: Option<CycleMark>,
     pub(super) last_choice: LastChoice,
     pub(super) stats: SessionStats,
-    /// What the program reads without a system call, if it mapped it.
+    /// The bank, which the program reads without a system call, if it mapped one.
     pub(super) bank: Option<Bank>,
-    /// If samples are taken.
+    /// State of sampling, if samples are taken.
     pub(super) sampling: Option<Box<Sampling>>,
-    /// If phases are tracked.
+    /// State of phases, if they are tracked.
     pub(super) phases: Option<Box<Tracked>>,
     /// TSC up to which [`SessionStats::session_ticks`] is summed.
     pub(super) ticks_until: u64,
-    /// What other sessions of its program change for it.
+    /// How this session shares the counters with other sessions of the program.
     pub(super) beside: Beside,
 }
 
-/// A session beside others.
+/// A session's relation to the other sessions of its program.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub(super) neighbours: Neighbours,
-    /// Whether time passed in which another session of its program was on the counters.
+    /// Whether another session of the program has had a turn since the session was opened.
     pub(super) was_passed: bool,
     /// See [`Session::turns_left`].
     pub(super) turns_left: Option<u64>,
-    /// The slices of a cycle for which all sums are stated; those of a round while it is alone.
+    /// Slices of a cycle of turns, for which all sums are stated; the slices of a round if the
+    /// session is the only one.
     pub(super) cycle: u64,
-    /// Of the pinned events: what a bank subtracted that is no more.
+    /// Counts of the pinned events that an unmapped bank had subtracted.
     pub(super) deducted: Counts,
 }
 
 impl Beside {
-    /// A session of so many slices in a round, without others.
+    /// The relation of the only session, with `round` slices in a round.
     fn alone(round: u64) -> Beside {
         let neighbours = Neighbours::default();
         let deducted = Counts::default();
@@ -114,25 +115,24 @@ impl Beside {
     }
 }
 
-/// What a session has to know of the other sessions of its program.
+/// Summary of the other sessions of a program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Neighbours {
-    /// Whether there are any that are started: the session that is on the counters changes at the
-    /// end of a slice.
+    /// Whether others are started: then the session on the counters changes at the end of a slice.
     pub take_turns: bool,
-    /// Slices of a cycle of turns if there are any: a round of each session that is started, this
-    /// one with them.
+    /// Slices of a cycle of turns, if there are others: a round of each started session, this one
+    /// included.
     pub cycle: u64,
-    /// Whether one of them counts reference cycles, which are counted in every slice.
+    /// Whether one of them counts reference cycles; then every slice counts them.
     pub reference: bool,
     /// Whether the program may use RDPMC because of one of them.
     pub exposed: bool,
 }
 
-/// What the overflow interrupt reads and changes at the end of each slice.
+/// State that the overflow interrupt reads and changes at the end of each slice.
 ///
-/// [`Session::current`] is the first slice that is not folded, and so the one on the counters
-/// wherever all rows are folded: everywhere but in the overflow interrupt.
+/// [`Session::current`] is the first slice that is not folded. If all rows are folded, it is the
+/// slice on the counters: everywhere except in the overflow interrupt.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Live {
@@ -140,8 +140,8 @@ pub(super) struct Live {
     pub(super) running: bool,
     /// Whether the counter of reference cycles is read.
     pub(super) reference: bool,
-    /// Whether rows are folded in the overflow interrupt, one by one: a bank shows each at once,
-    /// a session that counts ring 0 must not count the folding, and sessions that take turns change
+    /// Whether rows are folded in the overflow interrupt, one by one: a bank shows each at once, a
+    /// session that counts ring 0 must not count the folding, and sessions that take turns change
     /// at the end of a slice.
     folds_at_once: bool,
 }
@@ -157,14 +157,14 @@ fn budget(config: SessionConfig, setup: &Setup) -> Budget {
     Budget::new(config.budget_ppm, longest(config), first, setup.max_slice)
 }
 
-/// What only one session has.
+/// Properties of a single session.
 struct Identity {
     id: u32,
     address_space: u64,
     seed: u64,
 }
 
-/// What sessions of one list share.
+/// Properties that the sessions of one list share.
 struct Planned {
     plan: Plan,
     setup: Setup,
@@ -175,23 +175,23 @@ struct Planned {
 /// The end of a slice at which core cycles were read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CycleMark {
-    /// [`Session::finished`] then.
+    /// Value of [`Session::finished`] at that time.
     pub(super) finished: u64,
     pub(super) reading: CoreReading,
     /// The session's cycles.
     pub(super) counted: u64,
-    /// Whether it is the second of its pair: it followed one slice after the last.
+    /// Whether it is the second mark of its pair, one slice after the first.
     pub(super) is_second: bool,
 }
 
-/// The end of a slice at which the length of slices was last chosen by what a switch costs.
+/// The end of a slice at which the length of slices was last chosen by the cost of a switch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LastChoice {
-    /// [`Session::finished`] then.
+    /// Value of [`Session::finished`] at that time.
     pub(super) finished: u64,
     /// The session's cycles.
     pub(super) counted: u64,
-    /// Whether slices from there on are of the length that was chosen.
+    /// Whether later slices have the chosen length.
     pub(super) is_of_length: bool,
 }
 
@@ -199,18 +199,18 @@ pub(super) struct LastChoice {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CurrentSlice {
     pub(super) drawn: DrawnSlice,
-    /// Whether anything is in the two sums: only where a slice is cut or credited in the middle.
+    /// Whether the two sums contain counts: only if a slice is cut or credited in its middle.
     pub(super) credited: bool,
-    /// Counted in this slice so far.
+    /// Counts of this slice so far.
     pub(super) slice: Counts,
-    /// Counted since the slice was last switched in: the counts of its next record.
+    /// Counts since the slice was last switched in, for its next record.
     pub(super) piece: Counts,
     pub(super) piece_start_tsc: u64,
 }
 
 impl Session {
     /// Plans `demands` and opens the session. Its number `id` is unique and not 0, which stands for
-    /// none; with `seed` it decides the random order.
+    /// no session; `id` and `seed` determine the random order.
     ///
     /// # Errors
     /// See [`PlanError`].
@@ -229,8 +229,8 @@ impl Session {
         Ok(Session::of_plan(identity, config, Planned { plan, setup, skew, bounds }))
     }
 
-    /// A session with the same list, plan and configuration that has counted nothing yet, and with
-    /// an order of its own: `id` and `seed` are as [`Self::open`] has them.
+    /// Makes a session with the same list, plan and configuration, without counts, and with its own
+    /// random order; `id` and `seed` are as for [`Self::open`].
     #[must_use]
     pub fn fresh(&self, id: u32, seed: u64) -> Session {
         let planned = Planned {
@@ -291,27 +291,27 @@ impl Session {
         self.id
     }
 
-    /// The address space that it counts.
+    /// The address space that the session counts.
     pub fn address_space(&self) -> u64 {
         self.address_space
     }
 
-    /// Its configuration.
+    /// The session's configuration.
     pub fn config(&self) -> SessionConfig {
         self.config
     }
 
-    /// Its groups, and the counter of each event.
+    /// The session's groups, and the counter of each event.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The number of its events.
+    /// Number of the session's events.
     pub fn events(&self) -> usize {
         self.plan.assignments.len()
     }
 
-    /// Returns whether a CPU is counting for it.
+    /// Returns whether the session is counting on a CPU.
     pub fn is_running(&self) -> bool {
         self.live.running
     }
@@ -326,7 +326,7 @@ impl Session {
         self.finished
     }
 
-    /// The engine's statistics of it, up to the last suspend or [`crate::Multiplexer::sync`].
+    /// The session's statistics, up to the last suspend or [`crate::Multiplexer::sync`].
     pub fn stats(&self) -> SessionStats {
         SessionStats {
             rounds: self.finished / self.round.max(1),
@@ -372,8 +372,8 @@ impl Session {
         self.live.folds_at_once
     }
 
-    /// Notes when rows are folded. Slices that are folded in the interrupt are in no stratum, so
-    /// there are none from then on.
+    /// Determines where rows are folded. Slices folded in the interrupt are in no stratum, so the
+    /// strata are dropped if they are.
     pub(super) fn note_folding(&mut self) {
         let others = self.bank.is_some() || self.beside.neighbours.take_turns;
         self.live.folds_at_once = self.setup.kernel || others;

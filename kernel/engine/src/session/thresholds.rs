@@ -1,4 +1,4 @@
-//! A session's thresholds and samples: [`crate::bank`] knows when they are reached.
+//! A session's thresholds and samples; [`crate::bank`] detects when they are reached.
 
 use tally_abi::trace::{SampleRecord, ThresholdRecord};
 
@@ -16,8 +16,8 @@ use crate::{
 };
 
 impl Session {
-    /// Sets the threshold of an event in place of the one that it has, or removes it. It fires
-    /// once, when the bank shows that count or more, and is passed to [`Sink::threshold`] then. It
+    /// Sets an event's threshold and replaces an earlier one, or removes it. The threshold fires
+    /// once, when the bank shows that count or more, and is then passed to [`Sink::threshold`]. It
     /// takes effect at the next [`crate::Multiplexer::sync`] or resume.
     ///
     /// # Errors
@@ -29,9 +29,9 @@ impl Session {
         bank.set_threshold(event, *assigned, at)
     }
 
-    /// Takes a sample each time the event's logical counter has grown by `period`, give or take an
-    /// eighth; 0 ends sampling. It replaces the event's threshold. Where samples would take more
-    /// than the session's budget, periods become longer.
+    /// Takes a sample each time the event's logical counter has grown by `period`, plus or minus up
+    /// to an eighth; 0 ends sampling. Sampling replaces the event's threshold. If samples would
+    /// take more than the session's budget, periods become longer.
     ///
     /// # Errors
     /// See [`ThresholdError`].
@@ -55,8 +55,8 @@ impl Session {
         Ok(())
     }
 
-    /// Takes samples of an event at a rate, one in `ticks` of the TSC in which the session counts:
-    /// sets the period by how often the event happens. Otherwise as [`Self::set_period`].
+    /// Takes samples of an event at a rate of one in `ticks` of the TSC in which the session
+    /// counts: sets the period from the event's frequency. Otherwise as [`Self::set_period`].
     ///
     /// # Errors
     /// See [`ThresholdError`].
@@ -69,9 +69,8 @@ impl Session {
         Ok(())
     }
 
-    /// Shortens the periods of events that are sampled at rates and now happen less often than
-    /// before. It takes effect as a threshold does. Returns whether there were any. Not in the
-    /// overflow path.
+    /// Shortens the periods of events that are sampled at rates and have become rarer. Takes effect
+    /// as a threshold does. Returns whether there were any. Not in the overflow path.
     pub fn adapt_rates(&mut self) -> bool {
         let ticks = self.stats.session_ticks;
         let Some(mut sampling) = self.sampling.take() else { return false };
@@ -83,7 +82,7 @@ impl Session {
                 self.bank.as_mut().zip(self.plan.assignments.get(rate.event))
             {
                 bank.set_period(rate.event, rate.period);
-                // The event has a threshold already, so there is room for one.
+                // The event already has a threshold, so there is room for one.
                 has_adapted |= bank.set_threshold(rate.event, *assigned, Some(at)).is_ok();
             }
         }
@@ -91,7 +90,7 @@ impl Session {
         has_adapted
     }
 
-    /// The count by which an event's samples go.
+    /// The count with which an event's samples are compared.
     fn sampled_count(&mut self, event: usize) -> u64 {
         match self.plan.assignments.get(event) {
             Some(CounterAssignment::Pinned(pinned)) => self.total[*pinned],
@@ -104,29 +103,29 @@ impl Session {
         }
     }
 
-    /// Where samples fell, if any were taken.
+    /// The addresses of samples, if any were taken.
     pub fn samples(&self) -> Option<&Histogram> {
         self.sampling.as_ref().map(|sampling| &sampling.histogram)
     }
 
-    /// Returns whether a threshold is set, or was when counters were preloaded.
+    /// Returns whether a threshold is set, or was set when counters were preloaded.
     pub(crate) fn is_watched(&self) -> bool {
         self.bank.as_ref().is_some_and(Bank::is_watched)
     }
 
-    /// A threshold that has fired and was not taken yet: its event, and the count. Each is returned
-    /// once; of one that fires again before it is taken, the last count.
+    /// Takes a threshold that has fired: its event and the count. Each is returned once, with the
+    /// last count if it has fired again since.
     pub fn take_fired(&mut self) -> Option<(usize, u64)> {
         self.bank.as_mut()?.take_fired()
     }
 
-    /// Returns whether [`Self::take_fired`] has one to return.
+    /// Returns whether [`Self::take_fired`] would return a threshold.
     pub fn has_fired(&self) -> bool {
         self.bank.as_ref().is_some_and(Bank::has_fired)
     }
 
-    /// Fires the thresholds that are reached: of the group of the slice `of`, which was published
-    /// just now, of the current slice's group, and of pinned events.
+    /// Fires the reached thresholds: of the group of the slice `of`, which was just published, of
+    /// the current slice's group, and of pinned events.
     pub(super) fn check_thresholds(&mut self, of: SliceStart, at: Timestamp, sink: &mut impl Sink) {
         let Some(mut bank) = self.bank.take() else { return };
         let mut sampling = self.sampling.take();
@@ -139,8 +138,8 @@ impl Session {
             let Some(counts) = counts else { continue };
             let mut fire = |fired: Fired| match &mut sampling {
                 Some(sampling) if fired.sample => {
-                    // An NMI can come right after SYSCALL: ring 0's addresses are only for sessions
-                    // that count ring 0.
+                    // An NMI can come right after SYSCALL: addresses of ring 0 are only for
+                    // sessions that count ring 0.
                     let kernel = self.setup.kernel;
                     let found = sink.interrupted().filter(|(_, user)| *user || kernel);
                     let record = self.sampled(fired, at, group, counts, multiplier, found);
@@ -205,7 +204,7 @@ impl Session {
             event: fired.event,
             address,
             user,
-            // The sink knows the threads.
+            // The sink fills in the thread.
             thread: 0,
             address_space: self.address_space,
             tsc: timestamp.tsc,

@@ -7,10 +7,10 @@ use crate::phase::Tracker;
 /// The phases of a session so far.
 #[derive(Debug)]
 pub(super) struct Tracked {
-    /// Makes intervals of slices.
+    /// Divides slices into intervals.
     pub(super) tracker: Tracker,
-    /// What the last interval that was evaluated said.
+    /// State of the last evaluated interval.
     pub(super) state: PhaseState,
-    /// Whether a change was found that was not taken.
+    /// Whether a change was found and not taken yet.
     pub(super) pending: bool,
 }

@@ -1,4 +1,4 @@
-//! A simulated PMU, clock and sink for tests of the engine.
+//! Simulated PMU, clock and sink for tests of the engine.
 
 #![allow(dead_code, reason = "each test uses its own part of this")]
 
@@ -14,7 +14,7 @@ use tally_engine::{
     for_each_counter,
 };
 
-/// All counters are 48 bits wide.
+/// Mask of a counter's value: all counters are 48 bits wide.
 pub const WIDTH: u64 = (1 << 48) - 1;
 
 /// A PMU that counts eight events. A selector is the number of an event, modulo eight. Clones are
@@ -27,25 +27,25 @@ struct State {
     counters: Counts,
     group: Group,
     counting: bool,
-    /// Whether it counts ring 0 too, and so what the engine does.
+    /// Whether the PMU counts ring 0 too, and thus the engine's own code.
     kernel: bool,
-    /// In the overflow path.
+    /// Whether the overflow path is running.
     held: bool,
     /// Cycles and instructions that were counted.
     truth: (u64, u64),
     msr_accesses: u64,
     /// Slices that were armed, in order.
     armed: Vec<u64>,
-    /// Slots that were preloaded and interrupt, as a mask.
+    /// Mask of slots that were preloaded and interrupt.
     preloaded: u16,
-    /// Preloads so far.
+    /// Number of preloads so far.
     preloads: u64,
-    /// The fewest events that a counter was preloaded with.
+    /// Minimum number of events that a counter was preloaded with.
     nearest: Option<u64>,
 }
 
 impl Simulated {
-    /// A PMU whose counters all show `value`.
+    /// Makes a PMU whose counters all have the value `value`.
     pub fn showing(value: u64) -> Simulated {
         let pmu = Simulated::default();
         let mut counters = Counts::default();
@@ -55,7 +55,7 @@ impl Simulated {
         pmu
     }
 
-    /// A program runs for so long: whether the slice timer has overflowed.
+    /// Runs a program for some cycles. Returns whether the slice timer has overflowed.
     pub fn run(&self, cycles: u64, instructions: u64, events: &[u64; 8]) -> bool {
         let mut state = self.0.borrow_mut();
         if !state.counting || state.held {
@@ -70,7 +70,7 @@ impl Simulated {
         add(&mut counters[Pinned::Instructions], instructions);
         add(&mut counters[Pinned::Reference], cycles / 2);
         for (counter, selector) in group.selectors.iter().enumerate() {
-            // An unused counter goes on with whatever it has: the engine must not care.
+            // An unused counter continues with its old event: the engine must not depend on it.
             add(&mut counters.general[counter], events[selector.0 as usize % 8]);
         }
         let preloaded = state.preloaded;
@@ -84,39 +84,39 @@ impl Simulated {
             || always.clone().any(|event| counters[event] >> 47 == 0)
     }
 
-    /// Cycles and instructions so far that it counted.
+    /// Returns the cycles and instructions that were counted so far.
     pub fn truth(&self) -> (u64, u64) {
         self.0.borrow().truth
     }
 
-    /// The engine is at it: ring 0 goes on.
+    /// Lets time pass in the engine: ring 0 continues.
     fn engine(&self) {
         if self.0.borrow().kernel {
             self.run(7, 3, &[1; 8]);
         }
     }
 
-    /// How often counters were preloaded.
+    /// Returns how often counters were preloaded.
     pub fn preloads(&self) -> u64 {
         self.0.borrow().preloads
     }
 
-    /// The fewest events that a counter was preloaded with.
+    /// Returns the minimum number of events that a counter was preloaded with.
     pub fn nearest_preload(&self) -> Option<u64> {
         self.0.borrow().nearest
     }
 
-    /// Whether a counter besides the timer may interrupt.
+    /// Returns whether a counter besides the timer may interrupt.
     pub fn is_armed(&self) -> bool {
         self.0.borrow().preloaded != 0
     }
 
-    /// What RDPMC shows of a general counter.
+    /// Returns the result of RDPMC for a general counter.
     pub fn general(&self, counter: usize) -> u64 {
         self.0.borrow().counters.general[counter]
     }
 
-    /// What RDPMC shows of an always-counted event's counter.
+    /// Returns the result of RDPMC for a pinned event's counter.
     pub fn always(&self, event: Pinned) -> u64 {
         self.0.borrow().counters[event]
     }
@@ -243,7 +243,7 @@ impl Pmu for Simulated {
     }
 }
 
-/// A clock that stands still.
+/// Clock that stands still.
 pub struct NoClock;
 
 impl Clock for NoClock {
@@ -256,7 +256,7 @@ impl Clock for NoClock {
     }
 }
 
-/// A clock that a test sets.
+/// Clock that a test sets.
 #[derive(Default)]
 pub struct SetClock(pub std::cell::Cell<u64>);
 
@@ -270,7 +270,7 @@ impl Clock for SetClock {
     }
 }
 
-/// A clock that goes on by one each time it is looked at.
+/// Clock that advances by one at each reading.
 #[derive(Default)]
 pub struct Ticking(std::cell::Cell<u64>);
 
@@ -285,7 +285,7 @@ impl Clock for Ticking {
     }
 }
 
-/// Forgets.
+/// Discards all records.
 pub struct NoSink;
 
 impl Sink for NoSink {

@@ -1,5 +1,5 @@
-//! Judging streams: programs by which the engine is judged and to which nobody tunes it. Streams
-//! that constants were chosen by are in `../simulation`, and stay there.
+//! Judging streams: programs that judge the engine and that it is never tuned on. Streams by which
+//! constants were chosen are in `../simulation`, and stay there.
 
 #[path = "../fake/mod.rs"]
 mod fake;
@@ -10,11 +10,11 @@ use fake::NoSink;
 use simulation::{Design, Random, SLICE_CYCLES, Step, traced};
 use tally_abi::Value;
 
-/// Programs of each length.
+/// Number of programs of each length.
 const PROGRAMS: u64 = 300;
 
-/// A start-up whose rates decay to those of a loop that does the same in every slice, but for some
-/// noise. The last two events are most of them in the start-up.
+/// Makes a start-up whose rates decay to those of a loop that does the same in every slice, except
+/// for some noise. Most of the last two events happen in the start-up.
 fn decaying_start_up(slices: usize, random: &mut Random) -> Vec<Step> {
     let decay = 0.5 + 4.0 * random.uniform();
     let ipc = 0.5 + 2.0 * random.uniform();
@@ -37,8 +37,8 @@ fn decaying_start_up(slices: usize, random: &mut Random) -> Vec<Step> {
         .collect()
 }
 
-/// A few long phases, in each of which the rates are nearly constant. All the error is that of the
-/// rounds in which a phase ends.
+/// Makes a few long phases, in each of which the rates are nearly constant. All the error is that
+/// of the rounds in which a phase ends.
 fn long_phases(slices: usize, random: &mut Random) -> Vec<Step> {
     let mut steps = Vec::with_capacity(slices);
     while steps.len() < slices {
@@ -56,7 +56,7 @@ fn long_phases(slices: usize, random: &mut Random) -> Vec<Step> {
     steps
 }
 
-/// Events that come in batches of constant size, with one of some dozen slices.
+/// Makes events that come in batches of constant size, one batch in some dozen slices.
 fn batches(slices: usize, random: &mut Random) -> Vec<Step> {
     let sizes: [f64; 8] = core::array::from_fn(|_| 5.0 * (60.0_f64).powf(random.uniform()));
     let often: [f64; 8] = core::array::from_fn(|_| 0.01 + 0.05 * random.uniform());
@@ -68,11 +68,11 @@ fn batches(slices: usize, random: &mut Random) -> Vec<Step> {
     (0..slices).map(step).collect()
 }
 
-/// Makes the steps of a program of so many slices.
+/// Makes the steps of a program with a number of slices.
 type Stream = fn(usize, &mut Random) -> Vec<Step>;
 
-/// By event: how often the interval held the truth, of how many; and half widths and errors as
-/// shares of the truth, in sum.
+/// Returns, by event, the number of intervals that contained the truth, and of all; and the sums of
+/// half widths and of errors as shares of the truth.
 fn judge(stream: Stream, slices: usize) -> [[f64; 4]; 8] {
     let mut sums = [[0.0; 4]; 8];
     for seed in 0..PROGRAMS {
@@ -91,7 +91,8 @@ fn judge(stream: Stream, slices: usize) -> [[f64; 4]; 8] {
     sums
 }
 
-/// By event, the share of the intervals that held the truth, over some lengths; prints them.
+/// Returns, by event, the share of the intervals that contained the truth, over some lengths;
+/// prints them.
 fn held<const LENGTHS: usize>(stream: Stream, lengths: [usize; LENGTHS]) -> [f64; 8] {
     let mut sums = [[0.0; 2]; 8];
     for slices in lengths {
@@ -119,7 +120,7 @@ fn a_start_up_that_decays_to_a_steady_loop_is_within_its_bars() {
 #[test]
 fn a_few_long_phases_are_within_their_bars() {
     let held = held(long_phases, [30, 100, 300, 1000, 3000]);
-    // All events have the phases in common. 84 % before the far pairs' part in the ends of phases.
+    // All events have the same phases. 84 % before the far pairs' part in the ends of phases.
     let mean = held.iter().sum::<f64>() / 8.0;
     assert!(mean >= 0.94, "{mean}");
 }

@@ -1,4 +1,4 @@
-//! Judging streams: other programs, of other shapes, noise and seeds than those tuned on.
+//! Judging streams: other programs, with other shapes, noise and seeds than those used for tuning.
 
 use tally_abi::phase::{Classifier, Predictor};
 
@@ -6,7 +6,7 @@ use crate::stream::{Found, Interval, Noise, Phase, Random, TERMS, intervals};
 
 type Stream = (Vec<Interval>, Vec<(usize, usize)>);
 
-/// A loop nest: a few phases that come again in the same order, with nearly the same lengths.
+/// Makes a loop nest: a few phases that repeat in the same order, with nearly the same lengths.
 fn nest(random: &mut Random) -> Stream {
     let phases = of_kernels(3 + random.below(3), random);
     let lengths: Vec<usize> = phases.iter().map(|_| 6 + random.below(20)).collect();
@@ -20,7 +20,7 @@ fn nest(random: &mut Random) -> Stream {
     (intervals(&phases, &runs, noise, random), runs)
 }
 
-/// A start, a long loop, and an end.
+/// Makes a start, a long loop, and an end.
 fn long(random: &mut Random) -> Stream {
     let phases = of_kernels(3, random);
     let runs = vec![(0, 10 + random.below(30)), (1, 300), (2, 10 + random.below(30))];
@@ -28,15 +28,15 @@ fn long(random: &mut Random) -> Stream {
     (intervals(&phases, &runs, noise, random), runs)
 }
 
-/// Two phases in turns, shorter than a history.
+/// Makes two phases in turns, shorter than a history.
 fn turns(random: &mut Random) -> Stream {
     let phases = of_kernels(2, random);
     let runs: Vec<_> = (0..200).map(|run| (run % 2, 2)).collect();
     (intervals(&phases, &runs, Noise { spread: 0.01, error: 0.01 }, random), runs)
 }
 
-/// Phases as compute kernels have them: a level of the memory, the branches, or the front end, by
-/// which neighbours differ by at least a quarter of their time.
+/// Makes phases like those of compute kernels: bound by a level of the memory, the branches, or the
+/// front end, by which neighbours differ by at least a quarter of their time.
 fn of_kernels(number: usize, random: &mut Random) -> Vec<Phase> {
     let mut phases: Vec<Phase> = Vec::new();
     while phases.len() < number {
@@ -53,7 +53,7 @@ fn of_kernels(number: usize, random: &mut Random) -> Vec<Phase> {
     phases
 }
 
-/// Cycles per 1,000 instructions by which the costs of two phases differ.
+/// Returns the cycles per 1,000 instructions by which the costs of two phases differ.
 fn difference(one: &Phase, other: &Phase) -> f64 {
     let cost = |phase: &Phase, index: usize| phase.rates[index] * f64::from(TERMS[index].1);
     (0..TERMS.len()).map(|index| (cost(one, index) - cost(other, index)).abs()).sum()

@@ -1,7 +1,7 @@
-//! Phases, judged on streams whose phases are planted.
+//! Phases, judged on streams with known phases.
 //!
-//! `tuning` has the streams by which thresholds were chosen; `judging` has others, which nobody
-//! tunes to. The limits are asserted on the judging streams alone.
+//! `tuning` has the streams by which thresholds were chosen; `judging` has others, which are never
+//! used for tuning. The limits are asserted on the judging streams only.
 
 mod judging;
 mod stream;

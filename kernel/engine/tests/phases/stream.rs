@@ -1,4 +1,4 @@
-//! Streams of intervals whose phases are known, and what the engine makes of them.
+//! Streams of intervals whose phases are known, and the engine's results for them.
 
 #[path = "../random/mod.rs"]
 mod random;
@@ -20,13 +20,14 @@ impl Random {
         (self.uniform() * limit as f64) as usize
     }
 
-    /// A normal deviate: the sum of twelve uniform ones.
+    /// Returns a normal deviate: the sum of twelve uniform ones.
     pub fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
 }
 
-/// Terms of the model: every cost but the queue's and contention, with penalties in cycles.
+/// Terms of the model: every cost except those of the queue and of contention, with penalties in
+/// cycles.
 pub const TERMS: [(Bottleneck, u32); 9] = [
     (Bottleneck::ItlbMiss, 30),
     (Bottleneck::Il1Miss, 14),
@@ -39,30 +40,31 @@ pub const TERMS: [(Bottleneck, u32); 9] = [
     (Bottleneck::IndirectMisprediction, 17),
 ];
 
-/// The rates of a phase: events per 1,000 instructions, and cycles without any of their costs.
+/// Rates of a phase: events per 1,000 instructions, and cycles without any of their costs.
 #[derive(Clone, Debug)]
 pub struct Phase {
     pub rates: [f64; TERMS.len()],
     pub base_cpi: f64,
 }
 
-/// One interval: the planted phase (none where two are mixed), its true counts, and estimates.
+/// Interval of a stream: the planted phase (`None` if two are mixed), its true counts, and
+/// estimates.
 pub struct Interval {
     pub phase: Option<usize>,
     pub truth: Counted,
     pub estimated: Counted,
 }
 
-/// How noisy a stream is: the relative spread of rates between the intervals of a phase, and the
-/// relative standard error of an event of which there are 1,000 in an interval.
+/// Noise of a stream: the relative spread of rates between the intervals of a phase, and the
+/// relative standard error of an event with 1,000 occurrences in an interval.
 #[derive(Clone, Copy)]
 pub struct Noise {
     pub spread: f64,
     pub error: f64,
 }
 
-/// The intervals of a list of phases and lengths. The first interval of each run has a part of the
-/// phase before.
+/// Makes the intervals of a list of phases and lengths. The first interval of each run has a part
+/// of the previous phase.
 pub fn intervals(
     phases: &[Phase],
     runs: &[(usize, usize)],
@@ -119,10 +121,10 @@ pub fn tracker(classifier: Classifier) -> Tracker {
     Tracker::new(config, model, &[None::<Place>; MAX_TERMS])
 }
 
-/// An alarm belongs to a change that is fewer intervals ago.
+/// Maximum distance of an alarm from its change, in intervals, exclusive.
 const LATEST: usize = 10;
 
-/// What was found in some streams.
+/// Results for some streams.
 #[derive(Debug, Default)]
 pub struct Found {
     /// Planted changes, and those that were found within three intervals.
@@ -133,14 +135,16 @@ pub struct Found {
     /// Intervals, and alarms that belong to no change.
     pub intervals: usize,
     pub false_alarms: usize,
-    /// Intervals of one phase that have a sure class, and those whose class the truth has too.
+    /// Intervals of one phase that have a certain class, and those whose class is the same for the
+    /// true counts.
     pub sure: usize,
     pub same: usize,
-    /// Intervals of one phase, and those whose class is its most frequent one, of no other phase.
+    /// Intervals of one phase, and those whose class is its most frequent one and that of no other
+    /// phase.
     pub of_one: usize,
     pub right: usize,
     pub classes: usize,
-    /// Predictions, by predictor: right ones, and those at transitions.
+    /// Predictions, by predictor: correct ones, and those at transitions.
     pub predicted: usize,
     pub predicted_right: [usize; 5],
     pub transitions: usize,
@@ -148,12 +152,12 @@ pub struct Found {
 }
 
 impl Found {
-    /// Percent.
+    /// Returns a share in percent.
     pub fn share(part: usize, whole: usize) -> f64 {
         100.0 * part as f64 / whole.max(1) as f64
     }
 
-    /// Adds what the tracker makes of a stream.
+    /// Adds the tracker's results for a stream.
     pub fn add(&mut self, intervals: &[Interval], runs: &[(usize, usize)], classifier: Classifier) {
         let mut tracker = tracker(classifier);
         let (mut alarms, mut labels) = (Vec::new(), Vec::new());
@@ -196,7 +200,7 @@ impl Found {
         }
         begins.remove(0);
         self.changes += begins.len();
-        // The interval in which the phase begins, and two more.
+        // The interval in which the phase begins, and the two after it.
         let near = |begin: usize, alarm: usize| (begin..begin + 3).contains(&alarm);
         let found = |begin: &&usize| alarms.iter().any(|alarm| near(**begin, *alarm));
         self.found += begins.iter().filter(found).count();
@@ -219,7 +223,7 @@ impl Found {
         labels
             .iter()
             .for_each(|(planted, phase)| *times.entry((*phase, *planted)).or_default() += 1);
-        // A class stands for the planted phase that it has most often, a planted phase for one
+        // A class stands for the planted phase that it has most often, and a planted phase for one
         // class.
         let mut of_phase: BTreeMap<usize, (usize, u8)> = BTreeMap::new();
         for ((phase, planted), number) in &times {
@@ -230,7 +234,7 @@ impl Found {
         classes.sort_unstable();
         classes.dedup();
         self.of_one += labels.len();
-        // Phases that share a class are told apart for one of them at most.
+        // Phases that share a class are distinguished for at most one of them.
         for class in classes {
             let of_class = of_phase.values().filter(|(_, phase)| *phase == class);
             self.right += of_class.map(|(number, _)| *number).max().unwrap_or_default();
@@ -239,7 +243,7 @@ impl Found {
             times.keys().map(|(phase, _)| phase).collect::<std::collections::BTreeSet<_>>().len();
     }
 
-    /// As a line of a table.
+    /// Prints the results as a line of a table.
     pub fn print(&self, what: &str) {
         let share = Found::share;
         println!(

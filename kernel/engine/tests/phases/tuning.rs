@@ -1,11 +1,11 @@
-//! Tuning streams: the detector's and the classes' constants were chosen on these. Nothing is
-//! judged by them but that the code runs; what they give is printed.
+//! Tuning streams: the constants of the detector and of the classes were chosen on these. The tests
+//! only check that the code runs; the results are printed.
 
 use tally_abi::phase::Classifier;
 
 use crate::stream::{Found, Noise, Phase, Random, TERMS, intervals};
 
-/// Phases of random rates, each with one large cost.
+/// Makes phases of random rates, each with one large cost.
 fn random_phases(number: usize, random: &mut Random) -> Vec<Phase> {
     let phase = |_| {
         let mut rates = [0.0; TERMS.len()];

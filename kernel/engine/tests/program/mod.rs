@@ -26,7 +26,7 @@ pub const CONFIG: SessionConfig = SessionConfig {
     unit: false,
     scope: tally_abi::Scope::Program,
 };
-/// Eight events and the cycles.
+/// Number of events: eight, and the cycles.
 pub const EVENTS: usize = 9;
 
 /// A session with a bank, its CPU, and a reader.
@@ -36,8 +36,8 @@ pub struct Bench {
     pub session: Session,
     pub own: &'static Page,
     pub pages: Vec<&'static Page>,
-    /// What the program does between the steps of stopping and starting its counters, and before
-    /// which step.
+    /// Action between two steps of stopping and starting the program's counters, and the number of
+    /// the step before which it happens.
     pub between: Option<(u32, Between)>,
 }
 
@@ -82,7 +82,7 @@ impl Bench {
         self.word(HEADER_WORDS + event * COUNTER_WORDS + word)
     }
 
-    /// The count of an event's basis.
+    /// Returns the count of an event's basis.
     pub fn count(&self, event: usize) -> u64 {
         let state = self.own.load(writable::CONTROL) as u32;
         assert_ne!(state, BUSY);
@@ -99,13 +99,14 @@ impl Bench {
         self.word(sum) + since
     }
 
-    /// What a program reads, and the estimate without regard to what it read before.
+    /// Returns a program's reading, and the estimate independent of earlier readings.
     pub fn read(&self, event: usize) -> (u64, u64) {
         let estimate = value(self.count(event), self.counter(event, counter::RATE));
         (estimate.max(self.counter(event, counter::PUBLISHED_MAX)), estimate)
     }
 
-    /// Half the width of the 95 % interval of what a program reads now; NaN while it is not known.
+    /// Returns the half width of the 95 % interval of a program's reading now; NaN while it is not
+    /// known.
     pub fn half_width(&self, event: usize) -> f64 {
         let words: [u64; COUNTER_WORDS] = core::array::from_fn(|word| self.counter(event, word));
         half_width(&words, self.count(event))
@@ -125,7 +126,7 @@ impl Bench {
         self.multiplexer.sync(&mut self.session, &NoClock, &mut NoSink);
     }
 
-    /// What RDPMC shows of a slot's counter.
+    /// Returns the result of RDPMC for a slot's counter.
     pub fn rdpmc(&self, slot: usize) -> u32 {
         match slot.checked_sub(PINNED_SLOT) {
             Some(event) => self.pmu.always(Pinned::ALL[event]) as u32,
@@ -133,7 +134,8 @@ impl Bench {
         }
     }
 
-    /// A step of the program's. Returns whether something came between it and the one before.
+    /// Executes a step of the program. Returns whether there was an interruption since the previous
+    /// step.
     fn is_interrupted(&mut self) -> bool {
         let Some((steps, what)) = &mut self.between else { return false };
         *steps = steps.saturating_sub(1);
@@ -150,8 +152,8 @@ impl Bench {
         assert!(self.own.exchange(index, self.own.load(index), value));
     }
 
-    /// A restartable sequence, from its first instruction on: the program stops or starts its
-    /// counters if its state, as a signed number, `is_due`. `None`: it was interrupted.
+    /// Executes a restartable sequence from its first instruction: stops or starts the program's
+    /// counters if its state, as a signed number, `is_due`. `None` if it was interrupted.
     fn sequence(&mut self, is_due: fn(i32) -> bool, [less, to]: [usize; 2]) -> Option<bool> {
         let ready = |bench: &mut Bench| (!bench.is_interrupted()).then_some(());
         ready(self)?;
@@ -176,14 +178,14 @@ impl Bench {
         Some(true)
     }
 
-    /// The program stops its counters.
+    /// Stops the program's counters.
     pub fn stop(&mut self) {
         let arrays = [writable::ORIGIN, writable::HELD];
         while self.sequence(|state| state >= 0, arrays).is_none() {}
         assert_ne!(self.own.load(writable::CONTROL) as u32 & STOPPED, 0);
     }
 
-    /// The program starts them: whether by a system call.
+    /// Starts the program's counters. Returns whether a system call was made.
     pub fn start(&mut self) -> bool {
         let arrays = [writable::HELD, writable::ORIGIN];
         while self.sequence(|state| state < BUSY as i32, arrays).is_none() {}
@@ -195,7 +197,7 @@ impl Bench {
         state == DETACHED
     }
 
-    /// All that was counted of each event, not scaled, after a last [`Bench::stop`].
+    /// Returns the unscaled counts of all events, after a last [`Bench::stop`].
     pub fn held(&mut self) -> [u64; EVENTS] {
         self.sync();
         core::array::from_fn(|event| match self.session.plan().assignments[event] {

@@ -5,16 +5,16 @@ use rand_xoshiro::{
     rand_core::{Rng as _, SeedableRng as _},
 };
 
-/// A generator.
+/// Random number generator.
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// The generator of a seed.
+    /// Makes the generator with a seed.
     pub fn new(seed: u64) -> Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// A number from 0 to 1, without 1.
+    /// Returns a number from 0 to 1, excluding 1.
     pub fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }

@@ -1,4 +1,4 @@
-//! Synthetic programs, and studies of how well the engine estimates their events.
+//! Synthetic programs, and studies of the engine's estimates of their events.
 
 #![allow(dead_code, reason = "each test, and the study of estimators, uses its own part of this")]
 
@@ -16,22 +16,22 @@ use crate::fake::{NoClock, NoSink, Simulated};
 
 pub const SLICE_CYCLES: u64 = 200_000;
 
-/// What an event does over time.
+/// Behaviour of an event over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A steady rate by the cycle, with noise.
+    /// A steady rate per cycle, with noise.
     Steady,
     /// A share of the instructions, with noise.
     Mix,
-    /// A rate of its own in every phase of the program.
+    /// A different rate in every phase of the program.
     Phases,
-    /// Nothing for long, then much for a few slices.
+    /// No events for long, then many for a few slices.
     Bursts,
-    /// One in a hundred slices.
+    /// An event in one of a hundred slices.
     Rare,
-    /// One in a dozen slices.
+    /// An event in one of a dozen slices.
     Few,
-    /// A slow drift with slow noise on it.
+    /// A slow drift with slow noise.
     Drift,
     /// A period of eight slices.
     Periodic,
@@ -51,7 +51,7 @@ impl Kind {
 }
 
 impl Random {
-    /// Knuth's: for small means.
+    /// Knuth's method, for small means.
     pub fn poisson(&mut self, mean: f64) -> f64 {
         let (limit, mut product, mut events) = ((-mean).exp(), self.uniform(), 0.0);
         while product > limit {
@@ -66,14 +66,14 @@ impl Random {
     }
 }
 
-/// One slice of a program: its instructions, and each kind's events.
+/// Slice of a program: its instructions, and each kind's events.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     pub instructions: u64,
     pub events: [u64; 8],
 }
 
-/// A program of so many slices.
+/// Makes a program with a number of slices.
 pub fn program(slices: usize, random: &mut Random) -> Vec<Step> {
     let (mut ipc, mut rate, mut left) = (1.0, 1.0, 0);
     let (mut burst, mut slow) = (0, 0.0);
@@ -111,19 +111,19 @@ pub fn program(slices: usize, random: &mut Random) -> Vec<Step> {
         .collect()
 }
 
-/// What came of many runs, for one kind of event.
+/// Results of many runs, for one kind of event.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub kind: Kind,
     pub groups: usize,
     pub slices: usize,
-    /// Share of the runs whose interval held the truth.
+    /// Share of the runs whose interval contained the truth.
     pub coverage: f64,
     /// Mean error in its own standard errors.
     pub bias_z: f64,
     /// Root mean square error, relative to the mean truth.
     pub relative_error: f64,
-    /// The same of paper 000's estimate.
+    /// Root mean square error of paper 000's estimate.
     pub relative_error_by_time: f64,
 }
 
@@ -177,40 +177,42 @@ impl Sums {
     }
 }
 
-/// One run: for each kind the truth, what the engine remembers, and what it says.
+/// Executes a run. Returns, for each kind, the truth, the engine's sums, and its value.
 fn once(groups: usize, seed: u64, steps: &[Step]) -> Vec<(u64, estimate::Sample, Value)> {
     traced(Design::of(groups), seed, steps, &mut NoSink).0
 }
 
-/// Groups that are looked at then.
+/// Groups that are examined at a tick.
 const GROUPS_A_TICK: usize = 16;
-/// Slices between two looks at the shares, as between two ticks of a kernel's timer.
+/// Slices between two adjustments of the shares, as between two ticks of a kernel's timer.
 const TICK: usize = 25;
 
-/// How a program is measured.
+/// Design of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct Design {
     pub groups: usize,
     pub shares: Shares,
-    /// Slices of a round that the first group gets at least; the others get one.
+    /// Minimum slices of the first group in a round; the others get one.
     pub first: u16,
 }
 
 impl Design {
-    /// So many groups, one slice of a round each.
+    /// Makes a design with a number of groups, one slice of a round each.
     pub fn of(groups: usize) -> Design {
         Design { groups, shares: Shares::Planned, first: 1 }
     }
 }
 
-/// The same for any design, every slice's record going to `sink`; and each event's place.
+/// Executes a run with any design, and sends every slice's record to `sink`; also returns each
+/// event's place.
 pub fn traced(
     Design { groups, shares, first }: Design,
     seed: u64,
     steps: &[Step],
     sink: &mut impl Sink,
 ) -> (Vec<(u64, estimate::Sample, Value)>, Vec<CounterAssignment>) {
-    // One counter to a group: event e is counted in group e, so 8 + filler events make 8 or more.
+    // One counter for each group: event e is counted in group e, so 8 + filler events make at least
+    // 8 groups.
     let counters = 8_usize.div_ceil(groups);
     let layout = Layout {
         general: ((1_u16 << counters) - 1) as u8,

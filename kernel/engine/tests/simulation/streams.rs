@@ -1,23 +1,23 @@
-//! The streams of `cargo xtask study estimators`: what instructions cause, in programs whose
-//! instructions per cycle change from phase to phase: that is what counts do that anybody
-//! multiplexes for.
+//! Streams of `cargo xtask study estimators`: events that instructions cause, in programs whose
+//! instructions per cycle change from phase to phase, which is the usual behaviour of events for
+//! which multiplexing is used.
 
 use super::{Random, SLICE_CYCLES, Step};
 
-/// Groups that take turns: as many as in the paper's section 6.2.
+/// Number of groups that take turns: as in section 6.2 of the paper.
 pub const GROUPS: usize = 10;
 /// Slices of a program: 600 million cycles.
 pub const SLICES: usize = 3000;
 
-/// What an event does over time, for each instruction. The last three had no part in choosing what
-/// the estimator is made of.
+/// Behaviour of each event over time, per instruction. The last three were not used to choose the
+/// methods of the estimator.
 pub const STREAMS: [&str; 8] =
     ["steady", "phased", "bursty", "periodic", "heavy-tailed", "log-normal", "drifting", "sparse"];
 
-/// How many of them had.
+/// Number of streams that were used for it.
 pub const CHOSEN_BY: usize = 5;
 
-/// A program: phases of some hundred slices with instructions per cycle of their own.
+/// Makes a program: phases of some hundred slices with different instructions per cycle.
 pub fn program(random: &mut Random) -> Vec<Step> {
     let (mut ipc, mut rate, mut left, mut burst) = (1.0, 1.0, 0_usize, 0_usize);
     let noise = |random: &mut Random, share: f64| (1.0 + share * random.normal()).max(0.0);
@@ -33,7 +33,7 @@ pub fn program(random: &mut Random) -> Vec<Step> {
         }
         let instructions = SLICE_CYCLES as f64 * ipc * noise(random, 0.2);
         let turn = slice as f64 * std::f64::consts::TAU / GROUPS as f64;
-        // Pareto with a tail of 2.5: a mean and a spread, and little more.
+        // Pareto with a tail of 2.5: it has a mean and a variance, but no higher moments.
         let pareto = (1.0 - random.uniform()).powf(-1.0 / 2.5) * 0.6;
         let so_far = slice as f64 / SLICES as f64;
         let per_instruction = [
@@ -44,20 +44,20 @@ pub fn program(random: &mut Random) -> Vec<Step> {
             0.01 * pareto,
             0.002 * random.normal().exp(),
             0.1 * (1.0 + 2.0 * so_far) * noise(random, 0.2),
-            // One event in so many instructions, anywhere.
+            // One event in many instructions, anywhere.
             random.poisson(instructions * 1e-6) / instructions,
         ];
         burst = burst.saturating_sub(1);
-        // A fraction of an event is none, but for what was a whole number of them before.
+        // Rounds down to whole events; the small addend corrects products that were whole numbers.
         let events = per_instruction.map(|rate| (instructions * rate + 1e-6) as u64);
         Step { instructions: instructions as u64, events }
     };
     (0..SLICES).map(step).collect()
 }
 
-/// A start-up of a few slices, then a loop that does the same in every slice, but for some noise: a
-/// micro-benchmark, with rates of their own in both. By it the constants of how far slices that no
-/// group has met may stray were chosen.
+/// Makes a micro-benchmark: a start-up of a few slices, then a loop that does the same in every
+/// slice, except for some noise, with different rates in both. The constants for the deviation of
+/// slices that no group has met were chosen by it.
 pub fn micro_benchmark(slices: usize, random: &mut Random) -> Vec<Step> {
     let start_up = 1 + (random.uniform() * 6.0) as usize;
     let mut rates = || -> (f64, [f64; 8]) {

@@ -1,5 +1,5 @@
 //! Thresholds on logical counters, on a simulated PMU: each fires once, at the count if time passes
-//! in small steps, and none is lost whatever comes between.
+//! in small steps, and none is lost by any interruption.
 
 #[path = "../fake/mod.rs"]
 mod fake;
@@ -21,7 +21,7 @@ use tally_engine::{
 };
 
 const SLICE: u64 = 10_000;
-/// Eight events, instructions and cycles.
+/// Number of events: eight, instructions and cycles.
 const EVENTS: usize = 10;
 const INSTRUCTIONS: usize = 8;
 const CYCLES: usize = 9;
@@ -56,7 +56,7 @@ struct Bench {
     session: Session,
     fired: Fired,
     clock: SetClock,
-    /// The page of the bank that the program writes.
+    /// Page of the bank that the program writes.
     own: &'static Page,
 }
 
@@ -69,7 +69,7 @@ impl Bench {
         Bench::listing(0, mode, counters, seed, value)
     }
 
-    /// With the cycles `more` times in the list once more, behind the others.
+    /// Makes a bench whose list has the cycles `more` additional times, after the others.
     fn listing(more: usize, mode: Mode, counters: u32, seed: u64, value: u64) -> Bench {
         let layout = Layout {
             general: ((1_u16 << counters) - 1) as u8,
@@ -110,7 +110,7 @@ impl Bench {
         self.multiplexer.sync(&mut self.session, &self.clock, &mut self.fired);
     }
 
-    /// As the kernel sets it for a program that runs.
+    /// Sets a threshold as the kernel does for a program that runs.
     fn set(&mut self, event: usize, at: u64) {
         self.sync();
         self.session.set_threshold(event, Some(at)).unwrap();
@@ -123,7 +123,7 @@ impl Bench {
         }
     }
 
-    /// Event and count of all that fired.
+    /// Returns event and count of all that fired.
     fn counts(&self) -> Vec<(usize, u64)> {
         self.fired.0.iter().map(|fired| (fired.event.into(), fired.count)).collect()
     }
@@ -174,14 +174,14 @@ fn an_estimate_fires_where_it_passes_the_threshold() {
             bench.run(1, &[cycle % 2; 8]);
         }
         let &[(5, count)] = &bench.counts()[..] else { panic!("{seed}: {:?}", bench.counts()) };
-        // A quarter of the time is counted. In its slice the estimate grows by its scale; where a
-        // slice ends, by as much as what passed since the last.
+        // A quarter of the time is counted. Within its slice the estimate grows by its scale; at
+        // the end of a slice, by the events since the last one.
         assert!((at..at + 8 * SLICE).contains(&count), "{seed}: {at} {count}");
     }
 }
 
-/// Half of the time the event is on its counter: then its threshold fires to within the noise of
-/// its estimate; else where its next slice begins.
+/// For half of the time the event is on its counter: then its threshold fires to within the noise
+/// of its estimate; otherwise at the beginning of its next slice.
 #[test]
 fn an_estimate_fires_within_a_slice_too() {
     let mut met = 0;
@@ -191,7 +191,7 @@ fn an_estimate_fires_within_a_slice_too() {
         let mut random = seed;
         let at = 15_000 + seed * 50;
         bench.set(5, at);
-        // The event has its next slice three slices later at most.
+        // The event has its next slice at most three slices later.
         for _ in 0..80_000_u64 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             bench.run(1, &[random >> 63; 8]);
@@ -260,7 +260,8 @@ fn samples_come_a_period_apart_give_or_take_an_eighth() {
     }
 }
 
-/// A program in which the event is frequent, then rare, then frequent again, in steps of 100 ticks.
+/// Runs a program in which the event is frequent, then rare, then frequent again, in steps of 100
+/// ticks.
 #[test]
 fn samples_at_a_rate_follow_the_event() {
     let mut bench = Bench::new(8, 1, 0);
@@ -279,12 +280,12 @@ fn samples_at_a_rate_follow_the_event() {
             }
         }
         let samples = bench.fired.1.len() - before;
-        // One in each of 100 times the ticks, but for the first after a change.
+        // One sample in each of 100 intervals, except for the first after a change.
         assert!((85..=125).contains(&samples), "{samples} samples of {events} every {every} steps");
     }
 }
 
-/// An NMI that finds the kernel when the program's own event has overflowed.
+/// Simulates an NMI that interrupts the kernel when the program's own event has overflowed.
 #[test]
 fn addresses_of_the_kernel_are_for_sessions_that_count_it() {
     const ADDRESS: u64 = 0xffff_8000_0000_1234;
@@ -304,7 +305,7 @@ fn addresses_of_the_kernel_are_for_sessions_that_count_it() {
     }
 }
 
-/// What has fired was set, is reached, and is forgotten.
+/// Checks that each fired threshold was set and is reached, and removes it.
 fn check(
     bench: &mut Bench,
     set: &mut [Option<u64>; EVENTS],
@@ -327,8 +328,8 @@ fn check(
 }
 
 proptest! {
-    /// Whatever happens in whatever order, in small steps: a threshold on what is counted all the
-    /// time fires once, at the first step that reaches it, and the counts are those that were.
+    /// For any events in any order, in small steps: a threshold on a pinned event fires once, at
+    /// the first step that reaches it, and the counts are the true ones.
     #[test]
     fn none_is_lost_and_none_fires_twice(
         seed: u64,

@@ -2,14 +2,14 @@
 
 use super::*;
 
-/// How often the cycles are in the list once more.
+/// Number of additional entries of the cycles in the list.
 const MANY: usize = 200;
 
 fn bench() -> Bench {
     Bench::listing(MANY, Mode::User, 8, 1, fake::WIDTH - 100)
 }
 
-/// As a list can have a pinned event many times, so can an event have many thresholds.
+/// An event can have many thresholds, because a list can have a pinned event many times.
 #[test]
 fn hundreds_of_thresholds_on_one_event_fire_each_at_its_count() {
     let mut bench = bench();
@@ -29,7 +29,8 @@ fn hundreds_of_thresholds_on_one_event_fire_each_at_its_count() {
     assert!(!bench.pmu.is_armed());
 }
 
-/// No more than eight fire at one overflow, which bounds the interrupt; the next is one count on.
+/// At most eight thresholds fire at one overflow, which bounds the interrupt; the next one fires
+/// one count later.
 #[test]
 fn thresholds_at_one_count_fire_at_the_next_overflows() {
     let mut bench = bench();

@@ -1,8 +1,8 @@
-//! Where ring 0 is counted, and so the overflow path itself.
+//! Sessions that count ring 0, including the overflow path itself.
 
 use super::*;
 
-/// Where ring 0 is counted, so is what the engine does while it lets counters count: all of it is
+/// If ring 0 is counted, the engine's own code is counted while counters run: all of it is
 /// credited.
 #[test]
 fn nothing_is_lost_where_counters_are_set_while_ring_0_is_counted() {
@@ -16,7 +16,7 @@ fn nothing_is_lost_where_counters_are_set_while_ring_0_is_counted() {
         bench.resume();
         bench.run(step * 37 % 4_000, &[1; 8]);
         bench.sync();
-        // The slice may end in the kernel, whose interrupt waits.
+        // The slice may end in the kernel, whose interrupt is delayed.
         bench.pmu.run(step * 91 % 5_000, 5_000, &[1; 8]);
         bench.sync();
         bench.suspend(if step % 3 == 0 { End::Stopped } else { End::SwitchedOut });
@@ -26,8 +26,8 @@ fn nothing_is_lost_where_counters_are_set_while_ring_0_is_counted() {
     assert!(bench.pmu.preloads() > 100);
 }
 
-/// An overflow inside the overflow path is lost, and with it all that counters count that the
-/// overflow froze: where ring 0 is counted, the next sample is never so near.
+/// An overflow inside the overflow path is lost, and with it the counts of all counters that the
+/// overflow froze: if ring 0 is counted, the next sample is never that close.
 #[test]
 fn samples_where_ring_0_is_counted_leave_room_for_the_overflow_path() {
     for period in [100, 1_000, 5_000] {

@@ -1,12 +1,12 @@
-//! A program that stops its counters through its bank, beside another session.
+//! A program that stops its counters through its bank, while another session waits.
 
 use tally_abi::bank::{STOPPED, writable};
 use tally_engine::Neighbours;
 
 use super::*;
 
-/// The program stops its counters `early` events before a threshold of event 3, and runs on until
-/// an overflow interrupt finds the stop. Returns whether the kernel is asked to look then.
+/// Stops the program's counters `early` events before a threshold of event 3, and runs it until an
+/// overflow interrupt finds the stop. Returns whether the kernel is asked to pass the turn then.
 fn is_asked_for_the_turn(take_turns: bool, early: u64) -> bool {
     let mut bench = Bench::new(8, 1, 0);
     let neighbours = Neighbours { take_turns, cycle: 2, ..Neighbours::default() };
@@ -15,7 +15,7 @@ fn is_asked_for_the_turn(take_turns: bool, early: u64) -> bool {
     bench.set(3, 5_000);
     bench.run(5_000 - early, &[1; 8]);
     let control = bench.own.load(writable::CONTROL);
-    // As the library does: what each counter has counted, and then the word.
+    // Like the library: stores the count of each counter, and then the control word.
     assert!(bench.own.exchange(writable::CONTROL, control, control + u64::from(STOPPED)));
     let before = bench.fired.3;
     for _ in 0..2 * SLICE {
@@ -28,8 +28,8 @@ fn is_asked_for_the_turn(take_turns: bool, early: u64) -> bool {
     panic!("no overflow interrupt found the stop");
 }
 
-/// Nothing counts until the kernel puts another session on the counters: at the end of a slice, and
-/// where a counter that was preloaded interrupts in the middle of one.
+/// No counter counts until the kernel puts another session on the counters: at the end of a slice,
+/// and when a preloaded counter interrupts in the middle of one.
 #[test]
 fn a_stop_that_an_overflow_finds_passes_the_turn_on() {
     for early in [1, 100, 4_000] {

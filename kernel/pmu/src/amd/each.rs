@@ -1,4 +1,4 @@
-//! The driver without global registers: each counter has its own enable bit.
+//! Operation without global registers: each counter has its own enable bit.
 
 use tally_engine::{Counts, MAX_GENERAL, Selector, Switch};
 
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl<B: Bus> Amd<B> {
-    /// [`tally_engine::Pmu::switch`].
+    /// Implements [`tally_engine::Pmu::switch`].
     #[inline(never)]
     pub(super) fn switch_each(&mut self, next: &Switch, counts: &mut Counts) -> bool {
         if self.counts_kernel {
@@ -26,7 +26,7 @@ impl<B: Bus> Amd<B> {
         true
     }
 
-    /// Writes a select.
+    /// Writes an event select.
     pub(super) fn select_each(&mut self, index: usize, wanted: PerfCtl) {
         put_select(&mut self.bus, self.enabled, index, wanted);
     }
@@ -44,8 +44,8 @@ impl<B: Bus> Amd<B> {
     }
 }
 
-/// Changes a counter's event, without global registers. One access, and one more if the counter is
-/// enabled: the new event has to be written, disabled, before it is enabled.
+/// Changes a counter's event, without global registers. Costs one access, and a second one if the
+/// counter is enabled: the new event must be written before the counter is enabled.
 fn put_select<B: Bus>(bus: &mut CountingBus<B>, enabled: bool, index: usize, wanted: PerfCtl) {
     bus.put(index as u8, wanted.difference(PerfCtl::EN));
     if enabled {

@@ -1,14 +1,14 @@
-//! The features of an AMD PMU.
+//! Features of an AMD PMU.
 
-/// What CPUID says of an AMD PMU, as far as the driver needs it.
+/// Features of an AMD PMU that the driver needs, from CPUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Features {
-    /// The driver's counters, as a mask.
+    /// Mask of the driver's counters.
     pub(crate) counters: u8,
-    /// Counters that the driver leaves to others and never disables, as a mask.
+    /// Mask of counters that are reserved for others and that the driver never disables.
     pub(crate) reserved: u8,
-    /// Whether there are PerfMonV2's global registers.
+    /// Whether the global registers of PerfMonV2 exist.
     pub(crate) global: bool,
-    /// Whether overflows can freeze them.
+    /// Whether the processor can freeze counters on overflow.
     pub(crate) freeze: bool,
 }

@@ -1,5 +1,5 @@
-//! The PMU's state before the driver: counters in use by firmware or a hypervisor, and freezing on
-//! overflow.
+//! State of the PMU before the driver starts: counters in use by firmware or a hypervisor, and
+//! freezing on overflow.
 
 use super::features::Features;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// A counter is in use if its own select and, where there is one, the global control enable it.
+/// Refuses a counter in use: its own select and, if it exists, the global control enable it.
 pub(super) fn refuse<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,
@@ -29,7 +29,7 @@ pub(super) fn refuse<B: Bus>(
     Ok(())
 }
 
-/// As the Intel driver does.
+/// Turns freezing on overflow off, and unfreezes the counters if they are frozen.
 pub(super) fn thaw<B: Bus>(bus: &mut CountingBus<B>, features: &Features) {
     if !features.freeze {
         return;

@@ -4,28 +4,28 @@
 //! `amd_hw_cache_event_ids_f17h`), and PAPI's presets (src/papi_events.csv: `skx`,
 //! `amd64_fam19h_zen3`; newer Intel processors after the same definitions).
 //!
-//! An alias says how its event is spelled; or after `+` or `-` the two events whose sum or
-//! difference it is; or after `!` why it is none.
+//! The definition of an alias is the spelling of its event, or `+` or `-` with the two events whose
+//! sum or difference it is, or `!` with the reason why it is refused.
 
 use super::Processor;
 
-/// What an alias stands for.
+/// Meaning of an alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Alias {
-    /// Another spelling.
+    /// Another spelling of one event.
     Event(&'static str),
-    /// Two events together.
+    /// Sum or difference of two events.
     Derived(Derived),
-    /// Nothing that counters count, for this reason.
+    /// Not countable, for this reason.
     Refused(&'static str),
 }
 
-/// A name of two events together: no counter counts it.
+/// Sum or difference of two events, which no counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Derived {
-    /// The two events.
+    /// Spellings of the two events.
     pub terms: [&'static str; 2],
-    /// Whether it is the first less the second; otherwise it is their sum.
+    /// Whether the second is subtracted from the first; otherwise they are added.
     pub subtracts: bool,
 }
 
@@ -59,7 +59,7 @@ const INTEL: Table = &[
     ("PAPI_L3_TCM", "r412e"),
 ];
 
-/// Of Skylake, Ice Lake and Sapphire Rapids servers.
+/// Aliases for Skylake, Ice Lake and Sapphire Rapids servers.
 const INTEL_SERVERS: Table = &[
     ("L1-dcache-loads", "r81d0"),
     ("L1-dcache-stores", "r82d0"),
@@ -107,7 +107,7 @@ const INTEL_SERVERS: Table = &[
 
 const FLOPS: &str = "!it is a weighted sum: count the events FP_ARITH_INST_RETIRED.*";
 
-/// Of Skylake servers.
+/// Aliases for Skylake servers.
 const SKYLAKE: Table = &[
     ("iTLB-loads", "r2085"),
     ("PAPI_TLB_IM", "ITLB_MISSES.MISS_CAUSES_A_WALK"),
@@ -116,7 +116,7 @@ const SKYLAKE: Table = &[
     ("PAPI_BR_TKN", "-BR_INST_RETIRED.COND BR_INST_RETIRED.NOT_TAKEN"),
 ];
 
-/// Of Skylake and Ice Lake servers.
+/// Aliases for Skylake and Ice Lake servers.
 const SKYLAKE_AND_ICE_LAKE: Table = &[
     ("L1-dcache-load-misses", "r151"),
     ("L1-icache-load-misses", "r283"),
@@ -135,7 +135,7 @@ const SKYLAKE_AND_ICE_LAKE: Table = &[
     ("branch-load-misses", "rc5"),
 ];
 
-/// Of Ice Lake and Sapphire Rapids servers.
+/// Aliases for Ice Lake and Sapphire Rapids servers.
 const SINCE_ICE_LAKE: Table = &[
     ("slots", "cpu/event=0,umask=4/"),
     ("iTLB-loads", "!Linux maps it to no event of this processor; ITLB_MISSES.STLB_HIT comes near"),
@@ -179,7 +179,7 @@ const AMD: Table = &[
 const MERGED_FLOPS: &str = "!PMCx003 takes two counters that the event Merge joins, and the planner does \
     not make such pairs; RETIRED_MMX_FP_INSTRUCTIONS.SSE_INSTR counts the instructions";
 
-/// Of Zen 3 and Zen 4.
+/// Aliases for Zen 3 and Zen 4.
 const ZEN: Table = &[
     ("cache-references", "rff60"),
     ("cache-misses", "r964"),
@@ -234,7 +234,7 @@ fn tables(processor: Processor) -> &'static [Table] {
     }
 }
 
-/// What `name` stands for, in whatever case.
+/// Looks up an alias, ignoring case.
 pub(super) fn alias(processor: Processor, name: &str) -> Option<Alias> {
     let mut all = tables(processor).iter().copied().flatten();
     let (_, event) = all.find(|(alias, _)| alias.eq_ignore_ascii_case(name))?;
@@ -250,7 +250,7 @@ fn derived(sign: &str, terms: &'static str) -> Alias {
     Alias::Derived(Derived { terms: [first, second], subtracts: sign == "-" })
 }
 
-/// All aliases.
+/// Returns the names of all aliases.
 pub(super) fn aliases(processor: Processor) -> impl Iterator<Item = &'static str> {
     tables(processor).iter().copied().flatten().map(|(name, _)| *name)
 }

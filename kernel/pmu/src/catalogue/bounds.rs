@@ -1,5 +1,5 @@
-//! Which of a list's events are never more than others: by the vendors' definitions of what they
-//! count (`bounds.tsv`), and by privilege, as what happens in ring 3 is a part of what happens.
+//! Upper bounds between the events of a list: by the vendors' definitions of the events
+//! (`bounds.tsv`), and by privilege, because the count of one ring is at most that of both.
 
 use alloc::{collections::BTreeMap, vec::Vec};
 
@@ -8,7 +8,7 @@ use tally_engine::bounds::{Bound, Whole};
 
 use super::{Catalogue, Resolved};
 
-/// All lines, of all vendors: whole, parts, and what says so.
+/// Returns all lines, for all vendors: the whole, its parts, and the source.
 pub(super) fn lines() -> impl Iterator<Item = [&'static str; 3]> {
     let lines = include_str!("bounds.tsv").lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(|line| {
@@ -18,7 +18,8 @@ pub(super) fn lines() -> impl Iterator<Item = [&'static str; 3]> {
 }
 
 impl Catalogue {
-    /// What holds between the events of a list that was resolved for a session in mode `session`.
+    /// Returns the bounds between the events of a list that was resolved for a session in mode
+    /// `session`.
     pub fn bounds(&self, events: &[Resolved], session: Mode) -> Vec<Bound> {
         let mut bounds = Vec::new();
         let list = &ByName::of(events);
@@ -45,7 +46,7 @@ fn bound(parts: Vec<u16>, whole: Whole) -> Option<Bound> {
     (!parts.is_empty()).then_some(Bound { parts, whole })
 }
 
-/// The events of a list by their names in the table.
+/// Events of a list by their names in the table.
 struct ByName<'a> {
     list: &'a [Resolved],
     names: BTreeMap<&'static str, Named>,
@@ -55,7 +56,7 @@ struct ByName<'a> {
 #[derive(Default)]
 struct Named {
     all: Vec<u16>,
-    /// The first of each mode.
+    /// First event of each mode.
     first: Vec<(Mode, u16)>,
 }
 
@@ -73,21 +74,21 @@ impl<'a> ByName<'a> {
         ByName { list, names }
     }
 
-    /// The events that are called `name` in the table, with their indices.
+    /// Returns the events that are called `name` in the table, with their indices.
     fn named(&self, name: &str) -> impl Iterator<Item = (u16, &'a Resolved)> {
         let all = self.names.get(name).into_iter().flat_map(|named| &named.all);
         all.map(|index| (*index, &self.list[usize::from(*index)]))
     }
 
-    /// The first event of that name and mode.
+    /// Returns the first event of a name and mode.
     fn first(&self, name: &str, mode: Mode) -> Option<u16> {
         let first = &self.names.get(name)?.first;
         first.iter().find(|(of, _)| *of == mode).map(|(_, index)| *index)
     }
 }
 
-/// For each of these names an event of the privileges of `mode`; where both rings are meant and no
-/// event is of both, one of each, as far as there are such.
+/// Returns an event in `mode` for each name. If `mode` is both rings and no event counts both,
+/// returns the event of each ring, if it exists.
 fn parts(list: &ByName<'_>, names: &str, mode: Mode) -> Vec<u16> {
     let find = |name| match (list.first(name, mode), mode) {
         (None, Mode::Full) => [list.first(name, Mode::User), list.first(name, Mode::Kernel)],

@@ -1,10 +1,10 @@
-//! What events cost on each processor: the table of the cost model (paper 004, Figure 3 and Table
+//! Costs of events on each processor: the table of the cost model (paper 004, Figure 3 and Table
 //! I).
 //!
-//! Penalties are published latencies: of caches, TLBs and pipelines those of the model's profiles
-//! (`qemu/model/src/profiles`, which name the sources), less what comes before: a miss of the
-//! second level costs what the third level takes beyond the second. A page walk is taken as 30
-//! cycles (Table I). Nothing is fitted to what the virtual PMU counts.
+//! Penalties are published latencies. Those of caches, TLBs and pipelines are from the model's
+//! profiles (`qemu/model/src/profiles`, which name the sources), minus the part that is already
+//! counted: a miss of the second level costs the latency of the third level beyond the second. A
+//! page walk is taken as 30 cycles (Table I). No penalty is fitted to counts of the virtual PMU.
 
 use alloc::{vec, vec::Vec};
 
@@ -20,20 +20,20 @@ use super::{Catalogue, Processor, Resolved};
 /// An event that costs cycles.
 #[derive(Clone, Copy, Debug)]
 pub struct Term {
-    /// What its cycles are for.
+    /// Kind of stall that the cycles are attributed to.
     pub kind: Bottleneck,
-    /// Its name in the vendor's table.
+    /// Name of the event in the vendor's table.
     pub event: &'static str,
-    /// Cycles of one.
+    /// Cycles for each occurrence.
     pub penalty_cycles: u32,
 }
 
-/// The cost model of a processor.
+/// Cost model of a processor.
 #[derive(Clone, Copy, Debug)]
 pub struct CostTable {
-    /// Instructions that can be dispatched in a cycle.
+    /// Instructions that can be dispatched per cycle.
     pub width: u32,
-    /// The events that cost cycles, at most [`MAX_TERMS`].
+    /// Events that cost cycles, at most [`MAX_TERMS`].
     pub terms: &'static [Term],
 }
 
@@ -46,17 +46,17 @@ use Bottleneck::{
     IndirectMisprediction, ItlbMiss, QueueFull,
 };
 
-/// Intel's servers from Ice Lake on, with these penalties: of a second-level hit, a third-level hit
-/// beyond it, and memory beyond that.
+/// Terms for Intel servers from Ice Lake on. The penalties are for a second-level hit, for a
+/// third-level hit in addition to it, and for memory in addition to that.
 const fn intel(second: u32, third: u32, memory: u32) -> [Term; 13] {
     [
         term(ItlbMiss, "ITLB_MISSES.WALK_COMPLETED", 30),
         term(Il1Miss, "L2_RQSTS.ALL_CODE_RD", second),
         term(Il2Miss, "L2_RQSTS.CODE_RD_MISS", third),
         term(DirectMisprediction, "BR_MISP_RETIRED.COND", 17),
-        // A full store buffer; these tables have no event for other queues.
+        // Full store buffer; these tables have no event for other queues.
         term(QueueFull, "RESOURCE_STALLS.SB", 1),
-        // Its cycles: number times latency.
+        // Counts cycles already: number times latency.
         term(ExpensiveInstructions, "ARITH.DIVIDER_ACTIVE", 1),
         term(DtlbMiss, "DTLB_LOAD_MISSES.WALK_COMPLETED", 30),
         term(DtlbMiss, "DTLB_LOAD_MISSES.STLB_HIT", 7),
@@ -68,12 +68,12 @@ const fn intel(second: u32, third: u32, memory: u32) -> [Term; 13] {
     ]
 }
 
-/// Ice Lake: 14, 70 and 250 cycles.
+/// Ice Lake: latencies of 14, 70 and 250 cycles.
 static ICE_LAKE: CostTable = CostTable { width: 5, terms: &intel(14, 56, 180) };
-/// Sapphire Rapids: 16, 100 and 280 cycles.
+/// Sapphire Rapids: latencies of 16, 100 and 280 cycles.
 static SAPPHIRE_RAPIDS: CostTable = CostTable { width: 6, terms: &intel(16, 84, 180) };
 
-/// Zen 4: 14, 50 and 280 cycles.
+/// Zen 4: latencies of 14, 50 and 280 cycles.
 static ZEN_4: CostTable = CostTable {
     width: 6,
     terms: &[
@@ -100,7 +100,7 @@ static ZEN_4: CostTable = CostTable {
 };
 
 impl Catalogue {
-    /// The cost model of this processor, if there is one.
+    /// Returns the cost model of this processor, if it has one.
     pub fn costs(&self) -> Option<&'static CostTable> {
         match self.processor {
             Processor::IceLakeServer => Some(&ICE_LAKE),
@@ -112,8 +112,9 @@ impl Catalogue {
 }
 
 impl CostTable {
-    /// The model of a session's events, and where each of them is counted; events of the table that
-    /// are not in the list, or not counted at the session's privilege, are left out.
+    /// Returns the model for a session's events, and the place where each of them is counted.
+    /// Events of the table that are not in the list, or not counted at the session's privilege, are
+    /// left out.
     pub fn model(
         &self,
         list: &[Resolved],
@@ -135,7 +136,8 @@ impl CostTable {
         (model, places)
     }
 
-    /// The model of the events that are counted, and these in the order of its terms.
+    /// Returns the model for the events that are counted, and these events in the order of its
+    /// terms.
     pub fn model_of(&self, is_counted: impl Fn(&str) -> bool) -> (Model, Vec<&'static str>) {
         let mut model = Model { width: self.width, ..Model::default() };
         let terms = || self.terms.iter().filter(|term| is_counted(term.event));
@@ -145,12 +147,12 @@ impl CostTable {
         (model, terms().map(|term| term.event).collect())
     }
 
-    /// The costs for which the model has no event.
+    /// Returns the kinds of cost for which the model has no event.
     pub fn missing(model: &Model) -> Vec<Bottleneck> {
         Bottleneck::ALL.into_iter().filter(|kind| !model.has(*kind)).collect()
     }
 
-    /// All events, each once.
+    /// Returns all events of the table, each once.
     pub fn events(&self) -> Vec<&'static str> {
         let mut events = vec![];
         for term in self.terms {

@@ -1,4 +1,4 @@
-//! Turns a table's event into the planner's input.
+//! Conversion of an event of the table into the planner's input.
 
 use alloc::{borrow::Cow, format, string::String};
 
@@ -38,7 +38,7 @@ impl Catalogue {
         }
     }
 
-    /// The same on one general counter, a pinned event too.
+    /// Returns the demand for the event on one general counter, even if it is a pinned event.
     pub(super) fn demand_on(
         &self,
         counter: u8,
@@ -85,7 +85,7 @@ impl Catalogue {
         })
     }
 
-    /// Whether it counts retired instructions or branches, of any kind.
+    /// Returns whether the event counts retired instructions or branches of any kind.
     fn is_retired(&self, entry: &Entry<'_>) -> bool {
         match self.vendor {
             Vendor::Intel => [INSTRUCTIONS_RETIRED, BRANCHES_RETIRED].contains(&entry.code),
@@ -93,7 +93,7 @@ impl Catalogue {
         }
     }
 
-    /// Whether a general counter can count it by itself.
+    /// Refuses an event that a general counter cannot count by itself.
     fn refuse_what_counts_nothing(&self, entry: &Entry<'_>) -> Result<(), Why> {
         let not_supported = |why: &str| Err(Why::NotSupported(why.into()));
         match (self.vendor, entry.code) {
@@ -111,7 +111,7 @@ impl Catalogue {
         }
     }
 
-    /// What to ask of an extra register.
+    /// Returns the value that the event needs in an extra register.
     fn extra(&self, entry: &Entry<'_>, register: ExtraRegister, mode: Mode) -> Result<Extra, Why> {
         let ExtraRegister { msr, second, value } = register;
         let Some(number) = intel::extra_register(msr) else {
@@ -130,7 +130,7 @@ impl Catalogue {
         Ok(Extra { value, registers: 1 << number | also, second: self.selector(entry, code, mode) })
     }
 
-    /// The event on general counters: itself, or the twin that the vendors name with `_P`.
+    /// Returns the event for general counters: itself, or its twin that the vendors name with `_P`.
     fn on_general<'a>(&self, entry: &Entry<'a>) -> Option<Entry<'a>> {
         let Counter::Fixed(_) = entry.counter else { return Some(*entry) };
         let is_fixed = |e: &Entry<'_>| {
@@ -154,7 +154,7 @@ impl Catalogue {
         self.find(&format!("{name}_P")).filter(|e| matches!(e.counter, Counter::General(_)))
     }
 
-    /// The always-counted event that `entry` is, if it is one.
+    /// Returns the pinned event that `entry` is equivalent to, if any.
     pub(super) fn always(&self, entry: &Entry<'_>) -> Option<Pinned> {
         if (entry.cmask, entry.inv, entry.edge) != (0, false, false) {
             return None;
@@ -165,7 +165,8 @@ impl Catalogue {
             }
             (Vendor::Intel, Counter::Fixed(1), 0, 2) => Some(Pinned::Cycles),
             (Vendor::Intel, Counter::Fixed(2), 0, 3) => Some(Pinned::Reference),
-            // Their twins on general counters: what a fixed counter counts needs none.
+            // Twins of fixed-counter events on general counters: the fixed counter counts them
+            // already.
             (Vendor::Intel, Counter::General(_), INSTRUCTIONS_RETIRED, 0)
             | (Vendor::Amd, _, RETIRED_INSTRUCTIONS, 0) => Some(Pinned::Instructions),
             (Vendor::Intel, Counter::General(_), CORE_CYCLES, 0)
@@ -198,7 +199,7 @@ impl Catalogue {
     }
 }
 
-/// Why an event cannot be asked for: it cannot be counted here, or what was said of it is wrong.
+/// Reason why an event is refused: it cannot be counted here, or its attributes are wrong.
 pub(super) enum Why {
     NotSupported(String),
     Bad(String),
@@ -220,9 +221,9 @@ impl Entry<'_> {
 }
 
 impl Vendor {
-    /// The counters that can count whatever there is. Of Intel's eight, 4 to 7 have fewer events:
-    /// Linux's `intel_icl_event_constraints` and `intel_glc_event_constraints` keep whole ranges of
-    /// codes off them.
+    /// Mask of the counters that can count any event. Of Intel's eight, counters 4 to 7 support
+    /// fewer events: Linux's `intel_icl_event_constraints` and `intel_glc_event_constraints`
+    /// exclude whole ranges of codes from them.
     pub(super) fn any_counter(self) -> u8 {
         match self {
             Vendor::Intel => 0x0f,
@@ -230,7 +231,7 @@ impl Vendor {
         }
     }
 
-    /// The bits of an event select that say which event, not when it is counted.
+    /// Bits of an event select that identify the event, as opposed to when it is counted.
     pub(super) fn event_bits(self) -> u64 {
         let select = PerfEvtSel::CODE
             | PerfEvtSel::UMASK
@@ -239,7 +240,7 @@ impl Vendor {
             | PerfEvtSel::CMASK;
         match self {
             Vendor::Intel => select.bits(),
-            // The same assignments, and four more bits of code.
+            // Same layout, and four more bits of the event code.
             Vendor::Amd => select.bits() | PerfCtl::CODE_HIGH.bits(),
         }
     }

@@ -1,9 +1,9 @@
 //! The event catalogue: names to event selects, per processor.
 //!
-//! Each table is a text of tab-separated columns that a command makes from the vendor's own files
-//! (`tally-catalogue`, in `xtask/catalogue`); it holds facts only. The build makes arrays of them
-//! (`build.rs`), with indices by name and by code: a table has some hundred events, and a list up
-//! to a thousand.
+//! Each table is a text of tab-separated columns that the command `tally-catalogue`
+//! (`xtask/catalogue`) makes from the vendor's own files; it holds facts only. The build script
+//! (`build.rs`) turns the texts into arrays with indices by name and by code, because a table has
+//! hundreds of events and a list has up to a thousand.
 
 mod aliases;
 mod bounds;
@@ -17,7 +17,7 @@ mod table;
 mod tests;
 mod unit;
 
-/// The tables.
+/// Generated event tables.
 mod tables {
     use super::table::{Counter, Entry, ExtraRegister, Flag, Table};
 
@@ -42,11 +42,11 @@ pub struct Catalogue {
     processor: Processor,
     vendor: Vendor,
     table: &'static Table,
-    /// What libpfm4 calls this PMU.
+    /// Names of this PMU in libpfm4.
     pfm: &'static [&'static str],
-    /// The architectural events that are not there, by their bits in CPUID leaf 0AH's EBX.
+    /// Mask of the architectural events that do not exist, by their bits in CPUID leaf 0AH's EBX.
     absent: u32,
-    /// Whether Tally's own events are there: those of the virtual PMU.
+    /// Whether Tally's own events, those of the virtual PMU, exist.
     has_tallys: bool,
 }
 
@@ -56,7 +56,7 @@ enum Vendor {
     Amd,
 }
 
-/// A processor with a table of its own, or any other of a vendor.
+/// A processor with its own table, or any other one of a vendor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Processor {
     SkylakeServer,
@@ -69,8 +69,8 @@ enum Processor {
 }
 
 impl Processor {
-    /// The bits that an extra register has, where there is one (Linux's `intel_skl_extra_regs`,
-    /// `intel_icl_extra_regs`, `intel_glc_extra_regs`).
+    /// Returns the valid bits of an extra register, 0 if it does not exist (Linux's
+    /// `intel_skl_extra_regs`, `intel_icl_extra_regs`, `intel_glc_extra_regs`).
     fn extra_bits(self, msr: u32) -> u64 {
         match (self, msr) {
             (Processor::SkylakeServer, 0x1a6 | 0x1a7) => 0x3f_ffff_8fff,
@@ -98,8 +98,9 @@ macro_rules! catalogue {
 }
 
 impl Catalogue {
-    /// Of an Intel processor, by display family, model and stepping: as Intel's own list of tables
-    /// has it (perfmon, mapfile.csv). Cascade Lake has Skylake's model, and a table of its own.
+    /// Returns the catalogue of an Intel processor, by display family, model and stepping, after
+    /// Intel's own list of tables (perfmon, mapfile.csv). Cascade Lake has Skylake's model number
+    /// and its own table.
     pub fn intel(family: u16, model: u8, stepping: u8) -> Catalogue {
         match (family, model, stepping) {
             (6, 0x55, 0..=4) => {
@@ -115,7 +116,7 @@ impl Catalogue {
         }
     }
 
-    /// Of an AMD processor, by display family and model.
+    /// Returns the catalogue of an AMD processor, by display family and model.
     pub fn amd(family: u16, model: u8) -> Catalogue {
         match (family, model) {
             (0x19, 0x00..=0x0f | 0x20..=0x5f) => {
@@ -128,48 +129,49 @@ impl Catalogue {
         }
     }
 
-    /// The same without some architectural events, by their bits in CPUID leaf 0AH's EBX.
+    /// Removes architectural events, given by their bits in CPUID leaf 0AH's EBX.
     pub(crate) fn without(self, absent: u32) -> Catalogue {
         Catalogue { absent, ..self }
     }
 
-    /// Whether the processor is known to have the extra registers that its table speaks of.
+    /// Returns whether the processor is known to have the extra registers of its table.
     pub(crate) fn has_extra_registers(&self) -> bool {
         self.processor.extra_bits(<OffcoreRsp as crate::registers::Register>::FIRST) != 0
     }
 
-    /// Its name, such as `icelake-server`.
+    /// Returns the catalogue's name, such as `icelake-server`.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The same with the events of Tally's virtual PMU that are no vendor's.
+    /// Adds the events that only Tally's virtual PMU has.
     #[must_use]
     pub fn with_tallys(self) -> Catalogue {
         Catalogue { has_tallys: true, ..self }
     }
 
-    /// Its tables: the vendor's, and that of Tally's own events if they are there.
+    /// Returns the tables: the vendor's, and that of Tally's own events if they exist.
     fn tables(&self) -> impl Iterator<Item = &'static Table> + use<> {
         iter::once(self.table).chain(self.has_tallys.then_some(&tables::TALLY))
     }
 
-    /// All of the vendor's entries, in the order of the table.
+    /// Returns all of the vendor's entries, in the order of the table.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'static>> + use<> {
         self.table.entries.iter().copied()
     }
 
-    /// The entry of this name, in whatever case.
+    /// Returns the entry with this name, ignoring case.
     pub fn find(&self, name: &str) -> Option<Entry<'static>> {
         self.tables().find_map(|table| table.find(name)).copied()
     }
 
-    /// Returns whether `name`, in whatever case, is an event of Tally's own, there or not.
+    /// Returns whether `name`, ignoring case, is one of Tally's own events, whether or not it
+    /// exists here.
     fn is_tallys(name: &str) -> bool {
         tables::TALLY.find(name).is_some()
     }
 
-    /// The entries of all tables with a code.
+    /// Returns the entries with an event code in all tables.
     fn with_code(&self, code: u16) -> impl Iterator<Item = &'static Entry<'static>> + use<> {
         self.tables().flat_map(move |table| table.with_code(code))
     }

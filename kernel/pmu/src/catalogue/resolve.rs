@@ -1,4 +1,4 @@
-//! Resolves a list of events, as a program spells it, to the planner's input.
+//! Resolution of a list of events, as a program spells it, to the planner's input.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -21,19 +21,19 @@ use super::{
 };
 use crate::registers::intel::PerfEvtSel;
 
-/// The longest spelling of one event: it has to fit into messages.
+/// Maximum length of one event's spelling: it has to fit into messages.
 const MAX_SPELLING_BYTES: usize = 255;
 
-/// Why an event cannot be counted: the error, and for people.
+/// Reason why an event cannot be counted: the error code, and a text for people.
 type Refused = (Error, String);
 
 impl Catalogue {
-    /// Looks up every event of `list`, separated by commas or white space outside of `cpu/…/`, to
-    /// be counted in `mode` where they do not say otherwise; those between braces in the same
-    /// slices. `docs/abi.md` says how they are spelled.
+    /// Looks up every event of `list`, separated by commas or white space outside of `cpu/…/`.
+    /// Events are counted in `mode` unless they name other privileges; events between braces are
+    /// counted in the same slices. `docs/abi.md` defines the spelling.
     ///
     /// # Errors
-    /// The first event at fault.
+    /// Returns the error of the first event that is refused.
     pub fn resolve(&self, list: &str, mode: Mode) -> Result<Vec<Resolved>, ResolveError> {
         let list = &with_modifiers_inside(list);
         let whole = |error: Error, detail| ResolveError { event: String::new(), error, detail };
@@ -61,20 +61,20 @@ impl Catalogue {
         listed(list).map(resolve).collect()
     }
 
-    /// Names that are not the vendor's: perf's generic events, and PAPI's presets. Some are refused
-    /// when they are resolved.
+    /// Returns the names that are not the vendor's: perf's generic events, and PAPI's presets. Some
+    /// are refused when they are resolved.
     pub fn generic_names(&self) -> impl Iterator<Item = &'static str> + use<> {
         aliases(self.processor)
     }
 
-    /// Returns whether `name`, in whatever case, is an entry's or an alias of a single event.
-    /// Unlike [`Self::resolve`] it looks for no names that are near.
+    /// Returns whether `name`, ignoring case, is an entry's or an alias of a single event. Unlike
+    /// [`Self::resolve`] it does not search for similar names.
     pub fn has(&self, name: &str) -> bool {
         let is_event = |alias| matches!(alias, Alias::Event(_));
         self.find(name).is_some() || alias(self.processor, name).is_some_and(is_event)
     }
 
-    /// The two events whose sum or difference `name`, in whatever case, stands for.
+    /// Returns the two events whose sum or difference `name`, ignoring case, stands for.
     pub fn derived(&self, name: &str) -> Option<Derived> {
         match alias(self.processor, name) {
             Some(Alias::Derived(derived)) => Some(derived),
@@ -121,7 +121,7 @@ impl Catalogue {
         Ok(Resolved { name: name.into(), native, mode, demand })
     }
 
-    /// What an event needs of the planner, on the counter that is spelled for it, if one is.
+    /// Returns the planner's input for an event, on the counter that the spelling names, if any.
     fn demand_of(
         &self,
         spelling: &Spelling<'_>,
@@ -139,8 +139,8 @@ impl Catalogue {
         })
     }
 
-    /// What is spelled, as a line of the table would have it; nameless if the spelling is an alias
-    /// or changes what the table says.
+    /// Returns the table entry for a spelling; its name is empty if the spelling is an alias or
+    /// changes values of the table.
     fn entry(&self, spelling: &Spelling<'_>) -> Result<Entry<'static>, Refused> {
         let mut entry = match (spelling.config, spelling.name) {
             (Some(config), _) => self.raw(config)?,
@@ -167,13 +167,13 @@ impl Catalogue {
         Ok(entry)
     }
 
-    /// Whether events of the same code and unit mask need a value in an extra register.
+    /// Returns whether events of the same code and unit mask need a value in an extra register.
     fn wants_extra(&self, entry: &Entry<'_>) -> bool {
         let same = |e: &Entry<'_>| (e.code, e.umask) == (entry.code, entry.umask);
         self.table.with_code(entry.code).any(|e| e.extra.is_some() && same(e))
     }
 
-    /// The event of this name: the table's, or an alias's.
+    /// Returns the event with this name: an entry of the table, or an alias's event.
     fn named(&self, spelling: &Spelling<'_>) -> Result<Entry<'static>, Refused> {
         let name = spelling.full_name();
         if let Some(entry) = self.find(&name).or_else(|| self.find_masks(spelling)) {
@@ -211,7 +211,7 @@ impl Catalogue {
         }
     }
 
-    /// An event with several unit masks, whose bits are joined as libpfm4 does.
+    /// Returns an event with several unit masks, whose bits are combined as libpfm4 does.
     fn find_masks(&self, spelling: &Spelling<'_>) -> Option<Entry<'static>> {
         let mut masks =
             spelling.unit_masks.iter().map(|mask| self.find(&format!("{}.{mask}", spelling.name)));
@@ -225,7 +225,7 @@ impl Catalogue {
         (spelling.unit_masks.len() > 1).then_some(Entry { name: "", ..joined })
     }
 
-    /// An event select as a number, without what the table knows besides.
+    /// Returns the event for a numeric event select, without the table's constraints.
     fn raw(&self, config: u64) -> Result<Entry<'static>, Refused> {
         let own = self.vendor.event_bits();
         if config & !own != 0 {
@@ -246,16 +246,15 @@ impl Catalogue {
         })
     }
 
-    /// Whether it is an event of Intel's that counts by what is in an extra register, on every
-    /// processor that has it: off-core responses, retired front-end events, load latency (Linux's
+    /// Returns whether an Intel event depends on an extra register on every processor that has the
+    /// event: off-core responses, retired front-end events, load latency (Linux's
     /// `intel_skl_extra_regs` to `intel_glc_extra_regs`).
     fn wants_some_register(&self, code: u16, umask: u8) -> bool {
         let is = matches!((code, umask), (0xb7 | 0xbb | 0x2a | 0x2b | 0xcd, 1) | (0xc6, 1 | 3));
         is && self.vendor == Vendor::Intel
     }
 
-    /// Gives `entry` the counters and the extra register of the table's events that are most like
-    /// it.
+    /// Gives `entry` the counters and the extra register of the most similar event of the table.
     fn constrain(
         &self,
         entry: &mut Entry<'static>,
@@ -280,8 +279,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// The counters for an event with a unit mask that the table does not have: those on which
-    /// every event of its code can be counted.
+    /// Returns the counters for an event whose unit mask is not in the table: those on which every
+    /// event of its code can be counted.
     fn counters_of_unknown(&self, entry: &Entry<'_>) -> Result<u8, Refused> {
         if entry.code == 0 && self.vendor == Vendor::Intel {
             let why = "code 0 is that of fixed counters; this is none of theirs";
@@ -301,8 +300,8 @@ impl Catalogue {
     }
 }
 
-/// The extra register of an event whose known likes need the register `wants`, with the value that
-/// was spelled, if one was.
+/// Returns the extra register of an event whose most similar event needs the register `wants`, with
+/// the value of the spelling, if it has one.
 fn extra_of(
     entry: &Entry<'_>,
     wants: Option<ExtraRegister>,
@@ -339,7 +338,7 @@ const EMPTY: Entry<'static> = Entry {
 };
 
 impl Entry<'_> {
-    /// Returns whether the same is counted, whatever it is called.
+    /// Returns whether both entries count the same, apart from their names.
     fn is_same(&self, other: &Entry<'_>) -> bool {
         let named_apart = self.name.ends_with("PREC_DIST") && self.name != other.name;
         !named_apart
@@ -348,7 +347,7 @@ impl Entry<'_> {
     }
 }
 
-/// `register` with the value that was named for it.
+/// Returns `register` with the value that the spelling gives it.
 fn named_register(
     register: ExtraRegister,
     extra: spelling::Extra,
@@ -365,7 +364,7 @@ fn named_register(
     Ok(ExtraRegister { value, ..register })
 }
 
-/// perf's term for a register's value.
+/// Returns perf's term for a register's value.
 fn term_of(msr: u32) -> &'static str {
     match msr {
         0x1a6 | 0x1a7 => "offcore_rsp",

@@ -1,4 +1,4 @@
-//! What becomes of the events of a list: what to ask the planner for, or why they are refused.
+//! Result of resolving a list of events: the planner's input, or the reason for a refusal.
 
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;
@@ -6,33 +6,33 @@ use core::fmt;
 use tally_abi::{Error, Mode};
 use tally_engine::{Demand, PlanError};
 
-/// One event of a list.
+/// Resolved event of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolved {
-    /// What it was called with `name=`, else its name as the catalogue has it if that is all that
-    /// was written, else what was written.
+    /// Display name: the `name=` label; otherwise the catalogue's name if only a name was written;
+    /// otherwise the spelling.
     pub name: String,
-    /// The catalogue's name of what is counted; none if the catalogue has no such event.
+    /// Name of the event in the catalogue; `None` if the catalogue has no such event.
     pub native: Option<&'static str>,
-    /// At which privileges it is counted.
+    /// Privileges at which the event is counted.
     pub mode: Mode,
-    /// What to ask the planner for.
+    /// Input for the planner.
     pub demand: Demand,
 }
 
-/// Why a list cannot be counted.
+/// Reason why a list cannot be counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolveError {
-    /// The event at fault, as it was written; empty if it is the list as a whole.
+    /// Spelling of the refused event; empty if the list as a whole is refused.
     pub event: String,
-    /// What a program gets to see.
+    /// Error code that a program gets.
     pub error: Error,
-    /// One sentence for people, without the event's name.
+    /// Explanation for people: a sentence without the event's name.
     pub detail: String,
 }
 
 impl ResolveError {
-    /// Why the planner refused `resolved`.
+    /// Converts the planner's refusal of `resolved`.
     pub fn of_plan(refused: PlanError, resolved: &[Resolved]) -> ResolveError {
         let event = refused.event().and_then(|event| resolved.get(event));
         let name = || event.map(|event| event.name.clone());

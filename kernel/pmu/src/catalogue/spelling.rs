@@ -1,13 +1,13 @@
-//! How an event is spelled: from a word to what it asks for, without knowing any table.
+//! Spelling of an event: parses a word into its attributes, without knowledge of any table.
 //!
-//! - `NAME`, or with modifiers as perf has them: `NAME:u`, `NAME:k`, `NAME:uk`, `NAME/u`
-//! - `EVENT:UNIT_MASK:u:k:c=2:i:e`, as libpfm4 has them; also with `PMU::` before it
-//! - `cpu/event=0xd1,umask=0x08,cmask=1,inv,edge,offcore_rsp=0x10001,name=X/u`, as perf has them
-//! - `cpu/NAME,counter=2/`: on this general counter and no other
+//! - `NAME`, optionally with perf's modifiers: `NAME:u`, `NAME:k`, `NAME:uk`, `NAME/u`
+//! - `EVENT:UNIT_MASK:u:k:c=2:i:e`, as in libpfm4; also with the prefix `PMU::`
+//! - `cpu/event=0xd1,umask=0x08,cmask=1,inv,edge,offcore_rsp=0x10001,name=X/u`, as in perf
+//! - `cpu/NAME,counter=2/`: on this general counter only
 //! - `r08d1`, the event select in hexadecimal
-//! - any of them with `@N` at its end: so many slices of a round for its group
+//! - any of them with `@N` at its end: the number of slices of a round for its group
 //!
-//! Each says one event, and nothing twice: what contradicts itself is refused, not guessed at.
+//! Each spelling names one event and gives each attribute once; contradictions are refused.
 
 use alloc::{
     format,
@@ -22,26 +22,27 @@ use tally_abi::{
 
 use crate::registers::intel::PerfEvtSel;
 
-/// One event as it is spelled.
+/// Parsed spelling of one event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spelling<'a> {
-    /// Its name, with unit masks if they stand apart; empty if it is spelled by numbers alone.
+    /// Event name, with unit masks if they are separate; empty if the event is given by numbers
+    /// alone.
     pub(super) name: &'a str,
     pub(super) unit_masks: Vec<&'a str>,
-    /// libpfm4's name of the PMU.
+    /// Name of the PMU in libpfm4.
     pub(super) pmu: Option<&'a str>,
-    /// The whole select, from `r…` or `config=`.
+    /// Whole event select, from `r…` or `config=`.
     pub(super) config: Option<u64>,
     pub(super) fields: Fields,
     pub(super) privileges: Privileges,
-    /// The general counter that is to count it.
+    /// General counter that has to count the event.
     pub(super) counter: Option<u8>,
-    /// What to call it.
+    /// Label from `name=`.
     pub(super) label: Option<&'a str>,
     pub(super) share: Option<u16>,
 }
 
-/// Whether an event is to be counted in a ring: `u` and `k`, or `u=0` and `k=0`.
+/// Whether an event is to be counted in each ring: `u` and `k`, or `u=0` and `k=0`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Privileges {
     user: Option<bool>,
@@ -49,8 +50,8 @@ pub(super) struct Privileges {
 }
 
 impl Privileges {
-    /// Those that are asked for; where none is, the session's without those that are taken away.
-    /// None if that leaves nothing.
+    /// Returns the requested privileges; without a request, those of the session without the
+    /// excluded ones. `None` if no privilege is left.
     pub(super) fn within(self, session: Mode) -> Option<Mode> {
         let asks = self.user == Some(true) || self.kernel == Some(true);
         let has = |said: Option<bool>, of_session| said.unwrap_or(!asks && of_session);
@@ -63,7 +64,7 @@ impl Privileges {
     }
 }
 
-/// An event's attributes besides its name.
+/// Attributes of an event besides its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     pub(super) code: Option<u16>,
@@ -74,25 +75,25 @@ pub(super) struct Fields {
     pub(super) extra: Option<Extra>,
 }
 
-/// The value of an extra register, and how it was named.
+/// Value of an extra register, by the term that gave it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extra {
-    /// `offcore_rsp=`.
+    /// From `offcore_rsp=`.
     OffcoreResponse(u64),
-    /// `frontend=`.
+    /// From `frontend=`.
     Frontend(u64),
-    /// `config1=`, which perf takes for whichever register goes with the event.
+    /// From `config1=`, which perf uses for the register that belongs to the event.
     Any(u64),
 }
 
-/// The wrong part of a spelling and the reason, for people.
+/// Wrong part of a spelling and the reason, for people.
 pub(super) type Wrong = String;
 
 fn wrong<T>(part: &str, why: impl AsRef<str>) -> Result<T, Wrong> {
     Err(format!("'{part}': {}", why.as_ref()))
 }
 
-/// Sets `place` to `value`, which `part` spells, if it is not set yet.
+/// Sets `place` to the value of `part`; fails if it is set already.
 fn once<T>(place: &mut Option<T>, part: &str, value: T) -> Result<(), Wrong> {
     match place.replace(value) {
         None => Ok(()),
@@ -137,7 +138,7 @@ impl<'a> Spelling<'a> {
         Ok(spelling)
     }
 
-    /// Checks that there is an event, and that attributes do not repeat what a numeric select has.
+    /// Checks that an event is given, and that attributes do not repeat fields of a numeric select.
     fn check(&self, word: &str) -> Result<(), Wrong> {
         let Fields { code, cmask, inv, edge, .. } = self.fields;
         if !self.is_named() && code.is_none() {
@@ -159,12 +160,12 @@ impl<'a> Spelling<'a> {
         }
     }
 
-    /// Whether it has a name, or a whole select in its place.
+    /// Returns whether the spelling has a name, or a whole select instead.
     fn is_named(&self) -> bool {
         self.config.is_some() || !self.name.is_empty()
     }
 
-    /// Whether nothing before `part`, which is to say the event, says it.
+    /// Checks that no part before `part` has already given the event.
     fn says_no_event_before(&self, part: &str) -> Result<(), Wrong> {
         if self.is_named() || self.fields.code.is_some() || self.fields.umask.is_some() {
             wrong(part, SAID)
@@ -173,7 +174,7 @@ impl<'a> Spelling<'a> {
         }
     }
 
-    /// `NAME`, or `PMU::EVENT:MASK:ATTRIBUTE…`.
+    /// Parses `NAME`, or `PMU::EVENT:MASK:ATTRIBUTE…`.
     fn name(&mut self, text: &'a str) -> Result<(), Wrong> {
         let text = match text.split_once("::") {
             Some((pmu, rest)) => {
@@ -210,7 +211,7 @@ impl<'a> Spelling<'a> {
         Ok(())
     }
 
-    /// Parses one of libpfm4's attributes or perf's modifiers. Returns whether it is one.
+    /// Parses one of libpfm4's attributes or perf's modifiers. Returns whether `part` is one.
     fn attribute(&mut self, part: &'a str) -> Result<bool, Wrong> {
         let (key, value) = part.split_once('=').map_or((part, None), |(k, v)| (k, Some(v)));
         match key {
@@ -230,7 +231,7 @@ impl<'a> Spelling<'a> {
         Ok(true)
     }
 
-    /// `u`, `k` and what perf has besides.
+    /// Parses `u`, `k` and perf's other modifiers.
     fn modifiers(&mut self, text: &str) -> Result<(), Wrong> {
         for modifier in text.chars().filter(|c| *c != ':') {
             let why = match modifier {
@@ -253,7 +254,7 @@ impl<'a> Spelling<'a> {
         Ok(())
     }
 
-    /// One term of `cpu/…/`.
+    /// Parses one term of `cpu/…/`.
     fn term(&mut self, term: &'a str) -> Result<(), Wrong> {
         let (key, value) = term.split_once('=').map_or((term, None), |(k, v)| (k, Some(v)));
         if matches!((key, value), ("event" | "umask", Some(_))) && self.is_named() {
@@ -304,7 +305,7 @@ const THREADS: &str = "it would count the other thread of the core too; leave it
 const TRANSACTIONS: &str = "transactions are not told apart";
 const LATENCY: &str = "load latencies are counted by PEBS alone, which the engine does not drive";
 
-/// Why a term of perf's is none here.
+/// Reason why a perf term is unsupported.
 fn not_for_here(key: &str) -> &'static str {
     match key {
         "any" => THREADS,
@@ -319,7 +320,7 @@ fn flag(part: &str, value: Option<&str>) -> Result<bool, Wrong> {
     Ok(value.is_none() || number(part, value, 1)? == 1)
 }
 
-/// A number of at most `most`, decimal or with 0x.
+/// Parses a number of at most `most`, decimal or with 0x.
 fn number(part: &str, value: Option<&str>, most: u64) -> Result<u64, Wrong> {
     let value = value.unwrap_or_default();
     let parsed = match value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")) {
@@ -333,19 +334,19 @@ fn number(part: &str, value: Option<&str>, most: u64) -> Result<u64, Wrong> {
     }
 }
 
-/// Digits alone: no sign.
+/// Parses digits without a sign.
 fn digits(text: &str, radix: u32) -> Option<u64> {
     let all = !text.is_empty() && text.chars().all(|c| c.is_digit(radix));
     all.then(|| u64::from_str_radix(text, radix).ok())?
 }
 
-/// `r` and digits in hexadecimal.
+/// Parses `r` with hexadecimal digits.
 fn raw(word: &str) -> Option<u64> {
     digits(word.strip_prefix(['r', 'R'])?, 16)
 }
 
 impl Spelling<'_> {
-    /// The name with its unit masks, as tables have it.
+    /// Returns the name with its unit masks, as in the tables.
     pub(super) fn full_name(&self) -> String {
         let mut name = self.name.to_string();
         for mask in &self.unit_masks {

@@ -1,19 +1,19 @@
-//! The entries of the event tables. `build.rs` makes the tables, and documents their format.
+//! Entries of the event tables. `build.rs` makes the tables, and documents their format.
 
-/// The events of a processor, and indices that find them.
+/// Events of a processor, with indices for lookups.
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// The events, in the order of the text.
+    /// Events, in the order of the text.
     pub entries: &'static [Entry<'static>],
-    /// Indices of `entries`, sorted by the name in upper case, then by the index.
+    /// Indices into `entries`, sorted by the name in upper case, then by index.
     pub by_name: &'static [u16],
-    /// Event codes, each with the index of an entry that has it, or has it with its second
+    /// Event codes, each with the index of an entry that has this code, also with its second
     /// register; sorted.
     pub by_code: &'static [(u16, u16)],
 }
 
 impl Table {
-    /// The first entry of this name, in whatever case.
+    /// Returns the first entry with this name, ignoring case.
     pub fn find(&self, name: &str) -> Option<&'static Entry<'static>> {
         let upper = |text: &'static str| text.bytes().map(|byte| byte.to_ascii_uppercase());
         let wanted = || name.bytes().map(|byte| byte.to_ascii_uppercase());
@@ -23,7 +23,7 @@ impl Table {
         self.entries.get(usize::from(*found))
     }
 
-    /// The entries that have a code, or have it with their second register, in the order of the
+    /// Returns the entries that have a code, also with their second register, in the order of the
     /// text.
     pub fn with_code(&self, code: u16) -> impl Iterator<Item = &'static Entry<'static>> + use<> {
         let first = self.by_code.partition_point(|(other, _)| *other < code);
@@ -33,12 +33,12 @@ impl Table {
     }
 }
 
-/// One event of a table.
+/// Event of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// The vendor's name.
+    /// Name given by the vendor.
     pub name: &'a str,
-    /// Event code, 8 bits on Intel's, 12 on AMD's processors.
+    /// Event code: 8 bits on Intel's processors, 12 bits on AMD's.
     pub code: u16,
     /// Unit mask.
     pub umask: u8,
@@ -48,41 +48,41 @@ pub struct Entry<'a> {
     pub inv: bool,
     /// Whether edges are counted.
     pub edge: bool,
-    /// Where it can be counted.
+    /// Counters that can count the event.
     pub counter: Counter,
-    /// Whether it is counted alone, or not by this thread alone.
+    /// Whether the event must be counted alone, or counts both threads of a core.
     pub flag: Flag,
-    /// The extra register that it needs.
+    /// Extra register that the event needs.
     pub extra: Option<ExtraRegister>,
 }
 
-/// What is special about an event.
+/// Restrictions of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flag {
-    /// Nothing.
+    /// No restriction.
     None,
     /// No other event can be on a general counter at the same time.
     Alone,
-    /// It counts the other thread of the core too.
+    /// Counts the other thread of the core too.
     Threads,
 }
 
-/// A value that an event needs in an extra register.
+/// Value that an event needs in an extra register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtraRegister {
-    /// The register's address.
+    /// Address of the register.
     pub msr: u32,
-    /// Another that will do, and the event's code with it.
+    /// Alternative register, with the event code that uses it.
     pub second: Option<(u32, u16)>,
-    /// The value.
+    /// Value of the register.
     pub value: u64,
 }
 
-/// Where an event can be counted.
+/// Counters that can count an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
-    /// On general counters, as a mask.
+    /// Mask of general counters.
     General(u8),
-    /// On the fixed counter of this index.
+    /// Index of a fixed counter.
     Fixed(u8),
 }

@@ -1,4 +1,4 @@
-//! The tables are whole, and lists of events become what the planner and the PMU need.
+//! The tables are complete, and lists of events are converted to the inputs of planner and PMU.
 
 use alloc::{string::String, vec, vec::Vec};
 use std::collections::BTreeSet;
@@ -113,7 +113,7 @@ fn what_the_driver_always_counts_needs_no_counter() {
     assert_eq!(always(icelake(), "INST_RETIRED.ANY"), Some(Pinned::Instructions));
     assert_eq!(always(icelake(), "CPU_CLK_UNHALTED.THREAD"), Some(Pinned::Cycles));
     assert_eq!(always(icelake(), "CPU_CLK_UNHALTED.REF_TSC"), Some(Pinned::Reference));
-    // A fixed counter counts what its twins on general counters would.
+    // A fixed counter counts its twins on general counters too.
     assert_eq!(always(icelake(), "INST_RETIRED.ANY_P"), Some(Pinned::Instructions));
     assert_eq!(always(icelake(), "r3c"), Some(Pinned::Cycles));
     assert_eq!(always(icelake(), "cycles:u"), Some(Pinned::Cycles));
@@ -126,7 +126,7 @@ fn what_the_driver_always_counts_needs_no_counter() {
 #[test]
 fn raw_events_take_their_counters_from_the_table() {
     selector(icelake(), "r2724", 0x41_2724, 0x0f);
-    // Codes that no table knows: counters 4 to 7 can do less.
+    // Codes that no table has: counters 4 to 7 support fewer events.
     selector(icelake(), "r01fe", 0x41_01fe, 0x0f);
     selector(icelake(), "cpu/event=0xe7,umask=1,cmask=1/", 0x141_01e7, 0x0f);
     selector(Catalogue::intel(6, 0x97, 2), "r01d1", 0x41_01d1, 0x0f);
@@ -153,7 +153,7 @@ fn what_cannot_be_counted_says_why() {
     assert!(refused(skylake, "CPU_CLK_UNHALTED.THREAD_P_ANY").2.contains("other thread"));
 }
 
-/// However they are spelled: the tables' names, numbers with any unit mask, PAPI's presets.
+/// Refused in every spelling: the tables' names, numbers with any unit mask, PAPI's presets.
 #[test]
 fn what_takes_two_counters_of_amds_is_refused() {
     let why = |catalogue, word, part: &str| {
@@ -173,7 +173,7 @@ fn what_takes_two_counters_of_amds_is_refused() {
             why(catalogue, preset, "RETIRED_MMX_FP_INSTRUCTIONS.SSE_INSTR");
         }
     }
-    // Intel's event of this number is another.
+    // On Intel this number is a different event.
     assert!(one(icelake(), "cpu/event=3,umask=0x82/").is_ok());
 }
 
@@ -195,7 +195,7 @@ fn extra(catalogue: Catalogue, word: &str) -> (u64, u8, u64, u64, bool) {
 
 #[test]
 fn events_of_extra_registers_are_refused_where_those_are_not_known() {
-    // Alder Lake: its table is the architectural one.
+    // Alder Lake: uses the architectural table.
     let unknown = Catalogue::intel(6, 0x97, 2);
     for word in ["r01b7", "r012a", "r03c6", "cpu/event=0xcd,umask=1/"] {
         let (_, error, why) = refused(unknown, word);
@@ -210,7 +210,7 @@ fn extra_registers_are_asked_for() {
     let any = (0x41_01b7, 3, 0x41_01bb, 0x1_0001, false);
     assert_eq!(extra(icelake(), "OCR.DEMAND_DATA_RD.ANY_RESPONSE"), any);
     assert_eq!(extra(icelake(), "cpu/event=0xb7,umask=1,offcore_rsp=0x10001/"), any);
-    // Which of the two registers holds the value is the planner's to choose.
+    // The planner chooses which of the two registers holds the value.
     assert_eq!(extra(icelake(), "cpu/config=0x1bb,config1=0x10001/"), any);
     assert_eq!(
         extra(icelake(), "FRONTEND_RETIRED.DSB_MISS"),

@@ -10,8 +10,8 @@ use crate::registers::{
 };
 
 impl Catalogue {
-    /// What a counter of the counter unit counts for an event; none if the unit cannot count it: an
-    /// event that needs an extra register, and AMD's reference cycles.
+    /// Returns the configuration of a counter unit's counter for an event; `None` for an event that
+    /// the unit cannot count: one that needs an extra register, or AMD's reference cycles.
     pub fn on_unit(&self, event: &Resolved) -> Option<UnitConfig> {
         if event.demand.extra.is_some() {
             return None;

@@ -1,11 +1,11 @@
-//! Processors as CPUID shows them, and what is made of each.
+//! Processors as CPUID reports them, and the PMU that is detected for each.
 
 use raw_cpuid::CpuIdResult;
 use tally_abi::Mode;
 
 use super::*;
 
-/// A processor: its vendor, signature, hypervisor bit, and other leaves.
+/// A processor: vendor, signature, hypervisor bit, and other leaves.
 #[derive(Clone)]
 struct Cpu {
     vendor: &'static [u8; 12],
@@ -27,7 +27,7 @@ impl CpuIdReader for Cpu {
     }
 }
 
-/// Ice Lake server, version 5, 8 general counters of 48 bits, 4 fixed ones.
+/// Ice Lake server: version 5, 8 general counters of 48 bits, 4 fixed ones.
 const ICELAKE: Cpu = Cpu {
     vendor: b"GenuineIntel",
     signature: 0x606a6,
@@ -35,7 +35,7 @@ const ICELAKE: Cpu = Cpu {
     leaves: &[(0xa, [0x0830_0805, 0, 0xf, 0x8604])],
 };
 
-/// Zen 4, family 19h, model 11h.
+/// Zen 4: family 19h, model 11h.
 const ZEN4: Cpu = Cpu {
     vendor: b"AuthenticAMD",
     signature: 0xa1_0f11,
@@ -82,7 +82,7 @@ fn real_processors_are_known() {
         found.layout(),
         Layout { general: 0xff, reference: true, extra: 7, widths: Widths::of(48) }
     );
-    // KVM shows the model, and not all of its registers.
+    // KVM reports the model, but does not have all of its registers.
     let guest = detect(Cpu { hypervisor: true, ..ICELAKE }).unwrap();
     assert_eq!(guest.layout().extra, 0);
     let found = detect(ZEN4).unwrap();
@@ -115,7 +115,7 @@ fn catalogues_are_chosen_by_family_model_and_stepping() {
     assert_eq!(detect(ZEN4).unwrap().note, None);
     let skylake = detect(Cpu { signature: 0x50654, ..ICELAKE }).unwrap();
     assert_eq!((skylake.info().catalogue, skylake.layout().extra), ("skylake-server", 7));
-    // Zen 4c, and what else there is of Zen 4 (Linux: `bsp_init_amd`, arch/x86/kernel/cpu/amd.c).
+    // Zen 4c, and the other models of Zen 4 (Linux: `bsp_init_amd`, arch/x86/kernel/cpu/amd.c).
     for signature in [0xaa_0f01, 0xa7_0f41, 0xa9_0f00] {
         assert_eq!(detect(Cpu { signature, ..ZEN4 }).unwrap().info().catalogue, "zen4");
     }
@@ -146,7 +146,7 @@ fn two_fixed_counters_are_enough() {
     assert_eq!(found.info().pinned, 2);
 }
 
-/// CPUID leaf 7's EDX: bit 13, MSR_TSX_FORCE_ABORT is there; bit 11, all transactions are aborted
+/// CPUID leaf 7's EDX: bit 13, MSR_TSX_FORCE_ABORT exists; bit 11, all transactions are aborted
 /// anyway.
 #[test]
 fn microcode_keeps_counter_3_for_transactions() {
@@ -160,8 +160,8 @@ fn microcode_keeps_counter_3_for_transactions() {
     assert_eq!(general(&[LEAF_A, (7, [0, 0, 0, 1 << 13 | 1 << 11])]), (0xf, 4, false));
 }
 
-/// CPUID leaf 0AH: EBX has a bit for each architectural event that is not there, EAX[31:24] says
-/// how many of the bits mean anything.
+/// CPUID leaf 0AH: EBX has a bit for each architectural event that does not exist, EAX[31:24] is
+/// the number of valid bits.
 #[test]
 fn architectural_events_that_are_not_there_are_refused() {
     let why = |eax, ebx, word: &str| {
@@ -187,11 +187,11 @@ fn architectural_events_that_are_not_there_are_refused() {
     }
     absent(EIGHT, 1 << 7, "slots");
     absent(EIGHT, 1 << 2, "r013c");
-    // A fixed counter counts it all the same, but not at other privileges.
+    // A fixed counter counts the event nevertheless, but not at other privileges.
     assert_eq!(why(EIGHT, 1 << 1, "instructions,INST_RETIRED.ANY_P"), None);
     absent(EIGHT, 1 << 1, "instructions:k");
-    // Bits past the length mean nothing, and what models had before it became architectural they
-    // have.
+    // Bits beyond the length have no meaning, and models keep the events that they had before these
+    // became architectural.
     assert_eq!(why(EIGHT, 1 << 11, "UOPS_RETIRED.SLOTS,IDQ_UOPS_NOT_DELIVERED.CORE"), None);
     absent(0x0c30_0805, 1 << 11, "UOPS_RETIRED.SLOTS");
 }

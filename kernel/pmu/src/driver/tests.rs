@@ -1,5 +1,5 @@
-//! Both drivers against the model of their registers: what they count is what happened, and what
-//! they write is what is needed and allowed.
+//! Both drivers against the model of their registers: counts equal the events that happened, and
+//! writes are necessary and allowed.
 
 mod direct;
 mod preload;
@@ -31,7 +31,7 @@ fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
     try_driver_beside(model, 0)
 }
 
-/// A driver that leaves the counters of the mask `reserved` to others.
+/// Makes a driver that reserves the counters in the mask `reserved` for others.
 fn try_driver_beside(model: Model, reserved: u8) -> Result<Driver<Model>, InitError> {
     let widths = Widths { pinned: WIDTH, general: WIDTH };
     match model.vendor {
@@ -70,7 +70,7 @@ fn model(driver: &mut Driver<Model>) -> &mut Model {
     either!(driver, driver => driver.model())
 }
 
-/// Four events, on the counters that groups can use.
+/// Returns a group of four events, on counters that are available to groups.
 fn group(vendor: Vendor, codes: [u8; 4], mode: Mode) -> Group {
     let first = if is_intel(vendor) { 0 } else { 2 };
     let mut group = Group::default();
@@ -82,7 +82,8 @@ fn group(vendor: Vendor, codes: [u8; 4], mode: Mode) -> Group {
     group
 }
 
-/// What happens: so many events of each code, cycles, instructions and reference cycles.
+/// Lets events happen: a fixed number for each code, plus cycles, instructions and reference
+/// cycles.
 fn happen(driver: &mut Driver<Model>, kernel: bool, cycles: u64) {
     model(driver).run(kernel, |code, umask| match (code, umask) {
         (0, 2) | (0x76, 0) => cycles,
@@ -112,7 +113,8 @@ fn general(counts: &Counts, group: &Group) -> Vec<u64> {
     used.map(|(_, count)| *count).collect()
 }
 
-/// The overflow interrupt: from the group `before`, which is on the counters, to `next`.
+/// Handles the overflow interrupt: switches from the group `before`, which is on the counters, to
+/// `next`.
 fn switch(pmu: &mut Driver<Model>, [before, next]: [&Group; 2], counts: &mut Counts) -> bool {
     pmu.switch(&Switch::new(before, next, before.used | next.used, SLICE), counts)
 }
@@ -138,7 +140,7 @@ fn slices_count_what_happened_and_interrupt_once() {
             happen(&mut pmu, mode == Mode::Kernel, 8);
             assert_eq!(model(&mut pmu).interrupts, 1, "{vendor:?} {mode:?}");
             assert!(switch(&mut pmu, [&a, &b], &mut raw));
-            // The interrupt handler's own events are nobody's.
+            // The interrupt handler's own events belong to no group.
             happen(&mut pmu, true, 1000);
             let slice = since(&raw, &base, a.used, pmu.widths());
             assert_eq!(
@@ -200,7 +202,7 @@ fn slices_of_instructions_end_by_the_instruction_counter() {
     }
 }
 
-/// Accesses of one switch in which `changed` of four selectors change.
+/// Returns the accesses of a switch in which `changed` of four selectors change.
 fn cost(vendor: Vendor, mode: Mode, changed: usize) -> u64 {
     let mut pmu = driver(vendor);
     let mut codes = [1, 2, 3, 4];
@@ -274,7 +276,7 @@ fn extra_registers_are_written_before_selectors_and_only_when_they_change() {
         };
         let select = |code: u64| (0x186, 1 << 22 | 1 << 16 | code);
         assert_eq!(step(&a, &b)[..2], [(0x1a7, 0x1_0002), select(5)]);
-        // All values that it needs are there still.
+        // The registers still hold all values of the group.
         assert_eq!(step(&b, &a)[0], select(1));
         assert_eq!(step(&a, &b)[0], select(5));
     }
@@ -311,7 +313,7 @@ fn counters_of_others_are_named() {
     let select = 1 << 22 | 0x3c;
     assert_eq!(used(INTEL, 0x188, select), taken("IA32_PERFEVTSEL", 2, select));
     let global = Vendor::Amd { global: true };
-    // Enabled by its own control, but not by the global one: free.
+    // Enabled by its own control but not by the global one: not in use.
     assert_eq!(used(global, 0xc001_0204, select), Ok(()));
     let legacy = Vendor::Amd { global: false };
     assert_eq!(used(legacy, 0xc001_0204, select), taken("PERF_CTL", 2, select));

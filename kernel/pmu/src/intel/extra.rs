@@ -1,4 +1,4 @@
-//! Extra registers: what some events need besides a counter.
+//! Extra registers: values that some events need besides a counter.
 
 use tally_engine::{Extras, MAX_EXTRA, for_each_counter};
 
@@ -11,13 +11,13 @@ use crate::{
     },
 };
 
-/// The number of MSR_PEBS_FRONTEND among the extra registers; 0 and 1 are MSR_OFFCORE_RSP_0 and 1.
+/// Number of MSR_PEBS_FRONTEND among the extra registers; 0 and 1 are MSR_OFFCORE_RSP_0 and 1.
 const FRONTEND: usize = 2;
-/// Every extra register that the driver knows.
+/// Mask of all extra registers that the driver knows.
 pub(crate) const EXTRA: u8 = 1 << FRONTEND | 3;
 const _: () = assert!(FRONTEND < MAX_EXTRA);
 
-/// The number by which the planner knows an extra register; none for one that is not driven.
+/// Returns the planner's number for an extra register; `None` for one that is not driven.
 pub(crate) fn extra_register(msr: u32) -> Option<u8> {
     match msr {
         PebsFrontend::FIRST => Some(FRONTEND as u8),
@@ -26,8 +26,9 @@ pub(crate) fn extra_register(msr: u32) -> Option<u8> {
 }
 
 impl<B: Bus> Intel<B> {
-    /// Puts the values that a group needs into extra registers, where they are not already. Before
-    /// its selectors, and while nothing counts: an event must not be counted by another's value.
+    /// Writes the values that a group needs into extra registers where they differ. To be called
+    /// before its selectors are written, while nothing counts: an event must not be counted with
+    /// another event's value.
     #[cold]
     #[inline(never)]
     pub(super) fn load_extra(&mut self, extra: &Extras) {

@@ -1,27 +1,27 @@
-//! The features of an Intel PMU.
+//! Features of an Intel PMU.
 
 use tally_engine::Widths;
 
 use crate::registers::intel::PerfGlobalCtrl;
 
-/// What CPUID says of an Intel PMU, as far as the driver needs it.
+/// Features of an Intel PMU that the driver needs, from CPUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Features {
-    /// General counters, as a mask.
+    /// Mask of general counters.
     pub(crate) general: u8,
-    /// General counters that the driver leaves to others and never disables, as a mask.
+    /// Mask of general counters that are reserved for others and that the driver never disables.
     pub(crate) reserved: u8,
-    /// Whether fixed counter 2 is there.
+    /// Whether fixed counter 2 exists.
     pub(crate) reference: bool,
-    /// Whether there is IA32_PERF_CAPABILITIES.
+    /// Whether IA32_PERF_CAPABILITIES exists.
     pub(crate) capabilities: bool,
-    /// Extra registers, as a mask of the numbers that [`extra_register`] gives.
+    /// Mask of extra registers by the numbers that [`extra_register`] gives.
     pub(crate) extra: u8,
     pub(crate) widths: Widths,
 }
 
 impl Features {
-    /// The global control's value with the counters of others alone.
+    /// Value of the global control that enables only the counters reserved for others.
     pub(super) fn reserved(&self) -> PerfGlobalCtrl {
         PerfGlobalCtrl::from_bits_retain(self.reserved.into())
     }

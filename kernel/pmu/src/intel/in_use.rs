@@ -1,5 +1,5 @@
-//! The PMU's state before the driver: counters in use by firmware or a hypervisor, and freezing on
-//! overflow.
+//! State of the PMU before the driver starts: counters in use by firmware or a hypervisor, and
+//! freezing on overflow.
 
 use super::features::Features;
 use crate::{
@@ -14,8 +14,8 @@ use crate::{
     },
 };
 
-/// A counter is in use if its own control and the global one both enable it. The global one alone
-/// means nothing: its bits for general counters are set after reset.
+/// Refuses a counter in use: its own control and the global one both enable it. The global control
+/// alone does not count: its bits for general counters are set after reset.
 pub(super) fn refuse<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,
@@ -39,11 +39,12 @@ pub(super) fn refuse<B: Bus>(
     Ok(())
 }
 
-/// A boot loader may have had overflows freeze the counters, and one of them may have. Both are
-/// looked at first, as some hypervisors fault writes of bits that they never show.
+/// Turns freezing on overflow off, which a boot loader may have turned on, and unfreezes the
+/// counters. Both registers are written only if necessary, because some hypervisors fault on writes
+/// of bits that they never set.
 ///
-/// Counters are to freeze in system-management mode, whose code is none of the kernel's or of a
-/// program's: it would be in counts of ring 0.
+/// Turns freezing in system-management mode on: its code belongs neither to the kernel nor to a
+/// program, and would be included in counts of ring 0.
 pub(super) fn set_freezing<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,

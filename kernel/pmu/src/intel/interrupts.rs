@@ -1,4 +1,4 @@
-//! Which counters interrupt: the slice timer, and those that are preloaded for thresholds.
+//! Counters that interrupt: the slice timer, and those that are preloaded for thresholds.
 
 use core::mem::take;
 
@@ -37,7 +37,7 @@ impl<B: Bus> Intel<B> {
         value
     }
 
-    /// What acknowledges the overflow of any counter.
+    /// Value that acknowledges the overflow of every counter.
     pub(super) fn all_overflows(&self) -> PerfGlobalOvfCtrl {
         PerfGlobalOvfCtrl::from_bits_retain(self.enabled().bits())
     }

@@ -1,14 +1,14 @@
-//! The slice timer.
+//! Slice timer.
 
 use tally_engine::Pinned;
 
 use crate::registers::intel::PerfGlobalOvfCtrl;
 
-/// The slice timer, and what the overflow path would otherwise compute each time.
+/// Slice timer, with values that the overflow path would otherwise compute each time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer {
     pub(super) event: Pinned,
-    /// What acknowledges its overflow.
+    /// Value that acknowledges the timer's overflow.
     pub(super) acknowledge: PerfGlobalOvfCtrl,
 }
 

@@ -9,8 +9,8 @@ use bitflags::bitflags;
 use super::{counter, register};
 
 bitflags! {
-    /// PERF_CTLx: what counter x counts. Bits 40 and 41 (count in guests or hosts only) are not
-    /// here: they need SVM to be enabled.
+    /// PERF_CTLx: event select of counter x. Bits 40 and 41 (count in guests or hosts only) are
+    /// omitted: they need SVM to be enabled.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfCtl: u64 {
         /// Event code, low eight bits.
@@ -25,17 +25,17 @@ bitflags! {
         const EDGE = 1 << 18;
         /// Raises an interrupt on overflow.
         const INT = 1 << 20;
-        /// Counts at all; under PerfMonV2, if [`PerfCntrGlobalCtl`] agrees.
+        /// Enables the counter; with PerfMonV2 [`PerfCntrGlobalCtl`] must enable it too.
         const EN = 1 << 22;
         /// Inverts the comparison with the counter mask.
         const INV = 1 << 23;
-        /// Counter mask: counts cycles with at least so many events, if not 0.
+        /// Counter mask: if not 0, counts cycles with at least this many events.
         const CMASK = 0xff << 24;
         /// Event code, high four bits.
         const CODE_HIGH = 0xf << 32;
     }
 
-    /// PerfCntrGlobalStatus: which counters have overflowed. Read only.
+    /// PerfCntrGlobalStatus: counters that have overflowed. Read only.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfCntrGlobalStatus: u64 {
         /// Core counters, by index.
@@ -44,15 +44,14 @@ bitflags! {
         const PMC_FROZEN = 1 << 59;
     }
 
-    /// PerfCntrGlobalCtl: which counters are let count.
+    /// PerfCntrGlobalCtl: counters that are enabled.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfCntrGlobalCtl: u64 {
         /// Core counters, by index.
         const COUNTERS = 0x3f;
     }
 
-    /// PerfCntrGlobalStatusClr: a one clears the bit of the same place in
-    /// [`PerfCntrGlobalStatus`]. Write only.
+    /// PerfCntrGlobalStatusClr: a one clears the same bit in [`PerfCntrGlobalStatus`]. Write only.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfCntrGlobalStatusClr: u64 {
         /// Core counters, by index.
@@ -61,11 +60,12 @@ bitflags! {
         const PMC_FROZEN = 1 << 59;
     }
 
-    /// DebugCtl: only what concerns counters is here; the rest is kept. (Volume 2, "Debug-Control
-    /// MSR".)
+    /// DebugCtl: only bits that concern counters are listed; the others are preserved. (Volume 2,
+    /// "Debug-Control MSR".)
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DebugCtl: u64 {
-        /// An overflow interrupt freezes all counters. There if CPUID Fn8000_0022_EAX[2] is set.
+        /// Freezes all counters on an overflow interrupt. Exists if CPUID Fn8000_0022_EAX[2] is
+        /// set.
         const FREEZE_PMC_ON_PMI = 1 << 12;
     }
 }
@@ -82,13 +82,14 @@ counter!(
 );
 
 impl PerfCtl {
-    /// The event of this code (12 bits) and unit mask, not enabled, at no privilege.
+    /// Makes the select of an event by its code (12 bits) and unit mask, not enabled, at no
+    /// privilege.
     pub const fn event(code: u16, umask: u8) -> PerfCtl {
         let high = (code as u64 >> 8 & 0xf) << 32;
         PerfCtl::from_bits_retain(code as u64 & 0xff | (umask as u64) << 8 | high)
     }
 
-    /// The same with a counter mask.
+    /// Returns the select with a counter mask.
     pub const fn with_cmask(self, cmask: u8) -> PerfCtl {
         PerfCtl::from_bits_retain(self.bits() & !(0xff << 24) | (cmask as u64) << 24)
     }
@@ -101,9 +102,9 @@ pub const RETIRED_INSTRUCTIONS: u16 = 0xc0;
 /// Event codes of retired instructions, branches, taken branches and far control
 /// transfers. Interrupts and exceptions are branches by definition (PPR, PMCx0C2).
 pub const RETIRED: [u16; 4] = [RETIRED_INSTRUCTIONS, 0xc2, 0xc4, 0xc6];
-/// Event code of retired floating-point operations, up to 64 in a cycle. A counter takes 15 at
-/// most, so this one has to be on an even counter, with [`MERGE`] on the odd one after it
-/// (processor programming reference of family 19h, "Large Increment per Cycle Events").
+/// Event code of retired floating-point operations, up to 64 per cycle. A counter adds at most 15,
+/// so this event needs an even counter, with [`MERGE`] on the odd one after it (processor
+/// programming reference of family 19h, "Large Increment per Cycle Events").
 pub const RETIRED_SSE_AVX_FLOPS: u16 = 0x003;
-/// Event code by which an odd counter becomes the upper part of the even one before it.
+/// Event code that makes an odd counter the upper part of the even one before it.
 pub const MERGE: u16 = 0xfff;

@@ -8,11 +8,11 @@ use bitflags::bitflags;
 use super::{Register, counter, register};
 
 bitflags! {
-    /// IA32_PERFEVTSELx: what general counter x counts. ("Architectural Performance Monitoring
+    /// IA32_PERFEVTSELx: event select of general counter x. ("Architectural Performance Monitoring
     /// Version 1 Facilities", figure "Layout of IA32_PERFEVTSELx MSRs".)
     ///
-    /// Bit 19 (pin control) and bit 21 (AnyThread) are not here: the former is gone, the latter is
-    /// reserved where CPUID.0AH:EDX[15] is set, and sees other threads' events where it is not.
+    /// Bit 19 (pin control) and bit 21 (AnyThread) are omitted: the former is obsolete, the latter
+    /// is reserved if CPUID.0AH:EDX[15] is set, and otherwise counts other threads' events.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfEvtSel: u64 {
         /// Event code.
@@ -27,41 +27,41 @@ bitflags! {
         const EDGE = 1 << 18;
         /// Raises an interrupt on overflow.
         const INT = 1 << 20;
-        /// Counts at all, if IA32_PERF_GLOBAL_CTRL agrees.
+        /// Enables the counter; IA32_PERF_GLOBAL_CTRL must enable it too.
         const EN = 1 << 22;
         /// Inverts the comparison with the counter mask.
         const INV = 1 << 23;
-        /// Counter mask: counts cycles with at least so many events, if not 0.
+        /// Counter mask: if not 0, counts cycles with at least this many events.
         const CMASK = 0xff << 24;
     }
 
-    /// IA32_FIXED_CTR_CTRL: how the fixed counters count, four bits each. ("Architectural
-    /// Performance Monitoring Version 2".) The third of the four, AnyThread, is not here; see
+    /// IA32_FIXED_CTR_CTRL: control of the fixed counters, four bits each. ("Architectural
+    /// Performance Monitoring Version 2".) The third of the four, AnyThread, is omitted; see
     /// [`PerfEvtSel`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct FixedCtrCtrl: u64 {
         /// Fixed counter 0 (instructions) counts in ring 0.
         const OS0 = 1;
-        /// … in rings 1 to 3.
+        /// Fixed counter 0 counts in rings 1 to 3.
         const USR0 = 1 << 1;
-        /// … and raises an interrupt on overflow.
+        /// Fixed counter 0 raises an interrupt on overflow.
         const PMI0 = 1 << 3;
         /// Fixed counter 1 (core cycles) counts in ring 0.
         const OS1 = 1 << 4;
-        /// … in rings 1 to 3.
+        /// Fixed counter 1 counts in rings 1 to 3.
         const USR1 = 1 << 5;
-        /// … and raises an interrupt on overflow.
+        /// Fixed counter 1 raises an interrupt on overflow.
         const PMI1 = 1 << 7;
         /// Fixed counter 2 (reference cycles) counts in ring 0.
         const OS2 = 1 << 8;
-        /// … in rings 1 to 3.
+        /// Fixed counter 2 counts in rings 1 to 3.
         const USR2 = 1 << 9;
-        /// … and raises an interrupt on overflow.
+        /// Fixed counter 2 raises an interrupt on overflow.
         const PMI2 = 1 << 11;
     }
 
-    /// IA32_PERF_GLOBAL_CTRL: which counters are let count. ("Architectural Performance Monitoring
-    /// Version 2".) A bit of a counter that is not there is reserved.
+    /// IA32_PERF_GLOBAL_CTRL: counters that are enabled. ("Architectural Performance Monitoring
+    /// Version 2".) The bit of a counter that does not exist is reserved.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfGlobalCtrl: u64 {
         /// General counters, by index.
@@ -74,8 +74,8 @@ bitflags! {
         const FIXED2 = 1 << 34;
     }
 
-    /// IA32_PERF_GLOBAL_STATUS: which counters have overflowed. Read only; every bit that the SDM
-    /// defines can be set, only those that concern the engine are here.
+    /// IA32_PERF_GLOBAL_STATUS: counters that have overflowed. Read only. Every bit that the SDM
+    /// defines can be set; only those that concern the engine are listed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfGlobalStatus: u64 {
         /// General counters, by index.
@@ -91,7 +91,7 @@ bitflags! {
     }
 
     /// IA32_PERF_GLOBAL_OVF_CTRL, from version 4 on called IA32_PERF_GLOBAL_STATUS_RESET: a one
-    /// clears the bit of the same place in [`PerfGlobalStatus`]. Reads as zero.
+    /// clears the same bit in [`PerfGlobalStatus`]. Reads as zero.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfGlobalOvfCtrl: u64 {
         /// General counters, by index.
@@ -106,36 +106,37 @@ bitflags! {
         const CTR_FRZ = 1 << 59;
     }
 
-    /// IA32_DEBUGCTL: only what concerns counters is here; the rest is kept. ("Streamlined Freeze
-    /// PMI".)
+    /// IA32_DEBUGCTL: only bits that concern counters are listed; the others are preserved.
+    /// ("Streamlined Freeze PMI".)
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DebugCtl: u64 {
-        /// An overflow interrupt freezes all counters, and sets CTR_FRZ in the status; before
-        /// version 4 it clears IA32_PERF_GLOBAL_CTRL. There if CPUID.01H:ECX[15] is set.
+        /// Freezes all counters on an overflow interrupt, and sets CTR_FRZ in the status; before
+        /// version 4 the interrupt clears IA32_PERF_GLOBAL_CTRL instead. Exists if
+        /// CPUID.01H:ECX[15] is set.
         const FREEZE_PERFMON_ON_PMI = 1 << 12;
-        /// Counters do not count in system-management mode. There if IA32_PERF_CAPABILITIES says
-        /// so.
+        /// Stops the counters in system-management mode. Exists if IA32_PERF_CAPABILITIES reports
+        /// it.
         const FREEZE_WHILE_SMM = 1 << 14;
     }
 
-    /// IA32_PERF_CAPABILITIES: read only; there if CPUID.01H:ECX[15] is set. Only what the virtual
-    /// PMU and the drivers speak of is here.
+    /// IA32_PERF_CAPABILITIES: read only; exists if CPUID.01H:ECX[15] is set. Only bits that the
+    /// virtual PMU and the drivers use are listed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfCapabilities: u64 {
-        /// [`DebugCtl::FREEZE_WHILE_SMM`] exists.
+        /// Reports that [`DebugCtl::FREEZE_WHILE_SMM`] exists.
         const FREEZE_WHILE_SMM = 1 << 12;
-        /// [`FullPmc`] exists: general counters can be written in full width.
+        /// Reports that [`FullPmc`] exists: general counters can be written in full width.
         const FW_WRITE = 1 << 13;
     }
 }
 
-/// MSR_OFFCORE_RSP_x: which off-core responses the events that name it count. (Chapter "Performance
-/// Monitoring", section "Off-core Response Performance Monitoring".) Which bits there are depends
-/// on the model.
+/// MSR_OFFCORE_RSP_x: off-core responses that are counted by the events that use this register.
+/// (Chapter "Performance Monitoring", section "Off-core Response Performance Monitoring".) The
+/// valid bits depend on the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OffcoreRsp(pub u64);
 
-/// MSR_PEBS_FRONTEND: which front-end events are counted, with PEBS or without. (Section "Processor
+/// MSR_PEBS_FRONTEND: front-end events that are counted, with or without PEBS. (Section "Processor
 /// Event Based Sampling", "Front End Retired Facility".)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PebsFrontend(pub u64);
@@ -149,7 +150,7 @@ register!(PerfGlobalOvfCtrl, "IA32_PERF_GLOBAL_OVF_CTRL", 0x390);
 register!(PerfCapabilities, "IA32_PERF_CAPABILITIES", 0x345);
 
 counter!(
-    /// IA32_PMCx: general counter x. A write takes the low 32 bits and extends their sign.
+    /// IA32_PMCx: general counter x. A write takes the low 32 bits and sign-extends them.
     Pmc, "IA32_PMC", 0xc1
 );
 counter!(
@@ -220,16 +221,16 @@ pub const ARCHITECTURAL_EVENTS: [(u16, u8); 13] = [
     (0xe4, 0x01),
 ];
 
-/// RDPMC's ECX selects fixed counters with this bit.
+/// Bit of RDPMC's ECX that selects fixed counters.
 pub const RDPMC_FIXED: u32 = 1 << 30;
 
 impl PerfEvtSel {
-    /// The event of this code and unit mask, not enabled, at no privilege.
+    /// Makes the select of an event by its code and unit mask, not enabled, at no privilege.
     pub const fn event(code: u8, umask: u8) -> PerfEvtSel {
         PerfEvtSel::from_bits_retain(code as u64 | (umask as u64) << 8)
     }
 
-    /// The same with a counter mask.
+    /// Returns the select with a counter mask.
     pub const fn with_cmask(self, cmask: u8) -> PerfEvtSel {
         PerfEvtSel::from_bits_retain(self.bits() & !(0xff << 24) | (cmask as u64) << 24)
     }

@@ -1,39 +1,39 @@
-//! One type per MSR: its address, its documented bits, what to do about the others.
+//! Types of MSRs, one for each: its address, its documented bits, and its treatment of the others.
 //!
-//! The virtual PMU and the kernel take layouts from here too, so nothing here is unsafe or does
-//! anything: a value is made here, and written by whoever holds a [`crate::Bus`].
+//! The virtual PMU and the kernel use these layouts too. Therefore nothing here is unsafe or has
+//! effects: this module makes values, and the holder of a [`crate::Bus`] writes them.
 //!
-//! Reserved bits: each type's `VALID` holds every bit that software may set. Writing another raises
-//! #GP on Intel's processors; on AMD's they must be zero. The drivers never set one, and as they
-//! own every register they write, they have none to preserve.
+//! Reserved bits: each type's `VALID` has every bit that software may set. Writing another one
+//! raises #GP on Intel's processors; on AMD's reserved bits must be zero. The drivers never set
+//! one, and as they own every register that they write, they have none to preserve.
 
 pub mod amd;
 pub mod intel;
 pub mod unit;
 
-/// An MSR, or a row of equal ones.
+/// An MSR, or a row of equal MSRs.
 pub trait Register: Copy {
-    /// As the vendor's manual calls it.
+    /// Name in the vendor's manual.
     const NAME: &'static str;
-    /// Its address, or that of the first of a row.
+    /// Address of the register, or of the first one of a row.
     const FIRST: u32;
-    /// From one address in the row to the next.
+    /// Distance between the addresses in a row.
     const STRIDE: u32 = 1;
-    /// The bits that may be set.
+    /// Bits that may be set.
     const VALID: u64;
 
-    /// The value as the processor holds it.
+    /// Returns the value as the processor holds it.
     fn raw(self) -> u64;
-    /// The other way; bits that are not documented are kept.
+    /// Makes a register value from its bits; undocumented bits are kept.
     fn from_raw(bits: u64) -> Self;
 
-    /// The address of the register of this index in its row.
+    /// Returns the address of the register with this index in its row.
     fn address(index: u8) -> u32 {
         Self::FIRST + Self::STRIDE * u32::from(index)
     }
 }
 
-/// Makes a [`Register`] of a type that `bitflags` made, or of a newtype of `u64`.
+/// Implements [`Register`] for a type made by `bitflags`, or for a newtype of `u64`.
 macro_rules! register {
     ($type:ty, $name:literal, $first:literal $(, stride $stride:literal)?) => {
         impl $crate::registers::Register for $type {
@@ -50,7 +50,7 @@ macro_rules! register {
         }
     };
 }
-/// Makes a [`Register`] that holds a count of at most 48 bits.
+/// Defines a [`Register`] that holds a count of at most 48 bits.
 macro_rules! counter {
     ($(#[$doc:meta])* $type:ident, $name:literal, $first:literal $(, stride $stride:literal)?) => {
         $(#[$doc])*

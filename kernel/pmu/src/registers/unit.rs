@@ -1,15 +1,15 @@
 //! The counter unit of the virtual PMU: 256 counters that count at the same time.
 //!
-//! No processor has it. `qemu/README.md`, "The counter unit", has its registers. It is the unit of
-//! Salapura and others, "Next-Generation Performance Counters" (ISPASS 2008).
+//! No processor has it. `qemu/README.md`, "The counter unit", describes its registers. The design
+//! follows Salapura and others, "Next-Generation Performance Counters" (ISPASS 2008).
 
 use bitflags::bitflags;
 
 use super::{Register, register};
 
 bitflags! {
-    /// CONFIG of a counter: what it counts. The event, rings and enable have the places that they
-    /// have in both vendors' event selects.
+    /// CONFIG of a counter: selects its event. Event, rings and enable bit are at the same
+    /// positions as in both vendors' event selects.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UnitConfig: u64 {
         /// Event code, low eight bits.
@@ -20,55 +20,55 @@ bitflags! {
         const USR = 1 << 16;
         /// Counts in ring 0.
         const OS = 1 << 17;
-        /// The vendor's edge detection, as a part of the event.
+        /// Edge detection of the vendor, as a part of the event.
         const EDGE = 1 << 18;
-        /// The threshold raises the interrupt.
+        /// Raises the interrupt at the threshold.
         const INT = 1 << 20;
-        /// Counts while the unit is started.
+        /// Lets the counter count while the unit is started.
         const EN = 1 << 22;
-        /// The vendor's inversion, as a part of the event.
+        /// Inversion of the vendor, as a part of the event.
         const INV = 1 << 23;
-        /// The vendor's counter mask, as a part of the event.
+        /// Counter mask of the vendor, as a part of the event.
         const CMASK = 0xff << 24;
-        /// AMD's high four bits of the event code.
+        /// High four bits of AMD's event code.
         const CODE_HIGH = 0xf << 32;
-        /// The signal mode: see [`SignalMode`].
+        /// Signal mode, see [`SignalMode`].
         const MODE = 7 << 40;
-        /// Read only: the unit can count this event in this mode.
+        /// Reports that the unit can count this event in this mode. Read only.
         const SUPPORTED = 1 << 63;
     }
 
     /// THRESHOLD of a counter.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UnitThreshold: u64 {
-        /// The upper bits of the count out of which the next carry raises the interrupt.
+        /// Upper bits of the count at which the next carry raises the interrupt.
         const WORD = !0xfff;
     }
 
     /// CONTROL: starts and stops all counters.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UnitControl: u64 {
-        /// The counters count.
+        /// Lets the counters count.
         const RUN = 1;
     }
 
-    /// CAPABILITIES: what the unit is. Read only.
+    /// CAPABILITIES: properties of the unit. Read only.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UnitCapabilities: u64 {
-        /// The number of counters.
+        /// Number of counters.
         const COUNTERS = 0xffff;
-        /// Bits of a counter in its fast register.
+        /// Width of a counter's fast register in bits.
         const LOW_BITS = 0xff << 16;
-        /// The most events of a counter in a cycle.
+        /// Maximum events of a counter per cycle.
         const EVENTS = 0xff << 24;
-        /// Cycles from one visit of the maintenance machine to the next.
+        /// Cycles between two visits of the maintenance machine.
         const ROUND = 0xffff << 32;
     }
 
-    /// STATUS, a row of four: which thresholds have fired. Writing a one clears the bit.
+    /// STATUS, a row of four: thresholds that have fired. Writing a one clears the bit.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct UnitStatus: u64 {
-        /// 64 counters.
+        /// Bits of 64 counters.
         const COUNTERS = u64::MAX;
     }
 }
@@ -79,7 +79,7 @@ register!(UnitControl, "UNIT_CONTROL", 0x4f00_0300);
 register!(UnitCapabilities, "UNIT_CAPABILITIES", 0x4f00_0301);
 register!(UnitStatus, "UNIT_STATUS", 0x4f00_0304);
 
-/// COUNT of a counter: its 64 bits. Its address is also RDPMC's index.
+/// COUNT of a counter: its 64 bits. The address is also the operand of RDPMC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitCount(pub u64);
 
@@ -95,24 +95,24 @@ impl Register for UnitCount {
     }
 }
 
-/// How a counter of the unit counts its event (ISPASS 2008, section 6).
+/// Signal mode in which a counter of the unit counts its event (ISPASS 2008, section 6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum SignalMode {
-    /// The event, as a general counter does.
+    /// Counts the event, as a general counter does.
     Events,
-    /// Cycles in which the signal is high.
+    /// Counts cycles in which the signal is high.
     LevelHigh,
-    /// Cycles in which it is low.
+    /// Counts cycles in which the signal is low.
     LevelLow,
-    /// Its changes from low to high.
+    /// Counts changes of the signal from low to high.
     EdgeRising,
-    /// Its changes from high to low.
+    /// Counts changes of the signal from high to low.
     EdgeFalling,
 }
 
 impl UnitConfig {
-    /// The event and rings of a vendor's event select, enabled.
+    /// Makes the enabled configuration with the event and rings of a vendor's event select.
     pub const fn of_select(select: u64) -> UnitConfig {
         let taken = UnitConfig::CODE.bits()
             | UnitConfig::UMASK.bits()
@@ -125,7 +125,7 @@ impl UnitConfig {
         UnitConfig::from_bits_retain(select & taken | UnitConfig::EN.bits())
     }
 
-    /// The same in a signal mode.
+    /// Returns the configuration in a signal mode.
     #[must_use]
     pub const fn with_mode(self, mode: SignalMode) -> UnitConfig {
         let others = self.bits() & !UnitConfig::MODE.bits();

@@ -1,8 +1,8 @@
-//! The bank of a context: mapped into the memory of the program that opened the session.
+//! A context's bank, mapped into the memory of the program that opened the session.
 //!
-//! The pages belong to the context and to the area of the program that has them mapped
-//! ([`LentPages`]). Where that is the measured program itself, it writes the first page. Where it
-//! is another, or the command line, the measured program has nothing of them.
+//! The context and the area in which the program has mapped the pages share their ownership
+//! ([`LentPages`]). If that program is the measured one, it writes the first page. If it is another
+//! program, or the command line, the measured program does not see the pages.
 
 use alloc::{sync::Arc, vec::Vec};
 
@@ -15,12 +15,12 @@ use crate::{
     memory::{lent_pages::LentPages, user::UserMemory},
 };
 
-/// The pages of a bank that the measured program writes.
+/// Pages of a bank that the measured program writes.
 const WRITABLE_PAGES: u64 = 1;
 
 impl Context {
-    /// Maps the bank into `memory`, that of the measured program, which opened the session itself.
-    /// Returns its address.
+    /// Maps the bank into `memory`, for a measured program that opened the session itself. Returns
+    /// its address.
     ///
     /// # Errors
     /// Counting has started, or no memory is left.
@@ -41,10 +41,10 @@ impl Context {
         Ok(address + page_bytes)
     }
 
-    /// Makes the bank of the session `session`, that the measured program has not opened.
+    /// Makes the bank of the session `session`, for a measured program that did not open it.
     ///
     /// # Errors
-    /// Counting has started, threads are counted apart, or no memory is left.
+    /// Counting has started, threads are counted separately, or no memory is left.
     pub(in crate::measure) fn make_bank(&mut self, session: u32) -> Result<(), Error> {
         if self.session.has_bank() {
             return Ok(());
@@ -70,11 +70,11 @@ impl Context {
         Ok(lent)
     }
 
-    /// Maps the bank into `owner`, the memory of the program that opened `session` on another, or
-    /// on CPUs. Returns its address.
+    /// Maps the bank into `owner`, the memory of the program that opened `session` on another
+    /// program or on CPUs. Returns its address.
     ///
     /// # Errors
-    /// As [`Self::make_bank`].
+    /// See [`Self::make_bank`].
     pub(in crate::measure) fn map_for_owner(
         &mut self,
         owner: &mut UserMemory,
@@ -90,7 +90,7 @@ impl Context {
         Ok(address + size_of::<Page>() as u64)
     }
 
-    /// Makes the session's bank in `pages`, of which the first is the one that programs write.
+    /// Makes the session's bank in `pages`, of which programs write the first.
     fn map_bank(&mut self, pages: &[&'static Page]) -> Result<(), Error> {
         let found = settings::pmu().map_err(|_| Error::NoPmu)?;
         let Some((own, pages)) = pages.split_first() else { return Err(Error::NoMemory) };
@@ -100,7 +100,7 @@ impl Context {
         Ok(())
     }
 
-    /// How many calls of [`Self::publish_errors`] publish all: none without a bank.
+    /// Number of calls of [`Self::publish_errors`] that publish all errors; 0 without a bank.
     pub(in crate::measure) fn publishing_steps(&self) -> u64 {
         let events = if self.session.has_bank() { self.events() } else { 0 };
         events.div_ceil(EVENTS_A_STEP) as u64

@@ -1,4 +1,4 @@
-//! Instances of a context: threads that it counts apart.
+//! Instances of a context: the threads that it counts separately.
 
 use alloc::vec::Vec;
 
@@ -8,33 +8,33 @@ use super::Context;
 use crate::measure::{instances::ThreadTurn, readings::vouched};
 
 impl Context {
-    /// A thread's turn begins. The session is on no counter.
+    /// Starts a thread's turn. The session is on no counter.
     pub(in crate::measure) fn switch_thread(&mut self, turn: ThreadTurn) {
         if let Some(instances) = &mut self.instances {
             instances.switch(&mut self.session, turn, self.started);
         }
     }
 
-    /// Counts what the program uses from here on: it has used `usage`.
+    /// Counts the program's usage from now on; it has used `usage`.
     pub fn begin_usage(&mut self, usage: Usage) {
         if let Some(instances) = &mut self.instances {
             instances.begin(usage);
         }
     }
 
-    /// The program has used `usage` up to now.
+    /// Credits the program's usage up to now, which is `usage`.
     pub fn credit_usage(&mut self, usage: Usage) {
         if let Some(instances) = &mut self.instances {
             instances.credit(usage);
         }
     }
 
-    /// How many instances there are, if it counts any apart.
+    /// Number of instances; `None` if it counts none separately.
     pub fn instances(&self) -> Option<usize> {
         self.instances.as_ref().map(|instances| instances.count())
     }
 
-    /// The instance at `index` and its values, if there is one.
+    /// The instance at `index` and its values; `None` if there is none.
     pub fn instance(&mut self, index: usize) -> Option<(Instance, Vec<Reading>)> {
         let (of, session) = self.instances.as_mut()?.get_mut(&mut self.session, index)?;
         Some((of, vouched(session.readings())))

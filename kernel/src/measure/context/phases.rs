@@ -1,4 +1,5 @@
-//! Phases of a context's program: what of the cost model its events are, and upcalls at changes.
+//! Phases of a context's program: the mapping of its events to the cost model, and upcalls at
+//! changes.
 
 use alloc::{format, string::String};
 use core::fmt::Write as _;
@@ -15,10 +16,10 @@ use crate::measure::{
 };
 
 impl Context {
-    /// Tracks the phases of the program from here on.
+    /// Tracks the phases of the program from now on.
     ///
     /// # Errors
-    /// The session is started, the processor has no cost model or the session none of its events,
+    /// The session is started, the processor has no cost model, the session has none of its events,
     /// or an interval is shorter than a round.
     pub fn track_phases(
         &mut self,
@@ -57,7 +58,7 @@ impl Context {
         Ok(())
     }
 
-    /// Checks that an interval has a round of slices at least, at one instruction a cycle.
+    /// Checks that an interval has at least a round of slices, at an IPC of one.
     fn check_interval(&self, config: PhaseConfig) -> Result<(), Refusal> {
         let slice = match self.session.config().slice {
             Slice::Cycles(length) | Slice::Instructions(length) => length,

@@ -1,4 +1,5 @@
-//! The end of a context: its last values go to the host, or to the log, in steps (decision 21).
+//! The end of a context: its last values are sent to the host, or to the log, in steps, so that
+//! they delay no other program (decision 21).
 
 use alloc::vec::Vec;
 use core::{mem::take, ops::Range};
@@ -13,17 +14,17 @@ use crate::{
     measure::readings::{EVENTS_A_STEP, vouched},
 };
 
-/// How far the last values of a context without instances are reported.
+/// Progress of the report of the last values, for a context without instances.
 #[derive(Default)]
 pub struct Report {
     readings: Vec<Reading>,
-    /// How many readings are sent; none before all of them are computed.
+    /// Number of readings sent; `None` before all of them are computed.
     sent: Option<usize>,
 }
 
 impl Context {
-    /// Makes the next step of the report of the last values. The session counts no more. Returns
-    /// whether there is another step.
+    /// Makes the next step of the report of the last values. The session must have stopped for
+    /// good. Returns whether there is another step.
     pub fn report_step(&mut self, report: &mut Report) -> bool {
         if self.instances.is_some() {
             return self.report_instance();
@@ -70,7 +71,7 @@ impl Context {
         }
     }
 
-    /// Begins to send the values of `session` to the host; also to the log of a machine without a
+    /// Starts sending the values of `session` to the host, and to the log if the machine has no
     /// wire.
     fn send_session(&self, session: &Session, of: Option<Instance>) {
         let program = of.as_ref().and_then(Instance::name).unwrap_or(&self.program);
@@ -87,7 +88,7 @@ impl Context {
         });
     }
 
-    /// Sends the values of the events `which`; `readings` has those of all.
+    /// Sends the values of the events `which`; `readings` has the values of all events.
     fn send_readings(&self, session: &Session, readings: &[Reading], which: Range<usize>) {
         let (id, plan) = (session.id(), session.plan());
         for index in which {

@@ -1,7 +1,7 @@
-//! Upcalls of sessions on CPUs: a threshold fires on the CPU that counts, and its handler runs in
-//! the owner, wherever that runs.
+//! Upcalls of sessions on CPUs: a threshold fires on the counting CPU, and its handler runs in the
+//! owner, on whatever CPU that runs.
 //!
-//! The CPU of the threshold leaves the upcall here and interrupts the others. The CPU that runs the
+//! The CPU of the threshold posts the upcall here and interrupts the others. The CPU that runs the
 //! owner takes it at that interrupt, or at the scheduler's next one.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -9,15 +9,15 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use super::SESSIONS;
 use crate::measure::upcall::Upcall;
 
-/// How many there are, written while [`SESSIONS`] is locked; so that most CPUs need not lock it. A
-/// CPU that reads it too early is interrupted after the change.
+/// Number of pending upcalls, written while [`SESSIONS`] is locked, so that most CPUs need not lock
+/// it. A CPU that reads it too early is interrupted after the change.
 static PENDING: AtomicUsize = AtomicUsize::new(0);
 
-/// Leaves an upcall of a session's context of this CPU. One of the same event that its owner has
-/// not taken yet is replaced, so there are no more than thresholds.
+/// Posts an upcall of a session's context of this CPU. It replaces an earlier upcall of the same
+/// event that the owner has not taken yet, so there are at most as many as thresholds.
 pub fn post(session: u32, cpu: u16, upcall: Upcall) {
     let mut sessions = SESSIONS.lock();
-    // It may be closed already.
+    // The session may be closed already.
     let Some(of) = sessions.iter_mut().find(|of| of.id == session) else { return };
     let is_same = |(other, (_, event, _)): &(u16, Upcall)| (*other, *event) == (cpu, upcall.1);
     of.upcalls.retain(|other| !is_same(other));
@@ -32,7 +32,7 @@ pub fn are_due(owner: u32) -> bool {
     are_any && is_due()
 }
 
-/// Takes the oldest upcall of a program's.
+/// Takes a program's oldest upcall.
 pub fn take(owner: u32) -> Option<Upcall> {
     if PENDING.load(Ordering::Acquire) == 0 {
         return None;

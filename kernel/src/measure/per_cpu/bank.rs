@@ -6,7 +6,7 @@ use super::Measure;
 use crate::{measure::sequences::Sequences, memory::user::UserMemory};
 
 impl Measure {
-    /// How many calls of [`Self::publish_errors`] publish all: none without a bank.
+    /// Number of calls of [`Self::publish_errors`] that publish all errors; 0 without a bank.
     pub(in crate::measure) fn publishing_steps(&self) -> u64 {
         self.slot.context.as_ref().map_or(0, |context| context.publishing_steps())
     }
@@ -18,8 +18,8 @@ impl Measure {
         }
     }
 
-    /// Maps the running program's bank into its memory. The program stops and starts its counters
-    /// by `sequences`, if there are any. Returns the bank's address.
+    /// Maps the running program's bank into its memory. `sequences` are the program's restartable
+    /// sequences, if it has any. Returns the bank's address.
     pub(in crate::measure) fn map(
         &mut self,
         memory: &mut UserMemory,

@@ -1,5 +1,5 @@
-//! What sessions on whole CPUs count of this one (decision 49): contexts that take turns with those
-//! of the program that runs.
+//! Contexts of sessions on whole CPUs for this CPU (decision 49), which take turns with those of
+//! the running program.
 
 use alloc::{boxed::Box, vec::Vec};
 use core::mem::take;
@@ -14,8 +14,8 @@ use crate::measure::{
 };
 
 impl Measure {
-    /// Does what calls have asked of this CPU; the program that it runs, if it runs one, has used
-    /// `running`. A call that asks interrupts the CPU.
+    /// Carries out the requests of calls to this CPU; `running` returns the usage of its running
+    /// program, if there is one. A call with a request interrupts the CPU.
     pub fn serve(&mut self, running: impl FnOnce() -> Option<Usage>) {
         let changes = cpus::changes();
         if self.of_cpu.seen != changes {
@@ -25,20 +25,20 @@ impl Measure {
         }
     }
 
-    /// Leaves the upcalls of thresholds that have fired in sessions on this CPU to their owners.
-    /// Returns whether there were any.
+    /// Posts the upcalls of fired thresholds in sessions on this CPU for their owners. Returns
+    /// whether there were any.
     pub fn post_upcalls(&mut self) -> bool {
         let posted = self.all_contexts().map(Context::post_upcalls_of_cpu);
         posted.fold(false, |any, has_posted| any | has_posted)
     }
 
-    /// The contexts that wait for a program, and those of the program that runs.
+    /// All contexts: those that wait for a program, and those of the running program.
     fn all_contexts(&mut self) -> impl Iterator<Item = &mut Context> {
         let waiting = self.of_cpu.waiting.iter_mut().map(|context| &mut **context);
         waiting.chain(self.slot.contexts_mut())
     }
 
-    /// This CPU's context of a session on CPUs.
+    /// Finds this CPU's context of a session on CPUs.
     fn context_of_cpu(&mut self, session: u32) -> Option<&mut Context> {
         self.all_contexts().find(|context| context.is_of_cpu_session(session))
     }
@@ -48,12 +48,12 @@ impl Measure {
         self.trace.upcall();
     }
 
-    /// Returns whether sessions on whole CPUs count this one.
+    /// Returns whether sessions on whole CPUs count this CPU.
     pub(super) fn has_cpu_contexts(&self) -> bool {
         !self.of_cpu.waiting.is_empty() || self.slot.contexts().any(Context::is_of_a_cpu)
     }
 
-    /// The CPU runs a program from here on, which has used `usage`.
+    /// Joins the contexts on this CPU to a program that starts to run here and has used `usage`.
     pub(super) fn join_program(&mut self, usage: Usage) {
         for mut context in take(&mut self.of_cpu.waiting) {
             if self.multiplexer.is_some() {
@@ -63,7 +63,8 @@ impl Measure {
         }
     }
 
-    /// The program, which has used `usage`, leaves the CPU. Nothing is on the counters.
+    /// Separates the contexts on this CPU from the program, which has used `usage` and leaves.
+    /// Nothing is on the counters.
     pub(super) fn leave_program(&mut self, usage: Usage) {
         self.of_cpu.waiting.extend(self.slot.take_where(Context::is_of_a_cpu));
         self.of_cpu.waiting.iter_mut().for_each(|context| context.end_on_cpu(usage));
@@ -108,7 +109,7 @@ impl CpuSide for Measure {
     fn set_threshold_of_cpu(&mut self, session: u32, threshold: Threshold) {
         self.suspend(End::SwitchedOut);
         if let Some(context) = self.context_of_cpu(session) {
-            // The call has checked that there are such an event and a bank.
+            // The call has checked that the event and a bank exist.
             let set = context.set_threshold(threshold);
             debug_assert!(set.is_ok());
         }

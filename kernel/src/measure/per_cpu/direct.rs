@@ -8,8 +8,8 @@ use super::Measure;
 use crate::measure::{direct::DirectCounters, refusal::Refusal, truth::mark};
 
 impl Measure {
-    /// Puts the running program into direct mode, which allows it RDPMC: it is not measured, and
-    /// its counters count from here on.
+    /// Puts the running program into direct mode, which allows it RDPMC: it has no sessions, and
+    /// its counters count from now on.
     ///
     /// # Errors
     /// The PMU's counters cannot be restored, or this CPU cannot count.

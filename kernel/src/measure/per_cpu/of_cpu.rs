@@ -1,12 +1,12 @@
-//! The contexts of sessions on this CPU, while no program runs that they join.
+//! Contexts of CPU-wide sessions while this CPU is idle.
 
 use crate::measure::slot::Contexts;
 
 /// The contexts.
 #[derive(Default)]
 pub(super) struct OfCpu {
-    /// Those of sessions that are started, while no program runs.
+    /// Contexts of started sessions, while no program runs.
     pub(super) waiting: Contexts,
-    /// The changes of what is wanted that this CPU has seen.
+    /// Number of changes of the requested state that this CPU has seen.
     pub(super) seen: u64,
 }

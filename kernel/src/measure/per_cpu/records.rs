@@ -10,40 +10,40 @@ use super::Measure;
 use crate::{measure::trace_ring::ProcessorClock, memory::user::UserMemory};
 
 impl Measure {
-    /// Writes a record of a system call to the trace, with the time of now.
+    /// Writes a record of a system call to the trace, with the present time.
     pub fn trace_syscall(&mut self, record: SyscallRecord) {
         self.fold_before_record();
         self.trace.syscall(record);
     }
 
-    /// Writes a record of a signal to the trace, with the time of now.
+    /// Writes a record of a signal to the trace, with the present time.
     pub fn trace_signal(&mut self, record: SignalRecord) {
         self.fold_before_record();
         self.trace.signal(record);
     }
 
-    /// Tells the trace that this thread is on the CPU from now on, or, by the number 0, the idle
-    /// loop: samples say their thread. If context switches `are_recorded`, writes a record of it.
+    /// Sets the thread on this CPU for the trace's samples; the number 0 is the idle loop. If
+    /// context switches `are_recorded`, writes a record of the switch.
     pub fn trace_switch(&mut self, program: u32, thread: u32, are_recorded: bool) {
         self.fold_before_record();
         self.trace.switch(program, thread, are_recorded);
     }
 
-    /// Copies the stack of the sample that the overflow interrupt has just taken of the thread in
-    /// `frame` to the trace. `memory` is the thread's.
+    /// Copies to the trace the stack of the sample that the overflow interrupt has just taken of
+    /// the thread in `frame`. `memory` is the thread's.
     pub fn trace_stack(&mut self, frame: &Frame, memory: &mut UserMemory) {
         let Some(of) = self.trace.take_stack(frame) else { return };
         self.fold_before_record();
-        // The fold has charged itself.
+        // The fold has been charged already.
         let began = Began::now(&ProcessorClock);
         self.trace.stack(of, frame, |address, words| memory.read_some(address, words));
-        // A stack is long: the ring must not be full before the scheduler's next tick.
+        // A stack is long, and the ring must not be full before the scheduler's next tick.
         self.trace.drain();
         self.charge(&began);
     }
 
-    /// If there is a trace, folds what overflow interrupts have stored, so that records are in the
-    /// order of time.
+    /// Folds the rows of overflow interrupts if there is a trace, so that records are in the order
+    /// of time.
     fn fold_before_record(&mut self) {
         if self.trace.is_on() {
             self.fold();

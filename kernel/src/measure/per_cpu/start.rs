@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// A driver of this CPU's PMU, which is as after [`DetectedPmu::init_cpu`] then. One at a time.
+/// Makes a driver of this CPU's PMU in the state after [`DetectedPmu::init_cpu`]. One at a time.
 fn driver(found: &DetectedPmu) -> Result<Driver<Native>, InitError> {
     // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs are alike;
     // (3) the driver stays with this CPU.
@@ -26,7 +26,7 @@ fn driver(found: &DetectedPmu) -> Result<Driver<Native>, InitError> {
     found.init_cpu(bus)
 }
 
-/// The multiplexer of this CPU.
+/// Makes the multiplexer of this CPU.
 pub(super) fn multiplexer(
     cpu: u16,
     lapic: &Lapic,
@@ -35,8 +35,8 @@ pub(super) fn multiplexer(
     Ok(Multiplexer::new(driver(found)?, cpu, lapic.pmi_msr_accesses(delivery())))
 }
 
-/// If that is asked for, checks that every counter counts and that an overflow raises an interrupt,
-/// which stays pending. Of NMIs [`check_nmi`] checks that. If a report is asked for, also times
+/// Checks, if requested, that every counter counts and that an overflow raises an interrupt, which
+/// stays pending. For NMIs, [`check_nmi`] checks the latter. If a report is requested, also times
 /// accesses to registers.
 pub(super) fn check_ring_0(cpu: u16, lapic: &Lapic, found: &DetectedPmu) -> Result<(), InitError> {
     if settings().fail == Some(Failure::Pmu) && cpu > 0 {
@@ -64,7 +64,7 @@ fn check_at_ring_0(lapic: &Lapic, found: &DetectedPmu) -> Result<(), InitError> 
     checked
 }
 
-/// Checks that an overflow raises an NMI; the interrupt's entry is unmasked. `is_pending` returns
+/// Checks that an overflow raises an NMI, with the interrupt's entry unmasked. `is_pending` returns
 /// whether one came.
 pub(super) fn check_nmi(
     cpu: u16,
@@ -86,7 +86,7 @@ fn all(found: &DetectedPmu) -> CounterMask {
     CounterMask { general, reference }
 }
 
-/// Checks what is counted in ring 3, see [`tally_pmu::check_ring_3`].
+/// Checks the counts in ring 3; see [`tally_pmu::check_ring_3`].
 pub(super) fn check_ring_3(
     cpu: u16,
     found: &DetectedPmu,

@@ -1,4 +1,4 @@
-//! What is counted of the threads of the program that runs on this CPU.
+//! Counts of the threads of the program that runs on this CPU.
 
 use alloc::boxed::Box;
 
@@ -8,7 +8,7 @@ use super::Measure;
 use crate::measure::{context::Context, instances::ThreadTurn, threads::ThreadCounts};
 
 impl Measure {
-    /// The CPU runs the next thread of the program from here on.
+    /// Switches to the program's next thread.
     pub fn run_thread(&mut self, next: impl FnOnce() -> ThreadTurn) {
         let apart = self.has_instances();
         if !apart && !self.slot.contexts().any(|context| context.threads.is_some()) {
@@ -26,8 +26,8 @@ impl Measure {
         }
     }
 
-    /// The first turn of a thread since the program was switched in: the sessions are on no counter
-    /// yet.
+    /// Starts the first turn of a thread since the program was switched in, while the sessions are
+    /// on no counter yet.
     pub(super) fn enter_thread(&mut self, first: ThreadTurn) {
         self.credit_threads(first.thread);
         self.switch_instances(first);
@@ -37,17 +37,17 @@ impl Measure {
         self.slot.contexts_mut().for_each(|context| context.switch_thread(next));
     }
 
-    /// Returns whether a session counts the program's threads apart.
+    /// Returns whether a session counts the program's threads separately.
     pub(super) fn has_instances(&self) -> bool {
         self.slot.contexts().any(|context| context.instances.is_some())
     }
 
-    /// The running program has used `usage` up to now.
+    /// Credits the running program's usage up to now, which is `usage`.
     pub(super) fn credit_usage(&mut self, usage: Usage) {
         self.slot.contexts_mut().for_each(|context| context.credit_usage(usage));
     }
 
-    /// A thread of the program has a new name.
+    /// Records the new name of a thread of the program.
     pub fn rename_thread(&mut self, thread: u32, name: [u8; 16]) {
         for context in self.slot.contexts_mut() {
             if let Some(instances) = &mut context.instances {
@@ -56,7 +56,7 @@ impl Measure {
         }
     }
 
-    /// The sessions are up to date.
+    /// Credits the counts of the thread's turn; the sessions must be up to date.
     fn credit_threads(&mut self, next: u32) {
         for Context { session, threads, .. } in self.slot.contexts_mut() {
             if let Some(threads) = threads {
@@ -65,7 +65,7 @@ impl Measure {
         }
     }
 
-    /// A thread of the program has ended.
+    /// Forgets a thread of the program that has ended.
     pub fn end_thread(&mut self, thread: u32) {
         for context in self.slot.contexts_mut() {
             if let Some(threads) = &mut context.threads {
@@ -74,7 +74,7 @@ impl Measure {
         }
     }
 
-    /// The words of the running thread, as [`tally_abi::thread`] has them, of the session that
+    /// The words of the running thread ([`tally_abi::thread`]), for the session that
     /// [`Self::session`] returned.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The state of turns: whose turn it is, and since when.
+//! The state of turns: whose turn it is, and its start.
 
 use tally_engine::{Counts, Turns};
 
@@ -7,11 +7,11 @@ use crate::measure::settings::seed;
 /// The turn of the session on the counters.
 pub(super) struct Turn {
     pub(super) turns: Turns,
-    /// The session whose turn it is.
+    /// Number of the session whose turn it is.
     pub(super) session: u32,
-    /// Since when, and what had passed for the session, if it is on the counters.
+    /// Start of the turn, and the session's passed counts then, if it is on the counters.
     pub(super) began: Option<(u64, Counts)>,
-    /// The slices that the session had had.
+    /// Slices of the session at the start of the turn.
     pub(super) slices: u64,
 }
 

@@ -1,11 +1,12 @@
-//! Turns: which of the running program's sessions is on the counters (decision 30).
+//! Turns: the choice of the running program's session that is on the counters (decision 30).
 //!
 //! Whenever the program runs in ring 3 and any of its sessions is started, one of these is on the
 //! counters: the one in [`Slot::context`](super::Slot). It changes at the end of a slice, in the
-//! interrupt that folds the slice. The others get what passed of the pinned events in its turn.
+//! interrupt that folds the slice. The other sessions get the counts of the pinned events in its
+//! turn.
 //!
 //! A call on a session that is not on the counters takes the session there off, without putting
-//! another on: until [`Measure::settle`], the session of the call is in the first place.
+//! another on: until [`Measure::settle`], the call's session is in the first place.
 
 use tally_abi::{trace::End, usage::Usage};
 use tally_engine::{Began, Clock};
@@ -22,7 +23,7 @@ use crate::{
 };
 
 impl Measure {
-    /// Puts the session in the first place on the counters, or, if it is not started, another.
+    /// Puts the session in the first place on the counters, or another one if it is not started.
     pub(super) fn resume(&mut self) {
         if self.slot.context.as_ref().is_some_and(|context| !context.started)
             && let Some(index) = self.slot.others.iter().position(|other| other.started)
@@ -47,7 +48,7 @@ impl Measure {
         }
     }
 
-    /// Takes the session on the counters off, and gives the others what passed in its turn.
+    /// Takes the session on the counters off, and passes its turn's pinned counts to the others.
     pub(super) fn suspend(&mut self, end: End) {
         if let (Some(multiplexer), Some(context)) = (&mut self.multiplexer, &mut self.slot.context)
             && context.session.is_running()
@@ -57,8 +58,8 @@ impl Measure {
         self.end_turn();
     }
 
-    /// The session in the first place is on no counter: gives the others what passed in its turn,
-    /// and notices whether its program stopped it by a word in its own page.
+    /// Passes the first session's pinned counts to the others, when it is on no counter, and
+    /// detects whether its program stopped it with the control word.
     pub(super) fn end_turn(&mut self) {
         if let Some(context) = &mut self.slot.context
             && context.session.is_stopped()
@@ -76,12 +77,12 @@ impl Measure {
         }
     }
 
-    /// Returns whether any session but that in the first place is started.
+    /// Returns whether any session except the one in the first place is started.
     pub(super) fn others_started(&self) -> bool {
         self.slot.others.iter().any(|other| other.started)
     }
 
-    /// At the end of a slice: draws the session of the next turn, and puts it on the counters.
+    /// Draws the session of the next turn at the end of a slice, and puts it on the counters.
     pub(super) fn change_turn(&mut self) {
         let Some(context) = self.slot.context.as_ref().filter(|_| self.others_started()) else {
             return;
@@ -104,7 +105,7 @@ impl Measure {
         self.charge(&began);
     }
 
-    /// The number of the session of the next turn.
+    /// Draws the number of the next turn's session.
     fn draw_turn(&mut self) -> Option<u32> {
         let started = self.slot.contexts().filter(|context| context.started);
         let drawn = self.turn.turns.draw(started.map(|context| &context.session))?;
@@ -118,7 +119,7 @@ impl Measure {
         next
     }
 
-    /// The session of this number, brought up to date and to the first place, if the running
+    /// Brings the session with this number to the first place and up to date, if the running
     /// program opened it on itself. [`Self::settle`] has to follow.
     pub fn session(&mut self, id: u32) -> Option<&mut Self> {
         let is_it = |context: &Context| context.id() == id && context.is_own();
@@ -132,8 +133,8 @@ impl Measure {
         Some(self)
     }
 
-    /// After [`Self::session`]: has the session whose turn it is on the counters again, or, if that
-    /// is not started any more, another.
+    /// Puts the session whose turn it is on the counters again after [`Self::session`], or another
+    /// one if it is no longer started.
     pub fn settle(&mut self) {
         let is_running = |context: &Context| context.session.is_running();
         if self.slot.context.as_deref().is_some_and(is_running) {
@@ -147,7 +148,7 @@ impl Measure {
         self.resume();
     }
 
-    /// Context-switch in: starts the sessions that were to start with it.
+    /// Context-switch in: starts the sessions whose start was pending.
     pub(super) fn start_pending(&mut self) {
         let can_count = self.multiplexer.is_some();
         for context in self.slot.contexts_mut() {
@@ -171,15 +172,14 @@ impl Measure {
         self.update_unit();
     }
 
-    /// The running program ends: stops counting. Calls on its sessions may still come, of other
-    /// programs.
+    /// Stops counting at the running program's end. Other programs may still call on its sessions.
     pub fn end(&mut self, usage: Usage) {
         self.close_direct();
         self.pause_all();
         self.credit_usage(usage);
     }
 
-    /// After [`Self::end`]: removes the program's sessions whose numbers are not in `watched`.
+    /// Removes, after [`Self::end`], the program's sessions whose numbers are not in `watched`.
     /// `memory` is the program's.
     pub fn take_unwatched(&mut self, memory: &mut UserMemory, watched: &[u32]) -> Contexts {
         let is_unwatched = |it: &Context| !it.is_of_a_cpu() && !watched.contains(&it.id());
@@ -190,7 +190,7 @@ impl Measure {
         contexts
     }
 
-    /// After [`Self::end`]: the program, which has used `usage`, is freed. Returns its sessions.
+    /// Returns, after [`Self::end`], the sessions of a program that is freed and has used `usage`.
     pub fn release(&mut self, usage: Usage) -> Contexts {
         self.end(usage);
         self.leave_program(usage);

@@ -1,14 +1,14 @@
-//! The counter unit of this CPU (decision 68): it counts for the running program's session that has
-//! asked for it, while that is started.
+//! The counter unit of this CPU (decision 68): counts for the running program's session that uses
+//! it, while that is started.
 //!
-//! It counts ring 3 alone, so it makes no difference where in the kernel it is loaded.
+//! The unit counts only ring 3, so it can be loaded anywhere in the kernel.
 
 use super::Measure;
 use crate::measure::context::Context;
 
 impl Measure {
-    /// Loads the unit with the events of the running program's session that is to count on it, and
-    /// unloads it where that is not to any more. After every change of what is started or runs.
+    /// Loads the unit with the events of the running program's session that uses it, or unloads it
+    /// if there is none. Call it after every start, stop or switch.
     pub(super) fn update_unit(&mut self) {
         let Some(unit) = &mut self.unit else { return };
         for context in self.slot.contexts_mut() {
@@ -21,8 +21,8 @@ impl Measure {
         }
     }
 
-    /// Unloads the unit, so that the counts are up to date and with the program's session.
-    /// [`Self::update_unit`] has to follow if the program counts on.
+    /// Unloads the unit, so that the counts of the program's session are up to date.
+    /// [`Self::update_unit`] has to follow if the program continues to count.
     pub(super) fn unload_unit(&mut self) {
         let Some(unit) = &mut self.unit else { return };
         let counts = self.slot.contexts_mut().filter_map(|context| context.unit.as_mut());

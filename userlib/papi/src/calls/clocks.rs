@@ -1,4 +1,4 @@
-//! Clocks: of the machine since boot, and of the calling thread.
+//! Clocks of the machine since boot, and of the calling thread.
 
 use core::ffi::c_int;
 

@@ -18,7 +18,7 @@ pub(super) fn start(state: &mut State, number: c_int) -> Answer {
         return Err(Code::IsRun);
     }
     let at = number as usize;
-    // The set is taken out, so that it can use the others' sessions.
+    // The set is taken out of the state, so that it can use the sessions of other sets.
     let mut set = state.sets[at].take().ok_or(Code::NoEvst)?;
     let started = if set.events.is_empty() {
         Err(Code::Inval)
@@ -73,7 +73,7 @@ extern "C" fn PAPI_read_ts(set: c_int, values: Place<i64>, cycles: Place<i64>) -
     }))
 }
 
-/// An event that has not been counted at all adds nothing, and the call says so.
+/// Adds nothing, and returns `PAPI_ECLOST`, if one of the events has not been counted at all.
 #[unsafe(no_mangle)]
 extern "C" fn PAPI_accum(set: c_int, values: Place<i64>) -> c_int {
     give(with(|state| {

@@ -1,4 +1,4 @@
-//! Beginning and end of the library's use, errors, and what is not supported.
+//! Initialization and end of the library, errors, and unsupported calls.
 
 use core::{
     ffi::{c_char, c_int, c_ulong},
@@ -14,7 +14,7 @@ use crate::{
     state::with,
 };
 
-/// The version of PAPI's interface: 7.0.0.0; programs compare the first two numbers.
+/// Version of PAPI's interface: 7.0.0.0; programs compare the first two numbers.
 pub(super) const VERSION: c_int = 7 << 24;
 
 #[unsafe(no_mangle)]
@@ -50,7 +50,7 @@ extern "C" fn PAPI_perror(message: Name) {
     }
 }
 
-/// Sets what to do at an error.
+/// Sets the reaction to errors.
 pub(super) fn set_level(level: c_int) -> Result<(), Code> {
     if !(QUIET..=STOP).contains(&level) {
         return Err(Code::Inval);
@@ -64,7 +64,7 @@ extern "C" fn PAPI_set_debug(level: c_int) -> c_int {
     give(set_level(level).and(OK))
 }
 
-/// A call on a set that the component does not support.
+/// Answers a call on a set that the component does not support.
 fn unsupported(set: c_int) -> c_int {
     give(with(|state| state.assigned_set(set).map(drop)).and(Err(Code::Cmp)))
 }

@@ -1,4 +1,4 @@
-//! What the machine, the component and the program are.
+//! Descriptions of the machine, the component and the program.
 
 use alloc::boxed::Box;
 use core::{
@@ -15,11 +15,11 @@ use crate::{
     state::with,
 };
 
-/// The descriptions that the last calls returned. They live until the program ends.
+/// Descriptions that the last calls returned. They live until the program ends.
 static PROGRAM: AtomicPtr<ProgramInfo> = AtomicPtr::new(ptr::null_mut());
 static LIBRARIES: AtomicPtr<LibraryInfo> = AtomicPtr::new(ptr::null_mut());
 
-/// The description at `place`, which the first call makes.
+/// Returns the description at `place`, which the first call makes.
 fn once<T>(place: &AtomicPtr<T>, make: impl FnOnce() -> T) -> *const T {
     with(|state| {
         if state.check_initialized().is_err() {

@@ -1,5 +1,5 @@
-//! The functions of `papi.h`, by subject. Each takes C's arguments apart, calls the state, and
-//! turns its answer into PAPI's number.
+//! Functions of `papi.h`, by subject. Each unpacks C's arguments, calls the state, and converts its
+//! answer into PAPI's number.
 
 mod clocks;
 mod count;

@@ -44,13 +44,13 @@ const CPU_ATTACH: c_int = 27;
 const INHERIT: c_int = 28;
 const USER_EVENTS: c_int = 29;
 
-/// All domains that PAPI has.
+/// All domains of PAPI.
 const ALL_DOMAINS: c_int = 15;
 const MAX_GRANULARITY: c_int = 16;
 
 type Words = Place<OptionWords>;
 
-/// The domains that `domain` means here.
+/// Returns the domain that `domain` selects here.
 fn domain(domain: c_int, out_of_range: Code, unsupported: Code) -> Result<c_int, Code> {
     match domain {
         ALL_DOMAINS => Ok(USER | KERNEL),
@@ -68,7 +68,7 @@ fn granularity(granularity: c_int) -> Result<(), Code> {
     }
 }
 
-/// The component that a default is for.
+/// Checks the component that a default applies to.
 fn check_component(component: c_int) -> Result<(), Code> {
     if component == 0 { Ok(()) } else { Err(Code::NoCmp) }
 }
@@ -97,7 +97,7 @@ fn set_of_set(state: &mut State, option: c_int, words: OptionWords) -> Answer {
     OK
 }
 
-/// Sets an option of PAPI's timers for multiplexing in software. They have no effect.
+/// Sets an option of PAPI's timers for multiplexing in software. These options have no effect.
 fn set_timer(state: &mut State, option: c_int, words: Words) -> Answer {
     let mut given = words.read()?;
     let ns = match option {
@@ -162,7 +162,7 @@ fn get_of_set(state: &mut State, option: c_int, words: Words) -> Answer {
             (given[1], given[2]) = (timer, 0);
             answer = Ok(set.is_multiplexed.into());
         }
-        // It inherits nothing; no set is attached.
+        // Sets inherit nothing, and no set is attached.
         INHERIT => given[1] = 0,
         DETACH => answer = Ok(1),
         _ => {}
@@ -234,7 +234,7 @@ extern "C" fn PAPI_get_cmp_opt(option: c_int, words: Words, component: c_int) ->
     }
 }
 
-/// Multiplexing needs no preparation: sessions always do it.
+/// Needs no preparation: sessions always multiplex.
 #[unsafe(no_mangle)]
 extern "C" fn PAPI_multiplex_init() -> c_int {
     give(with(|state| state.check_initialized()).and(OK))

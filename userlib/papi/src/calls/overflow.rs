@@ -19,8 +19,8 @@ use crate::{
 const FORCE_SOFTWARE: c_int = 0x40;
 const BY_HARDWARE: c_int = 0x80;
 
-/// Checks that an event of the assigned set can have a threshold: a derived one has no counter that
-/// could overflow. Returns the set.
+/// Checks that an event of the assigned set can have a threshold; a derived event has no counter
+/// that could overflow. Returns the set.
 fn check(state: &mut State, set: c_int, code: c_int, threshold: c_int) -> Result<&mut Set, Code> {
     let is_derived = state.events.name(code).is_ok_and(|name| state.events.derived(name).is_some());
     let set = state.assigned_set(set)?;
@@ -84,7 +84,7 @@ extern "C" fn PAPI_overflow(
     }))
 }
 
-/// The bits of an overflow vector are the places of events.
+/// Bits of an overflow vector are the positions of events.
 #[unsafe(no_mangle)]
 extern "C" fn PAPI_get_overflow_event_index(
     number: c_int,
@@ -115,7 +115,7 @@ fn has_good_scale(histogram: &Histogram) -> bool {
     histogram.scale == DOUBLE_SCALE || (2..=MAX_SCALE).contains(&histogram.scale)
 }
 
-/// Checks flags. Returns them with a size of buckets.
+/// Checks flags. Returns them with a bucket size.
 fn check_flags(flags: c_int) -> Result<c_int, Code> {
     if flags & !KNOWN != 0 {
         return Err(Code::Inval);
@@ -150,8 +150,8 @@ extern "C" fn PAPI_sprofil(
     }))
 }
 
-/// The one histogram is the library's, and lives until the program ends: the program may let it go
-/// by any of several calls.
+/// Allocates a single histogram that lives until the program ends, because the program may release
+/// it by any of several calls.
 #[unsafe(no_mangle)]
 extern "C" fn PAPI_profil(
     base: *mut c_void,

@@ -1,4 +1,4 @@
-//! Rates: calls that start a set of the library's own and say what happened since.
+//! Rates: calls that start one of the library's own sets and report the counts since then.
 
 use alloc::{vec, vec::Vec};
 use core::ffi::c_int;
@@ -20,13 +20,13 @@ const fn code(preset: u32) -> c_int {
     (0x8000_0000 | preset) as c_int
 }
 
-/// What a rate's call returns, besides its own numbers.
+/// Result of a rate call, besides its own numbers.
 struct Since {
     real_s: f32,
     thread_s: f32,
-    /// Since the first call.
+    /// Counts since the first call.
     totals: Vec<i64>,
-    /// Since the last call.
+    /// Counts since the last call.
     counts: Vec<i64>,
 }
 
@@ -54,7 +54,7 @@ fn begin(state: &mut State, events: &[c_int]) -> Result<Since, Code> {
     Ok(Since { real_s: 0.0, thread_s: 0.0, totals: zeros.clone(), counts: zeros })
 }
 
-/// Starts the calling thread's rate, or says what it counted.
+/// Starts the calling thread's rate, or returns its counts.
 fn since(state: &mut State, events: &[c_int]) -> Result<Since, Code> {
     let thread = machine::thread();
     let Some(at) = state.rates.iter().position(|rate| rate.thread == thread) else {
@@ -120,7 +120,7 @@ extern "C" fn PAPI_epc(
     }))
 }
 
-/// Events of floating point by microseconds of the thread.
+/// Returns floating-point events per microsecond of the thread.
 fn millions(event: c_int, [real, thread, rate]: [Place<f32>; 3], events: Place<i64>) -> Answer {
     with(|state| {
         let since = since(state, &[event, TOTAL_CYCLES])?;

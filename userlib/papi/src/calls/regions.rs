@@ -1,5 +1,5 @@
-//! The high-level interface: named regions. They are those of `tally_region.h`; what they counted
-//! is printed to standard error at the end.
+//! High-level interface: named regions, which are those of `tally_region.h`. Their counts are
+//! printed to standard error at the end.
 
 use alloc::string::String;
 use core::ffi::c_int;
@@ -14,10 +14,10 @@ use crate::{
     state::{Entered, HIGH_LEVEL, State, with},
 };
 
-/// The variable that names the events.
+/// Environment variable that names the events.
 const VARIABLE: &str = "PAPI_EVENTS";
 
-/// Prints regions when a C library ends the program, if the program did not stop them.
+/// Prints regions when a C library ends the program, unless the program has stopped them.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_END: extern "C" fn() = at_end;
@@ -29,7 +29,7 @@ extern "C" fn at_end() {
     });
 }
 
-/// Opens the session on the events of the environment, or on the usual ones.
+/// Opens the session on the events of the environment variable, or on the default events.
 fn open(state: &mut State) -> Result<(), Code> {
     if state.level & HIGH_LEVEL != 0 {
         return Ok(());
@@ -58,7 +58,7 @@ fn stop(state: &mut State) -> Answer {
     OK
 }
 
-/// The region that the calling thread entered last, if it has this name.
+/// Returns the index of the region that the calling thread entered last, if it has this name.
 fn entered(state: &State, name: &str) -> Option<usize> {
     let thread = machine::thread();
     let last = state.entered.iter().rposition(|entered| entered.thread == thread)?;
@@ -79,7 +79,7 @@ extern "C" fn PAPI_hl_region_begin(name: Name) -> c_int {
     }))
 }
 
-/// Readings in the middle of a region are in its sums: each region has one count.
+/// Returns no values: each region has one count, which includes readings in its middle.
 #[unsafe(no_mangle)]
 extern "C" fn PAPI_hl_read(name: Name) -> c_int {
     give(with(|state| entered(state, name.text()?).map(|_| 0).ok_or(Code::Inval)))

@@ -1,4 +1,4 @@
-//! Event sets: making them, and what they consist of.
+//! Event sets: their creation and contents.
 
 use core::ffi::c_int;
 
@@ -9,7 +9,7 @@ use crate::{
     state::{State, with},
 };
 
-/// What stands for no set.
+/// Number that stands for no set.
 const NULL: c_int = -1;
 
 #[unsafe(no_mangle)]
@@ -116,8 +116,8 @@ extern "C" fn PAPI_remove_named_event(set: c_int, name: Name) -> c_int {
     }))
 }
 
-/// Does the same for several events. Returns how many it did if not all, or the error of the
-/// first.
+/// Applies an operation to several events. Returns the number of successes if not all succeeded, or
+/// the error of the first.
 fn each(
     set: c_int,
     codes: Place<c_int>,

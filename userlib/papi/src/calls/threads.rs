@@ -1,4 +1,4 @@
-//! Threads, what they store, and locks for the program's own use.
+//! Threads, the data that they store, and locks for the program's own use.
 
 use core::{
     ffi::{c_int, c_ulong, c_void},
@@ -14,9 +14,9 @@ use crate::{
     state::{OWN_POINTERS, State, THREAD_ID, THREADS, thread_id, with},
 };
 
-/// A tag that asks for what all threads store.
+/// Tag that requests the data of all threads.
 const ALL: c_int = 0x10;
-/// The program's locks.
+/// Locks for the program.
 static LOCKS: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
 
 #[unsafe(no_mangle)]
@@ -58,7 +58,7 @@ extern "C" fn PAPI_unregister_thread() -> c_int {
     }))
 }
 
-/// Writes a number for each known thread, up to `number`, and then how many there are of them.
+/// Writes a number for each known thread, up to `number`, and then the number of threads.
 fn list<T: Copy>(
     state: &State,
     to: Place<T>,
@@ -126,7 +126,7 @@ extern "C" fn PAPI_lock(number: c_int) -> c_int {
     let Some(lock) = usize::try_from(number).ok().and_then(|number| LOCKS.get(number)) else {
         return give(Err(Code::Inval));
     };
-    // Acquire pairs with `PAPI_unlock`.
+    // Acquire pairs with the Release in `PAPI_unlock`.
     while lock.swap(true, Ordering::Acquire) {
         // SAFETY: the call has no buffer. Threads take turns: the owner needs one.
         unsafe { sys::call(sys::SCHED_YIELD, [0; 6]) };
@@ -139,7 +139,7 @@ extern "C" fn PAPI_unlock(number: c_int) -> c_int {
     let Some(lock) = usize::try_from(number).ok().and_then(|number| LOCKS.get(number)) else {
         return give(Err(Code::Inval));
     };
-    // Release pairs with `PAPI_lock`.
+    // Release pairs with the Acquire in `PAPI_lock`.
     lock.store(false, Ordering::Release);
     0
 }

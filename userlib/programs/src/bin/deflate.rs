@@ -1,7 +1,7 @@
-//! The default job: compresses a text with a library, decompresses it and checks the result. It
+//! Default job: compresses a text with a library, decompresses it and checks the result. It
 //! measures itself, unless another program has a session on it.
 //!
-//! It processes the text block by block, as a store of compressed blocks does.
+//! The text is processed block by block, as in a store of compressed blocks.
 //!
 //! `deflate [--events LIST] [--slice CYCLES] [--budget PERCENT] [--shares KIND] [--unit yes]
 //! [--file PATH] [--level 0..10]`
@@ -21,7 +21,7 @@ use tally_programs::{default_events, options::ProgramOptions, store::Store};
 
 tally::main!(main);
 
-/// Status if the decompressed text differs.
+/// Exit status if the decompressed text differs.
 const MISMATCH: i32 = 1;
 
 fn main() -> i32 {

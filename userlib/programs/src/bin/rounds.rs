@@ -2,7 +2,7 @@
 //!
 //! `rounds COUNT BYTES [mark]` compresses and decompresses the first BYTES bytes of the text once
 //! to warm up, prints `begin`, repeats that COUNT times, and prints `end`. With `mark` the virtual
-//! PMU keeps their truth: region 0 is the first round, region 1 the others.
+//! PMU keeps exact counts: region 0 is the first round, region 1 the others.
 
 #![no_std]
 #![no_main]
@@ -14,9 +14,9 @@ use tally_programs::store::Store;
 
 tally::main!(main);
 
-/// The compression level of `gzip` and of `deflate`.
+/// Compression level of `gzip` and of `deflate`.
 const LEVEL: u8 = 6;
-/// Status if the decompressed text differs.
+/// Exit status if the decompressed text differs.
 const MISMATCH: i32 = 1;
 
 fn main() -> i32 {

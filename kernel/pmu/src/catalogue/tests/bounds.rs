@@ -1,4 +1,4 @@
-//! Which events are never more than others.
+//! Upper bounds between events.
 
 use std::{collections::BTreeSet, vec, vec::Vec};
 
@@ -28,11 +28,11 @@ fn every_line_is_of_events_that_there_are_and_says_why() {
     }
 }
 
-/// Otherwise no order would settle them.
+/// The bounds have no cycles: a cycle could not be resolved in any order.
 #[test]
 fn nothing_is_a_part_of_itself_by_any_way() {
     let mut below: BTreeSet<&str> = BTreeSet::new();
-    // Takes off those that bound nothing, or only such as were taken off, until none is left.
+    // Repeatedly removes events that bound nothing, or only removed events, until none is left.
     let wholes: BTreeSet<&str> = lines().map(|[whole, ..]| whole).collect();
     while below.len() < wholes.len() {
         let is_open = |name: &str| wholes.contains(name) && !below.contains(name);
@@ -77,12 +77,12 @@ fn kinds_are_bound_in_sum_and_rings_by_both() {
     assert_eq!(found, [Bound { parts: vec![0, 2], whole: Whole::Event(1) }]);
     let found = bounds(icelake(), "branches:uk,branch-misses:u", Mode::Kernel);
     assert_eq!(found, [Bound { parts: vec![1], whole: Whole::Event(0) }]);
-    // What each ring has is a part of what both have.
+    // The count of one ring is a part of the count of both.
     let found = bounds(icelake(), "branches:uk,branch-misses:u,branch-misses:k", Mode::User);
     assert_eq!(found, [Bound { parts: vec![1, 2], whole: Whole::Event(0) }]);
     let found = bounds(icelake(), "branches,branch-misses:k", Mode::Full);
     assert!(found.contains(&Bound { parts: vec![1], whole: Whole::Event(0) }), "{found:?}");
-    // What is counted in both rings is no part of what ring 3 does.
+    // An event counted in both rings is no part of an event counted in ring 3.
     let found = bounds(icelake(), "branches:u,branch-misses:uk", Mode::Kernel);
     assert_eq!(found, []);
     let found = bounds(icelake(), "branches:k,branch-misses:u", Mode::User);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What libpfm4 4.13 encodes, but for the interrupt bit, which counting does not want.
+/// Encodings of libpfm4 4.13, without the interrupt bit, which counting does not use.
 const LIBPFM: [(&str, u64, u64); 24] = [
     ("icx::MEM_LOAD_RETIRED:L1_MISS:u", 0x4108d1, 0x0),
     ("icx::MEM_LOAD_RETIRED:L1_MISS:u:k:c=1:i:e", 0x1c708d1, 0x0),
@@ -52,7 +52,7 @@ fn spellings_of_perf_are_understood() {
     check("r08d1:k", 0x42_08d1, 0xf);
     check("r8d1/u", 0x41_08d1, 0xf);
     check("mem_load_retired.l1_miss/uk", 0x43_08d1, 0xf);
-    // A unit mask that no table knows can do what all events of its code can.
+    // A unit mask that no table has can use the counters that all events of its code can use.
     check("r03a3", 0x41_03a3, 0xf);
     let all = icelake().resolve("cpu/event=0xd1,umask=0x08,name=misses/u@3,cycles/u", Mode::Full);
     let all = all.unwrap();
@@ -69,7 +69,7 @@ fn spellings_of_perf_are_understood() {
     assert_eq!((&told[..2], told[2]), (&inside[..], ("branches", Mode::Full, None)));
 }
 
-/// Also one that a fixed counter counts otherwise.
+/// Applies to events that a fixed counter would count, too.
 #[test]
 fn a_counter_can_be_chosen() {
     let check = |catalogue, word, bits, counters| selector(catalogue, word, bits, counters);
@@ -137,7 +137,7 @@ fn what_is_wrong_in_a_spelling_is_said() {
     unknown("branch-mises", "nearest: branch-misses,");
 }
 
-/// `cycles :u` for one is two words.
+/// For example, `cycles :u` is two words.
 #[test]
 fn what_names_no_event_or_two_is_refused() {
     let wrong = |word, part: &str| {
@@ -222,7 +222,7 @@ fn privileges_are_the_ones_asked_for_or_what_is_left_of_the_sessions() {
     }
 }
 
-/// What spellings are made of.
+/// Fragments from which spellings are composed.
 fn pieces() -> impl proptest::strategy::Strategy<Value = String> {
     use proptest::prelude::*;
     let piece = prop_oneof![
@@ -263,7 +263,7 @@ fn pieces() -> impl proptest::strategy::Strategy<Value = String> {
 }
 
 proptest::proptest! {
-    // Looking for the nearest names is slow where nothing is optimised.
+    // The search for similar names is slow in unoptimized builds.
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
     #[test]
     fn no_spelling_panics(list in pieces(), any in "\\PC*") {

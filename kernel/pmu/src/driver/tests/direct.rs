@@ -1,4 +1,4 @@
-//! Programs that look after the counters themselves.
+//! Programs that control the counters themselves.
 
 use super::*;
 
@@ -15,7 +15,7 @@ fn a_program_that_looks_after_its_counters_finds_them_as_it_left_them() {
         for turn in 1..=3 {
             let interrupts = model(&mut pmu).interrupts;
             pmu.restore(&group, Mode::User, &values);
-            // A counter that is not its own shows nothing of others'.
+            // A counter that the program does not own must not reveal counts of others.
             let others =
                 counters(0x3f & !group.used).filter(|index| !is_intel(vendor) || *index < 4);
             for index in others.filter(|index| is_intel(vendor) || *index > 1) {
@@ -31,7 +31,7 @@ fn a_program_that_looks_after_its_counters_finds_them_as_it_left_them() {
             let expected: Vec<u64> = (1..=4).map(|code| (1 << 45) + turn * code * 10).collect();
             assert_eq!(general(&values, &group), expected, "{vendor:?}");
             assert_eq!(model(&mut pmu).interrupts, interrupts);
-            // Somebody else's session, and a stranger's counts, in between.
+            // Another session runs in between, and counters hold counts of a stranger.
             let mut raw = Counts::default();
             pmu.program(&group, &setup(Mode::Full), SLICE);
             pmu.enable();

@@ -14,7 +14,7 @@ fn preloaded_counters_interrupt_once_at_their_count() {
             let first = a.used.trailing_zeros() as usize;
             let interrupts = |pmu: &mut _| model(pmu).interrupts;
             pmu.program(&a, &setup(mode), SLICE);
-            // Ten of its events come at each step, and two instructions.
+            // Each step has ten events of each code and two instructions.
             let shown = pmu.preload(first, 30);
             pmu.preload(PINNED_SLOT, 10);
             pmu.enable();
@@ -22,7 +22,7 @@ fn preloaded_counters_interrupt_once_at_their_count() {
                 happen(&mut pmu, kernel, 1);
                 assert_eq!(interrupts(&mut pmu), expected, "{vendor:?} {mode:?} {step}");
                 if expected == 1 {
-                    // Not the timer's; what it froze goes on.
+                    // Not the timer's overflow; counters that it froze resume.
                     assert!(!switch(&mut pmu, [&a, &b], &mut Counts::default()));
                     pmu.ack_and_resume();
                 }
@@ -34,7 +34,7 @@ fn preloaded_counters_interrupt_once_at_their_count() {
             pmu.stop();
             let status = if is_intel(vendor) { 0x38e } else { 0xc000_0300 };
             assert_eq!(model(&mut pmu).msrs.get(&status).copied().unwrap_or(0), 0);
-            // Nothing is left of a preload: neither after a stop, nor a disarm, nor a switch.
+            // A preload has no effect after a stop, a disarm or a switch.
             pmu.program(&a, &setup(mode), SLICE);
             pmu.preload(first, 5);
             pmu.preload(PINNED_SLOT, 5);

@@ -1,14 +1,14 @@
-//! Counters that are left to others.
+//! Counters that are reserved for others.
 
 use super::*;
 
-/// A driver without the highest of the model's counters.
+/// Makes a driver without the highest of the model's counters.
 fn driver_beside(vendor: Vendor) -> (Driver<Model>, u8) {
     let counter = if is_intel(vendor) { 3 } else { 5 };
     (try_driver_beside(new_model(vendor), 1 << counter).unwrap(), counter)
 }
 
-/// Writes the select of a counter as another part of the kernel does.
+/// Writes the select of a counter as another part of the kernel would.
 fn select(driver: &mut Driver<Model>, vendor: Vendor, counter: u8) {
     use crate::{Bus, registers::Register};
     let model = model(driver);
@@ -27,7 +27,7 @@ fn they_count_whatever_the_driver_does() {
     for vendor in ALL {
         let (mut driver, counter) = driver_beside(vendor);
         select(&mut driver, vendor, counter);
-        // A driver may leave what it wrote to see whether the counter can be written.
+        // A driver may leave the value that it wrote to test whether the counter is writable.
         let before = model(&mut driver).count_of(counter);
         let happened = |driver: &mut Driver<Model>| {
             happen(driver, false, 1);

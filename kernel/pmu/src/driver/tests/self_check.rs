@@ -1,5 +1,5 @@
-//! The check that all counters count, on processors whose counters do, and with one that stands
-//! still.
+//! The check that all counters count, on processors where they do, and on one with a counter that
+//! stands still.
 
 use super::*;
 use crate::{
@@ -36,7 +36,7 @@ fn counters_that_count_pass_whatever_firmware_left_in_them() {
                 Vendor::Intel { .. } => intel_registers::Pmc::address(index),
                 Vendor::Amd { .. } => amd_registers::PerfCtr::address(index),
             };
-            // A few of them wrap within the check.
+            // Some of the counters wrap within the check.
             model.msrs.insert(counter, WIDTH - 100 * u64::from(index));
         }
         assert_eq!(recheck(model.clone()), Ok(()), "{vendor:?}");
@@ -44,14 +44,14 @@ fn counters_that_count_pass_whatever_firmware_left_in_them() {
     }
 }
 
-/// The model's accesses take no cycles, and nothing is invented for them.
+/// The model's accesses take no cycles, so their measured cost is 0.
 #[test]
 fn costs_of_accesses_are_those_of_cycles_that_passed_and_leave_no_counter_enabled() {
     for vendor in ALL {
         let costs = access_costs(driver(vendor), all(vendor).general);
         assert_eq!(costs, AccessCosts::default(), "{vendor:?}");
         let mut model = new_model(vendor);
-        // Hundredths of a cycle: each access to a register takes seven.
+        // In hundredths of a cycle: each register access takes seven cycles.
         model.cycles_an_access = 7;
         let costs = access_costs(try_driver(model).unwrap(), all(vendor).general);
         assert_eq!((costs.read_centicycles, costs.write_centicycles), (700, 700), "{vendor:?}");

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The same group with its first event alone.
+/// Returns the group reduced to its first event.
 fn first_of(group: &Group) -> Group {
     let mut one = Group { used: 1 << group.used.trailing_zeros(), ..Group::default() };
     let first = one.used.trailing_zeros() as usize;
@@ -10,7 +10,7 @@ fn first_of(group: &Group) -> Group {
     one
 }
 
-/// The event selects of the counters that groups can use, but for the first.
+/// Returns the event selects of the counters available to groups, except the first.
 fn others(pmu: &mut Driver<Model>) -> Vec<u64> {
     let model = model(pmu);
     let select = |counter| match model.vendor {
@@ -60,7 +60,7 @@ fn an_event_that_is_to_be_alone_is_and_no_other_switch_takes_longer() {
             };
             let expected = if alone { [0; 3].to_vec() } else { held[1..].to_vec() };
             assert_eq!(step(&Group { alone, ..one }), expected, "{vendor:?}");
-            // What goes with it may stay away, and comes back for who needs it.
+            // Selects of unused counters are restored when a group uses them again.
             assert_eq!(step(&one), expected, "{vendor:?}");
             assert_eq!(step(&all), held[1..], "{vendor:?}");
         }

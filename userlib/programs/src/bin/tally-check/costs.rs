@@ -1,4 +1,4 @@
-//! What counting costs on a CPU, and what interrupts add to counts.
+//! Costs of counting on a CPU, and counts that interrupts add.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -10,11 +10,11 @@ use super::{
     loops::SPIN_INSTRUCTIONS,
 };
 
-/// Cycles of a slice: each ends by an interrupt.
+/// Length of a slice in cycles; each slice ends by an interrupt.
 const SLICE: Slice = Slice::Cycles(20_000);
 /// Turns of the loop in which slices end.
 const TURNS: u64 = 2_000_000;
-/// RDPMCs that are timed.
+/// Number of RDPMCs that are timed.
 const RDPMCS: u64 = 1_000;
 
 /// Measures this CPU.
@@ -37,20 +37,21 @@ pub fn measure(cpu: u32) -> Result<Cost, OpenError> {
 }
 
 /// Counts a list, whose first event is instructions, on a loop. Returns the session's statistics,
-/// and how many instructions more than those of the loop were counted.
+/// and the number of instructions counted in excess of those of the loop.
 fn run(events: &str) -> Result<(SessionStats, u64), OpenError> {
     let budget_ppm = session::NO_BUDGET_PPM;
     let config = SessionConfig { slice: SLICE, budget_ppm, ..SessionConfig::default() };
     let session = Session::open(events, config)?;
     session.start()?;
-    // What is around the loop is the same both times.
+    // The overhead around the loop is the same both times.
     let [one, all] = [1, TURNS + 1].map(|turns| between_readings(&session, turns));
     let overcount = all?.saturating_sub(one? + SPIN_INSTRUCTIONS * TURNS);
     session.stop()?;
     Ok((session.stats()?, overcount))
 }
 
-/// Instructions, and two events for each general counter: every switch replaces all of them.
+/// Returns instructions, and two events for each general counter: every switch replaces all of
+/// them.
 fn two_groups() -> String {
     let granted =
         |counter: &u8| Direct::open(&on_counter("cpu/event=0xc0/", *counter), Mode::User).is_ok();
@@ -63,7 +64,7 @@ fn two_groups() -> String {
     format!("instructions,{}", lists.join(","))
 }
 
-/// Hundredths of a cycle for each RDPMC, with the few instructions around it.
+/// Returns the cost of each RDPMC in hundredths of a cycle, with the few instructions around it.
 fn rdpmc() -> Option<u64> {
     let direct = Direct::open("cycles", Mode::User).ok()?;
     let before = direct.read(0);
@@ -73,6 +74,6 @@ fn rdpmc() -> Option<u64> {
 }
 
 fn is_intel() -> bool {
-    // "Genu".
+    // "Genu", the beginning of "GenuineIntel".
     core::arch::x86_64::__cpuid(0).ebx == u32::from_le_bytes(*b"Genu")
 }

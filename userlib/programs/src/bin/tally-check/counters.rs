@@ -1,5 +1,5 @@
-//! Every counter of a CPU, on loops of known content: alone, together, by RDPMC and by the kernel;
-//! its overflows, and its end.
+//! Checks of every counter of a CPU, on loops of known content: alone, together, by RDPMC and by
+//! the kernel; its overflows, and its stop.
 
 use alloc::{format, string::String, vec, vec::Vec};
 use core::{
@@ -14,33 +14,34 @@ use super::loops::{SPIN_INSTRUCTIONS, spin};
 
 /// Turns of the loop whose instructions are counted.
 const TURNS: u64 = 10_000;
-/// Overflows of each counter.
+/// Number of overflows of each counter.
 const OVERFLOWS: usize = 16;
-/// Events from one overflow to the next.
+/// Events between two overflows.
 const PERIOD: u64 = 20_000;
-/// The most general counters that a processor has.
+/// Maximum number of general counters of a processor.
 const MAX_GENERAL: u8 = 8;
-/// Instructions beyond the loop's that may be counted: those around it, and what interrupts add.
+/// Instructions in excess of the loop's that may be counted: those around it, and those that
+/// interrupts add.
 const SLACK: u64 = 100;
 
-/// A counter, by the spelling of an event that is counted on it.
+/// Counter, by the spelling of an event that is counted on it.
 struct Named {
     name: String,
     event: String,
-    /// RDPMC's ECX.
+    /// ECX operand of RDPMC.
     number: u32,
     least: u64,
     most: u64,
 }
 
-/// The counters that the kernel grants.
+/// Returns the counters that the kernel grants.
 fn counters() -> Vec<Named> {
     let instructions = SPIN_INSTRUCTIONS * TURNS;
     let (least, most) = (instructions, instructions + SLACK);
     let general = (0..MAX_GENERAL).map(|index| {
         (format!("general-{index}"), on_counter("cpu/event=0xc0/", index), (least, most))
     });
-    // No processor retires more than 16 instructions in a cycle, and none takes so long.
+    // No processor retires more than 16 instructions per cycle, or takes 50 cycles per instruction.
     let cycles = (instructions / 16, 50 * instructions);
     let pinned = [
         ("instructions", "instructions", (least, most)),
@@ -48,7 +49,7 @@ fn counters() -> Vec<Named> {
         ("reference", "ref-cycles", cycles),
     ];
     let pinned = pinned.into_iter().map(|(name, event, of)| (name.into(), event.into(), of));
-    // Some processors' reference cycles are an event of a general counter.
+    // On some processors reference cycles are an event of a general counter.
     let mut numbers = Vec::new();
     let granted = |(name, event, (least, most)): (String, String, (u64, u64))| {
         let number = Direct::open(&event, Mode::User).ok()?.rdpmc_number(0);
@@ -59,7 +60,7 @@ fn counters() -> Vec<Named> {
     general.chain(pinned).filter_map(granted).collect()
 }
 
-/// The spelling of an event, a name or `cpu/…/`, on a general counter.
+/// Returns the spelling of an event, a name or `cpu/…/`, on a general counter.
 pub fn on_counter(event: &str, counter: u8) -> String {
     let terms = event.strip_prefix("cpu/").map_or(event, |terms| terms.trim_end_matches('/'));
     format!("cpu/{terms},counter={counter}/")
@@ -80,7 +81,7 @@ pub fn all(cpu: u32) -> Vec<Counter> {
             together: together.get(index).copied().unwrap_or(0),
             ..Counter::default()
         };
-        // Where it cannot be opened, nothing is known of it.
+        // If the session cannot be opened, nothing is known about it.
         of.session = by_kernel(it).ok();
         let _ = overflows(it, &mut of);
         of
@@ -88,20 +89,20 @@ pub fn all(cpu: u32) -> Vec<Counter> {
     named.iter().enumerate().map(check).collect()
 }
 
-/// What each event of a list counts of the loop; nothing if the list is refused.
+/// Returns the count of each event of a list over the loop; empty if the list is refused.
 fn counted(list: &str, events: usize) -> Vec<u64> {
     let Ok(direct) = Direct::open(list, Mode::User) else { return Vec::new() };
     (0..events).map(|event| difference(&direct, event, TURNS)).collect()
 }
 
-/// What an event of a direct-mode list counts of a loop.
+/// Returns the count of a direct-mode list's event over a loop.
 fn difference(direct: &Direct, event: usize, turns: u64) -> u64 {
     let before = direct.read(event);
     spin(turns);
     direct.read(event).wrapping_sub(before)
 }
 
-/// The first event's count, as the kernel reads it.
+/// Returns the first event's count, as the kernel reads it.
 fn count(session: &Session) -> Result<u64, Error> {
     Ok(session.read()?.first().map_or(0, |reading| match reading.value {
         Value::Exact { count } => count,
@@ -110,13 +111,13 @@ fn count(session: &Session) -> Result<u64, Error> {
     }))
 }
 
-/// Slices that do not end in the check.
+/// Returns a configuration whose slices do not end within the check.
 fn config() -> SessionConfig {
     let slice = Slice::Cycles(session::MAX_SLICE);
     SessionConfig { slice, budget_ppm: session::NO_BUDGET_PPM, ..SessionConfig::default() }
 }
 
-/// How many thresholds fired, and the count at each.
+/// Number of thresholds that fired, and the count at each.
 static FIRED: AtomicUsize = AtomicUsize::new(0);
 static COUNTS: [AtomicU64; OVERFLOWS] = [const { AtomicU64::new(0) }; OVERFLOWS];
 
@@ -127,7 +128,7 @@ extern "C" fn note(_: usize, count: u64) {
     }
 }
 
-/// What the kernel's readings before and after a loop differ by.
+/// Returns the difference of the kernel's readings before and after a loop.
 pub fn between_readings(session: &Session, turns: u64) -> Result<u64, Error> {
     let before = count(session)?;
     spin(turns);
@@ -138,12 +139,12 @@ fn open(counter: &Named) -> Result<Session, Error> {
     Session::open(&counter.event, config()).map_err(|refused| refused.error)
 }
 
-/// What a session counts of the loop. It has no bank: where one is mapped, a reading publishes
+/// Returns a session's count of the loop. The session has no bank: with a bank, a reading publishes
 /// errors in steps, and a SYSCALL that enters the kernel again for the next step is counted again.
 fn by_kernel(counter: &Named) -> Result<u64, Error> {
     let session = open(counter)?;
     session.start()?;
-    // Of the reading and the loop, less those of one turn.
+    // Readings around both loops, minus those of one turn.
     let [one, all] = [1, TURNS + 1].map(|turns| between_readings(&session, turns));
     Ok(all?.saturating_sub(one?))
 }
@@ -167,8 +168,8 @@ fn overflows(counter: &Named, of: &mut Counter) -> Result<(), Error> {
     Ok(())
 }
 
-/// Lets the counter of a session's only event overflow some times. Returns how late each interrupt
-/// came that came, in order. `show` gets what the counter has before the first overflow.
+/// Lets the counter of a session's only event overflow some times. Returns the delay of each
+/// interrupt that came, in order. `show` gets the counter's value before the first overflow.
 fn overflow(
     session: &Session,
     bank: &Bank<'_>,
@@ -198,7 +199,8 @@ fn overflow(
     Ok(skid)
 }
 
-/// The width of a counter that is set to some thousands below its overflow: its highest bit is set.
+/// Returns the width of a counter that is set to some thousands below its overflow: its highest bit
+/// is set.
 fn width(value: u64) -> Option<u8> {
     (value != 0).then_some((u64::BITS - value.leading_zeros()) as u8)
 }

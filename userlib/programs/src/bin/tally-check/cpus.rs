@@ -1,4 +1,4 @@
-//! The machine's CPUs, and moving between them.
+//! CPUs of the machine, and moving between them.
 
 use alloc::vec::Vec;
 
@@ -7,7 +7,7 @@ use tally::{Error, sys};
 /// Bytes of a set of CPUs.
 const SET_BYTES: u64 = 8;
 
-/// The CPUs that programs run on.
+/// Returns the CPUs that programs run on.
 pub fn all() -> Vec<u32> {
     let mut set = 0_u64;
     let to = &raw mut set as u64;
@@ -16,10 +16,10 @@ pub fn all() -> Vec<u32> {
     (0..u64::BITS).filter(|cpu| set >> cpu & 1 == 1).collect()
 }
 
-/// Runs on this CPU from here on, and on no other.
+/// Restricts the program to this CPU from here on.
 ///
 /// # Errors
-/// There is no such CPU.
+/// The CPU does not exist.
 pub fn move_to(cpu: u32) -> Result<(), Error> {
     let set = 1_u64 << cpu;
     let from = &raw const set as u64;

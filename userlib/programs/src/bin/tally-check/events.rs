@@ -1,4 +1,4 @@
-//! The catalogue's events, each on a loop that raises it, on each counter that it may use.
+//! Events of the catalogue, each on a loop that raises it, on each counter that it may use.
 
 use alloc::{string::String, vec::Vec};
 use core::fmt::Display;
@@ -13,10 +13,11 @@ use super::{
     table::{ROWS, Row},
 };
 
-/// Events beyond the loop's that may be counted: those around it, and what interrupts add.
+/// Events in excess of the loop's that may be counted: those around it, and those that interrupts
+/// add.
 const SLACK: u64 = 200;
 
-/// A row whose event this processor has, with what was counted so far.
+/// Row whose event this processor has, with the counts so far.
 struct Checked<'a> {
     row: &'a Row,
     counters: Vec<u8>,
@@ -26,7 +27,7 @@ struct Checked<'a> {
 /// Checks all events of the table that this processor has, on all CPUs.
 ///
 /// # Errors
-/// A CPU is gone.
+/// A CPU does not exist any more.
 pub fn check(
     all: &[u32],
     memory: &Memory,
@@ -60,13 +61,13 @@ pub fn check(
     Ok(())
 }
 
-/// The general counters that can count an event.
+/// Returns the general counters that can count an event.
 fn counters(row: &Row) -> Result<Vec<u8>, OpenError> {
     let spelling = |counter: &u8| on_counter(row.event, *counter);
     let can = |counter: &u8| Direct::open(&spelling(counter), Mode::User).is_ok();
     let counters: Vec<u8> = (0..8_u8).filter(can).collect();
     if counters.is_empty() {
-        // What is wrong with the event itself, if anything is.
+        // Returns the refusal of the event itself, if there is one.
         drop(Direct::open(row.event, Mode::User)?);
         let why = String::from("no general counter can count it");
         return Err(OpenError { error: Error::EventNotSupported, detail: why });

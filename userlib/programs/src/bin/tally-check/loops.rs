@@ -8,7 +8,7 @@ use core::{
 
 use tally::{Error, sys};
 
-/// How far accesses reach, at random lines: which caches and TLBs they miss.
+/// Range of accesses at random lines, which determines the caches and TLBs that they miss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// 16 KiB: in every first-level data cache, and four pages.
@@ -31,7 +31,7 @@ impl Reach {
         }
     }
 
-    /// Which bits of a random number are the offset of a line.
+    /// Returns the mask of a random number that gives the offset of a line.
     const fn mask(self) -> u64 {
         self.bytes() - LINE_BYTES
     }
@@ -40,9 +40,9 @@ impl Reach {
 const FAR_BYTES: u64 = 64 << 20;
 const LINE_BYTES: u64 = 64;
 const PAGE_BYTES: u64 = 4096;
-/// More than second-level TLBs have translations of code.
+/// Number of code pages, more than the translations of code in second-level TLBs.
 const CODE_PAGES: u64 = 4096;
-/// Bytes from a jump of a page of code to that of the next.
+/// Distance in bytes between the jumps of adjacent pages of code.
 const CODE_STRIDE: u64 = PAGE_BYTES;
 
 /// A loop that raises events a known number of times.
@@ -85,7 +85,7 @@ pub enum Loop {
 }
 
 impl Loop {
-    /// Its name in the report.
+    /// Returns the name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Loop::Spin => "spin",
@@ -114,7 +114,7 @@ impl Loop {
         }
     }
 
-    /// Its turns. Some hypervisors take every CPUID.
+    /// Returns the number of turns. Some hypervisors intercept every CPUID.
     pub fn turns(self) -> u64 {
         match self {
             Loop::Cpuids => 100,
@@ -124,11 +124,12 @@ impl Loop {
     }
 }
 
-/// What loops access and run.
+/// Memory that loops access and run.
 pub struct Memory {
     data: u64,
     code: u64,
-    /// The random numbers go on from one run to the next: a predictor can learn a row that repeats.
+    /// State of the random numbers, which continue from one run to the next: a predictor can learn
+    /// a sequence that repeats.
     random: AtomicU64,
 }
 
@@ -136,7 +137,7 @@ impl Memory {
     /// Maps the memory, and touches every page.
     ///
     /// # Errors
-    /// There is too little.
+    /// Memory is short.
     pub fn map() -> Result<Memory, Error> {
         let (data, code) = (map(FAR_BYTES)?, map(CODE_PAGES * PAGE_BYTES)?);
         for page in 0..FAR_BYTES / PAGE_BYTES {
@@ -183,7 +184,8 @@ impl Memory {
         }
     }
 
-    /// Flushes the lines that the next far accesses are to: their numbers are known.
+    /// Flushes the lines of the next far accesses, which the state of the random numbers
+    /// determines.
     fn flush_far(&self) {
         let mut random = self.random.load(Ordering::Relaxed);
         for _ in 0..Loop::Loads(Reach::Far).turns() {
@@ -264,15 +266,15 @@ impl Memory {
     }
 }
 
-/// The next number of Marsaglia's generator ("Xorshift RNGs", Journal of Statistical Software 8,
-/// 2003), as the loops have it.
+/// Returns the next number of Marsaglia's generator ("Xorshift RNGs", Journal of Statistical
+/// Software 8, 2003), as in the loops.
 fn next(mut random: u64) -> u64 {
     random ^= random << 13;
     random ^= random >> 7;
     random ^ random << 17
 }
 
-/// The address of a page.
+/// Returns the address of a page.
 fn at(memory: u64, page: u64) -> usize {
     (memory + page * PAGE_BYTES) as usize
 }
@@ -288,7 +290,7 @@ fn map(bytes: u64) -> Result<u64, Error> {
 /// Instructions and branches of a turn of [`spin`].
 pub const SPIN_INSTRUCTIONS: u64 = 2;
 
-/// A loop of two instructions.
+/// Runs a loop of two instructions.
 #[inline(never)] // So that the code around it is the same each time.
 pub fn spin(turns: u64) {
     // SAFETY: works on one register.
@@ -297,7 +299,7 @@ pub fn spin(turns: u64) {
     }
 }
 
-/// Makes a loop of some instructions: `{0}` is the turns that are left, RDI the memory.
+/// Makes a loop of some instructions: `{0}` is the number of turns left, RDI the memory.
 macro_rules! repeat {
     ($turns:ident, $data:ident, $($line:literal),* $(; $($clobber:tt)*)?) => {
         // SAFETY: it reads and writes the first lines of the loops' memory, and registers that are
@@ -328,7 +330,7 @@ fn short(work: Loop, turns: u64, data: u64) {
         Loop::Pauses => repeat!(turns, data, "pause"),
         Loop::Prefetches => repeat!(turns, data, "prefetcht0 [rdi]"),
         Loop::Flushes => repeat!(turns, data, "clflush [rdi]"),
-        // RBX is the compiler's.
+        // RBX belongs to the compiler.
         Loop::Cpuids => repeat!(turns, data, "mov rsi, rbx", "xor eax, eax", "cpuid",
             "mov rbx, rsi";
             out("rsi") _, out("eax") _, out("ecx") _, out("edx") _),

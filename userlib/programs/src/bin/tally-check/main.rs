@@ -1,11 +1,11 @@
-//! Checks this machine's counters and events, on every CPU, and prints what it finds: the lines of
+//! Checks this machine's counters and events, on every CPU, and prints the results: the lines of
 //! `tally_abi::check`. `cargo xtask run --check` makes a report of them.
 //!
 //! `tally-check [counters]`, under a kernel with `paranoid=0`: it counts in direct mode. With
 //! `counters` it checks no events.
 //!
-//! It judges nothing. It never waits for an interrupt: a loop of known content ends, and what came
-//! until then counts.
+//! The program does not judge the results. It never waits for an interrupt: a loop of known content
+//! ends, and only interrupts that came until then are reported.
 
 #![no_std]
 #![no_main]
@@ -42,7 +42,7 @@ impl Printer {
     }
 }
 
-/// Why the machine cannot be checked.
+/// Reason why the machine cannot be checked.
 struct Failure {
     status: ExitStatus,
     why: String,
@@ -71,7 +71,7 @@ fn main() -> i32 {
 }
 
 fn check() -> Result<(), Failure> {
-    // Where nothing can be counted, this says why.
+    // If nothing can be counted, this call returns the reason.
     drop(tally::Direct::open("instructions", tally::Mode::User)?);
     let cpus = cpus::all();
     let mut printer = Printer::default();

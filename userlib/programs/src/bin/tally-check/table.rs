@@ -1,23 +1,23 @@
-//! Which events are checked, each on which loop, and what it counts of a turn.
+//! Events that are checked, each with its loop and the bounds of its count per turn.
 //!
-//! Upper bounds are wide where prefetchers, wrong paths or splits of operations may add. Events
-//! that no loop raises for certain on every processor that has them are not here: the report lists
-//! them as not checked.
+//! Upper bounds are wide where prefetchers, wrong paths or splits of operations may add events.
+//! Events that no loop raises for certain on every processor that has them are not included: the
+//! report lists them as not checked.
 
 use super::loops::{
     Loop::{self, *},
     Reach::*,
 };
 
-/// An event of a vendor's table.
+/// Event of a vendor's table.
 pub struct Row {
-    /// Its name; a processor may not have it.
+    /// Name of the event; a processor may not have it.
     pub event: &'static str,
-    /// The loop.
+    /// Loop that raises the event.
     pub work: Loop,
-    /// What a thousand turns raise at least.
+    /// Lower bound of the events in a thousand turns.
     pub least: u64,
-    /// And at most.
+    /// Upper bound of the events in a thousand turns.
     pub most: u64,
 }
 
@@ -25,7 +25,7 @@ const fn row(event: &'static str, work: Loop, least: u64, most: u64) -> Row {
     Row { event, work, least, most }
 }
 
-/// The rows of all processors.
+/// Rows for all processors.
 #[rustfmt::skip] // A row in a line.
 pub const ROWS: &[Row] = &[
     row("INST_RETIRED.ANY_P", Spin, 2_000, 2_000),

@@ -29,7 +29,7 @@ pub fn run(command: &Command) -> Result<u8, OpenError> {
     Ok(status)
 }
 
-/// Prints how many samples there are and the addresses with the most, which come first.
+/// Prints the number of samples and the addresses with the most, which come first.
 fn print_samples(command: &Command, names: &[&str], readings: &[Reading], samples: &[(u64, u64)]) {
     let all: u64 = samples.iter().map(|(_, samples)| samples).sum();
     let taken = match names {
@@ -59,8 +59,8 @@ fn print_samples(command: &Command, names: &[&str], readings: &[Reading], sample
     }
 }
 
-/// The mean number of events per sample, as text: more than requested if the budget lengthened
-/// periods.
+/// Returns the mean number of events per sample, as text: more than requested if the budget
+/// lengthened periods.
 fn taken(readings: &[Reading], samples: u64) -> String {
     let events = match readings.first().map(|reading| reading.value) {
         Some(Value::Exact { count }) => count,

@@ -22,7 +22,7 @@ use self::{
     row::{Row, whole},
 };
 
-/// Runs the program as often as asked for, prints its counts and returns its status: the first that
+/// Runs the program as often as requested, prints its counts and returns its status: the first that
 /// is not 0.
 pub fn run(command: &Command, metrics: Option<&Metrics>) -> Result<u8, OpenError> {
     let file = match command.stat.output {
@@ -32,7 +32,7 @@ pub fn run(command: &Command, metrics: Option<&Metrics>) -> Result<u8, OpenError
         })?),
     };
     let mut printer = Printer::new(command, metrics, file);
-    // All CPUs together are printed as a program is.
+    // The sum over all CPUs is printed like a program.
     let is_each = command.stat.cpus.is_none() || command.stat.is_each_cpu;
     fn shown(rows: &[Row], is_each: bool) -> &[Row] {
         if is_each { rows } else { &[] }

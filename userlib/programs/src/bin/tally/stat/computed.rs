@@ -1,5 +1,5 @@
-//! What is computed from counts, as lines: metrics as `perf stat -M` prints those beside no event,
-//! and the parts of a breakdown.
+//! Lines with values computed from counts: metrics in the format of `perf stat -M` for those
+//! without an event, and the parts of a breakdown.
 
 use alloc::{format, string::String};
 
@@ -12,19 +12,19 @@ const EVENT: usize = 56;
 /// Columns of a metric's unit and name.
 const LABEL: usize = 36;
 
-/// perf's unit and name of a metric.
+/// Returns perf's unit and name of a metric.
 fn label(of: &MetricShare) -> String {
     format!("%  {}", of.metric)
 }
 
-/// As perf's text, with the half width of the 95 % interval in percent of the slots or cycles.
+/// Formats perf's text, with the half width of the 95 % interval in percent of the slots or cycles.
 pub fn text(of: &MetricShare, at: At) -> String {
     let at = at.text();
     let [share, bar] = [of.share, of.half_width_95].map(|share| 100.0 * share);
     format!("{at}{:EVENT$} # {share:>8.1} {:<LABEL$}  +- {bar:.2}", "", label(of))
 }
 
-/// As perf's fields, of which those of a count are empty.
+/// Formats perf's fields; those of a count are empty.
 pub fn fields(of: &MetricShare, at: At, has_spread: bool, separator: &str) -> String {
     let at = at.field(separator);
     // Count, unit, event, the spread if there is one, time and its share.
@@ -33,7 +33,7 @@ pub fn fields(of: &MetricShare, at: At, has_spread: bool, separator: &str) -> St
     format!("{at}{empty}{share:.1}{separator}{}{separator}{bar:.2}", label(of))
 }
 
-/// As perf's JSON.
+/// Formats perf's JSON.
 pub fn json(of: &MetricShare, at: At) -> String {
     let at = at.json();
     let [share, bar] = [of.share, of.half_width_95].map(|share| 100.0 * share);
@@ -44,7 +44,8 @@ pub fn json(of: &MetricShare, at: At) -> String {
     )
 }
 
-/// A part of the cycles as JSON: cycles, their share in percent, and the half width in cycles.
+/// Formats a part of the cycles as JSON: cycles, their share in percent, and the half width in
+/// cycles.
 pub fn part_json(of: &CyclePart) -> String {
     let CyclePart { name, cycles, share, half_width_95, .. } = of;
     format!(

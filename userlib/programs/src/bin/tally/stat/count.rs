@@ -1,43 +1,43 @@
-//! The value of an event in a span of time, wherever it comes from.
+//! Value of an event in a span of time, from any source.
 
 use alloc::{string::String, vec::Vec};
 
 use tally::{Reading, Usage, Value, derived};
 use tally_abi::command::{Software, Source};
 
-/// What was read of a program in a span of time: of a whole run, or of an interval.
+/// Readings of a program in a span of time: of a whole run, or of an interval.
 #[derive(Clone)]
 pub struct Span {
-    /// The session's values at its end; none without a session.
+    /// Values of the session at the end; empty without a session.
     pub readings: Vec<Reading>,
-    /// Those at its beginning; none if that is the session's.
+    /// Values at the beginning; empty if the span begins with the session.
     pub before: Vec<Reading>,
-    /// What the program used in it.
+    /// Resource usage of the program in the span.
     pub usage: Usage,
-    /// Its length, in nanoseconds.
+    /// Length of the span, in nanoseconds.
     pub time_ns: u64,
 }
 
 impl Span {
-    /// Cycles in which the session could count.
+    /// Returns the cycles in which the session could count.
     pub fn cycles(&self) -> u64 {
         let total = |readings: &[Reading]| readings.first().map_or(0, |first| first.total_cycles);
         total(&self.readings).saturating_sub(total(&self.before))
     }
 }
 
-/// The value of one event.
+/// Value of one event.
 #[derive(Clone, Debug)]
 pub struct Count {
-    /// In events; times are in nanoseconds. None if it was not counted.
+    /// Value in events; times are in nanoseconds. `None` if the event was not counted.
     pub value: Option<f64>,
-    /// Half the width of the 95 % interval; 0 if the value is exact.
+    /// Half width of the 95 % interval; 0 if the value is exact.
     pub half_width: f64,
-    /// The share of the time for which it was counted, 0 to 1.
+    /// Share of the time for which the event was counted, 0 to 1.
     pub coverage: f64,
-    /// The kernel's event that it is, if it is one.
+    /// The kernel's software event, if the event is one.
     pub software: Option<Software>,
-    /// Why there is no value.
+    /// Reason why there is no value.
     pub reason: &'static str,
 }
 
@@ -47,24 +47,24 @@ impl Count {
         Count { value: Some(value as f64), half_width: 0.0, coverage: 1.0, software, reason: "" }
     }
 
-    /// An event that was not counted.
+    /// Makes the count of an event that was not counted.
     pub fn not_counted(reason: &'static str) -> Count {
         Count { value: None, half_width: 0.0, coverage: 0.0, software: None, reason }
     }
 
-    /// The relative half width; none of an exact value or of 0.
+    /// Returns the relative half width; `None` for an exact value or for 0.
     pub fn error(&self) -> Option<f64> {
         let value = self.value.filter(|value| *value > 0.0)?;
         (self.half_width > 0.0).then(|| self.half_width / value)
     }
 
-    /// The count of an event that was counted.
+    /// Returns the count of an event that was counted.
     pub fn measured(&self) -> Option<tally_breakdown::Count> {
         let (estimate, half_width_95) = (self.value?, self.half_width);
         Some(tally_breakdown::Count { estimate, half_width_95, truth: None })
     }
 
-    /// perf's unit. Perf prints none for nanoseconds.
+    /// Returns perf's unit. Perf prints none for nanoseconds.
     pub fn unit(&self) -> &'static str {
         match self.software {
             Some(Software::TaskClock) => "msec",
@@ -72,14 +72,14 @@ impl Count {
         }
     }
 
-    /// The value in its unit.
+    /// Returns the value in its unit.
     pub fn in_unit(&self) -> Option<f64> {
         let per = if self.software == Some(Software::TaskClock) { 1e6 } else { 1.0 };
         self.value.map(|value| value / per)
     }
 }
 
-/// The values of all events of the command, in order.
+/// Returns the values of all events of the command, in order.
 pub fn counts(columns: &[(String, Source)], span: &Span) -> Vec<Count> {
     let value = |(_, source): &(String, Source)| match *source {
         Source::Session(index) => of_session(span, index),
@@ -98,8 +98,8 @@ pub fn counts(columns: &[(String, Source)], span: &Span) -> Vec<Count> {
     columns.iter().map(value).collect()
 }
 
-/// The value of an event of the session. That of an interval is the difference of two values, whose
-/// errors add up.
+/// Returns the value of an event of the session. The value of an interval is the difference of two
+/// values, whose errors add up.
 fn of_session(span: &Span, index: usize) -> Count {
     let Some(end) = span.readings.get(index) else {
         return Count::not_counted("the session has ended");
@@ -129,8 +129,8 @@ fn of_session(span: &Span, index: usize) -> Count {
     }
 }
 
-/// What was counted between two readings. An event without a value at the first has counted from
-/// the session's start on.
+/// Returns the difference of two readings. An event without a value at the first has counted since
+/// the session's start.
 fn difference(end: &Reading, start: &Reading) -> Reading {
     match start.value {
         Value::NotMeasured { .. } => *end,

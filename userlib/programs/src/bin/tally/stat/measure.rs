@@ -1,4 +1,4 @@
-//! One run of the program: what it is counted by, and for how long it runs.
+//! Single run of the program: the sessions that count it, and the time for which it runs.
 
 use alloc::vec::Vec;
 
@@ -12,27 +12,27 @@ use super::{count::Span, row::Row};
 
 const MILLISECOND_NS: u64 = 1_000_000;
 
-/// A run.
+/// Results of a run.
 pub struct Run {
-    /// The program's status.
+    /// Exit status of the program.
     pub status: u8,
-    /// Its values.
+    /// Values of the run.
     pub span: Span,
-    /// Those of its threads or of CPUs, if these are counted apart.
+    /// Values of its threads or of CPUs, if these are counted separately.
     pub rows: Vec<Row>,
-    /// The engine's statistics; none without a session.
+    /// Statistics of the engine; `None` without a session.
     pub stats: Option<SessionStats>,
 }
 
-/// Takes the values of an interval, those of what is counted apart, and its end in
-/// nanoseconds since the program's start.
+/// Callback for an interval: its values, the values of separately counted threads or CPUs, and its
+/// end in nanoseconds since the program's start.
 pub type Each<'a> = &'a mut dyn FnMut(&Span, &[Row], u64);
 
-/// Runs the program once, and gives `each` the values of each interval.
+/// Runs the program once, and passes the values of each interval to `each`.
 pub fn measure(command: &Command, each: Each) -> Result<Run, OpenError> {
     let program = Program::load(&command.program)?;
     let session = match command.events() {
-        // A session knows the threads or CPUs, and what each used.
+        // A session is needed for the list of threads or CPUs, and the resource usage of each.
         "" if is_apart(command) => Some(open(command, &program, "instructions")?),
         "" => None,
         events => Some(open(command, &program, events)?),
@@ -66,7 +66,7 @@ fn open(command: &Command, program: &Program, events: &str) -> Result<Session, O
     }
 }
 
-/// Returns whether threads or CPUs are counted apart.
+/// Returns whether threads or CPUs are counted separately.
 fn is_apart(command: &Command) -> bool {
     command.config.scope != Scope::Program
 }
@@ -99,15 +99,14 @@ fn wait(
     }
 }
 
-/// The intervals of a run.
+/// Intervals of a run.
 struct Intervals<'a> {
     command: &'a Command<'a>,
     session: Option<&'a Session>,
     start_ns: u64,
-    /// The end of the interval before, in nanoseconds since the program's start, and the values
-    /// then.
+    /// End of the previous interval, in nanoseconds since the program's start, and the values then.
     last: (u64, Vec<Reading>, Usage),
-    /// The threads or CPUs that are counted apart, and their values then.
+    /// Threads or CPUs that are counted separately, and their values then.
     instances: Vec<(Instance, Vec<Reading>)>,
 }
 
@@ -116,7 +115,7 @@ impl<'a> Intervals<'a> {
         Intervals { command, session, start_ns, last: Default::default(), instances: Vec::new() }
     }
 
-    /// Ends an interval; `usage` is what the program used up to now.
+    /// Ends an interval; `usage` is the program's resource usage so far.
     fn end(&mut self, usage: Usage, each: Each) -> Result<(), Error> {
         let now = now_ns() - self.start_ns;
         let (span, rows) = self.next(usage, now)?;
@@ -124,7 +123,7 @@ impl<'a> Intervals<'a> {
         Ok(())
     }
 
-    /// The values of the interval that ends `now`.
+    /// Returns the values of the interval that ends `now`.
     fn next(&mut self, usage: Usage, now: u64) -> Result<(Span, Vec<Row>), Error> {
         let (mut readings, mut instances) = (Vec::new(), Vec::new());
         match self.session {

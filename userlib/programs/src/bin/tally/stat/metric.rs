@@ -1,4 +1,4 @@
-//! What perf computes beside an event: its metric.
+//! Metrics: values that perf computes and prints next to an event.
 
 use alloc::string::String;
 
@@ -6,18 +6,18 @@ use tally_abi::command::{Software, Source};
 
 use super::count::{Count, Span};
 
-/// A metric.
+/// Metric of an event.
 pub struct Metric {
-    /// In its unit.
+    /// Value in its unit.
     pub value: f64,
-    /// The relative half width of its 95 % interval, if it is not exact: the sum of those of both
-    /// counts, which holds whatever their correlation is.
+    /// Relative half width of the 95 % interval, if the metric is not exact: the sum of those of
+    /// both counts, which is valid whatever their correlation.
     pub error: Option<f64>,
-    /// perf's unit and name.
+    /// Unit and name in perf.
     pub label: &'static str,
 }
 
-/// Events that perf gives as shares of others, each with the names of the whole.
+/// Events that perf prints as shares of others, each with the names of the whole.
 const SHARES: [(&[&str], &[&str], &str); 7] = [
     (&["branch-misses"], BRANCHES, "%  branch_miss_rate"),
     (&["cache-misses"], &["cache-references"], "%  cache_miss_rate"),
@@ -30,7 +30,8 @@ const SHARES: [(&[&str], &[&str], &str); 7] = [
 const BRANCHES: &[&str] = &["branches", "branch-instructions"];
 const CYCLES: &[&str] = &["cycles", "cpu-cycles"];
 
-/// The metric of the event with this index, if it has one and both of its counts were counted.
+/// Returns the metric of the event with this index, if it has one and both of its counts were
+/// counted.
 pub fn metric(
     columns: &[(String, Source)],
     counts: &[Count],
@@ -75,7 +76,7 @@ pub fn metric(
     ratio(whole, 100.0, label)
 }
 
-/// An event's name without its modifiers.
+/// Returns an event's name without its modifiers.
 fn base(name: &str) -> &str {
     name.split([':', '/', '@']).next().unwrap_or(name)
 }

@@ -1,4 +1,4 @@
-//! The output of `tally stat`: lines, fields or JSON objects, in the columns of `perf stat`.
+//! Output of `tally stat`: lines, fields or JSON objects, in the columns of `perf stat`.
 
 use alloc::{format, string::String, vec::Vec};
 use core::fmt::Write;
@@ -26,17 +26,17 @@ use super::{
 
 /// Columns of a metric's unit and name.
 const LABEL: usize = 26;
-/// Columns of what perf leaves free without a metric.
+/// Columns that perf leaves empty without a metric.
 const NO_METRIC: usize = 38;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Prints to standard output or to the file of `-o`.
 pub struct Printer<'a> {
     command: &'a Command<'a>,
-    /// What is computed from the counts beside them.
+    /// Metrics to compute from the counts.
     metrics: Option<&'a Metrics>,
     file: Option<File>,
-    /// Whether the heading of the intervals is printed.
+    /// Whether the heading of the intervals has been printed.
     has_heading: bool,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Printer<'a> {
         Printer { command, metrics, file, has_heading: false }
     }
 
-    /// Write errors are ignored, as those of standard output are.
+    /// Prints a line. Write errors are ignored, like those of standard output.
     fn line(&mut self, text: &str) {
         let line = format!("{text}\n");
         let _ = match &mut self.file {
@@ -71,7 +71,7 @@ impl<'a> Printer<'a> {
         self.values(&Values { at: At(Some(at_ns)), span, counts, rows, spreads: None });
     }
 
-    /// Prints the values of whole runs, or those of what was counted apart, if anything was;
+    /// Prints the values of whole runs, or those of separately counted threads or CPUs, if any;
     /// `spreads` are those between runs, in percent.
     pub fn all(
         &mut self,
@@ -112,7 +112,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The values of events, unless nothing but what is computed from them was asked for; and that.
+    /// Prints the values of events, unless only computed values were requested; then the computed
+    /// values.
     fn values(&mut self, of: &Values) {
         if self.command.prints_events() {
             self.events(of);
@@ -225,13 +226,13 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints what the session's interrupts are likely to have added to events of ring 3, where
-    /// that is a part of them worth telling.
+    /// Prints the number of events of ring 3 that the session's interrupts are likely to have
+    /// added, if they are a significant part of the count.
     pub fn added(&mut self, run: &Run, counts: &[Count]) {
         let is_asked = self.is_text() && self.command.config.mode == Mode::User;
         let Some(stats) = run.stats.filter(|_| is_asked) else { return };
         let share = |((name, _), count): (&(String, Source), &Count)| {
-            // Others are of other rings, by a modifier.
+            // Other events count other rings, by a modifier.
             let is_of_ring_3 = matches!(name.split_once(':'), None | Some((_, "u")));
             let value = count.value.filter(|_| is_of_ring_3 && count.software.is_none())?;
             let share = added_share(likely_added(name, stats.overflow_interrupts())?, value)?;
@@ -243,33 +244,33 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// What is printed at once.
+/// Values that are printed together.
 struct Values<'a> {
     at: At,
     span: &'a Span,
     counts: &'a [Count],
-    /// What was counted apart, if anything was.
+    /// Separately counted threads or CPUs, if any.
     rows: &'a [Row],
-    /// Those between runs, in percent.
+    /// Spreads between runs, in percent.
     spreads: Option<&'a [f64]>,
 }
 
-/// An event with all that is printed of it.
+/// Event with all values that are printed for it.
 struct Event<'a> {
     at: At,
     label: &'a Label,
     name: &'a str,
     count: &'a Count,
     metric: Option<Metric>,
-    /// The spread between runs, in percent.
+    /// Spread between runs, in percent.
     spread: Option<f64>,
-    /// Nanoseconds of the program for which it was counted.
+    /// Nanoseconds of the program for which the event was counted.
     runtime_ns: u64,
 }
 
 impl Event<'_> {
-    /// As perf's text, and behind the metric the half widths of estimates: behind that of the
-    /// metric itself, if it has one, that of the count.
+    /// Formats perf's text, and after the metric the half widths of estimates: that of the metric
+    /// itself, if it has one, then that of the count.
     fn text(&self) -> String {
         let Event { name, count, .. } = self;
         let mut text = self.at.text() + &self.label.text();
@@ -305,9 +306,9 @@ impl Event<'_> {
         text
     }
 
-    /// As perf's fields: count, unit, event, with `-r` the spread, nanoseconds for which it was
-    /// counted, their share in percent, metric, its unit; then the half width of the count's 95 %
-    /// interval.
+    /// Formats perf's fields: count, unit, event, with `-r` the spread, nanoseconds for which the
+    /// event was counted, their share in percent, metric, its unit; then the half width of the
+    /// count's 95 % interval.
     fn fields(&self, separator: &str) -> String {
         let Event { name, count, runtime_ns, .. } = self;
         let value = match count.in_unit() {
@@ -328,7 +329,7 @@ impl Event<'_> {
         self.at.field(separator) + &all.collect::<Vec<_>>().join(separator)
     }
 
-    /// As perf's JSON, and the half width of the count's 95 % interval, in its unit.
+    /// Formats perf's JSON, and the half width of the count's 95 % interval, in its unit.
     fn json(&self) -> String {
         let Event { name, count, runtime_ns, .. } = self;
         let name = quoted(name);
@@ -354,7 +355,7 @@ impl Event<'_> {
     }
 }
 
-/// A number of two decimals, in groups of three digits.
+/// Formats a number with two decimals, in groups of three digits.
 fn thousands(value: f64) -> String {
     let hundredths = libm::round(value * 100.0) as u64;
     format!("{}.{:02}", Grouped(hundredths / 100), hundredths % 100)

@@ -6,17 +6,17 @@ use tally::Usage;
 
 use super::{count::Count, measure::Run};
 
-/// A mean of runs.
+/// Mean over runs.
 #[derive(Clone, Copy)]
 pub struct Mean {
-    /// The mean.
+    /// Mean value.
     pub mean: f64,
-    /// The mean's standard deviation, from the spread between the runs: 0 of one run.
+    /// Standard deviation of the mean, from the spread between the runs: 0 for one run.
     pub deviation: f64,
 }
 
 impl Mean {
-    /// Of one value for each run.
+    /// Computes the mean of one value for each run.
     pub fn of(values: impl Iterator<Item = f64> + Clone) -> Mean {
         let runs = values.clone().count() as f64;
         let mean = values.clone().sum::<f64>() / runs;
@@ -25,14 +25,14 @@ impl Mean {
         Mean { mean, deviation }
     }
 
-    /// The deviation as a share of the mean, in percent: perf's `( +- x% )`.
+    /// Returns the deviation as a share of the mean, in percent: perf's `( +- x% )`.
     pub fn spread_percent(self) -> f64 {
         if self.mean == 0.0 { 0.0 } else { 100.0 * self.deviation / self.mean }
     }
 }
 
-/// The mean of each event, and its spread in percent if there are several runs. The half widths are
-/// those of the mean: of runs whose errors are independent.
+/// Returns the mean of each event, and its spread in percent if there are several runs. The half
+/// widths are those of the mean: the errors of runs are independent.
 pub fn means(runs: &[(Run, Vec<Count>)]) -> (Vec<Count>, Option<Vec<f64>>) {
     let of_event = |index: usize| {
         let of_runs = || runs.iter().map(|(_, counts)| &counts[index]);
@@ -51,7 +51,7 @@ pub fn means(runs: &[(Run, Vec<Count>)]) -> (Vec<Count>, Option<Vec<f64>>) {
     (counts, (runs.len() > 1).then_some(spreads))
 }
 
-/// What the program used in a run on average.
+/// Returns the average resource usage of the program in a run.
 pub fn usage(runs: &[(Run, Vec<Count>)]) -> Usage {
     let all = runs.iter().fold(Usage::default(), |all, (run, _)| all.with(run.span.usage));
     Usage::from_words(all.to_words().map(|word| word / runs.len() as u64))

@@ -1,4 +1,4 @@
-//! What is counted apart: each has rows of its own in the output.
+//! Rows of separately counted threads or CPUs in the output.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -10,33 +10,33 @@ use super::{
     line::quoted,
 };
 
-/// What the rows in front of which it stands are of.
+/// Label at the beginning of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Label {
     /// The whole program.
     Whole,
-    /// A thread of this name and number.
+    /// Thread with this name and number.
     Thread(String, u32),
-    /// The CPU of this number.
+    /// CPU with this number.
     Cpu(u32),
 }
 
-/// The values of what is counted apart.
+/// Values of a separately counted thread or CPU.
 pub struct Row {
-    /// Whose they are.
+    /// Label of the thread or CPU.
     pub label: Label,
-    /// What was read of it.
+    /// Readings of the thread or CPU.
     pub span: Span,
-    /// By column.
+    /// Counts by column.
     pub counts: Vec<Count>,
 }
 
 impl Row {
-    /// The values of an instance of the session.
+    /// Makes the row of an instance of the session.
     pub fn of(command: &Command, instance: &Instance, span: Span) -> Row {
         let mut counts = counts(&command.columns, &span);
         if command.stat.cpus.is_some() {
-            // Of a CPU that ran no program there is nothing that was missed.
+            // A CPU that ran no program has missed no events.
             let ran = |count: &Count| count.value.is_some() || span.cycles() > 0;
             let idle = counts.iter_mut().filter(|count| !ran(count));
             idle.for_each(|count| (count.value, count.coverage) = (Some(0.0), 1.0));
@@ -51,8 +51,8 @@ impl Row {
     }
 }
 
-/// The values of the whole, by column: of the program, or of all CPUs together, whose rows these
-/// are.
+/// Returns the values of the whole, by column: of the program, or of all CPUs together, whose rows
+/// these are.
 pub fn whole(command: &Command, span: &Span, rows: &[Row]) -> Vec<Count> {
     let mut all = counts(&command.columns, span);
     if command.stat.cpus.is_some() {
@@ -63,9 +63,9 @@ pub fn whole(command: &Command, span: &Span, rows: &[Row]) -> Vec<Count> {
     all
 }
 
-/// The sum over CPUs, whose errors are independent: each has an order of groups of its own. A CPU
-/// that ran a program for too short a time to count the event is taken to have had it as often a
-/// cycle as the others, and as much again is added to the half width.
+/// Returns the sum over CPUs, whose errors are independent: each CPU has its own order of groups. A
+/// CPU that ran a program for too short a time to count the event is assumed to have the same rate
+/// per cycle as the others, and the same amount is added to the half width.
 fn sum(rows: &[Row], column: usize) -> Count {
     let of = |row: &Row| (row.counts[column].clone(), row.span.cycles() as f64);
     let (known, unknown): (Vec<_>, Vec<_>) =
@@ -86,7 +86,7 @@ fn sum(rows: &[Row], column: usize) -> Count {
 }
 
 impl Label {
-    /// In perf's columns.
+    /// Formats the label in perf's columns.
     pub fn text(&self) -> String {
         match self {
             Label::Whole => String::new(),
@@ -95,7 +95,7 @@ impl Label {
         }
     }
 
-    /// As perf's field, if there is one.
+    /// Formats perf's field, if there is one.
     pub fn field(&self) -> Option<String> {
         match self {
             Label::Whole => None,
@@ -104,7 +104,7 @@ impl Label {
         }
     }
 
-    /// As perf's JSON, with what separates it from the next.
+    /// Formats perf's JSON, including the separator to the next value.
     pub fn json(&self) -> String {
         match self {
             Label::Whole => String::new(),
