@@ -91,14 +91,23 @@ pub(super) fn main(project: &Project, args: &BreakdownArgs) -> Result<u8> {
     let judged = seeds::in_parallel("machines", 0..=runs - 1, |run| {
         let (program, machine) = (run as usize / machines.len(), run as usize % machines.len());
         let (pipeline, seed) = machines[machine];
-        Run { project, artefacts, files, args, pipeline, seed }.judge(&programs[program])
+        let program = &programs[program];
+        let run = Run { project, artefacts, files, args, pipeline, seed };
+        // A machine that fails takes nothing of the others with it.
+        let failed =
+            |why: Failure| format!("{}, {pipeline}, seed {seed}: {}", program.name, why.message);
+        Ok(run.judge(program).map_err(failed))
     })?;
-    let (bars, answers): (Vec<Vec<Judged>>, Vec<Option<Answer>>) = judged.into_iter().unzip();
+    let (judged, failed): (Vec<_>, Vec<_>) = judged.into_iter().partition(|run| run.is_ok());
+    let failed: Vec<String> = failed.into_iter().filter_map(|run| run.err()).collect();
+    let judged = judged.into_iter().flatten();
+    let (bars, answers): (Vec<Vec<Judged>>, Vec<Option<Answer>>) = judged.unzip();
     let (bars, answers) =
         (bars.into_iter().flatten().collect(), answers.into_iter().flatten().collect());
-    let study = Study::of(args.pmu.profile().name, &seeds, bars, answers);
+    let mut study = Study::of(args.pmu.profile().name, &seeds, bars, answers);
+    study.failed = failed;
     output::print(args.json, &study, &render::render(&study))?;
-    Ok(if study.holds { 0 } else { ExitStatus::CheckFailed.into() })
+    Ok(if study.holds && study.failed.is_empty() { 0 } else { ExitStatus::CheckFailed.into() })
 }
 
 /// One run of a program.

@@ -71,6 +71,8 @@ pub(super) struct Study {
     /// What is named first beside what the program would save, of each run.
     pub(super) answers: Vec<Answer>,
     pub(super) holds: bool,
+    /// The runs that failed, each with its reason.
+    pub(super) failed: Vec<String>,
     bars: Vec<Judged>,
 }
 
@@ -175,6 +177,7 @@ impl Study {
             answers,
             claimed: [*CLAIMED.start(), *CLAIMED.end()],
             holds,
+            failed: Vec::new(),
             bars,
         }
     }

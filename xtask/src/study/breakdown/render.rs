@@ -31,7 +31,8 @@ pub(super) fn render(study: &Study) -> String {
     }
     text += &answers(study);
     let [least, most] = study.claimed.map(|share| 100.0 * share);
-    let verdict = if study.holds { "pass" } else { "FAIL" };
+    study.failed.iter().for_each(|why| text += &format!("did not run: {why}\n"));
+    let verdict = if study.holds && study.failed.is_empty() { "pass" } else { "FAIL" };
     text += &format!(
         "parts of at least {:.1} % of the run, of functions {:.1} %; half widths are of all cycles\n\
          {verdict}: the claimed coverage is {least:.0} to {most:.0} %\n",
