@@ -25,6 +25,50 @@ fn run(pmu: &str, what: &str, program: &str) -> WhatIf {
     report.first.unwrap().what_if.expect("every core ran")
 }
 
+/// Programs of `causes`, each with the group that saves most and the parts that may be named first.
+const CAUSES: [(&str, &str, &[&str]); 12] = [
+    ("random 300000", "branches", &["mispredicted branches"]),
+    ("indirect 300000", "branches", &["mispredicted branches"]),
+    ("returns 200000", "branches", &["mispredicted branches"]),
+    ("straight 1000000", "code", &FETCH),
+    ("pages 1000000", "code", &FETCH),
+    ("jumps 1500000", "code", &FETCH),
+    ("second 500000", "data", &["memory"]),
+    ("tlb 500000", "data", &["memory"]),
+    ("memory 600000", "data", &["memory"]),
+    ("divider 600000", "units", &["core"]),
+    ("chain 400000", "units", &["core"]),
+    ("port 500000", "units", &["core"]),
+];
+const FETCH: [&str; 3] = ["fetch latency", "instruction fetch", "fetch bandwidth"];
+
+#[test]
+#[ignore = "long"]
+fn the_cause_that_is_built_in_is_named_and_its_removal_saves_most() {
+    for pmu in ["intel", "amd"] {
+        for pipeline in ["ooo", "interval"] {
+            for (program, group, parts) in CAUSES {
+                let command = format!(
+                    "cargo xtask run --pmu {pmu} --vpmu pipeline={pipeline} --breakdown \
+                     --what-if=groups -- causes {program}"
+                );
+                let args = RunArgs::of(&command).unwrap();
+                let boot = boot(&args.request().unwrap());
+                assert_success(&boot);
+                let report = Report::with(&boot, args.plan().unwrap().as_ref(), &args.additions());
+                let session = report.first.unwrap();
+                let breakdown = session.breakdown.expect("its events were counted");
+                let what_if = session.what_if.expect("every core ran");
+                let what = format!("{pmu}, {pipeline}, {program}:\n{breakdown}\n{what_if}");
+                let largest = breakdown.largest_loss().expect("there is one");
+                assert!(parts.contains(&&*largest.name), "{what}");
+                let most = what_if.groups.first();
+                assert_eq!(most.map(|saving| &*saving.cause), Some(group), "{what}");
+            }
+        }
+    }
+}
+
 /// The share that is saved without a cause.
 fn saved(what_if: &WhatIf, cause: &str) -> f64 {
     let found = what_if.causes.iter().find(|saving| saving.cause == cause);
