@@ -6,9 +6,9 @@ use xtask::report::{EventReport, Kind, SessionReport};
 use crate::{exact, session_of};
 
 /// Passes of a load from 4 MiB in order.
-const PROGRAM: &str = "bottleneck stream 8000000";
+const PROGRAM: &str = "bottleneck stream 2000000";
 /// Lines that the program loads.
-const LINES: u64 = 8_000_000 * 4 / 64;
+const LINES: u64 = 2_000_000 * 4 / 64;
 
 fn run(pmu: &str, vpmu: &str, options: &str) -> SessionReport {
     session_of(&format!("cargo xtask run --pmu {pmu} --vpmu {vpmu} {options} -- {PROGRAM}"))

@@ -21,7 +21,7 @@ fn with(pmu: Pmu, quirks: &[&str], line: &str) -> Boot {
 
 #[test]
 fn late_and_lost_interrupts_leave_counts_right_and_are_told() {
-    let line = format!("wire -- tally stat --slice 20000 -e {EVENTS} deflate --level 1");
+    let line = format!("wire -- tally stat --slice 20000 -e {EVENTS} deflate --level 1 --kib 768");
     let (mut inside, mut all) = (0, 0);
     for (pmu, quirks) in [
         (Pmu::Intel, &["late=200"][..]),
@@ -82,13 +82,13 @@ fn late_and_lost_interrupts_beside_counts_of_ring_0_lose_nothing() {
 #[test]
 fn a_counter_that_fails_later_takes_all_values_and_is_named() {
     for (pmu, held, options, named) in [
-        (Pmu::Intel, "held=3@60000000", "", "general counter 3"),
-        (Pmu::Intel, "held=1@60000000", "overflows=nmi", "general counter 1"),
-        (Pmu::Amd, "held=4@60000000", "", "general counter 4"),
+        (Pmu::Intel, "held=3@15000000", "", "general counter 3"),
+        (Pmu::Intel, "held=1@15000000", "overflows=nmi", "general counter 1"),
+        (Pmu::Amd, "held=4@15000000", "", "general counter 4"),
         // The slice timer: no group is switched from then on.
-        (Pmu::Amd, "held=0@60000000", "", "the counter of cycles"),
+        (Pmu::Amd, "held=0@15000000", "", "the counter of cycles"),
     ] {
-        let line = &format!("wire check-counters {options} -- deflate --level 1");
+        let line = &format!("wire check-counters {options} -- deflate --level 1 --kib 1536");
         let boot = with(pmu, &[held], line);
         assert_refused(&boot, ExitStatus::CounterFailed, named);
         let report = Report::of(&boot);
@@ -118,7 +118,7 @@ fn counters_that_are_checked_while_programs_run_count_on() {
 #[test]
 fn an_event_that_counts_nothing_beside_its_parts_has_no_value() {
     let loads = "MEM_INST_RETIRED.ALL_LOADS";
-    let line = "wire check-counters -- deflate --level 1";
+    let line = "wire check-counters -- deflate --level 1 --kib 768";
     let boot = with(Pmu::Intel, &[&format!("missing={loads}")], line);
     assert_success(&boot);
     let report = Report::of(&boot);
@@ -143,12 +143,12 @@ fn counts_with_quirks_are_right_or_refused() {
     {
         let pmu = if quirks::can_have(pmu, &set) { pmu } else { Pmu::Intel };
         let request = quirks::request(pmu, &set);
-        let command_line = request.command_line.clone() + " --level 1";
+        let command_line = request.command_line.clone() + " --level 1 --kib 768";
         let verdict = Verdict::of(&boot(&Request { command_line, ..request }));
         assert!(!matches!(verdict, Verdict::Wrong { .. }), "{pmu:?} {set:?}: {verdict:?}");
         let cannot = [
             "held=3",
-            "held=3@60000000",
+            "held=3@15000000",
             "locked=2",
             "masked=1",
             "missing=BR_MISP_RETIRED.ALL_BRANCHES",

@@ -63,7 +63,8 @@ fn edges_of_stalls_count_their_episodes() {
     let beyond = "CYCLE_ACTIVITY.STALLS_L1D_MISS";
     let list = format!("{all},{all}:e,{retired}:e,{beyond}:e");
     let command = "cargo xtask run --vpmu pipeline=ooo --events";
-    let session = session_of(&format!("{command} {list} -- deflate --level 1"));
+    let session =
+        session_of(&format!("{command} {list} -- bottleneck 1 chase 30000 branch 300000"));
     let count = |name: &str| {
         let event = session.events.iter().find(|event| event.name == name).unwrap();
         assert_eq!(event.kind, Kind::Exact, "{event:?}");
@@ -71,7 +72,7 @@ fn edges_of_stalls_count_their_episodes() {
     };
     let gaps = count(&format!("{all}:e"));
     assert_eq!(count(&format!("{retired}:e")), gaps);
-    assert!(gaps > 1_000_000 && count(all) > 2 * gaps, "{gaps} gaps in {} cycles", count(all));
+    assert!(gaps > 100_000 && count(all) > 2 * gaps, "{gaps} gaps in {} cycles", count(all));
     let misses = count(&format!("{beyond}:e"));
     assert!((10_000..gaps / 2).contains(&misses), "{misses} of {gaps}");
 }

@@ -21,6 +21,8 @@ pub struct ProgramOptions<'a> {
     pub file: Option<&'a str>,
     /// `--level N`, 0 (store) to 10 (smallest).
     pub level: Option<u8>,
+    /// `--kib N`: the KiB of the text that it takes.
+    pub kib: Option<usize>,
 }
 
 impl<'a> ProgramOptions<'a> {
@@ -53,6 +55,7 @@ impl<'a> ProgramOptions<'a> {
                     let level = value.parse().ok().filter(|level| *level <= 10);
                     options.level = Some(level.ok_or_else(unreadable)?);
                 }
+                "--kib" => options.kib = Some(value.parse().map_err(|_| unreadable())?),
                 _ => return Err(format!("unknown option {word}")),
             }
         }

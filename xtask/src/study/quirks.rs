@@ -16,7 +16,7 @@ use crate::{
 
 /// The quirks, as options of the virtual PMU. Those of one row exclude each other.
 const QUIRKS: [&[&str]; 10] = [
-    &["held=3", "held=3@60000000", "locked=2"],
+    &["held=3", "held=3@15000000", "locked=2"],
     &["masked=1", "masked=200"],
     &["late=300", "late=100000"],
     &["lost=50", "lost=1"],

@@ -4,7 +4,7 @@
 //! The text is processed block by block, as in a store of compressed blocks.
 //!
 //! `deflate [--events LIST] [--slice CYCLES] [--budget PERCENT] [--shares KIND] [--unit yes]
-//! [--file PATH] [--level 0..10]`
+//! [--file PATH] [--level 0..10] [--kib N]`
 
 #![no_std]
 #![no_main]
@@ -44,9 +44,10 @@ fn run() -> Result<(), Failure> {
     let usage = |text: String| (status(ExitStatus::Usage), text);
     let options = ProgramOptions::parse(arguments().skip(1)).map_err(usage)?;
     let path = options.file.unwrap_or("corpus.txt");
-    let text = read_file(path).map_err(|e| {
+    let mut text = read_file(path).map_err(|e| {
         (status(ExitStatus::HostError), format!("cannot read {path}: error {}", e.0))
     })?;
+    text.truncate(options.kib.map_or(usize::MAX, |kib| kib.saturating_mul(1024)));
     let config = SessionConfig {
         slice: options.slice.unwrap_or_default(),
         budget_ppm: options.budget_ppm.unwrap_or(session::DEFAULT_BUDGET_PPM),
