@@ -8,6 +8,8 @@
 
 extern crate alloc;
 
+use core::arch::asm;
+
 mod arch;
 mod calls;
 mod cpu;
@@ -16,6 +18,7 @@ mod files;
 mod machine;
 mod measure;
 mod memory;
+mod padding;
 mod plant;
 mod sched;
 mod task;
@@ -61,6 +64,19 @@ fn boot(info: &'static mut BootInfo) -> ! {
     let stack = info.kernel_stack_bottom;
     stacks::note_boot_stack(stack..stack + info.kernel_stack_len);
     init_memory(info);
+    // The boot loader's stack is wherever the boot loader had room.
+    let stack = kernel::allocate_stack();
+    let info = core::ptr::from_ref(info);
+    // SAFETY: (1) the stack is new, and reaches below its top; (2) `boot_here` does not return, and
+    // takes the reference that this function gives up.
+    unsafe {
+        asm!("mov rsp, {}", "xor ebp, ebp", "call {}", in(reg) stack.as_u64(), sym boot_here,
+             in("rdi") info, options(noreturn));
+    }
+}
+
+/// The rest of [`boot`], on a stack of the kernel's.
+extern "C" fn boot_here(info: &'static BootInfo) -> ! {
     let text = command_line().leak();
     let line = match CommandLine::parse(text) {
         Ok(line) => line,

@@ -58,10 +58,10 @@ impl<L: Copy + Default> PagePort<L> {
     /// The port, if this machine has it.
     pub fn find(number: PortNumber) -> Option<PagePort<L>> {
         let port = VirtioPort::find(number)?;
-        let frame = frames::allocate().ok()?;
+        let frame = frames::allocate_in_turn().ok()?;
         let mut pages = [Sent { frame, bytes: 0, label: L::default(), token: None }; QUEUE];
         for page in &mut pages[1..] {
-            page.frame = frames::allocate().ok()?;
+            page.frame = frames::allocate_in_turn().ok()?;
         }
         Some(PagePort { port, pages, filling: 0, polls_left: MAX_POLLS })
     }

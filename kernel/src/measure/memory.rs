@@ -31,11 +31,12 @@ impl Transport for MemoryTransport {
         let is_full = self.pages.len() as u64 * FRAME_BYTES >= MAX_BYTES;
         // A claim leaves the kernel's reserve alone, as programs' memory does.
         let claim = || frames::claim(FRAME_BYTES).filter(|_| !is_full);
-        self.empty_page(|| claim()?.allocate().ok())
+        let next = self.pages.len() as u64 * FRAME_BYTES;
+        self.empty_page(|| claim()?.allocate(next).ok())
     }
 
     fn last_page(&mut self) -> Option<&mut RecordPage> {
-        self.empty_page(|| frames::allocate().ok())
+        self.empty_page(|| frames::allocate_in_turn().ok())
     }
 
     fn send(&mut self, load: Load) {

@@ -1,18 +1,22 @@
 //! The allocator of physical memory, in frames of 4 KiB.
 //!
-//! Frames come from the regions that the firmware reports as usable, lowest first, so that page
-//! tables are below 4 GiB, where a starting processor can reach them. Free frames form a linked
-//! list whose links are in the frames themselves. One lock guards the allocator; the overflow path
-//! allocates nothing.
+//! A frame has the colour of the page that it is for: the bits of its number by which caches choose
+//! a set. So what shares sets with what depends on pages' addresses alone, and not on how large the
+//! kernel and the ramdisk are, or on the order of allocations
+//! (docs/decisions/0096-colours-of-frames.md).
+//!
+//! Of each colour the lowest frame is allocated first, so that page tables are below 4 GiB, where a
+//! starting processor can reach them. Free frames form linked lists whose links are in the frames
+//! themselves. One lock guards the allocator; the overflow path allocates nothing.
 
-use bootloader_api::info::{MemoryRegion, MemoryRegionKind};
+use bootloader_api::info::MemoryRegion;
 use spin::{Mutex, Once};
 use x86_64::{
     PhysAddr, VirtAddr,
     structures::paging::{PhysFrame, Size4KiB},
 };
 
-use super::records;
+use super::{records, usable::Usable};
 
 /// Bytes of a frame.
 pub const FRAME_BYTES: u64 = 4096;
@@ -20,9 +24,11 @@ pub const FRAME_BYTES: u64 = 4096;
 pub const LARGE_BYTES: u64 = 2 << 20;
 /// Memory that programs cannot claim: a reserve for the kernel and for page tables.
 const RESERVE_BYTES: u64 = 32 << 20;
-/// Memory below this address is not allocated: a starting processor's trampoline and the firmware's
-/// tables are there.
-const LOW_BYTES: u64 = 1 << 20;
+/// Colours: frames of the same colour are a multiple of [`LARGE_BYTES`] apart, which is what the
+/// sets of the largest last-level cache span.
+const COLOURS: usize = (LARGE_BYTES / FRAME_BYTES) as usize;
+/// Stands for the next frame of a colour of which all have been allocated.
+const NONE_NEW: u64 = u64::MAX;
 
 static PHYSICAL_OFFSET: Once<u64> = Once::new();
 static FRAMES: Mutex<Option<Frames>> = Mutex::new(None);
@@ -32,15 +38,15 @@ static FRAMES: Mutex<Option<Frames>> = Mutex::new(None);
 pub struct OutOfMemory;
 
 struct Frames {
-    regions: &'static [MemoryRegion],
-    /// Index into `regions` of the region that new frames come from.
-    region: usize,
-    /// The next address of that region that was never allocated.
-    next: u64,
-    /// The first free frame of the list.
-    free: Option<PhysAddr>,
+    usable: Usable,
+    /// By colour: the first free frame of its list, or 0.
+    free: [u64; COLOURS],
+    /// By colour: no frame from this address on was ever allocated.
+    next: [u64; COLOURS],
+    /// The page whose colour the next frame has that is for none.
+    turn: u64,
     in_use: u64,
-    /// Frames on the list, and those never allocated.
+    /// Frames on the lists, and those never allocated.
     left: u64,
     /// Bytes of those that are claimed ([`Claim`]).
     claimed: u64,
@@ -49,14 +55,15 @@ struct Frames {
 }
 
 /// Takes over the usable regions; `physical_offset` is where all physical memory is mapped.
-pub fn init(regions: &'static [MemoryRegion], physical_offset: u64) {
+pub fn init(regions: &[MemoryRegion], physical_offset: u64) {
     PHYSICAL_OFFSET.call_once(|| physical_offset);
-    let all = regions.iter().map(Frames::of_region).sum();
+    let usable = Usable::of(regions);
+    let all = usable.bytes() / FRAME_BYTES;
     *FRAMES.lock() = Some(Frames {
-        regions,
-        region: 0,
-        next: 0,
-        free: None,
+        usable,
+        free: [0; COLOURS],
+        next: [0; COLOURS],
+        turn: 0,
         in_use: 0,
         left: all,
         claimed: 0,
@@ -90,19 +97,31 @@ pub fn viewed(address: u64, bytes: u64) -> Option<VirtAddr> {
     Some(kernel_view(PhysAddr::new(address)))
 }
 
-/// Allocates a frame of zeros.
+/// Allocates a frame of zeros, of the colour of the page at an address.
 ///
 /// # Errors
 /// No usable memory is left.
-pub fn allocate() -> Result<PhysFrame, OutOfMemory> {
-    allocate_claimed(0)
+pub fn allocate(page: u64) -> Result<PhysFrame, OutOfMemory> {
+    allocate_claimed(page, 0)
 }
 
-/// Allocates a frame of zeros. `bytes` of it were claimed: none, or the whole frame.
-fn allocate_claimed(bytes: u64) -> Result<PhysFrame, OutOfMemory> {
+/// Allocates a frame of zeros for no page in particular: the colours take turns.
+///
+/// # Errors
+/// No usable memory is left.
+pub fn allocate_in_turn() -> Result<PhysFrame, OutOfMemory> {
+    let page = FRAMES.lock().as_mut().map_or(0, |frames| {
+        frames.turn += FRAME_BYTES;
+        frames.turn
+    });
+    allocate(page)
+}
+
+/// Allocates a frame of zeros for a page. `bytes` of it were claimed: none, or the whole frame.
+fn allocate_claimed(page: u64, bytes: u64) -> Result<PhysFrame, OutOfMemory> {
     let mut guard = FRAMES.lock();
     let frames = guard.as_mut().expect("frames::init runs first");
-    let address = frames.take().ok_or(OutOfMemory)?;
+    let address = frames.take(colour_of(page)).ok_or(OutOfMemory)?;
     frames.in_use += 1;
     frames.left -= 1;
     frames.claimed -= bytes;
@@ -112,6 +131,13 @@ fn allocate_claimed(bytes: u64) -> Result<PhysFrame, OutOfMemory> {
     // (2) nothing else uses it, as it was just taken from the allocator.
     unsafe { start.write_bytes(0, FRAME_BYTES as usize) };
     Ok(PhysFrame::containing_address(address))
+}
+
+/// The colour of a page. The higher bits of its number count too: programs align much to powers of
+/// two, such as the stacks of their threads, and all of that would share a few sets.
+fn colour_of(page: u64) -> usize {
+    let number = page / FRAME_BYTES;
+    (number ^ number >> 9 ^ number >> 18 ^ number >> 27) as usize % COLOURS
 }
 
 /// Allocates `bytes` that lie in one piece, from a multiple of [`LARGE_BYTES`] on. Their content
@@ -177,13 +203,13 @@ pub fn has_room_for_program(bytes: u64) -> bool {
 pub struct Claim(u64);
 
 impl Claim {
-    /// Allocates a frame of zeros from the claim.
+    /// Allocates a frame of zeros from the claim, as [`allocate`].
     ///
     /// # Errors
     /// The claim is used up.
-    pub fn allocate(&mut self) -> Result<PhysFrame, OutOfMemory> {
+    pub fn allocate(&mut self, page: u64) -> Result<PhysFrame, OutOfMemory> {
         let rest = self.0.checked_sub(FRAME_BYTES).ok_or(OutOfMemory)?;
-        let frame = allocate_claimed(FRAME_BYTES)?;
+        let frame = allocate_claimed(page, FRAME_BYTES)?;
         self.0 = rest;
         Ok(frame)
     }
@@ -236,80 +262,63 @@ pub fn in_use_bytes() -> u64 {
 
 /// A usable frame below 1 MiB, for the trampoline of starting processors.
 pub fn low_frame() -> Option<PhysFrame> {
-    let guard = FRAMES.lock();
-    let regions = guard.as_ref()?.regions;
-    // Not the first page: address 0 is the null pointer.
-    let fits = |r: &&MemoryRegion| {
-        r.kind == MemoryRegionKind::Usable && r.start.max(FRAME_BYTES) + FRAME_BYTES <= r.end
-    };
-    let region = regions.iter().filter(fits).find(|r| r.start < LOW_BYTES - FRAME_BYTES)?;
-    let start = region.start.max(FRAME_BYTES).next_multiple_of(FRAME_BYTES);
-    Some(PhysFrame::containing_address(PhysAddr::new(start)))
+    let low = FRAMES.lock().as_ref()?.usable.low_frame()?;
+    Some(PhysFrame::containing_address(PhysAddr::new(low)))
 }
 
 impl Frames {
-    /// The number of frames of a region that [`Self::take`] can take.
-    fn of_region(region: &MemoryRegion) -> u64 {
-        let start = region.start.max(LOW_BYTES).next_multiple_of(FRAME_BYTES);
-        match region.kind {
-            MemoryRegionKind::Usable => region.end.saturating_sub(start) / FRAME_BYTES,
-            _ => 0,
-        }
-    }
-
     fn has_room_for_program(&self, bytes: u64) -> bool {
         let all = bytes.checked_add(RESERVE_BYTES).and_then(|all| all.checked_add(self.claimed));
         all.is_some_and(|all| all.div_ceil(FRAME_BYTES) <= self.left)
     }
 
-    fn take(&mut self) -> Option<PhysAddr> {
-        if let Some(address) = self.free {
-            // SAFETY: a frame on the free list holds the next link in its first word.
-            let link = unsafe { kernel_view(address).as_ptr::<u64>().read() };
-            self.free = (link != 0).then(|| PhysAddr::new(link));
-            return Some(address);
-        }
-        self.take_new()
+    /// Takes a frame of a colour, or of the next colour of which one is left.
+    fn take(&mut self, colour: usize) -> Option<PhysAddr> {
+        let from = (colour..COLOURS).chain(0..colour);
+        from.into_iter().find_map(|colour| self.take_listed(colour).or_else(|| self.take_new(colour)))
     }
 
-    /// Takes a frame that was never allocated.
-    fn take_new(&mut self) -> Option<PhysAddr> {
-        while let Some(region) = self.regions.get(self.region) {
-            let start = region.start.max(LOW_BYTES).max(self.next).next_multiple_of(FRAME_BYTES);
-            if region.kind == MemoryRegionKind::Usable && start + FRAME_BYTES <= region.end {
-                self.next = start + FRAME_BYTES;
-                return Some(PhysAddr::new(start));
-            }
-            self.region += 1;
-            self.next = 0;
-        }
-        None
+    /// Takes the first frame of a colour's list.
+    fn take_listed(&mut self, colour: usize) -> Option<PhysAddr> {
+        let free = &mut self.free[colour];
+        let address = (*free != 0).then(|| PhysAddr::new(*free))?;
+        // SAFETY: a frame on a free list holds the next link in its first word.
+        *free = unsafe { kernel_view(address).as_ptr::<u64>().read() };
+        Some(address)
     }
 
-    /// Takes the first block of `bytes` that was never allocated. The frames before it are free.
+    /// Takes the lowest frame of a colour that was never allocated.
+    fn take_new(&mut self, colour: usize) -> Option<PhysAddr> {
+        let next = &mut self.next[colour];
+        if *next == NONE_NEW {
+            return None;
+        }
+        let of_colour = |address: u64| {
+            let ahead = (COLOURS + colour).wrapping_sub((address / FRAME_BYTES) as usize) % COLOURS;
+            address + ahead as u64 * FRAME_BYTES
+        };
+        let found = self.usable.find(*next, FRAME_BYTES, of_colour);
+        *next = found.map_or(NONE_NEW, |address| address + FRAME_BYTES);
+        found.map(PhysAddr::new)
+    }
+
+    /// Takes the lowest block of `bytes` above every frame that was ever allocated.
     fn take_block(&mut self, bytes: u64) -> Option<PhysAddr> {
-        let end = |region: &MemoryRegion| region.end;
-        loop {
-            let start = self.take_new()?;
-            if start.is_aligned(LARGE_BYTES)
-                && self.regions.get(self.region).map(end)? - start.as_u64() >= bytes
-            {
-                self.next = start.as_u64() + bytes;
-                return Some(start);
-            }
-            // SAFETY: the frame was just taken.
-            unsafe { self.push(start) };
-        }
+        let above = self.next.iter().copied().max().filter(|next| *next != NONE_NEW)?;
+        let start = self.usable.find(above, bytes, |at| at.next_multiple_of(LARGE_BYTES))?;
+        self.usable.remove(start..start + bytes.next_multiple_of(FRAME_BYTES));
+        Some(PhysAddr::new(start))
     }
 
-    /// Adds a frame to the list.
+    /// Adds a frame to the list of its colour.
     ///
     /// # Safety
     /// Nothing refers to the frame, and it is memory.
     unsafe fn push(&mut self, frame: PhysAddr) {
+        let first = &mut self.free[(frame.as_u64() / FRAME_BYTES) as usize % COLOURS];
         let link = kernel_view(frame).as_mut_ptr::<u64>();
         // SAFETY: nothing refers to the frame, so its first word is free for the link.
-        unsafe { link.write(self.free.map_or(0, PhysAddr::as_u64)) };
-        self.free = Some(frame);
+        unsafe { link.write(*first) };
+        *first = frame.as_u64();
     }
 }

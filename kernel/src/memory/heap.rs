@@ -64,7 +64,7 @@ unsafe impl Source for Growing {
             return Err(());
         }
         for page in (start..start + bytes).step_by(FRAME_BYTES as usize) {
-            let frame = frames::allocate().map_err(|_| ())?;
+            let frame = frames::allocate(page).map_err(|_| ())?;
             region::map(page, frame).map_err(|_| ())?;
             talc.source.next = page + FRAME_BYTES;
         }

@@ -23,4 +23,5 @@ pub mod space;
 pub mod stacks;
 mod tables;
 pub mod takeover;
+mod usable;
 pub mod user;

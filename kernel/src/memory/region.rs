@@ -40,7 +40,7 @@ pub fn map(page: u64, frame: PhysFrame) -> Result<(), OutOfMemory> {
     for level in [3, 2, 1] {
         let entry = &mut table(at)[index(page, level)];
         if entry.is_unused() {
-            entry.set_frame(frames::allocate()?, Flags::PRESENT | Flags::WRITABLE);
+            entry.set_frame(frames::allocate(page >> (9 * level))?, Flags::PRESENT | Flags::WRITABLE);
         }
         at = entry.addr();
     }

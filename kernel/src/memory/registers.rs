@@ -23,7 +23,7 @@ impl AddressSpace {
         for level in (1..=3).rev() {
             let entry = &mut table(frame)[index(address, level)];
             if entry.is_unused() {
-                entry.set_frame(frames::allocate()?, flags);
+                entry.set_frame(frames::allocate(address >> (9 * level))?, flags);
             }
             if entry.flags().contains(Flags::HUGE_PAGE) {
                 // The view of physical memory contains it.

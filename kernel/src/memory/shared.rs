@@ -29,7 +29,7 @@ impl Shared {
         let mut next = NEXT.lock();
         let (start, mut frames) = (*next, Vec::new());
         for page in (start..start + bytes as u64).step_by(FRAME_BYTES as usize) {
-            let frame = frames::allocate()?;
+            let frame = frames::allocate(page)?;
             region::map(page, frame)?;
             frames.push(frame);
             *next = page + FRAME_BYTES;

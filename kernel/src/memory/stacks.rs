@@ -28,7 +28,7 @@ pub fn allocate() -> Result<VirtAddr, OutOfMemory> {
     let guard = region::START + *stacks * STRIDE;
     let top = guard + STRIDE;
     for page in (guard + FRAME_BYTES..top).step_by(FRAME_BYTES as usize) {
-        region::map(page, frames::allocate()?)?;
+        region::map(page, frames::allocate(page)?)?;
     }
     *stacks += 1;
     Ok(VirtAddr::new(top))
