@@ -35,7 +35,7 @@ use tally_abi::{
 
 use files::ramdisk;
 use machine::{clock, fw_cfg, reference::Reference, screen, serial};
-use memory::{audit, frames, kernel, stacks, takeover};
+use memory::{audit, frames, heap, kernel, stacks, takeover};
 
 /// Why a machine is not halted.
 const NO_HALTS: &str = "halts need a PMU with two general counters: boot without `halt`";
@@ -105,6 +105,9 @@ extern "C" fn boot_here(info: &'static BootInfo) -> ! {
     }
     serial::send(&Message::Ready { boot_ns: clock::now_ns() });
     entry::smp::release();
+    // Not earlier: a turn begins with the programs, however long the boot took.
+    // SAFETY: interrupts are off and no other reference to this CPU's state is live.
+    unsafe { cpu::Cpu::current() }.lapic.start_timer(timer_ticks);
     cpu::run()
 }
 
@@ -134,14 +137,15 @@ fn init_memory(info: &'static BootInfo) {
     let space = takeover::take_over(&info.memory_regions, offset);
     kernel::init(space.expect("there is memory for the kernel's page tables"));
     audit::begin();
-    if let Some(start) = info.ramdisk_addr.into_option() {
+    let ramdisk = info.ramdisk_addr.into_option().map(|start| {
         // SAFETY: the boot loader mapped the ramdisk there for the kernel, and nothing writes or
         // unmaps it; its frames are not in the usable regions.
-        ramdisk::init(unsafe {
-            core::slice::from_raw_parts(start as *const u8, info.ramdisk_len as usize)
-        });
-    }
-    files::init();
+        unsafe { core::slice::from_raw_parts(start as *const u8, info.ramdisk_len as usize) }
+    });
+    heap::apart(|| {
+        ramdisk.map(ramdisk::init);
+        files::init();
+    });
 }
 
 /// The command line: the host's, or else the ramdisk's.
@@ -169,7 +173,7 @@ fn refuse_halts_without_pmu(line: &CommandLine) {
     }
 }
 
-/// Calibrates and starts the scheduler's timer. Returns the ticks of one turn.
+/// Calibrates the scheduler's timer. Returns the ticks of one turn.
 fn calibrate_timer(rsdp: Option<u64>) -> u32 {
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
     let cpu = unsafe { cpu::Cpu::current() };
@@ -181,7 +185,6 @@ fn calibrate_timer(rsdp: Option<u64>) -> u32 {
         sched::refuse("kernel", ExitStatus::MachineFailed, NO_REFERENCE);
         sched::finish()
     };
-    cpu.lapic.start_timer(ticks);
     ticks
 }
 

@@ -200,11 +200,7 @@ impl Pages {
 
 /// Allocates frames of zeros for a file, for its pages from `first` on, and hands each to `place`.
 /// All or nothing: a write that fails must not use up the frames that are left.
-fn allocate(
-    first: u64,
-    count: u64,
-    mut place: impl FnMut(PhysFrame),
-) -> Result<(), OutOfMemory> {
+fn allocate(first: u64, count: u64, mut place: impl FnMut(PhysFrame)) -> Result<(), OutOfMemory> {
     let mut claim = frames::claim(count * FRAME_BYTES).ok_or(OutOfMemory)?;
     if !add(count) {
         return Err(OutOfMemory);

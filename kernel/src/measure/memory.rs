@@ -9,7 +9,7 @@ use x86_64::structures::paging::PhysFrame;
 use super::transport::{Load, PAGE_WORDS, RecordPage, Transport};
 use crate::{
     machine::serial,
-    memory::frames::{self, FRAME_BYTES, kernel_view},
+    memory::frames::{self, FRAME_BYTES, User, kernel_view},
 };
 
 /// The most bytes of pages: an eighth of the smallest machine's memory.
@@ -36,7 +36,7 @@ impl Transport for MemoryTransport {
     }
 
     fn last_page(&mut self) -> Option<&mut RecordPage> {
-        self.empty_page(|| frames::allocate_in_turn().ok())
+        self.empty_page(|| frames::allocate_in_turn(User::Kernel).ok())
     }
 
     fn send(&mut self, load: Load) {

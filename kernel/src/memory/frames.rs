@@ -1,13 +1,15 @@
 //! The allocator of physical memory, in frames of 4 KiB.
 //!
-//! A frame has the colour of the page that it is for: the bits of its number by which caches choose
-//! a set. So what shares sets with what depends on pages' addresses alone, and not on how large the
-//! kernel and the ramdisk are, or on the order of allocations
-//! (docs/decisions/0096-colours-of-frames.md).
+//! There are two pools: the kernel's below a fixed address, which the boot loader and the ramdisk
+//! are in, and the programs' from there on. A frame has the colour of the page that it is for: the
+//! bits of its number by which caches choose a set. So a program's frames, and what shares sets of
+//! caches with what, do not depend on how large the kernel and the ramdisk are
+//! (docs/decisions/0096-colours-of-frames.md). A pool without a frame of a colour gets the other's,
+//! and then the next colour's.
 //!
 //! Of each colour the lowest frame is allocated first, so that page tables are below 4 GiB, where a
-//! starting processor can reach them. Free frames form linked lists whose links are in the frames
-//! themselves. One lock guards the allocator; the overflow path allocates nothing.
+//! starting processor can reach them. One lock guards the allocator; the overflow path allocates
+//! nothing.
 
 use bootloader_api::info::MemoryRegion;
 use spin::{Mutex, Once};
@@ -16,7 +18,10 @@ use x86_64::{
     structures::paging::{PhysFrame, Size4KiB},
 };
 
-use super::{records, usable::Usable};
+use super::{
+    pool::{self, Pool},
+    records,
+};
 
 /// Bytes of a frame.
 pub const FRAME_BYTES: u64 = 4096;
@@ -24,27 +29,35 @@ pub const FRAME_BYTES: u64 = 4096;
 pub const LARGE_BYTES: u64 = 2 << 20;
 /// Memory that programs cannot claim: a reserve for the kernel and for page tables.
 const RESERVE_BYTES: u64 = 32 << 20;
-/// Colours: frames of the same colour are a multiple of [`LARGE_BYTES`] apart, which is what the
-/// sets of the largest last-level cache span.
-const COLOURS: usize = (LARGE_BYTES / FRAME_BYTES) as usize;
-/// Stands for the next frame of a colour of which all have been allocated.
-const NONE_NEW: u64 = u64::MAX;
+/// Where the pool of the programs begins, if the files of the machine end below: the kernel's has
+/// some megabytes beside them.
+const PROGRAMS_START: u64 = 64 << 20;
 
 static PHYSICAL_OFFSET: Once<u64> = Once::new();
-static FRAMES: Mutex<Option<Frames>> = Mutex::new(None);
+static FRAMES: Mutex<Frames> = Mutex::new(Frames {
+    pools: [Pool::new(0..PROGRAMS_START), Pool::new(PROGRAMS_START..u64::MAX)],
+    in_use: 0,
+    left: 0,
+    claimed: 0,
+    all: 0,
+});
+
+/// What uses a frame, and which pool it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User {
+    /// The kernel.
+    Kernel,
+    /// A program: its pages, the tables for them, and pages of files.
+    Program,
+}
 
 /// No frame is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
 
 struct Frames {
-    usable: Usable,
-    /// By colour: the first free frame of its list, or 0.
-    free: [u64; COLOURS],
-    /// By colour: no frame from this address on was ever allocated.
-    next: [u64; COLOURS],
-    /// The page whose colour the next frame has that is for none.
-    turn: u64,
+    /// By [`User`].
+    pools: [Pool; 2],
     in_use: u64,
     /// Frames on the lists, and those never allocated.
     left: u64,
@@ -57,18 +70,9 @@ struct Frames {
 /// Takes over the usable regions; `physical_offset` is where all physical memory is mapped.
 pub fn init(regions: &[MemoryRegion], physical_offset: u64) {
     PHYSICAL_OFFSET.call_once(|| physical_offset);
-    let usable = Usable::of(regions);
-    let all = usable.bytes() / FRAME_BYTES;
-    *FRAMES.lock() = Some(Frames {
-        usable,
-        free: [0; COLOURS],
-        next: [0; COLOURS],
-        turn: 0,
-        in_use: 0,
-        left: all,
-        claimed: 0,
-        all,
-    });
+    let mut frames = FRAMES.lock();
+    frames.all = frames.pools.iter_mut().map(|pool| pool.add_all(regions)).sum();
+    frames.left = frames.all;
 }
 
 /// The kernel's virtual address of a physical address.
@@ -101,43 +105,36 @@ pub fn viewed(address: u64, bytes: u64) -> Option<VirtAddr> {
 ///
 /// # Errors
 /// No usable memory is left.
-pub fn allocate(page: u64) -> Result<PhysFrame, OutOfMemory> {
-    allocate_claimed(page, 0)
+pub fn allocate(user: User, page: u64) -> Result<PhysFrame, OutOfMemory> {
+    allocate_claimed(user, |_| page, 0)
 }
 
 /// Allocates a frame of zeros for no page in particular: the colours take turns.
 ///
 /// # Errors
 /// No usable memory is left.
-pub fn allocate_in_turn() -> Result<PhysFrame, OutOfMemory> {
-    let page = FRAMES.lock().as_mut().map_or(0, |frames| {
-        frames.turn += FRAME_BYTES;
-        frames.turn
-    });
-    allocate(page)
+pub fn allocate_in_turn(user: User) -> Result<PhysFrame, OutOfMemory> {
+    allocate_claimed(user, Pool::take_turn, 0)
 }
 
 /// Allocates a frame of zeros for a page. `bytes` of it were claimed: none, or the whole frame.
-fn allocate_claimed(page: u64, bytes: u64) -> Result<PhysFrame, OutOfMemory> {
-    let mut guard = FRAMES.lock();
-    let frames = guard.as_mut().expect("frames::init runs first");
-    let address = frames.take(colour_of(page)).ok_or(OutOfMemory)?;
+fn allocate_claimed(
+    user: User,
+    page: impl FnOnce(&mut Pool) -> u64,
+    bytes: u64,
+) -> Result<PhysFrame, OutOfMemory> {
+    let mut frames = FRAMES.lock();
+    let page = page(&mut frames.pools[user as usize]);
+    let address = frames.take(user, pool::colour_of(page)).ok_or(OutOfMemory)?;
     frames.in_use += 1;
     frames.left -= 1;
     frames.claimed -= bytes;
-    drop(guard);
+    drop(frames);
     let start = kernel_view(address).as_mut_ptr::<u8>();
     // SAFETY: (1) the frame is usable memory, mapped writable at `start` for its whole length;
     // (2) nothing else uses it, as it was just taken from the allocator.
     unsafe { start.write_bytes(0, FRAME_BYTES as usize) };
     Ok(PhysFrame::containing_address(address))
-}
-
-/// The colour of a page. The higher bits of its number count too: programs align much to powers of
-/// two, such as the stacks of their threads, and all of that would share a few sets.
-fn colour_of(page: u64) -> usize {
-    let number = page / FRAME_BYTES;
-    (number ^ number >> 9 ^ number >> 18 ^ number >> 27) as usize % COLOURS
 }
 
 /// Allocates `bytes` that lie in one piece, from a multiple of [`LARGE_BYTES`] on. Their content
@@ -146,8 +143,7 @@ fn colour_of(page: u64) -> usize {
 /// # Errors
 /// No usable memory of that size is left that was never allocated.
 pub fn allocate_block(bytes: u64) -> Result<PhysAddr, OutOfMemory> {
-    let mut guard = FRAMES.lock();
-    let frames = guard.as_mut().expect("frames::init runs first");
+    let mut frames = FRAMES.lock();
     let block = frames.take_block(bytes).ok_or(OutOfMemory)?;
     let taken = bytes.div_ceil(FRAME_BYTES);
     frames.in_use += taken;
@@ -161,8 +157,7 @@ pub fn allocate_block(bytes: u64) -> Result<PhysAddr, OutOfMemory> {
 /// The frame came from [`allocate`] or a [`Claim`], and nothing refers to it any more.
 pub unsafe fn free(frame: PhysFrame<Size4KiB>) {
     records::free(frame);
-    let mut guard = FRAMES.lock();
-    let frames = guard.as_mut().expect("frames::init runs first");
+    let mut frames = FRAMES.lock();
     // SAFETY: by this function's contract.
     unsafe { frames.push(frame.start_address()) };
     frames.in_use -= 1;
@@ -181,20 +176,18 @@ pub unsafe fn reclaim(frame: PhysFrame<Size4KiB>) {
 
 /// Counts one of the boot loader's frames, which stays in use, as allocated.
 pub fn add_in_use() {
-    if let Some(frames) = FRAMES.lock().as_mut() {
-        frames.in_use += 1;
-    }
+    FRAMES.lock().in_use += 1;
 }
 
 /// Returns whether `bytes` are left. A caller that allocates many frames one by one checks this
 /// first, so that an allocation that fails does not use up the last memory.
 pub fn has_room(bytes: u64) -> bool {
-    FRAMES.lock().as_ref().is_some_and(|frames| bytes.div_ceil(FRAME_BYTES) <= frames.left)
+    bytes.div_ceil(FRAME_BYTES) <= FRAMES.lock().left
 }
 
 /// Returns whether `bytes` are left for a program, besides [`RESERVE_BYTES`] and what is claimed.
 pub fn has_room_for_program(bytes: u64) -> bool {
-    FRAMES.lock().as_ref().is_some_and(|frames| frames.has_room_for_program(bytes))
+    FRAMES.lock().has_room_for_program(bytes)
 }
 
 /// Bytes set aside for a program, to be allocated frame by frame or by the kernel's heap. Dropping
@@ -203,13 +196,13 @@ pub fn has_room_for_program(bytes: u64) -> bool {
 pub struct Claim(u64);
 
 impl Claim {
-    /// Allocates a frame of zeros from the claim, as [`allocate`].
+    /// Allocates a frame of zeros for a program's page from the claim, as [`allocate`].
     ///
     /// # Errors
     /// The claim is used up.
     pub fn allocate(&mut self, page: u64) -> Result<PhysFrame, OutOfMemory> {
         let rest = self.0.checked_sub(FRAME_BYTES).ok_or(OutOfMemory)?;
-        let frame = allocate_claimed(page, FRAME_BYTES)?;
+        let frame = allocate_claimed(User::Program, |_| page, FRAME_BYTES)?;
         self.0 = rest;
         Ok(frame)
     }
@@ -217,24 +210,23 @@ impl Claim {
 
 /// Claims `bytes` for a program; none if there is no room.
 pub fn claim(bytes: u64) -> Option<Claim> {
-    let mut guard = FRAMES.lock();
-    let frames = guard.as_mut().filter(|frames| frames.has_room_for_program(bytes))?;
-    frames.claimed += bytes;
-    Some(Claim(bytes))
+    let mut frames = FRAMES.lock();
+    frames.has_room_for_program(bytes).then(|| {
+        frames.claimed += bytes;
+        Claim(bytes)
+    })
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if let Some(frames) = FRAMES.lock().as_mut() {
-            frames.claimed -= self.0;
-        }
+        FRAMES.lock().claimed -= self.0;
     }
 }
 
 /// The most bytes of one program: three quarters of the memory at boot, so that one program cannot
 /// claim all memory.
 pub fn max_for_program() -> u64 {
-    FRAMES.lock().as_ref().map_or(0, |frames| frames.all / 4 * 3 * FRAME_BYTES)
+    FRAMES.lock().all / 4 * 3 * FRAME_BYTES
 }
 
 /// How much memory there is, in bytes.
@@ -248,21 +240,21 @@ pub struct Usage {
 
 /// How much memory there is.
 pub fn usage() -> Usage {
-    let usage = |frames: &Frames| Usage {
+    let frames = FRAMES.lock();
+    Usage {
         all: frames.all * FRAME_BYTES,
         free: (frames.left * FRAME_BYTES).saturating_sub(RESERVE_BYTES + frames.claimed),
-    };
-    FRAMES.lock().as_ref().map_or(Usage { all: 0, free: 0 }, usage)
+    }
 }
 
 /// Bytes in allocated frames.
 pub fn in_use_bytes() -> u64 {
-    FRAMES.lock().as_ref().map_or(0, |frames| frames.in_use * FRAME_BYTES)
+    FRAMES.lock().in_use * FRAME_BYTES
 }
 
 /// A usable frame below 1 MiB, for the trampoline of starting processors.
 pub fn low_frame() -> Option<PhysFrame> {
-    let low = FRAMES.lock().as_ref()?.usable.low_frame()?;
+    let low = FRAMES.lock().pools.iter().find_map(Pool::low_frame)?;
     Some(PhysFrame::containing_address(PhysAddr::new(low)))
 }
 
@@ -273,41 +265,16 @@ impl Frames {
     }
 
     /// Takes a frame of a colour, or of the next colour of which one is left.
-    fn take(&mut self, colour: usize) -> Option<PhysAddr> {
-        let from = (colour..COLOURS).chain(0..colour);
-        from.into_iter().find_map(|colour| self.take_listed(colour).or_else(|| self.take_new(colour)))
+    fn take(&mut self, user: User, colour: usize) -> Option<PhysAddr> {
+        let own = user as usize;
+        let mut all =
+            pool::colours_from(colour).flat_map(|colour| [(own, colour), (1 - own, colour)]);
+        all.find_map(|(pool, colour)| self.pools[pool].take(colour))
     }
 
-    /// Takes the first frame of a colour's list.
-    fn take_listed(&mut self, colour: usize) -> Option<PhysAddr> {
-        let free = &mut self.free[colour];
-        let address = (*free != 0).then(|| PhysAddr::new(*free))?;
-        // SAFETY: a frame on a free list holds the next link in its first word.
-        *free = unsafe { kernel_view(address).as_ptr::<u64>().read() };
-        Some(address)
-    }
-
-    /// Takes the lowest frame of a colour that was never allocated.
-    fn take_new(&mut self, colour: usize) -> Option<PhysAddr> {
-        let next = &mut self.next[colour];
-        if *next == NONE_NEW {
-            return None;
-        }
-        let of_colour = |address: u64| {
-            let ahead = (COLOURS + colour).wrapping_sub((address / FRAME_BYTES) as usize) % COLOURS;
-            address + ahead as u64 * FRAME_BYTES
-        };
-        let found = self.usable.find(*next, FRAME_BYTES, of_colour);
-        *next = found.map_or(NONE_NEW, |address| address + FRAME_BYTES);
-        found.map(PhysAddr::new)
-    }
-
-    /// Takes the lowest block of `bytes` above every frame that was ever allocated.
+    /// Takes a block of `bytes` that was never allocated.
     fn take_block(&mut self, bytes: u64) -> Option<PhysAddr> {
-        let above = self.next.iter().copied().max().filter(|next| *next != NONE_NEW)?;
-        let start = self.usable.find(above, bytes, |at| at.next_multiple_of(LARGE_BYTES))?;
-        self.usable.remove(start..start + bytes.next_multiple_of(FRAME_BYTES));
-        Some(PhysAddr::new(start))
+        self.pools.iter_mut().find_map(|pool| pool.take_block(bytes))
     }
 
     /// Adds a frame to the list of its colour.
@@ -315,10 +282,9 @@ impl Frames {
     /// # Safety
     /// Nothing refers to the frame, and it is memory.
     unsafe fn push(&mut self, frame: PhysAddr) {
-        let first = &mut self.free[(frame.as_u64() / FRAME_BYTES) as usize % COLOURS];
-        let link = kernel_view(frame).as_mut_ptr::<u64>();
-        // SAFETY: nothing refers to the frame, so its first word is free for the link.
-        unsafe { link.write(*first) };
-        *first = frame.as_u64();
+        if let Some(pool) = self.pools.iter_mut().find(|pool| pool.contains(frame)) {
+            // SAFETY: by this function's contract.
+            unsafe { pool.push(frame) };
+        }
     }
 }

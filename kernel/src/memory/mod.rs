@@ -13,6 +13,7 @@ pub mod heap;
 pub mod kernel;
 pub mod lent;
 pub mod lent_pages;
+mod pool;
 pub mod range;
 mod records;
 pub mod region;

@@ -22,7 +22,7 @@ use x86_64::{
 };
 
 use super::{
-    frames::{self, FRAME_BYTES, LARGE_BYTES, OutOfMemory, kernel_view},
+    frames::{self, FRAME_BYTES, LARGE_BYTES, OutOfMemory, User, kernel_view},
     space::AddressSpace,
     tables::{index, table},
 };
@@ -122,7 +122,7 @@ fn copy_tables(
     level: u32,
     mut image: Option<&mut Vec<Copied>>,
 ) -> Result<PhysFrame, OutOfMemory> {
-    let copy = frames::allocate_in_turn()?;
+    let copy = frames::allocate_in_turn(User::Kernel)?;
     for (new, old) in table(copy.start_address()).iter_mut().zip(table(from).iter()) {
         *new = old.clone();
         let image = image.as_deref_mut();
@@ -175,10 +175,10 @@ fn move_code(pages: PhysAddr, image: &mut Vec<Copied>) -> Result<PhysAddr, OutOf
 /// A table like `pages`, with frames of the kernel's choice. A page's colour is its place in the
 /// table, wherever the image has grown.
 fn move_pages(pages: PhysAddr, image: &mut Vec<Copied>) -> Result<PhysFrame, OutOfMemory> {
-    let copy = frames::allocate_in_turn()?;
+    let copy = frames::allocate_in_turn(User::Kernel)?;
     let both = table(copy.start_address()).iter_mut().zip(table(pages).iter()).enumerate();
     for (number, (new, old)) in both.filter(|(_, (_, old))| !old.is_unused()) {
-        let frame = frames::allocate(number as u64 * FRAME_BYTES)?;
+        let frame = frames::allocate(User::Kernel, number as u64 * FRAME_BYTES)?;
         new.set_frame(frame, old.flags() | Flags::GLOBAL);
         image.push(Copied { from: old.addr(), to: frame.start_address() });
     }

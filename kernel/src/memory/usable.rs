@@ -18,24 +18,26 @@ pub(super) struct Usable {
     /// By address; none is empty, and none reaches another.
     regions: [(u64, u64); MAX_REGIONS],
     count: usize,
-    /// A frame below [`LOW_BYTES`].
-    low: Option<u64>,
+    /// A frame below [`LOW_BYTES`], or 0.
+    low: u64,
 }
 
 impl Usable {
-    /// Those of the firmware's list.
-    pub(super) fn of(list: &[MemoryRegion]) -> Usable {
-        let mut all = Usable { regions: [(0, 0); MAX_REGIONS], count: 0, low: None };
+    pub(super) const NONE: Usable = Usable { regions: [(0, 0); MAX_REGIONS], count: 0, low: 0 };
+
+    /// Adds those of the firmware's list, as far as they are in `addresses`.
+    pub(super) fn add_all(&mut self, list: &[MemoryRegion], addresses: &Range<u64>) {
         for region in list.iter().filter(|region| region.kind == MemoryRegionKind::Usable) {
-            let [start, low] = [LOW_BYTES, FRAME_BYTES]
-                .map(|least| region.start.max(least).next_multiple_of(FRAME_BYTES));
+            let [start, low] = [LOW_BYTES, FRAME_BYTES].map(|least| {
+                region.start.max(least).max(addresses.start).next_multiple_of(FRAME_BYTES)
+            });
+            let end = region.end.min(addresses.end);
             // Not the first page: address 0 is the null pointer.
-            if low + FRAME_BYTES <= region.end.min(LOW_BYTES) {
-                all.low = all.low.or(Some(low));
+            if low + FRAME_BYTES <= end.min(LOW_BYTES) && self.low == 0 {
+                self.low = low;
             }
-            all.add(start..region.end - region.end % FRAME_BYTES);
+            self.add(start..end - end % FRAME_BYTES);
         }
-        all
     }
 
     /// Adds a region.
@@ -65,20 +67,15 @@ impl Usable {
 
     /// A usable frame below 1 MiB.
     pub(super) fn low_frame(&self) -> Option<u64> {
-        self.low
+        (self.low != 0).then_some(self.low)
     }
 
-    /// The lowest address from `least` on at which `bytes` are usable. `align` rounds an address up
-    /// to one that fits.
-    pub(super) fn find(
-        &self,
-        least: u64,
-        bytes: u64,
-        align: impl Fn(u64) -> u64,
-    ) -> Option<u64> {
+    /// The lowest address from `least` on where `bytes` are usable. `align` rounds an address up to
+    /// one that fits.
+    pub(super) fn find(&self, least: u64, bytes: u64, align: impl Fn(u64) -> u64) -> Option<u64> {
         let regions = self.regions[..self.count].iter();
-        let starts = regions.map(|(start, end)| (align((*start).max(least)), *end));
-        starts.into_iter().find(|(start, end)| start + bytes <= *end).map(|(start, _)| start)
+        let mut fitting = regions.map(|(start, end)| (align(*start.max(&least)), *end));
+        fitting.find(|(start, end)| start + bytes <= *end).map(|(start, _)| start)
     }
 
     /// Removes a part of a region.
