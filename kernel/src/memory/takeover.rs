@@ -122,7 +122,7 @@ fn copy_tables(
     level: u32,
     mut image: Option<&mut Vec<Copied>>,
 ) -> Result<PhysFrame, OutOfMemory> {
-    let copy = frames::allocate_in_turn(User::Kernel)?;
+    let copy = frames::allocate(User::Kernel, 0)?;
     for (new, old) in table(copy.start_address()).iter_mut().zip(table(from).iter()) {
         *new = old.clone();
         let image = image.as_deref_mut();
@@ -175,7 +175,7 @@ fn move_code(pages: PhysAddr, image: &mut Vec<Copied>) -> Result<PhysAddr, OutOf
 /// A table like `pages`, with frames of the kernel's choice. A page's colour is its place in the
 /// table, wherever the image has grown.
 fn move_pages(pages: PhysAddr, image: &mut Vec<Copied>) -> Result<PhysFrame, OutOfMemory> {
-    let copy = frames::allocate_in_turn(User::Kernel)?;
+    let copy = frames::allocate(User::Kernel, 0)?;
     let both = table(copy.start_address()).iter_mut().zip(table(pages).iter()).enumerate();
     for (number, (new, old)) in both.filter(|(_, (_, old))| !old.is_unused()) {
         let frame = frames::allocate(User::Kernel, number as u64 * FRAME_BYTES)?;
