@@ -18,7 +18,6 @@ mod files;
 mod machine;
 mod measure;
 mod memory;
-mod padding;
 mod plant;
 mod sched;
 mod task;

@@ -1,11 +1,11 @@
 //! The allocator of physical memory, in frames of 4 KiB.
 //!
-//! There are two pools: the kernel's below a fixed address, which the boot loader and the ramdisk
-//! are in, and the programs' from there on. A frame has the colour of the page that it is for: the
-//! bits of its number by which caches choose a set. So a program's frames, and what shares sets of
-//! caches with what, do not depend on how large the kernel and the ramdisk are
-//! (docs/decisions/0096-colours-of-frames.md). A pool without a frame of a colour gets the other's,
-//! and then the next colour's.
+//! There are three pools at fixed addresses: for what depends on the size of kernel and ramdisk,
+//! beside these; for the rest of the kernel; and for programs. A frame has the colour of the page that it is for: the
+//! bits of its number by which caches choose a set. So the frames of
+//! kernel and programs, and what shares sets of caches with what, do not depend on how large the kernel and the ramdisk are
+//! (docs/decisions/0096-colours-of-frames.md). A pool without a frame of a colour gets another's, and
+//! then the next colour's.
 //!
 //! Of each colour the lowest frame is allocated first, so that page tables are below 4 GiB, where a
 //! starting processor can reach them. One lock guards the allocator; the overflow path allocates
@@ -29,13 +29,18 @@ pub const FRAME_BYTES: u64 = 4096;
 pub const LARGE_BYTES: u64 = 2 << 20;
 /// Memory that programs cannot claim: a reserve for the kernel and for page tables.
 const RESERVE_BYTES: u64 = 32 << 20;
-/// Where the pool of the programs begins, if the files of the machine end below: the kernel's has
-/// some megabytes beside them.
-const PROGRAMS_START: u64 = 64 << 20;
+/// Where the pools of the kernel and of the programs begin. Larger files of the machine take their
+/// room, and the pools get frames from each other.
+const KERNEL_START: u64 = 64 << 20;
+const PROGRAMS_START: u64 = KERNEL_START + (16 << 20);
 
 static PHYSICAL_OFFSET: Once<u64> = Once::new();
 static FRAMES: Mutex<Frames> = Mutex::new(Frames {
-    pools: [Pool::new(0..PROGRAMS_START), Pool::new(PROGRAMS_START..u64::MAX)],
+    pools: [
+        Pool::new(0..KERNEL_START),
+        Pool::new(KERNEL_START..PROGRAMS_START),
+        Pool::new(PROGRAMS_START..u64::MAX),
+    ],
     in_use: 0,
     left: 0,
     claimed: 0,
@@ -45,6 +50,8 @@ static FRAMES: Mutex<Frames> = Mutex::new(Frames {
 /// What uses a frame, and which pool it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
+    /// The kernel, for what depends on the size of its image or of the ramdisk.
+    Image,
     /// The kernel.
     Kernel,
     /// A program: its pages, the tables for them, and pages of files.
@@ -57,7 +64,7 @@ pub struct OutOfMemory;
 
 struct Frames {
     /// By [`User`].
-    pools: [Pool; 2],
+    pools: [Pool; 3],
     in_use: u64,
     /// Frames on the lists, and those never allocated.
     left: u64,
@@ -142,9 +149,9 @@ fn allocate_claimed(
 ///
 /// # Errors
 /// No usable memory of that size is left that was never allocated.
-pub fn allocate_block(bytes: u64) -> Result<PhysAddr, OutOfMemory> {
+pub fn allocate_block(user: User, bytes: u64) -> Result<PhysAddr, OutOfMemory> {
     let mut frames = FRAMES.lock();
-    let block = frames.take_block(bytes).ok_or(OutOfMemory)?;
+    let block = frames.take_block(user, bytes).ok_or(OutOfMemory)?;
     let taken = bytes.div_ceil(FRAME_BYTES);
     frames.in_use += taken;
     frames.left -= taken;
@@ -264,17 +271,21 @@ impl Frames {
         all.is_some_and(|all| all.div_ceil(FRAME_BYTES) <= self.left)
     }
 
+    /// The pools in the order in which they are asked.
+    fn pools_for(user: User) -> impl Iterator<Item = usize> {
+        [user as usize, 0, 1, 2].into_iter()
+    }
+
     /// Takes a frame of a colour, or of the next colour of which one is left.
     fn take(&mut self, user: User, colour: usize) -> Option<PhysAddr> {
-        let own = user as usize;
-        let mut all =
-            pool::colours_from(colour).flat_map(|colour| [(own, colour), (1 - own, colour)]);
-        all.find_map(|(pool, colour)| self.pools[pool].take(colour))
+        pool::colours_from(colour).find_map(|colour| {
+            Frames::pools_for(user).find_map(|pool| self.pools[pool].take(colour))
+        })
     }
 
     /// Takes a block of `bytes` that was never allocated.
-    fn take_block(&mut self, bytes: u64) -> Option<PhysAddr> {
-        self.pools.iter_mut().find_map(|pool| pool.take_block(bytes))
+    fn take_block(&mut self, user: User, bytes: u64) -> Option<PhysAddr> {
+        Frames::pools_for(user).find_map(|pool| self.pools[pool].take_block(bytes))
     }
 
     /// Adds a frame to the list of its colour.

@@ -42,11 +42,18 @@ const APART_STEP_BYTES: u64 = 64 << 10;
 
 #[global_allocator]
 static HEAP: Heaps = Heaps {
-    main: TalcLock::new(Growing { has_block: false, next: GROWN, step: STEP_BYTES, end: None }),
+    main: TalcLock::new(Growing {
+        has_block: false,
+        next: GROWN,
+        step: STEP_BYTES,
+        user: User::Kernel,
+        end: None,
+    }),
     apart: TalcLock::new(Growing {
         has_block: true,
         next: APART,
         step: APART_STEP_BYTES,
+        user: User::Image,
         end: None,
     }),
 };
@@ -105,6 +112,8 @@ struct Growing {
     next: u64,
     /// The smallest step of growth.
     step: u64,
+    /// What its frames are for.
+    user: User,
     /// The allocator's mark of the end of the part that grows.
     end: Option<NonNull<u8>>,
 }
@@ -116,7 +125,7 @@ unsafe impl Send for Growing {}
 unsafe impl Source for Growing {
     fn acquire<B: Binning>(talc: &mut Talc<Self, B>, layout: Layout) -> Result<(), ()> {
         if !replace(&mut talc.source.has_block, true) {
-            let block = frames::allocate_block(HEAP_BYTES as u64).map_err(|_| ())?;
+            let block = frames::allocate_block(User::Kernel, HEAP_BYTES as u64).map_err(|_| ())?;
             let start = frames::kernel_view(block).as_mut_ptr();
             // SAFETY: (1) the block was allocated just now; (2) it is mapped, and never freed.
             return unsafe { talc.claim(start, HEAP_BYTES) }.map(drop).ok_or(());
@@ -129,7 +138,7 @@ unsafe impl Source for Growing {
             return Err(());
         }
         for page in (start..start + bytes).step_by(FRAME_BYTES as usize) {
-            let frame = frames::allocate(User::Kernel, page).map_err(|_| ())?;
+            let frame = frames::allocate(talc.source.user, page).map_err(|_| ())?;
             region::map(page, frame).map_err(|_| ())?;
             talc.source.next = page + FRAME_BYTES;
         }

@@ -122,7 +122,7 @@ fn copy_tables(
     level: u32,
     mut image: Option<&mut Vec<Copied>>,
 ) -> Result<PhysFrame, OutOfMemory> {
-    let copy = frames::allocate(User::Kernel, 0)?;
+    let copy = frames::allocate(User::Image, 0)?;
     for (new, old) in table(copy.start_address()).iter_mut().zip(table(from).iter()) {
         *new = old.clone();
         let image = image.as_deref_mut();
@@ -159,7 +159,7 @@ fn is_code(pages: PhysAddr) -> bool {
 /// them there are breakpoint instructions.
 fn move_code(pages: PhysAddr, image: &mut Vec<Copied>) -> Result<PhysAddr, OutOfMemory> {
     const BREAKPOINT: u8 = 0xcc;
-    let block = frames::allocate_block(LARGE_BYTES)?;
+    let block = frames::allocate_block(User::Image, LARGE_BYTES)?;
     let view: *mut u8 = kernel_view(block).as_mut_ptr();
     // SAFETY: the block was allocated just now, and is as large as all pages of a table.
     unsafe { view.write_bytes(BREAKPOINT, LARGE_BYTES as usize) };
@@ -175,10 +175,10 @@ fn move_code(pages: PhysAddr, image: &mut Vec<Copied>) -> Result<PhysAddr, OutOf
 /// A table like `pages`, with frames of the kernel's choice. A page's colour is its place in the
 /// table, wherever the image has grown.
 fn move_pages(pages: PhysAddr, image: &mut Vec<Copied>) -> Result<PhysFrame, OutOfMemory> {
-    let copy = frames::allocate(User::Kernel, 0)?;
+    let copy = frames::allocate(User::Image, 0)?;
     let both = table(copy.start_address()).iter_mut().zip(table(pages).iter()).enumerate();
     for (number, (new, old)) in both.filter(|(_, (_, old))| !old.is_unused()) {
-        let frame = frames::allocate(User::Kernel, number as u64 * FRAME_BYTES)?;
+        let frame = frames::allocate(User::Image, number as u64 * FRAME_BYTES)?;
         new.set_frame(frame, old.flags() | Flags::GLOBAL);
         image.push(Copied { from: old.addr(), to: frame.start_address() });
     }
