@@ -8,6 +8,8 @@
 
 extern crate alloc;
 
+use core::arch::asm;
+
 mod arch;
 mod calls;
 mod cpu;
@@ -32,7 +34,7 @@ use tally_abi::{
 
 use files::ramdisk;
 use machine::{clock, fw_cfg, reference::Reference, screen, serial};
-use memory::{audit, frames, kernel, stacks, takeover};
+use memory::{audit, frames, heap, kernel, stacks, takeover};
 
 /// Why a machine is not halted.
 const NO_HALTS: &str = "halts need a PMU with two general counters: boot without `halt`";
@@ -61,6 +63,19 @@ fn boot(info: &'static mut BootInfo) -> ! {
     let stack = info.kernel_stack_bottom;
     stacks::note_boot_stack(stack..stack + info.kernel_stack_len);
     init_memory(info);
+    // The boot loader's stack is wherever the boot loader had room.
+    let stack = kernel::allocate_stack();
+    let info = core::ptr::from_ref(info);
+    // SAFETY: (1) the stack is new, and reaches below its top; (2) `boot_here` does not return, and
+    // takes the reference that this function gives up.
+    unsafe {
+        asm!("mov rsp, {}", "xor ebp, ebp", "call {}", in(reg) stack.as_u64(), sym boot_here,
+             in("rdi") info, options(noreturn));
+    }
+}
+
+/// The rest of [`boot`], on a stack of the kernel's.
+extern "C" fn boot_here(info: &'static BootInfo) -> ! {
     let text = command_line().leak();
     let line = match CommandLine::parse(text) {
         Ok(line) => line,
@@ -89,6 +104,9 @@ fn boot(info: &'static mut BootInfo) -> ! {
     }
     serial::send(&Message::Ready { boot_ns: clock::now_ns() });
     entry::smp::release();
+    // Not earlier: a turn begins with the programs, however long the boot took.
+    // SAFETY: interrupts are off and no other reference to this CPU's state is live.
+    unsafe { cpu::Cpu::current() }.lapic.start_timer(timer_ticks);
     cpu::run()
 }
 
@@ -118,14 +136,15 @@ fn init_memory(info: &'static BootInfo) {
     let space = takeover::take_over(&info.memory_regions, offset);
     kernel::init(space.expect("there is memory for the kernel's page tables"));
     audit::begin();
-    if let Some(start) = info.ramdisk_addr.into_option() {
+    let ramdisk = info.ramdisk_addr.into_option().map(|start| {
         // SAFETY: the boot loader mapped the ramdisk there for the kernel, and nothing writes or
         // unmaps it; its frames are not in the usable regions.
-        ramdisk::init(unsafe {
-            core::slice::from_raw_parts(start as *const u8, info.ramdisk_len as usize)
-        });
-    }
-    files::init();
+        unsafe { core::slice::from_raw_parts(start as *const u8, info.ramdisk_len as usize) }
+    });
+    heap::apart(|| {
+        ramdisk.map(ramdisk::init);
+        files::init();
+    });
 }
 
 /// The command line: the host's, or else the ramdisk's.
@@ -153,7 +172,7 @@ fn refuse_halts_without_pmu(line: &CommandLine) {
     }
 }
 
-/// Calibrates and starts the scheduler's timer. Returns the ticks of one turn.
+/// Calibrates the scheduler's timer. Returns the ticks of one turn.
 fn calibrate_timer(rsdp: Option<u64>) -> u32 {
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
     let cpu = unsafe { cpu::Cpu::current() };
@@ -165,7 +184,6 @@ fn calibrate_timer(rsdp: Option<u64>) -> u32 {
         sched::refuse("kernel", ExitStatus::MachineFailed, NO_REFERENCE);
         sched::finish()
     };
-    cpu.lapic.start_timer(ticks);
     ticks
 }
 

@@ -53,6 +53,7 @@ mod scopes;
 mod screen;
 mod sessions;
 mod shared;
+mod sizes;
 mod stacks;
 mod stat;
 mod steps;

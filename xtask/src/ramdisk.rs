@@ -1,6 +1,7 @@
 //! The ramdisk: programs, a text as their input, and optionally a command line, as a tar archive.
 //!
-//! Equal inputs give equal bytes: entries are sorted and have no time and no owner.
+//! Equal inputs give equal bytes: entries are sorted and have no time and no owner. Tally's own files
+//! come first, so that they are at the same place whatever else there is.
 
 use std::{
     collections::BTreeMap,
@@ -13,6 +14,7 @@ use tally_abi::{ExitStatus, boot::RAMDISK_COMMAND_LINE};
 
 use crate::{
     Failure, Result,
+    build::PROGRAM_NAMES,
     guest_files::{self, GuestFile},
     project,
 };
@@ -89,7 +91,9 @@ fn pack(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
         Failure::new(ExitStatus::HostError, format!("cannot build the ramdisk: {error}"))
     };
     let mut archive = tar::Builder::new(Vec::new());
-    for (name, bytes) in files {
+    let is_own = |name: &str| name == CORPUS || PROGRAM_NAMES.contains(&name);
+    let (own, others): (Vec<_>, Vec<_>) = files.iter().partition(|(name, _)| is_own(name));
+    for (name, bytes) in own.into_iter().chain(others) {
         let mut header = tar::Header::new_ustar();
         header.set_size(bytes.len() as u64);
         header.set_mode(0o755);

@@ -5,8 +5,9 @@ use core::fmt;
 /// Physical address at which the host makes QEMU put the kernel's file, followed by the ramdisk's.
 /// The loader itself is at 1 MiB.
 pub const FIRST_FILE: u64 = 2 << 20;
-/// Alignment of the files: the kernel's pages are used in place.
-pub const FILE_ALIGNMENT: u64 = 4096;
+/// Alignment of the files: the ramdisk's pages are used in place, and share sets of the caches with
+/// the same other pages wherever the kernel's file ends.
+pub const FILE_ALIGNMENT: u64 = 2 << 20;
 /// Upper limit of the files' addresses: QEMU's machines have at least this much memory below 4 GiB,
 /// if they have that much at all.
 pub const FILES_END: u64 = 0xb000_0000;
@@ -38,15 +39,15 @@ impl LoadedFiles {
     #[must_use]
     pub fn place(kernel: u64, ramdisk: u64) -> Option<LoadedFiles> {
         let kernel = LoadedFile { start: FIRST_FILE, len: kernel };
-        let ramdisk = LoadedFile { start: kernel.end_page()?, len: ramdisk };
+        let ramdisk = LoadedFile { start: kernel.end_block()?, len: ramdisk };
         let files = LoadedFiles { kernel, ramdisk, rsdp: None };
-        (files.ramdisk.end_page()? <= FILES_END).then_some(files)
+        (files.ramdisk.end_block()? <= FILES_END).then_some(files)
     }
 
-    /// Address of the first page after both files.
+    /// The first aligned address after both files.
     #[must_use]
     pub fn end(&self) -> Option<u64> {
-        Some(self.kernel.end_page()?.max(self.ramdisk.end_page()?))
+        Some(self.kernel.end_block()?.max(self.ramdisk.end_block()?))
     }
 
     /// Parses the command line; `None` if it is malformed.
@@ -68,7 +69,7 @@ impl LoadedFiles {
 }
 
 impl LoadedFile {
-    fn end_page(&self) -> Option<u64> {
+    fn end_block(&self) -> Option<u64> {
         self.start.checked_add(self.len)?.checked_next_multiple_of(FILE_ALIGNMENT)
     }
 }
@@ -94,12 +95,12 @@ mod tests {
     #[test]
     fn the_loader_reads_what_the_host_writes() {
         let files = LoadedFiles::place(5000, 1).unwrap();
-        assert_eq!(files.to_string(), "kernel=2097152,5000 ramdisk=2105344,1");
+        assert_eq!(files.to_string(), "kernel=2097152,5000 ramdisk=4194304,1");
         assert_eq!(LoadedFiles::parse(&files.to_string()), Some(files));
         let files = LoadedFiles { rsdp: Some(7), ..files };
         assert!(files.to_string().ends_with(",1 rsdp=7"));
         assert_eq!(LoadedFiles::parse(&files.to_string()), Some(files));
-        assert_eq!(files.end(), Some(2_109_440));
+        assert_eq!(files.end(), Some(6_291_456));
         for bad in ["", "kernel=1,2", "ramdisk=1,2 kernel=1,2", "kernel=1,2 ramdisk=1,2 x=1,2"] {
             assert_eq!(LoadedFiles::parse(bad), None, "{bad}");
         }

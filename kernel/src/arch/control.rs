@@ -11,7 +11,7 @@ use super::frame::Frame;
 
 unsafe extern "C" {
     // Symbols of the linker.
-    safe static __executable_start: u8;
+    safe static stext: u8;
     safe static etext: u8;
 }
 
@@ -71,7 +71,7 @@ pub fn registers(frame: &Frame) -> Registers {
     }
 }
 
-/// The addresses of the kernel's code and of the constants below it.
+/// The addresses of the kernel's code.
 pub fn code() -> Range<u64> {
-    (&raw const __executable_start).addr() as u64..(&raw const etext).addr() as u64
+    (&raw const stext).addr() as u64..(&raw const etext).addr() as u64
 }

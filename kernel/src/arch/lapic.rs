@@ -52,11 +52,15 @@ const DELIVERY_NMI: u32 = 0b100 << 8;
 const TO_SELF: u32 = 0b01 << 18;
 const TO_OTHERS: u32 = 0b11 << 18;
 
-/// Masks the two legacy interrupt controllers (8259), which this kernel does not use.
+/// Masks the two legacy interrupt controllers (8259), which this kernel does not use, and ends the
+/// count of their timer (8254, channel 0), which firmware has started: with `-icount`, QEMU ends a
+/// block of instructions wherever a timer expires, and the virtual PMU works block by block.
 pub fn mask_legacy_interrupts() {
-    for port in [0x21, 0xa1] {
-        // SAFETY: the mask registers of the two 8259s; all ones masks every interrupt.
-        unsafe { Port::<u8>::new(port).write(0xff) };
+    // All ones masks every interrupt. One count in mode 0 is the last.
+    for (port, value) in [(0x21, 0xff), (0xa1, 0xff), (0x43, 0b0011_0000), (0x40, 1), (0x40, 0)] {
+        // SAFETY: the mask registers of the two 8259s, and the timer's command and count, which
+        // nothing else uses.
+        unsafe { Port::<u8>::new(port).write(value) };
     }
 }
 

@@ -9,6 +9,7 @@ pub mod inode;
 pub mod location;
 pub mod locks;
 mod mapping;
+mod names;
 pub mod open;
 mod pages;
 pub mod ramdisk;

@@ -141,7 +141,7 @@ impl Pages {
             return Ok(());
         }
         self.frames.try_reserve(missing as usize).map_err(|_| OutOfMemory)?;
-        allocate(missing, |frame| self.frames.push(Some(frame)))
+        allocate(self.frames.len() as u64, missing, |frame| self.frames.push(Some(frame)))
     }
 
     /// The file's own frame of an existing page; copies the ramdisk's page first if necessary.
@@ -150,7 +150,7 @@ impl Pages {
         if let Some(frame) = *slot {
             return Ok(frame);
         }
-        allocate(1, |frame| *slot = Some(frame))?;
+        allocate(page, 1, |frame| *slot = Some(frame))?;
         let frame = slot.ok_or(OutOfMemory)?;
         let bytes = self.base.get((page * FRAME_BYTES) as usize..).unwrap_or_default();
         let count = bytes.len().min(FRAME_BYTES as usize);
@@ -198,15 +198,15 @@ impl Pages {
     }
 }
 
-/// Allocates frames of zeros for a file and passes each to `place`. All or nothing: a write that
-/// fails must not use up the remaining frames.
-fn allocate(count: u64, mut place: impl FnMut(PhysFrame)) -> Result<(), OutOfMemory> {
+/// Allocates frames of zeros for a file's pages from `first` on, and passes each to `place`. All or
+/// nothing: a write that fails must not use up the remaining frames.
+fn allocate(first: u64, count: u64, mut place: impl FnMut(PhysFrame)) -> Result<(), OutOfMemory> {
     let mut claim = frames::claim(count * FRAME_BYTES).ok_or(OutOfMemory)?;
     if !add(count) {
         return Err(OutOfMemory);
     }
     for taken in 0..count {
-        place(claim.allocate().inspect_err(|_| {
+        place(claim.allocate((first + taken) * FRAME_BYTES).inspect_err(|_| {
             IN_FILES.fetch_sub(count - taken, Ordering::Relaxed);
         })?);
     }

@@ -1,20 +1,22 @@
 //! The ramdisk: a tar archive in memory, from the boot loader, with programs and their files.
 
-use alloc::{collections::BTreeMap, string::String};
-
 use spin::Once;
 use tar_no_std::TarArchiveRef;
 
-static FILES: Once<BTreeMap<String, &'static [u8]>> = Once::new();
+use super::names::Names;
+
+static FILES: Once<Names<&'static [u8]>> = Once::new();
 
 /// Reads the archive's directory. Without a readable archive there are no files.
 pub fn init(bytes: &'static [u8]) {
     match TarArchiveRef::new(bytes) {
         Ok(archive) => {
-            let mut files = BTreeMap::new();
+            let mut files = Names::new();
             for entry in archive.entries() {
                 if let Ok(name) = entry.filename().as_str() {
-                    files.insert(plain(name).into(), entry.data());
+                    // Of two with one name, the last.
+                    files.remove(plain(name));
+                    files.insert(plain(name), entry.data());
                 }
             }
             FILES.call_once(|| files);
@@ -28,9 +30,9 @@ pub fn file(name: &str) -> Option<&'static [u8]> {
     FILES.get()?.get(name).copied()
 }
 
-/// The files, by name.
+/// The files. The archive's first come first.
 pub fn files() -> impl Iterator<Item = (&'static str, &'static [u8])> {
-    FILES.get().into_iter().flatten().map(|(name, bytes)| (name.as_str(), *bytes))
+    FILES.get().into_iter().flat_map(Names::iter).map(|(name, bytes)| (name, *bytes))
 }
 
 /// The file name of a path: the path without leading `/` and `./`.

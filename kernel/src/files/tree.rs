@@ -4,12 +4,15 @@
 //! The tree has the ramdisk's files, a few folders and texts that programs expect, and the files
 //! that programs create. One lock guards all folders.
 
-use alloc::{collections::BTreeMap, string::String, sync::Arc};
+use alloc::{string::String, sync::Arc};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use spin::{Mutex, MutexGuard, Once};
 
-use super::inode::{FileRef, new_number};
+use super::{
+    inode::{FileRef, new_number},
+    names::Names,
+};
 
 /// Maximum number of names in the tree: they take memory of the kernel.
 const MAX_NAMES: u64 = 16 << 10;
@@ -87,7 +90,7 @@ pub struct Folder {
     /// Whether the folder has lost its name: then nothing can be added to it, although a program
     /// may still have it open or as its working folder. Changes only while the tree is locked.
     is_removed: AtomicBool,
-    nodes: Mutex<BTreeMap<String, Node>>,
+    nodes: Mutex<Names<Node>>,
 }
 
 /// Reason why there is no node at a path, or why the tree cannot change.
@@ -122,7 +125,7 @@ impl Folder {
         Arc::new(Folder {
             number: new_number(),
             is_removed: AtomicBool::new(false),
-            nodes: Mutex::new(BTreeMap::new()),
+            nodes: Mutex::new(Names::new()),
         })
     }
 
@@ -132,9 +135,8 @@ impl Folder {
 
     /// The first name after `name`, and its node.
     pub fn next(&self, name: &str) -> Option<(String, Node)> {
-        use core::ops::Bound::{Excluded, Unbounded};
         let nodes = self.nodes.lock();
-        let (name, node) = nodes.range::<str, _>((Excluded(name), Unbounded)).next()?;
+        let (name, node) = nodes.next(name)?;
         Some((name.clone(), node.clone()))
     }
 
@@ -155,14 +157,14 @@ impl Folder {
         NAMES
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits)
             .map_err(|_| PathError::Full)?;
-        self.nodes.lock().insert(name.into(), node);
+        self.nodes.lock().insert(name, node);
         Ok(())
     }
 
     /// Adds a name that the kernel owns.
     fn count(&self, name: &str, node: Node) {
         NAMES.fetch_add(1, Ordering::Relaxed);
-        self.nodes.lock().insert(name.into(), node);
+        self.nodes.lock().insert(name, node);
     }
 
     /// Removes a name that the folder has.

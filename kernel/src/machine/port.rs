@@ -6,7 +6,7 @@
 use x86_64::structures::paging::PhysFrame;
 
 use super::virtio::{PortNumber, QUEUE, VirtioPort};
-use crate::memory::frames::{self, FRAME_BYTES, kernel_view};
+use crate::memory::frames::{self, FRAME_BYTES, User, kernel_view};
 
 /// Number of polls without a returned page after which the host is considered gone: a fraction of a
 /// second.
@@ -58,10 +58,10 @@ impl<L: Copy + Default> PagePort<L> {
     /// Finds the port; `None` if this machine lacks it.
     pub fn find(number: PortNumber) -> Option<PagePort<L>> {
         let port = VirtioPort::find(number)?;
-        let frame = frames::allocate().ok()?;
+        let frame = frames::allocate_in_turn(User::Kernel).ok()?;
         let mut pages = [Sent { frame, bytes: 0, label: L::default(), token: None }; QUEUE];
         for page in &mut pages[1..] {
-            page.frame = frames::allocate().ok()?;
+            page.frame = frames::allocate_in_turn(User::Kernel).ok()?;
         }
         Some(PagePort { port, pages, filling: 0, polls_left: MAX_POLLS })
     }

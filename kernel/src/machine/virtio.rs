@@ -23,7 +23,7 @@ use virtio_drivers::{
 use x86_64::{PhysAddr, instructions::port::Port, structures::paging::PhysFrame};
 
 use crate::memory::{
-    frames::{self, kernel_view},
+    frames::{self, User, kernel_view},
     kernel,
 };
 
@@ -111,7 +111,7 @@ impl VirtioPort {
         queue.set_dev_notify(false);
         control.set_dev_notify(false);
         transport.finish_init();
-        let frame = frames::allocate().ok()?;
+        let frame = frames::allocate_in_turn(User::Kernel).ok()?;
         let page = kernel_view(frame.start_address()).as_mut_ptr::<[u8; PAGE_SIZE]>();
         // SAFETY: the frame is new and never freed.
         let page: &'static mut [u8; PAGE_SIZE] = unsafe { &mut *page };
@@ -168,7 +168,7 @@ unsafe impl Hal for KernelHal {
     fn dma_alloc(pages: usize, _: BufferDirection) -> (u64, NonNull<u8>) {
         // Frames are allocated one by one; queues of this length need only one. Address 0 signals
         // failure.
-        let frame = if pages == 1 { frames::allocate().ok() } else { None };
+        let frame = if pages == 1 { frames::allocate_in_turn(User::Kernel).ok() } else { None };
         let Some(frame) = frame else { return (0, NonNull::dangling()) };
         let view = kernel_view(frame.start_address()).as_mut_ptr();
         let view = NonNull::new(view).expect("physical memory is not mapped at 0");

@@ -9,7 +9,7 @@ use x86_64::structures::paging::PhysFrame;
 use super::transport::{Load, PAGE_WORDS, RecordPage, Transport};
 use crate::{
     machine::serial,
-    memory::frames::{self, FRAME_BYTES, kernel_view},
+    memory::frames::{self, FRAME_BYTES, User, kernel_view},
 };
 
 /// Maximum bytes of pages: an eighth of the smallest machine's memory.
@@ -31,11 +31,12 @@ impl Transport for MemoryTransport {
         let is_full = self.pages.len() as u64 * FRAME_BYTES >= MAX_BYTES;
         // A claim leaves the kernel's reserve untouched, as for programs' memory.
         let claim = || frames::claim(FRAME_BYTES).filter(|_| !is_full);
-        self.empty_page(|| claim()?.allocate().ok())
+        let next = self.pages.len() as u64 * FRAME_BYTES;
+        self.empty_page(|| claim()?.allocate(next).ok())
     }
 
     fn last_page(&mut self) -> Option<&mut RecordPage> {
-        self.empty_page(|| frames::allocate().ok())
+        self.empty_page(|| frames::allocate_in_turn(User::Kernel).ok())
     }
 
     fn send(&mut self, load: Load) {

@@ -1,18 +1,27 @@
 //! The allocator of physical memory, in frames of 4 KiB.
 //!
-//! Frames come from the regions that the firmware reports as usable, lowest first, so that page
-//! tables are below 4 GiB, where a starting processor can reach them. Free frames form a linked
-//! list whose links are in the frames themselves. One lock guards the allocator; the overflow path
-//! allocates nothing.
+//! There are three pools at fixed addresses: for what depends on the size of kernel and ramdisk,
+//! beside these; for the rest of the kernel; and for programs. A frame has the colour of the page that it is for: the
+//! bits of its number by which caches choose a set. So the frames of
+//! kernel and programs, and what shares sets of caches with what, do not depend on how large the kernel and the ramdisk are
+//! (docs/decisions/0096-colours-of-frames.md). A pool without a frame of a colour gets another's, and
+//! then the next colour's.
+//!
+//! Of each colour the lowest frame is allocated first, so that page tables are below 4 GiB, where a
+//! starting processor can reach them. One lock guards the allocator; the overflow path allocates
+//! nothing.
 
-use bootloader_api::info::{MemoryRegion, MemoryRegionKind};
+use bootloader_api::info::MemoryRegion;
 use spin::{Mutex, Once};
 use x86_64::{
     PhysAddr, VirtAddr,
     structures::paging::{PhysFrame, Size4KiB},
 };
 
-use super::records;
+use super::{
+    pool::{self, Pool},
+    records,
+};
 
 /// Bytes of a frame.
 pub const FRAME_BYTES: u64 = 4096;
@@ -20,27 +29,44 @@ pub const FRAME_BYTES: u64 = 4096;
 pub const LARGE_BYTES: u64 = 2 << 20;
 /// Memory that programs cannot claim: a reserve for the kernel and for page tables.
 const RESERVE_BYTES: u64 = 32 << 20;
-/// Memory below this address is not allocated: a starting processor's trampoline and the firmware's
-/// tables are there.
-const LOW_BYTES: u64 = 1 << 20;
+/// Where the pools of the kernel and of the programs begin. Larger files of the machine take their
+/// room, and the pools get frames from each other.
+const KERNEL_START: u64 = 64 << 20;
+const PROGRAMS_START: u64 = KERNEL_START + (16 << 20);
 
 static PHYSICAL_OFFSET: Once<u64> = Once::new();
-static FRAMES: Mutex<Option<Frames>> = Mutex::new(None);
+static FRAMES: Mutex<Frames> = Mutex::new(Frames {
+    pools: [
+        Pool::new(0..KERNEL_START),
+        Pool::new(KERNEL_START..PROGRAMS_START),
+        Pool::new(PROGRAMS_START..u64::MAX),
+    ],
+    in_use: 0,
+    left: 0,
+    claimed: 0,
+    all: 0,
+});
+
+/// What uses a frame, and which pool it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum User {
+    /// The kernel, for what depends on the size of its image or of the ramdisk.
+    Image,
+    /// The kernel.
+    Kernel,
+    /// A program: its pages, the tables for them, and pages of files.
+    Program,
+}
 
 /// No frame is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
 
 struct Frames {
-    regions: &'static [MemoryRegion],
-    /// Index into `regions` of the region that new frames come from.
-    region: usize,
-    /// The next address of that region that was never allocated.
-    next: u64,
-    /// The first free frame of the list.
-    free: Option<PhysAddr>,
+    /// By [`User`].
+    pools: [Pool; 3],
     in_use: u64,
-    /// Frames on the list, and those never allocated.
+    /// Frames on the lists, and those never allocated.
     left: u64,
     /// Bytes of those that are claimed ([`Claim`]).
     claimed: u64,
@@ -49,19 +75,11 @@ struct Frames {
 }
 
 /// Takes over the usable regions; `physical_offset` is where all physical memory is mapped.
-pub fn init(regions: &'static [MemoryRegion], physical_offset: u64) {
+pub fn init(regions: &[MemoryRegion], physical_offset: u64) {
     PHYSICAL_OFFSET.call_once(|| physical_offset);
-    let all = regions.iter().map(Frames::of_region).sum();
-    *FRAMES.lock() = Some(Frames {
-        regions,
-        region: 0,
-        next: 0,
-        free: None,
-        in_use: 0,
-        left: all,
-        claimed: 0,
-        all,
-    });
+    let mut frames = FRAMES.lock();
+    frames.all = frames.pools.iter_mut().map(|pool| pool.add_all(regions)).sum();
+    frames.left = frames.all;
 }
 
 /// The kernel's virtual address of a physical address.
@@ -90,23 +108,35 @@ pub fn viewed(address: u64, bytes: u64) -> Option<VirtAddr> {
     Some(kernel_view(PhysAddr::new(address)))
 }
 
-/// Allocates a frame of zeros.
+/// Allocates a frame of zeros, of the colour of the page at an address.
 ///
 /// # Errors
 /// No usable memory is left.
-pub fn allocate() -> Result<PhysFrame, OutOfMemory> {
-    allocate_claimed(0)
+pub fn allocate(user: User, page: u64) -> Result<PhysFrame, OutOfMemory> {
+    allocate_claimed(user, |_| page, 0)
 }
 
-/// Allocates a frame of zeros. `bytes` of it were claimed: none, or the whole frame.
-fn allocate_claimed(bytes: u64) -> Result<PhysFrame, OutOfMemory> {
-    let mut guard = FRAMES.lock();
-    let frames = guard.as_mut().expect("frames::init runs first");
-    let address = frames.take().ok_or(OutOfMemory)?;
+/// Allocates a frame of zeros for no page in particular: the colours take turns.
+///
+/// # Errors
+/// No usable memory is left.
+pub fn allocate_in_turn(user: User) -> Result<PhysFrame, OutOfMemory> {
+    allocate_claimed(user, Pool::take_turn, 0)
+}
+
+/// Allocates a frame of zeros for a page. `bytes` of it were claimed: none, or the whole frame.
+fn allocate_claimed(
+    user: User,
+    page: impl FnOnce(&mut Pool) -> u64,
+    bytes: u64,
+) -> Result<PhysFrame, OutOfMemory> {
+    let mut frames = FRAMES.lock();
+    let page = page(&mut frames.pools[user as usize]);
+    let address = frames.take(user, pool::colour_of(page)).ok_or(OutOfMemory)?;
     frames.in_use += 1;
     frames.left -= 1;
     frames.claimed -= bytes;
-    drop(guard);
+    drop(frames);
     let start = kernel_view(address).as_mut_ptr::<u8>();
     // SAFETY: (1) the frame is usable memory, mapped writable at `start` for its whole length;
     // (2) nothing else uses it, as it was just taken from the allocator.
@@ -119,10 +149,9 @@ fn allocate_claimed(bytes: u64) -> Result<PhysFrame, OutOfMemory> {
 ///
 /// # Errors
 /// No usable memory of that size is left that was never allocated.
-pub fn allocate_block(bytes: u64) -> Result<PhysAddr, OutOfMemory> {
-    let mut guard = FRAMES.lock();
-    let frames = guard.as_mut().expect("frames::init runs first");
-    let block = frames.take_block(bytes).ok_or(OutOfMemory)?;
+pub fn allocate_block(user: User, bytes: u64) -> Result<PhysAddr, OutOfMemory> {
+    let mut frames = FRAMES.lock();
+    let block = frames.take_block(user, bytes).ok_or(OutOfMemory)?;
     let taken = bytes.div_ceil(FRAME_BYTES);
     frames.in_use += taken;
     frames.left -= taken;
@@ -135,8 +164,7 @@ pub fn allocate_block(bytes: u64) -> Result<PhysAddr, OutOfMemory> {
 /// The frame came from [`allocate`] or a [`Claim`], and nothing refers to it any more.
 pub unsafe fn free(frame: PhysFrame<Size4KiB>) {
     records::free(frame);
-    let mut guard = FRAMES.lock();
-    let frames = guard.as_mut().expect("frames::init runs first");
+    let mut frames = FRAMES.lock();
     // SAFETY: by this function's contract.
     unsafe { frames.push(frame.start_address()) };
     frames.in_use -= 1;
@@ -155,20 +183,18 @@ pub unsafe fn reclaim(frame: PhysFrame<Size4KiB>) {
 
 /// Counts one of the boot loader's frames, which stays in use, as allocated.
 pub fn add_in_use() {
-    if let Some(frames) = FRAMES.lock().as_mut() {
-        frames.in_use += 1;
-    }
+    FRAMES.lock().in_use += 1;
 }
 
 /// Returns whether `bytes` are left. A caller that allocates many frames one by one checks this
 /// first, so that an allocation that fails does not use up the last memory.
 pub fn has_room(bytes: u64) -> bool {
-    FRAMES.lock().as_ref().is_some_and(|frames| bytes.div_ceil(FRAME_BYTES) <= frames.left)
+    bytes.div_ceil(FRAME_BYTES) <= FRAMES.lock().left
 }
 
 /// Returns whether `bytes` are left for a program, besides [`RESERVE_BYTES`] and what is claimed.
 pub fn has_room_for_program(bytes: u64) -> bool {
-    FRAMES.lock().as_ref().is_some_and(|frames| frames.has_room_for_program(bytes))
+    FRAMES.lock().has_room_for_program(bytes)
 }
 
 /// Bytes set aside for a program, to be allocated frame by frame or by the kernel's heap. Dropping
@@ -177,13 +203,13 @@ pub fn has_room_for_program(bytes: u64) -> bool {
 pub struct Claim(u64);
 
 impl Claim {
-    /// Allocates a frame of zeros from the claim.
+    /// Allocates a frame of zeros for a program's page from the claim, as [`allocate`].
     ///
     /// # Errors
     /// The claim is used up.
-    pub fn allocate(&mut self) -> Result<PhysFrame, OutOfMemory> {
+    pub fn allocate(&mut self, page: u64) -> Result<PhysFrame, OutOfMemory> {
         let rest = self.0.checked_sub(FRAME_BYTES).ok_or(OutOfMemory)?;
-        let frame = allocate_claimed(FRAME_BYTES)?;
+        let frame = allocate_claimed(User::Program, |_| page, FRAME_BYTES)?;
         self.0 = rest;
         Ok(frame)
     }
@@ -191,24 +217,23 @@ impl Claim {
 
 /// Claims `bytes` for a program; none if there is no room.
 pub fn claim(bytes: u64) -> Option<Claim> {
-    let mut guard = FRAMES.lock();
-    let frames = guard.as_mut().filter(|frames| frames.has_room_for_program(bytes))?;
-    frames.claimed += bytes;
-    Some(Claim(bytes))
+    let mut frames = FRAMES.lock();
+    frames.has_room_for_program(bytes).then(|| {
+        frames.claimed += bytes;
+        Claim(bytes)
+    })
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        if let Some(frames) = FRAMES.lock().as_mut() {
-            frames.claimed -= self.0;
-        }
+        FRAMES.lock().claimed -= self.0;
     }
 }
 
 /// The most bytes of one program: three quarters of the memory at boot, so that one program cannot
 /// claim all memory.
 pub fn max_for_program() -> u64 {
-    FRAMES.lock().as_ref().map_or(0, |frames| frames.all / 4 * 3 * FRAME_BYTES)
+    FRAMES.lock().all / 4 * 3 * FRAME_BYTES
 }
 
 /// How much memory there is, in bytes.
@@ -222,94 +247,55 @@ pub struct Usage {
 
 /// How much memory there is.
 pub fn usage() -> Usage {
-    let usage = |frames: &Frames| Usage {
+    let frames = FRAMES.lock();
+    Usage {
         all: frames.all * FRAME_BYTES,
         free: (frames.left * FRAME_BYTES).saturating_sub(RESERVE_BYTES + frames.claimed),
-    };
-    FRAMES.lock().as_ref().map_or(Usage { all: 0, free: 0 }, usage)
+    }
 }
 
 /// Bytes in allocated frames.
 pub fn in_use_bytes() -> u64 {
-    FRAMES.lock().as_ref().map_or(0, |frames| frames.in_use * FRAME_BYTES)
+    FRAMES.lock().in_use * FRAME_BYTES
 }
 
 /// A usable frame below 1 MiB, for the trampoline of starting processors.
 pub fn low_frame() -> Option<PhysFrame> {
-    let guard = FRAMES.lock();
-    let regions = guard.as_ref()?.regions;
-    // Not the first page: address 0 is the null pointer.
-    let fits = |r: &&MemoryRegion| {
-        r.kind == MemoryRegionKind::Usable && r.start.max(FRAME_BYTES) + FRAME_BYTES <= r.end
-    };
-    let region = regions.iter().filter(fits).find(|r| r.start < LOW_BYTES - FRAME_BYTES)?;
-    let start = region.start.max(FRAME_BYTES).next_multiple_of(FRAME_BYTES);
-    Some(PhysFrame::containing_address(PhysAddr::new(start)))
+    let low = FRAMES.lock().pools.iter().find_map(Pool::low_frame)?;
+    Some(PhysFrame::containing_address(PhysAddr::new(low)))
 }
 
 impl Frames {
-    /// The number of frames of a region that [`Self::take`] can take.
-    fn of_region(region: &MemoryRegion) -> u64 {
-        let start = region.start.max(LOW_BYTES).next_multiple_of(FRAME_BYTES);
-        match region.kind {
-            MemoryRegionKind::Usable => region.end.saturating_sub(start) / FRAME_BYTES,
-            _ => 0,
-        }
-    }
-
     fn has_room_for_program(&self, bytes: u64) -> bool {
         let all = bytes.checked_add(RESERVE_BYTES).and_then(|all| all.checked_add(self.claimed));
         all.is_some_and(|all| all.div_ceil(FRAME_BYTES) <= self.left)
     }
 
-    fn take(&mut self) -> Option<PhysAddr> {
-        if let Some(address) = self.free {
-            // SAFETY: a frame on the free list holds the next link in its first word.
-            let link = unsafe { kernel_view(address).as_ptr::<u64>().read() };
-            self.free = (link != 0).then(|| PhysAddr::new(link));
-            return Some(address);
-        }
-        self.take_new()
+    /// The pools in the order in which they are asked.
+    fn pools_for(user: User) -> impl Iterator<Item = usize> {
+        [user as usize, 0, 1, 2].into_iter()
     }
 
-    /// Takes a frame that was never allocated.
-    fn take_new(&mut self) -> Option<PhysAddr> {
-        while let Some(region) = self.regions.get(self.region) {
-            let start = region.start.max(LOW_BYTES).max(self.next).next_multiple_of(FRAME_BYTES);
-            if region.kind == MemoryRegionKind::Usable && start + FRAME_BYTES <= region.end {
-                self.next = start + FRAME_BYTES;
-                return Some(PhysAddr::new(start));
-            }
-            self.region += 1;
-            self.next = 0;
-        }
-        None
+    /// Takes a frame of a colour, or of the next colour of which one is left.
+    fn take(&mut self, user: User, colour: usize) -> Option<PhysAddr> {
+        pool::colours_from(colour).find_map(|colour| {
+            Frames::pools_for(user).find_map(|pool| self.pools[pool].take(colour))
+        })
     }
 
-    /// Takes the first block of `bytes` that was never allocated. The frames before it are free.
-    fn take_block(&mut self, bytes: u64) -> Option<PhysAddr> {
-        let end = |region: &MemoryRegion| region.end;
-        loop {
-            let start = self.take_new()?;
-            if start.is_aligned(LARGE_BYTES)
-                && self.regions.get(self.region).map(end)? - start.as_u64() >= bytes
-            {
-                self.next = start.as_u64() + bytes;
-                return Some(start);
-            }
-            // SAFETY: the frame was just taken.
-            unsafe { self.push(start) };
-        }
+    /// Takes a block of `bytes` that was never allocated.
+    fn take_block(&mut self, user: User, bytes: u64) -> Option<PhysAddr> {
+        Frames::pools_for(user).find_map(|pool| self.pools[pool].take_block(bytes))
     }
 
-    /// Adds a frame to the list.
+    /// Adds a frame to the list of its colour.
     ///
     /// # Safety
     /// Nothing refers to the frame, and it is memory.
     unsafe fn push(&mut self, frame: PhysAddr) {
-        let link = kernel_view(frame).as_mut_ptr::<u64>();
-        // SAFETY: nothing refers to the frame, so its first word is free for the link.
-        unsafe { link.write(self.free.map_or(0, PhysAddr::as_u64)) };
-        self.free = Some(frame);
+        if let Some(pool) = self.pools.iter_mut().find(|pool| pool.contains(frame)) {
+            // SAFETY: by this function's contract.
+            unsafe { pool.push(frame) };
+        }
     }
 }

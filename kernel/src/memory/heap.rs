@@ -4,12 +4,20 @@
 //! The block is in the kernel's view of physical memory, whose large pages need one TLB entry for
 //! all that the overflow path has there.
 //!
+//! The directory of the ramdisk is on a heap of its own ([`apart`]), so that its length moves nothing
+//! else.
+//!
 //! Sessions, processes, threads and names are on it; programs' memory is in frames. The overflow
 //! path never allocates. The heap fails when the machine's memory is used up. So that programs
 //! cannot use it up, their memory leaves a reserve ([`frames::claim`]), and a system call that lets
 //! a program keep part of the heap checks first ([`has_room`]).
 
-use core::{alloc::Layout, mem::replace, ptr::NonNull};
+use core::{
+    alloc::{GlobalAlloc, Layout},
+    mem::replace,
+    ptr::NonNull,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use talc::{
     TalcLock,
@@ -18,7 +26,7 @@ use talc::{
 };
 
 use super::{
-    frames::{self, FRAME_BYTES},
+    frames::{self, FRAME_BYTES, User},
     region,
 };
 
@@ -26,12 +34,74 @@ use super::{
 const HEAP_BYTES: usize = 3 << 20;
 /// The address of the part that grows: above the stacks.
 const GROWN: u64 = region::START + (1 << 38);
-/// The smallest step of growth.
+/// The address of the heap apart.
+const APART: u64 = GROWN + (1 << 37);
+/// The smallest steps of growth of both.
 const STEP_BYTES: u64 = 1 << 20;
+const APART_STEP_BYTES: u64 = 64 << 10;
 
 #[global_allocator]
-static HEAP: TalcLock<spin::Mutex<()>, Growing> =
-    TalcLock::new(Growing { has_block: false, next: GROWN, end: None });
+static HEAP: Heaps = Heaps {
+    main: TalcLock::new(Growing {
+        has_block: false,
+        next: GROWN,
+        step: STEP_BYTES,
+        user: User::Kernel,
+        end: None,
+    }),
+    apart: TalcLock::new(Growing {
+        has_block: true,
+        next: APART,
+        step: APART_STEP_BYTES,
+        user: User::Image,
+        end: None,
+    }),
+};
+/// Whether [`apart`] runs. Relaxed order is enough: no other CPU runs meanwhile.
+static IS_APART: AtomicBool = AtomicBool::new(false);
+
+/// Makes what is allocated meanwhile come from the heap apart. At boot, while one CPU runs.
+pub fn apart<T>(make: impl FnOnce() -> T) -> T {
+    IS_APART.store(true, Relaxed);
+    let made = make();
+    IS_APART.store(false, Relaxed);
+    made
+}
+
+type Heap = TalcLock<spin::Mutex<()>, Growing>;
+
+/// The heap, and the heap apart.
+struct Heaps {
+    main: Heap,
+    apart: Heap,
+}
+
+impl Heaps {
+    /// The heap that has an allocation.
+    fn of(&self, start: *mut u8) -> &Heap {
+        if start.addr() as u64 >= APART { &self.apart } else { &self.main }
+    }
+}
+
+// SAFETY: each heap keeps the contract, and gets back what it has allocated: its addresses are on
+// its own side of `APART`; the view of physical memory is below the region.
+unsafe impl GlobalAlloc for Heaps {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let heap = if IS_APART.load(Relaxed) { &self.apart } else { &self.main };
+        // SAFETY: by this function's contract.
+        unsafe { heap.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: by this function's contract.
+        unsafe { self.of(start).dealloc(start, layout) }
+    }
+
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: by this function's contract.
+        unsafe { self.of(start).realloc(start, layout, bytes) }
+    }
+}
 
 /// The source of the heap's memory.
 #[derive(Debug)]
@@ -40,6 +110,10 @@ struct Growing {
     has_block: bool,
     /// The address of the next page.
     next: u64,
+    /// The smallest step of growth.
+    step: u64,
+    /// What its frames are for.
+    user: User,
     /// The allocator's mark of the end of the part that grows.
     end: Option<NonNull<u8>>,
 }
@@ -51,7 +125,7 @@ unsafe impl Send for Growing {}
 unsafe impl Source for Growing {
     fn acquire<B: Binning>(talc: &mut Talc<Self, B>, layout: Layout) -> Result<(), ()> {
         if !replace(&mut talc.source.has_block, true) {
-            let block = frames::allocate_block(HEAP_BYTES as u64).map_err(|_| ())?;
+            let block = frames::allocate_block(User::Kernel, HEAP_BYTES as u64).map_err(|_| ())?;
             let start = frames::kernel_view(block).as_mut_ptr();
             // SAFETY: (1) the block was allocated just now; (2) it is mapped, and never freed.
             return unsafe { talc.claim(start, HEAP_BYTES) }.map(drop).ok_or(());
@@ -59,12 +133,12 @@ unsafe impl Source for Growing {
         // With room for the allocator's own bookkeeping.
         let wanted = (layout.size() + layout.align()) as u64 + FRAME_BYTES;
         let start = talc.source.next;
-        let bytes = wanted.max(STEP_BYTES).next_multiple_of(FRAME_BYTES);
+        let bytes = wanted.max(talc.source.step).next_multiple_of(FRAME_BYTES);
         if !frames::has_room(bytes) {
             return Err(());
         }
         for page in (start..start + bytes).step_by(FRAME_BYTES as usize) {
-            let frame = frames::allocate().map_err(|_| ())?;
+            let frame = frames::allocate(talc.source.user, page).map_err(|_| ())?;
             region::map(page, frame).map_err(|_| ())?;
             talc.source.next = page + FRAME_BYTES;
         }

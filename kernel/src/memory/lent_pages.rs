@@ -44,7 +44,8 @@ impl LentPages {
         let pages = bytes.div_ceil(FRAME_BYTES);
         let mut claim = frames::claim(pages * FRAME_BYTES).ok_or(OutOfMemory)?;
         // Those before one that fails would be lost, but a claim has all of them.
-        let frames = (0..pages).map(|_| claim.allocate()).collect::<Result<_, _>>()?;
+        let frames =
+            (0..pages).map(|page| claim.allocate(page * FRAME_BYTES)).collect::<Result<_, _>>()?;
         Ok(Arc::new(LentPages(frames)))
     }
 

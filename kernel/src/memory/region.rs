@@ -12,7 +12,7 @@ use x86_64::{
 };
 
 use super::{
-    frames::{self, OutOfMemory},
+    frames::{self, OutOfMemory, User},
     records,
     tables::{index, table},
 };
@@ -40,7 +40,10 @@ pub fn map(page: u64, frame: PhysFrame) -> Result<(), OutOfMemory> {
     for level in [3, 2, 1] {
         let entry = &mut table(at)[index(page, level)];
         if entry.is_unused() {
-            entry.set_frame(frames::allocate()?, Flags::PRESENT | Flags::WRITABLE);
+            entry.set_frame(
+                frames::allocate(User::Kernel, page >> (9 * level))?,
+                Flags::PRESENT | Flags::WRITABLE,
+            );
         }
         at = entry.addr();
     }

@@ -4,7 +4,7 @@
 use x86_64::{PhysAddr, structures::paging::PageTableFlags as Flags};
 
 use super::{
-    frames::{self, kernel_view},
+    frames::{self, User, kernel_view},
     space::{AddressSpace, SpaceError},
     tables::{index, table},
 };
@@ -23,7 +23,7 @@ impl AddressSpace {
         for level in (1..=3).rev() {
             let entry = &mut table(frame)[index(address, level)];
             if entry.is_unused() {
-                entry.set_frame(frames::allocate()?, flags);
+                entry.set_frame(frames::allocate(User::Kernel, address >> (9 * level))?, flags);
             }
             if entry.flags().contains(Flags::HUGE_PAGE) {
                 // The view of physical memory contains it.

@@ -6,7 +6,7 @@ use spin::Mutex;
 use x86_64::{VirtAddr, structures::paging::PhysFrame};
 
 use super::{
-    frames::{self, FRAME_BYTES, OutOfMemory},
+    frames::{self, FRAME_BYTES, OutOfMemory, User},
     region,
 };
 
@@ -29,7 +29,7 @@ impl Shared {
         let mut next = NEXT.lock();
         let (start, mut frames) = (*next, Vec::new());
         for page in (start..start + bytes as u64).step_by(FRAME_BYTES as usize) {
-            let frame = frames::allocate()?;
+            let frame = frames::allocate(User::Kernel, page)?;
             region::map(page, frame)?;
             frames.push(frame);
             *next = page + FRAME_BYTES;

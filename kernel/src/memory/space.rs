@@ -18,7 +18,7 @@ pub use super::{
     range::{SpaceError, USER_END, UserPage, UserRange},
 };
 use super::{
-    frames::{self, Claim, FRAME_BYTES, OutOfMemory, kernel_view},
+    frames::{self, Claim, FRAME_BYTES, OutOfMemory, User, kernel_view},
     records,
     tables::{LENT, first_page, free_below, index, table},
 };
@@ -44,7 +44,7 @@ impl AddressSpace {
     /// # Errors
     /// No frame is left.
     pub fn with_upper_half(from: PhysFrame) -> Result<Self, OutOfMemory> {
-        let root = frames::allocate()?;
+        let root = frames::allocate_in_turn(User::Program)?;
         let (new, old) = (table(root.start_address()), table(from.start_address()));
         for (new, old) in new.iter_mut().zip(old.iter()).skip(USER_ENTRIES) {
             *new = old.clone();
@@ -85,7 +85,9 @@ impl AddressSpace {
         }
         let mut claim = self.claim(range.bytes())?;
         for page in range.pages() {
-            if let Err(error) = self.map_page(page, access.flags(), || claim.allocate()) {
+            if let Err(error) =
+                self.map_page(page, access.flags(), || claim.allocate(page.address()))
+            {
                 self.unmap(range.split(page).0);
                 return Err(error);
             }
@@ -358,7 +360,8 @@ impl AddressSpace {
         for level in (down_to + 1..=3).rev() {
             let entry = &mut table(frame)[index(address, level)];
             if entry.is_unused() {
-                let frame = frames::allocate()?;
+                let user = if address < USER_END { User::Program } else { User::Kernel };
+                let frame = frames::allocate(user, address >> (9 * level))?;
                 records::take_for_table(frame);
                 entry.set_frame(frame, flags);
                 self.tables += 1;

@@ -7,7 +7,7 @@ use spin::{Mutex, Once};
 use x86_64::VirtAddr;
 
 use super::{
-    frames::{self, FRAME_BYTES, OutOfMemory},
+    frames::{self, FRAME_BYTES, OutOfMemory, User},
     region,
 };
 
@@ -28,7 +28,7 @@ pub fn allocate() -> Result<VirtAddr, OutOfMemory> {
     let guard = region::START + *stacks * STRIDE;
     let top = guard + STRIDE;
     for page in (guard + FRAME_BYTES..top).step_by(FRAME_BYTES as usize) {
-        region::map(page, frames::allocate()?)?;
+        region::map(page, frames::allocate(User::Kernel, page)?)?;
     }
     *stacks += 1;
     Ok(VirtAddr::new(top))

@@ -2,10 +2,10 @@
 //!
 //! The boot loader maps all physical addresses that the firmware lists, device windows far above
 //! memory among them, and uses up to tens of megabytes for the tables. The kernel makes tables of
-//! its own, for memory alone and with large pages for its code, keeps the boot loader's tables that
-//! map the image's data, the stack and the ramdisk in small pages, and frees the rest. The boot
-//! loader also marks memory as its own that it only skipped; the kernel frees every such frame that
-//! no table maps.
+//! its own, for memory alone, and copies its image: code into large pages, the rest into frames of
+//! its pages' colours. It keeps the boot loader's tables that map the stack and the ramdisk in small
+//! pages, and frees the rest. The boot loader also marks memory as its own that it only skipped; the
+//! kernel frees every such frame that no table maps.
 //!
 //! All pages are global: the upper half is the same in every address space, and no page of it is
 //! unmapped or mapped anew.
@@ -14,14 +14,15 @@ use alloc::vec::Vec;
 
 use bootloader_api::info::{MemoryRegion, MemoryRegionKind};
 use raw_cpuid::CpuId;
+use tally_abi::boot::KERNEL_BASE;
 use x86_64::{
     PhysAddr, VirtAddr,
     registers::control::Cr3,
-    structures::paging::{PageTableFlags as Flags, PhysFrame},
+    structures::paging::{PageTableFlags as Flags, PhysFrame, page_table::PageTableEntry},
 };
 
 use super::{
-    frames::{self, FRAME_BYTES, LARGE_BYTES, OutOfMemory, kernel_view},
+    frames::{self, FRAME_BYTES, LARGE_BYTES, OutOfMemory, User, kernel_view},
     space::AddressSpace,
     tables::{index, table},
 };
@@ -43,8 +44,13 @@ const TOP_ENTRY_BYTES: u64 = 512 * GIB;
 pub fn take_over(regions: &[MemoryRegion], offset: u64) -> Result<AddressSpace, OutOfMemory> {
     let mut space = AddressSpace::with_upper_half(Cr3::read().0)?;
     detach_view(&mut space, offset);
-    for entry in table(PhysAddr::new(space.id())).iter_mut().filter(|entry| !entry.is_unused()) {
-        entry.set_frame(copy_tables(entry.addr(), 2)?, entry.flags());
+    let mut image = Vec::new();
+    for (number, entry) in table(PhysAddr::new(space.id())).iter_mut().enumerate() {
+        if !entry.is_unused() {
+            // The boot loader puts nothing else into the entry of the image.
+            let image = (number == index(KERNEL_BASE, 3)).then_some(&mut image);
+            entry.set_frame(copy_tables(entry.addr(), 2, image)?, entry.flags());
+        }
     }
     let mut kept = Vec::new();
     collect_frames(PhysAddr::new(space.id()), 3, &mut kept);
@@ -52,6 +58,8 @@ pub fn take_over(regions: &[MemoryRegion], offset: u64) -> Result<AddressSpace, 
     let end = regions.iter().filter(|r| is_memory(r)).map(|r| r.end).max().unwrap_or(0);
     map_view(&mut space, offset, end.max(ALWAYS_MAPPED))?;
     frames::set_view_end(end.max(ALWAYS_MAPPED));
+    // Last, as nothing may write to a static variable from here on until the copies are in use.
+    image.iter().for_each(Copied::fill);
     // SAFETY: the new tables map the kernel as the old ones do, and physical memory at the same
     // addresses; the caller never frees them.
     unsafe { space.activate() };
@@ -90,22 +98,47 @@ fn detach_view(space: &mut AddressSpace, offset: u64) {
     }
 }
 
-/// Copies a table of `level` and those below it. Pages become global, and a table whose pages are
-/// all code a large page. Tables of small pages are not copied, but changed in place; that of code
-/// stays as it is, as no processor may have both in its TLB.
-fn copy_tables(from: PhysAddr, level: u32) -> Result<PhysFrame, OutOfMemory> {
-    let copy = frames::allocate()?;
+/// A page of the image: the frame that the boot loader chose, and the one that it is copied to.
+struct Copied {
+    from: PhysAddr,
+    to: PhysAddr,
+}
+
+impl Copied {
+    fn fill(&self) {
+        let [from, to] = [self.from, self.to].map(|frame| kernel_view(frame).as_mut_ptr::<u8>());
+        // SAFETY: (1) both are whole frames, in the boot loader's view; (2) `to` was allocated for
+        // this and nothing uses it yet; (3) this is the one CPU that runs, and the image's
+        // statics do not change meanwhile.
+        unsafe { to.copy_from_nonoverlapping(from, FRAME_BYTES as usize) };
+    }
+}
+
+/// Copies a table of `level` and those below it. Pages become global. With `image`, the list of its
+/// pages, pages get frames of the kernel's choice, and a table whose pages are all code becomes a
+/// large page; without, tables of small pages are not copied, but changed in place.
+fn copy_tables(
+    from: PhysAddr,
+    level: u32,
+    mut image: Option<&mut Vec<Copied>>,
+) -> Result<PhysFrame, OutOfMemory> {
+    let copy = frames::allocate(User::Image, 0)?;
     for (new, old) in table(copy.start_address()).iter_mut().zip(table(from).iter()) {
         *new = old.clone();
+        let image = image.as_deref_mut();
         if old.is_unused() {
             continue;
         } else if old.flags().contains(Flags::HUGE_PAGE) {
             new.set_flags(old.flags() | Flags::GLOBAL);
         } else if level > 1 {
-            new.set_frame(copy_tables(old.addr(), level - 1)?, old.flags());
-        } else if is_code(old.addr()) {
-            let flags = Flags::PRESENT | Flags::HUGE_PAGE | Flags::GLOBAL;
-            new.set_addr(copy_code(old.addr())?, flags);
+            new.set_frame(copy_tables(old.addr(), level - 1, image)?, old.flags());
+        } else if let Some(image) = image {
+            if is_code(old.addr()) {
+                let flags = Flags::PRESENT | Flags::HUGE_PAGE | Flags::GLOBAL;
+                new.set_addr(move_code(old.addr(), image)?, flags);
+            } else {
+                new.set_frame(move_pages(old.addr(), image)?, old.flags());
+            }
         } else {
             for page in table(old.addr()).iter_mut().filter(|page| !page.is_unused()) {
                 page.set_flags(page.flags() | Flags::GLOBAL);
@@ -122,23 +155,34 @@ fn is_code(pages: PhysAddr) -> bool {
         && used.all(|page| !page.flags().intersects(Flags::NO_EXECUTE | Flags::WRITABLE))
 }
 
-/// Copies the pages of a table of code into a block of the size of a large page. Between them and
-/// around there are breakpoint instructions.
-fn copy_code(pages: PhysAddr) -> Result<PhysAddr, OutOfMemory> {
+/// A block of the size of a large page for the code of a table. Between pages of code and around
+/// them there are breakpoint instructions.
+fn move_code(pages: PhysAddr, image: &mut Vec<Copied>) -> Result<PhysAddr, OutOfMemory> {
     const BREAKPOINT: u8 = 0xcc;
-    let block = frames::allocate_block(LARGE_BYTES)?;
-    let offsets = (0..).step_by(FRAME_BYTES as usize);
-    for (page, offset) in table(pages).iter().zip(offsets) {
-        let to: *mut u8 = kernel_view(block + offset).as_mut_ptr();
-        // SAFETY: the block was allocated just now, and is as large as all pages of a table.
-        unsafe { to.write_bytes(BREAKPOINT, FRAME_BYTES as usize) };
-        if !page.is_unused() {
-            let from: *const u8 = kernel_view(page.addr()).as_ptr();
-            // SAFETY: as above; nothing writes code.
-            unsafe { to.copy_from_nonoverlapping(from, FRAME_BYTES as usize) };
-        }
-    }
+    let block = frames::allocate_block(User::Image, LARGE_BYTES)?;
+    let view: *mut u8 = kernel_view(block).as_mut_ptr();
+    // SAFETY: the block was allocated just now, and is as large as all pages of a table.
+    unsafe { view.write_bytes(BREAKPOINT, LARGE_BYTES as usize) };
+    let used = table(pages).iter().enumerate().filter(|(_, page)| !page.is_unused());
+    let moved = |(number, page): (usize, &PageTableEntry)| Copied {
+        from: page.addr(),
+        to: block + number as u64 * FRAME_BYTES,
+    };
+    image.extend(used.map(moved));
     Ok(block)
+}
+
+/// A table like `pages`, with frames of the kernel's choice. A page's colour is its place in the
+/// table, wherever the image has grown.
+fn move_pages(pages: PhysAddr, image: &mut Vec<Copied>) -> Result<PhysFrame, OutOfMemory> {
+    let copy = frames::allocate(User::Image, 0)?;
+    let both = table(copy.start_address()).iter_mut().zip(table(pages).iter()).enumerate();
+    for (number, (new, old)) in both.filter(|(_, (_, old))| !old.is_unused()) {
+        let frame = frames::allocate(User::Image, number as u64 * FRAME_BYTES)?;
+        new.set_frame(frame, old.flags() | Flags::GLOBAL);
+        image.push(Copied { from: old.addr(), to: frame.start_address() });
+    }
+    Ok(copy)
 }
 
 /// Adds the frames of the tables below `frame`, and of the pages that they map, to `kept`.

@@ -17,9 +17,9 @@ const PROGRAM_FLAGS: &str = "-C panic=abort -C relocation-model=static \
 /// Flags for archives that static programs of either kind can be linked with, those at fixed
 /// addresses and position-independent ones.
 const ARCHIVE_FLAGS: &str = "-C panic=abort -C relocation-model=pic";
-/// Puts the kernel's code into pages of 2 MiB of its own, for `memory::takeover`, which maps it by
-/// large pages.
-const KERNEL_FLAGS: &str = "-C link-arg=-zmax-page-size=0x200000";
+/// Puts the kernel's sections at fixed addresses, and its code into pages of 2 MiB of its own, for
+/// `memory::takeover`, which maps it by large pages.
+const KERNEL_FLAGS: &str = "-C link-arg=-Tkernel/sections.ld";
 /// Makes what is built independent of the folder that the project is in.
 const RUSTC: &str = "xtask/src/build/rustc.sh";
 /// Keeps the debug information, which gdb and the symbolizer read; what boots is a copy without it.
