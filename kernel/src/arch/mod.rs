@@ -1,11 +1,12 @@
 //! The processor as the kernel sees it: trap frames, descriptor tables, interrupt vectors, the
-//! local interrupt controller, control registers and its count of cycles.
+//! local interrupt controller, control registers, extended state and its count of cycles.
 //!
 //! Nothing here knows programs, the engine or the scheduler. The IDT and the assembly stubs are
 //! `entry`'s, as they lead to the handlers.
 
 pub mod control;
 pub mod cycles;
+pub mod extended_state;
 pub mod frame;
 pub mod lapic;
 pub mod segments;

@@ -3,6 +3,7 @@
 //! Nothing here schedules: `sched` decides which process runs on which CPU.
 
 pub mod call;
+mod extended_frame;
 pub mod fault;
 mod fpu;
 pub mod handler;

@@ -41,7 +41,8 @@ pub struct Thread {
     ran: Times,
     /// Its registers while it does not run.
     frame: Frame,
-    fpu: FpuState,
+    /// Its extended state while it does not run; while it does, an area to copy that by.
+    pub(super) fpu: FpuState,
 }
 
 impl Thread {
