@@ -66,6 +66,7 @@ mod unit;
 mod unobserved;
 mod virtual_pmu;
 mod what_if;
+mod wide;
 mod wrong_paths;
 
 use std::{
