@@ -130,6 +130,7 @@ fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
     // A load fuses with its operation, and a store's two halves with each other; a
     // read-modify-write instruction takes two slots.
     decoded.insn.uops = if reads > 0 && writes > 0 { 2 } else { 1 };
+    decoded.insn.wide = is_wide_access(used_memory);
     let implied_lock = decoded.raw.mnemonic() == Mnemonic::Xchg && reads > 0;
     decoded.locked |= implied_lock;
     if decoded.locked {
@@ -143,6 +144,12 @@ fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
     decoded.insn.repeats =
         string && (decoded.raw.has_rep_prefix() || decoded.raw.has_repne_prefix());
     decoded.in_parts |= decoded.insn.repeats;
+}
+
+/// Returns whether it is one load or store of 32 bytes, which QEMU makes in two.
+fn is_wide_access(used_memory: &[UsedMemory]) -> bool {
+    let is_whole = |access| matches!(access, OpAccess::Read | OpAccess::Write);
+    matches!(used_memory, [one] if one.memory_size().size() == 32 && is_whole(one.access()))
 }
 
 /// The size of the largest access in bytes; 0 if one is unknown. At least four: code of another
@@ -289,15 +296,17 @@ fn classify(decoded: &mut Decoded) {
 
 /// Division latencies of Ice Lake by uops.info.
 fn divider(insn: &mut Insn, raw: &Instruction) {
+    let is_wide = is_256(raw);
+    let of = |narrow, wide| (if is_wide { wide } else { narrow }, 1);
     let (cycles, uops) = match raw.mnemonic() {
         Mnemonic::Div | Mnemonic::Idiv => match raw.code() {
             Code::Div_rm64 | Code::Idiv_rm64 => (14, 4),
             _ => (6, 4),
         },
-        Mnemonic::Divsd | Mnemonic::Divpd | Mnemonic::Vdivsd | Mnemonic::Vdivpd => (4, 1),
-        Mnemonic::Divss | Mnemonic::Divps | Mnemonic::Vdivss | Mnemonic::Vdivps => (3, 1),
-        Mnemonic::Sqrtsd | Mnemonic::Sqrtpd | Mnemonic::Vsqrtsd | Mnemonic::Vsqrtpd => (6, 1),
-        Mnemonic::Sqrtss | Mnemonic::Sqrtps | Mnemonic::Vsqrtss | Mnemonic::Vsqrtps => (3, 1),
+        Mnemonic::Divsd | Mnemonic::Divpd | Mnemonic::Vdivsd | Mnemonic::Vdivpd => of(4, 8),
+        Mnemonic::Divss | Mnemonic::Divps | Mnemonic::Vdivss | Mnemonic::Vdivps => of(3, 5),
+        Mnemonic::Sqrtsd | Mnemonic::Sqrtpd | Mnemonic::Vsqrtsd | Mnemonic::Vsqrtpd => of(6, 12),
+        Mnemonic::Sqrtss | Mnemonic::Sqrtps | Mnemonic::Vsqrtss | Mnemonic::Vsqrtps => of(3, 6),
         _ => return,
     };
     insn.divider_cycles = cycles;
@@ -307,26 +316,54 @@ fn divider(insn: &mut Insn, raw: &Instruction) {
 
 fn floating(insn: &mut Insn, raw: &Instruction) {
     let registers = [raw.op0_register(), raw.op1_register()];
-    if raw.cpuid_features().contains(&CpuidFeature::FPU) {
+    let features = raw.cpuid_features();
+    let is_vex = |feature: &CpuidFeature| {
+        matches!(feature, CpuidFeature::AVX | CpuidFeature::AVX2 | CpuidFeature::FMA)
+    };
+    if features.contains(&CpuidFeature::FPU) {
         insn.add(Signal::X87);
-    } else if registers.iter().any(|register| register.is_vector_register()) {
+    } else if registers.iter().any(|register| register.is_vector_register())
+        || features.iter().any(is_vex)
+    {
+        // VZEROUPPER has no operand.
         insn.add(Signal::Sse);
     }
-    if let Some(signal) = arithmetic(raw.mnemonic()) {
+    if let Some((signal, is_fused)) = arithmetic(raw) {
         insn.add(signal);
+        insn.fused = is_fused;
     }
 }
 
-/// The signal of an SSE arithmetic instruction.
-fn arithmetic(mnemonic: Mnemonic) -> Option<Signal> {
-    use Mnemonic::*;
-    match mnemonic {
-        Addsd | Subsd | Mulsd | Divsd | Sqrtsd | Minsd | Maxsd => Some(Signal::FpScalarDouble),
-        Addss | Subss | Mulss | Divss | Sqrtss | Minss | Maxss => Some(Signal::FpScalarSingle),
-        Addpd | Subpd | Mulpd | Divpd | Sqrtpd | Minpd | Maxpd => Some(Signal::FpPackedDouble),
-        Addps | Subps | Mulps | Divps | Sqrtps | Minps | Maxps => Some(Signal::FpPackedSingle),
-        _ => None,
+/// Returns whether an instruction works on 256 bits.
+fn is_256(raw: &Instruction) -> bool {
+    raw.op0_register().is_ymm()
+}
+
+/// The signal of an arithmetic instruction of SSE, AVX or FMA, and whether it calculates twice for
+/// each element: those that Intel's events of such instructions name.
+fn arithmetic(raw: &Instruction) -> Option<(Signal, bool)> {
+    if !raw.op0_register().is_vector_register() {
+        return None;
     }
+    let name = format!("{:?}", raw.mnemonic()).to_lowercase();
+    let (kind, elements) = name.split_at_checked(name.len().checked_sub(2)?)?;
+    let kind = kind.strip_prefix('v').unwrap_or(kind);
+    let is_fused = kind == "dp" || raw.cpuid_features().contains(&CpuidFeature::FMA);
+    let plain = ["add", "sub", "mul", "div", "sqrt", "min", "max"];
+    let others = ["rcp", "rsqrt", "hadd", "hsub", "addsub"];
+    if !is_fused && !plain.contains(&kind) && !others.contains(&kind) {
+        return None;
+    }
+    let signal = match (elements, is_256(raw)) {
+        ("sd", _) => Signal::FpScalarDouble,
+        ("ss", _) => Signal::FpScalarSingle,
+        ("pd", false) => Signal::FpPackedDouble,
+        ("ps", false) => Signal::FpPackedSingle,
+        ("pd", true) => Signal::FpWideDouble,
+        ("ps", true) => Signal::FpWideSingle,
+        _ => return None,
+    };
+    Some((signal, is_fused))
 }
 
 #[cfg(test)]
@@ -375,6 +412,29 @@ mod tests {
         }
         assert_eq!(decode_special(&OUT_DX_AL, 0x1000).special, Some(Special::PortWrite));
         assert_eq!(of(&OUT_DX_AL).special, None, "intercepted only before full instrumentation");
+    }
+
+    #[test]
+    fn arithmetic_has_the_width_and_the_type_of_its_elements() {
+        use Signal::*;
+        for (bytes, expected) in [
+            (&[0xf2, 0x0f, 0x58, 0xc1][..], Some((FpScalarDouble, false))), // addsd
+            (&[0x0f, 0x59, 0xc1], Some((FpPackedSingle, false))),           // mulps
+            (&[0xc5, 0xf1, 0x58, 0xc2], Some((FpPackedDouble, false))),     // vaddpd xmm
+            (&[0xc5, 0xf5, 0x58, 0xc2], Some((FpWideDouble, false))),       // vaddpd ymm
+            (&[0xc5, 0xf4, 0x5d, 0xc2], Some((FpWideSingle, false))),       // vminps ymm
+            (&[0xc4, 0xe2, 0xf5, 0xb8, 0xc2], Some((FpWideDouble, true))),  // vfmadd231pd ymm
+            (&[0xc4, 0xe2, 0x71, 0xb9, 0xc2], Some((FpScalarSingle, true))), // vfmadd231ss
+            (&[0xc4, 0xe2, 0x75, 0xbc, 0xc2], Some((FpWideSingle, true))),  // vfnmadd231ps ymm
+            (&[0xc5, 0xf5, 0xfe, 0xc2], None),                              // vpaddd ymm
+            (&[0x66, 0x0f, 0x38, 0x3d, 0xc1], None),                        // pmaxsd
+            (&[0xc5, 0xfd, 0x10, 0x00], None),                              // vmovupd ymm, [rax]
+        ] {
+            assert_eq!(arithmetic(&raw(bytes, 0)), expected, "{bytes:x?}");
+        }
+        assert!(has(&of(&[0xc5, 0xf8, 0x77]), Signal::Sse), "VZEROUPPER");
+        assert!(of(&[0xc5, 0xfd, 0x10, 0x00]).insn.wide, "vmovupd ymm, [rax]");
+        assert!(!of(&[0xc5, 0xf9, 0x10, 0x00]).insn.wide, "vmovupd xmm, [rax]");
     }
 
     #[test]
