@@ -83,7 +83,7 @@ static struct wide over_call(const struct wide *from, long number, long a, long 
 static struct wide over_wait(const struct wide *from, volatile void *word, unsigned old)
 {
     struct wide to = {0};
-    BETWEEN("1: cmpl %[old], (%[word])\n pause\n je 1b\n", :
+    BETWEEN("1: cmpl %[old], (%[word])\n je 1b\n", :
             : [from] "r"(from), [to] "r"(&to), [word] "r"(word), [old] "r"(old)
             : "memory", ALL_XMM);
     return to;
