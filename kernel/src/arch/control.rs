@@ -24,8 +24,8 @@ pub fn set_rdpmc_access(allowed: bool) {
     unsafe { Cr4::update(|flags| flags.set(Cr4Flags::PERFORMANCE_MONITOR_COUNTER, allowed)) };
 }
 
-/// Turns on SSE, global pages and, where the processor has them, XSAVE with the extended state, SMEP,
-/// SMAP and UMIP, and turns off every other optional feature of CR4.
+/// Turns on SSE, global pages and, where the processor has them, XSAVE with the extended state,
+/// SMEP, SMAP and UMIP, and turns off every other optional feature of CR4.
 pub fn enable_features() {
     let features = CpuId::new().get_extended_feature_info();
     let mut cr4 = Cr4Flags::OSFXSR | Cr4Flags::OSXMMEXCPT_ENABLE | Cr4Flags::PAGE_GLOBAL;

@@ -57,8 +57,8 @@ pub fn is_as_on_first() -> bool {
     get().components == components().bits()
 }
 
-/// Enables the components on this CPU; on the first CPU, determines them. CR4 enables SSE and, where
-/// the processor has it, XSAVE.
+/// Enables the components on this CPU; on the first CPU, determines them. CR4 enables SSE and,
+/// where the processor has it, XSAVE.
 pub fn enable() {
     let components = components();
     if !components.is_empty() {

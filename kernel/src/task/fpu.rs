@@ -3,8 +3,8 @@
 //!
 //! A state is an area in XSAVE's standard format, or FXSAVE's on a processor without XSAVE. It is
 //! zeroed when it is allocated, and whatever the kernel restores from it either came from the
-//! processor or was checked ([`FpuState::accept`]), so that restoring is no fault in ring 0 and shows
-//! a thread no other thread's registers.
+//! processor or was checked ([`FpuState::accept`]), so that restoring is no fault in ring 0 and
+//! shows a thread no other thread's registers.
 
 use alloc::{boxed::Box, vec};
 use core::arch::asm;

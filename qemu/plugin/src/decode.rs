@@ -1,12 +1,16 @@
 //! Decodes an instruction's bytes into the model's description of it, once for each translation.
 
 use iced_x86::{
-    Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
-    Mnemonic, OpAccess, OpKind, Register, UsedMemory,
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register, UsedMemory,
 };
 use tally_model::{BranchKind, Insn, Signal, cost};
 
-use crate::{dataflow::operation, unit};
+use crate::{
+    dataflow::operation,
+    floating::{divider, floating},
+    unit,
+};
 
 /// An instruction that the plugin intercepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -294,78 +298,6 @@ fn classify(decoded: &mut Decoded) {
     floating(insn, &raw);
 }
 
-/// Division latencies of Ice Lake by uops.info.
-fn divider(insn: &mut Insn, raw: &Instruction) {
-    let is_wide = is_256(raw);
-    let of = |narrow, wide| (if is_wide { wide } else { narrow }, 1);
-    let (cycles, uops) = match raw.mnemonic() {
-        Mnemonic::Div | Mnemonic::Idiv => match raw.code() {
-            Code::Div_rm64 | Code::Idiv_rm64 => (14, 4),
-            _ => (6, 4),
-        },
-        Mnemonic::Divsd | Mnemonic::Divpd | Mnemonic::Vdivsd | Mnemonic::Vdivpd => of(4, 8),
-        Mnemonic::Divss | Mnemonic::Divps | Mnemonic::Vdivss | Mnemonic::Vdivps => of(3, 5),
-        Mnemonic::Sqrtsd | Mnemonic::Sqrtpd | Mnemonic::Vsqrtsd | Mnemonic::Vsqrtpd => of(6, 12),
-        Mnemonic::Sqrtss | Mnemonic::Sqrtps | Mnemonic::Vsqrtss | Mnemonic::Vsqrtps => of(3, 6),
-        _ => return,
-    };
-    insn.divider_cycles = cycles;
-    insn.uops = uops;
-    insn.add(Signal::Divisions);
-}
-
-fn floating(insn: &mut Insn, raw: &Instruction) {
-    let registers = [raw.op0_register(), raw.op1_register()];
-    let features = raw.cpuid_features();
-    let is_vex = |feature: &CpuidFeature| {
-        matches!(feature, CpuidFeature::AVX | CpuidFeature::AVX2 | CpuidFeature::FMA)
-    };
-    if features.contains(&CpuidFeature::FPU) {
-        insn.add(Signal::X87);
-    } else if registers.iter().any(|register| register.is_vector_register())
-        || features.iter().any(is_vex)
-    {
-        // VZEROUPPER has no operand.
-        insn.add(Signal::Sse);
-    }
-    if let Some((signal, is_fused)) = arithmetic(raw) {
-        insn.add(signal);
-        insn.fused = is_fused;
-    }
-}
-
-/// Returns whether an instruction works on 256 bits.
-fn is_256(raw: &Instruction) -> bool {
-    raw.op0_register().is_ymm()
-}
-
-/// The signal of an arithmetic instruction of SSE, AVX or FMA, and whether it calculates twice for
-/// each element: those that Intel's events of such instructions name.
-fn arithmetic(raw: &Instruction) -> Option<(Signal, bool)> {
-    if !raw.op0_register().is_vector_register() {
-        return None;
-    }
-    let name = format!("{:?}", raw.mnemonic()).to_lowercase();
-    let (kind, elements) = name.split_at_checked(name.len().checked_sub(2)?)?;
-    let kind = kind.strip_prefix('v').unwrap_or(kind);
-    let is_fused = kind == "dp" || raw.cpuid_features().contains(&CpuidFeature::FMA);
-    let plain = ["add", "sub", "mul", "div", "sqrt", "min", "max"];
-    let others = ["rcp", "rsqrt", "hadd", "hsub", "addsub"];
-    if !is_fused && !plain.contains(&kind) && !others.contains(&kind) {
-        return None;
-    }
-    let signal = match (elements, is_256(raw)) {
-        ("sd", _) => Signal::FpScalarDouble,
-        ("ss", _) => Signal::FpScalarSingle,
-        ("pd", false) => Signal::FpPackedDouble,
-        ("ps", false) => Signal::FpPackedSingle,
-        ("pd", true) => Signal::FpWideDouble,
-        ("ps", true) => Signal::FpWideSingle,
-        _ => return None,
-    };
-    Some((signal, is_fused))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -415,24 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_has_the_width_and_the_type_of_its_elements() {
-        use Signal::*;
-        for (bytes, expected) in [
-            (&[0xf2, 0x0f, 0x58, 0xc1][..], Some((FpScalarDouble, false))), // addsd
-            (&[0x0f, 0x59, 0xc1], Some((FpPackedSingle, false))),           // mulps
-            (&[0xc5, 0xf1, 0x58, 0xc2], Some((FpPackedDouble, false))),     // vaddpd xmm
-            (&[0xc5, 0xf5, 0x58, 0xc2], Some((FpWideDouble, false))),       // vaddpd ymm
-            (&[0xc5, 0xf4, 0x5d, 0xc2], Some((FpWideSingle, false))),       // vminps ymm
-            (&[0xc4, 0xe2, 0xf5, 0xb8, 0xc2], Some((FpWideDouble, true))),  // vfmadd231pd ymm
-            (&[0xc4, 0xe2, 0x71, 0xb9, 0xc2], Some((FpScalarSingle, true))), // vfmadd231ss
-            (&[0xc4, 0xe2, 0x75, 0xbc, 0xc2], Some((FpWideSingle, true))),  // vfnmadd231ps ymm
-            (&[0xc5, 0xf5, 0xfe, 0xc2], None),                              // vpaddd ymm
-            (&[0x66, 0x0f, 0x38, 0x3d, 0xc1], None),                        // pmaxsd
-            (&[0xc5, 0xfd, 0x10, 0x00], None),                              // vmovupd ymm, [rax]
-        ] {
-            assert_eq!(arithmetic(&raw(bytes, 0)), expected, "{bytes:x?}");
-        }
-        assert!(has(&of(&[0xc5, 0xf8, 0x77]), Signal::Sse), "VZEROUPPER");
+    fn accesses_of_32_bytes_are_wide() {
         assert!(of(&[0xc5, 0xfd, 0x10, 0x00]).insn.wide, "vmovupd ymm, [rax]");
         assert!(!of(&[0xc5, 0xf9, 0x10, 0x00]).insn.wide, "vmovupd xmm, [rax]");
     }

@@ -1,5 +1,5 @@
-/* AVX registers over system calls, turns, handlers and forged signal frames: prints the same here as
- * under Linux. Without AVX it checks SSE registers and the legacy frame. `wide SEED` */
+/* AVX registers over system calls, turns, handlers and forged signal frames: prints the same here
+ * as under Linux. Without AVX it checks SSE registers and the legacy frame. `wide SEED` */
 #define _GNU_SOURCE
 #include <cpuid.h>
 #include <pthread.h>

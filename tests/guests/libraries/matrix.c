@@ -1,5 +1,5 @@
-/* Multiplies matrices, compiled for x86-64-v3 with vectors and FMA, and again by scalar code without
- * them: the products agree. The numbers are small, so both are exact. */
+/* Multiplies matrices, compiled for x86-64-v3 with vectors and FMA, and again by scalar code
+ * without them: the products agree. The numbers are small, so both are exact. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

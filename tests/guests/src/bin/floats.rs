@@ -16,8 +16,8 @@ const ITERATIONS: u64 = 1000;
 #[repr(C, align(64))]
 struct Memory([u8; 256]);
 
-/// Each iteration has 21 instructions with vectors: 18 of 256 or 128 bits, 3 of an element. Three of
-/// four loads cross a line, each at another place of its 32 bytes.
+/// Each iteration has 21 instructions with vectors: 18 of 256 or 128 bits, 3 of an element. Three
+/// of four loads cross a line, each at another place of its 32 bytes.
 fn work(iterations: u64) {
     let memory = Memory([0; 256]);
     // SAFETY: reads local memory, and changes vector registers that are named here.

@@ -1,5 +1,5 @@
-//! Forged areas of extended state, for forged signal frames: XSAVE's format with one part or another
-//! that is not as the kernel writes it.
+//! Forged areas of extended state, for forged signal frames: XSAVE's format with one part or
+//! another that is not as the kernel writes it.
 
 use tally_test_guests::random::Random;
 
