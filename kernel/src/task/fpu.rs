@@ -160,8 +160,8 @@ impl FpuState {
     /// since, or written by [`Self::save_whole`].
     ///
     /// XSAVEOPT leaves out components that have not changed since this CPU's last XRSTOR if that
-    /// was from this address. A thread is restored from its own area before it runs, on every CPU and
-    /// in every place that the heap reuses, so what is left out is in the area.
+    /// was from this address. A thread is restored from its own area before it runs, on every CPU
+    /// and in every place that the heap reuses, so what is left out is in the area.
     pub fn save(&mut self) {
         if !extended_state::get().has_xsaveopt {
             return self.save_whole();
