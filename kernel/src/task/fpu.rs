@@ -182,8 +182,8 @@ impl FpuState {
             return unsafe { asm!("fxrstor64 [{}]", in(reg) area, options(nostack)) };
         }
         // SAFETY: (1) the area was made by XSAVE, `initial` or `accept`, so nothing in its header
-        // or in MXCSR is a fault; (2) it is as long as CPUID says, and aligned to 64; (3) CR4 enables
-        // the instruction.
+        // or in MXCSR is a fault; (2) it is as long as CPUID says, and aligned to 64; (3) CR4
+        // enables the instruction.
         unsafe {
             asm!("xrstor64 [{}]", in(reg) area, in("eax") ALL, in("edx") ALL, options(nostack));
         }
