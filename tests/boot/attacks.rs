@@ -105,7 +105,7 @@ attacks! { by_signals_and_threads on Pmu::Intel, 1 CPUs:
     sigreturn_to_noncanonical_address => FAULT,
     sigreturn_to_last_canonical_address => FAULT,
     sigreturn_with_kernel_stack => FAULT,
-    sigreturn_with_invalid_fpu_state => 0,
+    sigreturn_with_invalid_fpu_state => FAULT,
     sigreturn_with_kernel_fpu_pointer => FAULT,
     sigreturn_without_fpu_state => 0,
     sigreturn_with_sigkill_blocked => SIGKILL,

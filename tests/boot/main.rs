@@ -67,6 +67,7 @@ mod unit;
 mod unobserved;
 mod virtual_pmu;
 mod what_if;
+mod wide;
 mod wrong_paths;
 
 use std::{

@@ -7,7 +7,7 @@ use raw_cpuid::CpuId;
 use tally_abi::registers::Registers;
 use x86_64::registers::control::{Cr0, Cr0Flags, Cr2, Cr3, Cr4, Cr4Flags};
 
-use super::frame::Frame;
+use super::{extended_state, frame::Frame};
 
 unsafe extern "C" {
     // Symbols of the linker.
@@ -24,11 +24,12 @@ pub fn set_rdpmc_access(allowed: bool) {
     unsafe { Cr4::update(|flags| flags.set(Cr4Flags::PERFORMANCE_MONITOR_COUNTER, allowed)) };
 }
 
-/// Enables SSE, global pages and, if the processor has them, SMEP, SMAP and UMIP, and disables
-/// every other optional feature of CR4.
+/// Turns on SSE, global pages and, where the processor has them, XSAVE with the extended state,
+/// SMEP, SMAP and UMIP, and turns off every other optional feature of CR4.
 pub fn enable_features() {
     let features = CpuId::new().get_extended_feature_info();
     let mut cr4 = Cr4Flags::OSFXSR | Cr4Flags::OSXMMEXCPT_ENABLE | Cr4Flags::PAGE_GLOBAL;
+    cr4.set(Cr4Flags::OSXSAVE, extended_state::has_xsave());
     cr4.set(
         Cr4Flags::SUPERVISOR_MODE_EXECUTION_PROTECTION,
         features.as_ref().is_some_and(|f| f.has_smep()),
@@ -38,8 +39,8 @@ pub fn enable_features() {
         features.as_ref().is_some_and(|f| f.has_smap()),
     );
     cr4.set(Cr4Flags::USER_MODE_INSTRUCTION_PREVENTION, features.is_some_and(|f| f.has_umip()));
-    // Firmware may have enabled more: with FSGSBASE programs could set bases that a context switch
-    // does not restore, with OSXSAVE use registers that it does not save, with PCE read counters.
+    // Firmware may have left more on: with FSGSBASE programs could set bases that a context switch
+    // does not restore, with PKE use a register that it does not save, with PCE read counters.
     let kept = Cr4Flags::PHYSICAL_ADDRESS_EXTENSION
         | Cr4Flags::MACHINE_CHECK_EXCEPTION
         | Cr4Flags::L5_PAGING;
@@ -55,6 +56,7 @@ pub fn enable_features() {
         });
         Cr4::update(|flags| *flags = *flags & kept | cr4);
     }
+    extended_state::enable();
 }
 
 /// Collects the registers of a frame, and this CPU's control registers.

@@ -4,11 +4,12 @@ use alloc::{
     format,
     string::{String, ToString},
 };
-use core::fmt::Write;
+use core::{arch::x86_64::__cpuid_count, fmt::Write};
 
 use raw_cpuid::CpuId;
 
 use crate::{
+    arch::extended_state,
     cpu::online,
     files::tree::Text,
     machine::clock::{self, SECOND_NS},
@@ -143,16 +144,45 @@ fn processors() -> String {
     let (family, model, stepping) = id
         .get_feature_info()
         .map_or((0, 0, 0), |info| (info.family_id(), info.model_id(), info.stepping_id()));
-    let count = online::count();
+    let (count, flags) = (online::count(), extensions());
     let one = |index: u32| {
         format!(
             "processor\t: {index}\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\n\
              model name\t: {brand}\nstepping\t: {stepping}\nphysical id\t: 0\nsiblings\t: {count}\n\
              core id\t\t: {index}\ncpu cores\t: {count}\nfpu\t\t: yes\n\
-             flags\t\t: fpu tsc cx8 cmov mmx fxsr sse sse2 syscall nx lm\n\n"
+             flags\t\t: fpu tsc cx8 cmov mmx fxsr sse sse2 syscall nx lm{flags}\n\n"
         )
     };
     (0..count).map(one).collect()
+}
+
+/// The names of the extensions that programs may use and not every processor has.
+fn extensions() -> String {
+    let [one, seven, extended] = [1, 7, 0x8000_0001].map(|leaf| __cpuid_count(leaf, 0));
+    let (avx, avx512) = (extended_state::has_avx(), extended_state::has_avx512());
+    let all = [
+        ("pni", one.ecx, 0, true),
+        ("ssse3", one.ecx, 9, true),
+        ("sse4_1", one.ecx, 19, true),
+        ("sse4_2", one.ecx, 20, true),
+        ("movbe", one.ecx, 22, true),
+        ("popcnt", one.ecx, 23, true),
+        ("aes", one.ecx, 25, true),
+        ("abm", extended.ecx, 5, true),
+        ("bmi1", seven.ebx, 3, true),
+        ("bmi2", seven.ebx, 8, true),
+        ("xsave", one.ecx, 26, extended_state::get().has_xsave()),
+        ("avx", one.ecx, 28, avx),
+        ("fma", one.ecx, 12, avx),
+        ("f16c", one.ecx, 29, avx),
+        ("avx2", seven.ebx, 5, avx),
+        ("avx512f", seven.ebx, 16, avx512),
+        ("avx512dq", seven.ebx, 17, avx512),
+        ("avx512bw", seven.ebx, 30, avx512),
+        ("avx512vl", seven.ebx, 31, avx512),
+    ];
+    let has = |(_, word, bit, is_on): &(&str, u32, u32, bool)| *is_on && word >> bit & 1 == 1;
+    all.iter().filter(|it| has(it)).fold(String::new(), |text, (name, ..)| text + " " + name)
 }
 
 fn memory() -> String {

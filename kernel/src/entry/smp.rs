@@ -16,7 +16,7 @@ use x86_64::structures::paging::PhysFrame;
 
 use super::start::start_cpu;
 use crate::{
-    arch::lapic::Lapic,
+    arch::{extended_state, lapic::Lapic},
     cpu::{self, Cpu, online},
     machine::{acpi, clock, serial},
     measure,
@@ -213,7 +213,7 @@ fn fill_trampoline(page: PhysFrame, space: &AddressSpace) {
 /// The trampoline's target: 64-bit mode, a stack of its own, the trampoline's page tables.
 extern "C" fn start_here() -> ! {
     kernel::activate_space();
-    if !measure::pmu_matches() {
+    if !measure::pmu_matches() || !extended_state::is_as_on_first() {
         MISMATCHED.fetch_add(1, Ordering::Release);
         loop {
             // The processor stays here: interrupts are off, and no CPU sends it an NMI.

@@ -10,7 +10,12 @@ use crate::{
     cpu::Cpu,
     measure::{self, cpus::upcalls},
     memory::space::SpaceError,
-    task::{fault::Fault, handler, signal::DEFAULT, signal_frame},
+    task::{
+        fault::{CODE_BYTES, Fault},
+        handler,
+        signal::{DEFAULT, SIGILL},
+        signal_frame,
+    },
 };
 
 /// Added to a signal's number for the exit status of a program that the signal ended, as in shells.
@@ -116,7 +121,13 @@ pub fn trace_stack(cpu: &mut Cpu, frame: &Frame) {
 /// handler, or ends the program.
 pub fn fault(cpu: &mut Cpu, frame: &mut Frame) {
     let mut fault = Fault::of_exception(frame);
-    let process = cpu.current.as_deref_mut();
+    let mut process = cpu.current.as_deref_mut();
+    let mut code = [0; CODE_BYTES];
+    if fault.signal == SIGILL
+        && process.as_deref_mut().is_some_and(|it| it.memory.read(frame.rip, &mut code).is_ok())
+    {
+        fault = fault.of_code(code);
+    }
     if let Some(((address, touch), process)) = fault.touch().zip(process) {
         match process.memory.page_in(address, touch) {
             Ok(()) => return,

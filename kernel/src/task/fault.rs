@@ -5,13 +5,18 @@ use alloc::{borrow::Cow, format};
 use x86_64::registers::control::Cr2;
 
 use super::{
-    fpu::FpuState,
+    fpu,
     signal::{FROM_KERNEL, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP, SignalInfo},
 };
 use crate::{
-    arch::{frame::Frame, vectors},
+    arch::{extended_state, frame::Frame, vectors},
     memory::user::Touch,
 };
+
+/// Bytes of an instruction by which its extension is known.
+pub const CODE_BYTES: usize = 4;
+/// The first byte of AVX-512's instructions (Intel SDM volume 2, "EVEX").
+const EVEX: u8 = 0x62;
 
 /// A program's fault.
 #[derive(Clone, Debug, Default)]
@@ -45,8 +50,8 @@ impl Fault {
             6 => (SIGILL, 2, frame.rip),
             11 | 12 => (SIGBUS, FROM_KERNEL, 0),
             14 => (SIGSEGV, 1 + (error & 1) as i32, Cr2::read_raw()),
-            16 => (SIGFPE, float_code(FpuState::now().x87_exceptions()), frame.rip),
-            19 => (SIGFPE, float_code(FpuState::now().sse_exceptions()), frame.rip),
+            16 => (SIGFPE, float_code(fpu::x87_exceptions()), frame.rip),
+            19 => (SIGFPE, float_code(fpu::sse_exceptions()), frame.rip),
             17 => (SIGBUS, 1, 0),
             _ => (SIGSEGV, FROM_KERNEL, 0),
         };
@@ -68,7 +73,26 @@ impl Fault {
         self.touched.map(|address| (address, touch))
     }
 
-    /// Makes a fault without an exception: SIGSEGV.
+    /// An invalid instruction that begins with these bytes: names the extension that it is of, if
+    /// the processor lacks that.
+    pub fn of_code(mut self, code: [u8; CODE_BYTES]) -> Fault {
+        // Prefixes of segments and of the address size may stand before those of AVX.
+        const PREFIXES: [u8; 7] = [0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67];
+        let first = code.into_iter().find(|byte| !PREFIXES.contains(byte));
+        let lacks = match first {
+            Some(EVEX) => !extended_state::has_avx512(),
+            Some(0xc4 | 0xc5) => !extended_state::has_avx(),
+            _ => false,
+        };
+        if lacks {
+            let name = vectors::exception_name(self.vector);
+            let extension = if first == Some(EVEX) { "AVX-512" } else { "AVX" };
+            self.what = format!("{name}: {extension} instruction: this processor has none").into();
+        }
+        self
+    }
+
+    /// A fault that is no exception: SIGSEGV.
     pub fn of_kind(what: &'static str, touched: Option<u64>) -> Fault {
         let (signal, code) = (SIGSEGV, FROM_KERNEL);
         Fault { what: what.into(), touched, signal, code, ..Fault::default() }

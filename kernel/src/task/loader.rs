@@ -6,6 +6,7 @@ use alloc::{borrow::Cow, string::String, vec::Vec};
 use tally_abi::ExitStatus;
 use tally_elf::{OUTSIDE, Program, Segment};
 
+use super::extended_frame;
 use crate::memory::{
     area::{Area, Origin},
     frames::FRAME_BYTES,
@@ -32,7 +33,8 @@ const AT_CLKTCK: u64 = 17;
 const AT_SECURE: u64 = 23;
 const AT_RANDOM: u64 = 25;
 const AT_EXECFN: u64 = 31;
-/// Ticks per second, the unit of `times`.
+const AT_MINSIGSTKSZ: u64 = 51;
+/// Ticks of a second, in which `times` counts.
 pub const CLOCK_TICKS: u64 = 100;
 /// Maximum bytes of a program's arguments and environment.
 pub const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
@@ -129,6 +131,7 @@ pub fn load(space: &mut AddressSpace, file: &[u8], words: Words) -> Result<Start
         (AT_HWCAP, features()),
         (AT_CLKTCK, CLOCK_TICKS),
         (AT_SECURE, 0),
+        (AT_MINSIGSTKSZ, extended_frame::min_stack_bytes()),
     ];
     let rsp = push_words(space, words, &auxiliary)?;
     Ok(Start { areas, rip: entry, rsp })

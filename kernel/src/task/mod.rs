@@ -3,6 +3,7 @@
 //! This module does not schedule: `sched` assigns processes to CPUs.
 
 pub mod call;
+mod extended_frame;
 pub mod fault;
 mod fpu;
 pub mod handler;

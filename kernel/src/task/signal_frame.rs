@@ -2,13 +2,14 @@
 //! for signals and for thresholds.
 //!
 //! The kernel pushes the thread's registers on its stack in Linux's form (`struct rt_sigframe`),
-//! where the handler may read and change them. The kernel checks what it restores: only flags that
-//! ring 3 may set, no segment registers, an instruction pointer in the program's half, no bits of
-//! the FPU's state that would fault.
+//! where the handler may read and change them. What the kernel restores from there is checked: of
+//! the flags only those that ring 3 may set, no segment, an instruction pointer in the program's
+//! half, no extended state that would be a fault ([`extended_frame`]).
 
 use super::{
+    extended_frame,
     fault::Fault,
-    fpu::{FPU_BYTES, FpuState},
+    fpu,
     process::Process,
     signal::{Action, INFO_WORDS, SignalInfo, ThreadSignals, blockable},
 };
@@ -42,16 +43,18 @@ const RIP: usize = REGISTERS + 16;
 const RFLAGS: usize = REGISTERS + 17;
 const SEGMENTS: usize = REGISTERS + 18;
 const ERROR: usize = REGISTERS + 19;
-const FPU: usize = REGISTERS + 23;
+const EXTENDED: usize = REGISTERS + 23;
 const MASK: usize = REGISTERS + 32;
 const INFO: usize = MASK + 1;
 const WORDS: usize = INFO + INFO_WORDS;
 const BYTES: u64 = 8 * WORDS as u64;
-/// `UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS`, Linux's value for 64-bit programs.
+/// `UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS`: as Linux has it for 64-bit programs, beside
+/// [`extended_frame::context_flag`].
 const CONTEXT_FLAGS: u64 = 6;
 const STACK_DISABLED: u64 = 2;
 
-const _: () = assert!(BYTES == 440, "a frame is as Linux's C libraries expect it");
+const _: () =
+    assert!(BYTES == extended_frame::CONTEXT_BYTES, "a frame is as Linux's C libraries expect it");
 
 /// The top of the free stack of an interrupted thread.
 pub fn below_red_zone(rsp: u64) -> u64 {
@@ -115,31 +118,32 @@ fn push_signal_frame(
     info: SignalInfo,
     fault: &Fault,
 ) -> Result<u64, Fault> {
-    let fpu = top.wrapping_sub(FPU_BYTES as u64) & !63;
-    let at = (fpu.wrapping_sub(BYTES) & !15).wrapping_sub(8);
-    let signals = &mut process.threads.running().signals;
-    // A frame on the alternative stack must not extend below that stack.
+    let extended = extended_frame::place(top);
+    let at = (extended.wrapping_sub(BYTES) & !15).wrapping_sub(8);
+    let thread = process.threads.running();
+    let signals = &mut thread.signals;
+    // A frame on the alternative stack must not reach below it.
     if [frame.rsp, top].into_iter().any(|rsp| signals.on_stack(rsp)) && !signals.on_stack(at) {
         return Err(Fault::of_kind(NO_ROOM, Some(at)));
     }
     let mut words = context_words(signals, frame, fault);
     words[RESTORER] = restorer;
-    words[FPU] = fpu;
+    words[EXTENDED] = extended;
     words[INFO..].copy_from_slice(&info);
     let memory = &mut process.memory;
-    let written =
-        memory.write(fpu, FpuState::now().bytes()).and_then(|()| memory.write_words(at, words));
-    written.map_err(|_| Fault::of_kind(NO_ROOM, Some(at)))?;
-    // As under Linux, a handler starts with an initial FPU state: a pending x87 exception of the
-    // interrupted code must not be raised in the handler.
-    FpuState::initial().restore();
+    let no_room = |()| Fault::of_kind(NO_ROOM, Some(at));
+    extended_frame::push(memory, &mut thread.fpu, extended).map_err(no_room)?;
+    memory.write_words(at, words).map_err(drop).map_err(no_room)?;
+    // As under Linux, a handler starts with an initial FPU state: an x87 exception that is pending
+    // in the interrupted code must not be raised in the handler.
+    fpu::reset();
     Ok(at)
 }
 
 /// The frame's words for the interrupted thread: its registers, stack, fault and mask.
 fn context_words(signals: &mut ThreadSignals, frame: &Frame, fault: &Fault) -> [u64; WORDS] {
     let mut words = [0; WORDS];
-    words[FLAGS] = CONTEXT_FLAGS;
+    words[FLAGS] = CONTEXT_FLAGS | extended_frame::context_flag();
     let (stack, bytes) = signals.stack;
     let stack_state = if bytes == 0 { STACK_DISABLED } else { signals.on_stack(frame.rsp).into() };
     words[STACK..STACK + 3].copy_from_slice(&[stack, stack_state, bytes]);
@@ -189,16 +193,9 @@ fn restore_signal_frame(process: &mut Process, frame: &mut Frame, at: u64) -> Re
         let what = "return from a handler to outside the program's addresses";
         return Err(Fault::of_kind(what, Some(words[RIP])));
     }
-    let fpu = match words[FPU] {
-        0 => FpuState::initial(),
-        fpu => {
-            let mut bytes = [0; FPU_BYTES];
-            process.memory.read(fpu, &mut bytes).map_err(no_frame)?;
-            FpuState::sanitized(bytes)
-        }
-    };
-    fpu.restore();
-    process.threads.running().signals.mask = blockable(words[MASK]);
+    let thread = process.threads.running();
+    extended_frame::pop(&mut process.memory, &mut thread.fpu, words[EXTENDED])?;
+    thread.signals.mask = blockable(words[MASK]);
     let [r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp] =
         core::array::from_fn(|index| words[REGISTERS + index]);
     *frame = Frame {

@@ -42,7 +42,8 @@ pub struct Thread {
     ran: Times,
     /// Registers while the thread does not run.
     frame: Frame,
-    fpu: FpuState,
+    /// Its extended state while it does not run; while it does, an area to copy that by.
+    pub(super) fpu: FpuState,
 }
 
 impl Thread {

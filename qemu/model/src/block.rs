@@ -84,6 +84,10 @@ pub struct Insn {
     pub divider_cycles: u8,
     /// A repeated string instruction: retires at its end, not at each iteration.
     pub repeats: bool,
+    /// Its load or store is wider than QEMU's accesses, which are parts of it.
+    pub wide: bool,
+    /// It calculates twice for each element: a multiplication and an addition.
+    pub fused: bool,
     /// A software interrupt: it retires although it ends in an exception.
     pub traps: bool,
     /// IRET: the end of a handler.
@@ -306,13 +310,22 @@ fn fuse(insns: &mut [Insn]) {
     }
 }
 
+/// Signals of floating-point arithmetic, a bit for each.
+const ARITHMETIC: u32 = 1 << Signal::FpScalarDouble as u32
+    | 1 << Signal::FpScalarSingle as u32
+    | 1 << Signal::FpPackedDouble as u32
+    | 1 << Signal::FpPackedSingle as u32
+    | 1 << Signal::FpWideDouble as u32
+    | 1 << Signal::FpWideSingle as u32;
+
 fn sum(insns: &[Insn], width: u16) -> StaticCounts {
     let mut counts = [0u32; STATIC_SIGNALS];
     let width = u32::from(width);
     for insn in insns {
         let mut adds = insn.adds;
         while adds != 0 {
-            counts[adds.trailing_zeros() as usize] += 1;
+            let signal = adds.trailing_zeros() as usize;
+            counts[signal] += if insn.fused && ARITHMETIC >> signal & 1 == 1 { 2 } else { 1 };
             adds &= adds - 1;
         }
         let (uops, serialize) = (u32::from(insn.uops), u32::from(insn.serialize_cycles));

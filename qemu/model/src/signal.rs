@@ -56,7 +56,8 @@ with_episodes! {
     StallSerialize,
     /// Instructions retired with a lock.
     Locked,
-    /// Scalar double-precision arithmetic instructions retired.
+    /// Scalar double-precision arithmetic instructions retired; here and below, those with two
+    /// calculations for each element count twice.
     FpScalarDouble,
     /// Scalar single-precision arithmetic instructions retired.
     FpScalarSingle,
@@ -64,6 +65,10 @@ with_episodes! {
     FpPackedDouble,
     /// Packed 128-bit single-precision arithmetic instructions retired.
     FpPackedSingle,
+    /// Packed 256-bit double-precision arithmetic instructions retired.
+    FpWideDouble,
+    /// Packed 256-bit single-precision arithmetic instructions retired.
+    FpWideSingle,
     /// x87 instructions retired.
     X87,
     /// Divisions and square roots retired.
@@ -384,5 +389,5 @@ with_episodes! {
 }
 
 /// The number of signals that a block's bytes alone determine.
-pub const STATIC_SIGNALS: usize = 28;
+pub const STATIC_SIGNALS: usize = 30;
 const _: () = assert!(Signal::CondTaken as usize == STATIC_SIGNALS);

@@ -1,12 +1,16 @@
 //! Decodes an instruction's bytes into the model's description of it, once for each translation.
 
 use iced_x86::{
-    Code, CpuidFeature, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
-    Mnemonic, OpAccess, OpKind, Register, UsedMemory,
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
+    OpKind, Register, UsedMemory,
 };
 use tally_model::{BranchKind, Insn, Signal, cost};
 
-use crate::{dataflow::operation, unit};
+use crate::{
+    dataflow::operation,
+    floating::{divider, floating},
+    unit,
+};
 
 /// An instruction that the plugin intercepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +134,7 @@ fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
     // A load fuses with its operation, and a store's two halves with each other; a
     // read-modify-write instruction takes two slots.
     decoded.insn.uops = if reads > 0 && writes > 0 { 2 } else { 1 };
+    decoded.insn.wide = is_wide_access(used_memory);
     let implied_lock = decoded.raw.mnemonic() == Mnemonic::Xchg && reads > 0;
     decoded.locked |= implied_lock;
     if decoded.locked {
@@ -143,6 +148,12 @@ fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
     decoded.insn.repeats =
         string && (decoded.raw.has_rep_prefix() || decoded.raw.has_repne_prefix());
     decoded.in_parts |= decoded.insn.repeats;
+}
+
+/// Returns whether it is one load or store of 32 bytes, which QEMU makes in two.
+fn is_wide_access(used_memory: &[UsedMemory]) -> bool {
+    let is_whole = |access| matches!(access, OpAccess::Read | OpAccess::Write);
+    matches!(used_memory, [one] if one.memory_size().size() == 32 && is_whole(one.access()))
 }
 
 /// The size of the largest access in bytes; 0 if one is unknown. At least four: code of another
@@ -287,48 +298,6 @@ fn classify(decoded: &mut Decoded) {
     floating(insn, &raw);
 }
 
-/// Division latencies of Ice Lake by uops.info.
-fn divider(insn: &mut Insn, raw: &Instruction) {
-    let (cycles, uops) = match raw.mnemonic() {
-        Mnemonic::Div | Mnemonic::Idiv => match raw.code() {
-            Code::Div_rm64 | Code::Idiv_rm64 => (14, 4),
-            _ => (6, 4),
-        },
-        Mnemonic::Divsd | Mnemonic::Divpd | Mnemonic::Vdivsd | Mnemonic::Vdivpd => (4, 1),
-        Mnemonic::Divss | Mnemonic::Divps | Mnemonic::Vdivss | Mnemonic::Vdivps => (3, 1),
-        Mnemonic::Sqrtsd | Mnemonic::Sqrtpd | Mnemonic::Vsqrtsd | Mnemonic::Vsqrtpd => (6, 1),
-        Mnemonic::Sqrtss | Mnemonic::Sqrtps | Mnemonic::Vsqrtss | Mnemonic::Vsqrtps => (3, 1),
-        _ => return,
-    };
-    insn.divider_cycles = cycles;
-    insn.uops = uops;
-    insn.add(Signal::Divisions);
-}
-
-fn floating(insn: &mut Insn, raw: &Instruction) {
-    let registers = [raw.op0_register(), raw.op1_register()];
-    if raw.cpuid_features().contains(&CpuidFeature::FPU) {
-        insn.add(Signal::X87);
-    } else if registers.iter().any(|register| register.is_vector_register()) {
-        insn.add(Signal::Sse);
-    }
-    if let Some(signal) = arithmetic(raw.mnemonic()) {
-        insn.add(signal);
-    }
-}
-
-/// The signal of an SSE arithmetic instruction.
-fn arithmetic(mnemonic: Mnemonic) -> Option<Signal> {
-    use Mnemonic::*;
-    match mnemonic {
-        Addsd | Subsd | Mulsd | Divsd | Sqrtsd | Minsd | Maxsd => Some(Signal::FpScalarDouble),
-        Addss | Subss | Mulss | Divss | Sqrtss | Minss | Maxss => Some(Signal::FpScalarSingle),
-        Addpd | Subpd | Mulpd | Divpd | Sqrtpd | Minpd | Maxpd => Some(Signal::FpPackedDouble),
-        Addps | Subps | Mulps | Divps | Sqrtps | Minps | Maxps => Some(Signal::FpPackedSingle),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -375,6 +344,12 @@ mod tests {
         }
         assert_eq!(decode_special(&OUT_DX_AL, 0x1000).special, Some(Special::PortWrite));
         assert_eq!(of(&OUT_DX_AL).special, None, "intercepted only before full instrumentation");
+    }
+
+    #[test]
+    fn accesses_of_32_bytes_are_wide() {
+        assert!(of(&[0xc5, 0xfd, 0x10, 0x00]).insn.wide, "vmovupd ymm, [rax]");
+        assert!(!of(&[0xc5, 0xf9, 0x10, 0x00]).insn.wide, "vmovupd xmm, [rax]");
     }
 
     #[test]

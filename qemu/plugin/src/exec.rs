@@ -21,6 +21,8 @@ const TAG_BLOCK: usize = 0xffff_ffff_ffc0;
 const TAG_INDEX_SHIFT: u32 = 48;
 const TAG_KERNEL: usize = 1 << 63;
 
+/// Bytes of AVX's widest load or store, which is two accesses of QEMU's.
+const WIDE_BYTES: u64 = 32;
 /// The largest access of QEMU in bytes.
 const MOST_BYTES: u8 = 16;
 
@@ -116,16 +118,31 @@ fn access_any<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: Ac
     if !vcpu.is_in(block) {
         vcpu.aborted_into(block);
     }
-    let bytes = if tag.ends_in_line(address) && !vcpu.core.needs_sizes() {
+    let insn = &block.insns()[tag.index()];
+    let in_parts = tag.0 & TAG_IN_PARTS != 0 && !insn.repeats;
+    let retires = !in_parts || vcpu.is_first_part(tag.0, STORE);
+    let bytes = if insn.wide && is_whole(address) {
+        if !retires {
+            // The first part was counted as the whole.
+            return;
+        }
+        WIDE_BYTES
+    } else if tag.ends_in_line(address) && !vcpu.core.needs_sizes() {
         1
     } else {
         // SAFETY: `info` is this callback's.
         1 << unsafe { ffi::qemu_plugin_mem_size_shift(info) }
     };
-    let in_parts = tag.0 & TAG_IN_PARTS != 0 && !block.insns()[tag.index()].repeats;
-    let retires = !in_parts || vcpu.is_first_part(tag.0, STORE);
     let access = Access { address, bytes, retires, insn: tag.index() };
     vcpu.core.access::<STORE>(block, access, physical);
+}
+
+/// Returns whether the part at `address` stands for a whole wide access: it is in one page, or the
+/// next is mapped too, so that the other part does not fault. Addresses of the other part alone are
+/// the next page's.
+fn is_whole(address: u64) -> bool {
+    let next = (address | 0xfff).wrapping_add(1);
+    address & 0xfff <= 0x1000 - WIDE_BYTES || physical(next) != next
 }
 
 /// An interrupt or exception. QEMU calls twice for an exception: first when it is raised, with the

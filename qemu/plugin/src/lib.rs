@@ -22,6 +22,7 @@ mod exec;
 mod exit;
 mod ffi;
 mod fixup;
+mod floating;
 mod guest;
 mod handlers;
 mod injection;

@@ -9,15 +9,19 @@ pub(crate) fn of(raw: &Instruction) -> Unit {
     match raw.mnemonic() {
         Mov if is_between_registers(raw) => Unit::Move,
         Mov | Movaps | Movups | Movdqa | Movdqu | Movapd | Movupd | Vmovaps | Vmovups | Vmovdqa
-        | Vmovdqu | Vmovapd | Vmovupd | Push | Pop | Nop | Endbr64 | Prefetcht0 | Prefetcht1
-        | Prefetcht2 | Prefetchnta | Prefetchw => Unit::None,
+        | Vmovdqu | Vmovapd | Vmovupd | Vzeroupper | Vzeroall | Push | Pop | Nop | Endbr64
+        | Prefetcht0 | Prefetcht1 | Prefetcht2 | Prefetchnta | Prefetchw => Unit::None,
         Movss | Movsd | Movd | Movq | Movzx | Movsx | Movsxd | Movbe | Movntdq | Movnti
+        | Vmovss | Vmovsd | Vmovd | Vmovq | Vmovntdq | Vmovntps | Vmovntpd | Vlddqu
+        | Vbroadcastss | Vbroadcastsd | Vbroadcastf128 | Vbroadcasti128 | Vpbroadcastd
+        | Vpbroadcastq
             if touches_memory(raw) =>
         {
             Unit::None
         }
         Xor | Sub | Pxor | Xorps | Xorpd if is_zeroing(raw) => Unit::None,
-        Movd | Movq => Unit::Shuffle,
+        Vpxor | Vxorps | Vxorpd if is_zeroing_vex(raw) => Unit::None,
+        Movd | Movq | Vmovd | Vmovq => Unit::Shuffle,
         Shl | Shr | Sar | Sal | Rol | Ror | Rcl | Rcr | Shld | Shrd | Shlx | Shrx | Sarx | Rorx => {
             Unit::Shift
         }
@@ -39,16 +43,31 @@ fn vector_unit(mnemonic: Mnemonic) -> Option<Unit> {
         }
         Addss | Addsd | Addps | Addpd | Subss | Subsd | Subps | Subpd | Minss | Minsd | Minps
         | Minpd | Maxss | Maxsd | Maxps | Maxpd | Comiss | Comisd | Ucomiss | Ucomisd | Cmpps
-        | Cmppd | Vaddss | Vaddsd | Vaddps | Vaddpd | Vsubss | Vsubsd | Vsubps | Vsubpd => {
+        | Cmppd | Vaddss | Vaddsd | Vaddps | Vaddpd | Vsubss | Vsubsd | Vsubps | Vsubpd
+        | Vaddsubps | Vaddsubpd | Vminss | Vminsd | Vminps | Vminpd | Vmaxss | Vmaxsd | Vmaxps
+        | Vmaxpd | Vcomiss | Vcomisd | Vucomiss | Vucomisd | Vcmpss | Vcmpsd | Vcmpps | Vcmppd => {
             Unit::FpAdd
         }
         Mulss | Mulsd | Mulps | Mulpd | Vmulss | Vmulsd | Vmulps | Vmulpd | Pmulld | Pmullw
-        | Pmuludq | Pmaddwd | Pclmulqdq | Aesenc | Aesdec => Unit::FpMultiply,
-        Cvtsi2sd | Cvtsi2ss | Cvttsd2si | Cvttss2si | Cvtsd2si | Cvtss2si | Cvtsd2ss | Cvtss2sd
-        | Cvtdq2ps | Cvtdq2pd | Cvttps2dq => Unit::Convert,
+        | Pmuludq | Pmaddwd | Pclmulqdq | Aesenc | Aesdec | Vpmulld | Vpmullw | Vpmuludq
+        | Vpmuldq | Vpmulhw | Vpmulhuw | Vpmaddwd | Vpmaddubsw | Vpclmulqdq | Vaesenc | Vaesdec => {
+            Unit::FpMultiply
+        }
+        Vcvtsi2sd | Vcvtsi2ss | Vcvttsd2si | Vcvttss2si | Vcvtsd2si | Vcvtss2si | Vcvtsd2ss
+        | Vcvtss2sd | Vcvtdq2ps | Vcvtdq2pd | Vcvttps2dq | Vcvttpd2dq | Vcvtps2dq | Vcvtpd2dq
+        | Vcvtps2pd | Vcvtpd2ps | Vcvtph2ps | Vcvtps2ph | Cvtsi2sd | Cvtsi2ss | Cvttsd2si
+        | Cvttss2si | Cvtsd2si | Cvtss2si | Cvtsd2ss | Cvtss2sd | Cvtdq2ps | Cvtdq2pd
+        | Cvttps2dq => Unit::Convert,
         Pshufd | Pshufb | Pshuflw | Pshufhw | Shufps | Shufpd | Punpcklbw | Punpcklwd
         | Punpckldq | Punpcklqdq | Punpckhbw | Punpckhwd | Punpckhdq | Punpckhqdq | Palignr
-        | Pslldq | Psrldq | Pmovmskb | Movmskps | Movmskpd => Unit::Shuffle,
+        | Pslldq | Psrldq | Pmovmskb | Movmskps | Movmskpd | Vpshufd | Vpshufb | Vpshuflw
+        | Vpshufhw | Vshufps | Vshufpd | Vpunpcklbw | Vpunpcklwd | Vpunpckldq | Vpunpcklqdq
+        | Vpunpckhbw | Vpunpckhwd | Vpunpckhdq | Vpunpckhqdq | Vunpcklps | Vunpcklpd
+        | Vunpckhps | Vunpckhpd | Vpalignr | Vpslldq | Vpsrldq | Vpmovmskb | Vmovmskps
+        | Vmovmskpd | Vbroadcastss | Vbroadcastsd | Vpbroadcastb | Vpbroadcastw | Vpbroadcastd
+        | Vpbroadcastq | Vperm2f128 | Vperm2i128 | Vpermd | Vpermps | Vpermq | Vpermpd
+        | Vpermilps | Vpermilpd | Vextractf128 | Vextracti128 | Vinsertf128 | Vinserti128
+        | Vmovddup | Vmovshdup | Vmovsldup => Unit::Shuffle,
         _ => return None,
     })
 }
@@ -79,6 +98,11 @@ fn touches_memory(raw: &Instruction) -> bool {
 
 fn is_zeroing(raw: &Instruction) -> bool {
     raw.op1_kind() == OpKind::Register && raw.op0_register() == raw.op1_register()
+}
+
+/// The same of an instruction with two operands beside its result.
+fn is_zeroing_vex(raw: &Instruction) -> bool {
+    raw.op2_kind() == OpKind::Register && raw.op1_register() == raw.op2_register()
 }
 
 /// The bit of a conditional branch's condition.
@@ -137,6 +161,13 @@ mod tests {
             (&[0xf2, 0x0f, 0x58, 0xc1], Unit::FpAdd),
             (&[0xf2, 0x0f, 0x59, 0xc1], Unit::FpMultiply),
             (&[0xc4, 0xe2, 0xf1, 0xb8, 0xc2], Unit::FpMultiply),
+            // VADDPD, VMULPS, VPXOR and VPERMQ of YMM registers; a load of one.
+            (&[0xc5, 0xf5, 0x58, 0xc2], Unit::FpAdd),
+            (&[0xc5, 0xf4, 0x59, 0xc2], Unit::FpMultiply),
+            (&[0xc5, 0xf5, 0xef, 0xc2], Unit::Vector),
+            (&[0xc5, 0xf5, 0xef, 0xc1], Unit::None),
+            (&[0xc4, 0xe3, 0xfd, 0x00, 0xc1, 0x1b], Unit::Shuffle),
+            (&[0xc5, 0xfd, 0x10, 0x00], Unit::None),
             (&[0x75, 0x00], Unit::Branch),
             (&[0xc3], Unit::Branch),
         ] {

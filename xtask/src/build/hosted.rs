@@ -75,7 +75,8 @@ fn files_of(project: &Project, name: &str) -> Result<Vec<PathBuf>> {
     Ok(files.iter().map(|file| path.join(file).with_extension("c")).collect())
 }
 
-/// Compiles the programs that use the compilers' larger libraries: C++'s, and OpenMP's.
+/// Compiles the programs that use the compilers' larger libraries, C++'s and OpenMP's, and one for
+/// processors with AVX2.
 ///
 /// # Errors
 /// A program does not build.
@@ -84,6 +85,7 @@ pub fn library_guests(project: &Project) -> Result<Vec<PathBuf>> {
     let programs = [
         ("openmp", "openmp.c", "cc", ["-fopenmp", "-std=gnu11"]),
         ("iostreams", "iostreams.cpp", "c++", ["-std=c++17", "-pthread"]),
+        ("matrix", "matrix.c", "cc", ["-O3", "-march=x86-64-v3"]),
     ];
     let compile = |(name, source, compiler, options): (&str, &str, &str, [&str; 2])| {
         let program = project.target.join(BUILT).join(name);

@@ -28,6 +28,9 @@ fn main() -> i32 {
             }
             "run-stack" => asm!("jmp rsp"),
             "invalid" => asm!("ud2"),
+            // VPADDD of ZMM0, ZMM1 and ZMM2, and of memory of the segment GS.
+            "evex" => asm!(".byte 0x62, 0xf1, 0x75, 0x48, 0xfe, 0xc2"),
+            "masked-evex" => asm!(".byte 0x65, 0x62, 0xf1, 0x75, 0x49, 0xfe, 0x00"),
             "divide" => asm!("xor ecx, ecx", "div ecx", out("rax") _, out("rcx") _, out("rdx") _),
             "privileged" => asm!("cli"),
             "msr" => asm!("rdmsr", in("ecx") 0x38f, out("rax") _, out("rdx") _),

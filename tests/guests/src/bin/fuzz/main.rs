@@ -12,6 +12,7 @@
 
 extern crate alloc;
 
+mod area;
 mod calls;
 mod keeper;
 mod ranges;
@@ -215,10 +216,11 @@ fn wild(calls: u64, seed: u64, event: &str, file: &str) -> ! {
     }
     start_threads(&mut random);
     make_calls(&mut random, 0, calls);
-    if random.below(4) == 0 {
+    if random.below(2) == 0 {
         let (place, wild) = (memory(&mut random), anything(&mut random));
         let rip = random.of(&[0, exit as extern "C" fn() -> ! as usize as u64, wild]);
-        let fpu = random.of(&[0, place, wild]);
+        let area = area::forge(&mut random);
+        let fpu = random.of(&[0, area, area, area, place, wild]);
         forge(rip, fpu, || anything(&mut random));
     }
     // Without the heap, which random calls may have overwritten.
