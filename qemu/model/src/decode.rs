@@ -1,41 +1,41 @@
 //! Decoding, and the cache of decoded micro-operations: Intel's decoded stream buffer, AMD's op
 //! cache.
 //!
-//! An entry has consecutive micro-operations of one line of code, from an instruction on by whose
-//! address it is found. Fetch looks for one when it comes to a line, by a branch or from the line
-//! before, and for the next one when it has delivered this; a few in a row at most. What the cache
-//! has it delivers faster than dispatch takes it, so that nothing waits. At the first entry that it
-//! lacks the decoders take over for the rest of the line: they decode a fetch block a cycle, and
-//! some instructions at most.
+//! An entry has consecutive micro-operations of one line of code. It is found by the address of the
+//! first instruction in it. Fetch looks for an entry when it enters a line, by a branch or from the
+//! line before, and for the next one when this one is delivered; a few in a row at most. The cache
+//! delivers faster than dispatch consumes, so a hit causes no wait. At the first missing entry the
+//! decoders take over for the rest of the line: they decode one fetch block per cycle, and a
+//! limited number of instructions.
 
 use crate::{
     geometry::{DecodeShape, Geometry},
     recency::Recency,
 };
 
-/// The most entries of a line in a row. Sandy Bridge had three for 32 bytes (Intel, "Optimization
-/// Reference Manual", "Decoded ICache").
+/// The most consecutive entries of a line. Sandy Bridge had three for 32 bytes (Intel,
+/// "Optimization Reference Manual", "Decoded ICache").
 const MOST_ENTRIES: u32 = 6;
 /// Bits of the offset in a line.
 const LINE_OFFSET_BITS: u32 = 6;
-/// Bits of the offset in a page: of the same bytes of code they are the same under each mapping.
+/// Bits of the offset in a page: the same under each mapping of a page.
 const PAGE_OFFSET: u64 = 0xfff;
 
-/// Where micro-operations come from, as an index.
+/// Indices of the sources of micro-operations.
 pub(crate) const CACHE: usize = 0;
 pub(crate) const DECODERS: usize = 1;
 
-/// An instruction that fetch comes to.
+/// An instruction that fetch reaches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fetched {
     /// The physical line of its first byte.
     pub(crate) line: u64,
     pub(crate) pc: u64,
-    /// In bytes, at least 1.
+    /// Length in bytes, at least 1.
     pub(crate) length: u64,
-    /// In the fused domain.
+    /// Micro-operations in the fused domain.
     pub(crate) uops: u32,
-    /// Its micro-operations come from the microcode sequencer.
+    /// Whether the micro-operations come from the microcode sequencer.
     pub(crate) is_microcoded: bool,
 }
 
