@@ -39,17 +39,17 @@ pub(crate) struct Fetched {
     pub(crate) is_microcoded: bool,
 }
 
-/// What delivering instructions took. Pairs are of the cache and of the decoders.
+/// Cost of delivering instructions. Pairs are by source: [`CACHE`] and [`DECODERS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Delivery {
     pub(crate) uops: [u32; 2],
-    /// Entries that were looked for: there, and not.
+    /// Look-ups of entries: hits and misses.
     pub(crate) lookups: [u32; 2],
-    /// Cycles in which either delivered anything.
+    /// Cycles in which each source delivered anything.
     pub(crate) cycles: [u32; 2],
-    /// Those of them in which it delivered as much as dispatch takes.
+    /// Cycles in which each source delivered as much as dispatch takes.
     pub(crate) full: [u32; 2],
-    /// Times at which the decoders took over from the cache, and cycles until they delivered.
+    /// Switches from the cache to the decoders, and cycles until the decoders delivered.
     pub(crate) switches: u32,
     pub(crate) switch_cycles: u32,
 }
@@ -68,24 +68,25 @@ pub(crate) struct Decode {
     /// Micro-operations that dispatch takes in a cycle.
     width: u32,
     cache: Recency,
-    /// The line that is delivered now, and the offset in its page of what follows.
+    /// The line that is being delivered, and the offset in its page of the next instruction.
     line: u64,
     next: u64,
-    /// [`CACHE`] or [`DECODERS`].
+    /// The present source: [`CACHE`] or [`DECODERS`].
     from: usize,
-    /// Which entry of the line in a row it is, and what of it is delivered.
+    /// The ordinal of the present entry in its line, and the micro-operations of it that were
+    /// delivered.
     entry: u32,
     entry_uops: u32,
-    /// How far fetch of blocks and decoding have come in consecutive code, in instructions that
-    /// the decoders take: a cycle has as many as there are decoders.
+    /// Progress of block fetch and of decoding in consecutive code. Unit: instruction slots of the
+    /// decoders; a cycle has as many as there are decoders.
     fetched: u32,
     decoded: u32,
-    /// Micro-operations of the decoders' present cycle.
+    /// Micro-operations of the decoders' current cycle.
     uops: u32,
 }
 
 impl Decode {
-    /// Those of a core, if fetch goes through them.
+    /// Makes the decoders of a core, if they are modelled.
     pub(crate) fn of(geometry: &Geometry) -> Option<Box<Decode>> {
         geometry.has_uop_cache.then(|| Box::new(Decode::new(geometry.decode, geometry.width)))
     }
@@ -106,8 +107,8 @@ impl Decode {
         }
     }
 
-    /// Delivers the micro-operations of the next instruction, and adds what that took. Returns the
-    /// cycles for which fetch waits.
+    /// Delivers the micro-operations of the next instruction, and adds the cost to `delivery`.
+    /// Returns the cycles for which fetch waits.
     pub(crate) fn deliver(&mut self, insn: Fetched, delivery: &mut Delivery) -> u32 {
         let waited = delivery.waits();
         let follows = insn.pc & PAGE_OFFSET == self.next;
@@ -120,7 +121,7 @@ impl Decode {
             self.begin_entry(insn, delivery);
         }
         self.next = insn.pc.wrapping_add(insn.length) & PAGE_OFFSET;
-        // An instruction of the sequencer has an entry for itself.
+        // An instruction from the microcode sequencer has an entry to itself.
         let room = if insn.is_microcoded { u32::from(self.shape.entry_uops) } else { insn.uops };
         let before = self.entry_uops;
         self.entry_uops += room;
@@ -134,14 +135,14 @@ impl Decode {
         delivery.waits() - waited
     }
 
-    /// Whether the present entry has no room for an instruction.
+    /// Returns whether the present entry has no room for an instruction.
     fn needs_entry(&self, insn: Fetched) -> bool {
         let most = u32::from(self.shape.entry_uops);
         let is_split = insn.is_microcoded && self.entry_uops > 0;
         is_split || self.entry_uops + insn.uops > most && self.entry_uops > 0
     }
 
-    /// Begins an entry of an instruction's line with it, and decides where it comes from.
+    /// Begins an entry with an instruction, and selects the source.
     fn begin_entry(&mut self, insn: Fetched, delivery: &mut Delivery) {
         let was = self.from;
         self.entry_uops = 0;
@@ -163,8 +164,8 @@ impl Decode {
         }
     }
 
-    /// Decodes an instruction; `follows` says whether the one before it was decoded too. Fetch and
-    /// decoding go on side by side, and either is ahead by a cycle at most.
+    /// Decodes an instruction. `follows` is whether the instruction before it was decoded too.
+    /// Fetch and decoding overlap, and neither gets ahead of the other by more than a cycle.
     fn decode(&mut self, insn: Fetched, uops: u32, follows: bool, delivery: &mut Delivery) {
         let block = |address: u64| address / u64::from(self.shape.fetch_bytes);
         let a_cycle = u32::from(self.shape.decoders);
@@ -187,7 +188,7 @@ impl Decode {
         delivery.cycles[DECODERS] += passed;
         let is_full = of_cycle < self.width && self.uops >= self.width;
         delivery.full[DECODERS] += u32::from(is_full);
-        // Only the difference matters; so neither grows without end.
+        // Only the difference matters, so neither grows without bound.
         let whole = self.fetched.min(self.decoded) / a_cycle * a_cycle;
         (self.fetched, self.decoded) = (self.fetched - whole, self.decoded - whole);
     }
