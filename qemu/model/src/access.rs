@@ -1,8 +1,8 @@
-//! One access to memory, and the level of the hierarchy that serves it.
+//! Accesses to memory, and the levels of the hierarchy that serve them.
 
 use crate::signal::Signal;
 
-/// One access to memory by an instruction.
+/// An access to memory by an instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     /// Virtual address.

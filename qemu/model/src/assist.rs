@@ -1,6 +1,7 @@
-//! One table that assists one structure, in the role that a value predictor has in Gao and Sair,
-//! "Long-term performance bottleneck analysis and prediction" (paper 004), section VIII. The model
-//! has no values to predict, so the table, of the paper's number of entries, serves other
+//! The assist: a table that assists one structure, in the role that a value predictor has in Gao
+//! and Sair, "Long-term performance bottleneck analysis and prediction" (paper 004), section VIII.
+//! The model has no values to predict, so the table, of the paper's number of entries, serves other
+//! structures.
 //! structures.
 
 /// Entries of the table: the paper's 16K.

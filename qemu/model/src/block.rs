@@ -67,7 +67,7 @@ pub struct Branch {
     pub fall_through: u64,
 }
 
-/// One instruction, and its contribution to the static signals.
+/// An instruction, and its contribution to the static signals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Insn {
     /// Address at translation. The instruction may run under another mapping of its page, so only

@@ -49,7 +49,7 @@ impl Lanes {
     }
 }
 
-/// One accumulator for each signal.
+/// Accumulators, one for each signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts([u64; Signal::ALL.len()]);
 

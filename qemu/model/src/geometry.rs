@@ -214,13 +214,14 @@ pub enum PipelineMode {
     /// The processor's dispatch, but at most this number of instructions are dispatched in a cycle,
     /// and they retire together.
     Bundles(u8),
-    /// One instruction is dispatched, and one retires, in a cycle.
+    /// Single dispatch: one instruction is dispatched, and one retires, in a cycle.
     SingleDispatch,
-    /// Single dispatch, and an instruction issues only after the previous one has retired.
+    /// In order: single dispatch, and an instruction issues only after the previous one has
+    /// retired.
     InOrder,
 }
 
-/// One processor.
+/// The parameters of a processor.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     /// L1 instruction cache.

@@ -1,4 +1,4 @@
-//! One processor core: fetch, data access, retirement, and the time that they take.
+//! A processor core: fetch, data access, retirement, and the time that they take.
 //!
 //! Caches, TLBs and predictors are modelled access by access in program order. Their results cost
 //! time by one of two pipelines: `interval` (costs from samples, in `learning`) or out of order

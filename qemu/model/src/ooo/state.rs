@@ -145,8 +145,7 @@ pub(crate) struct Engine {
     /// The L2's prefetches in flight; `None` without prefetchers.
     pub(super) into_l2: Option<Box<IntoL2>>,
     pub(super) forwards: Stores,
-    /// The memory-order predictor; `None` if rejections are not modelled, or for blocked forwarding
-    /// only.
+    /// The memory-order predictor; `None` unless rejections are modelled.
     pub(super) order: Option<Box<Order>>,
     /// The cycle at which the last instruction was complete.
     pub(super) complete_at: u64,
