@@ -2,7 +2,6 @@
 //! and Sair, "Long-term performance bottleneck analysis and prediction" (paper 004), section VIII.
 //! The model has no values to predict, so the table, of the paper's number of entries, serves other
 //! structures.
-//! structures.
 
 /// Entries of the table: the paper's 16K.
 pub(crate) const ENTRIES: usize = 1 << 14;
