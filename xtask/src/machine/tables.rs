@@ -113,7 +113,7 @@ fn pointer(list: u64) -> Vec<u8> {
     bytes
 }
 
-/// A table that says that it has so many bytes.
+/// A table whose header says that it has `says` bytes.
 fn table(signature: [u8; 4], revision: u8, says: u32, body: &[u8]) -> Vec<u8> {
     let mut bytes = signature.to_vec();
     bytes.extend(says.to_le_bytes());
@@ -125,7 +125,7 @@ fn table(signature: [u8; 4], revision: u8, says: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The byte that makes the sum of all 0.
+/// The byte that makes the sum of all bytes 0.
 fn sum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_sub(*byte))
 }

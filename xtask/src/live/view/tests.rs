@@ -21,7 +21,7 @@ use crate::{
     trace_file::Records,
 };
 
-/// Slices of 1,000 cycles and 500 instructions, each with about as many events as its index.
+/// Slices of 1,000 cycles and 500 instructions, each with 40 to 42 events.
 fn records(slices: u64) -> Records {
     let slice = |at: u64| {
         let mut slice = record(
