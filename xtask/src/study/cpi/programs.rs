@@ -9,7 +9,7 @@ use crate::{
     project::{self, Project},
 };
 
-/// What a program computes with.
+/// Kind of arithmetic that a program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Float,
 }
 
-/// Whether the counters' rules were chosen by a program, or are judged by it.
+/// Use of a program: to choose the counters' rules, or to judge them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Use {
@@ -33,7 +33,7 @@ pub(super) struct Program {
     pub(super) kind: Kind,
     #[serde(rename = "use")]
     pub(super) used_for: Use,
-    /// The program of the list of programs that is run; none for Tally's own.
+    /// Name in the list of programs; `None` for one of Tally's own.
     pub(super) from: Option<String>,
     /// The command, word by word.
     pub(super) run: Vec<String>,
