@@ -91,7 +91,7 @@ pub fn main(project: &Project, args: &RingArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// One line of the benchmark.
+/// A line of the benchmark's output.
 #[derive(Clone, Debug, PartialEq)]
 struct Measured {
     name: String,

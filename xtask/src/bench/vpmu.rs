@@ -118,7 +118,7 @@ impl Setting {
     }
 }
 
-/// One run of the job.
+/// A run of the job.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     setting: Setting,

@@ -52,7 +52,7 @@ pub struct PhaseShare {
     pub phase: u8,
     /// Number of its intervals.
     pub intervals: u64,
-    /// Its share of the core cycles of all intervals, 0 to 1.
+    /// Share of the core cycles of all intervals, 0 to 1.
     pub share: f64,
     /// Cycles per instruction.
     pub cpi: f64,

@@ -1,4 +1,4 @@
-//! One table that serves the largest bottleneck (paper 004, section VIII, Figures 9 and 10).
+//! The table that serves the largest bottleneck (paper 004, section VIII, Figures 9 and 10).
 //!
 //! Each program runs without assist and with the table assisting each of three structures. The
 //! adaptive run is assembled from these runs: the costs of an interval, in the run with the assist

@@ -155,7 +155,7 @@ impl Fit<'_> {
             }
             match formula(term.kind) {
                 Formula::Stops => count * f64::from(u8::from(is_own)),
-                // These costs reduce the rest that is a full queue's own cost.
+                // The rest that is a full queue's own cost is reduced by these costs.
                 Formula::Overlaps => {
                     let parts = f64::from(u8::from(is_own)) - f64::from(u8::from(fills));
                     parts * count / interval.parallelism()

@@ -26,11 +26,11 @@ pub(super) const AIMED: usize = 1;
 pub(super) struct Run {
     /// The program.
     pub(super) name: String,
-    /// Its command.
+    /// Command of the program.
     pub(super) command: String,
     /// Kind of arithmetic.
     pub(super) kind: Kind,
-    /// Its intervals.
+    /// Intervals of the run.
     pub(super) intervals: Vec<Interval>,
     /// Runs with perfect structures and with the table, if requested.
     pub(super) structures: Option<Structures>,

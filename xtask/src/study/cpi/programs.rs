@@ -46,7 +46,7 @@ struct Table {
     programs: Vec<Program>,
 }
 
-/// The programs of these names, or all.
+/// Reads the programs of these names, or all.
 ///
 /// # Errors
 /// The file cannot be read, or is wrong; there is no program of a name.
@@ -92,7 +92,7 @@ mod tests {
             assert!(judged.filter(|one| one.kind == kind).count() >= 4, "{kind:?}");
         }
         assert!(programs.iter().any(|program| program.used_for == Use::Tuning));
-        // Those that boot tests run are fetched or compiled in seconds.
+        // Programs that boot tests run are fetched or compiled in seconds.
         let list = List::read(&project).unwrap();
         for from in programs.iter().filter_map(|program| program.from.as_ref()) {
             assert!(list.wanted(true).any(|listed| listed.name == *from), "{from}");
