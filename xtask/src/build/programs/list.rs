@@ -144,7 +144,7 @@ impl List {
         }
         let commands = self.programs.iter().flat_map(|program| &program.run);
         for words in commands {
-            // These words separate programs, on the kernel's command line and in the guest
+            // Words that separate programs on the kernel's command line and in the guest
             // `sequence`.
             if words.iter().any(|word| word == "--" || word == ";") {
                 return Err(format!("{words:?}: the words -- and ; are not possible"));
