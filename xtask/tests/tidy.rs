@@ -6,15 +6,15 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use tree::{files, root, sources};
 
-/// Lines of the longest file that needs no reason.
+/// Maximum lines of a file that states no reason.
 const MOST_LINES: usize = 400;
 /// Starts of lines that give the reason.
 const REASONS: [&str; 3] = ["// Long because ", "//! Long: ", "/* Long because "];
-/// Columns of the longest line of a comment. rustfmt checks code.
+/// Maximum columns of a line of a comment. rustfmt checks code.
 const MOST_COLUMNS: usize = 100;
 
 /// Every package with the project's packages that it may depend on: dependencies point one way.
-/// Tests, and tools that no package depends on, may depend on all.
+/// Tests, and tools that no package depends on, may depend on all packages.
 const ARROWS: [(&str, &[&str]); 26] = [
     ("tally-abi", &[]),
     ("tally-efi", &[]),
@@ -60,7 +60,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ("tally-tests", &["tally-abi", "tally-breakdown", "tally-photo", "xtask"]),
 ];
 
-/// What is wrong with a Rust file's beginning or length, if anything.
+/// Complaint about a Rust file's beginning or length, if any.
 fn complaint(text: &str) -> Option<String> {
     if !text.starts_with("//!") {
         return Some("does not begin with `//!`: purpose, invariants, who may run it when".into());
@@ -68,7 +68,7 @@ fn complaint(text: &str) -> Option<String> {
     too_long(text)
 }
 
-/// What is wrong with a file's length, if anything.
+/// Complaint about a file's length, if any.
 fn too_long(text: &str) -> Option<String> {
     let lines = text.lines().count();
     let gives_reason = |line: &str| REASONS.iter().any(|reason| line.trim().starts_with(reason));
@@ -76,7 +76,7 @@ fn too_long(text: &str) -> Option<String> {
         .then(|| format!("has {lines} lines: split it, or add a line `// Long because …`"))
 }
 
-/// The first line of a comment that is too long, by its number.
+/// Number of the first line of a comment that is too long.
 fn too_wide(text: &str) -> Option<usize> {
     let is_comment = |line: &str| ["//", "/*", "* "].iter().any(|mark| line.starts_with(mark));
     let is_wide = |line: &str| line.chars().count() > MOST_COLUMNS && is_comment(line.trim());
@@ -118,7 +118,7 @@ fn complaints_are_raised() {
     assert_eq!((too_wide(&wide("")), too_wide("// short\n")), (None, None));
 }
 
-/// Packages with the names of what they depend on, for building as for running.
+/// Packages with the names of their dependencies, for building and for running.
 fn packages() -> BTreeMap<String, Vec<String>> {
     let manifests = files(|path| path.ends_with("Cargo.toml"));
     let read = |path: &PathBuf| {
@@ -129,7 +129,7 @@ fn packages() -> BTreeMap<String, Vec<String>> {
         let name = manifest.get("package")?.get("name")?.as_str()?.to_owned();
         let keys = |table: &str| -> Vec<String> {
             let table = manifest.get(table).and_then(toml::Value::as_table);
-            // A dependency that goes by another name here says its own.
+            // A renamed dependency states its real name in `package`.
             let own = |(key, value): (&String, &toml::Value)| {
                 value.get("package").and_then(toml::Value::as_str).unwrap_or(key).to_owned()
             };
@@ -137,7 +137,7 @@ fn packages() -> BTreeMap<String, Vec<String>> {
         };
         let mut uses = keys("dependencies");
         uses.extend(keys("build-dependencies"));
-        // The test package is nothing but tests.
+        // The test package consists of tests only.
         if name == "tally-tests" {
             uses.extend(keys("dev-dependencies"));
         }
@@ -171,8 +171,7 @@ fn arrows_point_one_way() {
     assert!(wrong.is_empty(), "arrows that must not be: {}", wrong.join(", "));
 }
 
-/// The names that a file of the ABI crate declares by lines that begin with `before` and go on with
-/// a name up to `after`.
+/// Names that a file of the ABI crate declares by lines that begin with `before`, up to `after`.
 fn declared(file: &str, before: &str, after: char) -> Vec<String> {
     let path = root().join("kernel/abi/src").join(file);
     let text = fs::read_to_string(path).expect("the ABI's sources can be read");
