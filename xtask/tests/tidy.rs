@@ -13,6 +13,32 @@ const REASONS: [&str; 3] = ["// Long because ", "//! Long: ", "/* Long because "
 /// Maximum columns of a line of a comment. rustfmt checks code.
 const MOST_COLUMNS: usize = 100;
 
+/// Openings that leave a reader without the subject: pronouns, and phrases in place of a noun.
+const OPENINGS: [&str; 20] = [
+    "What",
+    "That",
+    "Those",
+    "This",
+    "These",
+    "It",
+    "Its",
+    "They",
+    "Of",
+    "As",
+    "Whether these",
+    "The same",
+    "All by which",
+    "All that",
+    "Who",
+    "Whoever",
+    "Nothing",
+    "Nobody",
+    "One",
+    "None",
+];
+/// Folders whose comments do not follow the rule on openings yet.
+const UNCHECKED: [&str; 1] = ["kernel/src/memory"];
+
 /// Every package with the project's packages that it may depend on: dependencies point one way.
 /// Tests, and tools that no package depends on, may depend on all packages.
 const ARROWS: [(&str, &[&str]); 26] = [
@@ -83,6 +109,27 @@ fn too_wide(text: &str) -> Option<usize> {
     text.lines().position(is_wide).map(|line| line + 1)
 }
 
+/// Mark and text of a line of a documentation comment.
+fn documentation(line: &str) -> Option<(&'static str, &str)> {
+    let text = |mark: &'static str| Some((mark, line.trim_start().strip_prefix(mark)?));
+    ["///", "//!"].into_iter().find_map(text)
+}
+
+/// Numbers of the lines at which a documentation comment begins with one of [`OPENINGS`].
+fn without_subject(text: &str) -> Vec<usize> {
+    let is_opening = |text: &str| {
+        let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        OPENINGS.iter().any(|words| text.trim_start().strip_prefix(*words).is_some_and(is_end))
+    };
+    let before = [""].into_iter().chain(text.lines());
+    let lines = before.zip(text.lines()).zip(1..);
+    let wrong = lines.filter(|((before, line), _)| {
+        let Some((mark, text)) = documentation(line) else { return false };
+        documentation(before).is_none_or(|(other, _)| other != mark) && is_opening(text)
+    });
+    wrong.map(|(_, number)| number).collect()
+}
+
 #[test]
 fn modules_have_documentation_and_are_short() {
     let complaints: Vec<String> = sources("rs")
@@ -107,6 +154,17 @@ fn c_files_are_short_and_comments_have_100_columns() {
 }
 
 #[test]
+fn doc_comments_open_with_a_noun_or_a_verb() {
+    let is_checked = |path: &PathBuf| !UNCHECKED.iter().any(|folder| path.starts_with(folder));
+    let mut complaints = Vec::new();
+    for (path, text) in sources("rs").into_iter().filter(|(path, _)| is_checked(path)) {
+        let lines = without_subject(&text).into_iter();
+        complaints.extend(lines.map(|line| format!("{}:{line}", path.display())));
+    }
+    assert!(complaints.is_empty(), "comments without a subject:\n{}", complaints.join("\n"));
+}
+
+#[test]
 fn complaints_are_raised() {
     let long = |head: &str| head.to_owned() + &"x\n".repeat(MOST_LINES + 1);
     assert!(complaint("use x;\n").unwrap().contains("does not begin"));
@@ -116,6 +174,10 @@ fn complaints_are_raised() {
     let wide = |mark: &str| format!("x\n    {mark}{}\n", "ä".repeat(MOST_COLUMNS - 3));
     assert_eq!((too_wide(&wide("// ")), too_wide(&wide("* "))), (Some(2), Some(2)));
     assert_eq!((too_wide(&wide("")), too_wide("// short\n")), (None, None));
+    let bad = "//! It is.\n\n/// The same.\n/// What it is.\nfn f() {}\n    /// Of one.\n";
+    assert_eq!(without_subject(bad), [1, 3, 6]);
+    let good = "//! Items.\n/// Oneself.\n/// What it is.\n// It is no documentation.\n";
+    assert!(without_subject(good).is_empty());
 }
 
 /// Packages with the names of their dependencies, for building and for running.
