@@ -36,12 +36,12 @@ use files::ramdisk;
 use machine::{clock, fw_cfg, reference::Reference, screen, serial};
 use memory::{audit, frames, heap, kernel, stacks, takeover};
 
-/// Why a machine is not halted.
+/// Message for a machine that cannot be halted.
 const NO_HALTS: &str = "halts need a PMU with two general counters: boot without `halt`";
-/// Why the timer cannot be calibrated.
+/// Message for a machine without a timer to calibrate against.
 const NO_REFERENCE: &str = "the machine has no timer of a known frequency: neither a PIT, an HPET, an \
                             ACPI PM timer, nor a processor that tells its TSC's";
-/// A turn of the scheduler, in microseconds.
+/// Length of the scheduler's turn, in microseconds.
 const TURN_US: u64 = 10_000;
 
 const CONFIG: BootloaderConfig = {
@@ -110,7 +110,7 @@ extern "C" fn boot_here(info: &'static BootInfo) -> ! {
     cpu::run()
 }
 
-/// Opens the log on the first serial port and on the screen, as far as the machine has them.
+/// Opens the log on the first serial port and on the screen, where the machine has them.
 fn init_log(info: &mut BootInfo) {
     serial::init_log();
     if let Some(framebuffer) = info.framebuffer.take() {
@@ -119,7 +119,7 @@ fn init_log(info: &mut BootInfo) {
     log::info!("tally {}", env!("CARGO_PKG_VERSION"));
 }
 
-/// Opens the wire, if the command line asks for it. Without one the screen shows the results.
+/// Opens the wire if the command line asks for it. Without the wire the screen shows the results.
 fn init_messages(line: &CommandLine) {
     if line.wire {
         serial::init_wire();
@@ -147,7 +147,7 @@ fn init_memory(info: &'static BootInfo) {
     });
 }
 
-/// The command line: the host's, or else the ramdisk's.
+/// Command line: from the host's firmware configuration, else from the ramdisk.
 fn command_line() -> alloc::string::String {
     fw_cfg::read_text(FW_CFG_COMMAND_LINE)
         .or_else(|| {
@@ -158,7 +158,7 @@ fn command_line() -> alloc::string::String {
 }
 
 fn refuse_command_line(option: &str) -> ! {
-    // Whether there is a wire is on the line that cannot be read: report by both ports.
+    // The unreadable line may or may not say `wire`: report on both serial ports.
     serial::init_wire();
     let why = alloc::format!("unknown or malformed option on the command line: `{option}`");
     sched::refuse("kernel", ExitStatus::Usage, &why);

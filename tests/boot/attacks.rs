@@ -1,5 +1,5 @@
-//! A program can attack the kernel, and only that program suffers: it ends as expected, and the
-//! counts of the others and the trace stay exact.
+//! Programs that attack the kernel harm only themselves: each ends as expected, and the counts of
+//! the other programs and the trace stay exact.
 
 use xtask::{
     machine::{Boot, Outcome, Pmu, Request},
@@ -8,15 +8,15 @@ use xtask::{
 
 use crate::{SharedBoot, assert_exact_counts_are_true, assert_output, assert_success, boot, run};
 
-/// The status of a program that the kernel ended because of a fault.
+/// Status of a program that the kernel ended because of a fault.
 const FAULT: u8 = 76;
-/// The status of a program that SIGKILL or SIGALRM ended.
+/// Statuses of programs ended by SIGKILL and by SIGALRM.
 const SIGKILL: u8 = 128 + 9;
 const SIGALRM: u8 = 128 + 14;
-/// That of a program that wrote to a pipe without a reader.
+/// Status of a program that wrote to a pipe without a reader.
 const SIGPIPE: u8 = 128 + 13;
 
-/// A machine that runs attacks one after another, beside a program that is counted all the time.
+/// Machine that runs attacks one after another next to a program that is counted all the time.
 fn request(pmu: Pmu, cpus: usize, attacks: &[(&str, u8)]) -> Request {
     let names: Vec<&str> = attacks.iter().map(|(name, _)| *name).collect();
     let line = format!(
@@ -27,8 +27,8 @@ fn request(pmu: Pmu, cpus: usize, attacks: &[(&str, u8)]) -> Request {
     Request { pmu, cpus, ..Request::new(line) }
 }
 
-/// Defines a module with one boot that runs the attacks, a test for each of them, and tests of what
-/// the others see.
+/// Defines a module with one boot that runs the attacks, a test for each attack, and tests of what
+/// the other programs see.
 macro_rules! attacks {
     ($module:ident on $pmu:expr, $cpus:literal CPUs: $($name:ident => $status:expr,)*) => {
         mod $module {
@@ -199,8 +199,8 @@ fn a_program_cannot_stop_the_session_that_the_kernel_opened_around_it() {
     assert_eq!(report.events[0].estimate, report.events[0].truth);
 }
 
-/// Six programs with a thousand threads each need more of the kernel's memory than it has at the
-/// start. The machine counts nothing meanwhile and so runs fast; counting is exact afterwards.
+/// Six programs with a thousand threads each need more kernel memory than the kernel has at the
+/// start. Nothing is counted meanwhile, so the machine runs fast; counting is exact afterwards.
 #[test]
 fn programs_cannot_use_up_the_kernels_own_memory() {
     let threads = ["attack thousand_threads"; 6].join(" -- ");
@@ -212,7 +212,7 @@ fn programs_cannot_use_up_the_kernels_own_memory() {
     assert_output(&boot, "share 1: done");
 }
 
-/// Two programs ask for the same names and files on two CPUs.
+/// Two programs on two CPUs request the same names and files; each request succeeds for one.
 #[test]
 fn what_two_programs_ask_for_at_once_one_of_them_gets() {
     let line = "wire -- attack race_for_files 0 -- attack race_for_files 1";

@@ -1,5 +1,4 @@
-//! A program reads its logical counters in the bank, and stops and starts them there, without
-//! system calls.
+//! Programs read, stop and start their logical counters in the bank without system calls.
 
 use tally_abi::truth::RegionKind;
 use xtask::{
@@ -9,8 +8,8 @@ use xtask::{
 
 use crate::{SharedBoot, assert_success, boot};
 
-/// One program reads its bank; beside it another counts, and a third executes RDPMC without
-/// permission.
+/// Machine with three programs: the first reads its bank, the second counts, the third executes
+/// RDPMC without permission.
 fn readers(pmu: Pmu, exact: &str, events: &str) -> Request {
     let line = format!("wire -- bank {exact} {events} -- share 1 {exact} 1000 -- crash rdpmc");
     Request { pmu, ..Request::new(line) }
@@ -65,11 +64,11 @@ fn rdpmc_is_permitted_only_to_the_program_with_a_bank() {
     }
 }
 
-/// Stops and starts of a program in one run of the guest `switch`.
+/// Number of stops and starts of a program in one run of the guest `switch`.
 const PAIRS: u64 = 4_000;
 
-/// Programs that stop and start their counters in the bank, two with long slices, on 4 counters and
-/// on more, and one with slices that end in between; and one that takes turns with them.
+/// Machine with programs that stop and start their counters in the bank: two with long slices, on 4
+/// counters and on more, one whose slices end in between, and one that takes turns with them.
 fn switches(pmu: Pmu, events: &str, more: &str) -> Request {
     let line = format!(
         "wire -- switch 200000 {events} -- switch 210000 {events},{more} -- switch 5000 {events} \
@@ -78,9 +77,9 @@ fn switches(pmu: Pmu, events: &str, more: &str) -> Request {
     Request { pmu, ..Request::new(line) }
 }
 
-/// Three events of each vendor, instructions first.
+/// Three events of Intel, instructions first.
 const ON_INTEL: &str = "INST_RETIRED.ANY,MEM_INST_RETIRED.ALL_LOADS,BR_INST_RETIRED.COND";
-/// See [`ON_INTEL`].
+/// Three events of AMD, instructions first.
 const ON_AMD: &str =
     "RETIRED_INSTRUCTIONS,LS_DISPATCH.LD_DISPATCH,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS";
 
@@ -94,9 +93,9 @@ static SWITCHES_ON_AMD: SharedBoot = SharedBoot::new(|| {
     switches(Pmu::Amd, ON_AMD, more)
 });
 
-/// A stop takes 10 instructions and 4 for each counter, besides the call, its argument and the
-/// return from the library's function; a start also makes a result of it, and a few make a system
-/// call. The means are rounded down.
+/// A stop executes 10 instructions and 4 for each counter, besides the call, its argument and the
+/// return from the library function. A start in addition returns a result, and a few starts make a
+/// system call. The means are rounded down.
 fn assert_instructions_of_switches(boot: &Boot, more_counters: u64) {
     let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
     for (slice, counters) in [(200_000, 4), (210_000, more_counters)] {
@@ -121,8 +120,9 @@ fn stopped_and_started_banks_take_few_instructions() {
     assert_instructions_of_switches(SWITCHES_ON_AMD.get(), 6);
 }
 
-/// Panics unless the sessions' counts are the truth of the regions that the programs marked where
-/// they count. The instructions of stopping and starting are in a count, but outside of the region.
+/// Panics unless the counts of the sessions equal the truth of the regions that the programs marked
+/// around the counted code. The instructions of stopping and starting are in a count, but outside
+/// of the region.
 fn assert_counts_of_switched_banks(boot: &Boot, programs: usize) {
     let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
     let report = Report::of(boot);
@@ -136,7 +136,7 @@ fn assert_counts_of_switched_banks(boot: &Boot, programs: usize) {
             let counted = event.estimate.expect("it is exact");
             let truth = region.expect("it was open").events[&event.name].user;
             if event.name == "CPU_CLK_UNHALTED.REF_TSC" {
-                // What starting and stopping take of it is no constant.
+                // The instructions of stop and start that an event counts are not constant.
                 continue;
             }
             println!("slices of {slice}: {} counted {counted}, truth {truth}", event.name);
@@ -166,9 +166,9 @@ fn a_started_bank_counts_what_the_truth_counts_on_amd() {
     assert_counts_of_switched_banks(SWITCHES_ON_AMD.get(), 3);
 }
 
-/// NMIs arrive between any two instructions of two programs that stop and start their counters, in
-/// the sequences too: these begin again, or counts would be off by whole slices. The loops are
-/// short so that more of the NMIs arrive in the sequences.
+/// NMIs arrive between any two instructions of two programs that stop and start their counters,
+/// also inside of the restartable sequences. Interrupted sequences restart; otherwise counts would
+/// be off by whole slices. The loops are short so that more NMIs arrive inside of the sequences.
 fn assert_sequences_restart(pmu: Pmu, events: &str) {
     let programs = [2000, 2100].map(|slice| format!("switch {slice} {events} 200"));
     let line = format!("wire overflows=nmi -- {}", programs.join(" -- "));

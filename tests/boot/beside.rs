@@ -1,4 +1,4 @@
-//! Several sessions count one program at once: its own, and one of the command line.
+//! Several sessions count one program at once: its own, and one from the command line.
 
 use xtask::{
     machine::{Boot, Pmu, Request},
@@ -7,7 +7,7 @@ use xtask::{
 
 use crate::{SharedBoot, assert_output, assert_success, boot};
 
-/// For each processor: instructions and more events than it has counters, and a list of one group.
+/// Event lists of a processor: instructions and more events than counters, and a list of one group.
 const INTEL: [&str; 2] = [
     "INST_RETIRED.ANY,BR_INST_RETIRED.COND_NTAKEN,BR_INST_RETIRED.COND_TAKEN,\
      BR_MISP_RETIRED.ALL_BRANCHES,MEM_LOAD_RETIRED.L1_MISS,MEM_LOAD_RETIRED.L1_HIT,\
@@ -29,14 +29,14 @@ fn request(pmu: Pmu, [list, one]: [&str; 2], seed: u32) -> Request {
     Request { pmu, ..Request::new(line) }
 }
 
-/// The sessions of a boot, in the order in which they were opened.
+/// Sessions of a boot, in the order in which they were opened.
 fn sessions(boot: &Boot) -> Vec<SessionReport> {
     let mut sessions: Vec<_> = Report::of(boot).sessions().cloned().collect();
     sessions.sort_by_key(|session| session.session);
     sessions
 }
 
-/// Of these sessions, how many intervals contain the truth, of how many.
+/// Intervals of these sessions: how many contain the truth, and how many there are.
 fn intervals<'a>(sessions: impl IntoIterator<Item = &'a SessionReport>) -> [usize; 2] {
     let events = sessions.into_iter().flat_map(|session| &session.events);
     let (mut inside, mut all) = (0, 0);
@@ -65,7 +65,8 @@ macro_rules! beside {
             }
 
             /// Instructions and reference cycles stay exact, whichever session has its turn. The
-            /// last session is stopped by its control word, which the truth does not see.
+            /// last session is stopped by its control word, which the truth does not take into
+            /// account.
             #[test]
             fn pinned_events_are_exact_for_the_time_of_each_session() {
                 for session in &sessions(BOOT.get())[..4] {
@@ -84,7 +85,7 @@ macro_rules! beside {
                 assert!(whole > parts + parts / 2 && middle != parts, "{sessions:#?}");
             }
 
-            /// What another session was credited with makes a value wrong by far more.
+            /// Counts credited to the wrong session would make a value wrong by far more.
             #[test]
             fn values_are_within_three_half_widths_of_the_truth() {
                 let of = &sessions(BOOT.get())[..4];
@@ -96,7 +97,7 @@ macro_rules! beside {
                 }
             }
 
-            /// Of three seeds.
+            /// Counts the intervals of boots with three seeds.
             #[test]
             #[ignore = "long"]
             fn intervals_contain_the_truth() {
@@ -109,7 +110,8 @@ macro_rules! beside {
                 assert!(all > 90 && inside * 100 >= all * 90, "{inside} of {all}: {sessions:#?}");
             }
 
-            /// Events that would fit on the counters together are estimates beside others.
+            /// Events that would fit on the counters together become estimates next to other
+            /// sessions.
             #[test]
             fn a_session_of_one_group_is_multiplexed_with_the_others() {
                 let own = sessions(BOOT.get()).pop().unwrap();

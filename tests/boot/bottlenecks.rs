@@ -6,7 +6,7 @@ use xtask::{project::Project, study::bottlenecks};
 
 use crate::{artefacts, shared::machine_permit};
 
-/// The mean error of the model of this way over both programs, at a million instructions.
+/// Mean error of the model `way` over both programs, at a million instructions.
 fn error(json: &Value, way: &str) -> f64 {
     let programs = json["programs"].as_array().unwrap();
     let of = |program: &Value| {
@@ -17,7 +17,7 @@ fn error(json: &Value, way: &str) -> f64 {
     programs.iter().map(of).sum::<f64>() / programs.len() as f64
 }
 
-/// Costs of two programs on this machine, each with penalties fitted to the other.
+/// Costs of two programs on this machine, each predicted with penalties fitted to the other.
 fn check_penalties(pmu: &str) {
     let _permit = machine_permit();
     let words = format!("--programs qhull,lame --instructions 40000000 --jobs 1 --pmu {pmu}");
@@ -62,7 +62,7 @@ fn costs_stand_beside_perfect_structures_and_a_table_serves_the_largest() {
             let one = all.iter().find(|one| one["structure"] == name).expect(name);
             one["saved"].as_f64().unwrap()
         };
-        // Both programs mispredict; what is perfect in two is worth more than in one.
+        // Both programs mispredict. A structure that is perfect in both is worth more than in one.
         assert!(saved("branch+indirect+returns") > 0.05, "{text}");
         assert!(saved("branch+indirect+returns") >= saved("branch"), "{text}");
         assert!(saved("l1i") >= saved("l2i"), "{text}");

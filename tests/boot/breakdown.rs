@@ -1,4 +1,4 @@
-//! Where cycles go, of programs that lose them to a cause that is known by construction.
+//! Breakdowns of the cycles of programs that lose them to a cause known by construction.
 
 use std::{fs, process};
 
@@ -11,7 +11,7 @@ use xtask::{
 
 use crate::{assert_success, boot};
 
-/// Each with its cause, which all machines name alike.
+/// Programs, each with the cause of its lost cycles. All machines use the same names of causes.
 const PROGRAMS: [(&str, &str); 3] = [
     ("chase 3000000", "memory"),
     ("branch 3000000", "mispredicted branches"),
@@ -21,7 +21,7 @@ const PROGRAMS: [(&str, &str); 3] = [
 #[test]
 fn the_cause_of_each_bottleneck_is_named_first() {
     for machine in ["intel", "sapphire-rapids", "amd"] {
-        // Parts of at least a thousandth, and how many are beside their bars.
+        // Parts of at least a thousandth of all cycles, and how many intervals miss the truth.
         let [mut judged, mut outside] = [0, 0];
         for (program, cause) in PROGRAMS {
             let command =
@@ -43,19 +43,19 @@ fn the_cause_of_each_bottleneck_is_named_first() {
             assert_eq!(divides, expected, "{what}");
             for part in &breakdown.parts {
                 let truth = part.truth.expect("there is the virtual PMU");
-                // Of rarer events, few slices have most.
+                // Rarer events occur mostly in a few slices.
                 if truth.max(part.cycles) >= 0.001 * breakdown.cycles as f64 {
                     judged += 1;
                     outside += u32::from(!part.contains(truth));
                 }
             }
         }
-        // Parts have events in common: one beside its bar takes several with it.
+        // Parts share events: one interval that misses the truth often takes several with it.
         assert!(judged >= 15 && outside * 6 <= judged, "{machine}: {outside} of {judged}");
     }
 }
 
-/// The second view divides the cycles in which nothing retired.
+/// The second view divides the cycles in which no instruction retired.
 #[test]
 fn completion_stalls_are_a_view_of_their_own() {
     let command = "cargo xtask run --breakdown=stalls -- bottleneck chase 1000000";
@@ -97,15 +97,16 @@ fn ring_0_has_a_breakdown_of_its_own_with_the_skew_in_its_bars() {
     }
 }
 
-/// Half of the time ring 0 has most of the work, half of it hardly any: the truth over time is the
-/// series, less what the engine's interrupts take on average. The bars of one run err together.
+/// For half of the time ring 0 does most of the work, for the other half hardly any. The truth over
+/// time is the series without the mean cost of the engine's interrupts. The errors of one run are
+/// correlated.
 #[test]
 fn each_ring_has_a_stack_over_time() {
     let mut all = [0, 0];
     for machine in ["intel", "amd"] {
         let path = std::env::temp_dir().join(format!("tally-rings-{}-{machine}", process::id()));
         let vpmu = format!("--vpmu series={},every=50000c", path.display());
-        // No budget: of a program that is in ring 0 all the time, the engine knows no exact cost.
+        // No budget: for a program that is always in ring 0 the engine has no exact cost.
         let options = "--breakdown=both --intervals 6 --slice 10000 --budget 100";
         let program = "bottleneck 3 calls 30000 branch 400000";
         let command =
@@ -130,7 +131,7 @@ fn each_ring_has_a_stack_over_time() {
             for (ring, parts) in [("", &interval.parts), (":k", &interval.kernel_parts)] {
                 let truth = truth.parts(interval, ring);
                 assert_eq!(parts.len(), truth.len(), "{machine}: {interval:?}");
-                // Of smaller parts, all bars hold.
+                // For smaller parts every interval contains the truth.
                 let is_large = |of: &(&CyclePart, f64)| of.0.cycles.max(of.1) > 0.01 * all;
                 for (part, truth) in parts.iter().zip(truth).filter(is_large) {
                     judged += 1;
@@ -154,16 +155,16 @@ fn assert_calls_and_branches(machine: &str, intervals: &[Interval]) {
     }
 }
 
-/// The truth over time of a session.
+/// Truth over time of a session.
 struct OverTime {
     series: Series,
-    /// What the engine's interrupts cost in all.
+    /// Cost of all interrupts of the engine.
     pmi: PmiCost,
     stack: &'static Stack,
 }
 
 impl OverTime {
-    /// The parts of an interval in a ring.
+    /// True cycles of each part of an interval in a ring.
     fn parts(&self, interval: &Interval, ring: &str) -> Vec<f64> {
         let [from, to] = [interval.start_cycles, interval.start_cycles + interval.cycles];
         let all = self.series.end() as f64;
@@ -181,7 +182,7 @@ impl OverTime {
     }
 }
 
-/// What the parts of a part add up to, without those of cycles, which overlap.
+/// Sum of the direct children of a part. Parts measured in cycles overlap and are left out.
 fn children(parts: &[CyclePart], parent: usize, value: fn(&CyclePart) -> f64) -> Option<f64> {
     let level = parts[parent].level + 1;
     let below = parts[parent + 1..].iter().take_while(|part| part.level >= level);
@@ -189,8 +190,8 @@ fn children(parts: &[CyclePart], parent: usize, value: fn(&CyclePart) -> f64) ->
     cycles.reduce(|sum, cycles| sum + cycles)
 }
 
-/// Parts and the truth's parts of level 1 add up to all cycles, and those below a part to the part.
-/// The virtual PMU's counts of level 1 add up to the slots, each one.
+/// The parts and their truth at level 1 add up to all cycles, and the children of a part to the
+/// part. The virtual PMU's counts at level 1 add up to all slots exactly.
 fn assert_parts_add_up(session: &SessionReport, breakdown: &Breakdown, machine: &str) {
     let (parts, all) = (&breakdown.parts, breakdown.cycles as f64);
     let values: [fn(&CyclePart) -> f64; 2] = [|part| part.cycles, |part| part.truth.unwrap()];
@@ -213,7 +214,7 @@ fn assert_parts_add_up(session: &SessionReport, breakdown: &Breakdown, machine: 
         ];
         let sum: u64 = parts.iter().map(|name| truth(name).unwrap()).sum();
         let cycles = truth("CPU_CLK_UNHALTED.THREAD").unwrap();
-        // The last slots can be a part of a cycle.
+        // The last slots can be part of a cycle.
         assert_eq!(sum / 6, cycles, "{sum} slots");
     }
 }

@@ -1,4 +1,4 @@
-//! The long check of a machine's counters and events, and its report.
+//! Long check of a machine's counters and events, and its report.
 
 use std::time::Duration;
 
@@ -17,27 +17,27 @@ use crate::{
     screen::{imported, photographed},
 };
 
-/// The kernel's command line of `run --check`.
+/// Kernel command line of `run --check`.
 fn line() -> String {
     Job { check: true, ..Job::default() }.command_line("wire")
 }
 
-/// The same, of counters alone.
+/// Kernel command line of a check of the counters alone.
 fn counters_line() -> String {
     line().replace("tally-check", "tally-check counters")
 }
 
-/// The command whose output pages quote.
+/// Command whose output is quoted in pages.
 pub(crate) const CHECK: &str = "cargo xtask run --check";
 
 static INTEL: SharedBoot =
     SharedBoot::new(|| RunArgs::of(CHECK).and_then(|args| args.request()).expect("it is a run"));
 static AMD: SharedBoot = SharedBoot::new(|| Request { pmu: Pmu::Amd, ..Request::new(line()) });
-/// Of counters alone.
+/// Boot of a check of the counters alone.
 static AMD_COUNTERS: SharedBoot =
     SharedBoot::new(|| Request { pmu: Pmu::Amd, ..Request::new(counters_line()) });
 
-/// The report of a check of counters alone, on a machine with these options.
+/// Report of a check of the counters alone, on a machine with these options.
 fn counters(pmu: Pmu, cpus: usize, vpmu: &str) -> CheckReport {
     let vpmu = vec![vpmu.to_owned()];
     let boot = boot(&Request { pmu, cpus, vpmu, ..Request::new(counters_line()) });
@@ -45,8 +45,8 @@ fn counters(pmu: Pmu, cpus: usize, vpmu: &str) -> CheckReport {
     CheckReport::of(&boot).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// Panics unless a machine as modelled is right, with this many general and pinned counters, and
-/// at least so many events were checked. Returns the report.
+/// Panics unless the check finds no defect of the modelled machine, this many general and pinned
+/// counters, and at least `events` checked events. Returns the report.
 fn assert_right(boot: &Boot, general: u8, pinned: u8, events: usize) -> CheckReport {
     assert_success(boot);
     let report = CheckReport::of(boot).unwrap_or_else(|failure| panic!("{failure}"));
@@ -63,7 +63,7 @@ fn assert_right(boot: &Boot, general: u8, pinned: u8, events: usize) -> CheckRep
     report
 }
 
-/// An event is in one of the lists.
+/// Panics unless some events were not checked, and none of those is among the checked.
 fn assert_some_events_not_checked(report: &CheckReport) {
     let checked = |name: &String| report.events.iter().any(|of| of.event == *name);
     assert!(!report.not_checked.is_empty() && !report.not_checked.iter().any(checked));
@@ -111,7 +111,7 @@ fn a_counter_that_stands_still_is_named_and_the_others_are_right() {
     assert!(!wrong.iter().any(|wrong| wrong.contains("general-")), "{wrong:?}");
 }
 
-/// As on a stepping that lacks it.
+/// Models a stepping that lacks an event.
 #[test]
 #[ignore = "long"]
 fn an_event_that_counts_nothing_is_named_and_no_other() {
@@ -135,7 +135,7 @@ fn lost_interrupts_are_wrong_on_every_counter() {
     assert!(wrong.contains("of 16 overflow interrupts came"), "{wrong}");
 }
 
-/// Tally handles these.
+/// Tally copes with late interrupts and with interrupts that count as instructions.
 #[test]
 fn late_interrupts_and_those_that_count_as_instructions_are_told() {
     let late = counters(Pmu::Intel, 1, "late=20000");
@@ -172,7 +172,7 @@ fn without_a_pmu_the_check_says_why() {
 #[test]
 #[ignore = "long"]
 fn photographs_give_the_report() {
-    // A line on the screen moves all others, and the virtual PMU models each access.
+    // A new line on the screen scrolls all others, and the virtual PMU models each access.
     let time_limit = Duration::from_secs(400);
     let request = Request { serial_ports: false, time_limit, ..Request::new("") };
     let line = counters_line().replacen("wire", "codes=100 log=error", 1);

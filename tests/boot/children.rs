@@ -1,4 +1,5 @@
-//! A program loads others and measures them from outside, while they run and after they have ended.
+//! A program loads other programs and measures them from outside, during their run and after their
+//! end.
 
 use xtask::{
     machine::{Pmu, Request},
@@ -26,15 +27,15 @@ macro_rules! children {
                 assert!(!boot.transcript.text().contains("FAILED"), "{}", boot.transcript.text());
             }
 
-            /// The crash of a child is not the machine's status.
+            /// The crash of a child does not change the machine's status.
             #[test]
             fn the_machines_status_is_the_parents() {
                 let boot = BOOT.get();
                 assert_eq!(boot.transcript.done, Some(0), "{}", boot.outcome);
             }
 
-            /// The first session's child was never counted. The second ends before its parent, the
-            /// third after.
+            /// The child of the first session was never counted. The second child ends before its
+            /// parent, the third after it.
             #[test]
             fn counts_of_children_are_exact() {
                 let report = Report::of(BOOT.get());
@@ -57,7 +58,7 @@ children! { on_intel on Pmu::Intel, 1 CPUs:
 children! { on_amd on Pmu::Amd, 1 CPUs: "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT", 20_000_000 }
 children! { on_three_cpus on Pmu::Intel, 3 CPUs: "INST_RETIRED.ANY", 60_000_000 }
 
-/// Defines a test of a program that reads the bank of another, while that runs.
+/// Defines a test of a program that reads the bank of another running program.
 macro_rules! monitors {
     ($($name:ident on $pmu:expr, $cpus:literal CPUs: $events:literal;)*) => {$(
         #[test]

@@ -1,4 +1,4 @@
-//! `cargo xtask run` as a user calls it: what it writes where, and its status.
+//! `cargo xtask run` as called by a user: its output, its files and its status.
 
 use std::{
     fs,
@@ -18,12 +18,12 @@ pub fn run(words: &[&str]) -> Output {
 /// Runs `cargo xtask TASK` with these words.
 pub fn tally(task: &str, words: &[&str]) -> Output {
     let tests = std::env::current_exe().unwrap();
-    // The tests are in `deps`, beside the tool.
+    // The tests are in `deps`, next to the tool.
     let xtask = tests.ancestors().nth(2).unwrap().join("tally");
     on_host(Command::new(xtask).arg(task).args(words))
 }
 
-/// The path of a hosted guest.
+/// Path of a hosted guest.
 pub fn guest(name: &str) -> String {
     let artefacts = artefacts();
     let path = artefacts.on_demand.iter().find(|path| path.ends_with(name)).unwrap();

@@ -1,4 +1,5 @@
-//! One program under Tally and under Linux with perf: each estimate beside the truth of its run.
+//! A program under Tally and under Linux with perf: each estimate compared with the truth of its
+//! run.
 
 use std::{sync::OnceLock, time::Duration};
 
@@ -26,7 +27,7 @@ const AMD: &str = "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT,RETIRED_OPS,\
     ANY_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2,MAB_ALLOCATION_BY_TYPE.LS,\
     L1_DTLB_MISS.TLB_RELOAD_4K_L2_HIT,REQUESTS_TO_L2_GROUP1.RD_BLK_L";
 
-/// Compares `program`, which Tally's ramdisk has if `cargo xtask test` built it, with an argument.
+/// Compares `program` with an argument. `cargo xtask test` built the program for Tally's ramdisk.
 fn compared(pmu: Pmu, events: &str, program: &str, argument: &str) -> Compared {
     let artefacts = artefacts();
     let _permit = machine_permit();
@@ -49,7 +50,7 @@ macro_rules! phases {
         mod $module {
             use super::*;
 
-            /// One comparison, remembered even if it fails.
+            /// Shared comparison, remembered even if it fails.
             pub(super) fn comparison() -> &'static Comparison {
                 static COMPARISON: OnceLock<Option<Comparison>> = OnceLock::new();
                 let compare = || match compared($pmu, $events, "phases", "200") {
@@ -78,7 +79,7 @@ macro_rules! phases {
     };
 }
 
-/// `text` with `#%` for each percentage.
+/// Replaces each percentage of `text` by `#%`.
 fn without_shares(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_digit() || "+-.".contains(c);
     let pieces: Vec<&str> = text.split('%').collect();
@@ -135,8 +136,8 @@ fn the_table_has_both_sides_of_each_event() {
     .assert_eq(&without_shares(&masked(&text)));
 }
 
-/// Perf, too, counts two events all the time, and exactly what the virtual PMU counts in ring 3 of
-/// the address space that is taken for the program's.
+/// Perf also counts two events all the time, and its counts equal those of the virtual PMU in ring
+/// 3 of the address space that is taken for the program's.
 #[test]
 fn exact_counts_are_the_truth_on_both() {
     let Compared::Both(comparison) = compared(Pmu::Intel, "instructions,cycles", "phases", "9")

@@ -1,5 +1,4 @@
-//! CPI stacks: events that no vendor has are counted as others are, and shadow cores change
-//! nothing.
+//! CPI stacks: events that no vendor has are counted like others, and shadow cores change nothing.
 
 use tally_abi::{
     ExitStatus,
@@ -13,7 +12,7 @@ use xtask::{
 
 use crate::{assert_success, boot};
 
-/// A program whose region of the truth has tag 3.
+/// Program that marks a region of the truth with tag 3.
 const PROGRAM: &str = "seed=1 wire -- region=3 rounds 1 2000";
 
 fn with(pmu: Pmu, vpmu: &[&str]) -> Boot {
@@ -59,7 +58,7 @@ fn an_event_that_the_options_leave_out_is_refused() {
     }
 }
 
-/// The truth without that of the shadows.
+/// Truth without the truth of the shadows.
 fn own(boot: &Boot) -> Truth {
     Truth { shadows: Vec::new(), ..boot.truth.clone().expect("there is the virtual PMU") }
 }
@@ -82,7 +81,7 @@ fn shadow_cores_change_nothing_of_the_machine_s_own() {
             ["none", "l1i+l1d", "branch"]
         );
         let real = truth.region(RegionKind::Marked, 3).unwrap();
-        // A shadow without perfect structures is the same core again.
+        // A shadow without perfect structures equals the real core.
         assert_eq!(regions[0].1.events, real.events);
         let slots = |region: &tally_abi::truth::Region| region.events["tally.stall.memory"].user;
         assert!(slots(regions[1].1) < slots(real));

@@ -1,11 +1,11 @@
-//! A program that faults ends with a report of the fault, and no other program notices.
+//! A program that faults ends with a report of the fault, and no other program is affected.
 
 use xtask::machine::{Outcome, Request};
 
 use crate::{SharedBoot, output_of};
 
-/// Defines a boot that runs the programs side by side, and for each a test that the kernel reports
-/// its fault by these words.
+/// Defines a boot that runs the programs at the same time, and for each program a test that the
+/// kernel reports its fault in these words.
 macro_rules! crashes {
     ($($test:ident: $program:literal => $words:literal,)*) => {
         const PROGRAMS: &[&str] = &[$($program),*];
@@ -20,14 +20,14 @@ macro_rules! crashes {
     };
 }
 
-/// Ends by itself after all others have faulted.
+/// Program that ends with an exit after all others have faulted.
 const LAST: &str = "status 0";
 
 static BOOT: SharedBoot =
     SharedBoot::new(|| Request::new(format!("wire -- {} -- {LAST}", PROGRAMS.join(" -- "))));
 
-/// How the kernel reported the fault of a program. Programs of one name fault in the order of the
-/// command line, as each faults in its first turn.
+/// The kernel's report of the fault of a program. Each program faults in its first turn, so
+/// programs of one name fault in the order of the command line.
 fn fault_of(program: &str) -> &'static str {
     let name = |program: &str| program.split(' ').next().unwrap_or_default().to_owned();
     let of_name = PROGRAMS.iter().filter(|other| name(other) == name(program));

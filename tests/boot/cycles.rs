@@ -1,5 +1,5 @@
-//! Where cycles go by function, and as a program reads it while it runs, against the virtual PMU's
-//! truth.
+//! Cycles by function, and the breakdown that a program reads while it runs, against the truth of
+//! the virtual PMU.
 
 use std::{collections::BTreeMap, fs};
 
@@ -20,15 +20,15 @@ use crate::{
     estimates::{default_job_on_amd, default_job_on_intel, reported},
 };
 
-/// The most that a function's share of the cycles may be from the truth.
+/// Largest permitted distance of a function's share of the cycles from the truth.
 const MOST_POINTS: f64 = 0.02;
-/// Cycles by which the session begins behind the truth's first region, and a moment's readings, one
-/// after the other, are behind the moment.
+/// Cycles by which a session begins after the truth's first region, and by which the readings of a
+/// moment, one after another, follow the moment.
 const READ_CYCLES: f64 = 5_000.0;
-/// Functions that are judged.
+/// Number of functions that are judged.
 const FUNCTIONS: usize = 10;
 
-/// A part or a function: share, half width, truth.
+/// Share, half width and truth of a part or a function.
 fn shares(of: &Value, whole: f64) -> [f64; 3] {
     let number = |name: &str| of[name].as_f64().unwrap_or_else(|| panic!("{name}: {of}"));
     if of["share"].is_number() && of["cycles"].is_null() {
@@ -37,7 +37,7 @@ fn shares(of: &Value, whole: f64) -> [f64; 3] {
     ["cycles", "half_width_95", "truth"].map(|name| number(name) / whole)
 }
 
-/// The first functions of a program, as `report --breakdown` gives them.
+/// First functions of a program, as given by `report --breakdown`.
 fn by_function(machine: &str, words: &[&str]) -> Value {
     let folder =
         std::env::temp_dir().join(format!("tally-cycles-{}-{machine}", std::process::id()));
@@ -81,7 +81,8 @@ fn check_functions(machine: &str) {
             outside += u32::from((share - truth).abs() > half_width + 1e-5);
         }
     }
-    // Bars of functions know nothing of the skid: the study's hold for 84 to 91 %.
+    // The intervals of functions do not include the skid: in the study 84 to 91 % contain the
+    // truth.
     assert!(judged >= 30 && outside * 5 <= judged, "{machine}: {outside} of {judged}");
     let skid = report["skid"]["instructions"][1].as_u64().expect("it is measured");
     assert!((1..100).contains(&skid), "{machine}: {skid}");
@@ -119,7 +120,7 @@ fn what_the_processor_cannot_tell_is_named_with_what_can_be_had() {
     }
 }
 
-/// The report of the default run.
+/// Report of the default run.
 fn by_default(machine: &str) -> Report {
     match machine {
         "intel" => default_job_on_intel::report(),
@@ -134,7 +135,7 @@ fn by_default(machine: &str) -> Report {
     }
 }
 
-/// Where the text says what the cycles were lost to: before its counts.
+/// Place of the line that names the main cause of lost cycles; it precedes the counts.
 fn place_of_losses(text: &str) -> usize {
     let place = |line: &str| text.find(line).unwrap_or_else(|| panic!("{line}: {text}"));
     let named = place("most are lost to: ");
@@ -187,7 +188,7 @@ fn a_default_run_on_a_processor_without_causes_says_so() {
     assert!(said.iter().all(|line| line.len() <= 80), "{text}");
 }
 
-/// The parts of a stack by the truth up to each moment.
+/// True parts of a stack up to each moment.
 struct Truth<'a> {
     truth: &'a tally_abi::truth::Truth,
     stack: &'static Stack,
@@ -196,7 +197,7 @@ struct Truth<'a> {
 }
 
 impl Truth<'_> {
-    /// By name, with the level, in cycles; moments come in order.
+    /// Parts by name, with level and cycles. Moments must be in order.
     fn at(&mut self, moment: u32) -> BTreeMap<String, (u8, f64)> {
         while self.moment < moment {
             self.moment += 1;
@@ -238,7 +239,7 @@ fn a_program_reads_where_its_cycles_go_while_it_runs() {
                     let [cycles, bar]: [f64; 2] = [1, 2].map(|at| words[at].parse().unwrap());
                     let (level, truth) = parts[words[3]];
                     sum += if level == 1 { cycles } else { 0.0 };
-                    // Of parts that are less than a hundredth, few slices have most.
+                    // Parts below a hundredth occur mostly in a few slices.
                     if truth.max(cycles) >= 0.01 * all {
                         judged += 1;
                         let is_outside = (cycles - truth).abs() > bar + READ_CYCLES;
@@ -248,12 +249,12 @@ fn a_program_reads_where_its_cycles_go_while_it_runs() {
                         }
                     }
                 }
-                // The counters are read one after the other, behind the region's end.
+                // The counters are read one after the other, after the end of the region.
                 assert!((sum - all).abs() < READ_CYCLES, "{sum} of {all} at {moment}");
             }
         }
         assert!(moments >= 50 && judged >= 150, "{pmu:?}: {judged} at {moments} moments");
-        // Readings of one run share its slices: one estimate beside its bar takes the next with it.
+        // Readings of one run share its slices: an error of one estimate also affects the next.
         assert!(outside * 6 <= judged, "{pmu:?}: {outside} of {judged} parts");
     }
 }

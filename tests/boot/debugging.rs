@@ -1,5 +1,5 @@
-//! What helps to find a defect: gdb, QEMU's own options, the report of a kernel that stops, and
-//! what a failing boot test leaves behind.
+//! Aids for finding defects: gdb, QEMU's own options, the report of a kernel that stops, and the
+//! files kept from a failing boot test.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ use xtask::{
 
 use crate::{artefacts, assert_success, boot, machine_permit, run};
 
-/// How long the stub may take to answer.
+/// Longest permitted time for an answer of the stub.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Boots a machine that waits for gdb, and calls `debug` with the stub's socket meanwhile.
@@ -32,7 +32,7 @@ fn debugged<T: Send>(debug: impl FnOnce(&Path) -> T + Send) -> (Boot, T) {
     // A debugger that fails leaves the machine stopped.
     let gdb = Some(socket.clone());
     let request = Request { gdb, time_limit: 2 * PATIENCE, ..Request::new("wire -- status 42") };
-    // The debugger's patience begins when the machine may start.
+    // The debugger's time limit begins when the machine may start.
     let _permit = machine_permit();
     thread::scope(|scope| {
         let debugger = scope.spawn(|| {
@@ -49,8 +49,8 @@ fn debugged<T: Send>(debug: impl FnOnce(&Path) -> T + Send) -> (Boot, T) {
     })
 }
 
-/// Returns whether a process listens on the socket, whose file is there before that: until then it
-/// refuses connections.
+/// Returns whether a process listens on the socket. The socket's file exists earlier, but refuses
+/// connections until then.
 fn listens(socket: &Path) -> bool {
     /// `__SO_ACCEPTCON` (Linux, net.h).
     const LISTENS: &str = "00010000";
@@ -59,7 +59,7 @@ fn listens(socket: &Path) -> bool {
     sockets.lines().any(|line| is_it(line) && line.split(' ').nth(3) == Some(LISTENS))
 }
 
-/// gdb's remote protocol: `$PAYLOAD#SUM`, each acknowledged by `+`.
+/// Connection to gdb's remote protocol: `$PAYLOAD#SUM`, each packet acknowledged by `+`.
 struct Stub(UnixStream);
 
 impl Stub {
@@ -79,7 +79,7 @@ impl Stub {
         while packet.iter().rev().nth(2) != Some(&b'#') {
             let mut byte = [0];
             self.0.read_exact(&mut byte).unwrap();
-            // What is before the packet acknowledges ours.
+            // Bytes before the packet acknowledge our own packet.
             if byte != *b"+" || !packet.is_empty() {
                 packet.push(byte[0]);
             }
@@ -94,7 +94,7 @@ impl Stub {
     }
 }
 
-/// Where the kernel is entered.
+/// Address of the kernel's entry.
 fn entry(symbols: &Path) -> u64 {
     let bytes = fs::read(symbols).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
@@ -110,7 +110,7 @@ fn the_gdb_stub_stops_the_machine_at_the_kernel_s_entry() {
         assert_eq!(stub.ask(&format!("Z1,{entry:x},1")), "OK");
         let stopped = stub.ask("c");
         assert!(stopped.starts_with("T05"), "{stopped}");
-        // Register 16 is RIP, in the target's order of bytes.
+        // Register 16 is RIP, in the target's byte order.
         let rip = u64::from_str_radix(&stub.ask("p10"), 16).unwrap().swap_bytes();
         assert_eq!(stub.ask(&format!("z1,{entry:x},1")), "OK");
         assert_eq!(stub.ask("D"), "OK");
@@ -121,7 +121,7 @@ fn the_gdb_stub_stops_the_machine_at_the_kernel_s_entry() {
     assert_eq!(boot.outcome, Outcome::Done(42));
 }
 
-/// gdb on the command that `run --gdb` prints, with `steps` after it; none where no gdb is
+/// Runs gdb with the command that `run --gdb` prints, followed by `steps`; `None` if gdb is not
 /// installed.
 fn gdb(socket: &Path, steps: &[&str]) -> Option<Output> {
     let mut gdb = machine::gdb(&artefacts().symbols, socket);
@@ -162,7 +162,7 @@ fn qemu_gets_further_arguments_as_they_are() {
     assert!(text.contains("CPU Reset (CPU 0)"), "{text}");
 }
 
-/// A test fails here on purpose.
+/// A test is made to fail on purpose.
 #[test]
 fn a_failing_test_keeps_what_its_machine_left() {
     let mut folder = PathBuf::new();
@@ -177,7 +177,7 @@ fn a_failing_test_keeps_what_its_machine_left() {
     assert!(String::from_utf8_lossy(&read("log.txt")).contains("ended with status 42"));
     assert!(!read("wire.bin").is_empty() && read("truth.json").starts_with(b"{"));
     fs::remove_dir_all(&folder).unwrap();
-    // One that does not fail leaves nothing.
+    // A run without a failure keeps nothing.
     let boot = run("", "status 0");
     let folder = boot.folder.file("");
     assert_success(&boot);
@@ -185,7 +185,7 @@ fn a_failing_test_keeps_what_its_machine_left() {
     assert!(!folder.exists());
 }
 
-/// The line of the kernel's source file `plant.rs` that has `text`.
+/// Number of the line with `text` in the kernel's source file `plant.rs`.
 fn planted(text: &str) -> u32 {
     let source = fs::read_to_string(Project::here().root.join("kernel/src/plant.rs")).unwrap();
     let line = source.lines().position(|line| line.contains(text)).expect(text);
@@ -193,7 +193,7 @@ fn planted(text: &str) -> u32 {
 }
 
 /// Asserts that the kernel stopped with `message`, in `function`, at the line of `plant.rs` that
-/// has `text`.
+/// contains `text`.
 fn assert_stopped(fail: &str, message: &str, function: &str, text: &str) -> Boot {
     let boot = run(&format!("fail={fail}"), "status 0");
     let Outcome::Panicked { message: found, registers, backtrace } = &boot.outcome else {
@@ -237,7 +237,7 @@ fn a_fault_in_the_kernel_is_told_with_its_registers_and_its_line() {
     let Outcome::Panicked { registers, .. } = &boot.outcome else { unreachable!() };
     let frame = registers.frame;
     assert_eq!((frame.vector, frame.error, registers.cr2), (14, 0, KERNEL_BASE >> 32));
-    // The log has it all too, for machines without a host that listens.
+    // The log contains the whole report too, for machines without a host that listens.
     let log = boot.folder.log_tail(60);
     assert!(log.contains(&format!("cr2 {:016x}", registers.cr2)), "{log}");
     let on_stack = "on the stack at 0xffff";

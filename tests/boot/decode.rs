@@ -1,5 +1,5 @@
-//! The virtual PMU's cache of decoded micro-operations: code that it holds comes from it, and code
-//! that it does not from the decoders.
+//! The virtual PMU's cache of decoded micro-operations: cached code is delivered by the cache,
+//! other code by the decoders.
 
 use tally_abi::ExitStatus;
 use xtask::{
@@ -17,7 +17,7 @@ use crate::{
 /// Intel's metrics of the decoders and of the cache.
 const METRICS: &str = "tma_mite,tma_dsb,tma_dsb_switches";
 
-/// 14,000 jumps, of which each begins an entry, are more than each cache has; 200 are fewer.
+/// 14,000 jumps, each of which begins a cache entry, exceed every cache; 200 fit.
 #[test]
 fn micro_operations_come_from_the_cache_or_from_the_decoders() {
     let intel = ["IDQ.DSB_UOPS", "IDQ.MITE_UOPS", "IDQ.MS_UOPS", "UOPS_RETIRED.SLOTS"];
@@ -47,7 +47,7 @@ fn micro_operations_come_from_the_cache_or_from_the_decoders() {
     }
 }
 
-/// A metric that `tally stat -j` printed, in percent, and half the width of its interval.
+/// Value of a metric printed by `tally stat -j`, in percent, and half the width of its interval.
 fn printed(output: &str, name: &str) -> (f64, f64) {
     let objects = output.lines().filter(|line| line.starts_with('{'));
     let metric = objects
@@ -58,7 +58,7 @@ fn printed(output: &str, name: &str) -> (f64, f64) {
     (value.expect("a number"), metric["half-width-95"].as_f64().expect("it is an estimate"))
 }
 
-/// What the expressions in Linux's files give for the virtual PMU's counts, in percent.
+/// Values of the expressions in Linux's files on the virtual PMU's counts, in percent.
 fn expressions(session: &SessionReport) -> [(&'static str, f64); 3] {
     let truth = |name: &str| {
         let event = session.events.iter().find(|event| event.name == name).expect(name);
@@ -73,7 +73,7 @@ fn expressions(session: &SessionReport) -> [(&'static str, f64); 3] {
     [("tma_mite", partly("MITE")), ("tma_dsb", partly("DSB")), ("tma_dsb_switches", switches)]
 }
 
-/// Estimates from two groups: twice the bars apart from the truth at most.
+/// The estimates come from two groups: they may be at most two bars from the truth.
 #[test]
 fn metrics_of_the_front_end_are_perfs_expressions_on_the_true_counts() {
     for (pmu, pipeline, words, largest) in [

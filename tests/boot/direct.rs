@@ -6,13 +6,13 @@ use xtask::machine::{Pmu, Request};
 use crate::{assert_success, boot};
 
 /// Two programs in direct mode, with loops longer than a turn of the scheduler, and a session whose
-/// overflow interrupts come in between.
+/// overflow interrupts arrive in between.
 fn check(pmu: Pmu, instructions: &str, branches: &str) {
     let more = "L1-dcache-loads,L1-dcache-load-misses,branch-misses";
     let direct = |turns| format!("direct {instructions},{branches},{more} {turns}");
     let programs = [direct(500_000), direct(350_000), format!("share 3 {instructions} 100000")];
     let line = format!("wire paranoid=0 -- {}", programs.join(" -- "));
-    // More events than counters, whatever they are.
+    // The list has more events than counters; the events need not be modelled.
     let vpmu = vec!["unmodelled=zero".to_owned()];
     let boot = boot(&Request { pmu, vpmu, ..Request::new(line) });
     assert_success(&boot);

@@ -1,4 +1,4 @@
-//! Values of multiplexed events lie near the truth, with their error, and agree with each other.
+//! Estimates of multiplexed events lie near the truth, within their errors, and are consistent.
 
 use xtask::{
     docs, events,
@@ -11,14 +11,14 @@ use xtask::{
 
 use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, boot, check::CHECK, run};
 
-/// The one session of a boot that ended well.
+/// The only session of a boot that ended well.
 fn session(shared: &SharedBoot) -> SessionReport {
     let boot = shared.get();
     assert_success(boot);
     Report::of(boot).first.expect("the job has a session")
 }
 
-/// What the command reports of this boot.
+/// Report that the command makes of this boot.
 pub fn reported(command: &str, boot: &Boot) -> Report {
     let args = RunArgs::of(command).unwrap();
     Report::with(boot, args.plan().unwrap().as_ref(), &args.additions())
@@ -110,15 +110,15 @@ fn samples_on_pages_are_of_the_default_job_or_the_check() {
     }
 }
 
-/// The values of a session of the default job on `events`.
+/// Values of a session of the default job on `events`.
 fn count(events: &str) -> Vec<EventReport> {
     let boot = run("paranoid=1", &format!("deflate --level 1 --events {events}"));
     assert_success(&boot);
     Report::of(&boot).first.expect("it has a session").events
 }
 
-/// Off-core responses need a value in an extra register. The virtual PMU has no name for the value
-/// that is spelled as a number, and so no truth.
+/// Off-core responses need a value in an extra register. The virtual PMU has no name for a value
+/// written as a number, and therefore no truth for it.
 #[test]
 fn off_core_responses_in_one_group_are_exact_by_name_and_by_number() {
     let rfo = "cpu/event=0xb7,umask=1,offcore_rsp=0x104000002,name=rfo/";
@@ -138,8 +138,8 @@ fn off_core_responses_in_one_group_are_exact_by_name_and_by_number() {
     }
 }
 
-/// Three groups: the values of two extra registers differ from group to group, and `@3` gives one
-/// group three slices of a round's five.
+/// Session of three groups: the values of two extra registers differ between groups, and `@3` gives
+/// one group three of the five slices of a round.
 static THREE_GROUPS: SharedBoot = SharedBoot::new(|| {
     let events = "OCR.DEMAND_DATA_RD.DRAM,OCR.DEMAND_DATA_RD.L3_HIT,OCR.DEMAND_RFO.DRAM,\
                   OCR.DEMAND_RFO.L3_HIT,OCR.DEMAND_CODE_RD.DRAM,branch-misses@3,L1-dcache-loads,\
@@ -190,8 +190,9 @@ fn estimated(events: &[EventReport]) -> impl Iterator<Item = &EventReport> {
     events.iter().filter(|event| event.kind == Kind::Estimated)
 }
 
-/// An adaptive round is twice as long, and so are the first ones, of short slices. Of the same
-/// cycles: two runs in the interval pipeline differ by up to 1.2 % of these (decision 75).
+/// An adaptive round is twice as long as a planned one, and so are the first rounds, of short
+/// slices. The comparison takes cycles per slice: in the interval pipeline two runs of the same
+/// program differ by up to 1.2 % in cycles (decision 75).
 #[test]
 fn adaptive_shares_take_as_many_slices_as_planned_ones() {
     let [planned, adaptive] =
@@ -199,7 +200,7 @@ fn adaptive_shares_take_as_many_slices_as_planned_ones() {
     assert!((adaptive - planned).abs() < planned / 100.0, "{adaptive}, {planned}");
 }
 
-/// An adaptive round has two slices for each group; each group has at least one of them.
+/// An adaptive round has two slices for each group; at least one of them stays with each group.
 #[test]
 fn adaptive_shares_leave_each_group_half_of_its_slices() {
     let planned = session(&PLANNED).events;
@@ -217,9 +218,10 @@ fn adaptive_shares_differ_by_uncertainty() {
     assert!(most > 1.4 * least, "{least} to {most}");
 }
 
-/// Shares are adapted for the least mean square of relative errors (decision 11). That of the
-/// largest error of many programs is lower too (`kernel/engine/tests/coverage.rs`). Which slices a
-/// rare event's bursts fall into moves it by a quarter from seed to seed, so several are judged.
+/// Shares are adapted to minimise the mean square of relative errors (decision 11). For many
+/// programs the mean square of the largest error falls too (`kernel/engine/tests/coverage.rs`). The
+/// slices that a rare event's bursts fall into change the value by a quarter from seed to seed, so
+/// several seeds are judged.
 #[test]
 #[ignore = "long"]
 fn adaptive_shares_lower_the_mean_square_of_errors() {
@@ -242,8 +244,8 @@ fn estimates_with_adaptive_shares_lie_within_twice_their_half_width() {
     }
 }
 
-/// Wholes and their parts, which the planner puts into different groups. Where the parts are all of
-/// the whole, their estimates' sum exceeds it every other time.
+/// Wholes and their parts, which the planner puts into different groups. Where the parts make up
+/// the whole, the sum of their estimates exceeds it every other time.
 const PARTS: [(&str, &str); 7] = [
     ("BR_MISP_RETIRED.ALL_BRANCHES", "BR_MISP_RETIRED.COND"),
     ("BR_MISP_RETIRED.COND", "BR_MISP_RETIRED.COND_TAKEN"),
@@ -257,7 +259,7 @@ const PARTS: [(&str, &str); 7] = [
     ("L2_RQSTS.ALL_DEMAND_DATA_RD", "L2_RQSTS.DEMAND_DATA_RD_HIT+L2_RQSTS.DEMAND_DATA_RD_MISS"),
 ];
 
-/// The sessions on wholes and parts. A bound has to limit an estimate in some of them.
+/// Sessions on wholes and parts. A bound must limit an estimate in some of them.
 const SESSIONS: usize = 8;
 
 /// Sessions on wholes and parts with few slices; each draws its own random order.
@@ -272,7 +274,7 @@ static WHOLES_AND_PARTS: SharedBoot = SharedBoot::new(|| {
     Request::new(format!("wire -- {}", [&*job; SESSIONS].join(" -- ")))
 });
 
-/// The estimates of each session's wholes and of their parts' sums.
+/// Estimates of each session's wholes and of the sums of their parts.
 fn wholes_and_parts() -> Vec<(String, u64, u64)> {
     let boot = WHOLES_AND_PARTS.get();
     assert_success(boot);
@@ -295,7 +297,7 @@ fn no_part_is_more_than_its_whole() {
     }
 }
 
-/// Otherwise the test above shows nothing.
+/// Without a limited estimate the test above would prove nothing.
 #[test]
 fn a_bound_limits_the_estimate_of_some_part() {
     assert!(wholes_and_parts().iter().any(|(_, whole, parts)| whole == parts));
@@ -312,8 +314,8 @@ fn the_model_keeps_the_bounds() {
     }
 }
 
-/// Each overflow moves a count of ring 0, by no more than its half width says. The slices are
-/// short, to have many of them.
+/// Each overflow moves a count of ring 0, by at most its half width. The slices are short, so that
+/// there are many overflows.
 fn check_counts_of_ring_0(pmu: Pmu, overflows: &str) {
     let pinned = "instructions:uk,cycles:uk";
     let multiplexed = "branches:uk,branch-misses:uk,L1-dcache-load-misses:uk,\
@@ -347,13 +349,13 @@ fn counts_of_ring_0_have_their_skew_as_half_width_on_amd() {
     check_counts_of_ring_0(Pmu::Amd, "fixed");
 }
 
-/// Readings at random moments while the program runs hold the truth about as often as totals do.
-/// The readings of a run have most slices in common, so the bound for a single run is low.
+/// Intervals of readings at random moments of a running program contain the truth about as often as
+/// those of totals. The readings of a run share most slices, so the bound for a single run is low.
 fn check_live_readings(pmu: Pmu, source: &str) {
     check_live(&boot(&live::request(7, pmu, source, 20_000, None)));
 }
 
-/// Returns what it judged.
+/// Judges the readings of a boot and returns the result.
 fn check_live(boot: &Boot) -> LiveStudy {
     assert_success(boot);
     let readings = live::readings(boot).expect("every reading has a truth");
@@ -366,8 +368,8 @@ fn check_live(boot: &Boot) -> LiveStudy {
     study
 }
 
-/// 105 events in 17 groups. The intervals of the cycles are narrow, so the truth of a moment must
-/// have what executes between its regions too.
+/// 105 events in 17 groups. The intervals of cycles are narrow, so the truth of a moment must
+/// include the code executed between its regions.
 #[test]
 fn live_readings_of_all_events_have_true_intervals() {
     let pmu = Pmu::SapphireRapids;

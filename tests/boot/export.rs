@@ -1,5 +1,5 @@
-//! One trace in every format of `cargo xtask export`, read back by readers that are not Tally's and
-//! compared with the trace's records value by value.
+//! Every format of `cargo xtask export`, read back from one trace by third-party readers and
+//! compared with the records of the trace value by value.
 
 mod ctf;
 mod formats;
@@ -42,7 +42,7 @@ static BOOT: SharedBoot = SharedBoot::new(|| {
     ))
 });
 
-/// The trace as `cargo xtask run --trace` writes it, in a folder that a later run removes.
+/// Trace as written by `cargo xtask run --trace`, in a folder that a later run removes.
 static TRACE: OnceLock<PathBuf> = OnceLock::new();
 
 fn trace() -> (&'static Boot, Run, &'static Path) {
@@ -57,26 +57,26 @@ fn trace() -> (&'static Boot, Run, &'static Path) {
     (boot, run, path)
 }
 
-/// A call of `cargo xtask TASK`.
+/// Call of `cargo xtask TASK`.
 pub fn xtask_task(task: &str) -> Command {
     let tests = std::env::current_exe().unwrap();
-    // The tests are in `deps`, beside the tool.
+    // The tests are in `deps`, next to the tool.
     let mut xtask = Command::new(tests.ancestors().nth(2).unwrap().join("tally"));
     xtask.arg(task);
     xtask
 }
 
-/// A call of `cargo xtask export`.
+/// Call of `cargo xtask export`.
 fn xtask() -> Command {
     xtask_task("export")
 }
 
-/// Runs it with these words behind the trace.
+/// Exports the trace with these further words.
 fn export(trace: &Path, words: &[&str]) -> Output {
     xtask().arg(trace).args(words).output().unwrap()
 }
 
-/// The trace in a format.
+/// Trace in a format.
 fn exported(words: &[&str]) -> Vec<u8> {
     let output = export(trace().2, words);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -84,12 +84,12 @@ fn exported(words: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// The file of `rounds` with its symbols.
+/// File of `rounds` with its symbols.
 fn rounds() -> PathBuf {
     Project::here().target.join("guest/x86_64-unknown-linux-gnu/stripped/rounds")
 }
 
-/// What each slice counted: session, event, count, in the order of the records and of the lists.
+/// Counts of each slice: slice, event, count, in the order of the records and of the event lists.
 fn counted(run: &Run, slices: &[SliceRecord]) -> Vec<(SliceRecord, String, u64)> {
     let mut all = Vec::new();
     for slice in slices {
@@ -109,7 +109,7 @@ fn counted(run: &Run, slices: &[SliceRecord]) -> Vec<(SliceRecord, String, u64)>
     all
 }
 
-/// A time stamp in nanoseconds from the trace's first.
+/// Time stamp in nanoseconds since the first one of the trace.
 fn ns(boot: &Boot, run: &Run, tsc: u64) -> f64 {
     let t = &boot.transcript;
     let starts = [
@@ -126,7 +126,7 @@ fn assert_near(value: f64, expected: f64, unit: f64) {
     assert!((value - expected).abs() <= unit, "{value} is not {expected}");
 }
 
-/// The events of a kind in a Chrome trace.
+/// Events of a kind in a Chrome trace.
 fn of_kind<'a>(events: &'a [Value], ph: &str, cat: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["ph"] == ph && event["cat"] == cat).collect()
 }
@@ -210,7 +210,7 @@ fn a_chrome_trace_has_every_call_switch_and_sample() {
         assert_eq!(instant["args"]["count"], sample.count);
         assert_eq!(instant["args"]["address"], format!("{:#x}", sample.address));
         assert_near(instant["ts"].as_f64().unwrap() * 1e3, ns(boot, &run, sample.tsc), 1.0);
-        // What the name begins with does not depend on how it is demangled.
+        // The beginning of the name does not depend on the method of demangling.
         let known = functions.get(sample.address).filter(|_| sample.address != 0);
         let named = !instant["name"].as_str().unwrap().starts_with("0x");
         assert!(known.is_none() || named, "{instant} in {known:?}");
@@ -259,7 +259,7 @@ fn folded_stacks_have_every_event_of_the_samples() {
     assert!(named.contains("miniz_oxide::deflate"), "{named}");
 }
 
-/// inferno draws the graph: its boxes have what it has read.
+/// inferno draws the graph: its boxes show the stacks that it has read.
 #[test]
 fn a_flame_graph_has_every_stack() {
     let (boot, run, _) = trace();
@@ -274,7 +274,7 @@ fn a_flame_graph_has_every_stack() {
     }
 }
 
-/// A Firefox profile, with what its tables need to be read.
+/// A Firefox profile, with accessors for its tables.
 struct Profile(Value);
 
 impl Profile {
@@ -282,13 +282,13 @@ impl Profile {
         self.0["threads"].as_array().unwrap().iter()
     }
 
-    /// The thread whose name ends like this.
+    /// Thread whose name ends in `end`.
     fn thread(&self, end: &str) -> &Value {
         let is_it = |thread: &&Value| thread["name"].as_str().unwrap().ends_with(end);
         self.threads().find(is_it).unwrap_or_else(|| panic!("no thread {end}"))
     }
 
-    /// The texts that the tables of a thread refer to.
+    /// Strings that the tables of a thread refer to.
     fn texts(&self, thread: &Value) -> Vec<String> {
         let own = &thread["stringArray"];
         let texts = if own.is_array() { own } else { &self.0["shared"]["stringArray"] };
@@ -296,7 +296,7 @@ impl Profile {
     }
 }
 
-/// A column of a table in a Firefox profile.
+/// Column of a table in a Firefox profile.
 fn column(table: &Value, name: &str) -> Vec<usize> {
     serde_json::from_value(table[name].clone()).unwrap_or_else(|e| panic!("{name}: {e}: {table}"))
 }
@@ -348,7 +348,7 @@ fn a_firefox_profile_has_every_rate_and_call() {
     assert_eq!(calls.sum::<u64>() as usize, boot.transcript.syscalls.len());
 }
 
-/// Nothing is left under the final name, and one line says why.
+/// The command leaves no file under the final name and prints one line with the reason.
 #[test]
 fn bad_input_is_refused_in_one_line() {
     let (boot, _, whole) = trace();

@@ -1,12 +1,12 @@
-//! Programs of other origins: what they find when they start, what is said of calls that the kernel
-//! refused, and of files that it cannot run.
+//! Programs of other origins: their words, environment and input at the start, and the messages
+//! about refused calls and about files that the kernel cannot run.
 
 use tally_abi::ExitStatus;
 use xtask::machine::{Outcome, Pmu, Request};
 
 use crate::{SharedBoot, boot, output_of};
 
-/// Words with blanks, an empty word, an environment, an input.
+/// Programs with words that contain blanks, an empty word, an environment and an input.
 static WORDS: SharedBoot = SharedBoot::new(|| {
     Request::new("wire -- env=A=b\\sc env=D= stdin=/corpus.txt words a\\sb \\e env=no -- words")
 });

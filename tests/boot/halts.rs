@@ -12,7 +12,7 @@ use xtask::{
 
 use crate::{assert_exact_counts_are_true, assert_success, boot};
 
-/// A run of `program` with these halts, if any.
+/// Run of `program` with these halts, if any.
 fn halted(pmu: Pmu, halt: Option<Halts>, program: &str) -> Boot {
     let args = HaltArgs { halt, halt_timer: halt.map(|_| HaltTimer::Held) };
     let boot =
@@ -26,7 +26,7 @@ fn region(boot: &Boot) -> &Region {
     truth.region(RegionKind::Marked, 7).expect("the kernel opens it")
 }
 
-/// The count of the first of these events that the machine has, in ring 3.
+/// Count in ring 3 of the first of these events that the machine has.
 fn count(region: &Region, names: [&str; 2]) -> u64 {
     names.iter().find_map(|name| region.events.get(*name)).expect("it is modelled").user
 }

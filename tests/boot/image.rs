@@ -1,5 +1,5 @@
-//! `cargo xtask image` as a user calls it: what it refuses, what it writes, and what a machine that
-//! boots it counts.
+//! `cargo xtask image` as called by a user: the requests that it refuses, the image that it writes,
+//! and the counts of a machine that boots it.
 
 use std::{fs, path::PathBuf, process::Output};
 
@@ -15,7 +15,7 @@ use crate::{
     machine_permit, output_of,
 };
 
-/// A folder of its own, which is removed with this value.
+/// Folder that is removed with this value.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -11,7 +11,7 @@ use crate::{SharedBoot, boot, command, outcomes::assert_refused};
 
 const EVENTS: &str = "instructions,branches";
 
-/// Two jobs, of two programs and of one, each twice.
+/// Two jobs, one with two programs and one with a single program, each repeated twice.
 static JOBS: SharedBoot = SharedBoot::new(|| {
     let line = format!(
         "seed=7 repeat=2 wire -- events={EVENTS} rounds 1 20000 -- status 0 --- events={EVENTS} rounds 1 9000"
@@ -19,7 +19,7 @@ static JOBS: SharedBoot = SharedBoot::new(|| {
     Request::new(line)
 });
 
-/// The number and the seed of the job of each session.
+/// Number and seed of the job of each session.
 fn jobs(sessions: &[SessionReport]) -> Vec<(u32, u64)> {
     let of = |session: &SessionReport| session.job.map(|job| (job.number, job.seed)).unwrap();
     sessions.iter().map(of).collect()
@@ -50,7 +50,7 @@ fn a_job_s_runs_are_merged() {
     assert!(count(0) > count(1), "20,000 rounds are more than 9,000");
 }
 
-/// The first job has no program that can be loaded, the last a fault in a program's option.
+/// The first job has no program that can be loaded; the last has a malformed option of a program.
 #[test]
 fn a_job_that_cannot_be_loaded_is_reported_and_the_next_one_runs() {
     let line = "wire -- no-such --- status 3 -- no-file --- budget=0 status 0";

@@ -1,5 +1,5 @@
 //! Large pages of the virtual PMU under an unmodified Linux: memory in pages of 2 MiB takes one
-//! walk for each, and the same memory in pages of 4 KiB one for each of these.
+//! page walk for each large page, the same memory in pages of 4 KiB one for each small page.
 
 use std::path::PathBuf;
 
@@ -7,15 +7,14 @@ use xtask::machine::Pmu;
 
 use crate::{command::guest, linux};
 
-/// Memory of the program, in pages of each size, and passes over it: one of stores and four of
-/// loads.
+/// Memory of the program, its pages of each size, and its passes: one of stores and four of loads.
 const MEGABYTES: u64 = 96;
 const LARGE: u64 = MEGABYTES / 2;
 const SMALL: u64 = MEGABYTES * 256;
 const LOADS: u64 = 4;
 
-/// Runs the program with its memory in pages of each size. Returns the walks in ring 3, of loads
-/// and stores: the sum of each list of events.
+/// Runs the program with its memory in pages of each size. Returns the page walks in ring 3, of
+/// loads and of stores: the sum of each list of events.
 fn walks<const N: usize>(pmu: Pmu, events: [[&str; N]; 2]) -> [[u64; 2]; 2] {
     let list = events.as_flattened().join(":u,");
     let perf = format!("perf stat -x, -e {list}:u ./pages {MEGABYTES} {LOADS}");
@@ -35,7 +34,7 @@ fn assert_walks<const N: usize>(pmu: Pmu, events: [[&str; N]; 2]) {
     let all = (1 + LOADS) * SMALL;
     assert!((all..all + all / 10).contains(&small), "{small} of {all}");
     assert!(few_large < LARGE / 4, "{few_large}");
-    // It has all pages of 2 MiB. A switch to another address space and back removes them.
+    // The TLB holds all pages of 2 MiB. A switch to another address space and back empties it.
     assert!((LARGE..8 * LARGE).contains(&large), "{large} of {LARGE}");
     assert!(few_small < all / 100, "{few_small}");
 }

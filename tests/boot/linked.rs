@@ -1,6 +1,6 @@
-//! Programs linked with the library from the folder of `cargo xtask sdk`: with glibc, musl, C++'s
-//! and Rust's standard library. Under Tally their counts are exact; on the machine that the tests
-//! run on, each says that the kernel is not Tally, and goes on.
+//! Programs linked with the library from the folder of `cargo xtask sdk`: with glibc, musl, and the
+//! standard libraries of C++ and Rust. Under Tally their counts are exact. On the machine that runs
+//! the tests, each program reports that the kernel is not Tally, and continues.
 
 use std::{
     fs,
@@ -25,7 +25,7 @@ use xtask::{
 
 use crate::{artefacts, assert_success, machine_permit, on_host, output_of};
 
-/// The sentence on another kernel.
+/// Message of the programs on another kernel.
 const NOT_TALLY: &str = "this kernel is not Tally";
 
 /// Runs a command and returns what it wrote to standard output.
@@ -37,7 +37,7 @@ fn output(command: &mut Command) -> String {
 }
 
 /// Writes the library's folder outside the clone, as a user does, and builds with it. Returns the
-/// programs, copied to a folder of the build; the folder outside is removed.
+/// programs, copied to a folder of the build, and removes the folder outside.
 fn build(name: &str, programs: impl FnOnce(&Path) -> Vec<PathBuf>) -> Vec<PathBuf> {
     let project = Project::here();
     let folder = std::env::temp_dir().join(format!("tally-{name}-{}", std::process::id()));
@@ -54,7 +54,7 @@ fn build(name: &str, programs: impl FnOnce(&Path) -> Vec<PathBuf>) -> Vec<PathBu
     copied
 }
 
-/// The examples, built by their Makefile; the one in C also with other ways to link.
+/// Builds the examples by their Makefile, the one in C also with other methods of linking.
 fn build_examples(folder: &Path) -> Vec<PathBuf> {
     let examples = folder.join("sdk/examples");
     let target = Project::here().target.join("guest/sdk-rust");
@@ -91,7 +91,7 @@ fn name(program: &Path) -> &str {
     program.file_name().and_then(|name| name.to_str()).expect("names are text")
 }
 
-/// What a program prints on this machine.
+/// Output of a program on this machine.
 pub(crate) fn printed_here(program: &Path) -> String {
     output(&mut Command::new(program))
 }
@@ -101,7 +101,7 @@ pub(crate) fn boot_with(pmu: Pmu, programs: &[PathBuf], arguments: &str) -> Boot
     boot_seeded(pmu, programs, arguments, 1)
 }
 
-/// As [`boot_with`], with another seed.
+/// Same as [`boot_with`], with another seed.
 pub(crate) fn boot_seeded(pmu: Pmu, programs: &[PathBuf], arguments: &str, seed: u64) -> Boot {
     let command = |program: &PathBuf| format!(" -- {} {arguments}", name(program));
     let commands: String = programs.iter().map(command).collect();
@@ -115,8 +115,8 @@ fn boot(pmu: Pmu, programs: &[PathBuf]) -> Boot {
     boot_with(pmu, programs, "")
 }
 
-/// Each program's sessions count exactly, threads included, and the program's result is the same as
-/// on this machine.
+/// The counts of each program's sessions are exact, threads included, and the program's result
+/// equals that on this machine.
 fn check_examples(pmu: Pmu) {
     let boot = boot(pmu, examples());
     assert_success(&boot);
@@ -154,7 +154,7 @@ fn on_another_kernel_linked_programs_say_so_and_go_on() {
     }
 }
 
-/// The text of the README's first fenced block of this language that contains `words`.
+/// Text of the README's first fenced block of this language that contains `words`.
 fn snippet(language: &str, words: &str) -> String {
     let readme = fs::read_to_string(Project::here().root.join("README.md")).unwrap();
     let blocks = readme.split("```").skip(1).step_by(2);
@@ -162,7 +162,7 @@ fn snippet(language: &str, words: &str) -> String {
     texts.find(|text| text.contains(words)).expect("the README has it").to_owned()
 }
 
-/// The README's two programs: the one in C by the commands there, the one in Rust in a new package.
+/// Builds the README's programs: in C by the commands there, in Rust in a new package.
 fn build_snippets(folder: &Path) -> Vec<PathBuf> {
     let commands = snippet("sh", "-ltally");
     let compile = commands.lines().find(|line| line.starts_with("cc ")).unwrap();
@@ -205,7 +205,7 @@ fn the_readme_s_programs_count_their_misses() {
     assert!(run.ends_with(&file), "{run} does not run what the line before it builds");
 }
 
-/// The functions that the headers declare: those of the archive, and those that are inline.
+/// Functions declared by the headers: those of the archive, and the inline ones.
 fn declared() -> (Vec<String>, Vec<String>) {
     let headers = Project::here().root.join(HEADERS);
     let read = |file| fs::read_to_string(headers.join(file)).unwrap();
@@ -250,7 +250,7 @@ fn the_reference_has_every_function_of_the_header() {
     assert!(missing.is_empty(), "{} does not have {missing:?}", reference::PAGE);
 }
 
-/// Events of which the two processors have too few counters, instructions and branches first.
+/// Events for which the two processors have too few counters, instructions and branches first.
 const MULTIPLEXED: &str = "instructions,branches,branch-misses,L1-dcache-loads,\
                            L1-dcache-load-misses,dTLB-loads,dTLB-load-misses,iTLB-load-misses";
 
@@ -259,7 +259,7 @@ fn compile_guest(source: &str) -> PathBuf {
     compile_with(source, "tally")
 }
 
-/// The same with one of the folder's libraries.
+/// Compiles a C program of `tests/guests` with one of the folder's libraries.
 pub(crate) fn compile_with(source: &str, library: &str) -> PathBuf {
     let compile = |folder: &Path| {
         let mut cc = Command::new("cc");
@@ -288,8 +288,8 @@ fn regions_count_each_thread_and_each_rate_apart() {
     }
 }
 
-/// For each processor: more events than it has counters, by the vendor's names. The library itself
-/// causes next to none of them.
+/// For each processor: more events than counters, by the vendor's names. The library itself causes
+/// hardly any of them.
 const RATES: [(Pmu, &str); 2] = [
     (
         Pmu::Intel,
@@ -307,9 +307,9 @@ const RATES: [(Pmu, &str); 2] = [
     ),
 ];
 
-/// The most events of the library's own at the ends of a region's visits, some 120: these are in
-/// the region, and not in its truth. A visit has up to 160 instructions, 60 accesses and branches,
-/// and a few mispredicted branches and misses.
+/// Upper bound of the library's own events at the ends of a region's visits, about 120 visits.
+/// These events are in the region, but not in its truth. A visit has up to 160 instructions, 60
+/// accesses and branches, and a few mispredicted branches and misses.
 fn own_events(event: &str) -> f64 {
     let is_rare = |word: &&str| event.contains(*word);
     match event {
@@ -321,7 +321,7 @@ fn own_events(event: &str) -> f64 {
     }
 }
 
-/// Of a boot with this seed: by how many half widths each value is off.
+/// Error of each value in half widths, in a boot with this seed.
 fn errors(program: &Path, pmu: Pmu, events: &str, seed: u64) -> Vec<f64> {
     let boot = boot_seeded(pmu, &[program.to_owned()], events, seed);
     assert_success(&boot);
@@ -341,8 +341,8 @@ fn errors(program: &Path, pmu: Pmu, events: &str, seed: u64) -> Vec<f64> {
     output_of(&boot, 0, 1).lines().map(error).collect()
 }
 
-/// Defines two tests of a program that counts its three kinds of work apart, on each processor: its
-/// values are near the truth, and of several seeds so many percent of intervals contain it.
+/// Defines two tests of a program that counts three kinds of work separately, on each processor:
+/// values are near the truth, and at least `$percent` % of several seeds' intervals contain it.
 macro_rules! works {
     ($($module:ident: $source:literal, $percent:literal;)*) => {$(
         mod $module {
@@ -353,7 +353,7 @@ macro_rules! works {
                 PROGRAM.get_or_init(|| compile_guest($source))
             }
 
-            /// What is credited to another kind of work makes a value wrong by far more.
+            /// Counts credited to the wrong kind of work would make a value wrong by far more.
             #[test]
             fn values_are_within_three_half_widths_of_the_truth() {
                 for (pmu, events) in RATES {
@@ -380,9 +380,9 @@ macro_rules! works {
 
 works! {
     regions: "rates", 90;
-    // Parts are reset, skipped and accumulated; three threads have parts of one session, whose
+    // Parts are reset, skipped and accumulated. Three threads have parts of one session, whose
     // instructions the program checks. Values of a run share its rounds, and three runs are few: 77
-    // of 90 were seen.
+    // of 90 were observed.
     parts: "parts", 80;
 }
 

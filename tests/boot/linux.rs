@@ -1,5 +1,6 @@
 //! Under an unmodified Linux on the virtual PMU, perf counts, multiplexes, computes metrics and
-//! samples. Linux finds the PMU by the machine's model and takes overflow interrupts as NMIs.
+//! samples. Linux identifies the PMU by the processor's model and takes overflow interrupts as
+//! NMIs.
 
 use std::{path::PathBuf, sync::OnceLock, time::Duration};
 
@@ -10,19 +11,19 @@ use xtask::{
 
 use crate::{artefacts, machine_permit};
 
-/// Long enough for each of twenty events to have turns of 4 ms.
+/// Workload long enough for each of twenty events to have turns of 4 ms.
 const WORK: &str = "gzip -c /tmp/work 2>&1 >/dev/null";
-/// Shorter, for events that need no turns.
+/// Shorter workload, for events that need no turns.
 const SHORT_WORK: &str = "gzip -c /tmp/short 2>&1 >/dev/null";
-/// The same with a file that no command has read since the model's caches were empty, so that
-/// there are loads from memory.
+/// Workload on a file that no command has read since the model's caches were empty, so that loads
+/// come from memory.
 const COLD_WORK: &str = "gzip -c /tmp/cold 2>&1 >/dev/null";
 /// Instructions of ring 3 between two samples.
 const PERIOD: u64 = 100_000;
-/// What the script prints between two commands' output.
+/// Line that the script prints between the output of two commands.
 const SEPARATOR: &str = "----";
 
-/// The commands of one boot.
+/// Commands of one boot.
 struct Commands {
     pmu: Pmu,
     /// Two events: instructions in ring 3, and one from the vendor's list for the model.
@@ -32,11 +33,11 @@ struct Commands {
     /// Events that Linux defines with encodings of its own choice.
     generic: &'static str,
     metrics: &'static str,
-    /// One of the metrics.
+    /// Metric to print alone.
     metric: &'static str,
 }
 
-/// What perf printed.
+/// Output of perf.
 struct Printed {
     pinned: String,
     multiplexed: String,
@@ -50,7 +51,7 @@ pub fn run(pmu: Pmu, files: &[PathBuf], script: &str) -> (u8, String) {
     run_with(pmu, &[], files, script)
 }
 
-/// The same with further options of the virtual PMU.
+/// Same as [`run`], with further options of the virtual PMU.
 pub fn run_with(pmu: Pmu, vpmu: &[String], files: &[PathBuf], script: &str) -> (u8, String) {
     let artefacts = artefacts();
     let _permit = machine_permit();
@@ -98,7 +99,7 @@ fn boot(commands: &Commands) -> Printed {
     Printed { pinned, multiplexed, generic, metrics, samples }
 }
 
-/// The count and the coverage in percent of each event that was counted.
+/// Count and coverage in percent of each event that was counted.
 pub fn counts(printed: &str) -> Vec<(u64, f64)> {
     let lines = printed.lines().map(|line| line.split(',').collect::<Vec<_>>());
     lines
@@ -114,7 +115,7 @@ macro_rules! perf {
 
             const COMMANDS: Commands = $commands;
 
-            /// One boot, remembered even if it fails, so that no other test boots again.
+            /// Shared boot, remembered even if it fails, so that no other test boots again.
             fn printed() -> &'static Printed {
                 static BOOT: OnceLock<Option<Printed>> = OnceLock::new();
                 let boot = || std::panic::catch_unwind(|| boot(&COMMANDS)).ok();
@@ -197,7 +198,7 @@ perf! { perf_on_amd #[ignore = "long"]: Commands {
 } }
 
 /// A user's program is in the folder of the command and in PATH. Virtual time counts instructions:
-/// the second boot prints the same numbers, the kernel's cycles and the time since boot included.
+/// the second boot prints the same numbers, including the kernel's cycles and the time since boot.
 #[test]
 #[ignore = "long"]
 fn two_runs_of_a_user_s_file_print_the_same() {

@@ -1,5 +1,5 @@
-//! `cargo xtask run --live` in a pseudo terminal: what it shows while the machine runs, and the
-//! terminal after each of its ends.
+//! `cargo xtask run --live` in a pseudo terminal: its display while the machine runs, and the state
+//! of the terminal after each kind of end.
 
 use std::{
     io::{Read, Write},
@@ -15,20 +15,20 @@ use vt100::Parser;
 
 use crate::{machine_permit, on_host};
 
-/// How long a picture or an end may take.
+/// Longest permitted time for a picture or an end.
 const LIMIT: Duration = Duration::from_secs(180);
 
-/// `cargo xtask run` in a terminal of its own.
+/// `cargo xtask run` in its own terminal.
 struct Terminal {
     child: Box<dyn Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
-    /// Kept so that the terminal is there after the tool's end.
+    /// Kept open so that the terminal outlives the tool.
     slave: Box<dyn SlavePty + Send>,
     screen: Arc<Mutex<Parser>>,
     reader: Option<thread::JoinHandle<()>>,
 }
 
-/// The path of the tool: the tests are in `deps`, beside it.
+/// Path of the tool: the tests are in `deps`, next to it.
 fn tool() -> std::path::PathBuf {
     std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("tally")
 }
@@ -58,7 +58,7 @@ impl Terminal {
         self.screen.lock().unwrap().screen().contents()
     }
 
-    /// Waits until the picture is as wanted.
+    /// Waits until `wanted` accepts the picture.
     fn wait_for(&mut self, what: &str, wanted: impl Fn(&str) -> bool) {
         let start = Instant::now();
         while !wanted(&self.text()) {
@@ -69,8 +69,8 @@ impl Terminal {
         }
     }
 
-    /// Waits for the end; the status, and what the terminal shows then. It is no alternate screen,
-    /// has a cursor, and echoes what is typed.
+    /// Waits for the end; returns the status and the content of the terminal. The terminal must be
+    /// on its normal screen, with a cursor, and echo the keys.
     fn end(mut self) -> (u32, String) {
         let start = Instant::now();
         let status = loop {
@@ -92,7 +92,7 @@ impl Terminal {
     }
 }
 
-/// A program that does the same for long, with two events that are counted all the time.
+/// Program with steady behaviour, with two events that are counted all the time.
 const STEADY: [&str; 6] = [
     "--events",
     "INST_RETIRED.ANY,BR_INST_RETIRED.ALL_BRANCHES",
@@ -102,14 +102,14 @@ const STEADY: [&str; 6] = [
     "60000",
 ];
 
-/// The number behind a word in the line that begins with `name`.
+/// First number of the line that begins with `name`.
 fn number(text: &str, name: &str) -> Option<f64> {
     let line = text.lines().find_map(|line| line.trim().strip_prefix(name))?;
     line.split_whitespace().next()?.replace(',', "").parse().ok()
 }
 
-/// Whether there are rates, and what the program writes when it has warmed up: slices are counted
-/// before that.
+/// Returns whether the display has rates and the output that the program writes when it has warmed
+/// up. Slices are counted before that.
 fn has_rates_and_output(text: &str) -> bool {
     text.contains("begin") && number(text, "INST_RETIRED.ANY") == Some(1000.0)
 }
@@ -141,7 +141,7 @@ fn rates_are_shown_while_the_program_runs_and_the_table_after_it() {
     assert!((rate / of_run - 1.0).abs() < 0.2, "{rate}, {of_run}: {shown}\n{after}");
 }
 
-/// The first number in the line below the one that is `name`.
+/// First number in the line after the line `name`.
 fn number_below(text: &str, name: &str) -> f64 {
     let mut lines = text.lines().skip_while(|line| line.trim() != name).skip(1);
     let word = lines.next().unwrap_or_default().split_whitespace().next().unwrap_or_default();
@@ -188,12 +188,12 @@ fn the_end_of_a_machine_restores_the_terminal() {
     assert!(after.contains("the machine ended without the kernel's last message"), "{after}");
 }
 
-/// The machine of a running tool.
+/// Process of the machine of a running tool.
 fn machine_of(tool: u32) -> u32 {
     let tasks = std::fs::read_dir(format!("/proc/{tool}/task")).unwrap().flatten();
     let children = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap());
     let children = children.collect::<Vec<_>>().join(" ");
-    // QEMU may have a dynamic linker of its own, by whose name the process goes.
+    // QEMU may have its own dynamic linker, whose name the process then has.
     let is_machine = |process: &u32| {
         let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&words).contains("qemu-system")

@@ -1,4 +1,4 @@
-//! Machines of other kinds than the default: timers, firmware's tables, many CPUs.
+//! Machines other than the default: timers, firmware tables, many CPUs.
 
 use tally_abi::ExitStatus;
 use xtask::{
@@ -10,14 +10,14 @@ use crate::{assert_exact_counts_are_true, assert_success, boot, outcomes::assert
 
 const LINE: &str = "wire -- events=instructions,branches status 0";
 
-/// A machine without these devices, by QEMU's names.
+/// Machine without these devices, by QEMU's names.
 fn without(devices: &str) -> Boot {
     let off: Vec<String> = devices.split(' ').map(|name| format!("{name}=off")).collect();
     let qemu_args = vec!["-machine".to_owned(), off.join(",")];
     boot(&Request { qemu_args, ..Request::new(LINE) })
 }
 
-/// With one CPU the time-stamp counter has 1 GHz.
+/// With one CPU the time-stamp counter runs at 1 GHz.
 fn assert_right_clock(boot: &Boot) {
     assert_success(boot);
     let hz = boot.transcript.booted.as_ref().expect("it boots").tsc_hz;
@@ -48,7 +48,7 @@ fn a_machine_without_a_clock_of_known_speed_is_refused_in_words() {
     assert_refused(&boot, ExitStatus::MachineFailed, "neither a PIT, an HPET, an ACPI PM timer");
 }
 
-/// The library that reads the tables would loop, or read behind the memory.
+/// The library that reads the tables would loop, or read past the end of memory.
 #[test]
 fn firmware_that_lies_in_its_tables_lengths_leaves_one_cpu() {
     for tables in Tables::ALL {

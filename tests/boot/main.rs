@@ -1,8 +1,8 @@
-//! Tests that boot a machine and check how it ended and what it sent. tests/README.md says which
-//! guest program each module runs.
+//! Tests that boot a machine and check its end and its messages. tests/README.md lists the guest
+//! program that each module runs.
 //!
-//! `cargo xtask test` builds what they boot and passes the paths in an environment variable. Each
-//! boot is a separate machine under TCG with the virtual PMU and has a time limit.
+//! `cargo xtask test` builds the files to boot and passes their paths in an environment variable.
+//! Each boot is a separate machine under TCG with the virtual PMU and has a time limit.
 //!
 //! Several tests may check one boot ([`SharedBoot`]), so that each test is about one behaviour.
 
@@ -84,7 +84,8 @@ use xtask::{
 
 use self::shared::{SharedBoot, machine_permit};
 
-/// How long a program may take on the host, which may be slow; some build what they run.
+/// Longest permitted run of a program on the host, which may be slow; some tests build their
+/// programs.
 const HOST_LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs a program on the host.
@@ -93,17 +94,17 @@ fn on_host(command: &mut Command) -> Output {
         .unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// What `cargo xtask test` built.
+/// Files built by `cargo xtask test`.
 fn artefacts() -> Artefacts {
     Artefacts::from_environment().unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// Boots what `request` asks for.
+/// Boots the requested machine.
 fn boot(request: &Request) -> Boot {
     boot_with(&artefacts(), request)
 }
 
-/// Boots what `request` asks for, from these files.
+/// Boots the requested machine from these files.
 fn boot_with(artefacts: &Artefacts, request: &Request) -> Boot {
     let _permit = machine_permit();
     machine::boot(artefacts, request, &mut |_| {}).unwrap_or_else(|failure| panic!("{failure}"))
@@ -114,14 +115,14 @@ fn run(options: &str, programs: &str) -> Boot {
     boot(&Request::new(format!("wire {options} -- {programs}")))
 }
 
-/// The first session of what a `cargo xtask run …` runs, which has to succeed.
+/// First session of a `cargo xtask run …` command, which must succeed.
 fn session_of(command: &str) -> SessionReport {
     let boot = boot(&RunArgs::of(command).and_then(|args| args.request()).expect("it is a run"));
     assert_success(&boot);
     Report::of(&boot).first.unwrap_or_else(|| panic!("{command}: no session"))
 }
 
-/// The exact count of an event, which is the truth.
+/// Exact count of an event, which must equal the truth.
 fn exact(session: &SessionReport, name: &str) -> u64 {
     let event = session.events.iter().find(|event| event.name == name).expect(name);
     assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth), "{event:?}");
@@ -148,15 +149,15 @@ fn assert_exact_counts_are_true(report: &Report) {
     }
 }
 
-/// What the `index`th program of the command line wrote to the descriptor `fd`.
+/// Bytes that the `index`th program of the command line wrote to the descriptor `fd`.
 fn output_of(boot: &Boot, index: usize, fd: u8) -> String {
     let outputs = boot.transcript.output.iter();
     let own = outputs.filter(|output| output.pid as usize == index + 1 && output.fd == fd);
     String::from_utf8(own.flat_map(|output| output.bytes.clone()).collect()).unwrap()
 }
 
-/// `text` for a snapshot: `#` for each number, one blank for several, and one line for equal lines
-/// in a row.
+/// Masks `text` for a snapshot: `#` for each number, one blank for several, and one line for equal
+/// consecutive lines.
 fn masked(text: &str) -> String {
     let word = |word: &str| {
         let is_part = |c: char| c.is_ascii_hexdigit() || "x,.".contains(c);
@@ -171,8 +172,8 @@ fn masked(text: &str) -> String {
     lines.concat()
 }
 
-/// Panics unless the kernel started `cpus` CPUs and holds at most 8 MiB, programs and ramdisk not
-/// included.
+/// Panics unless the kernel started `cpus` CPUs and uses at most 8 MiB, without programs and
+/// ramdisk.
 fn assert_small(boot: &Boot, cpus: u32) {
     let booted = boot.transcript.booted.as_ref().expect("the kernel reports its start");
     assert_eq!(booted.cpus, cpus);

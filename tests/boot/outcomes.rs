@@ -44,8 +44,8 @@ fn the_first_program_runs_within_300_ms_of_the_kernels_entry() {
     assert!(boot_ns <= 300_000_000, "{boot_ns} ns");
 }
 
-/// Defines a boot of programs that end in different ways, and for each a test of its status and of
-/// words in its output.
+/// Defines a boot of programs that end in different ways, and for each program a test of its status
+/// and of words in its output.
 macro_rules! endings {
     ($($test:ident: $program:expr => $status:expr, $words:expr;)*) => {
         fn programs() -> Vec<String> {
@@ -61,7 +61,8 @@ macro_rules! endings {
     };
 }
 
-/// The programs side by side, a program that is not in the ramdisk, and a file that is no program.
+/// Runs the programs at the same time, a program that is not in the ramdisk, and a file that is not
+/// a program.
 static ENDINGS: SharedBoot = SharedBoot::new(|| {
     Request::new(format!("wire -- {} -- no-such -- corpus.txt", programs().join(" -- ")))
 });
@@ -107,7 +108,7 @@ fn a_program_that_is_not_in_the_ramdisk_is_refused() {
     assert_refused(ENDINGS.get(), ExitStatus::ProgramNotFound, "ramdisk");
 }
 
-/// So it is where a boot loader found no ramdisk, which has the command line of a disk image.
+/// A disk image whose boot loader finds no ramdisk, which holds the command line, ends alike.
 #[test]
 fn a_command_line_without_a_program_is_refused() {
     let boot = boot(&Request::new("wire"));
@@ -126,7 +127,7 @@ fn one_programs_end_does_not_affect_the_others() {
     assert_eq!(boot.transcript.failures.len(), 2, "{:#?}", boot.transcript.failures);
 }
 
-/// The session in which the program `status` exited.
+/// Session in which the program `status` exited.
 fn session_left_open() -> SessionReport {
     let report = Report::of(ENDINGS.get());
     report.sessions().find(|session| session.program == "status").unwrap().clone()
@@ -211,7 +212,7 @@ fn slices_that_the_budget_lengthened_are_reported() {
     assert!(lengthened > 0 && text.contains(&line), "no '{line}' in:\n{text}");
 }
 
-/// One event around a program, on a machine with two CPUs.
+/// Boot that counts one event around a program, on a machine with two CPUs.
 fn count_on_two_cpus(options: &str) -> Boot {
     let line = format!("wire {options} -- events=instructions status 0");
     boot(&Request { cpus: 2, ..Request::new(line) })
@@ -223,7 +224,7 @@ fn sessions_are_refused_where_a_started_cpu_cannot_count() {
     assert_refused(&count_on_two_cpus("fail=pmu"), ExitStatus::NoPmu, "CPU 1 cannot count");
 }
 
-/// As in a guest of KVM whose host has no counter left: its registers show nothing of it.
+/// Models a KVM guest whose host has no counter left: the registers do not show it.
 #[test]
 fn a_counter_that_stands_still_is_refused_in_words() {
     let line = "wire check-counters -- events=instructions status 0";
@@ -243,7 +244,7 @@ fn a_counter_that_stands_still_is_refused_in_words() {
     }
 }
 
-/// On every profile, and a loop after it counts what it did without the check.
+/// The check passes on every profile, and a loop after it has the same counts as without the check.
 #[test]
 fn counters_that_count_pass_the_check() {
     for pmu in [Pmu::Intel, Pmu::SapphireRapids, Pmu::Amd, Pmu::Zen3] {
@@ -304,7 +305,7 @@ fn a_machine_that_does_not_start_is_reported_with_qemus_message() {
     }
 }
 
-/// Whether a process has `file` open.
+/// Returns whether a process has `file` open.
 fn is_open(file: &Path) -> bool {
     let folders =
         std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path().join("fd"));
@@ -319,7 +320,7 @@ static HYBRID_WITHOUT_PIT: SharedBoot = SharedBoot::new(|| {
     Request { cpus: 3, vpmu, lacks: Some("pit"), ..Request::new(line) }
 });
 
-/// An event select means another event there.
+/// On that core an event select encodes another event.
 #[test]
 fn a_core_with_other_events_than_the_first_stays_offline() {
     let boot = HYBRID_WITHOUT_PIT.get();

@@ -1,4 +1,4 @@
-//! What the engine costs: of each session, and by the clock that limits it.
+//! Costs of the engine: for each session, and by the clock that limits them.
 
 use tally_abi::session::MIN_SLICE;
 use xtask::{
@@ -11,7 +11,7 @@ use crate::{
     assert_exact_counts_are_true, assert_success, boot, command::guest, output_of, run, session_of,
 };
 
-/// By how much a share may exceed its budget: the engine takes the first 16 slices to adapt.
+/// Factor by which a share may exceed its budget: the engine adapts during the first 16 slices.
 const TOLERANCE: f64 = 1.05;
 
 #[test]
@@ -27,7 +27,7 @@ fn the_engines_share_is_within_the_budget() {
         let boot = boot(&Request { pmu, ..Request::new(line) });
         assert_success(&boot);
         let session = Report::of(&boot).first.expect("the job has a session");
-        // The truth of the handlers is without the folding of slices, the budget with it.
+        // The truth of the handlers excludes the folding of slices, the budget includes it.
         let share = session.handler_cycle_share.unwrap();
         let budget = f64::from(percent) / 100.0;
         assert!(share > budget / 2.0 && share <= TOLERANCE * budget, "{percent}: {session:?}");
@@ -35,8 +35,9 @@ fn the_engines_share_is_within_the_budget() {
     }
 }
 
-/// What the kernel does for the program is not the engine's: a program that takes page faults in
-/// every slice, a tenth of its time, has slices of about the length of one that takes hardly any.
+/// Work of the kernel for the program is not charged to the engine: a program that spends a tenth
+/// of its time on page faults, in every slice, has slices of about the length of a program with
+/// hardly any.
 #[test]
 fn page_faults_are_no_cost_of_switches() {
     const INTEL: &str = "BR_INST_RETIRED.COND_TAKEN,BR_MISP_RETIRED.COND,L1D.REPLACEMENT,\
@@ -87,8 +88,8 @@ fn each_session_has_its_own_cost() {
     }
 }
 
-/// Without a budget every slice of ring 3 is as short as asked for. Where ring 0 counts too, slices
-/// are longer: an overflow is pending while the kernel works.
+/// Without a budget every slice of ring 3 has the requested shortest length. Where ring 0 is
+/// counted too, slices are longer: an overflow stays pending while the kernel works.
 #[test]
 fn the_shortest_slices_are_taken() {
     for pmu in [Pmu::Intel, Pmu::Amd] {
@@ -108,7 +109,7 @@ fn the_shortest_slices_are_taken() {
     }
 }
 
-/// Of a short run of the study: it begins with slices that are shorter.
+/// Checks a short run of the study, which begins with shorter slices.
 #[test]
 fn switches_at_200_khz_cost_about_what_the_papers_do() {
     let paper = (200, 22.0);

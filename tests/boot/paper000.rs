@@ -6,7 +6,7 @@ use xtask::{project::Project, study::paper000};
 
 use crate::{artefacts, shared::machine_permit};
 
-/// What the study prints for these words, as JSON and as text.
+/// Output of the study for these words, as JSON and as text.
 fn study(words: &str) -> (Value, String) {
     let _permit = machine_permit();
     let words = format!("{words} --quick --program qhull --jobs 1");
@@ -17,7 +17,7 @@ fn study(words: &str) -> (Value, String) {
     (json, text)
 }
 
-/// The distance of the first program in the row of this name.
+/// Distance of the first program in the row of this name.
 fn distance(grid: &Value, name: &str) -> Option<f64> {
     let rows = grid["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["name"] == name).expect(name);
@@ -29,7 +29,7 @@ fn check_rounds(pmu: &str) {
     let grid = |name: &str| json["table_2"][name].clone();
     let [scaled, predicted, short] = ["scaled", "predicted", "short_predicted"].map(grid);
     // Instructions are counted in every slice, and the truth between two rows of the series is
-    // in proportion; scaled, one slice stands for a round.
+    // interpolated in proportion to them. In scaled estimates one slice stands for a round.
     assert!(distance(&predicted, "Instructions") < Some(1e-5), "{text}");
     assert!(distance(&scaled, "Instructions") > Some(0.0), "{text}");
     for event in ["L1D loads", "L1D stores", "Mispredictions"] {

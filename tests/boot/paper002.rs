@@ -1,5 +1,5 @@
-//! NAS FT, by which paper 002 shows vectors: its results are the specification's, and its counts
-//! the truth.
+//! NAS FT, the benchmark with which paper 002 shows vector events: its results equal those of the
+//! specification, and its counts the truth.
 
 use xtask::{
     machine::{Pmu, Request},
@@ -22,6 +22,6 @@ fn a_transform_with_vectors_is_right_and_counted_exactly() {
         assert_eq!((event.kind, event.estimate), (Kind::Exact, event.truth), "{}", event.name);
     }
     let [scalar, packed] = [0, 1].map(|event| session.events[event].estimate.unwrap());
-    // Nearly all of its operations are in loops that vectors can do.
+    // Nearly all operations are in loops that can use vectors.
     assert!(packed > 4 * scalar && scalar > 0, "{packed} and {scalar}");
 }

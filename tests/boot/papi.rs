@@ -1,4 +1,4 @@
-//! PAPI's calls (`papi.h`, `libpapi.a`): beside the truth, and PAPI's own tests.
+//! PAPI's calls (`papi.h`, `libpapi.a`): compared with the truth, and by PAPI's own tests.
 
 use std::{collections::BTreeSet, fs, path::PathBuf, sync::OnceLock};
 
@@ -21,7 +21,7 @@ use crate::{
     machine_permit, output_of,
 };
 
-/// For each processor: more events than it has counters, presets and native ones.
+/// For each processor: more events than counters, presets and native ones.
 const EVENTS: [(Pmu, &str); 2] = [
     (
         Pmu::Intel,
@@ -36,11 +36,11 @@ const EVENTS: [(Pmu, &str); 2] = [
     ),
 ];
 
-/// The most events of the library's own between `PAPI_start` and the truth's mark, and between the
-/// other mark and the reading.
+/// Upper bound of the library's own events between `PAPI_start` and the mark of the truth, and
+/// between the other mark and the reading.
 const OWN_EVENTS: f64 = 2000.0;
 
-/// What the last session with this event counted of it, and half its interval's width.
+/// Estimate of this event in its last session, and half the width of its interval.
 fn value_of(report: &Report, event: &str) -> [f64; 2] {
     let events = report.sessions().flat_map(|session| &session.events);
     let last = events.filter(|of| of.name == event).last().unwrap_or_else(|| panic!("{event}"));
@@ -48,14 +48,14 @@ fn value_of(report: &Report, event: &str) -> [f64; 2] {
     [value, last.half_width_95].map(|number| number.unwrap_or_else(|| panic!("{event}")))
 }
 
-/// The guest, compiled once.
+/// Path of the guest, compiled once.
 fn program() -> &'static PathBuf {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| compile_with("papi", "papi"))
 }
 
-/// Of a boot with this seed: how many intervals contain the truth, of how many. Instructions have
-/// to be exact, and no value is far from the truth or from the session's own.
+/// Boots with this seed and returns how many intervals contain the truth, and how many there are.
+/// Instructions must be exact, and each value near the truth and near the session's own value.
 fn intervals_with_truth((pmu, events): (Pmu, &str), seed: u64) -> [usize; 2] {
     let boot = boot_seeded(pmu, std::slice::from_ref(program()), events, seed);
     assert_success(&boot);
@@ -71,7 +71,7 @@ fn intervals_with_truth((pmu, events): (Pmu, &str), seed: u64) -> [usize; 2] {
         let [event, native, kind, count, half_width] = words[..] else { panic!("{line}") };
         assert_ne!(kind, "not_measured", "{line}");
         let (count, half): (f64, f64) = (count.parse().unwrap(), half_width.parse().unwrap());
-        // The virtual PMU writes no truth of a preset with several unit masks.
+        // The virtual PMU writes no truth for a preset with several unit masks.
         let Some(truth) = truth.events.get(native) else { continue };
         let error = count - truth.user as f64;
         println!("{pmu:?}, seed {seed}: {line}, error {error}");
@@ -80,10 +80,10 @@ fn intervals_with_truth((pmu, events): (Pmu, &str), seed: u64) -> [usize; 2] {
             assert!(kind == "exact" && is_inside, "{line}: {error}");
             exact += 1;
         }
-        // The events of one run err together, so some may be outside, but none far.
+        // The errors of one run are correlated, so some may be outside, but none far.
         if kind == "estimated" {
-            // All of a session but its last slice is counted as the session counts. With it the
-            // other basis may have the narrower interval.
+            // PAPI's value covers all of a session but its last slice, and has the session's
+            // estimate. With the last slice the other basis may have the narrower interval.
             let [session, of_session] = value_of(&report, event);
             let most = half + of_session + OWN_EVENTS;
             assert!((count - session).abs() <= most, "{line}: {session}");
@@ -105,7 +105,7 @@ fn papi_counts_the_truth_and_has_papi_s_states() {
     assert_eq!(printed_here(program()), "papi: Not supported\n");
 }
 
-/// A run has few slices, and its events err together: one seed says little.
+/// A run has few slices with correlated errors, so one seed is not enough.
 #[test]
 #[ignore = "long"]
 fn intervals_of_papi_s_values_contain_the_truth() {
@@ -116,9 +116,9 @@ fn intervals_of_papi_s_values_contain_the_truth() {
     assert!(estimated >= 36 && inside * 5 >= estimated * 4, "{inside} of {estimated}");
 }
 
-/// Panics unless PAPI's own tests that are quick have the verdicts that the list says.
+/// Panics unless the quick tests of PAPI have the verdicts of the list.
 ///
-/// Each machine runs every other one, from `first` on: the study runs all of them on both.
+/// Each machine runs every second test, from `first` on. The study runs all of them on both.
 fn check_list(pmu: Pmu, first: usize) {
     let project = Project::here();
     let list = List::read(&project).unwrap();

@@ -1,4 +1,4 @@
-//! Phases on line, of a program that has them by construction, beside the series of the truth.
+//! On-line phases of a program with phases known by construction, compared with the truth's series.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use xtask::{
 
 use crate::{assert_success, boot};
 
-/// The time that a machine gets here.
+/// Time limit of a machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Boots `run --phases` with these options on the machine, with a series, and returns the phases of
-/// the first session and the series.
+/// Boots `run --phases` with these options on the machine, with a series. Returns the phases of the
+/// first session and the series.
 fn tracked(
     machine: &str,
     pmu: machine::Pmu,

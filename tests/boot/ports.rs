@@ -1,4 +1,5 @@
-//! What executes in each cycle: the events' estimates against the truth, which is all cycles.
+//! Micro-operations executed in each cycle: the events' estimates, and their sum over all cycles,
+//! compared with the truth.
 
 use xtask::report::EventReport;
 
@@ -6,7 +7,7 @@ use crate::session_of;
 
 const PROGRAM: &str = "rounds 1 100000";
 
-/// The events, and how many of the first of them divide the cycles.
+/// Machine, events, and the number of leading events that divide the cycles.
 const LISTS: [(&str, &str, usize); 3] = [
     (
         "intel",
@@ -39,7 +40,7 @@ fn events_of_ports_divide_all_cycles() {
         let session = session_of(&command);
         let [cycles, events @ ..] = &session.events[..] else { panic!("{command}: no events") };
         let sum: u64 = events[..parts].iter().map(truth).sum();
-        // Cycles follow dispatch: what is in flight at both ends is charged late.
+        // Cycles follow dispatch: operations in flight at either end are charged late.
         assert!(sum.abs_diff(truth(cycles)) < 5_000, "{pmu}: {sum} of {cycles:?}");
         for event in events {
             let estimate = event.estimate.expect("it is counted");

@@ -1,5 +1,5 @@
-//! Hardware prefetchers of the virtual PMU: a stream misses where they are off. That software turns
-//! them off by the processor's own register is in `cargo xtask vpmu-check`.
+//! Hardware prefetchers of the virtual PMU: a stream misses while they are off. `cargo xtask
+//! vpmu-check` tests that software turns them off by the processor's own register.
 
 use xtask::report::{EventReport, Kind, SessionReport};
 
@@ -31,16 +31,16 @@ fn a_stream_misses_without_prefetchers_alone() {
         let [off, on] = ["off", "on"].map(of);
         let names: Vec<&str> = list.split(',').collect();
         let counts = |name: &str| [&off, &on].map(|session| exact(session, name));
-        // Demand loads: prefetches are none.
+        // Events of demand loads, which exclude prefetches.
         for demand in &names[..2] {
             let [off, on] = counts(demand);
             assert!(off > LINES * 9 / 10 && on < off / 10, "{pmu}: {demand}: {off}, {on}");
         }
-        // Lines and requests: prefetches are some.
+        // Events of lines and requests, which include prefetches.
         let [fewer, more] = counts(names[2]);
         assert!(fewer.abs_diff(more) < fewer / 5, "{pmu}: {}: {fewer}, {more}", names[2]);
-        // What is executed out of order hides nearly all of a stream's latency by itself: the gain
-        // is below the noise of the other pipeline's samples.
+        // Out-of-order execution alone hides nearly all of a stream's latency. In the other
+        // pipeline, which samples, the gain is below the noise.
         let [slow, fast] = counts(cycles);
         let noise = if pipeline == "ooo" { 0 } else { slow / 100 };
         assert!(fast < slow + noise, "{pmu}: {slow}, {fast}");

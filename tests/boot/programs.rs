@@ -1,4 +1,4 @@
-//! Ordinary programs run as under Linux, from either way to boot, and system calls with random
+//! Ordinary programs run as under Linux, with either way of booting, and system calls with random
 //! arguments leave the kernel intact.
 
 use xtask::{
@@ -18,7 +18,7 @@ fn mmap_avoids_the_segments_and_the_heap_of_a_program_linked_in_its_area() {
     assert_eq!(boot.transcript.text(), "segments: done\n");
 }
 
-/// The image for a USB stick, whose kernel has no second UART and logs its results.
+/// The image is that for a USB stick. Its kernel has no second UART and logs the results.
 #[test]
 fn the_disk_image_boots_and_logs_its_results() {
     let boot = boot(&Request { from_disk: true, ..Request::new("") });
@@ -27,7 +27,8 @@ fn the_disk_image_boots_and_logs_its_results() {
     assert!(log.contains("status 0"), "{log}");
 }
 
-/// As some firmware leaves it on machines with much memory. The boot loader alone restarts there.
+/// Some firmware leaves five-level paging on, on machines with much memory. Only the boot loader
+/// reboots there.
 #[test]
 fn the_disk_image_boots_where_firmware_left_five_level_paging_on() {
     let cpu = format!("{},-x2apic,+la57", Pmu::Intel.qemu_cpu());
@@ -38,7 +39,7 @@ fn the_disk_image_boots_where_firmware_left_five_level_paging_on() {
     assert!(log.contains("INST_RETIRED.ANY") && log.contains("status 0"), "{log}");
 }
 
-/// Panics unless the programs of the list that are quick do the same as on the build machine.
+/// Panics unless the quick programs of the list behave as on the build machine.
 fn check_list(pmu: Pmu) {
     let list = List::read(&Project::here()).unwrap();
     let quick: Vec<_> = list.wanted(true).collect();
@@ -59,7 +60,7 @@ fn listed_programs_do_the_same_as_under_linux_on_amd() {
     check_list(Pmu::Amd);
 }
 
-/// Makes `calls` random system calls; the guest then checks that counting is exact.
+/// Makes `calls` random system calls. The guest then checks that counting is exact.
 fn check_fuzz(pmu: Pmu, cpus: u16, calls: u64) {
     let request = fuzz::request(pmu, cpus, calls, 1);
     let boot = boot_with(&artefacts().audited(), &request);

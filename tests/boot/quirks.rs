@@ -1,5 +1,5 @@
-//! Ways of silicon, firmware and hypervisors that the manuals do not promise: counts are right all
-//! the same, or refused in words.
+//! Behaviour of silicon, firmware and hypervisors against which the manuals give no guarantee:
+//! counts stay right, or are refused with a reason.
 
 use tally_abi::ExitStatus;
 use xtask::{
@@ -10,7 +10,7 @@ use xtask::{
 
 use crate::{assert_exact_counts_are_true, assert_success, boot, outcomes::assert_refused};
 
-/// Events of both vendors, more than there are counters.
+/// Events of both vendors, more than counters.
 const EVENTS: &str = "instructions,cycles,branches,branch-misses,cache-references,cache-misses,\
     L1-dcache-loads,L1-dcache-load-misses,dTLB-load-misses,iTLB-load-misses";
 
@@ -48,8 +48,8 @@ fn late_and_lost_interrupts_leave_counts_right_and_are_told() {
     assert!(all > 20 && inside * 100 >= all * 85, "{inside} of {all}");
 }
 
-/// Where ring 0 is counted, events of ring 3 alone are exact: nothing is lost between an overflow
-/// and its interrupt.
+/// Where ring 0 is counted, events of ring 3 alone are exact: no event between an overflow and its
+/// interrupt is lost.
 #[test]
 fn late_and_lost_interrupts_beside_counts_of_ring_0_lose_nothing() {
     for overflows in ["", "overflows=nmi"] {
@@ -57,7 +57,7 @@ fn late_and_lost_interrupts_beside_counts_of_ring_0_lose_nothing() {
             "wire paranoid=1 {overflows} -- tally stat --kernel --slice 20000 --budget 50 \
              -e instructions:u,instructions:uk,branches:uk rounds 1 20000"
         );
-        // What system-management interrupts execute is frozen out.
+        // Instructions of system-management interrupts are excluded by freezing the counters.
         for (pmu, quirk) in [
             (Pmu::Intel, "late=0"),
             (Pmu::Intel, "late=300"),
@@ -98,7 +98,7 @@ fn a_counter_that_fails_later_takes_all_values_and_is_named() {
     }
 }
 
-/// The checks while programs run take nothing from their counts.
+/// Checks made while programs run do not change their counts.
 #[test]
 fn counters_that_are_checked_while_programs_run_count_on() {
     let job = "deflate --level 1";
@@ -114,7 +114,7 @@ fn counters_that_are_checked_while_programs_run_count_on() {
     }
 }
 
-/// Of an event that the stepping lacks only CPUID or its parts tell.
+/// An event that the stepping lacks is recognised only by CPUID or by its parts.
 #[test]
 fn an_event_that_counts_nothing_beside_its_parts_has_no_value() {
     let loads = "MEM_INST_RETIRED.ALL_LOADS";
@@ -132,7 +132,7 @@ fn an_event_that_counts_nothing_beside_its_parts_has_no_value() {
     assert!(hits.estimate.unwrap() > hits.truth.unwrap() / 2, "{hits:?}");
 }
 
-/// The study's own judgement of a default job of less work, with each quirk, and with some pairs.
+/// Applies the study's own judgement to a shorter default job, with each quirk and with some pairs.
 #[test]
 fn counts_with_quirks_are_right_or_refused() {
     let sets = quirks::sets();

@@ -1,4 +1,4 @@
-//! A program of `tests/guests` under `tally record`, and what the commands print of its trace.
+//! A program of `tests/guests` under `tally record`, and the output of commands on its trace.
 
 use std::{
     collections::BTreeMap,
@@ -18,17 +18,17 @@ use xtask::{
 
 use crate::{artefacts, assert_success, export::xtask_task, machine_permit, on_host};
 
-/// A machine in which a program was sampled.
+/// Machine in which a program was sampled.
 pub struct Recorded {
-    /// The machine.
+    /// Result of the machine's run.
     pub boot: Boot,
-    /// The trace, in the machine's folder.
+    /// Path of the trace, in the machine's folder.
     pub trace: PathBuf,
     program: PathBuf,
 }
 
 impl Recorded {
-    /// Boots the machine, in which `tally record` runs with these words. `name` is the program's.
+    /// Boots a machine that runs `tally record` with these words on the program `name`.
     pub fn of(name: &str, words: &str, request: Request) -> Recorded {
         let program = program(name);
         let artefacts = Artefacts { on_demand: vec![program.clone()], ..artefacts() };
@@ -45,7 +45,7 @@ impl Recorded {
         Recorded { boot, trace, program }
     }
 
-    /// What a task of xtask prints about the trace, with the program's symbols.
+    /// Output of a task of xtask on the trace, with the program's symbols.
     pub fn print(&self, task: &str, words: &[&str]) -> String {
         let mut xtask = xtask_task(task);
         xtask.arg(&self.trace).arg("--symbols").arg(&self.program).args(words);
@@ -56,7 +56,7 @@ impl Recorded {
     }
 }
 
-/// The program, built once, with symbols.
+/// Path of the program, built once, with symbols.
 fn program(name: &str) -> PathBuf {
     static BUILT: Mutex<BTreeMap<String, PathBuf>> = Mutex::new(BTreeMap::new());
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +68,7 @@ fn program(name: &str) -> PathBuf {
     let source = project.root.join("tests/guests").join(name).with_extension("c");
     let mut cc = Command::new("cc");
     cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-g", "-static"]);
-    // Frame pointers beside unwind information, to compare the two.
+    // Frame pointers next to unwind information, to compare the two.
     cc.args(["-fno-omit-frame-pointer", "-o"]).arg(&program).arg(source);
     let compiled = on_host(&mut cc);
     assert!(compiled.status.success(), "{compiled:?}");

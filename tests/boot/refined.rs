@@ -1,4 +1,4 @@
-//! Estimates made again from the records of all slices.
+//! Refined estimates, made again from the records of all slices.
 
 use xtask::{
     report::{EventReport, Report},
@@ -18,7 +18,8 @@ fn events(machine: &str, seed: u32) -> Vec<EventReport> {
     report.first.expect("it has a session").events
 }
 
-/// What was made again for other slices or another session would be wrong by far more.
+/// An estimate made from the slices of another session, or from wrong slices, would be wrong by far
+/// more.
 #[test]
 fn refined_estimates_are_within_three_half_widths_of_the_truth() {
     let events = events("intel", 2026);
@@ -30,9 +31,9 @@ fn refined_estimates_are_within_three_half_widths_of_the_truth() {
     }
 }
 
-/// Of a job and seeds with which nothing in them was chosen. Values of one run share its slices and
-/// err together, so several runs are judged at once, against more than decision 37 found: one value
-/// in nine outside, on AMD.
+/// Judges a job with seeds that were not used to choose anything in the estimates. Values of one
+/// run share its slices and their errors are correlated, so several runs are judged together. The
+/// bound is weaker than the result of decision 37: one value in nine outside, on AMD.
 #[test]
 #[ignore = "long"]
 fn refined_estimates_hold_the_truth() {

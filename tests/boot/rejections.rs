@@ -1,5 +1,5 @@
-//! Rejections of loads in the virtual PMU: for a store to another page with the same low bits of
-//! its address, and for a store whose address came after the load was executed.
+//! Rejected loads in the virtual PMU: because of a store to another page with the same low address
+//! bits, and because of a store whose address is known only after the load was executed.
 
 use xtask::report::SessionReport;
 
@@ -29,7 +29,7 @@ fn loads_at_the_same_place_of_another_page_are_issued_again() {
 #[test]
 fn a_load_ahead_of_what_it_follows_clears_the_pipeline_until_it_waits() {
     for (pmu, event) in [("intel", "MACHINE_CLEARS.MEMORY_ORDERING"), ("amd", "RESYNCS")] {
-        // One that was harmless fifteen times does not wait.
+        // A load that was harmless fifteen times does not wait.
         let clears =
             [40, 8].map(|every| exact(&run(pmu, event, &format!("late {ROUNDS} {every}")), event));
         let expected = ROUNDS / 40;

@@ -19,7 +19,7 @@ fn args() -> RunArgs {
     RunArgs::of(RUN).expect("it is a run")
 }
 
-/// The runs' results, remembered even if one fails.
+/// Results of the runs, remembered even if one fails.
 fn merged() -> &'static Merged {
     static MERGED: OnceLock<Option<Merged>> = OnceLock::new();
     let run = || {
@@ -48,7 +48,7 @@ fn three_runs_know_more_than_one() {
         let of_one = |single: &Vec<EventReport>| single[index].relative_half_width().unwrap();
         let one = singles.iter().map(of_one).sum::<f64>() / singles.len() as f64;
         let three = event.half_width_95.unwrap() / event.estimate.unwrap();
-        // 1/√3 is 0.58; the runs' own half widths differ.
+        // 1/√3 is 0.58. The runs' own half widths differ.
         assert!(three < 0.8 * one || one == 0.0, "{}: {three}, {one}", event.name);
     }
 }

@@ -1,5 +1,5 @@
-//! Files that programs created or changed come back to the host, as the same programs leave them
-//! there.
+//! Files created or changed by programs are returned to the host, as the same programs would leave
+//! them on the host.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use xtask::{
 
 use crate::{artefacts, assert_success, boot, on_host};
 
-/// A new folder of this process.
+/// Creates a new folder of this process.
 fn fresh(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("tally-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&folder);
@@ -24,8 +24,8 @@ fn fresh(name: &str) -> PathBuf {
     folder
 }
 
-/// What is below a folder, by path: a folder, the target of a link, or the content of a file with
-/// the number of its names.
+/// Entries below a folder, by path: a folder, a link's target, or a file's content with its number
+/// of names.
 fn tree(root: &Path) -> BTreeMap<PathBuf, (&'static str, Vec<u8>, u64)> {
     let (mut folders, mut found) = (vec![root.to_owned()], BTreeMap::new());
     while let Some(folder) = folders.pop() {
@@ -47,10 +47,10 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, (&'static str, Vec<u8>, u64)> {
     found
 }
 
-/// The calls of `leaves` whose files are compared.
+/// Calls of `leaves` whose files are compared.
 const CALLS: [&[&str]; 2] = [&[], &[CORPUS]];
 
-/// What the host has after the same calls of the same program.
+/// Entries that the same calls of the same program leave on the host.
 fn expected() -> BTreeMap<PathBuf, (&'static str, Vec<u8>, u64)> {
     let (folder, artefacts) = (fresh("here"), artefacts());
     let mut programs = artefacts.on_demand.iter();
@@ -74,7 +74,7 @@ fn check(options: &str, pmu: Pmu, cpus: usize) {
     let folder = fresh(&format!("there-{cpus}"));
     boot.write_files(&folder).unwrap_or_else(|failure| panic!("{failure}"));
     let (here, there) = (expected(), tree(&folder));
-    // Without the contents, which are too long to print.
+    // The contents are too long to print and are left out.
     let names = |tree: &BTreeMap<PathBuf, (&'static str, Vec<u8>, u64)>| {
         tree.iter().map(|(path, (kind, ..))| (path.clone(), *kind)).collect::<Vec<_>>()
     };

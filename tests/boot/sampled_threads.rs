@@ -1,4 +1,4 @@
-//! Samples say their thread: in the trace, in what the host prints of it, and in the exports.
+//! Thread numbers of samples: in the trace, in the host's output and in the exports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,11 @@ use xtask::{
 
 use crate::{output_of, recorded::Recorded};
 
-/// Iterations of the thread that makes fewer; the other makes twice as many.
+/// Iterations of the thread with fewer; the other makes twice as many.
 const ROUNDS: u64 = 2_000_000;
 
-/// Samples the program and returns with the numbers of its threads, by what they execute.
+/// Samples the program and returns it with the numbers of its threads, by the functions that they
+/// execute.
 fn recorded(pmu: Pmu, cpus: usize) -> (Recorded, BTreeMap<String, u64>) {
     let words = format!("-e instructions -c 50000 halves {ROUNDS}");
     let of = Recorded::of("halves", &words, Request { pmu, cpus, ..Request::new("") });
@@ -44,7 +45,7 @@ fn samples_have_the_thread_that_executed_the_function() {
             *of_thread.entry(sample["thread"].as_u64().unwrap()).or_default() +=
                 sample["period"].as_u64().unwrap();
         }
-        // A loop through memory has five or six instructions in a round.
+        // A loop through memory has five or six instructions per iteration.
         for (function, rounds) in [("odd", ROUNDS), ("even", 2 * ROUNDS)] {
             let samples = &found[function];
             assert_eq!(samples.keys().collect::<Vec<_>>(), [&threads[function]], "{found:?}");
@@ -53,7 +54,7 @@ fn samples_have_the_thread_that_executed_the_function() {
     }
 }
 
-/// The functions of the two threads, with the thread that executes each.
+/// Functions of the two threads, with the thread that executes each.
 type Found = BTreeSet<(String, u64)>;
 
 fn of_threads(all: impl Iterator<Item = (String, u64)>) -> Found {

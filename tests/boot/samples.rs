@@ -1,4 +1,5 @@
-//! Samples: as many as the period asks for, with the address of the interrupted instruction.
+//! Samples: their number follows the period, and each has the address of the interrupted
+//! instruction.
 
 use expect_test::expect;
 use xtask::{
@@ -10,11 +11,11 @@ use crate::{
     SharedBoot, assert_exact_counts_are_true, assert_success, boot, masked, output_of, run,
 };
 
-/// Events from one sample to the next, on average.
+/// Mean number of events between two samples.
 const PERIOD: u64 = 10_000;
-/// Random periods lie around [`PERIOD`]; the last bound includes the skid.
+/// Random periods around [`PERIOD`]; the upper bound includes the skid.
 const PERIODS: std::ops::Range<u64> = 8_750..11_300;
-/// Where the linker puts the guest program's text.
+/// Addresses where the linker places the guest program's text.
 const TEXT: std::ops::Range<u64> = 0x20_0000..0x30_0000;
 
 fn record(pmu: Pmu, event: &str) -> Request {
@@ -22,7 +23,7 @@ fn record(pmu: Pmu, event: &str) -> Request {
     Request { pmu, ..Request::new(format!("wire trace -- {job}")) }
 }
 
-/// Samples that were taken, and those that the true count asks for.
+/// Number of samples taken, and the number expected from the true count.
 fn taken_and_expected(boot: &Boot) -> (u64, u64) {
     let report = Report::of(boot).first.expect("tally opens a session");
     let count = report.events[0].truth.expect("the model counts it");
@@ -89,8 +90,8 @@ fn record_prints_the_addresses_with_the_most_samples() {
     .assert_eq(&masked(&output_of(on_icelake_server::BOOT.get(), 0, 1)));
 }
 
-/// The bank's first page, in which a program stops its counters, is writable by the program that
-/// opened the session alone: the program runs once by itself and once sampled by another.
+/// The bank's first page, in which a program stops its counters, is writable only by the program
+/// that opened the session. The program runs once alone and once sampled by another.
 #[test]
 fn a_sampled_program_cannot_write_to_its_bank() {
     let boot = run("", "writable -- tally record -e branches -c 1000 writable");
@@ -99,13 +100,14 @@ fn a_sampled_program_cannot_write_to_its_bank() {
     assert_eq!(text.matches("writable 1\n").count(), 2, "{text}");
 }
 
-/// The engine takes a sample of ring 0 every 20,000 instructions at most, so that the program gets
-/// on between two; loading and measuring a program takes the kernel more than 250,000.
+/// Upper bound of samples of ring 0. The engine takes at most one every 20,000 instructions, so
+/// that the program makes progress between two; loading and measuring a program takes the kernel
+/// more than 250,000.
 const RING_0_SAMPLES: usize = 12;
 
-/// Samples of ring 0, in the kernel's code and in all, by how overflow interrupts are delivered.
-/// The kernel runs with interrupts off. Samples of ring 0 are at least 20,000 instructions apart
-/// ([`RING_0_SAMPLES`]).
+/// Numbers of samples of ring 0, in the kernel's code and in all, for a delivery of overflow
+/// interrupts. The kernel runs with interrupts off. Samples of ring 0 are at least 20,000
+/// instructions apart ([`RING_0_SAMPLES`]).
 fn samples_of_ring_0(pmu: Pmu, overflows: &str) -> (usize, usize) {
     let program = "tally stat -e branches rounds 1 100";
     let job = format!("tally record --budget 100 --kernel -e instructions:k -c 2000 {program}");
@@ -136,7 +138,7 @@ fn nmis_interrupt_the_kernel_on_amd() {
 }
 
 /// Where ring 0 is counted, a counter can overflow before the interrupt controller is unmasked
-/// after an overflow interrupt. Counters that freeze at an overflow would stand still from then on.
+/// after an overflow interrupt. Counters that freeze on an overflow would then stay frozen.
 fn check_that_samples_of_ring_0_lose_no_counts(pmu: Pmu) {
     let job = "tally record --budget 100 --slice 200000 --kernel -e instructions:uk -c 20000";
     let line = format!("wire trace paranoid=1 overflows=nmi -- {job} deflate --level 1");
@@ -157,7 +159,7 @@ fn samples_of_ring_0_lose_no_counts_on_amd() {
     check_that_samples_of_ring_0_lose_no_counts(Pmu::Amd);
 }
 
-/// Every instruction is sampled, as far as the budget allows.
+/// Machine that samples every instruction, as far as the budget allows.
 fn sample_every_instruction(pmu: Pmu, budget_percent: u32) -> Request {
     let job = format!("tally record --budget {budget_percent} -e instructions -c 1 rounds 1 60000");
     Request { pmu, ..Request::new(format!("wire trace -- {job}")) }

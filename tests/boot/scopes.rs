@@ -1,4 +1,4 @@
-//! What `tally stat` counts apart, each with a truth of its own: threads of a program, and CPUs.
+//! Separate counts of `tally stat`, each with its own truth: threads of a program, and CPUs.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +24,12 @@ static BOOT: SharedBoot = SharedBoot::new(|| {
     ))
 });
 
-/// Three threads, with more events than counters.
+/// Command with three threads and more events than counters.
 fn fair() -> String {
     format!("tally stat --per-thread --slice 5000 --budget 20 -e {MULTIPLEXED} fair 3 120")
 }
 
-/// The sessions of the threads of the program of this name, by thread.
+/// Sessions of the threads of the program of this name, by thread.
 fn threads(boot: &Boot, program: &str) -> BTreeMap<u32, SessionReport> {
     let of_thread = |session: &SessionReport| {
         let thread = session.program.strip_prefix(program)?.strip_prefix('-')?.parse().ok()?;
@@ -42,7 +42,7 @@ fn threads(boot: &Boot, program: &str) -> BTreeMap<u32, SessionReport> {
 #[test]
 fn exact_counts_of_each_thread_are_its_true_counts() {
     let boot = BOOT.get();
-    // `threads` ends with a status of its own.
+    // `threads` ends with a status other than 0.
     assert!(boot.failures().is_empty(), "{}", boot.outcome);
     let threads = threads(boot, "threads");
     assert!(threads.len() > 8, "{:?}", threads.keys());
@@ -54,7 +54,7 @@ fn exact_counts_of_each_thread_are_its_true_counts() {
     }
 }
 
-/// The truth of the whole program is marked apart from those of its threads.
+/// The truth marks the whole program separately from its threads.
 #[test]
 fn counts_of_all_threads_are_those_of_the_program() {
     let boot = BOOT.get();
@@ -73,20 +73,20 @@ fn counts_of_all_threads_are_those_of_the_program() {
     assert_eq!(threads.values().map(of_thread).sum::<u64>(), whole);
 }
 
-/// Events of which `fair`'s loop has the same number in each round.
+/// Events with the same number in each iteration of `fair`'s loop.
 const OF_THE_LOOP: [&str; 4] = [
     "BR_INST_RETIRED.COND",
     "BR_INST_RETIRED.COND_TAKEN",
     "MEM_INST_RETIRED.ALL_LOADS",
     "MEM_INST_RETIRED.ALL_STORES",
 ];
-/// Slices, of those that counted an event, in which it may have another rate than in the loop.
+/// Number of slices of an event that may have another rate than the loop's.
 const UNLIKE_SLICES: f64 = 4.0;
 
-/// Panics unless the estimates of the loop's events are near the truth. Nearly all slices are of
-/// the loop and have the same events, so that it is no matter which of them counted an event: the
-/// estimate is off by slices of other code (start and end of a program), and by what was credited
-/// to another session, CPU or slice. Returns how many estimates were judged.
+/// Panics unless the estimates of the loop's events are near the truth. Nearly all slices lie in
+/// the loop and have the same rates, so the choice of the slices that count an event does not
+/// matter. An estimate is off by slices of other code (start and end of a program), and by counts
+/// credited to a wrong session, CPU or slice. Returns the number of judged estimates.
 fn assert_near_the_truth<'a>(sessions: impl Iterator<Item = &'a SessionReport>) -> usize {
     let mut judged = 0;
     for session in sessions {
@@ -113,7 +113,7 @@ fn estimates_of_each_thread_are_near_its_truth() {
     assert_eq!(assert_near_the_truth(spinning), 3 * OF_THE_LOOP.len());
 }
 
-/// Of each session, the share of its estimates whose interval contains the truth.
+/// Share of the estimates of each session whose interval contains the truth.
 fn shares_inside<'a>(sessions: impl Iterator<Item = &'a SessionReport>) -> Vec<f64> {
     let share = |session: &SessionReport| {
         let estimated = session.events.iter().filter(|event| event.kind == Kind::Estimated);
@@ -125,15 +125,15 @@ fn shares_inside<'a>(sessions: impl Iterator<Item = &'a SessionReport>) -> Vec<f
     sessions.filter_map(share).collect()
 }
 
-/// Panics if intervals contain the truth so rarely in these sessions that it happens by chance at
+/// Panics if the intervals of these sessions contain the truth so rarely that chance explains it at
 /// most once in a million times.
 ///
-/// Sessions draw their orders of groups apart, so that they are independent once it is given what
-/// the programs do. The intervals of one session are not: its share may be distributed in any way
-/// from 0 to 1. The mean of n such shares, each with a mean of c or more, is q or less with a
-/// probability of at most exp(-n·KL(q, c)), with KL the relative entropy of two coins (Hoeffding
-/// 1963, theorem 1). c is less than the 95 % of long sessions (`cargo xtask study error`): these
-/// have some hundred slices.
+/// Sessions draw their group orders separately, so they are independent given the behaviour of the
+/// programs. The intervals of one session are dependent: its share may have any distribution on 0
+/// to 1. The mean of n such shares, each with an expectation of at least c, is q or less with a
+/// probability of at most exp(-n·KL(q, c)), where KL is the relative entropy of two coins
+/// (Hoeffding 1963, theorem 1). c is below the 95 % of long sessions (`cargo xtask study error`),
+/// because these sessions have only some hundred slices.
 fn assert_held_as_claimed(shares: &[f64]) {
     const CLAIM: f64 = 0.85;
     const FALSE_ALARMS: f64 = 1e-6;
@@ -161,8 +161,8 @@ fn intervals_of_each_thread_contain_its_truth() {
     assert_held_as_claimed(&shares);
 }
 
-/// Lines of perf's fields: thread, count, unit, event, nanoseconds, share, metric, unit, and then
-/// the half width.
+/// Fields of a line: thread, then as perf's count, unit, event, nanoseconds, share, metric, unit,
+/// and the half width.
 #[test]
 fn each_thread_has_perfs_fields_with_its_name_before_them() {
     let boot = BOOT.get();
@@ -198,7 +198,7 @@ fn json_has_perfs_key_for_the_thread() {
     }
 }
 
-/// Counts of CPUs, while other programs run: all of them, and one of them, multiplexed.
+/// Counts of CPUs while other programs run: of all CPUs, and of one of them, multiplexed.
 static CPUS: SharedBoot = SharedBoot::new(|| Request {
     cpus: 2,
     ..Request::new(format!(
@@ -209,7 +209,7 @@ static CPUS: SharedBoot = SharedBoot::new(|| Request {
     ))
 });
 
-/// The sessions of the CPUs, in order of the numbers of the sessions.
+/// Sessions of the CPUs, in order of session numbers.
 fn cpus(boot: &Boot) -> Vec<SessionReport> {
     Report::of(boot).sessions().filter(|it| it.program.starts_with("CPU")).cloned().collect()
 }
@@ -230,7 +230,8 @@ fn exact_counts_of_each_cpu_are_its_true_counts() {
     assert!(exact.len() >= 9 && total > 100_000_000, "{total} in {}", exact.len());
 }
 
-/// Programs of the same loop side by side, each with its own sessions on the two CPUs.
+/// Sessions of programs with the same loop, run at the same time, each with its own sessions on
+/// both CPUs.
 fn loops_on_two_cpus(repeat: usize) -> Vec<SessionReport> {
     let stat = format!("-- tally stat -C 0-1 --slice 5000 --budget 20 -e {MULTIPLEXED} fair 3 150");
     let command = format!("wire paranoid=0 repeat={repeat} {stat} {stat}");
@@ -240,7 +241,7 @@ fn loops_on_two_cpus(repeat: usize) -> Vec<SessionReport> {
     cpus
 }
 
-/// Two CPUs never run twice alike; what is asserted holds for any order of what they do.
+/// Runs on two CPUs are never identical; the assertions hold for any interleaving.
 #[test]
 fn estimates_of_each_cpu_are_near_its_truth() {
     let cpus = loops_on_two_cpus(1);
@@ -255,7 +256,8 @@ fn intervals_of_each_cpu_contain_its_truth() {
     assert_held_as_claimed(&shares);
 }
 
-/// The counts of a CPU are perf's fields behind its name; those of all are their sum.
+/// Each CPU's line has perf's fields after the CPU's name. The counts of all CPUs together are
+/// their sum.
 #[test]
 fn cpus_are_printed_as_perf_prints_them() {
     let boot = CPUS.get();
@@ -267,7 +269,7 @@ fn cpus_are_printed_as_perf_prints_them() {
     }
     let counted = fields.iter().filter(|line| line[3] == "instructions");
     let counted: f64 = counted.map(|line| line[1].parse::<f64>().unwrap()).sum();
-    // The program's own, and those of the other programs meanwhile.
+    // The program's own instructions, and those of the other programs meanwhile.
     assert!(counted > 100e6, "{apart}");
 
     let together = output_of(boot, 2, 1);
@@ -287,8 +289,8 @@ fn instructions(session: &SessionReport) -> f64 {
     session.events[0].estimate.unwrap() as f64
 }
 
-/// The counts of intervals add up to what is counted until the last one is printed. `tally` itself
-/// runs a little longer.
+/// The counts of intervals add up to the count at the time of the last print. `tally` itself runs a
+/// little longer.
 #[test]
 fn intervals_of_cpus_add_up() {
     let command = "wire paranoid=0 -- tally stat -a -I 20 -x, -e instructions fair 2 150";
@@ -322,7 +324,7 @@ banks! {
         "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT,r0c2,r0c4,r0c0";
 }
 
-/// The same from C, with a handler, at shorter slices.
+/// Counts whole CPUs from C, with a handler, at shorter slices.
 #[test]
 fn whole_cpus_are_counted_from_c() {
     for (pmu, events) in [
@@ -341,8 +343,8 @@ fn whole_cpus_are_counted_from_c() {
     }
 }
 
-/// What the program read in the banks is what the session reports, as the program checks, and that
-/// is the truth.
+/// Panics unless the values that the program read in the banks equal those of the session, which
+/// the program checks itself, and the truth.
 fn assert_banks(boot: &Boot, parts: usize) {
     assert_output(boot, "banks: done");
     assert!(!boot.transcript.text().contains("FAILED"), "{}", boot.transcript.text());

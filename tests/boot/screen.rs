@@ -1,4 +1,4 @@
-//! The results of a machine on its screen, as photographs give them back.
+//! Results of a machine on its screen, read back from photographs.
 
 use std::{fs, path::PathBuf, process::Output, time::Duration};
 
@@ -16,8 +16,8 @@ use crate::{
     machine_permit,
 };
 
-/// Boots a machine with a screen from its disk. Returns it, with the pictures of its screen and the
-/// messages that they give.
+/// Boots a machine with a screen from its disk. Returns the machine, with the pictures of its
+/// screen and the messages read from them.
 pub(crate) fn photographed(name: &str, request: Request) -> (Boot, Shown) {
     let request = Request { from_disk: true, ..request };
     let _permit = machine_permit();
@@ -27,7 +27,7 @@ pub(crate) fn photographed(name: &str, request: Request) -> (Boot, Shown) {
     (boot, shown)
 }
 
-/// What photographs give.
+/// Boot as imported from messages.
 pub(crate) fn imported(messages: &[u8]) -> Boot {
     machine::of_messages(messages, &mut |_| {}).unwrap_or_else(|failure| panic!("{failure}"))
 }
@@ -50,13 +50,12 @@ fn a_machine_without_serial_ports_shows_its_results() {
 }
 
 /// Boots a machine with this command line behind `wire codes=30`: a page stays for 30 ms of the
-/// machine's time, which are as many million instructions. Returns it, with what it sent by its
-/// second serial port and what photographs of its screen give.
+/// machine's time, that is, 30 million instructions. Returns the machine, with the bytes sent by
+/// its second serial port and the messages read from photographs of its screen.
 fn sent_and_photographed(name: &str, line: &str) -> (Boot, Vec<u8>, Shown) {
     let wire = std::env::temp_dir().join(format!("tally-wire-{name}-{}", std::process::id()));
-    // The second port's file is the test's own, because a machine is stopped some seconds after
-    // the last message in the usual one.
-    // Reading many codes takes its time.
+    // The test gives the second port a file of its own, because with the usual file a machine is
+    // stopped some seconds after the last message, and reading many codes takes longer.
     let time_limit = Duration::from_secs(500);
     let mut request = Request { serial_ports: false, time_limit, ..Request::new("") };
     let port = format!("file:{}", wire.display());
@@ -79,7 +78,7 @@ fn photographs_give_the_bytes_that_the_serial_port_gives() {
     assert_eq!(json(&messages), json(&sent));
 }
 
-/// Runs `cargo xtask import` with these words, and returns the file of `--trace` beside its output.
+/// Runs `cargo xtask import` with these words. Returns its output and the file of `--trace`.
 fn import_trace(words: &[&str]) -> (Output, Vec<u8>) {
     let file = std::env::temp_dir().join(format!("tally-trace-{}", std::process::id()));
     let words = [&["--trace", file.to_str().unwrap()], words].concat();
@@ -89,7 +88,7 @@ fn import_trace(words: &[&str]) -> (Output, Vec<u8>) {
     (output, trace)
 }
 
-/// Photographs, crooked and blurred, and messages of a serial port give the same trace.
+/// Crooked and blurred photographs and messages of a serial port give the same trace.
 #[test]
 fn a_trace_comes_back_by_codes() {
     let line = "trace trace-events=switches -- events=r01c4,r02c4,r08c4,r10c4,r20c4 slice=20000 \
@@ -116,8 +115,8 @@ fn a_trace_comes_back_by_codes() {
     assert_eq!(Records::read(Trace::open(&by_codes).unwrap()).1, None, "the trace is complete");
 }
 
-/// As many records as the codes have no room for. Most of the room is taken by lines that are all
-/// the same, so that there are few codes: to draw and read one takes its time.
+/// The run has more records than fit into the codes. Identical lines take most of the room, so that
+/// there are few codes, since drawing and reading a code takes time.
 #[test]
 #[ignore = "long"]
 fn what_the_codes_have_no_room_for_is_counted() {
@@ -137,7 +136,7 @@ fn what_the_codes_have_no_room_for_is_counted() {
     );
     assert!(notes.contains("messages had no room"), "{notes}");
     assert_eq!(Trace::open(&trace).map(|_| ()), Ok(()));
-    // All but the trace came.
+    // The reports are equal: only the trace is incomplete.
     let json = |boot: &Boot| serde_json::to_string(&Report::of(boot)).unwrap();
     assert_eq!(json(&by_codes), json(&imported(&sent)));
 }

@@ -1,5 +1,5 @@
-//! What a session counts all the time is exact, whenever an overflow interrupt strikes, and events
-//! are counted as `run --explain` says.
+//! Counts without multiplexing are exact, at whatever instruction an overflow interrupt arrives,
+//! and events are counted as `run --explain` states.
 
 use tally_abi::truth::RegionKind;
 use xtask::{
@@ -33,7 +33,7 @@ fn counts_of_known_loops_are_exact_on_amd() {
     check_exact_counts(Pmu::Amd, AMD);
 }
 
-/// The program sends the virtual PMU the operations that mark sessions, in ring 3, and opens and
+/// In ring 3 the program sends the virtual PMU the operations that mark sessions, and opens and
 /// closes regions with the tags of sessions.
 fn check_that_ring_3_cannot_change_the_truth(pmu: Pmu, events: &str) {
     let boot = boot(&Request { pmu, ..Request::new(format!("wire -- forge {events}")) });
@@ -64,7 +64,7 @@ fn programs_on_one_cpu_keep_their_memory_registers_and_counts() {
     assert_eq!(boot.transcript.sessions.len(), 3);
 }
 
-/// Counters that count ring 0 also overflow in the kernel, such as while it reads them.
+/// Counters of ring 0 also overflow in the kernel, for example while the kernel reads them.
 fn check_overflows_in_the_kernel(pmu: Pmu, events: &str) {
     let line = format!("wire paranoid=1 -- switches {events} 10000 full 2000");
     let boot = boot(&Request { pmu, ..Request::new(line) });
@@ -82,7 +82,7 @@ fn overflows_in_the_kernel_are_delivered_on_amd() {
     check_overflows_in_the_kernel(Pmu::Amd, AMD);
 }
 
-/// A fixed interrupt waits until the kernel returns; what the kernel executes until then is
+/// A fixed interrupt waits until the kernel returns; the instructions of the kernel until then are
 /// counted. A write of 48 MiB lasts for thousands of slices.
 fn check_count_of_a_long_system_call(pmu: Pmu) {
     let job = "tally stat --kernel --slice 5000 --budget 100 -e instructions:k turns call write";
@@ -104,8 +104,8 @@ fn slices_that_end_inside_a_long_system_call_lose_no_count_on_amd() {
     check_count_of_a_long_system_call(Pmu::Amd);
 }
 
-/// Overflow interrupts strike as NMIs, at one instruction after another of a session's start, stop
-/// and close.
+/// Overflow interrupts arrive as NMIs, at one instruction after another of the start, stop and
+/// close of a session.
 fn check_nmis_at_every_instruction(pmu: Pmu, events: &str) {
     let (two, _) = events.rsplit_once(',').expect("there are three");
     let line = format!("wire overflows=nmi -- windows {two} 100 240");
@@ -163,8 +163,8 @@ fn events_between_braces_are_counted_in_the_same_slices_on_amd() {
     check_braces(Pmu::Amd, events, others);
 }
 
-/// Runs the default job, whose plan the kernel logs, and compares that with what `run --explain`
-/// computes.
+/// Runs the default job, whose plan the kernel logs, and compares the log with the result of `run
+/// --explain`.
 fn check_explained(pmu: Pmu) {
     let shown = virtual_pmu_of(pmu, &[]).unwrap();
     let asked = Asked::of(&Job::default(), &[], shown.profile().signature).unwrap();

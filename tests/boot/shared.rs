@@ -1,4 +1,4 @@
-//! Boots that several tests check, and how many machines run at once.
+//! Boots shared by several tests, and the limit on concurrent machines.
 
 use std::sync::{Condvar, Mutex, OnceLock};
 
@@ -6,8 +6,8 @@ use xtask::machine::{self, Boot, Request};
 
 use crate::artefacts;
 
-/// A boot that several tests check, one behaviour each. The first test that needs it boots it; its
-/// folder stays until a later run removes old ones.
+/// A boot checked by several tests, each for one behaviour. The first test that needs the machine
+/// boots it. The machine's folder remains until a later run removes old ones.
 pub struct SharedBoot {
     request: fn() -> Request,
     is_run: bool,
@@ -19,12 +19,12 @@ impl SharedBoot {
         SharedBoot { request, is_run: false, boot: OnceLock::new() }
     }
 
-    /// A boot of what `cargo xtask run` boots, without test guests.
+    /// Boot with the files of `cargo xtask run`, without test guests.
     pub const fn of_run(request: fn() -> Request) -> SharedBoot {
         SharedBoot { request, is_run: true, boot: OnceLock::new() }
     }
 
-    /// The machine, which has ended. Prints where its log is, which a failing test shows.
+    /// Machine after its end. Prints the path of its log, which a failing test shows.
     pub fn get(&self) -> &Boot {
         let boot = self.boot.get_or_init(|| {
             let _permit = machine_permit();
@@ -38,15 +38,15 @@ impl SharedBoot {
     }
 }
 
-/// Machines that may start now; none until the first asks.
+/// Machines that may start now; `None` until the first request.
 static FREE: Mutex<Option<usize>> = Mutex::new(None);
 static FREED: Condvar = Condvar::new();
 
-/// Lets one machine run for as long as it lives.
+/// Permit for one machine to run for the lifetime of the value.
 pub struct MachinePermit(());
 
-/// Waits until fewer machines run than the host has processors. There are more test threads than
-/// that, as some wait for a [`SharedBoot`] of another.
+/// Waits until fewer machines run than the host has processors. The number of test threads is
+/// higher, because some wait for a [`SharedBoot`] that another thread boots.
 pub fn machine_permit() -> MachinePermit {
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     let mut free = FREE.lock().unwrap();

@@ -1,4 +1,4 @@
-//! Samples with their stacks: the callers that the host finds, and the viewers that show them.
+//! Samples with their stacks: the callers found by the host, and the viewers that show them.
 
 use std::fs;
 
@@ -17,11 +17,13 @@ use xtask::{
 
 use crate::{export::xtask_task, recorded::Recorded};
 
-/// Of `tests/guests/callers.c`: by its loops, the function `two` and what it calls have 6 of 10
-/// instructions, `deep` 1 of 10, and `one`, which `main` and `deep` call, 4 of 10.
+/// Shares of the functions of `tests/guests/callers.c` with their callees. By its loops, `two` with
+/// its callees has 6 of 10 instructions, `deep` 1 of 10, and `one`, which `main` and `deep` call, 4
+/// of 10.
 const SHARES: [(&str, f64); 5] =
     [("main", 1.0), ("two", 0.6), ("one", 0.4), ("deep", 0.1), ("leaf", 1.0)];
-/// Samples of an event whose interrupt comes late may fall into the function that was called next.
+/// Permitted error of a share: samples of an event whose interrupt comes late may fall into the
+/// function called next.
 const TOLERANCE: f64 = 0.06;
 
 /// Boots the program under `tally record`.
@@ -30,7 +32,7 @@ fn recorded(pmu: Pmu, words: &str) -> Recorded {
     Recorded::of("callers", &format!("{words} callers"), request)
 }
 
-/// The functions of each sample's stack, the innermost first.
+/// Functions of each sample's stack, innermost first.
 fn stacks(script: &str) -> Vec<Vec<String>> {
     let stack = |line: &str| {
         let sample: Value = serde_json::from_str(line).unwrap();
@@ -86,7 +88,7 @@ fn callers_have_their_shares_of_the_events() {
     }
 }
 
-/// The stacks in the Parquet table of samples, the innermost function first.
+/// Stacks in the Parquet table of samples, innermost function first.
 fn stacks_of_table(of: &Recorded) -> Vec<Vec<String>> {
     let table = of.boot.folder.file("samples.parquet");
     let words = ["--to", "parquet", "--table", "samples", "--out", table.to_str().unwrap()];
@@ -111,8 +113,8 @@ fn frame_pointers_lead_to_the_same_callers_and_viewers_show_them() {
     let (unwound, chained) = (by("dwarf"), by("fp"));
     assert!(unwound.len() > 10 && unwound.len() == chained.len());
     let agree = unwound.iter().zip(&chained).filter(|(unwound, chained)| {
-        // The C library has no frame pointers. Nor has a function that calls none, such as `leaf`:
-        // then its caller is left out.
+        // The C library has no frame pointers, nor does a leaf function, such as `leaf`. The caller
+        // of a leaf function is then left out.
         let main = unwound.iter().position(|name| name == "main");
         main.is_some_and(|main| {
             let (whole, last) = (&unwound[..=main], chained.len().min(main + 1));
@@ -124,7 +126,7 @@ fn frame_pointers_lead_to_the_same_callers_and_viewers_show_them() {
     let folded = of.print("export", &["--to", "folded"]);
     assert!(folded.lines().any(|line| line.contains(";main;two;leaf ")), "{folded}");
 
-    // The table has inlined functions, too.
+    // The table also has inlined functions.
     let tabled = stacks_of_table(&of);
     assert!(tabled.len() == unwound.len());
     assert!(tabled.iter().zip(&unwound).all(|(row, stack)| row.last() == stack.last()));

@@ -1,5 +1,5 @@
-//! `tally stat` beside `perf stat`: the same options, and the same columns, fields and keys. Perf
-//! runs the same program under Linux on the same virtual PMU.
+//! `tally stat` compared with `perf stat`: the same options, and the same columns, fields and keys.
+//! Perf runs the same program under Linux on the same virtual PMU.
 
 mod perf;
 
@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 use crate::command::{guest, run, text};
 use perf::perf;
 
-/// Events that both count all the time, and what both kernels count.
+/// Events that both tools count all the time, and counts made by both kernels.
 const EVENTS: &str = "page-faults,cs,task-clock,duration_time,user_time,system_time,\
     instructions:u,cycles:u";
-/// How many these are.
+/// Number of [`EVENTS`].
 const LISTED: usize = 8;
 /// Metrics that Linux computes without PERF_METRICS, which the virtual PMU lacks.
 const METRICS: &str = "tma_icache_misses,tma_divider";
 /// Options that count each CPU.
 const CPUS: &str = "-a -A -e instructions:u,cycles:u";
-/// The columns before an event's name: the number, the unit.
+/// Width of the columns before an event's name: number and unit.
 const NAME: usize = 24;
-/// The column of the sign before a metric.
+/// Column of the sign before a metric.
 const SIGN: usize = 57;
 
-/// What `tally stat` prints with these options of the program `phases`.
+/// Output of `tally stat` with these options for the program `phases`.
 fn stat(options: &str, argument: &str) -> String {
     let file = guest("phases");
     let mut words = vec!["-q", "--paranoid", "0", "--file", &file, "--", "stat"];
@@ -33,7 +33,8 @@ fn stat(options: &str, argument: &str) -> String {
     text(&output.stdout)
 }
 
-/// The lines of events, by name: those with a number or a placeholder before the name's column.
+/// Lines of events, by name. A line counts if a number or a placeholder precedes the column of
+/// names.
 fn events(printed: &str) -> BTreeMap<String, String> {
     let lines = printed.lines().filter_map(|line| {
         let (before, behind) = line.split_at_checked(NAME)?;
@@ -47,7 +48,7 @@ fn events(printed: &str) -> BTreeMap<String, String> {
     lines.collect()
 }
 
-/// The unit of a line, and the unit and name of its metric behind the sign.
+/// Unit of a line, and unit and name of its metric after the sign.
 fn shape(line: &str) -> (String, Vec<String>) {
     let unit = line[18..NAME].trim().to_owned();
     let metric = line.get(SIGN..).filter(|rest| rest.starts_with('#')).unwrap_or_default();
@@ -55,8 +56,8 @@ fn shape(line: &str) -> (String, Vec<String>) {
     (unit, words.take(2).collect())
 }
 
-/// Perf's default list: each of its events that `tally stat` counts too is in the same columns,
-/// with the same metric behind it.
+/// Each event of perf's default list that `tally stat` counts too is in the same columns, followed
+/// by the same metric.
 #[test]
 fn events_are_in_perfs_columns_with_perfs_metrics() {
     let (perf, tally) = (events(&perf().default), events(&stat("", "30")));
@@ -71,7 +72,7 @@ fn events_are_in_perfs_columns_with_perfs_metrics() {
     assert!(same >= 6, "{perf:#?}\n{tally:#?}");
 }
 
-/// `text` split at commas, line by line, of the lines that have the name of an event of [`EVENTS`].
+/// Lines of `text` with an event of [`EVENTS`], split at commas.
 fn fields(text: &str) -> Vec<Vec<String>> {
     let lines = text.lines().map(|line| line.split(',').map(String::from).collect());
     let is_event = |fields: &Vec<String>| {
@@ -80,8 +81,8 @@ fn fields(text: &str) -> Vec<Vec<String>> {
     lines.filter(is_event).collect()
 }
 
-/// Ours has perf's fields in perf's positions, and one more; `spread` fields more than the three
-/// before them are of `-r`.
+/// Checks that Tally's lines have perf's fields in perf's positions, and one more field. With `-r`,
+/// `spread` more fields precede the last three.
 fn check_fields(perf: &str, tally: &str, spread: usize) {
     let (perf, tally) = (fields(perf), fields(tally));
     assert_eq!((perf.len(), tally.len()), (LISTED, LISTED), "{perf:?}\n{tally:?}");
@@ -123,8 +124,9 @@ fn times(file: &str, program: &[&str]) -> [f64; 3] {
     [ran_ms * 1e6, user, system]
 }
 
-/// A program that computes is in ring 3, one that copies what the kernel makes is in ring 0. Both
-/// times together are the task clock, of which two decimals of a millisecond are printed.
+/// A program that computes spends its time in ring 3, one that copies kernel data spends it in
+/// ring 0. The two times add up to the task clock, which is printed with two decimals of a
+/// millisecond.
 #[test]
 fn time_is_of_the_ring_in_which_it_was_spent() {
     let [ran, user, system] = times(&guest("phases"), &["phases", "30"]);
@@ -136,7 +138,7 @@ fn time_is_of_the_ring_in_which_it_was_spent() {
     assert!(system > 0.5 * ran && user > 0.01 * ran, "{user}, {system} of {ran}");
 }
 
-/// The keys of each JSON line, in order.
+/// Keys of each JSON line, in order.
 fn keys(text: &str) -> Vec<Vec<String>> {
     let objects = text.lines().filter(|line| line.starts_with('{'));
     let keys = objects.map(|line| {
@@ -160,7 +162,7 @@ fn json_has_perfs_keys() {
     }
 }
 
-/// Perf's and our lines that say how runs differ, without their numbers.
+/// Lines of perf and Tally with the spread between runs, without their numbers.
 fn spreads(text: &str) -> Vec<String> {
     let suffix = |line: &str| line.find("( +-").map(|at| line[at..].trim_end().to_owned());
     let without = |suffix: String| suffix.replace(|c: char| c.is_ascii_digit() || c == ' ', "");
@@ -180,7 +182,7 @@ fn several_runs_have_perfs_heading_and_suffix() {
     }
 }
 
-/// The seconds and the count of each line of an interval.
+/// Seconds and count of each line of an interval.
 fn intervals(text: &str) -> Vec<(f64, u64)> {
     let lines = text
         .lines()
@@ -209,7 +211,7 @@ fn intervals_have_perfs_columns_and_add_up_to_the_run() {
     assert_eq!(sum, whole.parse::<u64>().unwrap(), "{tally}");
 }
 
-/// The column of the sign, the unit and the name of each metric of [`METRICS`].
+/// Column of the sign, unit and name of each metric of [`METRICS`].
 fn metrics(text: &str) -> BTreeMap<String, (usize, String)> {
     let lines = text.lines().filter_map(|line| {
         let sign = line.find('#')?;
@@ -228,7 +230,7 @@ fn metrics_are_in_perfs_columns() {
     assert_eq!(ours.len(), 2, "{tally}");
 }
 
-/// The vendor's formula on the counts that are printed beside it.
+/// Applies the vendor's formula to the counts that are printed with the metric.
 #[test]
 fn metrics_are_the_formulas_of_the_counts() {
     let objects: Vec<serde_json::Value> = stat(&format!("-j -M {METRICS},TopdownL1"), "30")
@@ -255,7 +257,8 @@ fn metrics_are_the_formulas_of_the_counts() {
     assert!(retiring["half-width-95"].as_f64().is_some_and(|bar| bar > 0.0), "{retiring}");
 }
 
-/// As the host computes it, from other slices of the same program: twice the bars apart at most.
+/// The host computes the breakdown from other slices of the same program: the results may be at
+/// most two bars apart.
 #[test]
 fn the_breakdown_is_that_of_the_host() {
     let printed = stat("--breakdown", "30");
@@ -274,7 +277,7 @@ fn the_breakdown_is_that_of_the_host() {
     };
     let (ours, theirs) = (parts(&printed), parts(&host));
     assert!(ours.len() >= 8 && ours.keys().eq(theirs.keys()), "{printed}\n{host}");
-    // Parts of parts are indented.
+    // Subordinate parts are indented.
     let first = ours.iter().filter(|(name, _)| !name.starts_with(' '));
     let sum: f64 = first.map(|(_, [share, _])| share).sum();
     assert!((sum - 100.0).abs() < 0.5, "{printed}");
@@ -306,7 +309,7 @@ fn the_output_comes_back_in_a_file() {
     let before = ["-q", "--file", &file, "--out", &out, "--"];
     let first = ["stat", "-o", "counts", "-x,", "-e", EVENTS, "phases", "9", "--"];
     let second = ["stat", "-o", "counts", "--append", "-j", "-e", "cs", "phases", "9"];
-    // One CPU runs one after the other, but both are loaded at the start.
+    // One CPU runs one program after the other, but both are loaded at the start.
     let output = run(&[&before[..], &first[..first.len() - 1]].concat());
     assert_eq!((output.status.code(), fields(&text(&output.stdout)).len()), (Some(0), 0));
     let counts = std::fs::read_to_string(folder.join("counts")).unwrap();
@@ -327,7 +330,7 @@ fn the_output_comes_back_in_a_file() {
     );
 }
 
-/// As perf, with `-r` the intervals of each run: time begins at 0 again.
+/// With `-r`, as in perf, the intervals are those of each run: time begins at 0 again.
 #[test]
 fn intervals_of_several_runs_are_those_of_each() {
     let printed = stat("-r 3 -I 40 -x, -e instructions:u", "150");
@@ -352,7 +355,7 @@ fn each_cpu_is_where_perf_has_it() {
         let lines = lines.map(|all: Vec<String>| all.iter().find(is_it).cloned());
         let [text, fields, json] = lines.map(|line| line.expect("it counts instructions"));
         assert!(text.starts_with("CPU0 "), "{text}");
-        // The number ends, and the name begins, in the same column.
+        // The number ends in column 25, and the name begins in column 31.
         let name = text.find("instructions:u").unwrap();
         assert_eq!((text[..name].trim_end().len(), name), (25, 31), "{text}");
         let words: Vec<&str> = fields.split(',').collect();

@@ -1,5 +1,5 @@
 //! A session is stopped and started by calls and through its bank, in the middle of slices, samples
-//! and thresholds: other sessions of the program lose nothing by it.
+//! and thresholds. Other sessions of the program lose no counts.
 
 use xtask::{
     machine::{Pmu, Request},
@@ -8,7 +8,7 @@ use xtask::{
 
 use crate::{assert_output, assert_success, boot};
 
-/// A program that draws what it does, and is counted by the command line too.
+/// Runs a program that chooses its operations at random and is also counted by the command line.
 fn check(pmu: Pmu, events: &str) {
     let line = format!("wire -- events={events} stops {events} 1 1200");
     let boot = boot(&Request { pmu, ..Request::new(line) });
@@ -17,8 +17,8 @@ fn check(pmu: Pmu, events: &str) {
     let report = Report::of(&boot);
     let mut sessions: Vec<_> = report.sessions().collect();
     sessions.sort_by_key(|session| session.session);
-    // The second is the one that the program stops. The truth has what happened up to the kernel's
-    // notice of it, and is no judge of that session.
+    // The second session is the one that the program stops. The truth runs until the kernel notices
+    // the stop, so it cannot judge that session.
     let stopped = sessions[1];
     assert!(stopped.stopped_cycles > Some(0) && stopped.events.iter().all(|e| e.truth.is_none()));
     let exact: Vec<_> = [sessions[0], sessions[2]]

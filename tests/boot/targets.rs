@@ -1,17 +1,17 @@
-//! The branch target buffer of the virtual PMU: jumps that it has cost nothing, and those that it
-//! has not are counted, and cost time.
+//! Branch target buffer of the virtual PMU: jumps with an entry cost nothing; jumps without one are
+//! counted, and cost time.
 
 use xtask::report::SessionReport;
 
 use crate::{command::guest, exact, session_of};
 
-/// Jumps of a round, and rounds.
+/// Jumps of a round, and number of rounds.
 const JUMPS: u64 = 14_000;
 const ROUNDS: u64 = 50;
 /// Cycles from a resteer to the fetch of the target.
 const PENALTY: u64 = 10;
 
-/// A run of jumps, with these words behind the program's name.
+/// Run of jumps, with these words after the program's name.
 pub fn run(options: &str, words: &str) -> SessionReport {
     session_of(&format!("cargo xtask run {options} --file {} -- jumps {words}", guest("jumps")))
 }

@@ -1,5 +1,4 @@
-//! Programs with threads, signals and affinities do the same here as under Linux, and their counts
-//! are exact.
+//! Programs with threads, signals and affinities behave as under Linux, and their counts are exact.
 
 use std::{os::unix::process::ExitStatusExt, process::Command};
 
@@ -12,7 +11,7 @@ use xtask::{
 
 use crate::{SharedBoot, artefacts, assert_success, on_host, output_of};
 
-/// What a program wrote to descriptors 1 and 2, and its status as shells report it.
+/// Output of a program on descriptors 1 and 2, and its status as shells report it.
 type Run = ([String; 2], i32);
 
 /// Runs a program of the ramdisk under Linux, in a folder with the ramdisk's text.
@@ -32,8 +31,7 @@ fn run_under_linux(words: &str) -> Run {
     (output, status.unwrap())
 }
 
-/// Panics unless the `index`th program of the command line, which is `words`, did what it does
-/// under Linux.
+/// Panics unless the `index`th program of the command line, `words`, behaved as under Linux.
 fn assert_as_under_linux(boot: &Boot, index: usize, words: &str) {
     let (expected, status) = run_under_linux(words);
     let output = [1, 2].map(|fd| output_of(boot, index, fd));
@@ -54,7 +52,7 @@ fn assert_exact(boot: &Boot, sessions: usize) {
 }
 
 /// Defines a boot that runs programs at the same time, with a session of the kernel on each of the
-/// first `counted`. One test per program checks that it prints the same as under Linux; another
+/// first `counted`. One test per program checks that its output is the same as under Linux; another
 /// checks that the counts are exact.
 macro_rules! as_under_linux {
     ($module:ident on $pmu:expr, $cpus:literal CPUs, first $counted:literal counted:
@@ -83,7 +81,7 @@ macro_rules! as_under_linux {
     };
 }
 
-/// A machine with these programs; the kernel counts around the first `counted`.
+/// Machine with these programs. The kernel counts around the first `counted`.
 fn side_by_side(pmu: Pmu, cpus: usize, counted: usize, programs: &[&str]) -> Request {
     let words = programs.iter().enumerate().map(|(index, program)| {
         if index < counted {
@@ -96,10 +94,10 @@ fn side_by_side(pmu: Pmu, cpus: usize, counted: usize, programs: &[&str]) -> Req
     Request { pmu, cpus, ..Request::new(line) }
 }
 
-/// The same programs on two machines.
+/// Defines the boots of programs with glibc on several machines.
 macro_rules! with_glibc {
     ($($module:ident on $pmu:expr, $cpus:literal CPUs;)*) => {$(
-        // `files` runs once, as the files that it creates have names.
+        // `files` runs once, because the files that it creates have fixed names.
         as_under_linux! { $module on $pmu, $cpus CPUs, first 3 counted:
             glibc_threads: "threads 8",
             glibc_signals: "signals",
@@ -124,7 +122,7 @@ with_glibc! {
     on_amd_with_two_cpus on Pmu::Amd, 2 CPUs;
 }
 
-// musl uses other system calls than glibc for much of this.
+// musl uses other system calls than glibc for much of this work.
 as_under_linux! { with_musl on Pmu::Intel, 1 CPUs, first 1 counted:
     musl_threads: "threads-musl 8",
     musl_signals: "signals-musl",
@@ -139,7 +137,7 @@ as_under_linux! { with_musl on Pmu::Intel, 1 CPUs, first 1 counted:
     musl_streams: "streams-musl",
 }
 
-// Both make threads, and wait for them by calls that C programs rarely make.
+// Both make threads and wait for them by calls that C programs rarely make.
 as_under_linux! { with_libraries_of_compilers on Pmu::Amd, 1 CPUs, first 1 counted:
     openmp: "openmp",
     cpp_streams_exceptions_and_folders: "iostreams",
@@ -185,7 +183,7 @@ fn an_affinity_call_on_a_running_child_survives_that_its_argument_is_unmapped() 
     }
 }
 
-/// The work that each thread of two programs did: one with four threads, one with one.
+/// Work done by each thread of two programs: one with four threads, one with a single thread.
 fn work_of_threads() -> [Vec<f64>; 2] {
     static BOOT: SharedBoot =
         SharedBoot::new(|| Request::new("wire -- fair 4 1000 -- fair 1 1000"));
@@ -205,7 +203,7 @@ fn programs_have_equal_shares_of_a_cpu_however_many_threads_they_have() {
     assert!((0.85..1.15).contains(&ratio), "{four:?}, {one:?}");
 }
 
-/// Each has twelve or thirteen turns.
+/// Each thread has twelve or thirteen turns.
 #[test]
 fn threads_of_a_program_have_equal_shares_of_its_time() {
     let [four, _] = work_of_threads();

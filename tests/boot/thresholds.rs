@@ -7,10 +7,10 @@ use xtask::{
 
 use crate::{SharedBoot, assert_exact_counts_are_true};
 
-/// Programs with thresholds on `pinned` events (instructions, cycles, conditional branches, loads):
-/// the first has only these; the second also has `others`, so that events are multiplexed; the
-/// third exits and the fourth faults while thresholds are set. A fifth program runs beside them, so
-/// that turns end while thresholds are set.
+/// Programs with thresholds on `pinned` events (instructions, cycles, conditional branches, loads).
+/// The first has only these. The second also has `others`, so that events are multiplexed. The
+/// third exits and the fourth faults while thresholds are set. A fifth program runs at the same
+/// time, so that turns end while thresholds are set.
 fn request(pmu: Pmu, pinned: &str, others: &str) -> Request {
     let guest = format!("thresholds {pinned}");
     let programs = format!(
@@ -19,7 +19,7 @@ fn request(pmu: Pmu, pinned: &str, others: &str) -> Request {
     Request { pmu, ..Request::new(format!("wire trace -- {programs}")) }
 }
 
-/// The sessions of a boot whose thresholds fire again and again: one with pinned events, one with
+/// Number of sessions of a boot whose thresholds fire repeatedly: one with pinned events, one with
 /// more.
 fn sessions_with_records(boot: &Boot) -> usize {
     let records = &boot.transcript.thresholds;
@@ -68,7 +68,7 @@ macro_rules! thresholds {
                 assert!(boot.transcript.done.is_some(), "{}", boot.outcome);
             }
 
-            /// The preload of a counter changes when its overflow comes, not what it counts.
+            /// The preload of a counter changes the time of its overflow, not its count.
             #[test]
             fn exact_counts_stay_exact() {
                 assert_exact_counts_are_true(&Report::of(BOOT.get()));
@@ -90,7 +90,7 @@ thresholds! { on_zen_4 on Pmu::Amd =>
      RETIRED_OPS"
 }
 
-// Without a global status register that names the counters with an overflow.
+// Zen 3 has no global status register that names the counters with an overflow.
 thresholds! { on_zen_3 on Pmu::Zen3 =>
     "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,\
      LS_DISPATCH:LD_DISPATCH",

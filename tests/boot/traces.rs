@@ -1,5 +1,5 @@
-//! Traces reach the host complete and in order while the host reads, and lost records are counted
-//! while it does not.
+//! Traces reach the host complete and in order while the host reads. Lost records are counted while
+//! it does not.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -23,7 +23,7 @@ const EVENTS: &str = "r01c4,r02c4,r08c4,r10c4,r20c4,r40c4";
 const SIGSEGV: u8 = 11;
 const SIGALRM: u8 = 14;
 
-/// A machine that traces `programs` to the host.
+/// Machine that traces `programs` to the host.
 fn traced(port: TracePort, programs: &str) -> Request {
     let request = Request::new(format!("wire trace -- {programs}"));
     Request { trace_port: port, time_limit: Duration::from_secs(100), ..request }
@@ -48,12 +48,12 @@ fn assert_complete(boot: &Boot) {
     assert!(transcript.losses.is_empty());
 }
 
-/// A program with three thousand slices.
+/// Machine with a program of three thousand slices.
 fn three_thousand_slices(port: TracePort) -> Request {
     traced(port, &format!("switches {EVENTS} 10000 user 3000"))
 }
 
-/// By the virtio port while programs run, and in memory until they have ended.
+/// Traces sent by the virtio port while programs run, and held in memory until they have ended.
 static BY_PORT: SharedBoot = SharedBoot::new(|| three_thousand_slices(TracePort::File));
 static IN_MEMORY: SharedBoot = SharedBoot::new(|| three_thousand_slices(TracePort::None));
 
@@ -76,8 +76,8 @@ fn both_transports_carry_as_many_slices() {
     assert!(by_port >= 3000 && by_port.abs_diff(in_memory) < 100, "{by_port}, {in_memory}");
 }
 
-/// Every session's events have, at their places in the records of slices, what was counted of
-/// them.
+/// The trace states for each event of a session its position in the slice records; the counts there
+/// are those of the event.
 #[test]
 fn a_trace_describes_its_run() {
     let boot = BY_PORT.get();
@@ -86,7 +86,7 @@ fn a_trace_describes_its_run() {
     let run = Run::read(&Trace::open(&described).unwrap()).unwrap();
     let processor = run.processor.as_ref().expect("the machine has a PMU");
     assert_eq!((&*processor.vendor, processor.family, processor.model), ("GenuineIntel", 6, 0x6a));
-    // Virtual time counts instructions of a nanosecond.
+    // Virtual time advances one nanosecond for each instruction.
     assert!(run.tsc_hz.is_some_and(|hz| hz.abs_diff(1_000_000_000) < 1_000_000), "{run:?}");
     assert!(run.programs.iter().any(|of| of.program == 1 && of.name == "switches"), "{run:?}");
     let [session] = &run.sessions[..] else { panic!("{run:?}") };
@@ -131,7 +131,7 @@ fn slices_are_in_the_order_of_time() {
     }
 }
 
-/// A run with `seed`, counted in ring 0 too, and the truth over time. `instance` names the run's
+/// Run with `seed`, counted in ring 0 too, with the truth over time. `instance` names the run's
 /// folder.
 fn seeded(seed: u64, instance: &str) -> (Boot, String) {
     let folder =
@@ -148,7 +148,7 @@ fn seeded(seed: u64, instance: &str) -> (Boot, String) {
     (boot, rows)
 }
 
-/// What the kernel executes does not depend on when the host reads. The comparison is no
+/// Execution in the kernel does not depend on the time when the host reads. The comparison avoids
 /// `assert_eq!`, which would print thousands of records.
 #[test]
 fn the_same_seed_gives_the_same_bytes_and_another_seed_another_order() {
@@ -168,7 +168,7 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_another_order() {
     assert_ne!(groups(&first), groups(&other));
 }
 
-/// A pipe takes 64 KiB.
+/// A pipe holds 64 KiB.
 #[test]
 fn a_host_that_does_not_read_costs_records_and_does_not_stop_the_machine() {
     let programs = format!("switches {EVENTS} 5000 user 20000");
@@ -180,7 +180,7 @@ fn a_host_that_does_not_read_costs_records_and_does_not_stop_the_machine() {
     assert!(ring.read > 100 && ring.read < 2_000, "{ring:?}");
 }
 
-/// Six programs on four CPUs.
+/// Machine with six programs on four CPUs.
 fn four_cpus(port: TracePort, pmu: Pmu, event: &str) -> Request {
     let share = format!("share 1 {event} 100000");
     Request { cpus: 4, pmu, ..traced(port, &[&*share; 6].join(" -- ")) }
@@ -208,7 +208,8 @@ fn the_kernel_on_four_cpus_holds_at_most_8_mib() {
     }
 }
 
-/// One program reads the rings of both CPUs while they are written to, and one writes to a ring.
+/// Boot in which a program reads the rings of both CPUs while they are written, and another writes
+/// to a ring.
 static FOLLOWED: SharedBoot = SharedBoot::new(|| {
     let events = "INST_RETIRED.ANY,r01c4,r02c4,r08c4,r10c4,r20c4";
     let line = format!(
@@ -245,7 +246,7 @@ fn without_a_trace_there_is_none_to_read() {
     assert_success(&boot(&Request::new("wire paranoid=0 -- follow refused WrongState")));
 }
 
-/// Only the last records of a long trace are kept.
+/// Boot that keeps only the last records of a long trace.
 static LAST: SharedBoot = SharedBoot::new(|| {
     Request::new(format!("wire trace=last -- switches {EVENTS} 5000 user 20000"))
 });
@@ -282,14 +283,15 @@ fn losses_are_dated_before_the_records_that_are_left() {
     assert!(losses.iter().all(|loss| loss.tsc <= first.end_tsc), "{first:?}, {losses:?}");
 }
 
-/// Slices as short as they can be, with a trace that has these options.
+/// Boot with the shortest possible slices, and a trace with these options.
 fn shortest_slices(options: &str) -> Boot {
     let boot = boot(&Request::new(format!("wire {options} -- switches {EVENTS} 1800 user 20000")));
     assert_success(&boot);
     boot
 }
 
-/// At a hundred cycles for a load, a tick of the timer has more slices than the ring has records.
+/// A load takes a hundred cycles, so that a tick of the timer has more slices than the ring has
+/// records.
 #[test]
 fn a_slow_program_loses_no_record_between_two_ticks() {
     let job = format!("events={EVENTS} slice=20000 budget=500000 bottleneck 2 chase 1200000");
@@ -319,7 +321,7 @@ fn a_small_ring_loses_and_counts_what_the_host_does_not_take_in_time() {
 /// Runs the program of the signals, and one that ends with a status, on one CPU.
 fn with_events(events: &str) -> Boot {
     let boot = boot(&Request::new(format!("wire trace {events} -- signals -- status 0")));
-    // The first ends by `abort`.
+    // The first program ends by `abort`.
     let exits: BTreeSet<_> = boot.transcript.exits.iter().cloned().collect();
     assert_eq!(exits, [("signals".into(), 134), ("status".into(), 0)].into(), "{}", boot.outcome);
     boot
@@ -331,7 +333,7 @@ fn calls_switches_and_signals_are_in_a_trace_that_asks_for_them() {
     assert_complete(&boot);
     let told = &boot.transcript;
     let calls = |call: u64| told.syscalls.iter().filter(move |record| record.call == call);
-    // Each output of the programs came by a call, whose result is its length.
+    // Each output of the programs came by a call, whose result is the length of the output.
     let written: u64 = calls(syscall::WRITE)
         .chain(calls(syscall::WRITEV))
         .filter(|record| record.returned && record.rdi <= 2)
@@ -342,7 +344,7 @@ fn calls_switches_and_signals_are_in_a_trace_that_asks_for_them() {
     let ends: Vec<u32> = calls(syscall::EXIT_GROUP).map(|record| record.program).collect();
     assert_eq!(ends, [2]);
     assert!(calls(syscall::EXIT_GROUP).all(|record| !record.returned && record.result == 0));
-    // From thread to thread without a gap, from the idle loop and back.
+    // Switches lead from thread to thread without a gap, and from the idle loop and back to it.
     let first = &told.switches[0];
     assert_eq!((first.from_program, first.from_thread), (0, 0));
     for two in told.switches.windows(2) {
@@ -354,7 +356,7 @@ fn calls_switches_and_signals_are_in_a_trace_that_asks_for_them() {
         of_program.map(|record| record.thread).collect::<BTreeSet<_>>()
     };
     assert!(threads(1).len() > 1 && threads(2) == BTreeSet::from([2]), "{:?}", threads(1));
-    // Its timer, and its faults.
+    // The timer and the faults of the program.
     for signal in [SIGALRM, SIGSEGV] {
         let is_it = |record: &&SignalRecord| record.signal == signal && record.program == 1;
         let record = told.signals.iter().find(is_it).expect("the program handles it");

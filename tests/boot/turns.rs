@@ -1,5 +1,5 @@
-//! No system call keeps other programs from their turns: the kernel interrupts long calls and
-//! continues them in the caller's next turn.
+//! Long system calls do not delay other programs: the kernel interrupts them and continues them in
+//! the caller's next turn.
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
@@ -7,8 +7,8 @@ use xtask::machine::Request;
 
 use crate::{SharedBoot, assert_success, output_of};
 
-/// The longest time that a program waits for its turn while one other runs: a turn of the other,
-/// and as much for the end of a call that began in it.
+/// Longest wait of a program for its turn while one other program runs: a turn of the other, and as
+/// much again for the end of a call that began in it.
 const MAX_WAIT_US: u64 = 2 * 10_000;
 
 /// Defines a boot in which one program makes long calls and another watches the clock, and a test
@@ -29,13 +29,13 @@ macro_rules! calls {
 
 static BOOT: SharedBoot = SharedBoot::new(|| {
     let (phases, calls) = (CALLS.len(), CALLS.join(" "));
-    // 1,024 events are more than the profile models.
+    // A list of 1,024 events includes events that the profile does not model.
     let vpmu = vec!["unmodelled=zero".to_owned()];
     let line = format!("wire -- turns watch {phases} -- turns call {calls}");
     Request { vpmu, ..Request::new(line) }
 });
 
-/// The longest wait of the watching program while the other makes each call, in microseconds.
+/// Longest wait of the watching program while the other makes each call, in microseconds.
 fn waits_us() -> &'static BTreeMap<&'static str, u64> {
     static WAITS_US: OnceLock<BTreeMap<&'static str, u64>> = OnceLock::new();
     WAITS_US.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The counter unit counts the list of a session exactly, beside the multiplexed counters.
+//! The counter unit counts the list of a session exactly, next to the multiplexed counters.
 
 use tally_abi::ExitStatus;
 use xtask::{
@@ -8,8 +8,8 @@ use xtask::{
 
 use crate::{SharedBoot, assert_exact_counts_are_true, assert_output, boot};
 
-/// A program that counts itself on both, one around which the kernel does, and one that moves
-/// between turns beside them.
+/// Machine with a program that counts itself on the unit and the counters, one that the kernel
+/// counts in this way, and one that moves between turns at the same time.
 fn request(pmu: Pmu, cpus: usize, events: &str) -> Request {
     let line = format!(
         "wire -- deflate --unit yes --level 1 -- unit {events} 3000000 \
@@ -18,8 +18,8 @@ fn request(pmu: Pmu, cpus: usize, events: &str) -> Request {
     Request { pmu, cpus, vpmu: vec!["unit=yes".into()], ..Request::new(line) }
 }
 
-/// Asserts that every count of the unit is the truth. Returns how many intervals of the estimates
-/// beside it contain it, and how many there are.
+/// Asserts that every count of the unit equals the truth. Returns how many intervals of the
+/// estimates contain the unit's count, and how many intervals there are.
 fn intervals_beside_true_units(boot: &Boot) -> [usize; 2] {
     assert_output(boot, "unit: done");
     let text = boot.transcript.text();
@@ -41,7 +41,8 @@ fn intervals_beside_true_units(boot: &Boot) -> [usize; 2] {
     })
 }
 
-/// Every count of the unit is the truth, and most intervals of the estimates beside it contain it.
+/// Asserts that every count of the unit equals the truth, and most intervals of the estimates
+/// contain the unit's count.
 fn assert_unit_is_true(request: &Request) {
     let [inside, all] = intervals_beside_true_units(&boot(request));
     println!("{inside} of {all} intervals contain the unit's count");
@@ -63,8 +64,8 @@ fn the_unit_counts_exactly_beside_estimates_on_intel() {
     assert_unit_is_true(&request(Pmu::Intel, 1, INTEL));
 }
 
-/// Two CPUs never run twice alike, so how many intervals hold is no matter here: the units' counts
-/// are exact in any order of what the two do.
+/// Runs on two CPUs are never identical, so the number of intervals that contain the truth is not
+/// checked. The unit's counts are exact for any interleaving.
 #[test]
 fn the_unit_counts_exactly_on_two_cpus() {
     let [_, all] = intervals_beside_true_units(&boot(&request(Pmu::Intel, 2, INTEL)));

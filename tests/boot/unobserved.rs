@@ -1,4 +1,4 @@
-//! Unobserved values: what programs do without interrupts.
+//! Unobserved values: estimates of the counts without interrupts.
 
 use tally_abi::truth::{Region, RegionKind};
 use xtask::{
@@ -9,7 +9,7 @@ use xtask::{
 
 use crate::{assert_success, boot};
 
-/// A run of `rounds` with these options.
+/// Run of `rounds` with these options.
 fn run(options: &str) -> (RunArgs, Boot) {
     let command = format!("cargo xtask run --budget 100 {options} -- rounds 2 60000");
     let args = RunArgs::of(&command).unwrap();
@@ -23,8 +23,8 @@ fn session(boot: &Boot) -> &Region {
     regions.iter().find(|region| region.kind == RegionKind::Session).expect("it has a session")
 }
 
-/// Of a machine: a run of default events with interrupts for each seed, and for each of its
-/// unobserved values whether its interval contains the truth of a run without interrupts.
+/// Runs the default events with interrupts for each seed on a machine. Returns for each unobserved
+/// value whether its interval contains the truth of a run without interrupts.
 fn judged(machine: &str, pmu: Pmu, seeds: std::ops::RangeInclusive<u32>) -> Vec<bool> {
     let list: Vec<&str> =
         tally_abi::events::words(tally_abi::events::default_list(pmu.signature())).collect();
@@ -43,7 +43,7 @@ fn judged(machine: &str, pmu: Pmu, seeds: std::ops::RangeInclusive<u32>) -> Vec<
         let values: Vec<bool> =
             values.map(|(event, value)| value.contains(truth(&event.name))).collect();
         assert!(values.len() >= 20, "{machine}, seed {seed}: {events:?}");
-        // Instructions are the truth itself.
+        // The value of instructions is the truth itself.
         assert_eq!(events[0].unobserved.map(|value| value.half_width_95), Some(0.0));
         assert!(values[0], "{machine}, seed {seed}: {events:?}");
         values
@@ -56,7 +56,7 @@ fn the_unobserved_value_of_instructions_is_that_of_a_run_without_interrupts() {
     judged("intel", Pmu::Intel, 1..=1);
 }
 
-/// Values of one run share its rounds, so some runs are judged together.
+/// Values of one run share its rounds, so several runs are judged together.
 #[test]
 #[ignore = "long"]
 fn their_intervals_contain_the_truth_of_a_run_without_interrupts() {

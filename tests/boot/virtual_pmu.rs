@@ -1,5 +1,5 @@
-//! The virtual PMU follows the manuals' rules and counts exactly on every profile, and refuses what
-//! it cannot do.
+//! The virtual PMU follows the rules of the manuals and counts exactly on every profile. Impossible
+//! requests are refused.
 
 use std::{
     process::Stdio,
@@ -15,7 +15,7 @@ use xtask::{
 
 use crate::{artefacts, exact, machine_permit, session_of};
 
-/// The fewest checks of a profile.
+/// Smallest number of checks of a profile.
 const LEAST_CHECKS: usize = 250;
 
 #[test]
@@ -35,14 +35,15 @@ fn every_profile_follows_the_manual() {
     }
 }
 
-/// The cycles with a level and those without it are all cycles; the edges of walks are walks.
+/// The cycles with a level and those without it add up to all cycles; the edges of walks equal the
+/// walks.
 #[test]
 fn inverts_and_edges_count_where_the_vendors_events_have_none() {
     let stalls = "CYCLE_ACTIVITY.STALLS_MEM_ANY";
     let walks = "DTLB_LOAD_MISSES.WALK";
     let list = format!("{stalls},{stalls}:i,{walks}_ACTIVE:e,{walks}_COMPLETED,cycles");
     let session = session_of(&format!("cargo xtask run --events {list} -- deflate --level 1"));
-    // The truth has the events without their modifiers, which are other ones.
+    // The truth has the unmodified events, whose counts differ.
     let modified = |name: String| {
         let event = session.events.iter().find(|event| event.name == name).unwrap();
         assert_eq!((event.kind, event.truth), (Kind::Exact, None), "{event:?}");
@@ -77,7 +78,8 @@ fn edges_of_stalls_count_their_episodes() {
     assert!((10_000..gaps / 2).contains(&misses), "{misses} of {gaps}");
 }
 
-/// Starts QEMU with these arguments and options of the plugin; gives its status and standard error.
+/// Starts QEMU with these arguments and options of the plugin. Returns its status and standard
+/// error.
 fn start(options: &str, arguments: &[&str]) -> (Option<i32>, String) {
     let artefacts = artefacts();
     let _permit = machine_permit();

@@ -1,5 +1,5 @@
-//! What programs would save without a cause, of programs that lose their cycles to a cause that is
-//! known by construction: judged by perfect structures, not by the count that names it.
+//! Savings without a cause, for programs that lose their cycles to a cause known by construction.
+//! The savings are judged by perfect structures, not by the event that counts the cause.
 
 use xtask::{
     report::{CAUSES, Report, WhatIf},
@@ -8,7 +8,7 @@ use xtask::{
 
 use crate::{assert_success, boot};
 
-/// Each with the cause that its core makes perfect.
+/// Programs, each with the cause that its core makes perfect.
 const PROGRAMS: [(&str, &str); 3] = [
     ("branch 60000", "mispredicted branches"),
     ("chase 100000", "L1D misses"),
@@ -92,8 +92,8 @@ fn the_cause_that_is_built_in_saves_most() {
     }
 }
 
-/// Each load needs the one before. Behind the loads there is nothing to execute ahead, and the
-/// rest is short: two groups save what each saves alone.
+/// Each load needs the previous one. No other work can execute out of order after the loads, and
+/// the rest of the program is short, so two groups together save what they save alone.
 #[test]
 fn pairs_are_of_all_groups_and_save_what_their_parts_do() {
     let what_if = run("intel", "--what-if=pairs", "chase 60000");
@@ -101,7 +101,7 @@ fn pairs_are_of_all_groups_and_save_what_their_parts_do() {
     for pair in &what_if.interactions {
         let sum: f64 = pair.saved_alone.iter().sum();
         assert!((pair.saved_both - sum - pair.difference).abs() < 1e-9, "{what_if}");
-        // Structures that are perfect together are worth what the better of them is, about.
+        // Structures that are perfect together save at least about as much as the better one.
         let most = pair.saved_alone[0].max(pair.saved_alone[1]);
         assert!(pair.saved_both > most - 0.02, "{what_if}");
     }

@@ -1,4 +1,4 @@
-//! Makes what boots: the files that runs and tests pass to QEMU, and disk images.
+//! Makes the files that are booted: those that runs and tests pass to QEMU, and disk images.
 
 use std::{
     fs,
@@ -27,12 +27,12 @@ pub struct BootFiles {
     pub loader: PathBuf,
     /// The kernel.
     pub kernel: PathBuf,
-    /// The ramdisk: programs, and no command line, which comes from outside.
+    /// The ramdisk: programs, without a command line, which is passed separately.
     pub ramdisk: PathBuf,
 }
 
-/// Collects the files that runs and tests boot, with `programs` in the ramdisk. They are copies: a
-/// build beside a long run does not change them.
+/// Collects the files that runs and tests boot, with `programs` in the ramdisk. The files are
+/// copies, so that a build during a long run does not change them.
 ///
 /// # Errors
 /// A file cannot be read or written.
@@ -83,8 +83,8 @@ pub fn disk(
     })
 }
 
-/// What `make` has written for `inputs`, whose hash is its name, so that an existing one is up to
-/// date. `make` writes under another name first.
+/// The file that `make` writes for `inputs`. Its name contains their hash, so that an existing one
+/// is up to date. `make` writes under another name first.
 fn made(
     project: &Project,
     prefix: &str,
@@ -102,7 +102,7 @@ fn made(
     remove_old(&folder, prefix);
     match fs::rename(&part, &made) {
         Ok(()) => Ok(made),
-        // Another process has made the same meanwhile.
+        // Another process has made the same file meanwhile.
         Err(_) if made.exists() => {
             remove(&part);
             Ok(made)
@@ -111,11 +111,11 @@ fn made(
     }
 }
 
-/// Returns whether an image exists. Its age starts anew, so that no process removes it while in
-/// use.
+/// Returns whether an image exists. Sets its modification time to now, so that no process removes
+/// it while in use.
 fn is_there(made: &Path) -> bool {
     let Ok(file) = fs::File::open(made) else { return false };
-    // If this fails, the image is built again at worst.
+    // If this fails, the worst result is that the image is built again.
     let _ = file.set_modified(SystemTime::now());
     true
 }

@@ -43,7 +43,7 @@ const LINKED_AT_MMAP_AREA: (&str, [&str; 2]) =
 pub struct Built {
     /// The kernel's ELF file, without debug information.
     pub kernel: PathBuf,
-    /// The same with its debug information.
+    /// The kernel's ELF file with debug information.
     pub symbols: PathBuf,
     /// The loader that starts the kernel on QEMU.
     pub loader: PathBuf,
@@ -76,7 +76,7 @@ pub fn for_run(project: &Project, library: &Path) -> Result<Built> {
     built(project, library, || Ok(Vec::new()))
 }
 
-/// Does the same, with the test guests.
+/// Builds what a run needs, and the test guests.
 ///
 /// # Errors
 /// As [`for_run`].
@@ -107,7 +107,7 @@ pub fn program_symbols(project: &Project, name: &str) -> PathBuf {
     PROGRAMS.release_folder(project).join(name)
 }
 
-/// The kernel without and with debug information, its loader; the programs.
+/// The kernel without and with debug information, and its loader; the programs.
 type Guest = ([PathBuf; 3], Vec<PathBuf>);
 
 fn build_guest(project: &Project, library: &Path) -> Result<Guest> {
@@ -191,7 +191,7 @@ pub fn empty_plugin(project: &Project) -> Result<PathBuf> {
 }
 
 /// Builds the kernel that checks memory after each system call. Returns it without and with debug
-/// information. Before [`all`], whose kernel takes its place in the target folder.
+/// information. Call before [`all`], whose kernel replaces this one in the target folder.
 ///
 /// # Errors
 /// It does not build.

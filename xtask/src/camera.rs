@@ -1,4 +1,4 @@
-//! Pictures of a machine's screen, which QEMU takes, until the codes on them are complete.
+//! Pictures of a machine's screen, taken by QEMU until the codes on them are complete.
 
 use std::{
     collections::HashSet,
@@ -23,17 +23,17 @@ use crate::{
 /// Time between two pictures of a screen.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// What pictures of a screen show.
+/// Result of the pictures of a screen.
 #[derive(Clone, Debug)]
 pub struct Shown {
     /// The pictures with codes, in the machine's folder.
     pub pictures: Vec<PathBuf>,
-    /// The messages that the codes give.
+    /// The messages in the codes.
     pub messages: Vec<u8>,
 }
 
-/// Boots a machine with a screen; QEMU ends when the codes on its screen were complete. Returns
-/// it, and what pictures of its screen show if they were.
+/// Boots a machine with a screen, and ends QEMU when the codes on the screen are complete. Returns
+/// the run, and the result of the pictures if the codes were complete.
 ///
 /// # Errors
 /// As [`machine::boot`]; also if QEMU takes no picture, or codes are of several runs.
@@ -71,7 +71,7 @@ impl Monitor {
             if self.0.read_line(&mut line)? == 0 || line.contains("\"error\"") {
                 return Err(io::Error::other(format!("QEMU, {command}: {line}")));
             }
-            // Between the call and its answer there may be events.
+            // Events can come between the call and its answer.
             if line.contains("\"return\"") {
                 return Ok(());
             }
@@ -79,8 +79,8 @@ impl Monitor {
     }
 }
 
-/// Takes pictures of the screen until the codes on them are complete, then has QEMU end: one that
-/// is stopped leaves no truth.
+/// Takes pictures of the screen until the codes on them are complete, then makes QEMU exit by
+/// itself: a QEMU that is killed leaves no truth.
 struct Camera {
     socket: PathBuf,
     monitor: Option<Monitor>,
@@ -90,7 +90,7 @@ struct Camera {
     /// The hash of the last picture.
     last: u64,
     pictures: Vec<PathBuf>,
-    /// The codes of the first `read` of them.
+    /// The codes of the first `read` pictures.
     photographs: Photographs,
     read: usize,
     messages: Option<Vec<u8>>,
@@ -113,14 +113,14 @@ impl Camera {
         }
     }
 
-    /// Takes a picture. Returns whether the codes have begun anew.
+    /// Takes a picture. Returns whether the codes have begun again.
     fn take(&mut self, picture: PathBuf) -> Result<bool> {
         let failed = |error: io::Error| Failure::io("take the picture", &picture, &error);
         let monitor = match &mut self.monitor {
             Some(monitor) => monitor,
             none => match Monitor::connect(&self.socket) {
                 Ok(monitor) => none.insert(monitor),
-                // The socket's file is there before QEMU listens on it.
+                // The socket's file exists before QEMU listens on it.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => return Ok(false),
                 Err(error) => return Err(failed(error)),
             },
@@ -160,7 +160,7 @@ impl Camera {
         self.read = self.pictures.len();
         match self.photographs.messages() {
             Ok(messages) => self.messages = Some(messages),
-            // A page may be there in part, or have been missed.
+            // A page may be visible in part, or have been missed.
             Err(why) if matches!(why.status, ExitStatus::CodesMissing | ExitStatus::NoCodes) => {}
             Err(why) => return Err(why),
         }

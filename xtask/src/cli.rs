@@ -1,6 +1,6 @@
 //! The command line: the tasks, and their exit status.
 //!
-//! It is that of `cargo xtask`, and of `tally`, the same program installed by `cargo install --path
+//! Used by `cargo xtask` and by `tally`, the same program installed by `cargo install --path
 //! xtask`.
 
 use std::env;
@@ -77,7 +77,7 @@ enum Task {
 }
 
 impl Task {
-    /// Returns whether the task uses the sources, or what is fetched and built beside them.
+    /// Returns whether the task uses the sources, or files that are fetched or built next to them.
     fn needs_checkout(&self) -> bool {
         !matches!(
             self,
@@ -96,7 +96,7 @@ impl Task {
     }
 }
 
-/// What the user typed to start this program: cargo sets a variable for what it runs.
+/// The words that the user typed to start this program: cargo sets a variable for programs it runs.
 fn typed() -> &'static str {
     if env::var_os("CARGO_MANIFEST_DIR").is_some() { "cargo xtask" } else { shell::TOOL }
 }
@@ -108,7 +108,7 @@ pub fn main() -> u8 {
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            // If standard error cannot be written, the status remains.
+            // If standard error cannot be written, the exit status remains.
             let _ = error.print();
             return if error.use_stderr() { ExitStatus::Usage.into() } else { 0 };
         }

@@ -1,4 +1,4 @@
-//! Runs cargo and compilers: with a progress line, and with their output only if they fail.
+//! Runs of cargo and compilers, with a progress line, and with their output only if they fail.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use crate::{
 /// Runs `command` with a progress line of this title.
 ///
 /// # Errors
-/// It cannot be started, or fails: the message has its standard error.
+/// The command cannot be started, or fails: the message has its standard error.
 pub(crate) fn run(title: &str, command: &mut Command) -> Result<()> {
     let step = Step::start(title);
     let name = command.get_program().to_string_lossy().into_owned();
@@ -47,8 +47,8 @@ pub(crate) fn run(title: &str, command: &mut Command) -> Result<()> {
     Err(Failure::new(status, format!("{title} failed:\n{}", errors.trim_end())))
 }
 
-/// Writes `executable` without its debug information to `stripped`, unless that is newer. `root` is
-/// the project's folder, in which rustup selects the toolchain.
+/// Writes `executable` without its debug information to `stripped`, unless the latter is newer.
+/// `root` is the project's folder, in which rustup selects the toolchain.
 ///
 /// # Errors
 /// Rust's `rust-objcopy` is missing or fails, or the host refuses a file.
@@ -64,10 +64,10 @@ pub(crate) fn strip_debug(root: &Path, executable: &Path, stripped: &Path) -> Re
     fs::rename(&part, stripped).map_err(|error| Failure::io("write", stripped, &error))
 }
 
-/// A call of rustc's own objcopy, which uses rustc's LLVM. `root` is the project's folder.
+/// Makes a call of rustc's own objcopy, which uses rustc's LLVM. `root` is the project's folder.
 ///
 /// # Errors
-/// This rustc has none.
+/// This rustc has no objcopy.
 pub(crate) fn objcopy(root: &Path) -> Result<Command> {
     let mut rustc = Command::new("rustc");
     rustc.current_dir(root).args(["--print", "sysroot", "--print", "target-libdir"]);

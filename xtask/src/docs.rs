@@ -1,9 +1,9 @@
-//! `cargo xtask docs`: what is made for the pages: drawings of the diagrams, the reference of the C
-//! library, and figures.
+//! `cargo xtask docs`: generated parts of the pages: drawings of the diagrams, the reference of the
+//! C library, and figures.
 //!
 //! The source of a diagram is a text picture in `docs/diagrams`, which is also the diagram's
-//! alternative for readers of plain text. The drawing beside it, in SVG, is made from it and
-//! nothing else; a test compares the two. The form of figures is in [`figures`].
+//! alternative for readers of plain text. The SVG drawing next to it is made from the picture
+//! alone; a test compares the two. The form of figures is in [`figures`].
 
 pub mod figures;
 mod picture;
@@ -30,9 +30,9 @@ use crate::{
     run::RunArgs,
 };
 
-/// Where pictures and drawings are.
+/// Folder of pictures and drawings.
 const FOLDER: &str = "docs/diagrams";
-/// Pages with figures that stay as they are: a decision quotes what was measured for it.
+/// Folder of pages whose figures are not renewed: a decision quotes what was measured for it.
 const HISTORY: &str = "docs/decisions";
 
 /// Options of `cargo xtask docs`.
@@ -87,7 +87,7 @@ fn pictures(project: &Project) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// What git answers, without the newline at its end.
+/// Runs git; returns its output without the newline at the end.
 fn git(project: &Project, arguments: &[&str]) -> Result<String> {
     let failed = |why: String| {
         let command = arguments.join(" ");
@@ -115,7 +115,7 @@ fn pages(project: &Project) -> Result<Vec<(PathBuf, String)>> {
     paths.into_iter().map(read).collect()
 }
 
-/// The figures of a page that are to be up to date.
+/// The figures of a page that must be up to date.
 fn figures_of(path: &Path, text: &str) -> Result<Vec<Figure>> {
     if path.starts_with(HISTORY) {
         return Ok(Vec::new());
@@ -140,8 +140,7 @@ pub fn samples(project: &Project) -> Result<Vec<(PathBuf, String, Figure)>> {
     Ok(found)
 }
 
-/// The lines of samples of `command` that a run which printed `output` does not confirm, each with
-/// its page.
+/// The lines in samples of `command` that its new `output` does not confirm, each with its page.
 ///
 /// # Errors
 /// As [`samples`].
@@ -155,7 +154,7 @@ pub fn stale_lines(project: &Project, command: &str, output: &str) -> Result<Vec
     Ok(of_command.flat_map(line).collect())
 }
 
-/// Replaces every sample by what its command prints now.
+/// Replaces every sample by its command's present output.
 fn renew_samples(project: &Project) -> Result<()> {
     if !git(project, &["status", "--porcelain", "--", ".", ":!*.md"])?.is_empty() {
         let why = "a sample names the commit that gave it: commit the changes first";
@@ -169,7 +168,7 @@ fn renew_samples(project: &Project) -> Result<()> {
         if !outputs.contains_key(command) {
             outputs.insert(command.clone(), print(&artefacts, command)?);
         }
-        // An earlier sample of the page may have changed; lines stay where they are.
+        // An earlier sample of the page may have changed; line numbers stay the same.
         let path = project.root.join(path);
         let page = String::from_utf8_lossy(&project::read(&path)?).into_owned();
         let renewed = figure.renewed(&page, &outputs[command], &commit).map_err(|line| {
@@ -182,7 +181,7 @@ fn renew_samples(project: &Project) -> Result<()> {
     Ok(())
 }
 
-/// What `command`, a `cargo xtask run`, prints.
+/// The output of `command`, a `cargo xtask run`.
 fn print(artefacts: &Artefacts, command: &str) -> Result<String> {
     let args = RunArgs::of(command)?;
     let boot = machine::boot_with_progress(artefacts, &args.request()?, true)?;
@@ -195,7 +194,7 @@ fn print(artefacts: &Artefacts, command: &str) -> Result<String> {
     Ok(table::render(&Report::with(&boot, args.plan()?.as_ref(), &args.additions())))
 }
 
-/// Lists the figures, those with the most commits since first.
+/// Lists the figures, in decreasing order of the commits since.
 fn list_figures(project: &Project) -> Result<()> {
     let mut rows = Vec::new();
     for (path, text) in pages(project)? {

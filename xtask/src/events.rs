@@ -1,5 +1,5 @@
-//! `cargo xtask events`: the events that a machine's processor counts, listed and searched as
-//! `perf list` does.
+//! `cargo xtask events`: the events that a machine's processor counts, listed and searched as `perf
+//! list` does.
 
 use std::fmt::Write as _;
 
@@ -20,9 +20,9 @@ use crate::{
 const COLUMNS: usize = 80;
 /// Columns before a definition.
 const INDENT: usize = 6;
-/// The definition of an event that has no name of the vendor's.
+/// The definition of an event without a vendor's name.
 const SEVERAL: &str = "Several of the vendor's events together, by their unit masks.";
-/// What stands in place of the definition of an event that the virtual PMU does not count.
+/// Text in place of the definition of an event that the virtual PMU does not count.
 const NOT_MODELLED: &str = "Not modelled: the virtual PMU refuses it; the processor counts it.";
 
 /// Options of `cargo xtask events`.
@@ -42,11 +42,11 @@ pub struct EventsArgs {
     list: bool,
 }
 
-/// An event, as it is printed.
+/// An event as it is printed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 struct Listed {
     name: String,
-    /// The vendor's name of the same event, of a name that is not the vendor's.
+    /// The vendor's name of the event, if the name is not the vendor's.
     #[serde(skip_serializing_if = "Option::is_none")]
     stands_for: Option<&'static str>,
     /// Fields of the event select, as perf takes them.
@@ -55,15 +55,15 @@ struct Listed {
     /// `general`, or `fixed` and its number.
     #[serde(skip_serializing_if = "Option::is_none")]
     counters: Option<String>,
-    /// What the virtual PMU counts as this event; none if it does not model it.
+    /// Description of the virtual PMU's count; `None` if it does not model the event.
     definition: Option<&'static str>,
-    /// The options of `--vpmu` with which alone the virtual PMU counts it.
+    /// The `--vpmu` options that the virtual PMU needs to count the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<&'static str>,
-    /// Whether it is Tally's own: no vendor has it, and only the virtual PMU counts it.
+    /// Whether the event is Tally's own: no vendor has it, and only the virtual PMU counts it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_tallys: bool,
-    /// Why no counter counts what the name means.
+    /// Reason why no counter can count the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
@@ -71,7 +71,7 @@ struct Listed {
 /// Prints the events.
 ///
 /// # Errors
-/// No event matches: the names that are near. Standard output cannot be written.
+/// No event matches: the message has similar names. Standard output cannot be written.
 pub fn main(args: &EventsArgs) -> Result<u8> {
     let (catalogue, all) = listed(args.pmu)?;
     let count = all.len();
@@ -111,7 +111,7 @@ impl EventsArgs {
 /// The names of the events that a run counts without further options, as a list of `--events`.
 ///
 /// # Errors
-/// There are none.
+/// There are no such events.
 fn names(found: &[Listed]) -> Result<String> {
     let counted = found.iter().filter(|event| event.is_counted_by_default());
     let names: Vec<&str> = counted.map(|event| event.name.as_str()).collect();
@@ -124,7 +124,9 @@ fn names(found: &[Listed]) -> Result<String> {
 }
 
 impl Listed {
-    /// Off-core responses are one event with many values of a register, two at a time.
+    /// Returns whether a run counts the event without further options. Off-core responses are
+    /// excluded: they are one event with many values of a register, of which only two can be used
+    /// at a time.
     fn is_counted_by_default(&self) -> bool {
         let is_named_once = self.stands_for.is_none() && self.encoding.is_some() && !self.is_tallys;
         let is_modelled = self.definition.is_some() && self.needs.is_none();
@@ -133,16 +135,16 @@ impl Listed {
     }
 }
 
-/// With what the kernel says of the pattern if it is asked for as an event, which has the names
-/// that are near.
+/// The failure that no event matches. Its text includes the kernel's answer to the pattern as an
+/// event name, which has similar names.
 fn no_match(catalogue: &Catalogue, pattern: &str) -> Failure {
     let near = catalogue.resolve(pattern, Mode::User).err().map_or(String::new(), |w| w.detail);
     let why = format!("no event has '{pattern}' in its name or definition; as a name: {near}");
     Failure::new(ExitStatus::UnknownEvent, why)
 }
 
-/// The names that other tools use, then the vendor's, then those of encodings that the vendor's
-/// table does not have, then Tally's own.
+/// All events in this order: names that other tools use, the vendor's, encodings that the vendor's
+/// table does not have, Tally's own.
 fn listed(pmu: Pmu) -> Result<(Catalogue, Vec<Listed>)> {
     // Some events exist only with the out-of-order pipeline, with its CPI stacks, with a part of
     // the front end, or with large pages.
@@ -168,7 +170,7 @@ fn listed(pmu: Pmu) -> Result<(Catalogue, Vec<Listed>)> {
     Ok((catalogue, all))
 }
 
-/// A name that is not the vendor's, with what its event has.
+/// Lists a name that is not the vendor's, with the properties of its event.
 fn of_generic(name: &str, events: &[Resolved], vendors: &[Listed], pmu: &VirtualPmu) -> Listed {
     let name = name.to_owned();
     let native = events.first().and_then(|event| event.native);
@@ -237,7 +239,7 @@ fn encoding(entry: &Entry<'_>) -> String {
     text
 }
 
-/// A line with the name, and what it is, indented.
+/// A line with the name, and the description, indented.
 fn lines(event: &Listed) -> String {
     let mut text = format!("{}\n", event.name);
     let mut what = match (event.stands_for, &event.refused) {

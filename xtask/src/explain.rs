@@ -1,7 +1,7 @@
 //! `cargo xtask run --explain`: the plan for a list of events, without a boot.
 //!
-//! It calls the kernel's own detection, catalogue and planner for the processor that the virtual
-//! PMU implements. So the plan, and a refusal's text and status, are those of a run.
+//! The task calls the kernel's own detection, catalogue and planner for the processor that the
+//! virtual PMU implements. So the plan, and a refusal's text and status, are those of a run.
 
 mod asked;
 
@@ -26,7 +26,7 @@ const PLACE: usize = 24;
 /// Detects the virtual PMU under QEMU's TCG as the kernel does.
 ///
 /// # Errors
-/// The kernel has no driver for it.
+/// The kernel has no driver for the PMU.
 pub fn detect(pmu: &VirtualPmu) -> Result<DetectedPmu> {
     let vendor = match pmu.profile().vendor {
         Vendor::Intel => b"GenuineIntel",
@@ -59,7 +59,7 @@ pub fn detect(pmu: &VirtualPmu) -> Result<DetectedPmu> {
         .map_err(|why| Failure::new(why.error().exit_status(), format!("{why}")))
 }
 
-/// A plan, as it is printed.
+/// A plan as it is printed.
 #[derive(Debug, Serialize)]
 struct Explanation {
     pmu: &'static str,
@@ -76,14 +76,14 @@ struct Explanation {
     shares: &'static str,
     /// Events that are on a counter in every slice.
     pinned: Vec<PinnedEvent>,
-    /// Events that the list has between braces.
+    /// Events that the list has in braces.
     together: Vec<Together>,
 }
 
 #[derive(Debug, Default, Serialize)]
 struct Together {
     events: Vec<String>,
-    /// The group of those that are not in every slice.
+    /// Group of the events, if they are not in every slice.
     group: Option<usize>,
 }
 
@@ -103,7 +103,7 @@ struct Group {
 #[derive(Debug, Serialize)]
 struct Counter {
     counter: u8,
-    /// Several if the list names an event twice.
+    /// Names of the event; several if the list names it twice.
     events: Vec<String>,
     selector: String,
 }
@@ -127,7 +127,7 @@ struct RefusedEvent {
     why: String,
 }
 
-/// Prints the plan, or what is refused; returns the exit status.
+/// Prints the plan or the refused events; returns the exit status.
 ///
 /// # Errors
 /// Standard output cannot be written.
@@ -180,7 +180,7 @@ pub fn planned(
     Ok((resolved, plan))
 }
 
-/// Checks that the programs of the machine may count what is asked for, with ring 0 or without.
+/// Checks that the programs of the machine may count the requested events, with ring 0 or without.
 fn permit(asked: &Asked, kernel: bool) -> std::result::Result<(), &'static str> {
     let above = |most| asked.paranoid.is_some_and(|level| level > most);
     if asked.config.scope == Scope::Cpus {
@@ -197,8 +197,8 @@ fn permit(asked: &Asked, kernel: bool) -> std::result::Result<(), &'static str> 
     Ok(())
 }
 
-/// The events and the plan of what is asked for, on a machine with this PMU, as the kernel finds
-/// them when a session is opened.
+/// The events and the plan of a request on a machine with this PMU, as the kernel finds them when a
+/// session is opened.
 ///
 /// # Errors
 /// Events are refused: a line for each, with the status of a run.
@@ -251,7 +251,7 @@ fn explain(
     })
 }
 
-/// Adds an event to the braces that it is in, if it is in any.
+/// Adds an event to the brace group that it is in, if any.
 fn add_together(all: &mut Vec<Together>, event: &Resolved, place: CounterAssignment) {
     let Some(number) = event.demand.together.map(usize::from) else { return };
     if all.len() <= number {
@@ -307,7 +307,7 @@ fn text(explained: &Explanation) -> String {
     text.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }
 
-/// The lines of the groups, and of the list's braces.
+/// Writes the lines of the groups, and of the list's braces.
 fn group_lines(explained: &Explanation, line: &mut dyn FnMut(&str, &str)) {
     for (number, group) in explained.groups.iter().enumerate() {
         let mut place = format!("group {number}");

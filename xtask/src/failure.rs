@@ -9,22 +9,22 @@ use crate::visible::visible;
 /// A result whose error is a message for the user.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// Why a task failed.
+/// Failure of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The status to exit with.
     pub status: ExitStatus,
-    /// What failed, where, and the remedy.
+    /// Message: subject, failure, remedy.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure with this exit status and message.
+    /// Makes a failure with this exit status and message.
     pub fn new(status: ExitStatus, message: impl Into<String>) -> Self {
         Failure { status, message: message.into() }
     }
 
-    /// The host refused to `action` (such as `write`) the file `path`.
+    /// Makes the failure that the host refused to `action` (such as `write`) the file `path`.
     pub fn io(action: &str, path: &Path, error: &io::Error) -> Self {
         let status = match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ExitStatus::NoSpace,

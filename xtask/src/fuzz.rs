@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz`: makes random system calls until the kernel fails or a given number is made.
+//! `cargo xtask fuzz`: makes random system calls until the kernel fails or all requested calls are
+//! made.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::{
     project::Project,
 };
 
-/// The guest's last line if it made all calls and then counted exactly.
+/// The guest's last line if it made all calls and afterwards counted exactly.
 pub const HELD: &str = "fuzz: done, counting is exact";
 
 /// Options of `cargo xtask fuzz`.

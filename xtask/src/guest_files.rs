@@ -1,4 +1,4 @@
-//! Files of the host that a machine gets (`--file`), and the program among them.
+//! Files of the host that are given to a machine (`--file`), and the program among them.
 
 use std::{
     collections::BTreeSet,
@@ -18,35 +18,36 @@ const MAX_BYTES: u64 = 3 << 30;
 /// A file or an empty folder of the host, and its path on the machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GuestFile {
-    /// The path on the machine, without a `/` before it; an empty folder's ends with `/`.
+    /// The path on the machine, without a leading `/`. An empty folder's path ends with `/`.
     pub guest: String,
     /// The path on the host.
     pub host: PathBuf,
 }
 
 impl GuestFile {
-    /// A file with its name, without folders.
+    /// Makes a file with its name, without folders.
     pub fn by_name(host: &Path) -> GuestFile {
         let guest = host.file_name().unwrap_or_default().to_string_lossy().into_owned();
         GuestFile { guest, host: host.to_owned() }
     }
 
-    /// Files with their names, without folders.
+    /// Makes files with their names, without folders.
     pub fn by_names(hosts: &[PathBuf]) -> Vec<GuestFile> {
         hosts.iter().map(|host| GuestFile::by_name(host)).collect()
     }
 
-    /// The bytes of the file; none of a folder.
+    /// The bytes of the file; empty for a folder.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn read(&self) -> Result<Vec<u8>> {
         if self.guest.ends_with('/') { Ok(Vec::new()) } else { project::read(&self.host) }
     }
 }
 
-/// The files of the words of `--file`: `PATH` or `HOST:GUEST`, a file or a folder with all that is
-/// in it. A relative path without `..` is also that on the machine; of another, the last name is.
+/// The files of the words of `--file`: `PATH` or `HOST:GUEST`, a file or a folder with its whole
+/// content. A relative path without `..` is also the path on the machine; any other path is reduced
+/// to its last name.
 ///
 /// # Errors
 /// A file is missing, is neither file nor folder, or has no path on the machine.
@@ -68,8 +69,9 @@ pub fn expand(words: &[String]) -> Result<Vec<GuestFile>> {
     Ok(files)
 }
 
-/// The path on the machine, without `/` and `.`; none if it leaves the root or is not UTF-8. Of a
-/// path that is not `is_named` so by the user and is outside the working folder, the last name.
+/// The path on the machine, without `/` and `.`; `None` if it leaves the root or is not UTF-8. A
+/// path outside the working folder is reduced to its last name, unless the user has given it as the
+/// path on the machine (`is_named`).
 fn guest_path(path: &Path, is_named: bool) -> Option<String> {
     let is_inside =
         path.is_relative() && !path.components().any(|part| part == Component::ParentDir);
@@ -87,7 +89,7 @@ fn guest_path(path: &Path, is_named: bool) -> Option<String> {
     Some(names.join("/"))
 }
 
-/// Adds a file, or what is in a folder, in the order of names.
+/// Adds a file, or the content of a folder, in the order of names.
 fn add(files: &mut Vec<GuestFile>, host: &Path, guest: String) -> Result<()> {
     let refused = |why: &str| {
         let why = format!("{}: {why}", host.display());
@@ -126,10 +128,11 @@ fn add(files: &mut Vec<GuestFile>, host: &Path, guest: String) -> Result<()> {
     Ok(())
 }
 
-/// Checks that files have different paths, other than the machine's `own`, and returns their bytes.
+/// Checks that the files' paths differ from each other and from the machine's `own`, and returns
+/// the sum of their bytes.
 ///
 /// # Errors
-/// Two paths are equal, or a machine cannot get as many bytes.
+/// Two paths are equal, or there are more bytes than a machine can get.
 pub fn check(files: &[GuestFile], own: &[&str]) -> Result<u64> {
     let mut paths: BTreeSet<&str> = own.iter().copied().collect();
     let mut bytes = 0;
@@ -151,7 +154,7 @@ pub fn check(files: &[GuestFile], own: &[&str]) -> Result<u64> {
     Ok(bytes)
 }
 
-/// The path of a file is another's, or goes through one.
+/// The failure that a file's path equals another's, or goes through another file.
 pub fn taken(file: &GuestFile) -> Failure {
     let GuestFile { guest, host } = file;
     let why = format!(
@@ -163,7 +166,7 @@ pub fn taken(file: &GuestFile) -> Failure {
 }
 
 /// The path on the machine of the program that the user calls `name`: the file with this path, or
-/// the only one with this name in any folder. `None` if it is one of the machine's `own`.
+/// the only one with this name in any folder. `None` if the program is one of the machine's `own`.
 ///
 /// # Errors
 /// There is no such program, or it is not a static x86-64 ELF file.
@@ -195,7 +198,7 @@ pub fn program(files: &[GuestFile], own: &[&str], name: &str) -> Result<Option<S
 /// Checks that a program is a static x86-64 ELF file, as the kernel does.
 ///
 /// # Errors
-/// It is not, or cannot be read.
+/// The file is not one, or cannot be read.
 fn check_static(path: &Path) -> Result<()> {
     Program::parse(&project::read(path)?).map(drop).map_err(|what| {
         let why = format!("{}: {}", path.display(), visible(&what));

@@ -1,4 +1,4 @@
-//! The options of a run by which programs are halted.
+//! The options of a run for halting programs.
 
 use clap::Args;
 use tally_abi::{
@@ -16,8 +16,8 @@ pub struct HaltArgs {
     /// touch FOOTPRINT bytes of memory in each halt [default footprint: 0]; takes one counter
     #[arg(long, value_name = "LENGTH,PERIOD[,FOOTPRINT]", value_parser = halts)]
     pub halt: Option<Halts>,
-    /// What the scheduler's timer does during halts: running, or held, so that a halt's length does
-    /// not move the timer's interrupts [default: running]
+    /// Scheduler's timer during halts: running, or held, so that a halt's length does not move the
+    /// timer's interrupts [default: running]
     #[arg(long, value_name = "HOW", requires = "halt", value_parser = timer)]
     pub halt_timer: Option<HaltTimer>,
 }

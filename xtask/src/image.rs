@@ -18,7 +18,8 @@ use crate::{
     workload::Workload,
 };
 
-/// Milliseconds of each page of results on the screen, where they go to a serial port too.
+/// Time in milliseconds for which each page of results stays on the screen, if they go to a serial
+/// port too.
 const PAGE_MS: u32 = 8_000;
 
 /// Options of `cargo xtask image`.
@@ -59,8 +60,8 @@ impl ImageArgs {
         let phases = work.phases.config()?;
         let (events, has_phases) = (self.events(&work)?, phases.is_some());
         let work = work.with_job(Job { phases, events, ..work.job.clone() });
-        // A physical machine may have more CPUs than the job asks for, and others may use its
-        // counters. A check is of all of them, unless several are asked for.
+        // A physical machine may have more CPUs than the job requests, and others may use its
+        // counters. A check covers all of them, unless several are requested.
         let is_of_all = work.job.check && work.job.cpus == 1;
         let cpus = if is_of_all { MAX_CPUS } else { work.job.cpus.into() };
         let mut options = format!("check-counters cpus={cpus}");
@@ -74,8 +75,7 @@ impl ImageArgs {
         Ok((work, line))
     }
 
-    /// The events of the job: with phases, those of the processor's cost model unless it names
-    /// others.
+    /// The events of the job. With phases they default to those of the processor's cost model.
     fn events(&self, work: &Workload) -> Result<Option<String>> {
         if work.phases.phases.is_none() || work.job.events.is_some() {
             return Ok(work.job.events.clone());
@@ -88,7 +88,7 @@ impl ImageArgs {
         Ok(Some(phases::events(&machine::virtual_pmu_of(pmu, &[])?)?.join(",")))
     }
 
-    /// Checks that the named processor has the events, or else any.
+    /// Checks that the named processor has the events; without a name, that any processor has.
     fn check_events(&self, work: &Workload) -> Result<()> {
         let check = |pmu| work.check_events(&machine::virtual_pmu_of(pmu, &[])?);
         if let Some(pmu) = self.pmu {
@@ -96,7 +96,7 @@ impl ImageArgs {
         }
         let refused: Option<Vec<Failure>> =
             Pmu::value_variants().iter().map(|pmu| check(*pmu).err()).collect();
-        // The processor that lacks least.
+        // Report the processor that lacks the fewest events.
         let least =
             |all: Vec<Failure>| all.into_iter().min_by_key(|why| why.message.lines().count());
         refused.and_then(least).map_or(Ok(()), Err)

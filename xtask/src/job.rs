@@ -64,8 +64,8 @@ pub struct Job {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u16).range(1..=MAX_CPUS as i64))]
     pub cpus: u16,
-    /// What programs may count, as perf_event_paranoid: 2, user mode of themselves and of programs
-    /// that they load; 1, ring 0 too; 0, every program, and in direct mode
+    /// Rights of programs to count, as perf_event_paranoid: 2, user mode of themselves and of
+    /// programs that they load; 1, ring 0 too; 0, every program, and in direct mode
     #[arg(long, value_name = "LEVEL", default_value_t = DEFAULT_PARANOID,
           value_parser = clap::value_parser!(u8).range(0..=i64::from(DEFAULT_PARANOID)))]
     pub paranoid: u8,
@@ -87,7 +87,7 @@ impl Job {
     /// Checks the options before anything is built.
     ///
     /// # Errors
-    /// A name or list cannot stand on the kernel's command line, the list of events is empty, or
+    /// A name or list is not possible on the kernel's command line, the list of events is empty, or
     /// the slice is out of range.
     pub fn check(&self) -> Result<()> {
         if self.events.as_ref().is_some_and(|list| events::words(list).next().is_none()) {
@@ -115,8 +115,8 @@ impl Job {
         }
     }
 
-    /// The kernel's options: the job's, then `options`. The number of CPUs is no option, because
-    /// the kernel starts all that the machine has.
+    /// The kernel's options: the job's, then `options`. The number of CPUs is not among them,
+    /// because the kernel starts all CPUs of the machine.
     pub fn options(&self, options: &str) -> String {
         let mut line = format!("seed={}", self.seed);
         // A check counts in direct mode.
@@ -131,7 +131,7 @@ impl Job {
             line += &format!(" {options}");
         }
         if self.check {
-            // The last of two counts.
+            // Of two equal options the last one counts.
             line += " check-counters=report";
         }
         line
@@ -161,13 +161,13 @@ impl Job {
     /// programs.
     ///
     /// # Errors
-    /// The words cannot stand on the kernel's command line, `stat` or `record` refuses its
+    /// A word is not possible on the kernel's command line, `stat` or `record` refuses its
     /// arguments, or an option would have no effect.
     pub fn around(&self, options: &str, command: &[String]) -> Result<String> {
         self.around_all(options, &programs(command))
     }
 
-    /// The same for the programs of a command.
+    /// The kernel's command line for the programs of a command, as [`Self::around`].
     ///
     /// # Errors
     /// As [`Self::around`].
@@ -187,7 +187,7 @@ impl Job {
         }
     }
 
-    /// Returns whether it says how sessions count.
+    /// Returns whether the options say how sessions count.
     fn is_configured(&self) -> bool {
         let is_sliced = self.slice.is_some() || self.budget.is_some() || self.shares.is_some();
         is_sliced || self.unit

@@ -1,4 +1,4 @@
-//! The library of `cargo xtask`: one module per task, and what tasks share.
+//! The library of `cargo xtask`: one module per task, and modules that tasks share.
 //!
 //! Boot tests use [`machine`] to run a machine and examine its outcome. Every error that leaves
 //! this crate is a [`Failure`]: a message and an exit status.

@@ -1,5 +1,5 @@
-//! `cargo xtask lint`: formatting and clippy for host and guest crates, the documentation of the
-//! Rust library; warnings are errors.
+//! `cargo xtask lint`: checks of formatting, clippy for host and guest crates, the documentation of
+//! the Rust library; warnings are errors.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ use crate::{
     setup,
 };
 
-/// Runs every check, also after one failed.
+/// Runs every check, also after a failed one.
 ///
 /// # Errors
 /// The library's sources cannot be fetched, or a check failed.
@@ -38,7 +38,7 @@ pub fn main(project: &Project) -> Result<u8> {
     {
         if project.has_package(package.folder) {
             let mut guest = package.cargo(project, &library, "clippy");
-            // Lints need no boot loader; that of the build is not made here.
+            // Lints need no boot loader, and the build's is not made here.
             guest.env(BOOT_LOADER_VARIABLE, "/dev/null");
             let title = format!("lints of {}", package.folder);
             found = found.and(check(&title, guest.args(["--", "-D", "warnings"])));

@@ -1,4 +1,4 @@
-//! `cargo xtask`: parses the command line and hands over to the task.
+//! `cargo xtask`: parses the command line and calls the task.
 
 use std::process::ExitCode;
 

@@ -2,7 +2,7 @@
 
 use statrs::statistics::{Data, OrderStatistics};
 
-/// The middle value, or the mean of the two in the middle; none of no values.
+/// The middle value, or the mean of the two in the middle; `None` without values.
 pub(crate) fn median(values: Vec<f64>) -> Option<f64> {
     (!values.is_empty()).then(|| Data::new(values).median())
 }

@@ -1,5 +1,5 @@
-//! A folder of results that appears complete or not at all: it is written beside its place under
-//! another name and then renamed.
+//! A folder of results that appears complete or not at all: it is written under another name in the
+//! same parent folder and then renamed.
 
 use std::{
     fs,
@@ -17,10 +17,10 @@ pub(crate) struct NewFolder<'a> {
 }
 
 impl NewFolder<'_> {
-    /// Checks before long work that the folder can be written, with this many MB.
+    /// Checks before long work that the folder can be written, with `needed_mb` MB.
     ///
     /// # Errors
-    /// It is there and not empty, its parent cannot be written, or the disk is full.
+    /// The folder exists and is not empty, its parent cannot be written, or the disk is full.
     pub(crate) fn check(folder: &Path, needed_mb: u64) -> Result<NewFolder<'_>> {
         let refused = |why: &str| {
             let why = format!("{}: {why}", folder.display());
@@ -54,14 +54,14 @@ impl NewFolder<'_> {
     /// Writes the folder by `write`, which gets the path to write to.
     ///
     /// # Errors
-    /// Those of `write`, or the host refuses the folder's name.
+    /// As `write`, or the host refuses the folder's name.
     pub(crate) fn fill(self, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
         let written = write(&self.part).and_then(|()| {
             fs::rename(&self.part, self.folder)
                 .map_err(|error| Failure::io("write", self.folder, &error))
         });
         if written.is_err() {
-            // Nothing half-written stays; if it cannot be removed, the first error counts.
+            // A partial folder is removed; if that fails, the first error is returned.
             let _ = fs::remove_dir_all(&self.part);
         }
         written

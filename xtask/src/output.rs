@@ -1,9 +1,9 @@
 //! Output: results as text or as one JSON object on standard output, everything else on standard
-//! error; and what programs of a machine write.
+//! error; and the output of a machine's programs.
 //!
-//! To a terminal go no control characters but those of the tool's own: texts of others are escaped
-//! ([`crate::visible`]), and what programs write is marked ([`ProgramWriter`]). Where standard
-//! output is none, its bytes are what was written.
+//! A terminal gets no control characters except the tool's own: foreign texts are escaped
+//! ([`crate::visible`]), and the programs' output is marked ([`ProgramWriter`]). If standard output
+//! is no terminal, it gets the bytes unchanged.
 //!
 //! A closed standard output is no failure: the reader has read enough. Any other write error on
 //! standard output, such as a full disk, is one. Write errors on standard error are ignored, as
@@ -108,51 +108,53 @@ pub fn note(line: impl Display) {
     }
 }
 
-/// Prints a line on standard error: why the command failed.
+/// Prints the reason of a failure on standard error.
 pub fn error(line: impl Display) {
     end_row();
     let _ = writeln!(io::stderr(), "{}", visible_lines(&line.to_string()));
 }
 
-/// Where programs are on the terminal. Output and errors are one, if both are terminals.
+/// The row on which programs write on the terminal. Output and errors share it, if both are
+/// terminals.
 static ROW: Mutex<Row> = Mutex::new(Row(0));
 
 fn row() -> MutexGuard<'static, Row> {
     ROW.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends the row on which a program writes, if it has not: the tool writes on rows of its own.
+/// Ends the row on which a program writes, if it has not ended: the tool writes on separate rows.
 pub fn end_row() {
     if std::mem::take(&mut row().0) > 0 {
-        // A terminal that is gone has no rows.
+        // If the terminal is gone, it has no rows.
         let _ = io::stderr().write_all(b"\n");
     }
 }
 
-/// A text for standard output, if what it has inside is not the tool's own.
+/// Escapes a text for standard output that contains foreign text.
 pub fn shown(text: &str) -> Cow<'_, str> {
     if io::stdout().is_terminal() { visible_lines(text) } else { Cow::Borrowed(text) }
 }
 
-/// Writes what the programs of a machine write to this process' standard output and error, marked
-/// where that is a terminal.
+/// Writes the output of a machine's programs to this process' standard output and error, marked if
+/// that is a terminal.
 #[derive(Default)]
 pub struct ProgramWriter {
-    /// Whether standard output has something else.
+    /// Whether standard output is used for something else.
     is_taken: bool,
     failed: Option<io::Error>,
-    /// What the programs' output and their errors have on a terminal.
+    /// State of the programs' output and errors on a terminal.
     output: Marked,
     errors: Marked,
 }
 
 impl ProgramWriter {
-    /// Their standard output is this process' one; if that `is_taken`, its standard error.
+    /// Makes a writer. The programs' standard output goes to this process' standard output or, if
+    /// that `is_taken`, to standard error.
     pub fn new(is_taken: bool) -> ProgramWriter {
         ProgramWriter { is_taken, ..ProgramWriter::default() }
     }
 
-    /// Writes what a program wrote to the descriptor `fd`.
+    /// Writes a program's output to the descriptor `fd`.
     pub fn write(&mut self, fd: u8, bytes: &[u8]) {
         let of = if fd == 1 { &mut self.output } else { &mut self.errors };
         if fd != 1 || self.is_taken {
@@ -176,7 +178,7 @@ impl ProgramWriter {
     }
 }
 
-/// What a program's bytes are in this file: the same, and on a terminal marked rows.
+/// Converts a program's bytes for this file: unchanged, or marked rows if it is a terminal.
 fn for_file<'a>(
     file: &(impl AsFd + IsTerminal),
     of: &mut Marked,

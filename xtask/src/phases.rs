@@ -1,4 +1,4 @@
-//! The options of a run by which a program's phases are tracked, and the events that this takes.
+//! The options of a run for tracking a program's phases, and the events that tracking needs.
 
 use clap::Args;
 use tally_abi::{
@@ -23,7 +23,7 @@ pub struct PhaseArgs {
     /// The width of classes of costs, in cycles per 1,000 instructions [default: 128]
     #[arg(long, value_name = "CYCLES", requires = "phases")]
     pub phase_unit: Option<u32>,
-    /// What the classes are: hash or centroid [default: centroid]
+    /// Kind of the classes: hash or centroid [default: centroid]
     #[arg(long, value_name = "KIND", requires = "phases", value_parser = classes)]
     pub phase_classes: Option<Classifier>,
     /// The predictor whose prediction the program gets: last, history, markov, run-length or best
@@ -32,7 +32,7 @@ pub struct PhaseArgs {
     pub phase_predictor: Option<Predictor>,
 }
 
-/// Parses what classes are, as an option has it.
+/// Parses the kind of classes of an option.
 pub fn classes(word: &str) -> std::result::Result<Classifier, String> {
     Classifier::parse(word).ok_or_else(|| "use hash or centroid".into())
 }
@@ -42,7 +42,7 @@ fn predictor(word: &str) -> std::result::Result<Predictor, String> {
 }
 
 impl PhaseArgs {
-    /// How phases are tracked, if they are.
+    /// The configuration of tracking, if phases are tracked.
     ///
     /// # Errors
     /// A number is out of range.
@@ -68,7 +68,7 @@ impl PhaseArgs {
 /// The cost model of a virtual PMU's processor.
 ///
 /// # Errors
-/// There is none.
+/// There is no cost model.
 pub fn costs(pmu: &VirtualPmu) -> Result<&'static CostTable> {
     let found = explain::detect(pmu)?;
     found.catalogue().costs().ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! Pictures of a run, as SVG documents. Colours that a page changes in the dark are pure black and
-//! white here.
+//! Pictures of a run, as SVG documents. Pure black and white mark the colours that a page changes
+//! in dark mode.
 
 mod panels;
 mod timeline;
@@ -18,8 +18,8 @@ use crate::{
 
 /// Size of a stack over time in pixels.
 const STACK: (u32, u32) = (900, 480);
-/// Colours that the colour-blind tell apart: those of Okabe and Ito, *Color Universal Design*
-/// (2008), but their black, then some of Tol, *Colour Schemes* (2021).
+/// Colours that colour-blind people can distinguish: those of Okabe and Ito, *Color Universal
+/// Design* (2008), except black, then some of Tol, *Colour Schemes* (2021).
 const COLORS: [RGBColor; 12] = [
     RGBColor(0x00, 0x9e, 0x73),
     RGBColor(0xe6, 0x9f, 0x00),
@@ -35,9 +35,9 @@ const COLORS: [RGBColor; 12] = [
     RGBColor(0x66, 0x55, 0xbb),
 ];
 
-/// Whether the plotting library could draw.
+/// Result of drawing with the plotting library.
 pub type Drawn = std::result::Result<(), Box<dyn std::error::Error>>;
-/// What is drawn on.
+/// The drawing area.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// The colour of the part at this index of a stack.
@@ -45,7 +45,7 @@ pub fn color(index: usize) -> RGBColor {
     COLORS[index % COLORS.len()]
 }
 
-/// An SVG document of this size.
+/// Makes an SVG document of this size.
 ///
 /// # Errors
 /// The plotting library fails.
@@ -79,12 +79,12 @@ pub fn legend<'a, C: CoordTranslate>(
     Ok(())
 }
 
-/// Parts of an interval: those of user mode, or of ring 0.
+/// Selects parts of an interval: those of user mode, or of ring 0.
 pub type PartsOf = fn(&Interval) -> &[CyclePart];
 
-/// Those of user mode.
+/// Selects the parts of user mode.
 pub const USER: PartsOf = |interval| &interval.parts;
-/// Those of ring 0.
+/// Selects the parts of ring 0.
 pub const RING_0: PartsOf = |interval| &interval.kernel_parts;
 
 /// The names of the parts, in the order of the pipeline.
@@ -93,18 +93,18 @@ pub fn part_names(intervals: &[Interval], parts: PartsOf) -> Vec<&str> {
     known.map(|known| known.iter().map(|part| &*part.name).collect()).unwrap_or_default()
 }
 
-/// Cycles of parts, for each instruction of user mode.
+/// Cycles of parts per instruction of user mode.
 fn per_instruction(interval: &Interval, cycles: f64) -> f64 {
     cycles / interval.instructions.max(1) as f64
 }
 
-/// The most cycles of all parts of an interval, for each instruction of user mode.
+/// The most cycles of all parts of an interval, per instruction of user mode.
 fn highest(intervals: &[Interval], parts: PartsOf) -> f64 {
     let all = |of: &Interval| parts(of).iter().map(|part| part.cycles).sum();
     intervals.iter().map(|of| per_instruction(of, all(of))).fold(0.0, f64::max)
 }
 
-/// Where the cycles of a program went in each interval; below it those of ring 0, if they are
+/// Draws the cycles of a program by cause in each interval, and below them those of ring 0, if
 /// known.
 ///
 /// # Errors
@@ -122,7 +122,8 @@ pub fn stack(program: &str, intervals: &[Interval]) -> Result<String> {
     })
 }
 
-/// Stacks of cycles an instruction; each part has its bar, at the right of the one below it.
+/// Draws stacks of cycles per instruction. Each part's error bar is to the right of that of the
+/// part below.
 #[expect(clippy::too_many_lines, reason = "one picture, drawn part by part")]
 fn draw_stack(
     area: &Area<'_>,
@@ -186,9 +187,9 @@ pub struct RateInterval {
     pub start_cycles: u64,
     /// Core cycles of the interval.
     pub cycles: u64,
-    /// Events in 1,000 instructions; none if it was not measured.
+    /// Events per 1,000 instructions; `None` if the event was not measured.
     pub rate: Option<f64>,
-    /// Half the width of its 95 % interval.
+    /// Half the width of the rate's 95 % interval.
     pub half_width: f64,
 }
 

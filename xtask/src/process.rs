@@ -27,13 +27,13 @@ static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 /// Exit status after SIGINT, as shells report it: 128 + 2.
 pub const INTERRUPTED: u8 = 130;
 
-/// What is called before this process exits by a signal.
+/// Hook that is called before this process exits by a signal.
 static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();
 
-/// Calls `hook` before this process exits by a signal, when its children are dead. Only the first
-/// hook of a process is called.
+/// Sets a hook that is called before this process exits by a signal, after its children are dead.
+/// Only the first hook of a process is called.
 pub fn before_exit_by_signal(hook: fn()) {
-    // Another hook is there already.
+    // Another hook is set already.
     let _ = BEFORE_EXIT.set(hook);
 }
 
@@ -71,13 +71,13 @@ pub fn kill_children_on_signals() {
 /// Runs `command` to its end and returns its status and output.
 ///
 /// # Errors
-/// The command cannot be started, or its output not be read.
+/// The command cannot be started, or its output cannot be read.
 pub fn output(command: &mut Command) -> io::Result<Output> {
     output_within(command, Duration::MAX)
 }
 
-/// Does the same as [`output`] with a command that may take no longer than `limit`; after that
-/// time its process group is killed.
+/// Runs a command as [`output`] does, for at most `limit`; after that time its process group is
+/// killed.
 ///
 /// # Errors
 /// As [`output`]; [`io::ErrorKind::TimedOut`] after `limit`.
@@ -119,8 +119,8 @@ pub struct Child {
 impl Child {
     /// Starts `command` with its standard input closed.
     ///
-    /// The thread that starts a child must live until the child has ended: Linux takes the end of
-    /// that thread for the parent's death.
+    /// The thread that starts a child must live until the child has ended: Linux treats the end of
+    /// that thread as the parent's death.
     ///
     /// # Errors
     /// The command cannot be started.
@@ -147,7 +147,7 @@ impl Child {
     /// The status, if the child has ended.
     ///
     /// # Errors
-    /// The host refuses to wait for it.
+    /// The host refuses to wait for the child.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.inner.try_wait()
     }
@@ -155,15 +155,16 @@ impl Child {
     /// Waits for the child's end.
     ///
     /// # Errors
-    /// The host refuses to wait for it.
+    /// The host refuses to wait for the child.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.inner.wait()
     }
 
-    /// Processor time that all threads of the child have used, to about 10 ms; none after its end.
+    /// Processor time that all threads of the child have used, to about 10 ms; `None` after its
+    /// end.
     pub fn processor_time(&self) -> Option<Duration> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.group)).ok()?;
-        // utime and stime: the 12th and 13th word behind the name, which may have any bytes
+        // utime and stime: the 12th and 13th word after the name, which may have any bytes
         // (proc(5)).
         let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
         let mut ticks = || words.next()?.parse::<u64>().ok();
@@ -173,12 +174,12 @@ impl Child {
         })
     }
 
-    /// The pipe of its standard error; none if there is no pipe or it was taken.
+    /// The pipe of the child's standard error; `None` if there is no pipe or it was taken.
     pub fn take_stderr(&mut self) -> Option<std::process::ChildStderr> {
         self.inner.stderr.take()
     }
 
-    /// The pipe of its standard output; none if there is no pipe or it was taken.
+    /// The pipe of the child's standard output; `None` if there is no pipe or it was taken.
     pub fn take_stdout(&mut self) -> Option<std::process::ChildStdout> {
         self.inner.stdout.take()
     }
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!(output.status.code(), Some(3));
     }
 
-    /// Also one whose own child holds the pipes.
+    /// The test includes a command whose own child holds the pipes.
     #[test]
     fn a_command_that_does_not_end_in_time_is_killed() {
         let start = std::time::Instant::now();

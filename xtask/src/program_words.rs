@@ -1,4 +1,4 @@
-//! The words behind `--`: programs and their arguments, of which `stat` and `record` run another.
+//! The words after `--`: programs and their arguments. `stat` and `record` run another program.
 
 use tally_abi::{
     ExitStatus,
@@ -7,7 +7,7 @@ use tally_abi::{
 
 use crate::{Failure, Result};
 
-/// The programs of a command, each with its arguments: `--` separates them, unless it ends the
+/// The programs of a command, each with its arguments. `--` separates them, unless it ends the
 /// options of `stat` or `record`. An argument `\--` stands for `--`.
 pub fn programs(command: &[String]) -> Vec<Vec<String>> {
     let (mut all, mut last) = (Vec::new(), Vec::new());
@@ -25,7 +25,7 @@ pub fn programs(command: &[String]) -> Vec<Vec<String>> {
     all
 }
 
-/// The index of the program that a command runs: behind the options of `stat` or `record`.
+/// The index of the program that a command runs: after the options of `stat` or `record`.
 pub fn program_index(command: &[String]) -> usize {
     let parsed = tally(command).and_then(|words| Some(Command::parse(&words).ok()?.program.len()));
     parsed.map_or(0, |words| command.len() - words)
@@ -38,7 +38,8 @@ pub fn tally(command: &[String]) -> Option<Vec<&str>> {
     words.first().and_then(|word| Verb::parse(word)).map(|_| words.to_vec())
 }
 
-/// Whether these words sample what cycles are lost to, if they take samples.
+/// Returns whether the samples of these words include what cycles are lost to; `None` if the words
+/// take no samples.
 pub fn record(words: &[String]) -> Option<bool> {
     let words = tally(words)?;
     let command = Command::parse(&words).ok().filter(|it| it.verb == Verb::Record)?;
@@ -56,7 +57,7 @@ pub fn kernel_words(command: &[String]) -> Result<Vec<&str>> {
         let parsed = Command::parse(&asked).map_err(|why| refused(format!("tally: {why}")))?;
         let (own, program) = asked.split_at(asked.len() - parsed.program.len());
         let without = [own.strip_suffix(&["--"]).unwrap_or(own), program].concat();
-        // The `--` before the program is dropped if the rest parses alike.
+        // The `--` before the program is dropped if the rest has the same meaning without it.
         let asked = if Command::parse(&without) == Ok(parsed) { without } else { asked };
         words = [&["tally"], &*asked].concat();
     }

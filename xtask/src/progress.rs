@@ -46,7 +46,7 @@ impl Step {
         }
     }
 
-    /// Takes the spinner off the terminal: programs write there from now on.
+    /// Removes the spinner from the terminal: programs write there from now on.
     pub fn hide(&self) {
         self.bar.iter().for_each(ProgressBar::finish_and_clear);
     }
@@ -59,7 +59,7 @@ impl Step {
                 bar.finish_and_clear();
                 if self.start.elapsed() > Duration::from_secs(3) {
                     output::end_row();
-                    // It fails only if the terminal is gone.
+                    // Printing fails only if the terminal is gone.
                     let _ = BARS.println(visible_lines(&line));
                 }
             }

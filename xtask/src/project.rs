@@ -33,10 +33,10 @@ impl Project {
         Project { root, target }
     }
 
-    /// Checks that the folder is still there: an installed program can outlive it.
+    /// Checks that the project's folder still exists: an installed program can outlive it.
     ///
     /// # Errors
-    /// It is gone.
+    /// The folder is gone.
     pub fn check(&self) -> Result<()> {
         if self.has_package("xtask") {
             return Ok(());
@@ -54,12 +54,12 @@ impl Project {
         self.root.join(".tally")
     }
 
-    /// Images and ramdisks.
+    /// The folder of images and ramdisks.
     pub fn images(&self) -> PathBuf {
         self.target.join("image")
     }
 
-    /// The commit of the sources, with `+` behind it if they were changed since; none without git
+    /// The commit of the sources, with `+` appended if they were changed since; `None` without git
     /// or a repository.
     pub fn commit(&self) -> Option<String> {
         let words = ["describe", "--always", "--abbrev=7", "--exclude=*", "--dirty=+"];
@@ -96,7 +96,7 @@ impl Project {
         Ok(found)
     }
 
-    /// A call of cargo in the project, without the environment variables of an outer cargo.
+    /// Makes a call of cargo in the project, without the environment variables of an outer cargo.
     ///
     /// The target folder is an argument: in the environment it would reach the boot loader's build
     /// script, whose own cargo would then wait for the outer cargo's lock forever.
@@ -106,7 +106,7 @@ impl Project {
         command
     }
 
-    /// A call of cargo without a target folder, for commands that build nothing.
+    /// Makes a call of cargo without a target folder, for commands that build nothing.
     pub fn cargo_without_target(&self, subcommand: &str) -> Command {
         let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command.current_dir(&self.root).arg(subcommand);
@@ -124,7 +124,7 @@ impl Project {
     /// prints.
     ///
     /// # Errors
-    /// It does not build, fails, or prints something else.
+    /// The example does not build, fails, or prints something else.
     pub fn example<T: DeserializeOwned>(
         &self,
         package: &str,
@@ -183,7 +183,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<()> {
 fn write_from(path: &Path, from: &mut dyn io::Read) -> Result<()> {
     let written = if is_special(path) {
         let to = fs::OpenOptions::new().write(true).open(path);
-        // Of a device, errors may come when its data leaves the memory.
+        // Errors of a device may be reported only when its data is written back.
         let sync = |to: fs::File| if is_block_device(path) { to.sync_all() } else { Ok(()) };
         to.and_then(|mut to| io::copy(from, &mut to).and_then(|_| sync(to)))
     } else {
@@ -196,7 +196,7 @@ fn write_from(path: &Path, from: &mut dyn io::Read) -> Result<()> {
     written.map_err(|error| Failure::io("write", path, &error))
 }
 
-/// Returns whether the path is a disk or the like.
+/// Returns whether the path is a block device, such as a disk.
 pub fn is_block_device(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| there.file_type().is_block_device())
 }
@@ -253,7 +253,7 @@ mod tests {
         assert!(write(&folder, b"new").is_err());
         copy(&file, &folder.join("copy")).unwrap();
         assert_eq!(read(&folder.join("copy")).unwrap(), b"old");
-        // A file that cannot be read, and a full disk, leave nothing.
+        // A file that cannot be read, and a full disk, leave nothing behind.
         assert!(copy(&folder, &folder.join("none")).is_err());
         let full = copy(&file, Path::new("/dev/full")).unwrap_err();
         assert!(full.message.contains("/dev/full") && names() == 2, "{full}");

@@ -77,7 +77,7 @@ fn add(files: &mut BTreeMap<String, Vec<u8>>, more: &[GuestFile]) -> Result<()> 
 /// and from the machine's `own`.
 ///
 /// # Errors
-/// One is missing, or two names are equal.
+/// A file is missing, or two names are equal.
 pub fn check_files(paths: &[PathBuf], own: &[&str]) -> Result<()> {
     if let Some(missing) = paths.iter().find(|path| !path.is_file()) {
         let why = format!("{}: no such file", missing.display());

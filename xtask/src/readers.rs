@@ -1,6 +1,6 @@
-//! What commands do with the files and messages that other programs wrote, as functions of their
-//! bytes. A test gives them damaged ones: they refuse these or read them, and take no more memory
-//! and work than what is there is worth.
+//! The commands' processing of files and messages that other programs wrote, as functions of their
+//! bytes. A test passes damaged ones: they must be refused or read, with memory and work in
+//! proportion to their size.
 
 use std::path::{Path, PathBuf};
 
@@ -21,13 +21,14 @@ use crate::{
 const PIECE: usize = 1000;
 /// The most events that are looked up in a table of perf.
 const EVENTS: usize = 4;
-/// What results are compared with themselves under.
+/// Name of the results in comparisons with themselves.
 const NAME: &str = "results";
 
-/// Reads a trace as all commands on traces do. Returns the bytes of what they print and write.
+/// Reads a trace as all commands on traces do. Returns the number of bytes that they print and
+/// write.
 ///
 /// # Errors
-/// It is no complete trace with a description of its run.
+/// The bytes are no complete trace with a description of its run.
 pub fn trace(bytes: &[u8]) -> Result<usize> {
     let printed = trace::printed(bytes).map(|text| text.len());
     let recording = Recording::of(bytes)?;
@@ -36,7 +37,7 @@ pub fn trace(bytes: &[u8]) -> Result<usize> {
     Ok(printed? + exported + samples::printed::all(&recording, &symbolizer).len())
 }
 
-/// Reads a trace as it is read while it is written. Returns the number of its slices.
+/// Reads a trace in pieces, as while it is being written. Returns the number of its slices.
 ///
 /// # Errors
 /// As [`Stream::push`].
@@ -45,10 +46,11 @@ pub fn stream(bytes: &[u8]) -> std::result::Result<usize, Bad> {
     bytes.chunks(PIECE).try_fold(0, |all, piece| Ok(all + stream.push(piece)?.slices.len()))
 }
 
-/// Reads a kernel's messages as `import --messages` does. Returns the bytes of the report.
+/// Reads a kernel's messages as `import --messages` does. Returns the number of bytes of the
+/// report.
 ///
 /// # Errors
-/// The host refuses a file, or they are those of a check that did not end.
+/// The host refuses a file, or the messages are those of a check that did not end.
 pub fn messages(bytes: &[u8]) -> Result<usize> {
     let boot: Boot = machine::of_messages(bytes, &mut |_| {})?;
     if check::is_check(&boot) {
@@ -59,10 +61,11 @@ pub fn messages(bytes: &[u8]) -> Result<usize> {
     Ok(table::render(&report).len() + failures)
 }
 
-/// Reads a program's file for the samples of a trace. Returns the bytes of what commands make.
+/// Reads a program's file for the samples of a trace. Returns the number of bytes that commands
+/// make.
 ///
 /// # Errors
-/// It is no program, or `trace` is no complete trace.
+/// The file is no program, or `trace` is no complete trace.
 pub fn program(path: &Path, trace: &[u8]) -> Result<usize> {
     let recording = Recording::of(trace)?;
     let paths: [PathBuf; 1] = [path.to_owned()];
@@ -75,19 +78,21 @@ pub fn program(path: &Path, trace: &[u8]) -> Result<usize> {
     Ok(all)
 }
 
-/// Reads the results of a run and compares them with themselves. Returns the bytes of the table.
+/// Reads the results of a run and compares them with themselves. Returns the number of bytes of the
+/// table.
 ///
 /// # Errors
-/// They are no results.
+/// The bytes are no results.
 pub fn results(bytes: &[u8]) -> Result<usize> {
     let read = || diff::Run::of_bytes(bytes, Path::new(NAME));
     Ok(diff::render(&diff::Diff::of(read()?, read()?)?).len())
 }
 
-/// Reads the report of a check and compares it with itself. Returns the bytes of both texts.
+/// Reads the report of a check and compares it with itself. Returns the number of bytes of both
+/// texts.
 ///
 /// # Errors
-/// It is none.
+/// The bytes are no report.
 pub fn check_report(bytes: &[u8]) -> Result<usize> {
     let report = check::CheckReport::of_bytes(bytes, Path::new(NAME))?;
     let diff = check::diff::CheckDiff::of(&report, &report);
@@ -100,16 +105,17 @@ pub fn counts(bytes: &[u8]) -> usize {
     counts.map_or(0, |counts| counts.len())
 }
 
-/// Reads the virtual PMU's counts of blocks of code for a trace. Returns the bytes of the table.
+/// Reads the virtual PMU's counts of blocks of code for a trace. Returns the number of bytes of the
+/// table.
 ///
 /// # Errors
-/// It is none, or `trace` has no samples of what cycles are lost to.
+/// The bytes are no such counts, or `trace` has no samples of what cycles are lost to.
 pub fn blocks(bytes: &[u8], trace: &[u8]) -> Result<usize> {
     let recording = Recording::of(trace)?;
     samples::printed::with_truth(&recording, &String::from_utf8_lossy(bytes)).map(|text| text.len())
 }
 
-/// Reads a photograph. Returns whether it is one.
+/// Reads a photograph. Returns whether the file is a picture.
 pub fn photograph(path: &Path) -> bool {
     Photo::read(path).is_ok()
 }

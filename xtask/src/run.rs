@@ -78,7 +78,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     shown
 }
 
-/// Behind a default run: how to ask for more, or why it has no breakdown.
+/// Hint after a default run: how to request more, or why there is no breakdown.
 fn more_of_cycles(stack: Option<&Stack>) -> &'static str {
     match stack {
         Some(_) => "each cause that cycles are lost to: add --breakdown",
@@ -89,13 +89,13 @@ fn more_of_cycles(stack: Option<&Stack>) -> &'static str {
     }
 }
 
-/// The status of a run that ended well: whether it has the breakdown that was asked for.
+/// The status of a run that ended well: success only if a requested breakdown is present.
 fn status_of(args: &RunArgs, report: &Report) -> u8 {
     let lacks = report.first.as_ref().is_some_and(|first| first.breakdown.is_none());
     if args.breakdown.is_some() && lacks { ExitStatus::TooShort.into() } else { 0 }
 }
 
-/// Boots the machine; what programs write goes where the options say.
+/// Boots the machine; the programs' output goes where the options say.
 fn boot(args: &RunArgs, artefacts: &Artefacts, request: &Request) -> Result<Boot> {
     if args.work.job.check {
         machine::boot_listening(artefacts, request, &mut machine_check::listen)
@@ -106,7 +106,7 @@ fn boot(args: &RunArgs, artefacts: &Artefacts, request: &Request) -> Result<Boot
     }
 }
 
-/// Writes the files that the options ask for, of a run whose kernel had this command line.
+/// Writes the requested files of a run whose kernel had this command line.
 fn write_asked(
     project: &Project,
     args: &RunArgs,
@@ -148,8 +148,7 @@ fn repeated(project: &Project, args: &RunArgs) -> Result<u8> {
     }
 }
 
-/// Prints what needs no machine, if that is asked for: the options of `stat` or `record`, or the
-/// plan.
+/// Prints what needs no machine, if requested: the help of `stat` or `record`, or the plan.
 fn without_boot(args: &RunArgs) -> Result<Option<u8>> {
     let first = args.work.first();
     if let Some(help) = program_words::tally(&first).and_then(|words| help(&words)) {

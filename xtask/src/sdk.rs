@@ -1,4 +1,4 @@
-//! `cargo xtask sdk`: writes a folder with all that a program needs to use the library.
+//! `cargo xtask sdk`: writes a folder with everything that a program needs to use the library.
 //!
 //! The folder appears complete or not at all.
 
@@ -17,7 +17,7 @@ use crate::{
 };
 use clap::Args;
 
-/// The folder of what is copied as it is or with [`PLACEHOLDERS`] replaced.
+/// The folder of files that are copied unchanged or with [`PLACEHOLDERS`] replaced.
 const TEMPLATES: &str = "userlib/sdk";
 /// Words of the templates that stand for the clone's folder and for Tally's version.
 const PLACEHOLDERS: [&str; 2] = ["@TALLY@", "@VERSION@"];
@@ -42,11 +42,11 @@ const CRATES: [(&str, &str); 4] = [
     ("kernel/abi", "abi"),
     ("kernel/ring", "ring"),
 ];
-/// What a crate consists of.
+/// Parts of a crate's folder that are copied.
 const CRATE_PARTS: [&str; 4] = ["Cargo.toml", "src", "tests", "benches"];
-/// Files that the folder gets from the clone's.
+/// Files that are copied from the clone.
 const LICENSES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
-/// Disk space that the folder takes, at most.
+/// The most disk space that the folder takes.
 const NEEDED_MB: u64 = 20;
 
 /// Options of `cargo xtask sdk`.

@@ -1,4 +1,4 @@
-//! What the truth says of a machine's own core and of the cores that ran beside it.
+//! Counts of a machine's own core and of its shadow cores, from the truth.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use tally_abi::{
 
 use crate::{Failure, Result};
 
-/// Cycles by each vendor.
+/// Names of the event of core cycles, by vendor.
 const CYCLES: [&str; 2] = ["CPU_CLK_UNHALTED.THREAD", "CYCLES_NOT_IN_HALT"];
-/// Instructions by each vendor.
+/// Names of the event of instructions, by vendor.
 const INSTRUCTIONS: [&str; 2] = ["INST_RETIRED.ANY", "RETIRED_INSTRUCTIONS"];
 
 /// Core cycles in ring 3.
@@ -35,7 +35,7 @@ pub(crate) fn wrong(why: String) -> Failure {
     Failure::new(ExitStatus::CheckFailed, why)
 }
 
-/// The core cycles of each core beside, by its name.
+/// The core cycles of each shadow core, by its name.
 ///
 /// # Errors
 /// The truth lacks an event, or a core executed something else.

@@ -1,4 +1,4 @@
-//! `cargo xtask completions` and `man`: what shells and `man` know about the commands of `tally`.
+//! `cargo xtask completions` and `man`: completions and manual pages for the commands of `tally`.
 
 use std::path::PathBuf;
 

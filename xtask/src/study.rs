@@ -48,14 +48,14 @@ enum Study {
     Error(error::ErrorArgs),
     /// Linear scaling and ratio estimates on made-up streams, side by side
     Estimators(estimators::EstimatorsArgs),
-    /// What halts of several lengths and frequencies change in programs, beside paper 003
+    /// Effects of halts of several lengths and frequencies on programs, beside paper 003
     Halting(halting::HaltingArgs),
-    /// The same for readings while a program runs, at random moments, and for their differences:
-    /// in the bank and by system call
+    /// How often intervals of readings while a program runs contain the truth, at random moments,
+    /// and for their differences: in the bank and by system call
     Live(live::LiveArgs),
     /// The default job on machines of many kinds: each has to count right, or to refuse
     Machines(machines::MachinesArgs),
-    /// What group switches cost at 1 to 1,000 kHz, beside paper 000's Table 4
+    /// Cost of group switches at 1 to 1,000 kHz, beside paper 000's Table 4
     Overhead(overhead::OverheadArgs),
     /// Paper 000's experiments with free programs: Tables 2 to 4, Figures 5 to 7
     Paper000(paper000::Paper000Args),
@@ -64,8 +64,8 @@ enum Study {
     /// PAPI's own tests with Tally's libpapi.a, on a machine of each vendor; tests/papi/list.toml
     /// has them
     Papi(papi::PapiArgs),
-    /// What the kernel says of phases on line, beside the truth over time; fails unless bars, sure
-    /// phases and changes are as claimed
+    /// The kernel's phases on line, beside the truth over time; fails unless bars, sure phases and
+    /// changes are as claimed
     Phases(phases::PhasesArgs),
     /// Cycles of pipeline interval beside those of ooo; fails unless their errors are at most 10 %
     /// in the mean and 25 % of any program

@@ -1,5 +1,5 @@
-//! Resolves addresses of the kernel or a program to functions and lines, by the debug information
-//! of its file; without that, to functions by its symbols.
+//! Resolves addresses of the kernel or a program to functions and lines, with the debug information
+//! of its file; without that, to functions with its symbols.
 
 mod unwind;
 
@@ -34,7 +34,7 @@ const MAX_CALLERS: usize = 127;
 pub struct Place {
     /// The function, with its path.
     pub function: String,
-    /// Its file, relative to the project's folder if it is in there.
+    /// File of the line, relative to the project's folder if it is inside.
     pub file: Option<String>,
     /// The line.
     pub line: Option<u32>,
@@ -50,13 +50,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// One level of a backtrace.
+/// A level of a backtrace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct StackFrame {
     /// The return address, or the address of the instruction that raised the exception.
     #[serde(serialize_with = "hexadecimal")]
     pub address: u64,
-    /// Its functions: the inlined ones, innermost first, and the one they were inlined into.
+    /// Functions at the address: the inlined ones, innermost first, and the one they were inlined
+    /// into.
     pub places: Vec<Place>,
 }
 
@@ -85,7 +86,7 @@ impl Symbols {
     /// Reads the kernel's file.
     ///
     /// # Errors
-    /// It cannot be read, or has no debug information.
+    /// The file cannot be read, or has no debug information.
     pub fn read(kernel: &Path) -> Result<Symbols> {
         let failed = |why: &dyn fmt::Display| unreadable(kernel, ExitStatus::HostError, why);
         let loader = Loader::new(kernel).map_err(|error| failed(&error))?;
@@ -104,7 +105,7 @@ impl Symbols {
     /// Reads the file of a program, which may lack symbols.
     ///
     /// # Errors
-    /// It cannot be read, or is no static x86-64 ELF program.
+    /// The file cannot be read, or is no static x86-64 ELF program.
     pub fn of_program(path: &Path) -> Result<Symbols> {
         let bytes = project::read(path)?;
         let program = Program::parse(&bytes)
@@ -144,7 +145,7 @@ impl Symbols {
     }
 
     /// The return addresses of a program's thread, innermost first, as far as the copy of its stack
-    /// reaches and the callers can be told.
+    /// extends and the callers can be determined.
     pub fn callers(&self, registers: &Frame, stack: &Stack, by: CallGraph) -> Vec<u64> {
         let mut addresses = unwind::addresses(&self.code, registers, stack, by, MAX_CALLERS + 1);
         addresses.remove(0);
@@ -152,7 +153,7 @@ impl Symbols {
     }
 
     /// The function in which the kernel stopped and its callers, innermost first, as far as the
-    /// copy of its stack reaches.
+    /// copy of its stack extends.
     pub fn backtrace(&self, registers: &Registers, stack: &Stack) -> Vec<StackFrame> {
         let by = CallGraph::Dwarf;
         let addresses = unwind::addresses(&self.code, &registers.frame, stack, by, MAX_FRAMES);
@@ -166,7 +167,7 @@ impl Symbols {
     }
 }
 
-/// How to unwind the frames of a program's functions, as far as its file says it.
+/// Reads the unwind information of a program's functions, if its file has any.
 fn frames(bytes: &[u8]) -> object::Result<FrameSection> {
     let file = object::File::parse(bytes)?;
     let address = |name: &str| file.section_by_name(name).map_or(0, |section| section.address());
@@ -189,8 +190,8 @@ fn unreadable(path: &Path, status: ExitStatus, why: &dyn fmt::Display) -> Failur
     )
 }
 
-/// A file's path relative to the project's folder, if it is in there. Guests have paths that begin
-/// with a dot (`xtask/src/build/rustc.sh`).
+/// A file's path relative to the project's folder, if it is inside. Paths of guests begin with a
+/// dot (`xtask/src/build/rustc.sh`).
 fn relative(file: &str) -> String {
     let root = Project::here().root;
     let path = Path::new(file);

@@ -1,10 +1,10 @@
 //! `cargo xtask test`: the tests.
 //!
-//! It builds everything, then runs `cargo test` once for the host crates' tests and, with
+//! The task builds everything, then runs `cargo test` once for the host crates' tests and, with
 //! [`ARTEFACTS_VARIABLE`] set, the boot tests. Last, loom checks the interleavings of the lock-free
 //! code, in a separate target folder.
 //!
-//! Long tests are those that have `#[ignore = "long"]`.
+//! Long tests have the attribute `#[ignore = "long"]`.
 
 use clap::Args;
 use tally_abi::ExitStatus;
@@ -16,8 +16,8 @@ use crate::{
     project::Project,
 };
 
-/// Threads of a test binary for each of the host's processors: tests that wait for a machine that
-/// another test has booted take threads too, and no processor.
+/// Threads of a test binary per processor of the host: tests that wait for a machine that another
+/// test has booted take threads too, and no processor.
 const THREADS_PER_PROCESSOR: usize = 8;
 /// The variable from which test binaries take the number of their threads.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";

@@ -1,31 +1,32 @@
-//! Text of others as a terminal may get it: names of programs, events, functions and files, lines
-//! of logs. What would move the cursor, change the terminal or the order of its text is escaped.
+//! Escaping of foreign text for a terminal: names of programs, events, functions and files, lines
+//! of logs. Characters that would move the cursor, change the terminal or the order of its text are
+//! escaped.
 
 use std::borrow::Cow;
 
-/// Returns whether a terminal shows the character where it comes, and does nothing else.
+/// Returns whether a terminal shows the character at its position, without other effects.
 ///
-/// Not shown are control characters, those that separate lines, and those that change the direction
-/// of what follows (Unicode Standard Annex 9, section 2).
+/// This excludes control characters, line separators, and characters that change the direction of
+/// the text that follows (Unicode Standard Annex 9, section 2).
 pub(crate) fn is_shown(c: char) -> bool {
     let is_of_direction = matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}'
         | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}') && !is_of_direction
 }
 
-/// A text of others within a line of the tool: line ends are escaped too, so that it cannot begin a
-/// line of its own.
+/// Escapes a foreign text within a line of the tool, including line ends, so that it cannot begin a
+/// line.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, is_shown)
 }
 
-/// A text of the tool with texts of others in it: its line ends and tabs stay.
+/// Escapes a text of the tool that contains foreign text; line ends and tabs are kept.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_shown(c) || c == '\n' || c == '\t')
 }
 
-/// Lines of others behind one of the tool: each begins with blanks, which no line of the tool's own
-/// begins with.
+/// Escapes foreign lines after a line of the tool: each begins with blanks, unlike the tool's own
+/// lines.
 pub fn quoted(text: &str) -> String {
     let lines = text.lines().map(|line| format!("  {}", visible(line)));
     lines.collect::<Vec<_>>().join("\n")

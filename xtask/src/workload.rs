@@ -1,5 +1,5 @@
-//! What a machine is to do: its jobs, their files, and what the kernel writes down. Options that
-//! `cargo xtask run` and `cargo xtask image` have.
+//! The work of a machine: its jobs, their files, and the kernel's records. These are the options
+//! that `cargo xtask run` and `cargo xtask image` share.
 
 mod inputs;
 mod list;
@@ -25,7 +25,7 @@ use crate::{
     program_words,
 };
 
-/// What a machine is to do.
+/// The work of a machine.
 #[derive(Args, Clone, Debug)]
 pub struct Workload {
     #[command(flatten)]
@@ -60,7 +60,7 @@ pub struct Workload {
     /// that run at the same time
     #[arg(last = true, value_name = "PROGRAM", conflicts_with_all = ["program", "check"])]
     command: Vec<String>,
-    /// The jobs, once they were read, or their programs found.
+    /// The jobs, once they are read, or once their programs are found.
     #[arg(skip)]
     known: Option<Vec<JobPrograms>>,
 }
@@ -72,7 +72,7 @@ impl Workload {
     /// The file of `--jobs` cannot be read, or has a line that is no job.
     fn all(&self) -> Result<Vec<JobPrograms>> {
         match (&self.known, &self.jobs) {
-            // What was changed in the options since.
+            // The options may have been changed since.
             (Some(known), None) => {
                 let job = |one: &JobPrograms| JobPrograms { job: self.job.clone(), ..one.clone() };
                 Ok(known.iter().map(job).collect())
@@ -86,12 +86,12 @@ impl Workload {
         }
     }
 
-    /// The same with another job in place of that of the command line.
+    /// Replaces the job of the command line by another.
     pub fn with_job(&self, job: Job) -> Workload {
         Workload { job, ..self.clone() }
     }
 
-    /// The virtual PMU's options, with the counter unit if a job counts on it.
+    /// The virtual PMU's options, with the counter unit if a job counts with it.
     pub fn vpmu(&self, given: &[String]) -> Vec<String> {
         let jobs = self.known.iter().flatten().map(|one| &one.job);
         let has_unit = jobs.chain([&self.job]).any(|job| job.unit);
@@ -100,7 +100,7 @@ impl Workload {
         given.iter().cloned().chain(unit).collect()
     }
 
-    /// The same with the file of `--jobs` read, which may be a pipe.
+    /// Reads the file of `--jobs`, which may be a pipe.
     ///
     /// # Errors
     /// As [`Self::all`].
@@ -109,7 +109,7 @@ impl Workload {
         Ok(Workload { known, ..self.clone() })
     }
 
-    /// The same with the paths of the programs on the machine.
+    /// Adds the paths of the programs on the machine.
     ///
     /// # Errors
     /// A program is missing or is not a static x86-64 ELF file.
@@ -123,18 +123,18 @@ impl Workload {
         Ok(Workload { job: job.clone(), known: Some(jobs), ..self.clone() })
     }
 
-    /// The programs behind `--`, each with its arguments; none with `--jobs`.
+    /// The programs after `--`, each with its arguments; empty with `--jobs`.
     pub fn programs(&self) -> Vec<Vec<String>> {
         let all = if self.jobs.is_some() { Ok(Vec::new()) } else { self.all() };
         all.unwrap_or_default().into_iter().flat_map(|one| one.programs).collect()
     }
 
-    /// Whether the program that runs is the one of a command line without options.
+    /// Returns whether the program is that of a command line without options.
     pub fn is_default_program(&self) -> bool {
         self.programs().is_empty() && self.job.program == Job::default().program
     }
 
-    /// The first program behind `--` with its arguments; empty without one.
+    /// The first program after `--` with its arguments; empty without one.
     pub fn first(&self) -> Vec<String> {
         self.programs().into_iter().next().unwrap_or_default()
     }
@@ -142,15 +142,15 @@ impl Workload {
     /// The files that the machine gets.
     ///
     /// # Errors
-    /// One is missing, or has no path on the machine.
+    /// A file is missing, or has no path on the machine.
     pub fn files(&self) -> Result<Vec<GuestFile>> {
         Ok(inputs::files(&self.file, self.stdin.as_deref())?.0)
     }
 
-    /// Checks the options before anything is built. The machine has this memory, in MiB.
+    /// Checks the options before anything is built, for a machine with this memory in MiB.
     ///
     /// # Errors
-    /// One is not valid.
+    /// An option is not valid.
     pub fn check(&self, memory_mib: Option<u64>) -> Result<()> {
         for one in self.all()? {
             one.job.check().map_err(|why| one.at_its_place(why))?;
@@ -166,8 +166,8 @@ impl Workload {
         inputs::check(&self.files()?, memory_mib)
     }
 
-    /// Checks the events as the kernel will on a machine with this PMU, where the command line
-    /// names them.
+    /// Checks the events as the kernel will on a machine with this PMU, if the command line names
+    /// them.
     ///
     /// # Errors
     /// Events or options of their session are refused.
@@ -181,11 +181,11 @@ impl Workload {
         Ok(())
     }
 
-    /// The kernel's command line, with `options`. If there `is_trace`, with the options of traces.
+    /// The kernel's command line, with `options`, and with the options of traces if `is_trace`.
     ///
     /// # Errors
-    /// Words cannot stand on it, `stat` or `record` refuses its arguments, or an option would have
-    /// no effect.
+    /// A word is not possible on it, `stat` or `record` refuses its arguments, or an option would
+    /// have no effect.
     pub fn command_line(&self, options: &str, is_trace: bool) -> Result<String> {
         let stdin = inputs::files(&self.file, self.stdin.as_deref())?.1;
         let mut line = self.job.options(&format!("{options}{}", self.options(is_trace)));
@@ -214,13 +214,13 @@ impl Workload {
     }
 }
 
-/// Checks the events of a job, or of a program behind `--`.
+/// Checks the events of a job, or of a program after `--`.
 fn check_events(job: &Job, words: &[String], pmu: &VirtualPmu) -> Result<()> {
     if job.events.is_none() && program_words::tally(words).is_none() {
         return Ok(());
     }
     let asked = Asked::of(job, words, pmu.profile().signature)?;
-    // `stat` may print nothing but what the kernel counts.
+    // `stat` may be asked only for values that need no counters.
     if asked.events.is_empty() { Ok(()) } else { explain::plan_of(pmu, &asked).map(drop) }
 }
 

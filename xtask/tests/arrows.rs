@@ -16,10 +16,10 @@ use std::{
 use circles::{Graph, circles};
 use imports::{Imports, Sources, imports};
 
-/// The kernel's crate.
+/// Root of the kernel's crate.
 const KERNEL: &str = "kernel/src/main.rs";
-/// Its folders, from the lowest layer up: a file imports from its own folder and from those of
-/// lower layers. Folders of one layer do not import from each other.
+/// Folders of the kernel, from the lowest layer up. A file imports from its own folder and from
+/// folders of lower layers. Folders of one layer do not import from each other.
 const LAYERS: [&[&str]; 8] = [
     &["memory"],
     &["machine", "arch", "files"],
@@ -31,7 +31,7 @@ const LAYERS: [&[&str]; 8] = [
     &["entry"],
 ];
 
-/// The root of every crate of the project.
+/// Root of every crate of the project.
 fn roots(sources: &Sources) -> Vec<&Path> {
     let is_root = |path: &Path| {
         let folder = |levels: usize| path.ancestors().nth(levels).and_then(Path::file_name);
@@ -45,7 +45,7 @@ fn roots(sources: &Sources) -> Vec<&Path> {
     sources.keys().map(|path| path.as_path()).filter(|path| is_root(path)).collect()
 }
 
-/// The layer of a file of the kernel. Files in none of the folders are above them, and `main.rs` is
+/// Layer of a file of the kernel. Files outside of the folders are above them, and `main.rs` is
 /// above all.
 fn layer(file: &Path) -> (usize, String) {
     let part = file.components().nth(2).map(|part| Path::new(part.as_os_str()).with_extension(""));
@@ -59,7 +59,7 @@ fn arrow(from: &Path, to: &Path, used: &BTreeSet<String>) -> String {
     format!("{} → {}: {used}", from.display(), to.display())
 }
 
-/// Imports of the kernel that run up.
+/// Imports of the kernel from higher layers.
 fn up(imports: &Imports) -> Vec<String> {
     let runs_up = |from: &Path, to: &Path| {
         let ((low, folder), (high, other)) = (layer(from), layer(to));
@@ -104,7 +104,7 @@ fn no_files_import_in_a_circle() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The imports of a crate of made-up files, `kernel/src/main.rs` first.
+/// Imports of a crate of made-up files, `kernel/src/main.rs` first.
 fn of(files: &[(&str, &str)]) -> Imports {
     let path = |name: &str| Path::new("kernel/src").join(name);
     let sources = files.iter().map(|(name, text)| (path(name), (*text).to_owned())).collect();

@@ -1,4 +1,4 @@
-//! Runs `cargo xtask` without a boot: what it refuses, and output that cannot be written.
+//! Runs `cargo xtask` without a boot: refused requests, and output that cannot be written.
 
 use std::{
     fs::{self, File},
@@ -7,12 +7,12 @@ use std::{
 
 use tally_abi::ExitStatus;
 
-/// A device on which every write fails as on a full disk.
+/// Device on which every write fails as on a full disk.
 fn full() -> File {
     File::options().write(true).open("/dev/full").expect("Linux has it")
 }
 
-/// The exit status of `cargo xtask` with these words; `_` stands for a blank within a word.
+/// Exit status of `cargo xtask` with these words; `_` stands for a blank within a word.
 fn status(words: &str, stdout: Stdio, stderr: Stdio) -> Option<i32> {
     let mut xtask = Command::new(env!("CARGO_BIN_EXE_tally"));
     let words = words.split(' ').map(|word| word.replace('_', " "));
@@ -279,7 +279,7 @@ fn export_refuses_options_without_effect_and_files_that_are_no_traces() {
     }
 }
 
-/// The tool as `cargo install` installs it: not run by cargo, and from another folder.
+/// Runs the tool as `cargo install` installs it: not from cargo, and from another folder.
 fn installed(words: &[&str]) -> std::process::Output {
     let mut tally = Command::new(env!("CARGO_BIN_EXE_tally"));
     tally.args(words).current_dir("/").env_remove("CARGO_MANIFEST_DIR");
@@ -306,7 +306,7 @@ fn shells_and_man_know_every_command() {
     fs::create_dir_all(&folder).unwrap();
     fs::write(&file, script).unwrap();
     let checked = Command::new("bash").arg("-n").arg(&file).status();
-    // A host without bash has no use for its script.
+    // On a host without bash the script cannot be checked.
     assert!(checked.map_or(true, |status| status.success()), "the script is no bash");
     assert!(installed(&["man", folder.to_str().unwrap()]).status.success());
     for page in ["tally.1", "tally-run.1", "tally-study-halting.1"] {

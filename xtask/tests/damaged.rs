@@ -1,7 +1,8 @@
-//! Damaged files: every reader of what another program wrote refuses or reads them, without a
-//! panic, and with no more memory and work than the bytes that are there are worth.
+//! Damaged files: every reader of files from other programs refuses or reads them without a panic,
+//! and within bounds of memory and work that are proportional to the file's length.
 //!
-//! Work is counted as requests for memory: seconds differ from machine to machine.
+//! Work is measured as the number of memory requests, because seconds differ from machine to
+//! machine.
 
 #[path = "damaged/corpus.rs"]
 mod corpus;
@@ -19,28 +20,29 @@ use std::{
 use mutate::{Random, mutate};
 use xtask::readers;
 
-/// Cases: with optimization as many as find what a flipped bit does, without it for some seconds.
+/// Number of cases: with optimization enough to find the effects of single flipped bits, without it
+/// some seconds of work.
 const CASES: u64 = if cfg!(debug_assertions) { 3_000 } else { 60_000 };
-/// Runs this many cases.
+/// Environment variable with the number of cases to run.
 const COUNT: &str = "TALLY_TEST_CASES";
-/// Runs one case only, by its number.
+/// Environment variable with the number of the only case to run.
 const ONLY: &str = "TALLY_TEST_CASE";
-/// Bytes that a reader may have in use: some, and more for each byte of the file.
+/// Bytes that a reader may have in use: a constant, and a number for each byte of the file.
 const LEAST_BYTES: usize = 64 << 20;
 const BYTES_A_BYTE: usize = 1_024;
-/// Requests for memory that it may make, in the same way.
+/// Memory requests that a reader may make: a constant, and a number for each byte.
 const LEAST_REQUESTS: u64 = 1 << 20;
 const REQUESTS_A_BYTE: u64 = 64;
 
-/// Reads bytes; returns whether the reader takes them.
+/// Reads bytes; returns whether the reader accepts them.
 type Read = dyn Fn(&[u8]) -> bool;
 
-/// A reader, and what it reads.
+/// Reader with an undamaged input.
 struct Seed {
     name: &'static str,
     bytes: Vec<u8>,
     read: Box<Read>,
-    /// Its part of the cases.
+    /// Weight among the cases.
     weight: u64,
 }
 
@@ -53,7 +55,7 @@ fn seed(
     Seed { name, bytes, read: Box::new(read), weight }
 }
 
-/// A folder of the files of this process.
+/// Folder for the files of this process.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -106,7 +108,7 @@ fn seeds(folder: &Path) -> Vec<Seed> {
     seeds
 }
 
-/// Reads within the limits of these bytes; none if the reader panics.
+/// Reads within the limits for these bytes; `None` if the reader panics.
 fn read(seed: &Seed, case: u64, bytes: &[u8]) -> Option<bool> {
     let more = REQUESTS_A_BYTE * bytes.len() as u64;
     heap::begin(case, LEAST_BYTES + BYTES_A_BYTE * bytes.len(), LEAST_REQUESTS + more);
@@ -115,7 +117,7 @@ fn read(seed: &Seed, case: u64, bytes: &[u8]) -> Option<bool> {
     read.ok()
 }
 
-/// Reads a damaged file, as the case's number says.
+/// Reads a damaged file; the case's number determines the file and the damage.
 fn damage(seeds: &[Seed], case: u64) -> (&'static str, Option<bool>) {
     let mut random = Random::new(case);
     let all: u64 = seeds.iter().map(|seed| seed.weight).sum();
@@ -148,7 +150,7 @@ fn damaged_files_are_refused_or_read_within_bounds() {
         }
     }
     assert!(panicked.is_empty(), "readers panicked:\n{}", panicked.join("\n"));
-    // Damage that every reader takes, or none, would test little.
+    // The test would be weak if readers accepted all damaged files, or none.
     let share = count / 50..count * 49 / 50;
     assert!(only.is_some() || share.contains(&taken), "{taken} of {count} are read");
 }

@@ -1,4 +1,4 @@
-//! Checks of the pages: what they name exists, and what exists is named.
+//! Checks of the pages: names on them exist, and whatever must be documented is named.
 
 mod tree;
 
@@ -6,9 +6,9 @@ use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use tree::{files, root, sources};
 
-/// Lines that the README may have, two whole programs among them.
+/// Maximum lines of the README, including two whole programs.
 const README_LINES: usize = 115;
-/// Lines that a page of `docs/internals` may have.
+/// Maximum lines of a page of `docs/internals`.
 const INTERNALS_LINES: usize = 150;
 /// Folders whose paths, in backticks, must exist.
 const FOLDERS: [&str; 6] = ["docs/", "kernel/", "qemu/", "tests/", "userlib/", "xtask/"];
@@ -20,13 +20,13 @@ fn read(path: impl AsRef<Path>) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The text of each pair of single backticks, outside fenced blocks.
+/// Text of each pair of single backticks, outside fenced blocks.
 fn quoted(page: &str) -> impl Iterator<Item = &str> {
     let prose = page.split("```").step_by(2);
     prose.flat_map(|text| text.split('`').skip(1).step_by(2))
 }
 
-/// The targets of all links but those to other hosts: file and anchor, each of them possibly empty.
+/// Targets of all links except those to other hosts: file and anchor, each possibly empty.
 fn links(page: &str) -> impl Iterator<Item = (&str, &str)> {
     let targets = page.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let targets = targets.filter(|to| !to.contains("://"));
@@ -43,7 +43,7 @@ fn has_heading(page: &str, anchor: &str) -> bool {
     headings.map(|line| slug(line.trim_start_matches('#'))).any(|of| of == anchor)
 }
 
-/// The names in `text`, if it is a path of Rust's such as `module::Type` or `Type::function`.
+/// Names in `text`, if it is a Rust path such as `module::Type` or `Type::function`.
 fn rust_path(text: &str) -> Option<Vec<&str>> {
     let is_name = |name: &&str| {
         let mut characters = name.chars();
@@ -54,7 +54,7 @@ fn rust_path(text: &str) -> Option<Vec<&str>> {
     (names.len() > 1 && names.iter().all(is_name)).then_some(names)
 }
 
-/// Returns whether `text` looks like a path of the repository: no placeholder, no pattern.
+/// Returns whether `text` looks like a path of the repository, without placeholder or pattern.
 fn is_path(text: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let is_placeholder = PLACEHOLDERS.iter().any(|word| text.contains(word));
@@ -92,7 +92,7 @@ fn a_missing_path_and_a_missing_link_are_found() {
     assert!(has_heading("# A\n## The `x` of y\n", "the-x-of-y") && !has_heading("# A\n", "b"));
 }
 
-/// A name in a path of Rust's is one that some source has.
+/// Each name in a Rust path on a page occurs in some source.
 #[test]
 fn rust_names_on_pages_are_in_the_sources() {
     let code = files(|path| path.extension().is_some_and(|of| of == "rs"));
@@ -124,7 +124,7 @@ fn the_readme_is_short() {
     assert!(lines <= README_LINES, "README.md has {lines} lines; {README_LINES} are allowed");
 }
 
-/// The rows of an index of decisions, and those that its folder's pages ask for, in order.
+/// Rows of an index of decisions, and the rows expected from the pages of its folder, in order.
 fn rows_of_decisions(folder: &str, status_mark: &str) -> [Vec<String>; 2] {
     let folder = root().join(folder);
     let entries = fs::read_dir(&folder).expect("the decisions can be read");
@@ -150,8 +150,8 @@ fn rows_of_decisions(folder: &str, status_mark: &str) -> [Vec<String>; 2] {
     [index.lines().filter(is_row).map(str::to_owned).collect(), rows]
 }
 
-/// Each decision has its number, title and status in the index, in order; each archived one the
-/// page that says what is so today.
+/// Each decision has its number, title and status in the index, in order. Each archived one also
+/// has the page that describes the present state.
 #[test]
 fn the_indexes_of_decisions_have_every_decision() {
     for (folder, status_mark) in
@@ -175,13 +175,13 @@ fn internals_are_short_and_have_an_example() {
     }
 }
 
-/// What `cargo xtask` prints with these words.
+/// Output of `cargo xtask` for these words with `--help`.
 fn help(words: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_tally")).args(words).arg("--help").output();
     String::from_utf8(output.expect("it was built").stdout).expect("help is text")
 }
 
-/// The first words of the lines of `text` that are indented by at least `least` blanks.
+/// First words of the lines of `text` that are indented by at least `least` blanks.
 fn indented(text: &str, least: usize) -> impl Iterator<Item = &str> {
     let is_indented = move |line: &&str| line.len() - line.trim_start().len() >= least;
     text.lines().filter(is_indented).filter_map(|line| line.split_whitespace().next())

@@ -11,10 +11,10 @@ use xtask::{
     run::RunArgs,
 };
 
-/// Figures that make a table or an output one that was measured.
+/// Number of figures from which on a table or an output counts as measured.
 const MEASURED: usize = 2;
 
-/// Every figure, with its page.
+/// All figures, each with its page.
 fn figures() -> Vec<(String, Figure)> {
     let of = |(path, text): (std::path::PathBuf, String)| {
         let page = path.display().to_string();
@@ -41,10 +41,11 @@ fn is_measured(text: &str) -> bool {
             || rest.trim_start().starts_with('%'))
 }
 
-/// The line, from 1, behind each table and each output that has figures, and has no mark behind it.
+/// Line, from 1, after each table and each output with measured figures that is not followed by a
+/// mark.
 fn unmarked(page: &str) -> Vec<usize> {
     let (mut found, mut figures) = (Vec::new(), 0);
-    // Inside a fenced block: whether it is an output, which has no language.
+    // Inside a fenced block: whether the block is an output, which has no language.
     let mut fenced = None;
     for (line, text) in (1..).zip(page.lines().chain([""])) {
         if text.starts_with(FENCE) {
@@ -85,7 +86,7 @@ fn figures_without_a_mark_are_found() {
     assert_eq!(unmarked("```sh\na 1.5 2.5\n```\n\n# A\n| 1.5 | 2, 17 |\n| 2.5 | 3 |\n"), [0; 0]);
 }
 
-/// The source file of a test or an example that cargo runs, by its options.
+/// Source file of a test or an example that cargo runs, from the command's options.
 fn is_target(command: &str) -> bool {
     ["test", "example"].iter().any(|kind| {
         let name =
@@ -120,7 +121,7 @@ fn the_commands_of_figures_exist() {
     assert!(RunArgs::of("cargo xtask bench switch").is_err());
 }
 
-/// What git answers; none if it fails.
+/// Output of git; `None` if it fails.
 fn git(arguments: &[&str]) -> Option<String> {
     let answer = Command::new("git").arg("-C").arg(root()).args(arguments).output().ok()?;
     answer.status.success().then(|| String::from_utf8_lossy(&answer.stdout).trim().to_owned())

@@ -1,5 +1,5 @@
-//! The table of messages in the guide to hardware: each of them is in the sources, and what the
-//! kernel warns of is in the table.
+//! The table of messages in the guide to hardware: each message is in the sources, and each warning
+//! of the kernel is in the table.
 
 mod tree;
 
@@ -10,14 +10,15 @@ use tree::{root, sources};
 const PAGE: &str = "docs/hardware/messages.md";
 /// Sections whose messages come from Tally.
 const SECTIONS: [&str; 2] = ["## The kernel", "## `import`"];
-/// What stands for a part of a message that differs.
+/// Placeholder for a variable part of a message.
 const DIFFERS: char = '…';
-/// Parts of fewer bytes say nothing about where a message is from.
+/// Parts with fewer bytes do not identify the source of a message.
 const LEAST: usize = 5;
-/// Messages without a longer fixed part are others', passed on.
+/// Length of the fixed part that a message of Tally has; messages without it are passed on from
+/// elsewhere.
 const OWN: usize = 17;
 
-/// The fixed parts of each message in the first cells of these sections' tables.
+/// Fixed parts of each message in the first cells of these sections' tables.
 fn quoted(page: &str) -> Vec<Vec<&str>> {
     let of = |section: &&str| page.split(&format!("{section}\n")).nth(1).expect("it is there");
     let sections = SECTIONS.iter().map(of).map(|text| text.split("\n## ").next().unwrap_or(text));
@@ -27,20 +28,20 @@ fn quoted(page: &str) -> Vec<Vec<&str>> {
     messages.map(|text| text.split(DIFFERS).map(str::trim).collect()).collect()
 }
 
-/// The text of a source, with strings that continue on the next line in one piece.
+/// Source text with continued strings joined into one line.
 fn joined(source: &str) -> String {
     let mut lines = source.split("\\\n");
     let first = lines.next().unwrap_or_default().to_owned();
     lines.fold(first, |text, line| text + line.trim_start())
 }
 
-/// The first string behind each `start`, as it is in the source.
+/// First string after each `start`, as written in the source.
 fn strings<'a>(source: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
     let calls = source.split(start).skip(1);
     calls.filter_map(|call| call.split_once('"')?.1.split_once('"').map(|(string, _)| string))
 }
 
-/// Returns whether a string has a fixed part that tells it from others.
+/// Returns whether a string has a fixed part that distinguishes it from others.
 fn is_own(string: &str) -> bool {
     string.split(['{', '}']).step_by(2).any(|part| part.len() >= OWN)
 }

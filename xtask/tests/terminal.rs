@@ -1,18 +1,18 @@
-//! What a program, and names that it chose, can do to the terminal of `cargo xtask`: nothing. The
-//! run is one of messages, without a boot.
+//! Programs, and names chosen by them, cannot affect the terminal of `cargo xtask`. The test runs
+//! on messages, without a boot.
 
 use std::{fs, io::Read, path::PathBuf, process::Command, thread};
 
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use tally_abi::wire::{MAX_FRAME_BYTES, Message};
 
-/// A line of the tool's that is not true.
+/// Forged line that looks like one of the tool.
 const FORGED: &str = "xtask: the kernel panicked: forged";
 /// Columns of the terminal.
 const COLUMNS: u16 = 60;
 
-/// What the program writes: it clears the screen, sets a title, modes and a colour, hides the
-/// cursor, and forges a line by a line end, a carriage return, the cursor and a long row.
+/// Output of the program: it clears the screen, sets a title, modes and a colour, hides the cursor,
+/// and forges a line by a line end, a carriage return, the cursor and a long row.
 fn written() -> String {
     let far = " ".repeat(usize::from(COLUMNS));
     format!(
@@ -21,7 +21,7 @@ fn written() -> String {
     )
 }
 
-/// The file of a run's messages, whose program has a hostile name and crashes.
+/// File of a run's messages, whose program has a hostile name and crashes.
 fn messages(name: &str) -> PathBuf {
     let (pid, fault) = (1, "page fault");
     let program = format!("\x1b[2Jprogram\n{FORGED}");
@@ -64,7 +64,7 @@ fn a_terminal_gets_marked_rows_and_stays_as_it_was() {
     let mut from = pair.master.try_clone_reader().unwrap();
     let reader = thread::spawn(move || {
         let mut all = Vec::new();
-        // It ends with an error once no process has the terminal.
+        // Reading ends with an error once no process has the terminal.
         let _ = from.read_to_end(&mut all);
         String::from_utf8(all).unwrap()
     });

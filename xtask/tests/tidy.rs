@@ -6,15 +6,41 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use tree::{files, root, sources};
 
-/// Lines of the longest file that needs no reason.
+/// Maximum lines of a file that states no reason.
 const MOST_LINES: usize = 400;
 /// Starts of lines that give the reason.
 const REASONS: [&str; 3] = ["// Long because ", "//! Long: ", "/* Long because "];
-/// Columns of the longest line of a comment. rustfmt checks code.
+/// Maximum columns of a line of a comment. rustfmt checks code.
 const MOST_COLUMNS: usize = 100;
 
+/// Openings that leave a reader without the subject: pronouns, and phrases in place of a noun.
+const OPENINGS: [&str; 20] = [
+    "What",
+    "That",
+    "Those",
+    "This",
+    "These",
+    "It",
+    "Its",
+    "They",
+    "Of",
+    "As",
+    "Whether these",
+    "The same",
+    "All by which",
+    "All that",
+    "Who",
+    "Whoever",
+    "Nothing",
+    "Nobody",
+    "One",
+    "None",
+];
+/// Folders whose comments do not follow the rule on openings yet.
+const UNCHECKED: [&str; 1] = ["kernel/src/memory"];
+
 /// Every package with the project's packages that it may depend on: dependencies point one way.
-/// Tests, and tools that no package depends on, may depend on all.
+/// Tests, and tools that no package depends on, may depend on all packages.
 const ARROWS: [(&str, &[&str]); 26] = [
     ("tally-abi", &[]),
     ("tally-efi", &[]),
@@ -60,7 +86,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     ("tally-tests", &["tally-abi", "tally-breakdown", "tally-photo", "xtask"]),
 ];
 
-/// What is wrong with a Rust file's beginning or length, if anything.
+/// Complaint about a Rust file's beginning or length, if any.
 fn complaint(text: &str) -> Option<String> {
     if !text.starts_with("//!") {
         return Some("does not begin with `//!`: purpose, invariants, who may run it when".into());
@@ -68,7 +94,7 @@ fn complaint(text: &str) -> Option<String> {
     too_long(text)
 }
 
-/// What is wrong with a file's length, if anything.
+/// Complaint about a file's length, if any.
 fn too_long(text: &str) -> Option<String> {
     let lines = text.lines().count();
     let gives_reason = |line: &str| REASONS.iter().any(|reason| line.trim().starts_with(reason));
@@ -76,11 +102,32 @@ fn too_long(text: &str) -> Option<String> {
         .then(|| format!("has {lines} lines: split it, or add a line `// Long because …`"))
 }
 
-/// The first line of a comment that is too long, by its number.
+/// Number of the first line of a comment that is too long.
 fn too_wide(text: &str) -> Option<usize> {
     let is_comment = |line: &str| ["//", "/*", "* "].iter().any(|mark| line.starts_with(mark));
     let is_wide = |line: &str| line.chars().count() > MOST_COLUMNS && is_comment(line.trim());
     text.lines().position(is_wide).map(|line| line + 1)
+}
+
+/// Mark and text of a line of a documentation comment.
+fn documentation(line: &str) -> Option<(&'static str, &str)> {
+    let text = |mark: &'static str| Some((mark, line.trim_start().strip_prefix(mark)?));
+    ["///", "//!"].into_iter().find_map(text)
+}
+
+/// Numbers of the lines at which a documentation comment begins with one of [`OPENINGS`].
+fn without_subject(text: &str) -> Vec<usize> {
+    let is_opening = |text: &str| {
+        let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+        OPENINGS.iter().any(|words| text.trim_start().strip_prefix(*words).is_some_and(is_end))
+    };
+    let before = [""].into_iter().chain(text.lines());
+    let lines = before.zip(text.lines()).zip(1..);
+    let wrong = lines.filter(|((before, line), _)| {
+        let Some((mark, text)) = documentation(line) else { return false };
+        documentation(before).is_none_or(|(other, _)| other != mark) && is_opening(text)
+    });
+    wrong.map(|(_, number)| number).collect()
 }
 
 #[test]
@@ -107,6 +154,17 @@ fn c_files_are_short_and_comments_have_100_columns() {
 }
 
 #[test]
+fn doc_comments_open_with_a_noun_or_a_verb() {
+    let is_checked = |path: &PathBuf| !UNCHECKED.iter().any(|folder| path.starts_with(folder));
+    let mut complaints = Vec::new();
+    for (path, text) in sources("rs").into_iter().filter(|(path, _)| is_checked(path)) {
+        let lines = without_subject(&text).into_iter();
+        complaints.extend(lines.map(|line| format!("{}:{line}", path.display())));
+    }
+    assert!(complaints.is_empty(), "comments without a subject:\n{}", complaints.join("\n"));
+}
+
+#[test]
 fn complaints_are_raised() {
     let long = |head: &str| head.to_owned() + &"x\n".repeat(MOST_LINES + 1);
     assert!(complaint("use x;\n").unwrap().contains("does not begin"));
@@ -116,9 +174,13 @@ fn complaints_are_raised() {
     let wide = |mark: &str| format!("x\n    {mark}{}\n", "ä".repeat(MOST_COLUMNS - 3));
     assert_eq!((too_wide(&wide("// ")), too_wide(&wide("* "))), (Some(2), Some(2)));
     assert_eq!((too_wide(&wide("")), too_wide("// short\n")), (None, None));
+    let bad = "//! It is.\n\n/// The same.\n/// What it is.\nfn f() {}\n    /// Of one.\n";
+    assert_eq!(without_subject(bad), [1, 3, 6]);
+    let good = "//! Items.\n/// Oneself.\n/// What it is.\n// It is no documentation.\n";
+    assert!(without_subject(good).is_empty());
 }
 
-/// Packages with the names of what they depend on, for building as for running.
+/// Packages with the names of their dependencies, for building and for running.
 fn packages() -> BTreeMap<String, Vec<String>> {
     let manifests = files(|path| path.ends_with("Cargo.toml"));
     let read = |path: &PathBuf| {
@@ -129,7 +191,7 @@ fn packages() -> BTreeMap<String, Vec<String>> {
         let name = manifest.get("package")?.get("name")?.as_str()?.to_owned();
         let keys = |table: &str| -> Vec<String> {
             let table = manifest.get(table).and_then(toml::Value::as_table);
-            // A dependency that goes by another name here says its own.
+            // A renamed dependency states its real name in `package`.
             let own = |(key, value): (&String, &toml::Value)| {
                 value.get("package").and_then(toml::Value::as_str).unwrap_or(key).to_owned()
             };
@@ -137,7 +199,7 @@ fn packages() -> BTreeMap<String, Vec<String>> {
         };
         let mut uses = keys("dependencies");
         uses.extend(keys("build-dependencies"));
-        // The test package is nothing but tests.
+        // The test package consists of tests only.
         if name == "tally-tests" {
             uses.extend(keys("dev-dependencies"));
         }
@@ -171,8 +233,7 @@ fn arrows_point_one_way() {
     assert!(wrong.is_empty(), "arrows that must not be: {}", wrong.join(", "));
 }
 
-/// The names that a file of the ABI crate declares by lines that begin with `before` and go on with
-/// a name up to `after`.
+/// Names that a file of the ABI crate declares by lines that begin with `before`, up to `after`.
 fn declared(file: &str, before: &str, after: char) -> Vec<String> {
     let path = root().join("kernel/abi/src").join(file);
     let text = fs::read_to_string(path).expect("the ABI's sources can be read");

@@ -1,4 +1,4 @@
-//! The local APIC, in both modes: the performance entry and the timer.
+//! The local APIC, in both modes: the performance entry of the local vector table, and the timer.
 
 use core::ptr::NonNull;
 
@@ -53,10 +53,10 @@ pub fn end_of_interrupt() {
 
 /// The performance entry of the local vector table.
 pub const LVT_PERFORMANCE: u64 = 0x340;
-/// Its mask bit.
+/// Mask bit of the performance entry.
 pub const LVT_MASKED: u32 = 1 << 16;
 
-/// Starts the timer: an interrupt every `count` ticks, or none for 0.
+/// Starts the timer with an interrupt every `count` ticks, or stops it for 0.
 pub fn timer(count: u32) {
     apic_write(0x3e0, 0xb);
     apic_write(0x320, if count == 0 { LVT_MASKED } else { 1 << 17 | u32::from(TIMER_VECTOR) });

@@ -1,5 +1,5 @@
-//! Counts of code that leaves its blocks in the middle: devices, faults, traps, system calls, and
-//! instructions that access memory in several parts.
+//! Counts of code that leaves its blocks in the middle: by devices, faults, traps, system calls,
+//! and instructions that access memory in several parts.
 
 use core::arch::global_asm;
 
@@ -168,7 +168,7 @@ struct Edge {
     name: &'static str,
     entry: *const u8,
     rounds: u64,
-    /// Instructions, branches, loads and stores: of each round, and outside the rounds.
+    /// Instructions, branches, loads and stores per round, and outside the rounds.
     each: [u64; 4],
     once: [u64; 4],
 }
@@ -177,7 +177,7 @@ const ROUNDS: u64 = 200;
 /// The number of loops.
 const COUNT: usize = 14;
 
-/// Every check of this module.
+/// Runs every check of this module.
 pub fn run(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     kernel::enable_avx();
@@ -186,9 +186,9 @@ pub fn run(report: &mut CheckReport) {
     edges(is_intel).iter().for_each(|edge| check(report, &vendor, edge));
 }
 
-/// Every loop. The system call at its end is one instruction and one branch.
+/// All loops. The system call at the end of a loop is one instruction and one branch.
 fn edges(is_intel: bool) -> [Edge; COUNT] {
-    // On Intel a repeated string instruction is one load and one store, on AMD each element is.
+    // A repeated string instruction is one load and one store on Intel; on AMD each element is.
     let (string_stores, compare_loads) = if is_intel { ([0, 1], 1) } else { ([1, 0], 3 * 2) };
     let edge = |name, entry, each, once| Edge { name, entry, rounds: ROUNDS, each, once };
     [

@@ -89,12 +89,12 @@ unsafe extern "C" {
 
 static mut MEMORY: [u64; 4096] = [0; 4096];
 
-/// Memory for ring 3.
+/// Address of memory that ring 3 may use.
 pub fn memory() -> u64 {
     &raw const MEMORY as u64
 }
 
-/// Every check of this module.
+/// Runs every check of this module.
 pub fn run(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     for rounds in [1, 2, 100, 12_345] {
@@ -125,7 +125,7 @@ fn mixed_loop(report: &mut CheckReport, vendor: &VendorPmu, rounds: u64) {
     report.equal(format_args!("ring 3, {rounds} rounds: stores"), counts[0], rounds);
 }
 
-/// A known function in ring 0. The difference of two runs excludes the code around it.
+/// Checks a known function in ring 0. The difference of two runs excludes the code around it.
 fn rings(report: &mut CheckReport, vendor: &VendorPmu) {
     let [instructions, branches, ..] = vendor.events;
     let counts = vendor.count(&[instructions, branches], USR, || ());
@@ -143,7 +143,7 @@ fn rings(report: &mut CheckReport, vendor: &VendorPmu) {
     let (few, many) = (run(10), run(1010));
     report.equal("ring 0, 1000 rounds: instructions", many[0] - few[0], 6000);
     report.equal("ring 0, 1000 rounds: branches", many[1] - few[1], 2000);
-    // The same code for all three, so that the kernel's part is the same.
+    // All three counts use the same code, so that the kernel's part is the same.
     let [user, kernel, both] =
         [USR, OS, USR | OS].map(|rings| vendor.count(&[instructions], rings, mixed_1000)[0]);
     report.equal("both rings are the sum of each", both, user + kernel);
@@ -195,9 +195,9 @@ fn with_timer(report: &mut CheckReport, vendor: &VendorPmu) {
     report.equal("interrupted strings: instructions", strings_counted[0], 10);
 }
 
-/// A way to deliver the interrupt.
+/// A method of delivering the interrupt.
 pub struct Delivery {
-    /// Its name.
+    /// Name of the method.
     pub name: &'static str,
     /// The entry of the local vector table.
     pub entry: u32,
@@ -205,7 +205,7 @@ pub struct Delivery {
     pub vector: u8,
 }
 
-/// Both ways: a fixed vector, and an NMI.
+/// Both methods: a fixed vector, and an NMI.
 pub const DELIVERIES: [Delivery; 2] = [
     Delivery { name: "fixed", entry: PMI_VECTOR as u32, vector: PMI_VECTOR },
     Delivery { name: "nmi", entry: 4 << 8, vector: 2 },
@@ -249,7 +249,7 @@ fn overflow_at(vendor: &VendorPmu, instructions: u64) {
     vendor.enable(0);
 }
 
-/// The name of a check of one way of delivery.
+/// The name of a check for one method of delivery.
 struct Named<'a> {
     mode: &'a str,
     name: &'a str,
@@ -262,8 +262,8 @@ impl core::fmt::Display for Named<'_> {
     }
 }
 
-/// An interrupt at every period, re-armed by its handler, in a region. Prints their number, which
-/// the host compares with the truth file.
+/// Takes an interrupt at every period, re-armed by its handler, in a region. Prints their number,
+/// which the host compares with the truth file.
 fn sampling(report: &mut CheckReport, vendor: &VendorPmu) {
     const PERIOD: u64 = 10_000;
     apic::apic_write(apic::LVT_PERFORMANCE, PMI_VECTOR.into());
@@ -279,17 +279,17 @@ fn sampling(report: &mut CheckReport, vendor: &VendorPmu) {
     apic::timer(0);
     kernel::REARM.store(0, Relaxed);
     let taken = kernel::TAKEN[PMI_VECTOR as usize].load(Relaxed) - before;
-    // The instructions between an overflow and its handler are in no period.
+    // The instructions between an overflow and its handler belong to no period.
     report.within("an interrupt every 10,000 instructions", taken, 119, 120);
     // The serial port cannot fail.
     let _ = writeln!(Serial, "pmis 8 {taken}");
 }
 
-/// Sessions belong to ring 0, and session 7 is not region 7.
+/// Checks that only ring 0 can open sessions, and that session 7 is not region 7.
 fn sessions(report: &mut CheckReport) {
     let in_ring3 = |op: Op| {
         in_ring3(&raw const operation as u64, op as u64, memory());
-        // SAFETY: ring 3 wrote it, and nothing else does.
+        // SAFETY: ring 3 has written it, and nothing else does.
         unsafe { core::ptr::read_volatile(memory() as *const u64) }
     };
     report.equal("ring 3 opens no session", in_ring3(Op::OpenSession), 0);
@@ -302,7 +302,7 @@ fn sessions(report: &mut CheckReport) {
     report.equal("ring 0 closes a session", vpmu(Op::CloseSession, 7)[0].into(), 1);
 }
 
-/// Counts by counters and in a region at the same time. Prints the counters, which the host
+/// Counts by counters and in a region at the same time. Prints the counters' values, which the host
 /// compares with the truth file.
 fn regions(report: &mut CheckReport) {
     let vendor = VendorPmu::here();

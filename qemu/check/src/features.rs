@@ -12,13 +12,13 @@ use crate::{
     vendor::{EN, INT, OS, USR, VendorPmu},
 };
 
-/// Debug control, and its bit that freezes the counters at a PMI.
+/// Debug control register, and its bit that freezes the counters at a PMI.
 const DEBUGCTL: u32 = 0x1d9;
 const FREEZE: u64 = 1 << 12;
 /// Global status: counters are frozen.
 const FROZEN: u64 = 1 << 59;
 
-/// Every check of this module but those of PERF_METRICS' registers.
+/// Runs every check of this module except those of PERF_METRICS' registers.
 pub fn run(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     if let Some([_, status, reset]) = vendor.global {
@@ -48,7 +48,7 @@ fn freeze(report: &mut CheckReport, vendor: &VendorPmu, status: u32, reset: u32)
     vendor.reset_overflow();
 }
 
-/// Memory that nothing has accessed.
+/// Address of memory that nothing has accessed.
 const UNTOUCHED: usize = 128 << 20;
 
 fn offcore(report: &mut CheckReport, vendor: &VendorPmu) {
@@ -66,7 +66,7 @@ fn offcore(report: &mut CheckReport, vendor: &VendorPmu) {
             }
         })
     };
-    // Plus a few lines of the guest's kernel.
+    // The guest's kernel adds a few lines.
     let [any, memory, ..] = read(0, [0x1_0001, 0x7_3c00_0001]);
     report.within("off-core: demand reads", any, 1_000, 1_010);
     report.within("off-core: demand reads of memory", memory, 1_000, any);
@@ -80,7 +80,8 @@ fn offcore(report: &mut CheckReport, vendor: &VendorPmu) {
     wrmsr(0x1a7, 0);
 }
 
-/// PERF_METRICS exists with the fourth fixed counter; otherwise every access to it faults.
+/// Checks that PERF_METRICS exists with the fourth fixed counter, and that without it every access
+/// faults.
 pub fn metrics(report: &mut CheckReport, fixed: u32) {
     let (register, enable) = (0x329, 1 << 48);
     if fixed < 4 {

@@ -1,4 +1,4 @@
-//! Flags are preserved: QEMU evaluates them lazily, and an intercept must not lose them.
+//! Preservation of flags: QEMU evaluates them lazily, and an intercept must not lose them.
 
 use core::{arch::global_asm, sync::atomic::Ordering::Relaxed};
 
@@ -62,13 +62,13 @@ unsafe extern "C" {
     fn flags_at_fault_and_end();
 }
 
-/// An index beyond the counters.
+/// An RDPMC index beyond the counters.
 const NO_COUNTER: u64 = 0x1f;
-/// The arithmetic flags, and those that 5 - -1 sets: carry, parity and auxiliary carry.
+/// The arithmetic flags, and those of them that 5 - -1 sets: carry, parity and auxiliary carry.
 const ARITHMETIC: u64 = 0x8d5;
 const BORROWED: u64 = 0x15;
 
-/// The arithmetic flags are the same before and behind an intercepted instruction.
+/// Checks that the arithmetic flags are the same before and after an intercepted instruction.
 pub fn run(report: &mut CheckReport, vendor: &VendorPmu) {
     let behind = |code: unsafe extern "C" fn(), rcx: u32| {
         let flags: u64;

@@ -1,5 +1,5 @@
-//! Injected interrupts: the handler's frame has exactly the address of the next instruction, and
-//! nothing else changes.
+//! Injected interrupts: the address in the handler's frame is exactly that of the next instruction,
+//! and nothing else changes.
 
 use core::{arch::global_asm, sync::atomic::Ordering::Relaxed};
 
@@ -83,18 +83,18 @@ unsafe extern "C" {
     static mixed: u8;
 }
 
-/// Where the instructions of `mixed`'s loop begin.
+/// Offsets of the instructions in `mixed`'s loop.
 const MIXED_STARTS: [u64; 6] = [0, 3, 7, 10, 12, 15];
-/// No injection.
+/// Argument for no injection.
 const NONE: i64 = -1;
 
-/// Nothing can be injected while nothing is counted.
+/// Checks that nothing can be injected while nothing is counted.
 pub fn run_first(report: &mut CheckReport) {
     let answer = crate::machine::vpmu(Op::Interrupt, 5)[0];
     report.equal("no interrupt can be injected while nothing is counted", answer.into(), 0);
 }
 
-/// Every check of this module.
+/// Runs every check of this module.
 pub fn run(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     for delivery in &DELIVERIES {
@@ -113,7 +113,7 @@ struct Check<'a> {
     vector: u8,
 }
 
-/// The address of the chain's instruction `index`; the first is the one behind CPUID.
+/// The address of the chain's instruction `index`; the first is the one after CPUID.
 fn in_chain(pairs: u64, index: u64) -> u64 {
     match index.checked_sub(1) {
         None => pairs - 5,
@@ -123,7 +123,7 @@ fn in_chain(pairs: u64, index: u64) -> u64 {
 }
 
 impl Check<'_> {
-    /// Runs code in ring 3 with an injected interrupt; returns the instructions counted there, and
+    /// Runs code in ring 3 with an injected interrupt. Returns the instructions counted there, and
     /// the address at which the interrupt was taken, if it was.
     fn ring3(&mut self, code: *const u8, behind: i64) -> (u64, Option<u64>) {
         apic::apic_write(apic::LVT_PERFORMANCE, self.entry);
@@ -148,7 +148,8 @@ impl Check<'_> {
             self.report.equal(what, came.unwrap_or(0), want);
             let what = format_args!("injected, {name}: behind {behind}: the count is the same");
             self.report.equal(what, counted, 139);
-            // R8 is 0, so each comparison borrows unless RDI is 0 too; the one before CPUID does.
+            // R8 is 0, so each comparison borrows unless RDI is 0 too; the comparison before CPUID
+            // does.
             let carries = if behind == 0 { 1 } else { 64 };
             let what = format_args!("injected, {name}: behind {behind}: flags are kept");
             self.report.equal(what, with, 64 * 3 + carries);

@@ -15,9 +15,10 @@ use crate::{
 
 /// Interrupts and exceptions taken, by vector.
 pub static TAKEN: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
-/// The address at which a fault resumes instead of at its instruction, if not zero.
+/// The address at which execution resumes after a fault, instead of at the faulting instruction, if
+/// not zero.
 static FAULT_RESUME: AtomicU64 = AtomicU64::new(0);
-/// RCX as the last fault's handler saw it.
+/// RCX as seen by the last fault's handler.
 pub static FAULT_RCX: AtomicU64 = AtomicU64::new(0);
 /// RFLAGS in the last fault's frame.
 pub static FAULT_RFLAGS: AtomicU64 = AtomicU64::new(0);
@@ -142,21 +143,22 @@ extern "C" fn on_interrupt(frame: &mut Frame) {
     }
 }
 
-/// An address range that the page-fault handler maps on access, and its number of 2 MiB pages.
+/// Start of an address range that the page-fault handler maps on access.
 pub const HOLE: u64 = 0x8000_0000;
-/// Likewise.
+/// The hole's number of 2 MiB pages.
 pub const HOLE_PAGES: u64 = 64;
 
 unsafe extern "C" {
-    /// The top table, and those of the first 4 GiB in pages of 2 MiB.
+    /// The top-level page table.
     pub static mut tables_pml4: [u64; 512];
-    /// Likewise.
+    /// The tables of the first 4 GiB, in pages of 2 MiB.
     pub static mut tables_pd: [u64; 2048];
     /// The tables of the second and third level for the end of the address space.
     static mut tables_last: [[u64; 512]; 2];
 }
 
-/// Memory above the image, which nothing else uses: 2 MiB, present, writable, for ring 3 too.
+/// Page-table entry for memory above the image that nothing else uses: 2 MiB, present, writable,
+/// for ring 3 too.
 pub const SPARE_PAGE: u64 = 64 << 20 | 0x87;
 
 /// Maps the last 2 MiB of the address space.
@@ -183,8 +185,8 @@ pub fn unmap_hole() {
     unsafe { asm!("mov {0}, cr3", "mov cr3, {0}", out(reg) _) };
 }
 
-/// Maps the page of the hole at the faulting address, all to the same memory; returns whether the
-/// address is in the hole.
+/// Maps the page of the hole at the faulting address; all its pages have the same memory. Returns
+/// whether the address is in the hole.
 fn map_hole() -> bool {
     let address: u64;
     // SAFETY: reading CR2 has no effect.
@@ -279,7 +281,7 @@ pub fn in_ring3(entry: u64, argument: u64, memory: u64) {
     enter_ring3(entry, argument, memory, stack, 0x2);
 }
 
-/// The same with interrupts enabled.
+/// Runs code in ring 3 as [`in_ring3`] does, with interrupts enabled.
 pub fn in_ring3_interrupted(entry: u64, argument: u64, memory: u64) {
     let stack = &raw const USER_STACK as u64 + 2048 * 8;
     enter_ring3(entry, argument, memory, stack, 0x202);
@@ -331,8 +333,7 @@ extern "C" fn on_syscall() {
     )
 }
 
-/// The vector of the fault that `code` raises in ring 0, if any. `code` starts with the given RCX,
-/// RAX and RDX.
+/// Runs `code` in ring 0 with the given RCX, RAX and RDX; returns the vector of its fault, if any.
 pub fn fault_of(code: unsafe extern "C" fn(), rcx: u64, rax: u64, rdx: u64) -> Option<u8> {
     let before = fault_counts();
     // SAFETY: a fault resumes behind the call with the stack restored; the code changes only the
@@ -359,7 +360,7 @@ pub fn fault_of(code: unsafe extern "C" fn(), rcx: u64, rax: u64, rdx: u64) -> O
     (0..32u8).find(|vector| after[*vector as usize] != before[*vector as usize])
 }
 
-/// The vector of the fault that the code at `entry` raises in ring 3 before its system call, if
+/// Runs the code at `entry` in ring 3; returns the vector of the fault before its system call, if
 /// any.
 pub fn fault_of_ring3(entry: u64, argument: u64, memory: u64) -> Option<u8> {
     let before = fault_counts();

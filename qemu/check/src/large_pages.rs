@@ -1,4 +1,4 @@
-//! Large pages: walks counted by the size of the page, and the entries that pages take.
+//! Large pages: walks by page size, and the TLB entries that pages take.
 
 use core::arch::asm;
 
@@ -11,7 +11,7 @@ use crate::{
     vendor::{OS, VendorPmu},
 };
 
-/// Pages of 2 MiB that are loaded from, and places on each: all on other pages of 4 KiB.
+/// Pages of 2 MiB to load from, and places in each, all in different pages of 4 KiB.
 const PAGES: u64 = 16;
 const PLACES: u64 = 8;
 /// The most pages that the guest's own kernel uses while it counts.
@@ -21,17 +21,18 @@ const OWN: u64 = 3;
 #[repr(C, align(4096))]
 struct Table([u64; 512]);
 
-/// Maps one page of the hole in pages of 4 KiB.
+/// Table that maps one page of the hole in pages of 4 KiB.
 static mut SMALL_PAGES: Table = Table([0; 512]);
-/// Maps memory in pages of 1 GiB, from this address on.
+/// Table that maps memory in pages of 1 GiB, from this address on.
 static mut HUGE_PAGES: Table = Table([0; 512]);
 const HUGE: u64 = 1 << 39;
 
-/// A vendor's event selects.
+/// Event selects of a vendor.
 struct Events {
     /// Walks for loads: of 4 KiB, 2 MiB and 1 GiB; on AMD's processors for stores too.
     walks: [u64; 3],
-    /// Loads from pages of 2 MiB that hit the second level; on Intel's from pages of any size.
+    /// Loads from pages of 2 MiB that hit the second level; on Intel's processors from pages of any
+    /// size.
     hits: u64,
     /// Walks for fetches: of 4 KiB and 2 MiB.
     code: [u64; 2],
@@ -52,15 +53,15 @@ impl Events {
     }
 }
 
-/// Every check of this module.
+/// Runs every check of this module.
 pub fn run(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     let events = Events::here(&vendor);
-    // The handler of page faults maps the hole at the first loads.
+    // The page-fault handler maps the hole at the first loads.
     unmap_hole();
     load_all();
     if vpmu(Op::Models, events.walks[1] as u32)[0] == 0 {
-        // Intel's event of all sizes; AMD's of 4 KiB is all.
+        // Intel has an event for all sizes; on AMD the one for 4 KiB counts all walks here.
         let all = if vendor.is_intel() { events.walks[0] | 0xe00 } else { events.walks[0] };
         flush();
         let [walks, ..] = vendor.count(&[all], OS, load_all);
@@ -94,7 +95,7 @@ fn pages_of_2_mib(report: &mut CheckReport, vendor: &VendorPmu, events: &Events)
 fn pages_of_4_kib(report: &mut CheckReport, vendor: &VendorPmu, events: &Events) {
     let (table, pages) = (&raw mut SMALL_PAGES, &raw mut tables_pd);
     for page in 0..512 {
-        // Without the bit that makes it a large page.
+        // The entry without the bit for a large page.
         let entry = (SPARE_PAGE & !0x80) + ((page as u64) << 12);
         // SAFETY: nothing else uses the table.
         unsafe { (*table).0[page] = entry };
@@ -146,13 +147,13 @@ fn load(address: u64) {
     unsafe { core::ptr::read_volatile(address as *const u8) };
 }
 
-/// Removes every translation: no page is global.
+/// Removes every translation; no page is global.
 fn flush() {
     // SAFETY: rewriting CR3 changes nothing else.
     unsafe { asm!("mov {0}, cr3", "mov cr3, {0}", out(reg) _) };
 }
 
-/// Removes the translation of the page that has the address.
+/// Removes the translation of the page that contains the address.
 fn invalidate(address: u64) {
     // SAFETY: a translation that is removed is found again.
     unsafe { asm!("invlpg [{}]", in(reg) address) };

@@ -12,7 +12,7 @@ pub const PMI_VECTOR: u8 = 0xe0;
 /// Vector of the timer.
 pub const TIMER_VECTOR: u8 = 0xe1;
 
-/// A region that is opened after the truth has ended.
+/// Tag of a region that is opened after the truth has ended.
 const AFTER_THE_END: u32 = 9;
 
 /// Reads an MSR.
@@ -85,7 +85,7 @@ pub fn exit(status: u32) -> ! {
     }
 }
 
-/// Ends the truth, and then runs code in a region that must stay empty. Prints the region's tag, so
+/// Ends the truth, then runs code in a region that must stay empty. Prints the region's tag, so
 /// that the host can check the truth files.
 fn end_truth() {
     // The serial port cannot fail.

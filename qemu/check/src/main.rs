@@ -1,5 +1,5 @@
-//! A guest that checks the virtual PMU: one line for each check on the serial port, `ok` or `FAIL`,
-//! and an exit status of 0 if all hold.
+//! A guest that checks the virtual PMU: prints one line per check on the serial port, `ok` or
+//! `FAIL`; the exit status is 0 if all checks hold.
 
 #![no_std]
 #![no_main]

@@ -1,4 +1,4 @@
-//! Hardware prefetchers: the register that turns them off, and what they do to a stream of loads.
+//! Hardware prefetchers: the register that turns them off, and their effect on a stream of loads.
 
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -12,26 +12,26 @@ use crate::{
     vendor::{OS, VendorPmu},
 };
 
-/// A vendor's register, which has a bit for each prefetcher.
+/// A vendor's register with a bit for each prefetcher.
 struct Control {
     msr: u32,
-    /// All bits.
+    /// Mask of all bits.
     all: u64,
-    /// The bits of stride, stream and pair, and with each alone the fewest and the most loads from
-    /// memory on a page. The compiler makes some instructions of one load.
+    /// For stride, stream and pair: the bit, and the fewest and the most loads from memory per page
+    /// if only this prefetcher is on. The compiler makes several instructions of one load.
     alone: [(u64, [u64; 2]); 3],
     /// Event select of loads that memory served.
     memory: u64,
 }
 
-/// Intel's: streamer, pair, next line, stride.
+/// Intel's register: streamer, pair, next line, stride.
 const INTEL: Control = Control {
     msr: 0x1a4,
     all: 0xf,
     alone: [(1 << 3, [1, 6]), (1 << 0, [3, 3]), (1 << 1, [32, 32])],
     memory: 0x20d1,
 };
-/// AMD's: L1 Stream, L1 Stride, L1 Region, L2 Stream, Up/Down.
+/// AMD's register: L1 Stream, L1 Stride, L1 Region, L2 Stream, Up/Down.
 const AMD: Control = Control {
     msr: 0xc000_0108,
     all: 0x2f,
@@ -39,10 +39,11 @@ const AMD: Control = Control {
     memory: 0x843,
 };
 
-/// Memory that nothing has accessed, and pages of it that have been accessed since.
+/// Address of memory that nothing has accessed, and the number of its pages that have been accessed
+/// since.
 const UNTOUCHED: usize = (128 << 20) + (512 << 10);
 static PAGES: AtomicUsize = AtomicUsize::new(0);
-/// Pages of a stream.
+/// Number of pages in a stream.
 const STREAM: usize = 16;
 
 impl Control {
@@ -51,7 +52,7 @@ impl Control {
         if !vendor.is_intel() {
             return (cpuid(0x8000_0021, 0)[0] >> 13 & 1 == 1).then_some(AMD);
         }
-        // CPUID does not announce it, and QEMU's own register reads as 0.
+        // CPUID does not announce Intel's register, and QEMU's own register reads as 0.
         let before = rdmsr(INTEL.msr);
         wrmsr(INTEL.msr, INTEL.all);
         let is_there = rdmsr(INTEL.msr) == INTEL.all;
@@ -60,14 +61,14 @@ impl Control {
     }
 }
 
-/// Turns all prefetchers off: the other checks know which lines are in the caches.
+/// Turns all prefetchers off, because the other checks must know which lines are in the caches.
 pub fn turn_off() {
     if let Some(control) = Control::here(&VendorPmu::here()) {
         wrmsr(control.msr, control.all);
     }
 }
 
-/// Every check of this module. Leaves all prefetchers off.
+/// Runs every check of this module. Leaves all prefetchers off.
 pub fn run(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     let Some(control) = Control::here(&vendor) else { return };
@@ -79,7 +80,7 @@ pub fn run(report: &mut CheckReport) {
         check(report, rule);
     }
     let lines = 64 * STREAM as u64;
-    // Plus some lines of the guest's kernel.
+    // The guest's kernel adds some lines.
     let stream = |off: u64| {
         wrmsr(msr, off);
         loads_from_memory(&vendor, control.memory)
@@ -99,7 +100,7 @@ pub fn run(report: &mut CheckReport) {
     report.within("prefetchers off again: each line is", stream(control.all), lines, lines + 20);
 }
 
-/// The loads from memory, by this event, of a stream that reads each line of some new pages.
+/// Counts the loads from memory, by `event`, of a stream that reads each line of some new pages.
 fn loads_from_memory(vendor: &VendorPmu, event: u64) -> u64 {
     let first = UNTOUCHED + (PAGES.fetch_add(STREAM, Relaxed) << 12);
     let [count, ..] = vendor.count(&[event], OS, || {

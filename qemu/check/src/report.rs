@@ -4,7 +4,7 @@ use core::fmt::{self, Display, Write};
 
 use crate::machine::Serial;
 
-/// The checks so far.
+/// The results up to now.
 #[derive(Default)]
 pub struct CheckReport {
     held: u32,

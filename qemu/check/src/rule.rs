@@ -38,15 +38,15 @@ pub const NONE: u64 = 0x100;
 /// A rule about a register in ring 0.
 #[derive(Clone, Copy)]
 pub enum Rule {
-    /// After a write of the first value, a read returns the second.
+    /// Value kept: after a write of the first value, a read returns the second.
     Holds(u32, u64, u64),
-    /// A write faults and changes nothing.
+    /// Write refused: a write of the value faults and changes nothing.
     RefusesWrite(u32, u64),
-    /// A read returns this value.
+    /// Value read: a read returns this value.
     Reads(u32, u64),
-    /// A read faults.
+    /// Read refused: a read faults.
     RefusesRead(u32),
-    /// RDPMC of this index faults.
+    /// Index refused: RDPMC of this index faults.
     RefusesIndex(u32),
 }
 
@@ -87,7 +87,7 @@ pub fn check(report: &mut CheckReport, rule: Rule) {
     }
 }
 
-/// Checks for a general-protection fault whose handler finds the guest's own RCX.
+/// Expects a general-protection fault whose handler finds the guest's own RCX.
 pub fn expect_gp(report: &mut CheckReport, what: impl Display, fault: Option<u8>, rcx: u32) {
     let rcx_kept = kernel::FAULT_RCX.load(Relaxed) == rcx.into();
     let got = match fault {

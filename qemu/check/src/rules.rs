@@ -1,4 +1,4 @@
-//! The register rules as tables: values read back, faults, by ring.
+//! The register rules as tables: values read back, and faults, by ring.
 
 use core::arch::global_asm;
 
@@ -46,7 +46,7 @@ unsafe extern "C" {
 }
 
 const CR4_PCE: u64 = 1 << 8;
-/// Every check of this module.
+/// Runs every check of this module.
 pub fn run(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
     if vendor.is_intel() {
@@ -102,7 +102,7 @@ fn intel(report: &mut CheckReport) {
     features::metrics(report, fixed);
 }
 
-/// A general counter and its event select.
+/// Checks a general counter and its event select.
 fn intel_general(report: &mut CheckReport, index: u32) {
     let (legacy, full, select) = (0xc1 + index, 0x4c1 + index, 0x186 + index);
     let mask = VendorPmu::here().counter_mask();
@@ -122,7 +122,7 @@ fn intel_general(report: &mut CheckReport, index: u32) {
     }
 }
 
-/// A fixed counter and its control.
+/// Checks a fixed counter and its control.
 fn intel_fixed(report: &mut CheckReport, index: u32) {
     let (counter, nibble) = (0x309 + index, 4 * index);
     let mask = VendorPmu::here().counter_mask();
@@ -136,7 +136,7 @@ fn intel_fixed(report: &mut CheckReport, index: u32) {
     }
 }
 
-/// Global control and fixed control.
+/// Checks global control and fixed control.
 fn intel_control(report: &mut CheckReport, all: u64, general: u32, fixed: u32) {
     for rule in [
         Holds(0x38f, all, all),
@@ -151,7 +151,7 @@ fn intel_control(report: &mut CheckReport, all: u64, general: u32, fixed: u32) {
     }
 }
 
-/// Global status, its set and reset.
+/// Checks global status, its set and reset registers.
 fn intel_status(report: &mut CheckReport, general: u32, fixed: u32) {
     for rule in [
         RefusesWrite(0x38e, 0),
@@ -172,7 +172,7 @@ fn intel_status(report: &mut CheckReport, general: u32, fixed: u32) {
     }
 }
 
-/// Capabilities, debug control, off-core filters and the other extra registers.
+/// Checks capabilities, debug control, off-core filters and the other extra registers.
 fn intel_debug_and_extra(report: &mut CheckReport) {
     for rule in [
         RefusesWrite(0x345, 0),
@@ -190,7 +190,7 @@ fn intel_debug_and_extra(report: &mut CheckReport) {
     }
 }
 
-/// Registers and indices beyond the counters.
+/// Checks registers and indices beyond the counters.
 fn intel_beyond(report: &mut CheckReport, general: u32, fixed: u32) {
     for rule in [
         RefusesRead(0x309 + fixed),
@@ -205,7 +205,7 @@ fn intel_beyond(report: &mut CheckReport, general: u32, fixed: u32) {
     }
 }
 
-/// The register of the counters in use.
+/// Checks the register that lists the counters in use.
 fn intel_in_use(report: &mut CheckReport, general: u32, fixed: u32) {
     check(report, Reads(0x392, 0));
     check(report, RefusesWrite(0x392, 0));
@@ -318,7 +318,7 @@ fn amd_bank(report: &mut CheckReport, select: u32, counter: u32) {
     }
 }
 
-/// Ring 3 can execute only RDPMC, and that only while CR4.PCE is set.
+/// Checks that ring 3 can execute only RDPMC, and RDPMC only while CR4.PCE is set.
 fn rings(report: &mut CheckReport, vendor: &VendorPmu) {
     let mut value = 0u64;
     let memory = &raw mut value as u64;
@@ -346,7 +346,7 @@ fn rings(report: &mut CheckReport, vendor: &VendorPmu) {
     report.equal("CR4.PCE is as it was", read_cr4() & CR4_PCE, CR4_PCE);
 }
 
-/// RDPMC in ring 3; [`NONE`] if it faults.
+/// Executes RDPMC in ring 3; returns [`NONE`] if it faults.
 pub fn rdpmc_in_ring3(index: u32) -> u64 {
     let mut value = 0u64;
     let memory = &raw mut value as u64;

@@ -1,4 +1,4 @@
-//! Every check, in the order in which they run.
+//! All checks, in the order in which they run.
 
 use core::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The counter unit, where the virtual PMU has one: its registers, its counts beside those of the
+//! The counter unit, if the virtual PMU has one: its registers, its counts compared with those of
 //! general counters, and a threshold.
 
 use core::sync::atomic::Ordering::Relaxed;
@@ -27,15 +27,15 @@ const CAPABILITIES: u32 = 0x4f00_0301;
 const STATUS: u32 = 0x4f00_0304;
 /// CONFIG: the signal mode.
 const LEVEL_LOW: u64 = 2 << 40;
-/// CONFIG: the model has the event in the mode.
+/// CONFIG: read-only bit, set if the model has the event in the mode.
 const SUPPORTED: u64 = 1 << 63;
-/// The counters.
+/// Number of counters.
 const COUNTERS: u32 = 256;
-/// Rounds of the loop that is counted, and its instructions.
+/// Rounds of the measured loop, and its instructions.
 const ROUNDS: u64 = 1_000;
 const INSTRUCTIONS: u64 = 6 * ROUNDS + 1;
 
-/// Every check of this module.
+/// Runs every check of this module.
 pub fn run(report: &mut CheckReport) {
     let counters = vpmu(Op::Unit, 0)[0];
     if counters == 0 {
@@ -71,7 +71,7 @@ fn registers(report: &mut CheckReport, vendor: &VendorPmu) {
     }
 }
 
-/// All counters count the events of the general counters, which count the same code.
+/// Checks that all counters count like the general counters, on the same code.
 fn counts(report: &mut CheckReport, vendor: &VendorPmu) {
     let events = &vendor.events[..4];
     for index in 0..COUNTERS {
@@ -98,7 +98,7 @@ fn counts(report: &mut CheckReport, vendor: &VendorPmu) {
     }
 }
 
-/// A threshold at 4096 + 500 instructions, and one that is not reached.
+/// Checks a threshold at 4096 + 500 instructions, and one that is not reached.
 fn threshold(report: &mut CheckReport, vendor: &VendorPmu) {
     let taken = || kernel::TAKEN[PMI_VECTOR as usize].load(Relaxed);
     let before = taken();

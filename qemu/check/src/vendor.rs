@@ -53,12 +53,12 @@ impl VendorPmu {
         }
     }
 
-    /// Returns whether it is Intel.
+    /// Returns whether the vendor is Intel.
     pub fn is_intel(&self) -> bool {
         self.select == INTEL.select
     }
 
-    /// The bits of a counter.
+    /// Mask of a counter's bits.
     pub fn counter_mask(&self) -> u64 {
         if self.is_intel() { (1 << (cpuid(0xa, 0)[0] >> 16 & 0xff)) - 1 } else { (1 << 48) - 1 }
     }

@@ -1,8 +1,8 @@
-//! A plugin that does nothing, for comparison: QEMU calls it for each translation, it reads the
-//! block's instructions, as a plugin that intercepts some of them has to, and it registers no
-//! callback in the translated code.
+//! A plugin that does nothing, for comparison. QEMU calls it for each translation; it reads the
+//! block's instructions, as a plugin that intercepts some of them must, and registers no callback
+//! in the translated code.
 //!
-//! The slowdown of a guest under it is the cost of QEMU's plugin interface itself.
+//! A guest's slowdown under this plugin is the cost of QEMU's plugin interface itself.
 
 use std::ffi::{c_char, c_int, c_void};
 

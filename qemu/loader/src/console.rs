@@ -1,11 +1,11 @@
-//! The last words on the log's serial port.
+//! The last message on the log's serial port.
 
 use core::fmt::{self, Write};
 
 use tally_abi::boot::{DEBUG_EXIT_PORT, LOG_PORT};
 use x86_64::instructions::{hlt, port::Port};
 
-/// A UART of QEMU, which takes bytes without waiting.
+/// QEMU's UART for the log, which takes bytes without waiting.
 struct Log;
 
 impl Write for Log {

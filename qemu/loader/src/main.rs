@@ -1,9 +1,9 @@
-//! Boots the kernel on QEMU without firmware's help (docs/decisions/0032-boot-by-pvh.md): does what
-//! the boot loader does after it has left the firmware, by the same crate.
+//! Boots the kernel on QEMU without firmware's help (docs/decisions/0032-boot-by-pvh.md): performs
+//! the steps of the boot loader after it has left the firmware, with the same crate.
 //!
-//! QEMU has put the kernel and the ramdisk into memory before the first instruction
+//! QEMU has loaded the kernel and the ramdisk into memory before the first instruction
 //! ([`tally_abi::loader`]). Firmware still runs before, to set up devices and ACPI's tables, but
-//! reads nothing.
+//! loads nothing.
 
 #![no_std]
 #![no_main]
@@ -46,8 +46,8 @@ extern "C" fn pvh_main(info: &'static StartInfo) -> ! {
     load_and_switch_to_kernel(kernel, Default::default(), frames, page_tables, system)
 }
 
-/// Whether pages can be made non-executable, as the kernel's are (Intel SDM volume 2, CPUID leaf
-/// 80000001H).
+/// Returns whether pages can be made non-executable, as the kernel's are (Intel SDM volume 2, CPUID
+/// leaf 80000001H).
 fn has_no_execute() -> bool {
     let leaf = __cpuid(0x8000_0001);
     leaf.edx >> 20 & 1 == 1

@@ -1,4 +1,4 @@
-//! The machine's memory, as the boot loader's crate takes it.
+//! The machine's memory map, in the form that the boot loader's crate takes.
 
 use core::{iter::Copied, slice::Iter};
 
@@ -9,7 +9,7 @@ use x86_64::{PhysAddr, structures::paging::PhysFrame};
 
 /// The most entries that QEMU writes.
 const MAX_REGIONS: usize = 128;
-/// Device memory ends here, and so does what the entry maps.
+/// The end of device memory, and of the range that the entry maps.
 const FOUR_GIB: u64 = 1 << 32;
 
 /// An entry of the memory map.
@@ -38,15 +38,16 @@ impl LegacyMemoryRegion for Region {
     }
 }
 
-/// The entries that the kernel is told of: memory, and what firmware has below 4 GiB. QEMU reserves
-/// addresses near 1 TiB too; the kernel would map all addresses up to there.
+/// The entries that are passed to the kernel: memory, and the firmware's ranges below 4 GiB.
+/// Reserved entries above are dropped: QEMU reserves addresses near 1 TiB, and the kernel would map
+/// all addresses up to there.
 pub struct MemoryMap {
     regions: [Region; MAX_REGIONS],
     count: usize,
 }
 
 impl MemoryMap {
-    /// The machine's entries.
+    /// Makes the map from the machine's entries.
     pub fn of(info: &'static StartInfo) -> MemoryMap {
         let mut map = MemoryMap { regions: [Region(MemoryEntry::EMPTY); MAX_REGIONS], count: 0 };
         let entries = info.memory_map().iter();
@@ -62,13 +63,13 @@ impl MemoryMap {
         &self.regions[..self.count]
     }
 
-    /// Whether there is memory at a physical address, below 4 GiB.
+    /// Returns whether there is memory at a physical address below 4 GiB.
     pub fn contains(&self, address: u64) -> bool {
         let mut ram = self.regions().iter().map(|region| region.0).filter(MemoryEntry::is_ram);
         address < FOUR_GIB && ram.any(|e| e.start <= address && address - e.start < e.len)
     }
 
-    /// Gives out frames from `first` up.
+    /// An allocator of frames from `first` up.
     pub fn frames_from(
         &self,
         first: PhysFrame,

@@ -1,14 +1,14 @@
-//! One access to memory, and the level of the hierarchy that serves it.
+//! Accesses to memory, and the levels of the hierarchy that serve them.
 
 use crate::signal::Signal;
 
-/// One access to memory by an instruction.
+/// An access to memory by an instruction.
 #[derive(Clone, Copy, Debug)]
 pub struct Access {
     /// Virtual address.
     pub address: u64,
-    /// Size in bytes, a power of two. For accesses that cannot cross a line, only the out-of-order
-    /// pipeline needs it, for store forwarding.
+    /// Size in bytes, a power of two. Only accesses that can cross a line, and the out-of-order
+    /// pipeline's store forwarding, need it.
     pub bytes: u64,
     /// Whether it is the instruction's first access of its kind: later parts of the same load or
     /// store move data but retire nothing.
@@ -24,13 +24,13 @@ impl Access {
     }
 }
 
-/// A line that a prefetcher fetches.
+/// A line that a prefetcher requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ahead {
     pub(crate) line: u64,
-    /// The level that has it.
+    /// The level that serves the request.
     pub(crate) by: ServedBy,
-    /// Whether it comes into the L1, or else into the L2.
+    /// Whether the line is inserted into the L1; otherwise into the L2.
     pub(crate) into_l1: bool,
 }
 

@@ -1,6 +1,7 @@
-//! One table that assists one structure: what a value predictor is to Gao and Sair, "Long-term
-//! performance bottleneck analysis and prediction" (paper 004), section VIII. The model has no
-//! values, so the table has other uses than theirs, of the same number of entries.
+//! The assist: a table that assists one structure, in the role that a value predictor has in Gao
+//! and Sair, "Long-term performance bottleneck analysis and prediction" (paper 004), section VIII.
+//! The model has no values to predict, so the table, of the paper's number of entries, serves other
+//! structures.
 
 /// Entries of the table: the paper's 16K.
 pub(crate) const ENTRIES: usize = 1 << 14;
@@ -10,19 +11,19 @@ pub(crate) const ENTRIES: usize = 1 << 14;
 pub enum Assist {
     /// The L1 data cache: strides of load instructions, whose next lines are prefetched.
     Data,
-    /// The L1 instruction cache: the next line is prefetched at each new line of code. It needs no
-    /// table.
+    /// The L1 instruction cache: the next line is prefetched when fetch enters a line. No table is
+    /// needed.
     Code,
-    /// Directions of conditional branches: counters by the last outcomes of the same branch, used
-    /// where they were right and the predictor wrong before.
+    /// Directions of conditional branches: counters selected by the last outcomes of the same
+    /// branch, used where they were right and the predictor was wrong before.
     Branch,
 }
 
 impl Assist {
-    /// All.
+    /// All assists.
     pub const ALL: [Assist; 3] = [Assist::Data, Assist::Code, Assist::Branch];
 
-    /// Its name.
+    /// The assist's name in the options.
     pub const fn name(self) -> &'static str {
         match self {
             Assist::Data => "data",

@@ -9,7 +9,8 @@ use crate::{
 /// The longest block that QEMU translates.
 pub const MAX_INSNS: usize = 512;
 
-/// Places for what is learnt of blocks, a power of two.
+/// Entries of the tables in which the interval pipeline keeps its knowledge of blocks, a power of
+/// two.
 pub(crate) const PLACES: usize = 1 << 14;
 
 /// The privilege that a count belongs to.
@@ -22,10 +23,10 @@ pub enum Privilege {
     Kernel = 1,
 }
 
-/// What kind of branch ends a block.
+/// Kind of the branch that ends a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BranchKind {
-    /// None: execution continues in the next block, or the last instruction is not predicted.
+    /// No branch: execution continues in the next block, or the last instruction is not predicted.
     #[default]
     None,
     /// Direct jump.
@@ -58,19 +59,19 @@ impl BranchKind {
 /// The branch at a block's end.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Branch {
-    /// Its kind.
+    /// Kind of the branch.
     pub kind: BranchKind,
-    /// Its address.
+    /// Address of the branch.
     pub pc: u64,
-    /// The address after it.
+    /// Address of the instruction after the branch.
     pub fall_through: u64,
 }
 
-/// One instruction, and what it adds to the static signals.
+/// An instruction, and its contribution to the static signals.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Insn {
-    /// Address at translation. It may run under another mapping of its page, so only the low 12
-    /// bits are the same at every execution.
+    /// Address at translation. The instruction may run under another mapping of its page, so only
+    /// the low 12 bits are the same at every execution.
     pub pc: u64,
     /// Bit `i` is one count of static signal `i`.
     pub adds: u32,
@@ -78,9 +79,9 @@ pub struct Insn {
     pub length: u8,
     /// Micro-operations in the fused domain.
     pub uops: u8,
-    /// Cycles for which it has the pipeline to itself.
+    /// Cycles for which the instruction has the pipeline to itself.
     pub serialize_cycles: u16,
-    /// Cycles for which it occupies the divider.
+    /// Cycles for which the instruction occupies the divider.
     pub divider_cycles: u8,
     /// A repeated string instruction: retires at its end, not at each iteration.
     pub repeats: bool,
@@ -92,11 +93,12 @@ pub struct Insn {
     pub traps: bool,
     /// IRET: the end of a handler.
     pub returns_from_interrupt: bool,
-    /// A conditional branch: the bit of its condition code.
+    /// The bit of the condition code, for a conditional branch.
     pub condition: u16,
-    /// The conditions of the branches that fuse with it if they are the next instruction.
+    /// Condition codes with which a directly following conditional branch fuses with this
+    /// instruction.
     pub fuses_with: u16,
-    /// Its unit and registers.
+    /// Execution unit and registers.
     pub operation: Operation,
 }
 
@@ -108,47 +110,47 @@ impl Insn {
     }
 }
 
-/// What a sequence of instructions adds to the static signals.
+/// Counts that a sequence of instructions adds to the static signals.
 pub(crate) type StaticCounts = [u32; STATIC_SIGNALS];
 
 /// A translated block. The fields that every execution reads come first and fill two cache lines.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Block {
-    /// The branch at its end.
+    /// The branch at the block's end.
     pub branch: Branch,
-    /// Address of its first instruction at translation.
+    /// Address of the first instruction at translation.
     pub pc: u64,
-    /// Physical addresses of its first and last cache line, in lines.
+    /// Physical addresses of the first and last cache line, in lines.
     pub lines: (u64, u64),
-    /// The ring that it runs in.
+    /// The privilege in which the block runs.
     pub ring: Privilege,
-    /// Whether its last instruction is a repeated string instruction.
+    /// Whether the last instruction is a repeated string instruction.
     pub ends_in_repeat: bool,
-    /// Whether its last instruction is IRET.
+    /// Whether the last instruction is IRET.
     pub ends_in_iret: bool,
-    /// Whether `lanes` contains everything that it adds to the static signals.
+    /// Whether `lanes` contains everything that the block adds to the static signals.
     is_small: bool,
-    /// The number of cache lines in which it lies.
+    /// The number of cache lines that the block touches.
     line_count: u32,
-    /// The condition by which its first instruction fuses with one before the block, and the
-    /// conditions by which its last fuses with one behind.
+    /// The condition code of the first instruction if it is a conditional branch (it may fuse with
+    /// the instruction before the block), and the codes that the last instruction fuses with.
     begins_with: u16,
     ends_with: u16,
-    /// Where the interval pipeline keeps what it has learnt about it.
+    /// The block's index in the tables of the interval pipeline.
     place: u16,
     lanes: Lanes,
     insns: Box<[Insn]>,
     width: u16,
     counts: StaticCounts,
-    /// The target of a direct branch at its end.
+    /// The target, if a direct branch ends the block.
     target: Option<u64>,
 }
 
 const _: () = assert!(std::mem::offset_of!(Block, insns) <= 128);
 
 impl Block {
-    /// A block of these instructions for a pipeline of `width` slots.
+    /// Makes a block of these instructions for a pipeline of `width` slots.
     pub fn new(
         ring: Privilege,
         width: u16,
@@ -183,17 +185,17 @@ impl Block {
         block
     }
 
-    /// The same block with a direct branch to `target` at its end.
+    /// Returns the block with a direct branch to `target` at its end.
     pub fn with_target(self, target: u64) -> Block {
         Block { target: Some(target), ..self }
     }
 
-    /// The target of a direct branch at its end.
+    /// The target, if a direct branch ends the block.
     pub(crate) fn target(&self) -> Option<u64> {
         self.target
     }
 
-    /// Returns whether execution can continue at `pc` behind it.
+    /// Returns whether execution can continue at `pc` after the block.
     pub fn may_continue_at(&self, pc: u64) -> bool {
         let repeats = self.ends_in_repeat && self.insns.last().is_some_and(|last| last.pc == pc);
         let far = 1 << Signal::BranchFar as u32;
@@ -206,36 +208,36 @@ impl Block {
         }
     }
 
-    /// The condition of its first instruction, if that is a branch.
+    /// The condition code of the first instruction, if that is a conditional branch.
     #[inline]
     pub(crate) fn begins_with(&self) -> u16 {
         self.begins_with
     }
 
-    /// The conditions that its last instruction fuses with.
+    /// The condition codes that the last instruction fuses with.
     #[inline]
     pub(crate) fn ends_with(&self) -> u16 {
         self.ends_with
     }
 
-    /// Where the interval pipeline keeps what it has learnt about it.
+    /// The block's index in the tables of the interval pipeline.
     #[inline]
     pub(crate) fn place(&self) -> usize {
         usize::from(self.place)
     }
 
-    /// The conditions that instruction `index` fuses with.
+    /// The condition codes that instruction `index` fuses with.
     pub(crate) fn fuses_after(&self, index: usize) -> u16 {
         self.insns[index].fuses_with
     }
 
-    /// The number of cache lines in which it lies.
+    /// The number of cache lines that the block touches.
     #[inline]
     pub(crate) fn line_count(&self) -> u32 {
         self.line_count
     }
 
-    /// The number of its lines up to the end of instruction `index`.
+    /// The number of the block's lines up to the end of instruction `index`.
     pub(crate) fn lines_through(&self, index: usize) -> u32 {
         let Some(insn) = self.insns.get(index) else { return self.line_count };
         let last_byte = insn.pc.wrapping_add(u64::from(insn.length.max(1)) - 1);
@@ -249,8 +251,8 @@ impl Block {
         all.find(|index| self.lines_through(*index) > ordinal).unwrap_or_default()
     }
 
-    /// The virtual page and the physical line number of its line `ordinal`. If the block crosses
-    /// into a second page, that page can have any physical address.
+    /// The virtual page and the physical line number of the block's line `ordinal`. If the block
+    /// crosses into a second page, that page can have any physical address.
     pub(crate) fn line(&self, ordinal: u32) -> (u64, u64) {
         let (first, last) = self.lines;
         let virtual_line = ((self.pc >> 6) + u64::from(ordinal)) & (u64::MAX >> 6);
@@ -262,7 +264,7 @@ impl Block {
         (virtual_line >> 6, line)
     }
 
-    /// Its instructions.
+    /// The block's instructions.
     pub fn insns(&self) -> &[Insn] {
         &self.insns
     }
@@ -272,35 +274,36 @@ impl Block {
         self.insns.iter().position(|insn| (insn.pc ^ pc) & 0xfff == 0)
     }
 
-    /// What all of it adds to the static signals, if it fits into lanes.
+    /// The whole block's counts of static signals, if they fit into lanes.
     #[inline]
     pub(crate) fn lanes(&self) -> Option<&Lanes> {
         self.is_small.then_some(&self.lanes)
     }
 
-    /// What all of it adds to the static signals.
+    /// The whole block's counts of static signals.
     pub(crate) fn counts(&self) -> &StaticCounts {
         &self.counts
     }
 
-    /// What its instructions in `range` add to the static signals.
+    /// The counts of static signals of the instructions in `range`.
     pub(crate) fn partial_counts(&self, range: std::ops::Range<usize>) -> StaticCounts {
         sum(&self.insns[range], self.width)
     }
 }
 
-/// The place of a block at `pc`: neighbours are near each other, as they run together.
+/// The table index of a block at `pc`: neighbours are near each other, as they run together.
 fn place(pc: u64) -> u16 {
     ((pc >> 3 ^ pc >> 17) as usize & (PLACES - 1)) as u16
 }
 
-/// Returns whether a branch directly behind an instruction retires with it as one micro-operation.
+/// Returns whether a branch fuses with the instruction directly before it, so that both retire as
+/// one micro-operation.
 #[inline]
 pub(crate) fn fuses(head_fuses_with: u16, branch_condition: u16) -> bool {
     head_fuses_with & branch_condition != 0
 }
 
-/// Fuses the pairs inside a block. The core handles pairs that a block's edge separates.
+/// Fuses the pairs inside a block. The core handles pairs that a block boundary separates.
 fn fuse(insns: &mut [Insn]) {
     for at in 1..insns.len() {
         if fuses(insns[at - 1].fuses_with, insns[at].condition) {

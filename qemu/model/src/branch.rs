@@ -1,8 +1,8 @@
 //! Branch prediction: directions, indirect targets, return addresses.
 //!
-//! Each predictor gets the outcome of a branch when it retires and returns what it predicted, or
-//! whether that was wrong. On wrong paths they predict by [`Histories`] of the path's, and learn
-//! nothing.
+//! Each predictor is trained with a branch's outcome when the branch retires, and returns the
+//! prediction or whether it was wrong. On wrong paths the predictors use the path's own
+//! [`Histories`] and learn nothing.
 
 mod buffer;
 mod direction;
@@ -23,20 +23,20 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Predictor {
     directions: Directions,
-    /// The assist of directions, if there is one.
+    /// The local predictor that assists `directions`, if enabled.
     locals: Option<Box<Locals>>,
     targets: Targets,
-    /// The taken branches that fetch knows of; none if it knows of all.
+    /// The branch target buffer; `None` if fetch knows all taken branches.
     taken: Option<Box<Buffer>>,
     returns: ReturnStack,
 }
 
-/// What was before the next branch of a wrong path, as fetch predicted it.
+/// Branch history before the next branch of a wrong path, as fetch predicted it.
 #[derive(Clone, Debug)]
 pub(crate) struct Histories {
-    /// Of conditional branches.
+    /// Outcomes of conditional branches.
     outcomes: u64,
-    /// Of indirect branches.
+    /// Targets of indirect branches.
     targets: u64,
     returns: ReturnStack,
 }
@@ -48,7 +48,7 @@ impl Histories {
 }
 
 impl Predictor {
-    /// Untrained predictors.
+    /// Makes untrained predictors.
     pub(crate) fn new(geometry: &Geometry) -> Predictor {
         let is_assisted = geometry.assist == Some(Assist::Branch);
         let buffer = || Box::new(Buffer::new(geometry.target_buffer));
@@ -71,12 +71,12 @@ impl Predictor {
         }
     }
 
-    /// Learns an indirect branch's target; returns the one that was predicted.
+    /// Trains an indirect branch's target; returns the target that was predicted.
     pub(crate) fn indirect(&mut self, pc: u64, target: u64) -> u64 {
         self.targets.learn(pc, target)
     }
 
-    /// A branch was taken; returns whether fetch knew of it before it was decoded.
+    /// Records a taken branch; returns whether fetch knew of it before it was decoded.
     #[inline(always)]
     pub(crate) fn knows(&mut self, pc: u64) -> bool {
         match &mut self.taken {
@@ -91,14 +91,14 @@ impl Predictor {
         self.returns.push(return_address);
     }
 
-    /// Pops a return address, the one that is predicted.
+    /// Pops the predicted return address.
     #[inline]
     pub(crate) fn ret(&mut self) -> u64 {
         self.returns.pop()
     }
 
-    /// Makes `path` what fetch had before its first branch behind one of `kind`, which the
-    /// predictors have just learnt: it went to `target`, and fetch to `predicted`.
+    /// Sets `path` to the histories that fetch has behind a mispredicted branch of `kind`. The
+    /// predictors have just been trained with it: it went to `target`, fetch to `predicted`.
     pub(crate) fn begin_path(
         &self,
         path: &mut Histories,
@@ -116,8 +116,8 @@ impl Predictor {
         path.returns.copy_from(&self.returns);
     }
 
-    /// Where fetch goes on behind a branch of a path that leads to `target` if it is a direct one;
-    /// none if nothing is predicted.
+    /// Where fetch continues behind a branch of a wrong path, whose target is `target` if it is
+    /// direct; `None` if there is no prediction.
     pub(crate) fn next_on_path(
         &self,
         path: &mut Histories,
@@ -149,7 +149,7 @@ impl Predictor {
         }
     }
 
-    /// Returns whether fetch knows of a taken branch of a path before it is decoded.
+    /// Returns whether fetch knows a taken branch of a wrong path before it is decoded.
     pub(crate) fn knows_on_path(&self, pc: u64) -> bool {
         self.taken.as_ref().is_none_or(|buffer| buffer.has(pc))
     }
@@ -165,7 +165,7 @@ mod tests {
         Branch { kind, pc, fall_through: pc + 4 }
     }
 
-    /// A path behind a conditional branch at 0x1000 that has just gone to `target`.
+    /// A wrong path behind a conditional branch at 0x1000 that has just gone to `target`.
     fn path(predictor: &Predictor, [target, predicted]: [u64; 2]) -> Histories {
         let mut path = Histories::new(&GEOMETRY);
         predictor.begin_path(&mut path, BranchKind::Cond, [target, predicted]);
@@ -183,7 +183,8 @@ mod tests {
             if predictor.conditional(0x1000, taken) && round > 10_000 {
                 let mut path = path(&predictor, [0, 1]);
                 let next = predictor.next_on_path(&mut path, &follower, 0x3000);
-                // It goes as the one before it; on the path that went the other way.
+                // The branch alternates: on the wrong path the next outcome follows the predicted
+                // one.
                 known += i32::from((next == Some(0x3000)) != taken) * 2 - 1;
             }
             predictor.conditional(0x2000, taken);

@@ -23,7 +23,7 @@ pub(crate) const WIDE: usize = 32;
 #[repr(C, align(64))]
 struct Set<const ROOM: usize> {
     tags: [u32; ROOM],
-    /// When each way last stopped being the first, or became it; 0 if it is empty.
+    /// Time at which each way last stopped being the first, or became it; 0 if the way is empty.
     left: [u32; ROOM],
 }
 
@@ -36,7 +36,7 @@ impl<const ROOM: usize> Set<ROOM> {
         self.tags[0] == tag && self.left[0] != 0
     }
 
-    /// The way that has `tag`.
+    /// The way that holds `tag`.
     #[inline]
     fn position(&self, tag: u32) -> Option<usize> {
         // Counted from one, so that all ways are treated alike, in vectors.
@@ -48,7 +48,7 @@ impl<const ROOM: usize> Set<ROOM> {
         (found as usize).checked_sub(1)
     }
 
-    /// The way for a new tag: an empty one, or the least recently used.
+    /// The way to use for a new tag: an empty one, or the least recently used.
     fn victim(&self, ways: usize) -> usize {
         if self.left[0] == 0 {
             return 0;
@@ -56,7 +56,7 @@ impl<const ROOM: usize> Set<ROOM> {
         (1..ways.min(ROOM)).min_by_key(|way| self.left[*way]).unwrap_or_default()
     }
 
-    /// Makes `tag` the first way's, and moves what was there to `way`.
+    /// Puts `tag` into the first way, and moves the first way's entry to `way`.
     #[inline]
     fn bring_forward(&mut self, tag: u32, way: usize, now: u32) {
         self.tags[way] = self.tags[0];
@@ -131,7 +131,8 @@ impl<const ROOM: usize> Cache<ROOM> {
         self.is_recent(key) || self.find_further(key).is_some()
     }
 
-    /// Likewise beyond the first way: returns the set, and the way where the key was.
+    /// Looks `key` up beyond the first way, and makes it the most recent: returns the set, and the
+    /// way where the key was.
     // Out of line, so that the common case stays small where it is inlined.
     #[inline(never)]
     fn find_further(&mut self, key: u64) -> Option<(usize, usize)> {
@@ -182,14 +183,14 @@ impl<const ROOM: usize, V: Copy + Default> Map<ROOM, V> {
         Map { keys: Cache::new(sets, ways), values }
     }
 
-    /// The value of `key`, if it is the most recent of its set.
+    /// The value of `key`, if the key is the most recent of its set.
     #[inline]
     pub(crate) fn recent(&self, key: u64) -> Option<&V> {
         let (set, _) = self.keys.place(key);
         self.keys.is_recent(key).then(|| &self.values[set][0])
     }
 
-    /// The value of `key`, which becomes the most recent of its set.
+    /// The value of `key`; makes the key the most recent of its set.
     #[inline]
     pub(crate) fn find(&mut self, key: u64) -> Option<V> {
         self.recent(key).copied().or_else(|| {
@@ -206,26 +207,26 @@ impl<const ROOM: usize, V: Copy + Default> Map<ROOM, V> {
         self.values[set][0] = value;
     }
 
-    /// The value of `key`, which stays where it is in the order of use.
+    /// The value of `key`; does not change the order of use.
     pub(crate) fn peek(&self, key: u64) -> Option<V> {
         let (set, tag) = self.keys.place(key);
         self.keys.sets[set].position(tag).map(|way| self.values[set][way])
     }
 
-    /// Removes the least recent one of the values of `key`'s set that are of a kind, if there are
-    /// `most` of them.
+    /// Removes the least recent of the values in `key`'s set for which `is_of_kind` holds, if there
+    /// are at least `most` of them.
     pub(crate) fn make_room(&mut self, key: u64, most: usize, is_of_kind: impl Fn(V) -> bool) {
         let (at, _) = self.keys.place(key);
         let (set, values) = (&mut self.keys.sets[at], &self.values[at]);
         let is_one = |way: &usize| set.left[*way] != 0 && is_of_kind(values[*way]);
-        // The first way is the most recent one, whenever it became the first.
+        // The first way is the most recent one whatever its `left`.
         let oldest = (1..ROOM).filter(is_one).min_by_key(|way| set.left[*way]).unwrap_or(0);
         if (0..ROOM).filter(is_one).count() >= most {
             set.left[oldest] = 0;
         }
     }
 
-    /// Removes every key for which `keep` returns false, given its value too.
+    /// Removes every key for which `keep`, given key and value, returns false.
     pub(crate) fn retain(&mut self, keep: impl Fn(u64, V) -> bool) {
         let bits = self.keys.index_bits;
         for (index, set) in self.keys.sets.iter_mut().enumerate() {

@@ -1,12 +1,12 @@
-//! Cycles of what a PMU's overflow interrupt is made of, beside ordinary instructions: for each the
-//! pipeline has nothing else to do.
+//! Cycles of the steps of a PMU's overflow interrupt, other than ordinary instructions. Each step
+//! occupies the whole pipeline.
 //!
 //! Rounded from uops.info's and Agner Fog's tables for Ice Lake; WRMSR and RDMSR of PMU registers
 //! from Weaver, "Self-monitoring Overhead of the Linux `perf_event` Performance Counter Interface"
 //! (ISPASS 2015).
 
-/// From the recognition of an interrupt or exception to its handler's first instruction: about what
-/// Linux kernel selftests and the x86 literature measure for delivery without mitigations.
+/// From the recognition of an interrupt or exception to its handler's first instruction: about the
+/// delivery time without mitigations that Linux kernel selftests and the x86 literature report.
 pub const DELIVERY_CYCLES: u16 = 250;
 /// IRET.
 pub const IRET_CYCLES: u16 = 120;

@@ -1,7 +1,8 @@
-//! Accumulators of signals: one for each, and narrow ones for what blocks add most often.
+//! Accumulators of signals: one for each, and narrow ones for the signals that blocks add most
+//! often.
 //!
-//! Invariant: a block adds the first signals, which its bytes alone determine, as one short vector
-//! ([`Lanes`]).
+//! Invariant: the counts of the first signals are determined by a block's bytes alone; a block adds
+//! them as one short vector ([`Lanes`]).
 
 use std::ops::{Index, IndexMut};
 
@@ -10,8 +11,8 @@ use crate::signal::{STATIC_SIGNALS, Signal};
 /// The number of signals in [`Lanes`]: the first ones, which occur in most blocks.
 const LANES: usize = 16;
 
-/// Sums of the first signals over some blocks, narrow enough that adding a block's is two vector
-/// additions.
+/// Sums of the first signals over some blocks, narrow enough that adding a block's counts is two
+/// vector additions.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
 pub(crate) struct Lanes([u16; LANES]);
@@ -26,7 +27,7 @@ impl Lanes {
     /// The most that one block may add to any signal.
     const MAX: u32 = (u16::MAX / Lanes::BLOCKS) as u32;
 
-    /// A block's counts, if they are small and it counts no other signals.
+    /// A block's counts as lanes, if they are small and the block counts no other signals.
     pub(crate) fn of(counts: &[u32; STATIC_SIGNALS]) -> Option<Lanes> {
         let (first, others) = counts.split_at(LANES);
         let fits = first.iter().all(|count| *count <= Lanes::MAX)
@@ -48,7 +49,7 @@ impl Lanes {
     }
 }
 
-/// One accumulator for each signal.
+/// Accumulators, one for each signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts([u64; Signal::ALL.len()]);
 
@@ -56,7 +57,7 @@ impl Counts {
     /// All zero.
     pub const ZERO: Counts = Counts([0; Signal::ALL.len()]);
 
-    /// Adds what was counted between two moments.
+    /// Adds the counts between two snapshots.
     pub fn add_difference(&mut self, from: &Counts, to: &Counts) {
         for (sum, (from, to)) in self.0.iter_mut().zip(from.0.iter().zip(&to.0)) {
             *sum += to - from;

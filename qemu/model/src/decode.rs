@@ -1,55 +1,55 @@
 //! Decoding, and the cache of decoded micro-operations: Intel's decoded stream buffer, AMD's op
 //! cache.
 //!
-//! An entry has consecutive micro-operations of one line of code, from an instruction on by whose
-//! address it is found. Fetch looks for one when it comes to a line, by a branch or from the line
-//! before, and for the next one when it has delivered this; a few in a row at most. What the cache
-//! has it delivers faster than dispatch takes it, so that nothing waits. At the first entry that it
-//! lacks the decoders take over for the rest of the line: they decode a fetch block a cycle, and
-//! some instructions at most.
+//! An entry has consecutive micro-operations of one line of code. It is found by the address of the
+//! first instruction in it. Fetch looks for an entry when it enters a line, by a branch or from the
+//! line before, and for the next one when this one is delivered; a few in a row at most. The cache
+//! delivers faster than dispatch consumes, so a hit causes no wait. At the first missing entry the
+//! decoders take over for the rest of the line: they decode one fetch block per cycle, and a
+//! limited number of instructions.
 
 use crate::{
     geometry::{DecodeShape, Geometry},
     recency::Recency,
 };
 
-/// The most entries of a line in a row. Sandy Bridge had three for 32 bytes (Intel, "Optimization
-/// Reference Manual", "Decoded ICache").
+/// The most consecutive entries of a line. Sandy Bridge had three for 32 bytes (Intel,
+/// "Optimization Reference Manual", "Decoded ICache").
 const MOST_ENTRIES: u32 = 6;
 /// Bits of the offset in a line.
 const LINE_OFFSET_BITS: u32 = 6;
-/// Bits of the offset in a page: of the same bytes of code they are the same under each mapping.
+/// Bits of the offset in a page: the same under each mapping of a page.
 const PAGE_OFFSET: u64 = 0xfff;
 
-/// Where micro-operations come from, as an index.
+/// Indices of the sources of micro-operations.
 pub(crate) const CACHE: usize = 0;
 pub(crate) const DECODERS: usize = 1;
 
-/// An instruction that fetch comes to.
+/// An instruction that fetch reaches.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fetched {
     /// The physical line of its first byte.
     pub(crate) line: u64,
     pub(crate) pc: u64,
-    /// In bytes, at least 1.
+    /// Length in bytes, at least 1.
     pub(crate) length: u64,
-    /// In the fused domain.
+    /// Micro-operations in the fused domain.
     pub(crate) uops: u32,
-    /// Its micro-operations come from the microcode sequencer.
+    /// Whether the micro-operations come from the microcode sequencer.
     pub(crate) is_microcoded: bool,
 }
 
-/// What delivering instructions took. Pairs are of the cache and of the decoders.
+/// Cost of delivering instructions. Pairs are by source: [`CACHE`] and [`DECODERS`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Delivery {
     pub(crate) uops: [u32; 2],
-    /// Entries that were looked for: there, and not.
+    /// Look-ups of entries: hits and misses.
     pub(crate) lookups: [u32; 2],
-    /// Cycles in which either delivered anything.
+    /// Cycles in which each source delivered anything.
     pub(crate) cycles: [u32; 2],
-    /// Those of them in which it delivered as much as dispatch takes.
+    /// Cycles in which each source delivered as much as dispatch takes.
     pub(crate) full: [u32; 2],
-    /// Times at which the decoders took over from the cache, and cycles until they delivered.
+    /// Switches from the cache to the decoders, and cycles until the decoders delivered.
     pub(crate) switches: u32,
     pub(crate) switch_cycles: u32,
 }
@@ -68,24 +68,25 @@ pub(crate) struct Decode {
     /// Micro-operations that dispatch takes in a cycle.
     width: u32,
     cache: Recency,
-    /// The line that is delivered now, and the offset in its page of what follows.
+    /// The line that is being delivered, and the offset in its page of the next instruction.
     line: u64,
     next: u64,
-    /// [`CACHE`] or [`DECODERS`].
+    /// The present source: [`CACHE`] or [`DECODERS`].
     from: usize,
-    /// Which entry of the line in a row it is, and what of it is delivered.
+    /// The ordinal of the present entry in its line, and the micro-operations of it that were
+    /// delivered.
     entry: u32,
     entry_uops: u32,
-    /// How far fetch of blocks and decoding have come in consecutive code, in instructions that
-    /// the decoders take: a cycle has as many as there are decoders.
+    /// Progress of block fetch and of decoding in consecutive code. Unit: instruction slots of the
+    /// decoders; a cycle has as many as there are decoders.
     fetched: u32,
     decoded: u32,
-    /// Micro-operations of the decoders' present cycle.
+    /// Micro-operations of the decoders' current cycle.
     uops: u32,
 }
 
 impl Decode {
-    /// Those of a core, if fetch goes through them.
+    /// Makes the decoders of a core, if they are modelled.
     pub(crate) fn of(geometry: &Geometry) -> Option<Box<Decode>> {
         geometry.has_uop_cache.then(|| Box::new(Decode::new(geometry.decode, geometry.width)))
     }
@@ -106,8 +107,8 @@ impl Decode {
         }
     }
 
-    /// Delivers the micro-operations of the next instruction, and adds what that took. Returns the
-    /// cycles for which fetch waits.
+    /// Delivers the micro-operations of the next instruction, and adds the cost to `delivery`.
+    /// Returns the cycles for which fetch waits.
     pub(crate) fn deliver(&mut self, insn: Fetched, delivery: &mut Delivery) -> u32 {
         let waited = delivery.waits();
         let follows = insn.pc & PAGE_OFFSET == self.next;
@@ -120,7 +121,7 @@ impl Decode {
             self.begin_entry(insn, delivery);
         }
         self.next = insn.pc.wrapping_add(insn.length) & PAGE_OFFSET;
-        // An instruction of the sequencer has an entry for itself.
+        // An instruction from the microcode sequencer has an entry to itself.
         let room = if insn.is_microcoded { u32::from(self.shape.entry_uops) } else { insn.uops };
         let before = self.entry_uops;
         self.entry_uops += room;
@@ -134,14 +135,14 @@ impl Decode {
         delivery.waits() - waited
     }
 
-    /// Whether the present entry has no room for an instruction.
+    /// Returns whether the present entry has no room for an instruction.
     fn needs_entry(&self, insn: Fetched) -> bool {
         let most = u32::from(self.shape.entry_uops);
         let is_split = insn.is_microcoded && self.entry_uops > 0;
         is_split || self.entry_uops + insn.uops > most && self.entry_uops > 0
     }
 
-    /// Begins an entry of an instruction's line with it, and decides where it comes from.
+    /// Begins an entry with an instruction, and selects the source.
     fn begin_entry(&mut self, insn: Fetched, delivery: &mut Delivery) {
         let was = self.from;
         self.entry_uops = 0;
@@ -163,8 +164,8 @@ impl Decode {
         }
     }
 
-    /// Decodes an instruction; `follows` says whether the one before it was decoded too. Fetch and
-    /// decoding go on side by side, and either is ahead by a cycle at most.
+    /// Decodes an instruction. `follows` is whether the instruction before it was decoded too.
+    /// Fetch and decoding overlap, and neither gets ahead of the other by more than a cycle.
     fn decode(&mut self, insn: Fetched, uops: u32, follows: bool, delivery: &mut Delivery) {
         let block = |address: u64| address / u64::from(self.shape.fetch_bytes);
         let a_cycle = u32::from(self.shape.decoders);
@@ -187,7 +188,7 @@ impl Decode {
         delivery.cycles[DECODERS] += passed;
         let is_full = of_cycle < self.width && self.uops >= self.width;
         delivery.full[DECODERS] += u32::from(is_full);
-        // Only the difference matters; so neither grows without end.
+        // Only the difference matters, so neither grows without bound.
         let whole = self.fetched.min(self.decoded) / a_cycle * a_cycle;
         (self.fetched, self.decoded) = (self.fetched - whole, self.decoded - whole);
     }

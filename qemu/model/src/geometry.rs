@@ -12,12 +12,12 @@ pub struct CacheShape {
 }
 
 impl CacheShape {
-    /// Its capacity in bytes.
+    /// Capacity in bytes.
     pub const fn bytes(self) -> u64 {
         self.sets as u64 * self.ways as u64 * 64
     }
 
-    /// One with half of the ways.
+    /// Returns the shape with half of the ways.
     fn half(self) -> CacheShape {
         CacheShape { ways: self.ways / 2, ..self }
     }
@@ -33,22 +33,22 @@ pub struct TlbShape {
 }
 
 impl TlbShape {
-    /// One with half of the ways.
+    /// Returns the shape with half of the ways.
     fn half(self) -> TlbShape {
         TlbShape { ways: self.ways / 2, ..self }
     }
 }
 
-/// The entries that a TLB has for pages of one large size.
+/// Entries of a TLB for pages of one large size.
 #[derive(Clone, Copy, Debug)]
 pub enum LargeEntries {
-    /// Those of 4 KiB pages, all of them.
+    /// Shared with 4 KiB pages, without limit.
     Shared,
-    /// Those of 4 KiB pages, in at most half of the ways of a set.
+    /// Shared with 4 KiB pages, in at most half of the ways of a set.
     SharedHalf,
-    /// Entries of their own.
+    /// Separate entries.
     Own(TlbShape),
-    /// None: a page takes an entry of the next smaller size for each part that is accessed.
+    /// No entries: a page takes an entry of the next smaller size for each part that is accessed.
     Parts,
 }
 
@@ -64,21 +64,21 @@ impl LargeEntries {
 /// A TLB's entries for large pages: of 2 MiB and of 1 GiB.
 pub type LargeTlb = [LargeEntries; 2];
 
-/// What each TLB of a core has for large pages.
+/// Entries for large pages in each TLB of a core.
 #[derive(Clone, Copy, Debug)]
 pub struct LargePages {
     /// The first-level instruction TLB.
     pub itlb: LargeTlb,
     /// The first-level data TLB.
     pub dtlb: LargeTlb,
-    /// The second level: for data, and also for code if it is not separate.
+    /// The second-level TLB for data, and for code too if there is no separate one.
     pub stlb: LargeTlb,
-    /// The second level for code, if it is separate.
+    /// The second-level TLB for code, if it is separate.
     pub stlb_code: LargeTlb,
 }
 
 impl LargePages {
-    /// One with half of the ways.
+    /// Returns the entries with half of the ways.
     fn half(self) -> LargePages {
         let half = |tlb: LargeTlb| tlb.map(LargeEntries::half);
         LargePages {
@@ -99,8 +99,8 @@ pub struct BufferShape {
     pub ways: u32,
 }
 
-/// The decoders, and the cache of what they have decoded, whose entries have the micro-operations
-/// of a part of a line of code.
+/// The decoders and the micro-op cache. An entry of the cache has the micro-operations of a part of
+/// a line of code.
 #[derive(Clone, Copy, Debug)]
 pub struct DecodeShape {
     /// Sets of the cache, any number.
@@ -111,24 +111,24 @@ pub struct DecodeShape {
     pub entry_uops: u8,
     /// Bytes of code, aligned, that the decoders take in a cycle.
     pub fetch_bytes: u8,
-    /// Instructions that they decode in a cycle.
+    /// Instructions that the decoders decode in a cycle.
     pub decoders: u8,
-    /// Cycles until the decoders deliver, after the cache did.
+    /// Cycles until the decoders deliver after a miss of the cache.
     pub switch_cycles: u8,
 }
 
 impl DecodeShape {
-    /// One whose cache has half of the ways.
+    /// Returns the shape with half of the cache's ways.
     fn half(self) -> DecodeShape {
         DecodeShape { ways: self.ways / 2, ..self }
     }
 }
 
-/// Cycles of a misprediction's published penalty, which is from dispatch to dispatch, in which the
-/// branch itself issues and executes.
+/// Cycles of issue and execution of the branch itself, which a published misprediction penalty
+/// (from dispatch to dispatch) includes.
 pub(crate) const RESOLVE_CYCLES: u32 = 2;
 
-/// Cycles of a page walk beside its reads of page-table entries.
+/// Cycles of a page walk besides its reads of page-table entries.
 pub(crate) const WALK_BASE_CYCLES: u32 = 6;
 
 /// Load-to-use latencies and penalties, in core cycles.
@@ -148,17 +148,17 @@ pub struct Latency {
     pub stlb_cycles: u32,
     /// A mispredicted branch, to the first right instruction.
     pub mispredict_cycles: u32,
-    /// A taken branch of which fetch did not know: from the fetch behind it, which is dropped when
-    /// it is decoded, to that of its target.
+    /// Penalty of a taken branch that fetch did not know: from the fetch of the code behind it,
+    /// which is dropped when the branch is decoded, to the fetch of its target.
     pub resteer_cycles: u32,
 }
 
 /// A kind of functional unit.
 #[derive(Clone, Copy, Debug)]
 pub struct UnitShape {
-    /// The issue ports that have one, a bit each.
+    /// The issue ports that have such a unit, one bit each.
     pub ports: u16,
-    /// Cycles from issue to result, without the divider's own.
+    /// Cycles from issue to result, without the divider's own cycles.
     pub latency_cycles: u8,
 }
 
@@ -181,8 +181,8 @@ pub struct Backend {
     pub loads: u16,
     /// Store-queue entries.
     pub stores: u16,
-    /// Cycles until a load is issued again whose address has the low 12 bits of an older store's;
-    /// 0 if all of them are compared at once.
+    /// Delay in cycles until a load is reissued because the low 12 bits of its address equal an
+    /// older store's; 0 if the core compares all bits at once.
     pub alias_cycles: u16,
     /// L1 data misses in flight.
     pub fill_buffers: u16,
@@ -197,30 +197,31 @@ pub struct Backend {
 /// The model of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pipeline {
-    /// Penalties, with overlap of long misses within the reorder buffer.
+    /// Interval model: penalties, with overlap of long misses within the reorder buffer.
     #[default]
     Interval,
     /// Instruction by instruction, out of order.
     OutOfOrder(PipelineMode),
 }
 
-/// The modes of the out-of-order pipeline: those of "Online performance analysis by statistical
-/// sampling of microprocessor performance counters" (Azimi, Stumm, Wisniewski, ICS 2005), 6.3.
+/// Modes of the out-of-order pipeline, from "Online performance analysis by statistical sampling of
+/// microprocessor performance counters" (Azimi, Stumm, Wisniewski, ICS 2005), 6.3.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PipelineMode {
-    /// As the processor is.
+    /// The processor's own dispatch and retirement.
     #[default]
     Real,
-    /// As the processor is, but at most this number of instructions are dispatched, and retire
-    /// together, in a cycle.
+    /// The processor's dispatch, but at most this number of instructions are dispatched in a cycle,
+    /// and they retire together.
     Bundles(u8),
-    /// One instruction is dispatched and retires in a cycle.
+    /// Single dispatch: one instruction is dispatched, and one retires, in a cycle.
     SingleDispatch,
-    /// Likewise, and an instruction issues after the previous one has retired.
+    /// In order: single dispatch, and an instruction issues only after the previous one has
+    /// retired.
     InOrder,
 }
 
-/// One processor.
+/// The parameters of a processor.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     /// L1 instruction cache.
@@ -235,28 +236,30 @@ pub struct Geometry {
     pub itlb: TlbShape,
     /// First-level data TLB.
     pub dtlb: TlbShape,
-    /// Second-level TLB: for data, and also for code if `stlb_code` is none.
+    /// Second-level TLB: for data, and for code too if `stlb_code` is `None`.
     pub stlb: TlbShape,
     /// Second-level TLB for code only.
     pub stlb_code: Option<TlbShape>,
-    /// What the TLBs have for large pages.
+    /// The TLBs' entries for large pages.
     pub large_pages: LargePages,
-    /// Whether large pages are modelled. Without it each takes an entry for each 4 KiB accessed.
+    /// Whether large pages are modelled. If not, a large page takes a TLB entry for each 4 KiB
+    /// accessed.
     pub has_large_pages: bool,
     /// Entries of the return-address stack.
     pub returns: u8,
-    /// The branch target buffer, its levels as one.
+    /// The branch target buffer, all its levels as one.
     pub target_buffer: BufferShape,
-    /// Whether there is one. Without it fetch knows of every branch.
+    /// Whether the branch target buffer is modelled. If not, fetch knows every branch.
     pub has_target_buffer: bool,
-    /// The decoders, and their cache.
+    /// The decoders and the micro-op cache.
     pub decode: DecodeShape,
-    /// Whether fetch goes through them. Without it micro-operations are there when their line is.
+    /// Whether decoders and micro-op cache are modelled. If not, micro-operations are available
+    /// with their line.
     pub has_uop_cache: bool,
-    /// Whether fetch goes on behind mispredicted branches. Without it they cost time and slots.
+    /// Whether fetch on wrong paths is modelled. If not, mispredictions cost only time and slots.
     pub has_wrong_paths: bool,
-    /// Whether loads are executed ahead of older stores, and rejected for addresses that only look
-    /// like theirs. Without it each waits for the stores that it overlaps, and for no other.
+    /// Whether loads execute ahead of older stores, and are rejected for addresses that only look
+    /// like a store's. If not, each load waits for exactly the stores that it overlaps.
     pub has_rejections: bool,
     /// Slots that the pipeline allocates in a cycle.
     pub width: u16,
@@ -264,8 +267,8 @@ pub struct Geometry {
     pub reorder_uops: u32,
     /// The rest of the out-of-order engine.
     pub backend: Backend,
-    /// What loads and stores of a repeated string instruction count: one load and one store when
-    /// it retires, or each element's. Intel's events count retired instructions, AMD's dispatched
+    /// Whether a repeated string instruction counts one load and one store when it retires, instead
+    /// of one for each element. Intel's events count retired instructions, AMD's dispatched
     /// operations.
     pub string_is_one_access: bool,
     /// Latencies.
@@ -276,27 +279,27 @@ pub struct Geometry {
     pub pipeline: Pipeline,
     /// The structures that never miss.
     pub perfect: Perfect,
-    /// The hardware prefetchers that are on at first; none if the core has no prefetchers.
+    /// The hardware prefetchers that are on at reset; `None` if the core has no prefetchers.
     pub prefetch: Option<Prefetchers>,
-    /// Whether those of neighbouring lines fetch previous ones too, as AMD's do.
+    /// Whether the next-line and pair prefetchers also fetch previous lines, as AMD's do.
     pub prefetches_both_ways: bool,
-    /// The structure that the table of paper 004 assists, if there is one.
+    /// The structure that the table of paper 004 assists, if any.
     pub assist: Option<Assist>,
-    /// Whether the out-of-order pipeline counts the CPI stacks of paper 001's architectures too.
+    /// Whether the out-of-order pipeline also counts the CPI stacks of paper 001's architectures.
     pub stacks: bool,
 }
 
 impl Geometry {
-    /// The same processor with the out-of-order pipeline.
+    /// Returns the processor with the out-of-order pipeline.
     #[must_use]
     pub const fn out_of_order(self, mode: PipelineMode) -> Geometry {
         Geometry { pipeline: Pipeline::OutOfOrder(mode), ..self }
     }
 
-    /// What each of two hardware threads has of the core when both run. Caches and TLBs, for which
-    /// threads compete, are divided like the queues, which processors divide (Intel, "Optimization
-    /// Reference Manual", "Intel Hyper-Threading Technology"); the last-level cache, the predictors
-    /// and the ports are the same.
+    /// The share of one of two hardware threads that both run. Caches and TLBs, for which threads
+    /// compete, are halved like the queues, which processors divide (Intel, "Optimization Reference
+    /// Manual", "Intel Hyper-Threading Technology"). The last-level cache, the predictors and the
+    /// ports stay whole.
     #[must_use]
     pub fn half_of_core(self) -> Geometry {
         let Backend { queue_uops, scheduler_uops, loads, stores, .. } = self.backend;

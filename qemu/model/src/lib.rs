@@ -1,12 +1,12 @@
-//! The model of a processor behind the virtual PMU: what it counts, and how long things take.
+//! The model of a processor behind the virtual PMU: counts of hardware events, and timing.
 //!
-//! Pure and deterministic: no clock, no hashing by address of host memory, no allocation after
-//! [`Core::new`] except for the accesses of a single instruction. One [`Core`] belongs to one vCPU
-//! and may run on any thread that owns it; cores share nothing except, on request, an [`Llc`]. The
-//! caller reports three things in the order in which they happen: the fetch of a block
-//! ([`Core::fetch`]), each memory access ([`Core::access`]), and how much of a block ran and where
-//! execution continued ([`Core::retire`]). The results are [`Counts`] by [`Privilege`], which never
-//! decrease.
+//! The model is pure and deterministic: no clock, no hashing by address of host memory, no
+//! allocation after [`Core::new`] except for the accesses of a single instruction. One [`Core`]
+//! belongs to one vCPU and may run on any thread that owns it; cores share nothing except, on
+//! request, an [`Llc`]. The caller reports three things in the order in which they happen: the
+//! fetch of a block ([`Core::fetch`]), each memory access ([`Core::access`]), and how much of a
+//! block ran and where execution continued ([`Core::retire`]). The results are [`Counts`] by
+//! [`Privilege`], which never decrease.
 //!
 //! Invariants: the counts depend on the stream of instructions alone and not on how it is divided
 //! into blocks, except for the time of the interval pipeline. Between two calls no signal grows by

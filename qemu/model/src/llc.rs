@@ -1,9 +1,9 @@
 //! The last-level cache, which all cores of a machine share.
 //!
-//! Lock-free: a set is a row of relaxed atomics, most recent first, and a look-up moves the ways
-//! before the line back by one as it searches. Cores that use a set at the same time can lose or
-//! duplicate one of its entries, which costs a hit or a way until that entry is evicted. A single
-//! core sees exact least-recently-used replacement. Only misses of a core's own L2 come here.
+//! The cache is lock-free: a set is a row of relaxed atomics, most recent first. A look-up moves
+//! each way that it passes back by one. Cores that use a set at the same time can lose or duplicate
+//! one of its entries, which costs a hit or a way until that entry is evicted. A single core sees
+//! exact least-recently-used replacement. Only misses of a core's own L2 are looked up here.
 
 use std::sync::{
     Arc,
@@ -24,7 +24,7 @@ pub struct Llc {
 }
 
 impl Llc {
-    /// An empty one.
+    /// Makes an empty cache.
     pub fn new(level: CacheShape) -> Llc {
         let sets = level.sets;
         assert!(sets.is_power_of_two(), "the last-level cache has {sets} sets, not a power of two");

@@ -10,7 +10,7 @@ pub struct RegisterSet(u64);
 pub(crate) const REGISTERS: usize = 64;
 
 impl RegisterSet {
-    /// None.
+    /// The empty set.
     pub const NONE: RegisterSet = RegisterSet(0);
     /// The arithmetic flags, as one.
     pub const FLAGS: RegisterSet = RegisterSet(1 << 16);
@@ -32,12 +32,12 @@ impl RegisterSet {
         RegisterSet(1 << (50 + (number & 7)))
     }
 
-    /// Returns whether it is empty.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// A bit for each: bit `n` is the register of number `n`.
+    /// The set as a mask: bit `n` is the register of number `n`.
     pub const fn bits(self) -> u64 {
         self.0
     }
@@ -47,7 +47,7 @@ impl RegisterSet {
         self.0 & other.0 != 0
     }
 
-    /// These without `other`.
+    /// Returns the set without the registers of `other`.
     #[must_use]
     pub const fn without(self, other: RegisterSet) -> RegisterSet {
         RegisterSet(self.0 & !other.0)
@@ -82,7 +82,8 @@ impl BitOrAssign for RegisterSet {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Unit {
-    /// None: a plain move to or from memory, a no-operation, a zeroing idiom, an eliminated move.
+    /// No unit: a plain move to or from memory, a no-operation, a zeroing idiom, an eliminated
+    /// move.
     #[default]
     None,
     /// Integer arithmetic and logic.
@@ -101,13 +102,13 @@ pub enum Unit {
     Shuffle,
     /// Floating-point addition and comparison.
     FpAdd,
-    /// Floating-point multiplication, fused with an addition or not; x87.
+    /// Floating-point multiplication, with or without a fused addition; x87.
     FpMultiply,
     /// Floating-point division and square root.
     FpDivide,
     /// Conversions between integers and floating point.
     Convert,
-    /// Moves between general registers; without a unit on cores whose renaming executes them.
+    /// Moves between general registers. Has no unit on cores whose renaming executes them.
     Move,
 }
 
@@ -118,13 +119,13 @@ impl Unit {
 /// An instruction's unit and registers, for the out-of-order pipeline.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Operation {
-    /// The unit that executes it.
+    /// The unit that executes the instruction.
     pub unit: Unit,
-    /// The registers of its addresses.
+    /// The registers that form memory addresses.
     pub address: RegisterSet,
-    /// The other registers that it reads.
+    /// The other registers that the instruction reads.
     pub reads: RegisterSet,
-    /// The registers that it writes.
+    /// The registers that the instruction writes.
     pub writes: RegisterSet,
 }
 

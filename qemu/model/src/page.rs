@@ -27,28 +27,28 @@ impl PageSize {
         }
     }
 
-    /// The binary logarithm of the pages of 4 KiB in it.
+    /// The binary logarithm of the number of 4 KiB pages in a page of this size.
     pub(crate) const fn shift(self) -> u32 {
         9 * self as u32
     }
 
-    /// The bits of the number of a page of 4 KiB that say which one of a page of this size it is.
+    /// The bits of a 4 KiB page number that select a 4 KiB page within a page of this size.
     pub(crate) const fn within(self) -> u64 {
         (1 << self.shift()) - 1
     }
 }
 
-/// Where the sizes of pages are found. Both may only change with a flush of the translations.
+/// Source of page sizes. Both fields may only change together with a flush of the translations.
 #[derive(Clone, Copy, Debug)]
 pub struct PageSizes {
-    /// The size of the page at an address, in the address space of `tables`.
+    /// Returns the size of the page at an address, in the address space of `tables`.
     pub of: fn(tables: u64, address: u64) -> PageSize,
-    /// What tells the function which page tables are in use.
+    /// The page tables in use: the function's first argument.
     pub tables: u64,
 }
 
 impl PageSizes {
-    /// Every page is one of 4 KiB.
+    /// A source for which every page has 4 KiB.
     pub(crate) const SMALL: PageSizes = PageSizes { of: |_, _| PageSize::Small, tables: 0 };
 
     pub(crate) fn at(self, address: u64) -> PageSize {

@@ -2,9 +2,10 @@
 
 macro_rules! perfect {
     ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
-        /// Structures that cost nothing: those that miss never do, and others have no limit. Levels
-        /// behind a perfect one hold what they would hold behind a real one. For the reference runs
-        /// of a CPI stack, and for what a program would save without a cause.
+        /// Structures that cost nothing: those that can miss never do, and others have no limit.
+        /// Levels behind a perfect one hold what they would hold behind a real one. Used by the
+        /// reference runs of a CPI stack, and to determine what a program would gain without a
+        /// cause.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Perfect { $($(#[$doc])* pub $field: bool),* }
 
@@ -14,7 +15,7 @@ macro_rules! perfect {
             /// The structures' names.
             pub const NAMES: &[&str] = &[$(stringify!($field)),*];
 
-            /// Makes the structure of that name perfect; returns whether there is one.
+            /// Makes the structure of that name perfect; returns whether the name is known.
             pub fn set(&mut self, name: &str) -> bool {
                 match name {
                     $(stringify!($field) => self.$field = true,)*
@@ -55,11 +56,11 @@ perfect! {
     indirect,
     /// Targets of returns.
     returns,
-    /// Fetch: it goes on behind a taken branch in the same cycle, knows of every branch before that
-    /// is decoded, and decoders keep up. Misses of code stay.
+    /// Fetch: it continues behind a taken branch in the same cycle, knows every branch before
+    /// decoding it, and decoders keep up. Misses of code stay.
     fetch,
-    /// Execution units of the out-of-order pipeline: each operation takes one cycle, a port is
-    /// always free, and the divider is. Loads take what the caches take.
+    /// Execution units of the out-of-order pipeline: each operation takes one cycle, and a port and
+    /// the divider are always free. Loads take their time in the caches.
     units,
     /// The reorder buffer, the scheduler, and the load and store queues of the out-of-order
     /// pipeline, which are never full. Fill buffers, which limit misses in flight, stay.

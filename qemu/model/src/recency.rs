@@ -1,9 +1,9 @@
-//! Sets of entries of which each keeps the most recent ones.
+//! Sets of entries, each of which keeps the most recently used ones.
 
 /// Entries in sets, each with the most recent first. An entry can have any value but 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Recency {
-    /// 0 where there is none.
+    /// Entries by set; 0 for a free one.
     entries: Box<[u64]>,
     ways: usize,
 }

@@ -108,28 +108,29 @@ with_episodes! {
     MispredictIndirect,
     /// Mispredicted indirect calls.
     MispredictIndirectCall,
-    /// Taken branches of which fetch did not know, the mispredicted ones aside: it went on behind
-    /// the branch, until this was decoded.
+    /// Taken branches that fetch did not know, except mispredicted ones: fetch went straight on
+    /// until the branch was decoded.
     Resteers,
-    /// Micro-operations that the cache of decoded ones delivered, microcode aside.
+    /// Micro-operations that the micro-op cache delivered, microcode aside.
     UopsCached,
-    /// Micro-operations that the decoders delivered, microcode aside: all, without such a cache.
+    /// Micro-operations that the decoders delivered, microcode aside: all, without a micro-op
+    /// cache.
     UopsDecoded,
-    /// Cycles in which the cache delivered any.
+    /// Cycles in which the micro-op cache delivered any.
     CachedCycles,
     /// Cycles in which the decoders delivered any.
     DecodeCycles,
-    /// Cycles in which the cache delivered as many as dispatch takes.
+    /// Cycles in which the micro-op cache delivered as many as dispatch takes.
     CachedFullCycles,
     /// Cycles in which the decoders delivered as many as dispatch takes.
     DecodeFullCycles,
-    /// Entries of the cache that fetch looked for and found.
+    /// Look-ups of micro-op cache entries that hit.
     UopCacheHits,
-    /// Entries of the cache that it did not find.
+    /// Look-ups of micro-op cache entries that missed.
     UopCacheMisses,
-    /// Times at which the decoders took over from the cache.
+    /// Switches from the micro-op cache to the decoders.
     DecodeSwitches,
-    /// Cycles until they delivered.
+    /// Cycles from a switch to the decoders until they delivered.
     DecodeSwitchCycles,
     /// Stores retired.
     Stores,
@@ -141,7 +142,8 @@ with_episodes! {
     SplitLoads,
     /// Stores retired that crossed a cache line.
     SplitStores,
-    /// Loads retired that the L1 data cache served. A load is one of this and the next three.
+    /// Loads retired that the L1 data cache served. Every load counts here or in one of the next
+    /// three.
     LoadL1Hit,
     /// Loads retired that the L2 served.
     LoadL2Hit,
@@ -149,7 +151,7 @@ with_episodes! {
     LoadL3Hit,
     /// Loads retired that memory served.
     LoadL3Miss,
-    /// Lines that came into the L1 data cache.
+    /// Lines that were inserted into the L1 data cache.
     L1dFills,
     /// Data reads that hit the L2.
     L2ReadHit,
@@ -173,49 +175,49 @@ with_episodes! {
     L2WalkReads,
     /// Lines of code fetched that hit the L1 instruction cache.
     L1iHit,
-    /// Lines of code fetched that missed it.
+    /// Lines of code fetched that missed the L1 instruction cache.
     L1iMiss,
     /// Loads on pages of 4 KiB that missed the first-level data TLB and hit the second level.
     DtlbLoadStlbHit,
-    /// Likewise, on pages of 2 MiB.
+    /// Loads on pages of 2 MiB that missed the first-level data TLB and hit the second level.
     DtlbLoadStlbHit2M,
-    /// Likewise, on pages of 1 GiB.
+    /// Loads on pages of 1 GiB that missed the first-level data TLB and hit the second level.
     DtlbLoadStlbHit1G,
     /// Page walks for loads from pages of 4 KiB.
     DtlbLoadWalks,
-    /// Likewise, for pages of 2 MiB.
+    /// Page walks for loads from pages of 2 MiB.
     DtlbLoadWalks2M,
-    /// Likewise, for pages of 1 GiB.
+    /// Page walks for loads from pages of 1 GiB.
     DtlbLoadWalks1G,
     /// Cycles of page walks for loads.
     DtlbLoadWalkCycles,
     /// Stores to pages of 4 KiB that missed the first-level data TLB and hit the second level.
     DtlbStoreStlbHit,
-    /// Likewise, on pages of 2 MiB.
+    /// Stores to pages of 2 MiB that missed the first-level data TLB and hit the second level.
     DtlbStoreStlbHit2M,
-    /// Likewise, on pages of 1 GiB.
+    /// Stores to pages of 1 GiB that missed the first-level data TLB and hit the second level.
     DtlbStoreStlbHit1G,
     /// Page walks for stores to pages of 4 KiB.
     DtlbStoreWalks,
-    /// Likewise, for pages of 2 MiB.
+    /// Page walks for stores to pages of 2 MiB.
     DtlbStoreWalks2M,
-    /// Likewise, for pages of 1 GiB.
+    /// Page walks for stores to pages of 1 GiB.
     DtlbStoreWalks1G,
     /// Cycles of page walks for stores.
     DtlbStoreWalkCycles,
     /// Fetches from pages of 4 KiB that hit the instruction TLB.
     ItlbHit,
-    /// Likewise, on pages of 2 MiB.
+    /// Fetches from pages of 2 MiB that hit the instruction TLB.
     ItlbHit2M,
-    /// Likewise, on pages of 1 GiB.
+    /// Fetches from pages of 1 GiB that hit the instruction TLB.
     ItlbHit1G,
     /// Fetches that missed the instruction TLB and hit the second level, of pages of any size.
     ItlbStlbHit,
     /// Page walks for fetches from pages of 4 KiB.
     ItlbWalks,
-    /// Likewise, for pages of 2 MiB.
+    /// Page walks for fetches from pages of 2 MiB.
     ItlbWalks2M,
-    /// Likewise, for pages of 1 GiB.
+    /// Page walks for fetches from pages of 1 GiB.
     ItlbWalks1G,
     /// Cycles of page walks for fetches.
     ItlbWalkCycles,
@@ -227,8 +229,7 @@ with_episodes! {
     StallItlb,
     /// Cycles without retirement between a mispredicted branch and the right path.
     StallMispredict,
-    /// Cycles without retirement because fetch and dispatch had nothing to give, for no other
-    /// cause.
+    /// Cycles without retirement because fetch and dispatch delivered nothing, for no other cause.
     StallFrontEnd,
     /// Cycles without retirement because a structure was full.
     StallResources,
@@ -243,7 +244,7 @@ with_episodes! {
     /// Cycles without retirement behind a data page walk.
     StallDtlb,
     /// Cycles without retirement behind a store: it waits for its data, the store queue is full, or
-    /// a load waits for what it cannot be forwarded.
+    /// a load waits for a store that cannot be forwarded to it.
     StallStore,
     /// Cycles without retirement behind floating-point and vector units, dividers aside.
     StallFp,
@@ -251,9 +252,9 @@ with_episodes! {
     StallInteger,
     /// Cycles in which something retired.
     RetireCycles,
-    /// Slots of the cycles for which fetch gave dispatch nothing, on the right path.
+    /// Slots of cycles in which fetch delivered nothing to dispatch, on the right path.
     SlotsFetchLatency,
-    /// Slots in which fetch gave dispatch nothing, of cycles in which it gave something.
+    /// Empty slots of cycles in which fetch delivered something to dispatch.
     SlotsFetchBandwidth,
     /// Slots of micro-operations behind a mispredicted branch, until it was resolved.
     SlotsWrongPath,
@@ -261,7 +262,8 @@ with_episodes! {
     SlotsRefill,
     /// Slots in which dispatch waited for an entry of a structure, behind memory.
     SlotsMemory,
-    /// Likewise, behind anything else; a serializing instruction is in it.
+    /// Slots in which dispatch waited for an entry of a structure behind anything but memory, or
+    /// for a serializing instruction.
     SlotsCore,
     /// Cycles for which a full reorder buffer kept an instruction from dispatch.
     FullReorder,
@@ -288,7 +290,7 @@ with_episodes! {
     /// Clears of the pipeline for a load that was executed ahead of a store to the same bytes.
     MachineClears,
     /// Cycles in which one micro-operation executed: an operation of a unit, a load, or a store's
-    /// address. A cycle is one of this and the next eight.
+    /// address. Every cycle counts here or in one of the next eight.
     Executed1,
     /// Cycles in which two executed.
     Executed2,
@@ -306,10 +308,10 @@ with_episodes! {
     IdleStores,
     /// Cycles in which none executed while operations of units alone were in progress.
     IdleUnits,
-    /// Of the cycles with an empty scheduler those in which a full structure or a serializing
-    /// instruction kept the next instruction from dispatch.
+    /// Cycles with an empty scheduler in which a full structure or a serializing instruction kept
+    /// the next instruction from dispatch; a part of `IdleEmpty`.
     IdleBlocked,
-    /// Times at which the scheduler was empty and got a micro-operation.
+    /// Times at which the empty scheduler got a micro-operation.
     IdleEmptyEnds,
     /// Cycles in which a micro-operation had its operands and no free port.
     PortContention,
@@ -337,50 +339,50 @@ with_episodes! {
     Port10,
     /// Micro-operations that executed on port 11.
     Port11,
-    /// Cycles without retirement, each gap charged whole when it ended: to a serializing or
-    /// microcoded instruction that ended it.
+    /// Cycles without retirement, each gap charged as a whole to the step that ended it: a
+    /// serializing or microcoded instruction.
     ResumedSerialize,
-    /// Likewise, the divider.
+    /// Cycles of gaps that the divider ended.
     ResumedDivider,
-    /// Likewise, a line of code.
+    /// Cycles of gaps that a line of code ended.
     ResumedL1i,
-    /// Likewise, a translation of code.
+    /// Cycles of gaps that a translation of code ended.
     ResumedItlb,
-    /// Likewise, the way back from a misprediction.
+    /// Cycles of gaps that the recovery from a misprediction ended.
     ResumedMispredict,
-    /// Likewise, fetch and dispatch, for no other cause.
+    /// Cycles of gaps that fetch and dispatch ended, for no other cause.
     ResumedFrontEnd,
-    /// Likewise, a full structure.
+    /// Cycles of gaps that a full structure ended.
     ResumedResources,
-    /// Likewise, data of the L1 data cache or the store queue.
+    /// Cycles of gaps that data from the L1 data cache or the store queue ended.
     ResumedL1Hit,
-    /// Likewise, data of the L2.
+    /// Cycles of gaps that data from the L2 ended.
     ResumedL2Hit,
-    /// Likewise, data of the last-level cache.
+    /// Cycles of gaps that data from the last-level cache ended.
     ResumedL3Hit,
-    /// Likewise, data of memory.
+    /// Cycles of gaps that data from memory ended.
     ResumedMemory,
-    /// Likewise, a data page walk.
+    /// Cycles of gaps that a data page walk ended.
     ResumedDtlb,
-    /// Likewise, a store.
+    /// Cycles of gaps that a store ended.
     ResumedStore,
-    /// Likewise, a floating-point or vector unit.
+    /// Cycles of gaps that a floating-point or vector unit ended.
     ResumedFp,
-    /// Likewise, an integer unit.
+    /// Cycles of gaps that an integer unit ended.
     ResumedInteger,
-    /// Lines that the L1 data cache's prefetchers fetched and the L2 had.
+    /// Lines that the L1 data cache's prefetchers fetched from the L2.
     L1PrefetchL2Hit,
-    /// Likewise, the last-level cache.
+    /// Lines that the L1 data cache's prefetchers fetched from the last-level cache.
     L1PrefetchLlcHit,
-    /// Likewise, memory.
+    /// Lines that the L1 data cache's prefetchers fetched from memory.
     L1PrefetchLlcMiss,
-    /// Lines of data that the L2's prefetchers fetched and the last-level cache had.
+    /// Lines of data that the L2's prefetchers fetched from the last-level cache.
     L2PrefetchLlcHit,
-    /// Likewise, memory.
+    /// Lines of data that the L2's prefetchers fetched from memory.
     L2PrefetchLlcMiss,
-    /// Lines of code that the L2's prefetchers fetched and the last-level cache had.
+    /// Lines of code that the L2's prefetchers fetched from the last-level cache.
     L2PrefetchCodeHit,
-    /// Likewise, memory.
+    /// Lines of code that the L2's prefetchers fetched from memory.
     L2PrefetchCodeMiss,
     /// Interrupts and exceptions delivered.
     Interrupts,

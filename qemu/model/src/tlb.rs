@@ -1,8 +1,8 @@
 //! Translation look-aside buffers: two first levels, a second level, and the page walker's cache.
 //!
-//! Data and code share the second level on Intel's processors and have separate ones on AMD's.
-//! Large pages have entries as the processor's TLBs have for them, if the geometry says so. If not,
-//! a large page of the guest takes one entry for each 4 KiB that is accessed.
+//! Data and code share the second level on Intel's processors and have separate ones on AMD's. If
+//! the geometry models large pages, they have entries as in the processor's TLBs. If not, a large
+//! page of the guest takes one entry for each 4 KiB that is accessed.
 
 mod level;
 #[cfg(test)]
@@ -18,9 +18,9 @@ use crate::{
 /// Bits of a page number in a 48-bit address space. With 57 bits, pages alias.
 pub(crate) const PAGE_BITS: u32 = 36;
 const PAGE_MASK: u64 = (1 << PAGE_BITS) - 1;
-/// The bit of a page number that is set in the upper half, the kernel's.
+/// The bit of a page number that is set in the upper half of the address space, the kernel's.
 const UPPER_HALF: u64 = 1 << (PAGE_BITS - 1);
-/// Bits of a physical page number that are modelled: 16 TiB. Pages beyond alias with pages below.
+/// Modelled bits of a physical page number: 16 TiB. Pages beyond alias with pages below.
 pub(crate) const FRAME_BITS: u32 = 32;
 
 /// The level that had a translation.
@@ -36,7 +36,7 @@ pub(crate) enum TlbLevel {
 pub(crate) struct Found {
     /// The physical page.
     pub(crate) frame: u64,
-    /// The level that had it.
+    /// The level that had the translation.
     pub(crate) level: TlbLevel,
     /// The size of the page that the guest has mapped; 4 KiB where large pages are not modelled.
     pub(crate) size: PageSize,
@@ -54,7 +54,7 @@ pub(crate) struct Tlbs {
     data: Level<SMALL>,
     code: Level<SMALL>,
     second: Level<NARROW>,
-    /// The second level for code, if that is separate.
+    /// The second level for code, if it is separate.
     second_code: Option<Level<NARROW>>,
     /// The regions of 2 MiB whose upper page-table levels the walker has cached.
     walker: Cache<SMALL>,
@@ -80,7 +80,7 @@ impl Tlbs {
     }
 
     /// The physical page of the virtual page `page`, if the first level has it.
-    #[inline(always)] // It has one caller, which is out of line.
+    #[inline(always)] // Has one caller, which is out of line.
     pub(crate) fn data(&mut self, page: u64) -> Option<u64> {
         self.data.find(page & PAGE_MASK).map(|found| found.frame.into())
     }
@@ -95,7 +95,8 @@ impl Tlbs {
         refill(&mut self.data, &mut self.second, page & PAGE_MASK, walk)
     }
 
-    /// The translation of a fetch from `page`, from the TLBs or else from `walk`. Inserts it.
+    /// The translation of a fetch from `page`, from the TLBs or else from `walk`. Inserts the
+    /// translation.
     pub(crate) fn code(&mut self, page: u64, walk: impl FnOnce() -> (u64, PageSize)) -> Found {
         let page = page & PAGE_MASK;
         if let Some(found) = self.code.find(page) {
@@ -105,8 +106,8 @@ impl Tlbs {
         refill(&mut self.code, second, page, walk)
     }
 
-    /// The translation of code in `page`, if one of both levels has it. It is the most recent there
-    /// from now on, and in the first.
+    /// The translation of code in `page`, if one of the two levels has it. Makes it the most recent
+    /// of that level and inserts it into the first.
     pub(crate) fn known_code(&mut self, page: u64) -> Option<Found> {
         let page = page & PAGE_MASK;
         if let Some(found) = self.code.find(page) {
@@ -123,15 +124,15 @@ impl Tlbs {
         self.walker.touch((page & PAGE_MASK) >> 9)
     }
 
-    /// Removes translations: those of the lower half, which belong to one address space, or all.
-    /// Kernels map their half with global pages.
+    /// Removes translations: all, or only those of the lower half, which belong to one address
+    /// space. Kernels map their half with global pages.
     pub(crate) fn flush(&mut self, global_too: bool) {
         self.retain(|page, _| !global_too && page & UPPER_HALF != 0);
         self.walker.clear();
     }
 
-    /// Removes the page that has this page of 4 KiB, all of its entries (SDM volume 3, "Operations
-    /// that Invalidate TLBs and Paging-Structure Caches", INVLPG).
+    /// Removes all entries of the page, of any size, that contains this page of 4 KiB (SDM volume
+    /// 3, "Operations that Invalidate TLBs and Paging-Structure Caches", INVLPG).
     pub(crate) fn flush_page(&mut self, page: u64) {
         let page = page & PAGE_MASK;
         self.retain(|held, size| held >> size.shift() != page >> size.shift());

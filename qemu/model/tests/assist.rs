@@ -1,4 +1,4 @@
-//! What paper 004's table is worth to each structure that it can assist.
+//! The effect of paper 004's table on each structure that it can assist.
 
 mod common;
 
@@ -15,7 +15,7 @@ fn run(assist: Option<Assist>, stream: &[Ran]) -> Counts {
     core.counts()[0].clone()
 }
 
-/// Asserts that of the three this one alone makes the events fewer than a share.
+/// Asserts that of all assists only this one reduces the events, to less than a share.
 fn assert_helps(helps: Assist, stream: &[Ran], signal: Signal, share: f64) {
     let without = run(None, stream)[signal] as f64;
     for assist in Assist::ALL {
@@ -28,7 +28,7 @@ fn assert_helps(helps: Assist, stream: &[Ran], signal: Signal, share: f64) {
 #[test]
 fn strides_of_a_hundred_loads_fit_in_it() {
     let load = |at: u64| {
-        // Each has its own page at a time, and a stride of three lines in it.
+        // Each instruction is in its own page at a time, and has a stride of three lines in it.
         let (which, step) = (at % 100, at / 100);
         let address = 0x1000_0000 + which * 0x1_1000 + step / 21 * 4096 + step % 21 * 192;
         let mut ran = Ran::new(0x40_0000 + 4 * which, load_op(2, 1)).load(address);
@@ -48,7 +48,7 @@ fn the_next_line_of_straight_code_is_there() {
 
 #[test]
 fn branches_with_periods_of_their_own_are_learnt() {
-    // 64 branches, each taken once in 5 to 9 times, in an order without pattern.
+    // 64 branches, each taken once in 5 to 9 executions, in an order without pattern.
     let mut visits = [0u64; 64];
     let mut random = common::Random(3);
     let mut which = 0;

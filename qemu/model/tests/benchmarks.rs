@@ -1,5 +1,5 @@
-//! Micro-benchmarks of the out-of-order pipeline, with published results for the real
-//! cores: each must measure the parameter that is configured.
+//! Micro-benchmarks of the out-of-order pipeline, with published results for the real cores: each
+//! must measure the configured parameter.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn line(count: usize, mut ran: impl FnMut(u64, usize) -> Ran) -> Vec<Ran> {
     (0..count).map(|at| ran(PC + 4 * (at as u64 % 1024), at)).map(jump_back).collect()
 }
 
-/// The code's last instruction continues at its first, at no cost.
+/// Makes the code's last instruction continue at its first, at no cost.
 fn jump_back(mut ran: Ran) -> Ran {
     if ran.insn.pc == PC + 4 * 1023 {
         ran.next_pc = PC;
@@ -95,8 +95,8 @@ fn loads_and_stores_are_bound_by_their_ports() {
     }
 }
 
-/// Loads that each give the next one's address, over all lines of `bytes` in an order that no
-/// neighbourhood helps.
+/// Loads that each give the next one's address, over all lines of `bytes` in an order without
+/// locality.
 fn chase(bytes: u64) -> Vec<Ran> {
     let lines = bytes / 64;
     let step = (lines * 5 / 8) | 1;
@@ -110,7 +110,7 @@ fn chase(bytes: u64) -> Vec<Ran> {
 #[test]
 fn a_pointer_chase_shows_each_levels_latency_at_its_capacity() {
     for (name, mut geometry) in machines() {
-        // The TLBs' share is another benchmark's.
+        // The TLBs' latency is measured by another benchmark.
         geometry.perfect.dtlb = true;
         let latency = geometry.latency;
         for (level, below, cycles) in [
@@ -133,7 +133,7 @@ fn a_pointer_chase_shows_each_levels_latency_at_its_capacity() {
 #[test]
 fn a_chase_over_pages_shows_the_tlbs() {
     for (name, geometry) in machines() {
-        // One line a page, in another set of the L1 each, so that only translation misses.
+        // One line per page, each in another set of the L1, so that only translation misses.
         let chase = |pages: u64| {
             let stream = line(8 * pages as usize, |pc, at| {
                 let page = (at as u64 * 7) % pages;
@@ -164,7 +164,7 @@ fn independent_misses_overlap_up_to_the_fill_buffers() {
     }
 }
 
-/// The fill buffers in use on average while one is, and the share of the cycles for which a line
+/// The mean number of fill buffers in use while any is, and the share of the cycles in which a line
 /// waits for one.
 fn fill_buffers(geometry: &Geometry, stream: &[Ran]) -> [f64; 2] {
     let mut core = Core::new(geometry);
@@ -205,8 +205,8 @@ fn a_stream_is_bound_by_ports_fill_buffers_or_the_load_queue() {
             (geometry.l2.bytes() * 2, latency.llc_cycles),
             (geometry.llc.bytes() * 2, latency.memory_cycles),
         ] {
-            // Eight loads to a line. In a latency, no more lines come than there are fill buffers,
-            // and no more loads than the load queue holds.
+            // Eight loads per line. During one latency, at most as many lines arrive as there are
+            // fill buffers, and at most as many loads complete as the load queue holds.
             let stream = line(bytes as usize / 8, |pc, at| {
                 Ran::new(pc, load_op(15, (at % 14) as u8)).load(DATA + 8 * at as u64)
             });
@@ -215,7 +215,7 @@ fn a_stream_is_bound_by_ports_fill_buffers_or_the_load_queue() {
             let by_queue = 8.0 * f64::from(cycles) / f64::from(geometry.backend.loads);
             let found = 8.0 * cycles_each(&geometry, &stream);
             let expected = by_ports.max(by_fills).max(by_queue);
-            // Where two come near each other, they get in each other's way a little.
+            // Where two limits are close to each other, they interfere a little.
             let allowed = 0.08 * expected;
             assert!(
                 (found - expected).abs() <= allowed,
@@ -228,7 +228,7 @@ fn a_stream_is_bound_by_ports_fill_buffers_or_the_load_queue() {
 #[test]
 fn a_store_is_forwarded_to_the_load_behind_it() {
     for (name, geometry) in machines() {
-        // Through memory and back, eight bytes each: a chain of store, load.
+        // A chain through memory, eight bytes each: store, load.
         let stream = line(10_000, |pc, at| match at % 2 {
             0 => Ran::new(pc, store_op(15, 1)).store(DATA),
             _ => Ran::new(pc, load_op(15, 1)).load(DATA),
@@ -273,7 +273,8 @@ fn modes_restrict_dispatch_and_order() {
         let stream = line(20_000, |pc, at| Ran::new(pc, op(Unit::Integer, &[], (at % 14) as u8)));
         let each = |mode| cycles_each(&geometry.out_of_order(mode), &stream);
         assert_near(each(PipelineMode::SingleDispatch), 1.0, name);
-        // Issue, one cycle of execution, retirement: the next issues as this one retires.
+        // Issue, one cycle of execution, retirement: the next instruction issues as this one
+        // retires.
         assert_near(each(PipelineMode::InOrder), 2.0, name);
         // Out of order, a single-dispatch machine still overlaps misses; in order it does not.
         let misses = line(10_000, |pc, at| {

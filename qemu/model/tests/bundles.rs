@@ -1,4 +1,4 @@
-//! Retirement in bundles: what retires together, and when a bundle ends.
+//! Retirement in bundles: which instructions retire together, and when a bundle ends.
 
 mod common;
 
@@ -8,8 +8,8 @@ use tally_model::{Counts, Geometry, PipelineMode, Signal, Unit};
 const PC: u64 = 0x40_0000;
 const DATA: u64 = 0x1000_0000;
 
-/// `count` instructions of a straight line of code that fits in the L1, at the end of which
-/// execution continues at its start.
+/// `count` instructions of a straight line of code that fits in the L1. Its end continues at its
+/// start.
 fn line(count: usize, ran: impl Fn(u64, usize) -> Ran) -> Vec<Ran> {
     let at = |at: usize| {
         let ran = ran(PC + 4 * (at as u64 % 1024), at);
@@ -19,7 +19,7 @@ fn line(count: usize, ran: impl Fn(u64, usize) -> Ran) -> Vec<Ran> {
     (0..count).map(at).collect()
 }
 
-/// An addition that waits for no other.
+/// An addition that depends on no other.
 fn add(pc: u64, at: usize) -> Ran {
     Ran::new(pc, op(Unit::Integer, &[], (at % 14) as u8))
 }
@@ -40,7 +40,7 @@ fn one_bundle_retires_in_a_cycle() {
     }
 }
 
-/// Additions that wait for one another.
+/// Additions that depend on one another.
 fn chain() -> Vec<Ran> {
     line(50_000, |pc, _| Ran::new(pc, op(Unit::FpAdd, &[1], 1)))
 }
@@ -55,7 +55,7 @@ fn instructions_of_a_bundle_retire_together() {
     assert!((9_999..=10_010).contains(&retiring(&bundles)), "{}", retiring(&bundles));
 }
 
-/// The whole gap before a bundle is charged to what its last instruction waited for.
+/// The whole gap before a bundle is charged to the wait of its last instruction.
 #[test]
 fn a_gap_is_charged_to_the_bundle_s_last_instruction() {
     let counts = user_counts(&in_mode(PipelineMode::Bundles(5)), &chain());
@@ -64,7 +64,8 @@ fn a_gap_is_charged_to_the_bundle_s_last_instruction() {
     assert!(units * 100 >= gaps * 95, "{units} of {gaps}");
 }
 
-/// The store would otherwise wait for the load's retirement, and the load for the store's.
+/// Without the new bundle, the store would wait for the load's retirement and the load for the
+/// store's.
 #[test]
 fn a_load_of_what_the_bundle_stores_begins_another() {
     let pairs = line(4_000, |pc, at| {

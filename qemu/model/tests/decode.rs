@@ -13,14 +13,13 @@ const INSNS: u64 = 200_000;
 fn machines() -> impl Iterator<Item = (&'static str, Geometry)> {
     Geometry::ALL.iter().map(|(name, geometry)| {
         let mut geometry = Geometry { has_uop_cache: true, ..*geometry };
-        // Nothing else delays fetch.
+        // No other delays of fetch.
         (geometry.perfect.l1i, geometry.perfect.itlb, geometry.perfect.stlb) = (true, true, true);
         (*name, geometry)
     })
 }
 
-/// A loop of `bytes` of moves, which take no unit, again and again. They lie in lines of their
-/// own.
+/// A loop over `bytes` of moves, which take no unit. Each loop is in separate lines.
 fn moves(bytes: u64) -> Vec<Ran> {
     let count = bytes / LENGTH;
     let insn = |at: u64| {
@@ -35,7 +34,7 @@ fn insns_a_cycle(geometry: &Geometry, counts: &Counts) -> f64 {
     INSNS as f64 / cycles
 }
 
-/// Instructions of four bytes that the decoders deliver in a cycle.
+/// Instructions of four bytes that the decoders deliver per cycle.
 fn decoded_a_cycle(geometry: &Geometry) -> f64 {
     let decode = geometry.decode;
     f64::from(decode.decoders).min(f64::from(decode.fetch_bytes) / LENGTH as f64)
@@ -88,7 +87,7 @@ fn a_loop_that_it_does_not_hold_runs_at_the_rate_of_the_decoders() {
 #[test]
 fn a_rest_that_it_does_not_hold_costs_switches() {
     for (name, geometry) in machines() {
-        // Half of the sets have a line more than they hold.
+        // Half of the sets have one line more than they can hold.
         let more = u64::from(geometry.decode.sets / 2) * 64;
         let stream = moves(cached_bytes(&geometry) + more);
         let counts = user_counts(&geometry.out_of_order(PipelineMode::Real), &stream);

@@ -15,9 +15,9 @@ const PAGE: u64 = 4096;
 const LINE: u64 = 64;
 const SITES: u64 = 400;
 
-/// A page with a branch that is not taken, at the end of its line 0, and that is predicted taken,
-/// as branches are of which nothing is known: to byte 16 of line 10. Lines 10, 62, 63 and 64 have
-/// run before, of which the last is in the next page. Behind the branch line 20 runs.
+/// A page with an untaken branch at the end of its line 0. An unknown branch is predicted taken:
+/// here to byte 16 of line 10. Lines 10, 62, 63 and 64 (in the next page) have run before. After
+/// the branch line 20 runs.
 #[derive(Clone, Copy)]
 struct Site(u64);
 
@@ -30,7 +30,7 @@ impl Site {
         self.0 + line * LINE + byte
     }
 
-    /// What runs.
+    /// The instructions that run.
     fn stream(self) -> Vec<Ran> {
         let jump = |from, to| Ran::new(from, op(Unit::None, &[], 15)).branch(BranchKind::Jump, to);
         let branch = Ran::new(self.at(0, 60), op(Unit::None, &[], 15));
@@ -53,7 +53,7 @@ impl Site {
     }
 }
 
-/// What a geometry counts with wrong paths, and without, if `write` puts the code of each site that
+/// The counts of a geometry with and without wrong paths. `write` puts the code of each site that
 /// does not run.
 fn both(geometry: &Geometry, write: impl Fn(Site)) -> [Counts; 2] {
     code::clear();
@@ -75,7 +75,7 @@ fn geometries() -> impl Iterator<Item = (&'static str, Geometry)> {
     })
 }
 
-/// What wrong paths add to a signal, for each misprediction.
+/// The counts that wrong paths add to a signal, per misprediction.
 fn each(name: &str, [with, without]: &[Counts; 2], signal: Signal) -> f64 {
     let mispredicted = with[Signal::Mispredicts];
     assert!(mispredicted > SITES / 2, "{name}: {mispredicted}");
@@ -85,13 +85,13 @@ fn each(name: &str, [with, without]: &[Counts; 2], signal: Signal) -> f64 {
     (with[signal] - without[signal]) as f64 / mispredicted as f64
 }
 
-/// Asserts that the wrong paths find these lines in the L1, and bring line 20 or nothing.
+/// Asserts that the wrong paths hit `hits` lines in the L1, and fetch line 20 if `brings`.
 fn assert_path(what: &str, hits: u64, brings: bool, write: impl Fn(Site)) {
     for (name, geometry) in geometries() {
         let name = format!("{what}, {name}");
         let counts = both(&geometry, &write);
-        // Line 20 is missed by the wrong path, and then no more; line 10, to which the right path
-        // returns, is fetched in both.
+        // Line 20 is missed by the wrong path instead of the right one; line 10, to which the right
+        // path returns, is fetched in both.
         assert_eq!(each(&name, &counts, Signal::L1iMiss), 0.0, "{name}");
         let more = if brings { hits + 1 } else { hits };
         assert_eq!(each(&name, &counts, Signal::L1iHit), more as f64, "{name}");
@@ -105,7 +105,7 @@ fn a_jump_is_followed() {
     assert_path("jump", 1, true, |site| {
         put(site.at(10, 16), 4, BranchKind::Jump, site.at(20, 8));
     });
-    // By way of a line that is there.
+    // The path leads through a line that is present.
     assert_path("two jumps", 2, true, |site| {
         put(site.at(10, 24), 4, BranchKind::Jump, site.at(62, 16));
         put(site.at(62, 24), 4, BranchKind::Jump, site.at(20, 8));
@@ -114,7 +114,7 @@ fn a_jump_is_followed() {
 
 #[test]
 fn a_conditional_branch_goes_as_it_is_predicted() {
-    // Taken, as nothing is known of it.
+    // The branch is unknown, so it is predicted taken.
     assert_path("branch", 1, true, |site| {
         put(site.at(10, 16), 4, BranchKind::Cond, site.at(20, 8));
     });
@@ -131,7 +131,7 @@ fn a_call_of_the_path_returns_to_it() {
 
 #[test]
 fn a_return_of_the_path_returns_to_the_programs_caller() {
-    // At byte 4 of line 10 is the jump to line 20, which runs too.
+    // Byte 4 of line 10 has the jump to line 20, which runs too.
     assert_path("return", 1, true, |site| {
         put(site.at(10, 16), 4, BranchKind::Return, 0);
     });
@@ -174,7 +174,7 @@ fn a_path_ends_at_a_page_without_a_translation() {
 #[test]
 fn a_path_is_followed_until_the_branch_is_resolved() {
     for (name, geometry) in geometries() {
-        // A line in each cycle.
+        // The path fetches a line in each cycle.
         let counts = both(&geometry, |site| {
             put(site.at(10, 16), 4, BranchKind::Jump, site.at(62, 16));
             put(site.at(62, 16), 4, BranchKind::Jump, site.at(10, 16));
@@ -182,12 +182,12 @@ fn a_path_is_followed_until_the_branch_is_resolved() {
         let lines = each(name, &counts, Signal::L1iHit);
         assert_eq!(lines, f64::from(geometry.latency.mispredict_cycles), "{name}");
         assert_eq!(each(name, &counts, Signal::L1iMiss), 0.0, "{name}");
-        // In one line, which is fetched once.
+        // The path stays in one line, which is fetched once.
         let counts = both(&geometry, |site| {
             put(site.at(10, 16), 4, BranchKind::Jump, site.at(10, 16));
         });
         assert_eq!(each(name, &counts, Signal::L1iHit), 1.0, "{name}");
-        // A branch of which fetch does not know takes longer.
+        // A branch that fetch does not know takes longer.
         let geometry = Geometry { has_target_buffer: true, ..geometry };
         let counts = both(&geometry, |site| {
             put(site.at(10, 16), 4, BranchKind::Jump, site.at(62, 16));

@@ -1,4 +1,5 @@
-//! The interval pipeline beside the out-of-order one, on streams whose bottleneck is known.
+//! Comparison of the interval pipeline with the out-of-order one, on streams with known
+//! bottlenecks.
 
 mod common;
 
@@ -33,7 +34,7 @@ fn rounds(mut body: impl FnMut(u64) -> Vec<Operation>, address: impl Fn(u64) -> 
     stream
 }
 
-/// Places in `bytes`, each once, in an order that no neighbourhood helps.
+/// The lines of `bytes`, each once, in an order without locality.
 fn scattered(bytes: u64) -> impl Fn(u64) -> u64 {
     let lines = bytes / 64;
     let stride = (lines * 5 / 8) | 1;
@@ -44,7 +45,7 @@ fn streams() -> Vec<(&'static str, Vec<Ran>)> {
     let mut random = Random(7);
     let same = |_| DATA;
     let chain = |unit| rounds(move |_| vec![op(unit, &[1], 1); 4], same);
-    // Its chain is hidden by what runs beside it.
+    // The chain is hidden by the instructions that run beside it.
     let wide: Vec<_> = (0..40).map(|at| op(Unit::Integer, &[], 2 + at % 10)).collect();
     let behind = [vec![op(Unit::FpAdd, &[1], 1)], wide].concat();
     let through_memory = vec![load_op(2, 1), op(Unit::Integer, &[1, 3], 1), store_op(2, 1)];
@@ -144,9 +145,9 @@ fn shares(geometry: &Geometry, stream: &[Ran]) -> [f64; 5] {
     std::array::from_fn(|cause| grown[cause] / grown.iter().sum::<f64>())
 }
 
-/// It charged what a branch waits for before it is resolved to the core and to memory. Streams are
-/// left out whose data come from elsewhere in the second run than in the samples of the first, and
-/// the one with rings that last for less than a sample.
+/// Regression: slots before the resolution of a branch were charged to the core and to memory.
+/// Excluded are streams whose data are in other levels in the second run than in the samples of the
+/// first, and the stream whose time in a ring is shorter than a sample.
 #[test]
 fn lost_slots_are_those_of_the_out_of_order_pipeline() {
     let mut failures = Vec::new();
@@ -164,7 +165,8 @@ fn lost_slots_are_those_of_the_out_of_order_pipeline() {
     assert!(failures.is_empty(), "{failures:#?}");
 }
 
-/// Samples began where counts had been read so many blocks before: a reading changed the time.
+/// Regression: samples began a number of blocks after counts were read, so a reading changed the
+/// time.
 #[test]
 fn a_reading_changes_nothing() {
     let stream = stream(5, 60_000);
@@ -183,8 +185,8 @@ fn a_reading_changes_nothing() {
     }
 }
 
-/// Where samples were was decided by ring 0's instructions too: a longer handler, or more of them,
-/// changed what the program's own work costs.
+/// Regression: ring 0's instructions also decided where samples were, so a longer handler, or more
+/// of them, changed the cost of the program's own work.
 #[test]
 fn an_interrupt_moves_no_sample_of_a_program() {
     let mut program = stream(9, 400_000);

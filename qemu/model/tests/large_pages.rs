@@ -1,5 +1,5 @@
-//! Large pages in the TLBs: how many there is room for, beside pages of 4 KiB or among them, what
-//! walks for them cost, and what removes them.
+//! Large pages in the TLBs: their numbers of entries, separate from 4 KiB pages or shared with
+//! them, the cost of their walks, and their invalidation.
 
 use tally_model::{
     Access, Block, Branch, Core, Geometry, Insn, PageSize, PageSizes, PipelineMode, Privilege,
@@ -10,7 +10,7 @@ use tally_model::{
 const SMALL: u64 = 0;
 const LARGE: u64 = 1 << 40;
 const HUGE: u64 = 2 << 40;
-/// The kernel's, likewise of 2 MiB.
+/// The first address of the kernel's memory in pages of 2 MiB.
 const KERNEL: u64 = 0xffff_8100_0000_0000;
 
 /// Sizes by address.
@@ -41,7 +41,7 @@ fn core_of(geometry: &Geometry) -> Core {
     core
 }
 
-/// A block of one instruction, whose code is at `pc`, and in memory at the same address.
+/// A block of one instruction, at the same virtual and physical address `pc`.
 fn block(pc: u64) -> Block {
     let insn = Insn { pc, length: 4, ..Insn::default() };
     Block::new(Privilege::User, 5, (pc >> 6, pc >> 6), Branch::default(), &[insn])
@@ -52,7 +52,7 @@ fn load(core: &mut Core, address: u64) {
     core.access::<false>(&block(0x1000), access, |address| address);
 }
 
-/// A load from each of `count` pages, each at another place in its page.
+/// Loads from each of `count` pages, at a different offset in each.
 fn loads(core: &mut Core, first: u64, count: u64, bytes: u64) {
     (0..count)
         .for_each(|page| load(core, first + page * bytes + (page * 7 * (bytes / 512)) % bytes));
@@ -65,7 +65,7 @@ fn misses(core: &mut Core) -> ([u64; 3], [u64; 3]) {
     (of(Signal::LOAD_STLB_HITS), of(Signal::LOAD_WALKS))
 }
 
-/// What the second of two rounds adds to these.
+/// The growth of these counts in the second of two rounds.
 fn second_round(core: &mut Core, mut round: impl FnMut(&mut Core)) -> ([u64; 3], [u64; 3]) {
     round(core);
     let before = misses(core);
@@ -77,11 +77,11 @@ fn second_round(core: &mut Core, mut round: impl FnMut(&mut Core)) -> ([u64; 3],
 
 const NONE: ([u64; 3], [u64; 3]) = ([0; 3], [0; 3]);
 
-/// The published entries of the first level for data: of 2 MiB and of 1 GiB. The second level's, of
-/// both.
+/// The published entries for pages of 2 MiB and of 1 GiB: of the first-level data TLB, and of the
+/// second level.
 fn published(name: &str) -> ([u64; 2], [u64; 2]) {
     match name {
-        // Zen's second level has pages of 1 GiB in parts of 2 MiB.
+        // Zen's second level has pages of 1 GiB as parts of 2 MiB.
         "zen3" => ([64, 64], [2048, 2048]),
         "zen4" => ([64, 64], [3072, 3072]),
         _ => ([32, 8], [1024, 1024]),
@@ -99,8 +99,9 @@ fn as_many_large_pages_fit_as_there_are_entries() {
                 second_round(&mut core_of(&geometry), |core| loads(core, start, count, bytes))
             };
             assert_eq!(round(first[at]), NONE, "{name}");
-            // In order, the least recent page is always the next one: of a set with one page too
-            // many all pages miss. More than twice as many as there are miss in every set.
+            // In order, the least recent page is always the next one: in a set with one page too
+            // many, all pages miss. With more than twice as many pages as entries, every set
+            // misses.
             let (hits, walks) = round(2 * first[at]);
             assert_eq!((hits[at + 1], walks), (2 * first[at], [0; 3]), "{name}");
             if start == LARGE {
@@ -155,7 +156,7 @@ fn code_of_large_pages_has_entries_too() {
         };
         assert_eq!(fetched(first), [first, 0, 0], "{name}");
         assert_eq!(fetched(2 * first), [0, 2 * first, 0], "{name}");
-        // A page is one however many of its lines are fetched.
+        // A page counts once, however many of its lines are fetched.
         let mut core = core_of(&geometry);
         (0..512).for_each(|at| core.fetch(&block(LARGE + at * 4096 + 64)));
         let user = &core.counts()[0];
@@ -175,7 +176,7 @@ fn pages_of_one_size_leave_anothers_entries_alone_or_share_them() {
             "icelake-server" | "sapphire-rapids" => assert_eq!(both, NONE, "{name}"),
             _ => assert!(both.0[0] > 0 && both.0[1] > 0 && both.1 == [0; 3], "{name}: {both:?}"),
         }
-        // Half and half fit everywhere.
+        // Half of each size fits everywhere.
         let halves = second_round(&mut core_of(&geometry), |core| {
             loads(core, SMALL + (1 << 30), 32, 4096);
             loads(core, LARGE, 32, LARGE_BYTES);
@@ -212,7 +213,7 @@ fn invlpg_removes_the_page_that_has_the_address() {
             };
             let mut core = core_of(&geometry);
             let (page, next) = (start + 4 * bytes, start + 5 * bytes);
-            // Two places of a page of 1 GiB: two entries where it is in parts.
+            // Two places in a page of 1 GiB need two entries if the page is kept in parts.
             assert_eq!(walks(&mut core, page), 1, "{name}");
             assert_eq!(walks(&mut core, page + bytes / 2), 0, "{name}");
             assert_eq!(walks(&mut core, next), 1, "{name}");
@@ -228,8 +229,8 @@ fn invlpg_removes_the_page_that_has_the_address() {
 fn parts_of_a_page_are_removed_together() {
     for (name, geometry) in machines() {
         let mut core = core_of(&geometry);
-        // On AMD's profiles the second level has these as parts; others push the page out of the
-        // first level, which alone has it whole.
+        // On AMD's profiles the second level has this page in parts; other pages evict it from the
+        // first level, the only one that has it as a whole.
         load(&mut core, HUGE);
         loads(&mut core, HUGE + HUGE_BYTES, 70, HUGE_BYTES);
         load(&mut core, HUGE + (512 << 20));

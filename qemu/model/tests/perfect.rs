@@ -1,4 +1,4 @@
-//! Perfect units and endless queues: what they make faster, and that they change nothing else.
+//! Perfect units and endless queues: the cycles that they save, and that they change nothing else.
 
 mod common;
 
@@ -10,15 +10,14 @@ const DATA: u64 = 0x1000_0000;
 /// Instructions of a stream.
 const COUNT: usize = 20_000;
 
-/// This processor, with code and translations that cost nothing, and with these structures perfect.
+/// The processor with code and translations that cost nothing, and with these structures perfect.
 fn with(geometry: &Geometry, names: &[&str]) -> Geometry {
     let mut perfect = Perfect { l1i: true, itlb: true, dtlb: true, ..Perfect::default() };
     assert!(names.iter().all(|name| perfect.set(name)));
     Geometry { perfect, ..geometry.out_of_order(PipelineMode::Real) }
 }
 
-/// Instructions of a straight line of code that fits in the L1, at the end of which execution
-/// continues at its start.
+/// Instructions of a straight line of code that fits in the L1. Its end continues at its start.
 fn line(ran: impl Fn(u64, usize) -> Ran) -> Vec<Ran> {
     let at = |at: usize| {
         let ran = ran(PC + 4 * (at as u64 % 1024), at);
@@ -28,7 +27,7 @@ fn line(ran: impl Fn(u64, usize) -> Ran) -> Vec<Ran> {
     (0..COUNT).map(at).collect()
 }
 
-/// Cycles for each instruction.
+/// Cycles per instruction.
 fn each(geometry: &Geometry, stream: &[Ran]) -> f64 {
     warm_cycles(geometry, stream) as f64 / stream.len() as f64
 }
@@ -63,8 +62,8 @@ fn independent_operations_are_limited_by_dispatch_alone() {
     }
 }
 
-/// Loads that miss every cache and wait for none, each with 99 additions behind it, of which the
-/// reorder buffer holds some instructions.
+/// Loads that miss every cache and do not depend on each other, each followed by 99 additions. The
+/// reorder buffer holds several such groups.
 fn misses() -> Vec<Ran> {
     line(|pc, at| match at % 100 {
         0 => Ran::new(pc, load_op(15, 14)).load(DATA + ((at as u64) << 12)),
@@ -87,7 +86,7 @@ fn independent_misses_overlap_further_in_endless_queues() {
     }
 }
 
-/// A chain has nothing that could be executed ahead, and endless queues do not make it faster.
+/// Endless queues do not make a chain faster, as nothing in it could be executed ahead.
 #[test]
 fn a_chain_gains_nothing_from_endless_queues() {
     for (name, geometry) in Geometry::ALL {

@@ -1,4 +1,4 @@
-//! What hardware prefetchers are worth on streams whose lines are known.
+//! The effect of hardware prefetchers on streams whose lines are known.
 
 mod common;
 
@@ -10,7 +10,7 @@ const DATA: u64 = 0x1000_0000;
 /// Lines of the streams.
 const LINES: u64 = 16_384;
 
-/// The same machine with these prefetchers, and no misses of translations.
+/// The machine with these prefetchers, and without misses of translations.
 fn with(geometry: Geometry, on: Prefetchers) -> Geometry {
     let mut geometry = Geometry { prefetch: Some(on), ..geometry };
     assert!(geometry.perfect.set("dtlb"));
@@ -68,7 +68,7 @@ fn prefetchers_that_are_off_change_nothing() {
     }
 }
 
-/// A prefetcher alone.
+/// A single prefetcher.
 fn only(name: &str) -> Prefetchers {
     let mut on = Prefetchers::NONE;
     assert!(on.set(name), "{name}");
@@ -83,7 +83,7 @@ fn a_stream_misses_at_the_start_of_each_page_alone() {
             let of = |on| run(&with(geometry, on), &stream);
             let memory = |on| of(on).0[Signal::LoadL3Miss];
             assert_eq!(memory(Prefetchers::NONE), LINES, "{name}");
-            // A stride, and a stream of the L2, are known from the third access on.
+            // A stride, and a stream of the L2, are detected at the third access.
             for prefetcher in ["l1-stride", "l2-stream"] {
                 assert_eq!(memory(only(prefetcher)), 3 * pages, "{name}: {prefetcher}");
             }
@@ -105,13 +105,13 @@ fn a_line_that_is_on_its_way_is_waited_for() {
         let line = |on| run(&with(geometry, on), &stream).1 as f64 / LINES as f64;
         let latency = f64::from(geometry.latency.memory_cycles);
         assert!((line(Prefetchers::NONE) / latency - 1.0).abs() < 0.01, "{name}");
-        // One line ahead of a chase, it is requested when the one before it arrives: together with
-        // that in half of the cases.
+        // One line ahead of a chase, a line is requested when the one before it arrives: in half of
+        // the cases both are requested together.
         for prefetcher in ["l1-stride", "l1-next", "l2-pair"] {
             let share = line(only(prefetcher)) / latency;
             assert!((0.5..0.56).contains(&share), "{name}: {prefetcher}: {share}");
         }
-        // Further ahead, the L2's latency and the start of each page remain.
+        // Farther ahead, only the L2's latency and the start of each page remain.
         let l2 = f64::from(geometry.latency.l2_cycles);
         assert!(line(only("l2-stream")) > l2 && line(only("l2-stream")) < latency / 5.0, "{name}");
     }
@@ -139,7 +139,7 @@ fn what_has_no_pattern_gains_nothing() {
         let (all, with_all) = run(&with(geometry, Prefetchers::ALL), &stream);
         assert_eq!(all[Signal::LoadL1Hit], none[Signal::LoadL1Hit], "{name}");
         assert!(with_all.abs_diff(cycles) * 50 < cycles, "{name}: {with_all} and {cycles}");
-        // Each miss of the L2 brings its neighbour.
+        // Each miss of the L2 fetches its neighbour.
         assert!(all[Signal::L2PrefetchLlcMiss] * 10 > LINES * 9, "{name}");
     }
 }

@@ -1,4 +1,4 @@
-//! Properties of every stream of instructions.
+//! Properties that hold for every stream of instructions.
 
 mod common;
 
@@ -10,8 +10,8 @@ use tally_model::{
 };
 
 /// A machine so small that code and data evict each other everywhere, so that counts depend on the
-/// order of accesses. Its caches have too few sets for the tags of page-table entries, so it has
-/// none.
+/// order of accesses. Its caches have too few sets for the tags of page-table entries, so its TLBs
+/// are perfect.
 fn tiny() -> Geometry {
     Geometry {
         l2: CacheShape { sets: 4, ways: 4 },
@@ -23,7 +23,8 @@ fn tiny() -> Geometry {
     }
 }
 
-/// The same for translations: few entries, and as few ways for those of page tables.
+/// A machine so small that translations evict each other: few TLB entries, and one way for page
+/// tables.
 fn narrow() -> Geometry {
     Geometry {
         l2: CacheShape { sets: 1024, ways: 1 },
@@ -33,7 +34,7 @@ fn narrow() -> Geometry {
     }
 }
 
-/// The same machine with what is not there by default.
+/// The machine with all options that are off by default.
 fn complete(geometry: Geometry) -> Geometry {
     let all = Geometry { prefetch: Some(Prefetchers::ALL), has_target_buffer: true, ..geometry };
     Geometry {
@@ -87,8 +88,8 @@ fn sum(counts: &[Counts; 2], signals: &[Signal]) -> u64 {
     counts.iter().map(|ring| signals.iter().map(|signal| ring[*signal]).sum::<u64>()).sum()
 }
 
-/// The first signal in which counts of the same stream differ that was divided differently. Where
-/// samples begin, and with them the interval pipeline's time, depends on blocks.
+/// The first signal that differs between counts of the same stream in different divisions. Excluded
+/// are the times of the interval pipeline: where its samples begin depends on blocks.
 fn difference_by_cuts(
     geometry: &Geometry,
     one: &[Counts; 2],
@@ -114,7 +115,7 @@ fn difference(one: &[Counts; 2], other: &[Counts; 2]) -> Option<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
-    /// The division of a stream into blocks changes nothing but the interval pipeline's time.
+    /// The division of a stream into blocks changes only the interval pipeline's time.
     #[test]
     fn cuts_change_nothing(seed in any::<u64>(), often in 1u64..20) {
         let stream = stream(seed, 4000);
@@ -126,7 +127,7 @@ proptest! {
         }
     }
 
-    /// Each cycle is one in which something retired, or has one cause; each slot is of a cycle.
+    /// In each cycle something retired, or the cycle has one cause; each slot belongs to a cycle.
     #[test]
     fn causes_are_disjoint_and_complete(seed in any::<u64>()) {
         let stream = stream(seed, 4000);
@@ -162,8 +163,8 @@ proptest! {
         }
     }
 
-    /// Each slot is that of a retired micro-operation, or has one cause, in each ring; and each
-    /// cycle has a number of micro-operations that execute, or a cause.
+    /// Each slot has a retired micro-operation or one cause, in each ring; and each cycle has a
+    /// number of micro-operations that execute, or a cause.
     #[test]
     fn slots_have_one_user_or_cause(seed in any::<u64>()) {
         let mut stream = stream(seed, 4000);
@@ -181,7 +182,7 @@ proptest! {
                     if name.ends_with("interval") {
                         continue;
                     }
-                    // So has each cycle of the ports.
+                    // Each cycle of the ports has a number or a cause, too.
                     let executed = Signal::EXECUTED.iter().map(grown);
                     let cycles = executed.clone().chain(Signal::IDLE.iter().map(grown));
                     let width = u64::from(geometry.width);
@@ -194,7 +195,7 @@ proptest! {
         }
     }
 
-    /// The clock is the slots of both rings, and no signal outruns it.
+    /// The clock is the sum of the slots of both rings, and no signal outgrows it.
     #[test]
     fn nothing_outruns_the_clock(seed in any::<u64>()) {
         let stream = stream(seed, 3000);
@@ -207,7 +208,7 @@ proptest! {
                 for (ring, earlier) in core.counts().iter().zip(&before) {
                     for signal in Signal::ALL {
                         let grown = ring[*signal] - earlier[*signal];
-                        // A block's worth on top: retirement may lag behind its accesses.
+                        // Allow a block's counts on top: retirement may lag behind its accesses.
                         let most = signal.growth_per_slot() * (passed + 2048);
                         prop_assert!(grown <= most, "{name}: {signal:?} grew by {grown}");
                     }
@@ -221,8 +222,8 @@ proptest! {
 
 #[test]
 fn a_pair_separated_early_leaves_no_sum_below_zero() {
-    // The first branch that a cut separates from its pair comes while most counts are not added
-    // yet; an addition to a sum below zero overflowed.
+    // The first branch that a cut separates from its pair comes while most counts are still in
+    // lanes; a subtraction from the counts alone overflowed.
     let seed = 13564499539890886288;
     let stream = stream(seed, 4000);
     for (name, geometry) in machines() {
@@ -289,7 +290,7 @@ fn a_perfect_structure_never_misses() {
     }
 }
 
-/// A level that is perfect for one stream is as it was for the other.
+/// A level that is perfect for one stream serves the other as a real one.
 #[test]
 fn a_level_perfect_for_one_stream_serves_the_other_as_before() {
     let stream = stream(13, 20_000);
@@ -301,7 +302,7 @@ fn a_level_perfect_for_one_stream_serves_the_other_as_before() {
         let mut geometry = small;
         assert!(geometry.perfect.set(name));
         let perfect = count(&geometry, &stream, |_| false);
-        // A perfect L2 keeps lines out of the last level, which serves the other stream then.
+        // A perfect L2 keeps lines out of the last level, which then serves the other stream.
         let of = |counts, name: &str| match name {
             "l2i" | "l2d" => sum(counts, &other[..1]),
             _ => sum(counts, &other),
@@ -342,14 +343,14 @@ fn pages(code: u64, base: u64) -> Vec<Ran> {
         .collect()
 }
 
-/// What a machine counts does not depend on where in the address space the pages lie.
+/// A machine's counts do not depend on where in the address space the pages are.
 #[test]
 fn the_ends_of_the_address_space_are_like_its_middle() {
     for (name, geometry) in Geometry::ALL {
         for geometry in [*geometry, geometry.out_of_order(PipelineMode::Real)] {
             let at = |code: u64, base: u64| {
                 let mut core = Core::new(&geometry);
-                // Of all spaces the one whose page-table entries have the highest numbers.
+                // The space whose page-table entries have the highest numbers.
                 core.switch_space(u64::MAX);
                 feed(&mut core, &pages(code, base), |_| false);
                 core.flush_page(base);

@@ -1,4 +1,4 @@
-//! The crate's page has what the model measures, beside what is published.
+//! Test that the crate's page has the model's measurements, next to the published ones.
 
 #[path = "common/published.rs"]
 mod published;

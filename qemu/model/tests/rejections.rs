@@ -1,5 +1,5 @@
-//! Rejections: loads that only look as if they followed a store, and loads that were executed ahead
-//! of one that they follow.
+//! Rejections: loads whose address only looks like an older store's, and loads that were executed
+//! ahead of a store that they depend on.
 
 mod common;
 
@@ -17,7 +17,7 @@ fn count(geometry: &Geometry, has_rejections: bool, stream: &[Ran]) -> Counts {
     user_counts(&geometry, stream)
 }
 
-/// Rounds of the same instructions, one behind the other.
+/// Repeats a round of instructions.
 fn rounds(round: impl Fn(u64) -> Vec<Ran>) -> Vec<Ran> {
     let all = (0..ROUNDS).flat_map(|at| {
         let mut round = round(at);
@@ -28,7 +28,7 @@ fn rounds(round: impl Fn(u64) -> Vec<Ran>) -> Vec<Ran> {
     all.collect()
 }
 
-/// A store, and behind it a load from `distance` bytes further on.
+/// A store, followed by a load `distance` bytes further on.
 fn apart(distance: u64) -> Vec<Ran> {
     rounds(|at| {
         let address = DATA + 8 * (at % 64);
@@ -53,8 +53,8 @@ fn a_load_is_issued_again_for_a_store_to_another_page_with_its_low_bits() {
     }
 }
 
-/// The address of a store comes late. In one of `often` rounds the load behind it reads what it
-/// writes; in the others it reads something else.
+/// A store whose address is known late, followed by a load. In one of `often` rounds the load reads
+/// the stored bytes; in the others it reads other bytes.
 fn late_stores(often: u64) -> Vec<Ran> {
     rounds(|at| {
         let conflicts = at % often == often - 1;
@@ -69,8 +69,8 @@ fn late_stores(often: u64) -> Vec<Ran> {
 #[test]
 fn a_load_ahead_of_a_store_that_it_follows_clears_the_pipeline() {
     for (name, geometry) in Geometry::ALL {
-        // A load that was harmless fifteen times does not wait. One that is not as often always
-        // does, and nothing has to be cleared.
+        // After fifteen executions without a violation a load does not wait. A load with more
+        // frequent violations always waits, and nothing has to be cleared.
         for (often, expected) in [(40, ROUNDS / 40), (20, ROUNDS / 20), (10, 0), (1, 0)] {
             let stream = late_stores(often);
             let counts = count(geometry, true, &stream);

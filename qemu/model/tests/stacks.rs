@@ -19,7 +19,7 @@ fn with(perfect: &[&str]) -> Geometry {
     geometry
 }
 
-/// What the second run of a stream adds to ring 3's counts.
+/// The growth of ring 3's counts in the second run of a stream.
 fn warm(geometry: &Geometry, stream: &[Ran]) -> impl Fn(Signal) -> u64 + use<> {
     let mut core = Core::new(geometry);
     feed(&mut core, stream, |_| false);
@@ -53,13 +53,14 @@ fn of(architecture: Architecture, component: Component) -> Signal {
     architecture.signal(component).unwrap()
 }
 
-/// Loads from memory, `together` at once, each such group before 2,000 cycles of other work. All
+/// Groups of `together` concurrent loads from memory, each before 2,000 cycles of other work. All
 /// instructions are in one line of code.
 fn misses(together: u64) -> Vec<Ran> {
     let mut stream = Vec::new();
     for group in 0..50u64 {
         for load in 0..together {
-            // A line of its own, in every set of the last level by turns, and too many for it.
+            // Every load has its own line, in all sets of the last level by turns, and there are
+            // too many lines for it.
             let address = 0x1000_0000 + (group * together + load) * 0x10_0000;
             stream.push(Ran::new(0x40_0000, load_op(1, 2 + load as u8)).load(address));
         }
@@ -95,7 +96,7 @@ fn a_miss_counts_from_the_full_buffer_and_overlapping_ones_once() {
     }
 }
 
-/// Branches on random outcomes of a chain of `chain` multiplications each.
+/// Branches on random outcomes, each computed by a chain of `chain` multiplications.
 fn branches(chain: u64) -> Vec<Ran> {
     let mut random = Random(3);
     let mut stream = Vec::new();
@@ -112,7 +113,7 @@ fn branches(chain: u64) -> Vec<Ran> {
         if target != 0x40_01c0 {
             stream.push(Ran::new(target, Operation::default()).branch(BranchKind::Jump, 0x40_01c0));
         }
-        // The chain begins anew.
+        // The chain begins again.
         stream.push(Ran::new(0x40_01c0, op(Unit::Integer, &[], 3)));
     }
     linked(stream)
@@ -126,7 +127,7 @@ fn a_misprediction_counts_from_dispatch_to_dispatch() {
     assert!((1_000..2_000).contains(&wrong), "{wrong}");
     let reference = (cycles(&real) - cycles(&perfect)) as f64 / wrong as f64;
     let each = |architecture| real(of(architecture, Component::Branch)) as f64 / wrong as f64;
-    // A chain of 24 cycles before the penalty from resolution on.
+    // The chain takes 24 cycles before the penalty, which begins at the resolution.
     let (front, resolved) = (f64::from(machine().latency.mispredict_cycles), 8.0 * 3.0);
     assert!(reference > front + 0.7 * resolved, "{reference}");
     let fmt = each(Architecture::Fmt);
@@ -139,7 +140,7 @@ fn a_misprediction_counts_from_dispatch_to_dispatch() {
 
 #[test]
 fn a_line_of_code_counts_its_delay() {
-    // Jumps through 2,048 lines, which the L2 has and the L1 has not.
+    // Jumps through 2,048 lines, which are in the L2 and not in the L1.
     let lines = 2_048;
     let stream: Vec<Ran> = (0..lines)
         .flat_map(|line| {
@@ -161,7 +162,8 @@ fn a_line_of_code_counts_its_delay() {
     }
     let power5 = counts(of(Architecture::Power5, Component::L1i));
     assert!(power5 < reference, "POWER5 {power5}");
-    // Fetch of a line begins while the line before is dispatched, which the naive way does not see.
+    // Fetch of a line begins while the line before is dispatched, which the naive counters do not
+    // see.
     let latency = &machine().latency;
     let delay = u64::from(latency.l2_cycles - latency.l2_cycles / 2);
     assert_eq!(counts(of(Architecture::Naive, Component::L1i)), lines * delay);

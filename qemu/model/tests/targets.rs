@@ -1,4 +1,4 @@
-//! The branch target buffer on streams whose branches it has, and on those with more of them.
+//! The branch target buffer on streams whose branches fit in it, and on those with more branches.
 
 mod common;
 
@@ -13,13 +13,13 @@ const ROUNDS: u64 = 50_000;
 fn machines() -> impl Iterator<Item = (&'static str, Geometry)> {
     Geometry::ALL.iter().map(|(name, geometry)| {
         let mut geometry = Geometry { has_target_buffer: true, ..*geometry };
-        // Nothing else delays fetch.
+        // No other delays of fetch.
         (geometry.perfect.l1i, geometry.perfect.itlb, geometry.perfect.stlb) = (true, true, true);
         (*name, geometry)
     })
 }
 
-/// `count` jumps in a circle, again and again.
+/// `count` jumps in a circle, repeated.
 fn jumps(count: u64) -> Vec<Ran> {
     let jump = |at: u64| {
         let next = PC + STEP * ((at + 1) % count);
@@ -53,7 +53,7 @@ fn jumps_that_it_has_not_wait_until_they_are_decoded() {
         let cycles = cycles_each(&out_of_order, &counts);
         let penalty = f64::from(geometry.latency.resteer_cycles);
         assert!((penalty - 0.5..penalty + 1.0).contains(&cycles), "{name}: {cycles}");
-        // What fetch waits for is no line and no misprediction.
+        // Fetch waits neither for a line nor for a misprediction.
         let waited = counts[Signal::StallFrontEnd] as f64 / ROUNDS as f64;
         assert!((penalty - 2.0..=cycles).contains(&waited), "{name}: {waited}");
 

@@ -1,5 +1,5 @@
-//! Wrong paths: what fetch brings behind mispredicted branches, and what that changes. Of the code
-//! there nothing is known; `followed_paths.rs` has those whose code is.
+//! Wrong paths: the lines that fetch requests behind mispredicted branches, and the effects of
+//! that. The code there is unknown; `followed_paths.rs` has the paths with known code.
 
 mod common;
 
@@ -12,13 +12,13 @@ const LINE: u64 = 64;
 const ROUNDS: u64 = 20_000;
 const BRANCHES: u64 = 400;
 
-/// With wrong paths and without.
+/// The counts with wrong paths and without.
 fn both(geometry: &Geometry, stream: &[Ran]) -> [Counts; 2] {
     [true, false]
         .map(|has_wrong_paths| user_counts(&Geometry { has_wrong_paths, ..*geometry }, stream))
 }
 
-/// Lines that fetch comes to while a branch is resolved.
+/// Lines that fetch reaches while a branch is resolved.
 fn lines(geometry: &Geometry) -> u64 {
     let bytes = geometry.latency.mispredict_cycles * u32::from(geometry.decode.fetch_bytes);
     u64::from(bytes).div_ceil(LINE)
@@ -28,14 +28,14 @@ fn more(counts: &[Counts; 2], signal: Signal) -> u64 {
     counts[0][signal] - counts[1][signal]
 }
 
-/// Branches that are not taken, one in each second page, and that are predicted taken, as branches
-/// are of which nothing is known. A target is `distance` behind the branch. The jump behind a
-/// branch leads to the next branch; with `visits` by way of the target.
+/// Branches that are not taken, one in every second page, and that are predicted taken, as unknown
+/// branches are. A target is `distance` bytes behind the branch. The jump after a branch leads to
+/// the next branch; with `visits` by way of the target.
 fn branches(distance: u64, visits: bool) -> Vec<Ran> {
     let none = || op(Unit::None, &[], 15);
     let mut stream = Vec::new();
     for at in 0..BRANCHES {
-        // The last instruction of a line.
+        // The branch is the last instruction of a line.
         let pc = PC + 2 * at * PAGE + LINE - 4;
         let (target, next) = (pc + distance, pc + 2 * PAGE);
         let branch = Ran::new(pc, none()).branch(BranchKind::Cond, target);
@@ -59,7 +59,7 @@ fn code_at_a_predicted_target_is_fetched_though_it_does_not_run() {
         let mispredicted = counts[0][Signal::Mispredicts];
         assert!(mispredicted > BRANCHES / 2, "{name}: {mispredicted}");
         assert_eq!(counts[1][Signal::Mispredicts], mispredicted, "{name}");
-        // The target's line, at which the wrong path ends.
+        // The target's line misses, and there the wrong path ends.
         assert_eq!(more(&counts, Signal::L1iMiss), mispredicted, "{name}");
     }
 }
@@ -70,7 +70,7 @@ fn code_that_a_wrong_path_has_fetched_is_there_when_it_runs() {
     for (name, geometry) in Geometry::ALL {
         let [with, without] = both(geometry, &stream);
         assert!(with[Signal::Mispredicts] > BRANCHES / 2, "{name}");
-        // What the wrong path misses the program does not miss any more.
+        // The program does not miss lines that the wrong path has fetched.
         assert_eq!(with[Signal::L1iMiss], without[Signal::L1iMiss], "{name}");
         assert!(with[Signal::StallL1i] < without[Signal::StallL1i], "{name}");
     }
@@ -79,8 +79,8 @@ fn code_that_a_wrong_path_has_fetched_is_there_when_it_runs() {
 #[test]
 fn fetch_goes_on_until_the_branch_is_resolved() {
     let mut random = Random(7);
-    // All of this is in the cache after the first round: a branch to the line of its target, or to
-    // the next, and back.
+    // All code is in the cache after the first round: a branch to the line of its target, or to the
+    // next line, and back.
     let target = PC + 32 * LINE;
     let of = |random: &mut Random| {
         let taken = random.below(2) == 1;
@@ -95,7 +95,8 @@ fn fetch_goes_on_until_the_branch_is_resolved() {
         let mispredicted = counts[0][Signal::Mispredicts];
         assert!(mispredicted > ROUNDS / 3, "{name}: {mispredicted}");
         let hits = more(&counts, Signal::L1iHit) as f64 / mispredicted as f64;
-        // Its own lines, and where the right path was in the last line it comes back to it.
+        // The wrong path's own lines; and if the right path was in the last line, it fetches that
+        // again.
         let wanted = lines(geometry) as f64;
         assert!((wanted..wanted + 1.0).contains(&hits), "{name}: {hits}, {wanted}");
         assert!(more(&counts, Signal::L1iMiss) <= 2 * lines(geometry), "{name}");

@@ -12,7 +12,7 @@ use crate::{
     registers::GuestRegisters,
 };
 
-/// MSR of the performance entry in x2APIC mode.
+/// The performance entry's MSR in x2APIC mode.
 pub(crate) const MSR_LVT_PERFORMANCE: u32 = 0x834;
 /// IA32_APIC_BASE, whose bit 10 enables x2APIC mode.
 pub(crate) const MSR_APIC_BASE: u32 = 0x1b;
@@ -31,7 +31,7 @@ const DELIVERY_NMI: u32 = 4;
 /// Interrupt vector of an NMI.
 const NMI_VECTOR: u8 = 2;
 
-/// One vCPU's view of its local APIC.
+/// A vCPU's view of its local APIC.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Apic {
     /// The entry in x2APIC mode.
@@ -40,14 +40,14 @@ pub(crate) struct Apic {
 }
 
 impl Apic {
-    /// The guest writes IA32_APIC_BASE.
+    /// Records the guest's write of IA32_APIC_BASE.
     pub(crate) fn write_base(&mut self, value: u64) {
         let on = value & APIC_BASE_X2APIC != 0;
         // The entry keeps its value, which is masked after reset.
         self.x2apic_entry = on.then(|| self.x2apic_entry.unwrap_or(LVT_MASKED));
     }
 
-    /// The guest writes the entry in x2APIC mode.
+    /// Records the guest's write of the entry in x2APIC mode.
     pub(crate) fn write_entry(&mut self, value: u64) {
         self.x2apic_entry = Some(value as u32);
     }
@@ -57,7 +57,7 @@ impl Apic {
         self.x2apic_entry
     }
 
-    /// Reads the identifier while that is possible: before the guest enables x2APIC mode.
+    /// Reads the APIC identifier while that is possible: before the guest enables x2APIC mode.
     pub(crate) fn read_id(&mut self, registers: &mut GuestRegisters) -> Option<u32> {
         if self.id.is_none() && self.x2apic_entry.is_none() {
             self.id = registers.read_physical(APIC_ID).map(|id| id >> 24);
@@ -65,8 +65,8 @@ impl Apic {
         self.id
     }
 
-    /// Raises the overflow interrupt as the entry says. Returns its vector, or none if the entry is
-    /// masked or has a delivery mode that is not supported.
+    /// Raises the overflow interrupt as the entry says. Returns its vector, or `None` if the entry
+    /// is masked or has a delivery mode that is not supported.
     pub(crate) fn deliver(&mut self, registers: &mut GuestRegisters, vendor: Vendor) -> Option<u8> {
         let id = self.read_id(registers)?;
         let entry = self.current_entry(registers)?;

@@ -1,10 +1,10 @@
-//! The truth by code address: every event of each block of code, inside regions and sessions, by
-//! address space and ring. The option `blocks=FILE` asks for it.
+//! The truth by code address: every event in each block of code, inside regions and sessions, by
+//! address space and ring. The option `blocks=FILE` enables it.
 //!
-//! What a block's row has is all that was counted from the end of the block before it to its own
-//! end: its instructions, the stalls that they waited for, its fetch, and the misprediction of its
-//! own branch. So the rows of a region's ring add up to its counts in the truth file, but for a
-//! cycle a row that is lost to rounding.
+//! A block's row contains all counts from the end of the block before it to its own end: its
+//! instructions, the stalls that they waited for, its fetch, and the misprediction of its own
+//! branch. So the rows of a region's ring add up to its counts in the truth file, except that each
+//! row can lose a cycle to rounding.
 
 use std::{
     collections::BTreeMap,
@@ -19,8 +19,8 @@ use tally_vpmu::Profile;
 
 use crate::totals::events;
 
-/// A block: the page number of the address space's top table, the ring, the first instruction's
-/// address.
+/// Key of a block: the page number of the address space's top-level table, the ring, the first
+/// instruction's address.
 type Key = (u64, Privilege, u64);
 
 /// The blocks of one vCPU.
@@ -31,7 +31,7 @@ pub(crate) struct Blocks {
     sums: BTreeMap<Key, Box<Counts>>,
 }
 
-/// Those of vCPUs that have ended.
+/// The blocks of vCPUs that have ended.
 static ALL: Mutex<BTreeMap<Key, Box<Counts>>> = Mutex::new(BTreeMap::new());
 
 fn all() -> MutexGuard<'static, BTreeMap<Key, Box<Counts>>> {
@@ -39,7 +39,7 @@ fn all() -> MutexGuard<'static, BTreeMap<Key, Box<Counts>>> {
 }
 
 impl Blocks {
-    /// A block has ended. Its counts are kept if the vCPU is `inside` a region.
+    /// Ends a block. Its counts are kept if the vCPU is `inside` a region.
     pub(crate) fn end_block(&mut self, key: Key, counts: &[Counts; 2], inside: bool) {
         let ring = key.1 as usize;
         let since = self.since.get_or_insert([Counts::ZERO, Counts::ZERO]);
@@ -50,7 +50,7 @@ impl Blocks {
         since[ring].clone_from(&counts[ring]);
     }
 
-    /// The vCPU counts no more.
+    /// Adds the vCPU's blocks to those of all: it counts no more.
     pub(crate) fn finish(self) {
         let mut all = all();
         for (key, counts) in self.sums {

@@ -1,8 +1,8 @@
-//! The guest's code as it lies in memory, for the model's wrong paths.
+//! The guest's code in memory, for the model's wrong paths.
 //!
-//! Only pages are read from which code was translated: others can be devices, whose registers do
-//! not bear being read. Nothing is kept of what was read, so code that the guest writes is there at
-//! once.
+//! Only pages from which code was translated are read: other pages can be devices, whose registers
+//! a read could change. Nothing that was read is cached, so code that the guest writes is visible
+//! at once.
 
 use std::{
     collections::BTreeSet,
@@ -21,30 +21,30 @@ use crate::{
 const LINE_SHIFT: u32 = CODE_LINE_BYTES.ilog2();
 const PAGE_LINES_SHIFT: u32 = 12 - LINE_SHIFT;
 
-/// What the model reads.
+/// The functions that the model calls.
 pub(crate) const MEMORY: CodeMemory = CodeMemory { line: read_line, decode: code_at };
 
 /// The physical pages from which code in 64-bit mode was translated.
 static PAGES: RwLock<BTreeSet<u64>> = RwLock::new(BTreeSet::new());
 
-/// A block of 64-bit code was translated, from these physical lines.
+/// Notes that a block of 64-bit code was translated from these physical lines.
 pub(crate) fn note_lines(lines: (u64, u64)) {
     let mut pages = PAGES.write().unwrap_or_else(PoisonError::into_inner);
     pages.extend([lines.0, lines.1].map(|line| line >> PAGE_LINES_SHIFT));
 }
 
-/// Returns whether a physical line is of a page from which code was translated.
+/// Returns whether a physical line is in a page from which code was translated.
 fn is_of_code(line: u64) -> bool {
     let pages = PAGES.read().unwrap_or_else(PoisonError::into_inner);
     pages.contains(&(line >> PAGE_LINES_SHIFT))
 }
 
-/// To be called from a vCPU's callback.
+/// Reads a line of code. To be called from a vCPU's callback.
 fn read_line(line: u64) -> Option<[u8; CODE_LINE_BYTES]> {
     is_of_code(line).then(|| guest::read_line(line << LINE_SHIFT))?
 }
 
-/// What 64-bit code at `pc` begins with.
+/// Decodes the first instruction of 64-bit code at `pc`.
 fn code_at(bytes: &[u8], pc: u64) -> CodeAt {
     let mut decoder = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE);
     let raw = decoder.decode();

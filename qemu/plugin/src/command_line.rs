@@ -1,12 +1,12 @@
-//! QEMU's own command line, which has options that the plugin interface does not pass on.
+//! QEMU's own command line. The plugin interface does not pass on its options.
 
-/// The values of an option of QEMU's own command line, which the plugin interface does not pass on.
+/// The values of an option of QEMU's own command line.
 fn values_of<'a>(arguments: &'a [String], names: &[&str]) -> impl Iterator<Item = &'a str> {
     let pairs = arguments.windows(2).filter(|pair| names.contains(&pair[0].as_str()));
     pairs.map(|pair| pair[1].as_str())
 }
 
-/// Returns whether QEMU counts instructions, by its own command line.
+/// Returns whether QEMU's command line makes it count instructions.
 pub(crate) fn counts_instructions(arguments: &[String]) -> bool {
     values_of(arguments, &["-icount", "--icount"]).any(|value| value != "off")
 }

@@ -1,9 +1,9 @@
 //! A vCPU's core, and shadow cores that run beside it on the same stream with other perfect
-//! structures. Everything the vCPU does to its core is done to all; only its own counts for the
-//! guest.
+//! structures. Every operation on the vCPU's core is repeated on its shadows; only the vCPU's own
+//! core counts for the guest.
 //!
-//! Invariant: a shadow core shares nothing with others but, with the same shadow of other vCPUs,
-//! its last-level cache. So it changes no count of the vCPU's own core.
+//! Invariant: a shadow core shares only its last-level cache, and only with the same shadow of
+//! other vCPUs. So it changes no count of the vCPU's own core.
 
 use std::{ops::Range, sync::OnceLock};
 
@@ -25,7 +25,7 @@ pub(crate) struct Cores {
     tables: PageTables,
 }
 
-/// A shadow core, and what it executed in each region.
+/// A shadow core, and its counts in each region.
 struct Shadow {
     core: Core,
     profile: Profile,
@@ -39,7 +39,7 @@ impl Shadow {
     }
 
     /// Ends the interval of the series if it is over; returns the least number of slots until the
-    /// next one is.
+    /// next one ends.
     fn tick(&mut self) -> u64 {
         let clock = self.core.clock();
         let series = self.truth.series.as_mut();
@@ -52,7 +52,7 @@ impl Shadow {
     }
 }
 
-/// The last-level caches that all vCPUs share: their own cores', then one for each shadow.
+/// The last-level caches that all vCPUs share: one for their own cores, then one for each shadow.
 fn shared(options: &PluginOptions) -> &'static [Llc] {
     static SHARED: OnceLock<Box<[Llc]>> = OnceLock::new();
     SHARED.get_or_init(|| {
@@ -61,7 +61,7 @@ fn shared(options: &PluginOptions) -> &'static [Llc] {
     })
 }
 
-/// A core that reads the guest's code.
+/// Makes a core that reads the guest's code.
 fn core(geometry: &Geometry, cache: &Llc) -> Core {
     let mut core = Core::sharing(geometry, cache.clone());
     core.set_code_memory(code::MEMORY);
@@ -98,7 +98,8 @@ impl Cores {
         self.shadows.iter_mut().for_each(|shadow| act(&mut shadow.core));
     }
 
-    /// Apart, so that the core's own is the only one that is inlined where it is hot.
+    /// Retires a block in the shadows. A separate function, so that only the call for the vCPU's
+    /// own core is inlined in the hot path.
     #[cold]
     #[inline(never)]
     fn retire_shadows(&mut self, block: &Block, next_pc: u64) {
@@ -125,7 +126,7 @@ impl Cores {
         self.each(|core| core.fetch(block));
     }
 
-    /// The common case of [`Self::access`]. It does not apply to a core that leads shadows.
+    /// The fast path of [`Self::access`]. It does not apply to a core that leads shadows.
     #[inline(always)]
     pub(crate) fn access_recent<const STORE: bool>(
         &mut self,
@@ -144,7 +145,7 @@ impl Cores {
         self.each(|core| core.access::<STORE>(block, access, &translate));
     }
 
-    #[inline(always)] // As the core's own.
+    #[inline(always)] // Like the core's own function.
     pub(crate) fn retire(&mut self, block: &Block, next_pc: u64) {
         self.own.retire(block, next_pc);
         if !self.shadows.is_empty() {
@@ -173,7 +174,7 @@ impl Cores {
         });
     }
 
-    /// The guest writes CR4.
+    /// Records the guest's write of CR4.
     pub(crate) fn set_control(&mut self, cr4: u64) {
         self.tables.set_control(cr4);
         let sizes = self.page_sizes();
@@ -201,18 +202,18 @@ impl Cores {
         self.each(|core| core.set_prefetchers(on));
     }
 
-    /// Shadows enter and leave regions, as their vCPU does.
+    /// Makes shadows enter and leave regions, as their vCPU does.
     pub(crate) fn update_regions(&mut self, space: u64) {
         self.shadows.iter_mut().for_each(|shadow| shadow.update_regions(space));
     }
 
     /// Ends the intervals of shadows' series that are over; returns the least number of slots until
-    /// another is. An interval of instructions ends for all cores at once.
+    /// another one ends. An interval of instructions ends for all cores at once.
     pub(crate) fn tick_shadows(&mut self) -> u64 {
         self.shadows.iter_mut().map(Shadow::tick).min().unwrap_or(u64::MAX)
     }
 
-    /// Shadows leave every region, for good.
+    /// Makes shadows leave every region, for good.
     pub(crate) fn end_truth(&mut self) {
         self.shadows.iter_mut().for_each(Shadow::end_truth);
     }

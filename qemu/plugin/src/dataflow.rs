@@ -1,6 +1,7 @@
-//! The registers that an instruction waits for and writes.
+//! The registers that an instruction reads and writes.
 //!
-//! Changes of the stack pointer by push, pop, call and return are none: they take no time.
+//! Changes of the stack pointer by push, pop, call and return do not count as accesses: they take
+//! no time.
 
 use iced_x86::{
     Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register, UsedRegister,
@@ -34,7 +35,7 @@ pub(crate) fn operation(raw: &Instruction, factory: &mut InstructionInfoFactory)
         operation.reads = operation.reads.without(stack);
         operation.writes = operation.writes.without(stack);
     }
-    // A register that is both address and operand is waited for as an operand.
+    // A register that is both address and operand is an operand: the whole operation waits for it.
     let values = (0..raw.op_count())
         .filter(|operand| raw.op_kind(*operand) == OpKind::Register)
         .fold(RegisterSet::NONE, |all, operand| all | register(raw.op_register(operand)));
@@ -45,7 +46,7 @@ pub(crate) fn operation(raw: &Instruction, factory: &mut InstructionInfoFactory)
 
 fn add(operation: &mut Operation, used: &UsedRegister) {
     let register = register(used.register());
-    // A write of a part of a general register keeps the rest of it.
+    // A write of a part of a general register keeps the rest of the register.
     let merges = used.register().is_gpr8() || used.register().is_gpr16();
     match used.access() {
         OpAccess::Read | OpAccess::CondRead => operation.reads |= register,

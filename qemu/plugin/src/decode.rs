@@ -1,4 +1,5 @@
-//! Decodes an instruction's bytes into the model's description of it, once for each translation.
+//! Decoder: from an instruction's bytes to the model's description of it, once for each
+//! translation.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
@@ -42,11 +43,11 @@ pub(crate) struct Decoded {
     pub(crate) insn: Insn,
     pub(crate) branch: BranchKind,
     pub(crate) special: Option<Special>,
-    /// Whether it has a lock, explicit or implied.
+    /// Whether the instruction has a lock, explicit or implied.
     pub(crate) locked: bool,
     /// Whether QEMU may split one load or store of the instruction into several accesses.
     pub(crate) in_parts: bool,
-    /// The size of its largest access in bytes; 0 if unknown.
+    /// Size of the instruction's largest access in bytes; 0 if unknown.
     pub(crate) access_bytes: u8,
     pub(crate) raw: Instruction,
 }
@@ -88,8 +89,9 @@ impl Decoded {
     }
 }
 
-/// QEMU knows the processor's mode and the instruction's length. Of the modes, 64-bit first, the
-/// first one that gives that length is the right one or does no harm.
+/// Decodes the bytes. QEMU knows the processor's mode and the instruction's length, the plugin only
+/// the latter. The first mode, 64-bit first, that gives this length is the right one or does no
+/// harm.
 fn raw(bytes: &[u8], pc: u64) -> Instruction {
     [64, 32, 16]
         .into_iter()
@@ -183,7 +185,7 @@ fn flow(decoded: &mut Decoded) {
     }
 }
 
-/// Returns whether it is a far branch or a software interrupt.
+/// Returns whether an instruction is a far branch or a software interrupt.
 pub(crate) fn is_far(raw: &Instruction) -> bool {
     raw.is_jmp_far()
         || raw.is_call_far()
@@ -195,7 +197,7 @@ pub(crate) fn is_far(raw: &Instruction) -> bool {
         || raw.flow_control() == FlowControl::Interrupt
 }
 
-/// The kind of an instruction that is no far branch.
+/// The branch kind of an instruction that is no far branch.
 pub(crate) fn branch_kind(raw: &Instruction) -> BranchKind {
     match raw.flow_control() {
         FlowControl::UnconditionalBranch => BranchKind::Jump,
@@ -261,7 +263,7 @@ fn serializing(raw: &Instruction, special: Option<Special>) -> Option<(u16, u8)>
     microcode(raw.mnemonic()).or(writes_control.then_some((120, 20)))
 }
 
-/// Returns whether nothing behind it is fetched before it retires.
+/// Returns whether nothing after an instruction is fetched before it retires.
 pub(crate) fn serializes(raw: &Instruction) -> bool {
     let stops = matches!(raw.mnemonic(), Mnemonic::Hlt);
     stops

@@ -1,7 +1,7 @@
 //! The callbacks of executed code: a block, a memory access, an interrupt or exception.
 //!
-//! QEMU calls them hundreds of millions of times. Each turns its pointers into references and calls
-//! a safe function.
+//! QEMU calls these callbacks hundreds of millions of times. Each turns its pointers into
+//! references and calls a safe function.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -27,7 +27,7 @@ const WIDE_BYTES: u64 = 32;
 const MOST_BYTES: u8 = 16;
 
 impl AccessTag {
-    /// For instruction `index` of a block that runs in `ring`.
+    /// Makes the tag for instruction `index` of a block that runs in `ring`.
     pub(crate) fn new(
         block: *const Block,
         ring: Privilege,
@@ -63,21 +63,21 @@ impl AccessTag {
         if self.0 & TAG_KERNEL == 0 { Privilege::User } else { Privilege::Kernel }
     }
 
-    /// Returns whether an access at `address` certainly lies in one line.
+    /// Returns whether an access at `address` is certainly within one line.
     #[inline]
     fn ends_in_line(self, address: u64) -> bool {
         (address as usize & 63) + (self.0 >> TAG_LAST_BYTE_SHIFT & 15) < 64
     }
 }
 
-/// A block starts.
+/// Called when a block starts.
 pub(crate) extern "C" fn on_block(vcpu: c_uint, block: *mut c_void) {
     // SAFETY: the word is a block that `translate` keeps for as long as QEMU keeps the translation.
     let block = unsafe { &*block.cast::<Block>() };
     vcpu::current(vcpu).enter(block);
 }
 
-/// A block of one instruction starts, which QEMU may be executing again.
+/// Called when a block of one instruction starts, which QEMU may be executing again.
 pub(crate) extern "C" fn on_single(vcpu: c_uint, block: *mut c_void) {
     // SAFETY: as in `on_block`.
     let block = unsafe { &*block.cast::<Block>() };
@@ -86,21 +86,22 @@ pub(crate) extern "C" fn on_single(vcpu: c_uint, block: *mut c_void) {
     vcpu.enter(block);
 }
 
-/// An instruction reads memory.
+/// Called when an instruction reads memory.
 pub(crate) extern "C" fn on_load(vcpu: c_uint, info: u32, address: u64, tag: *mut c_void) {
     access::<false>(vcpu, info, address, AccessTag(tag as usize));
 }
 
-/// An instruction writes memory.
+/// Called when an instruction writes memory.
 pub(crate) extern "C" fn on_store(vcpu: c_uint, info: u32, address: u64, tag: *mut c_void) {
     access::<true>(vcpu, info, address, AccessTag(tag as usize));
 }
 
-/// The common case, so small that it needs no stack; [`access_any`] handles all others.
+/// Fast path of an access, so small that it needs no stack; [`access_any`] handles all other cases.
 #[inline(always)]
 fn access<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: AccessTag) {
     let vcpu = vcpu::current(index);
-    // In one comparison: the access is of the pending block, and not by an instruction in parts.
+    // One comparison tests two things: the access is by the pending block, not by an instruction in
+    // parts.
     let is_plain = vcpu.is_in((tag.0 & (TAG_BLOCK | TAG_IN_PARTS)) as *const Block);
     if !is_plain
         || !tag.ends_in_line(address)

@@ -20,7 +20,7 @@ unsafe extern "C" {
     fn _exit(status: c_int) -> !;
 }
 
-/// QEMU has initialized a vCPU.
+/// Called when QEMU has initialized a vCPU.
 pub(crate) extern "C" fn on_vcpu_init(index: c_uint, _: *mut c_void) {
     let Some(options) = options::get() else { return };
     if let Err(error) = vcpu::create(index as usize, options) {
@@ -30,7 +30,7 @@ pub(crate) extern "C" fn on_vcpu_init(index: c_uint, _: *mut c_void) {
     }
 }
 
-/// QEMU exits.
+/// Called when QEMU exits.
 pub(crate) extern "C" fn on_exit(_: *mut c_void) {
     let Some(options) = options::get() else { return };
     vcpu::all().for_each(Vcpu::end_truth);
@@ -65,19 +65,19 @@ fn all_truth(options: &PluginOptions) -> Truth {
     }
 }
 
-/// The file that is renamed to the truth when it is complete.
+/// Path of the file that is renamed to the truth file when it is complete.
 fn partial(path: &Path) -> PathBuf {
     let mut partial = path.as_os_str().to_owned();
     partial.push(".part");
     partial.into()
 }
 
-/// Fails now if the truth could not be written at the end.
+/// Checks that the truth can be written, so that the run fails now instead of at its end.
 pub(crate) fn check_truth_path(path: &Path) -> Result<(), String> {
     fs::write(partial(path), "").map_err(|error| format!("truth={}: {error}", path.display()))
 }
 
-/// Writes another file and renames it, so that there is never an incomplete truth.
+/// Writes the truth to another file and renames that, so that there is never an incomplete truth.
 fn write(path: &Path, truth: &Truth) -> Result<(), String> {
     let text = serde_json::to_string_pretty(truth).map_err(|error| error.to_string())?;
     fs::write(partial(path), text).map_err(|error| error.to_string())?;

@@ -1,7 +1,7 @@
 //! QEMU's plugin interface, version 7, and the two GLib arrays that it uses.
 //!
-//! Written by hand after `qemu-plugin.h`, and limited to what this plugin calls. Declarations only:
-//! each call states why it is allowed.
+//! The declarations are written by hand after `qemu-plugin.h`, and limited to the functions that
+//! this plugin calls. Each call states why it is allowed.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -62,7 +62,7 @@ pub(crate) struct MemValue {
     pub(crate) high: u64,
 }
 
-/// One `u64` for each vCPU, which inline conditions can test.
+/// Array of one `u64` for each vCPU, which inline conditions can test.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PerVcpu {

@@ -1,9 +1,10 @@
-//! The callbacks behind an instruction that QEMU executed: they correct the guest's registers.
+//! The callbacks after an instruction that QEMU executed: they correct the guest's registers.
 //!
-//! `qemu_plugin_set_pc` leaves a block without bringing QEMU's lazily evaluated flags up to date,
-//! so the plugin skips an instruction only where they are up to date. QEMU executes all others, and
-//! the plugin replaces their results: before the next instruction of the block or, where there is
-//! none, before the next block, which tests one word of its vCPU ([`crate::pending`]).
+//! `qemu_plugin_set_pc` leaves a block without updating QEMU's lazily evaluated flags, so the
+//! plugin skips an instruction only if the flags are up to date. QEMU executes all other
+//! instructions, and the plugin replaces their results: before the next instruction of the block
+//! or, if there is none, before the next block, which tests a flag of its vCPU
+//! ([`crate::pending`]).
 
 use std::{
     ffi::{c_uint, c_void},
@@ -23,21 +24,21 @@ use crate::{
 /// CPUID's results, in its order.
 const CPUID_REGISTERS: [Reg; 4] = [Reg::Rax, Reg::Rbx, Reg::Rcx, Reg::Rdx];
 
-/// Runs before the instruction that follows an intercepted one in the same block.
+/// Called before the instruction that follows an intercepted one in the same block.
 extern "C" fn on_next_instruction(index: c_uint, _: *mut c_void) {
     let vcpu = vcpu::current(index);
     apply_fixup(vcpu);
     exit_block(vcpu);
 }
 
-/// Leaves the block where that was requested.
+/// Leaves the block if that was requested.
 fn exit_block(vcpu: &mut Vcpu) {
     let Some(BlockExit { settled, pc }) = vcpu.block_exit.take() else { return };
     vcpu.settle(settled);
     vcpu.abandon();
     // SAFETY: the callbacks that call this are registered with the flag that allows it, and nothing
-    // is left to be dropped. The flags are up to date: CPUID alone requests an exit, and QEMU
-    // brings them up to date for that.
+    // is left to be dropped. The flags are up to date: only CPUID requests an exit, and QEMU
+    // updates them before CPUID.
     unsafe { ffi::qemu_plugin_set_pc(pc) }
 }
 
@@ -55,7 +56,7 @@ fn apply_fixup(vcpu: &mut Vcpu) {
     set(vcpu, values);
 }
 
-/// Runs before a block whose vCPU's flag is set.
+/// Called before a block if its vCPU's flag is set.
 extern "C" fn on_flagged_block(index: c_uint, block: *mut c_void) {
     pending::clear_flag(index);
     let vcpu = vcpu::current(index);
@@ -75,7 +76,7 @@ extern "C" fn on_flagged_block(index: c_uint, block: *mut c_void) {
     }
 }
 
-/// Sets RAX, RBX, RCX and RDX, each where there is a value.
+/// Sets those of RAX, RBX, RCX and RDX for which there is a value.
 pub(crate) fn set(vcpu: &mut Vcpu, values: [Option<u64>; 4]) {
     for (register, value) in CPUID_REGISTERS.into_iter().zip(values) {
         if let Some(value) = value {
@@ -84,7 +85,7 @@ pub(crate) fn set(vcpu: &mut Vcpu, values: [Option<u64>; 4]) {
     }
 }
 
-/// Logs a processor of another vendor than the profile's, by CPUID's EBX.
+/// Logs a processor whose vendor, by CPUID's EBX, is not the profile's.
 fn check_vendor(vcpu: &Vcpu, leaf: u32, ebx: u32) {
     let name = vcpu.pmu.profile().vendor.cpuid();
     let first = name.bytes().take(4).rev().fold(0, |word, byte| word << 8 | u32::from(byte));
@@ -96,7 +97,7 @@ fn check_vendor(vcpu: &Vcpu, leaf: u32, ebx: u32) {
     }
 }
 
-/// Makes a block test its vCPU's flag before it runs; `block` is null where blocks are not counted.
+/// Makes a block test its vCPU's flag before it runs; `block` is null if blocks are not counted.
 pub(crate) fn before_block(tb: *mut ffi::Tb, block: *const Block) {
     // SAFETY: the handle is the translation callback's.
     unsafe {

@@ -5,13 +5,13 @@ use tally_model::{CODE_LINE_BYTES, PageSize};
 use crate::{ffi, paging::PageTables, registers};
 
 thread_local! {
-    /// The buffer for what is read. Each vCPU has its own thread.
+    /// Buffer for reads, one per vCPU: each vCPU has its own thread.
     // SAFETY: GLib is part of QEMU.
     static BUFFER: *mut ffi::GByteArray = unsafe { ffi::g_byte_array_new() };
 }
 
 /// Returns the physical address of a virtual one in the current address space, or the virtual
-/// address itself where it is not mapped.
+/// address itself if it is not mapped.
 ///
 /// To be called from a vCPU's callback or from the translation callback.
 pub(crate) fn physical(address: u64) -> u64 {
@@ -29,7 +29,7 @@ pub(crate) fn read_physical(address: u64) -> Option<u32> {
     bytes.map(u32::from_le_bytes)
 }
 
-/// Reads a line of physical memory, likewise.
+/// Reads a line of physical memory. To be called from a vCPU's callback.
 pub(crate) fn read_line(address: u64) -> Option<[u8; CODE_LINE_BYTES]> {
     BUFFER.with(|buffer| registers::read_physical(*buffer, address))
 }

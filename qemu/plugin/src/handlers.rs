@@ -1,11 +1,12 @@
-//! What overflow interrupts' handlers execute and access inside regions and sessions, one line for
-//! each: for `cargo xtask bench switch`. What the kernel does next, until ring 3 goes on, and ring
-//! 3's first instruction are in the file too.
+//! Record of the instructions and accesses of overflow interrupt handlers inside regions and
+//! sessions, one line per instruction, for `cargo xtask bench switch`. The record continues with
+//! the kernel's instructions until ring 3 resumes, and with ring 3's first instruction.
 //!
-//! An instruction's line is its virtual address and, of the page there, the binary logarithm of its
-//! size. An access of that instruction follows it: a blank, its virtual address, its bytes, the
-//! same of its page, and `device` if a device answers it, which no cache holds. Addresses are
-//! hexadecimal. What the processor itself accesses to deliver the interrupt is not in the file.
+//! The line of an instruction has its virtual address and the binary logarithm of the size of its
+//! page. A line of an access by that instruction follows: a blank, the virtual address, the number
+//! of bytes, the binary logarithm of the page's size, and `device` if a device answers the access,
+//! which no cache holds. Addresses are hexadecimal. The processor's own accesses to deliver the
+//! interrupt are not in the file.
 
 use std::{
     ffi::{c_uint, c_void},
@@ -70,7 +71,8 @@ pub(crate) fn follow(insn: *mut ffi::TbInsn, pc: u64) {
     }
 }
 
-/// Registers the callback of the first instruction of a block of ring 3, at `pc`, likewise.
+/// Registers the callback of the first instruction of a block of ring 3, at `pc`, if handlers are
+/// recorded.
 pub(crate) fn follow_program(insn: *mut ffi::TbInsn, pc: u64) {
     if handlers_file().is_some() {
         register(insn, pc, on_program);
@@ -85,7 +87,7 @@ fn register(insn: *mut ffi::TbInsn, pc: u64, callback: OnInstruction) {
     }
 }
 
-/// An instruction of the kernel is about to run.
+/// Called before an instruction of the kernel runs.
 extern "C" fn on_instruction(vcpu: c_uint, pc: *mut c_void) {
     let (vcpu, pc) = (vcpu::current(vcpu), pc as u64);
     if vcpu.is_followed {
@@ -94,13 +96,13 @@ extern "C" fn on_instruction(vcpu: c_uint, pc: *mut c_void) {
     }
 }
 
-/// Ring 3 goes on.
+/// Called when ring 3 resumes.
 extern "C" fn on_program(vcpu: c_uint, pc: *mut c_void) {
     on_instruction(vcpu, pc);
     vcpu::current(vcpu).is_followed = false;
 }
 
-/// An instruction accesses memory.
+/// Called when an instruction accesses memory.
 extern "C" fn on_access(vcpu: c_uint, info: u32, address: u64, _: *mut c_void) {
     let vcpu = vcpu::current(vcpu);
     if vcpu.is_followed {
@@ -112,7 +114,7 @@ extern "C" fn on_access(vcpu: c_uint, info: u32, address: u64, _: *mut c_void) {
     }
 }
 
-/// Returns whether a device answers this access, which is the callback's.
+/// Returns whether a device answers the callback's access.
 fn is_device(info: u32, address: u64) -> bool {
     // SAFETY: `info` and `address` are this callback's, in which QEMU allows the call.
     let found = unsafe { ffi::qemu_plugin_get_hwaddr(info, address) };

@@ -1,48 +1,48 @@
-//! Overflow interrupts that are to be raised at chosen instructions of a vCPU, and the jump that
-//! stops QEMU there.
+//! Overflow interrupts to be raised at chosen instructions of a vCPU, and the jump that stops QEMU
+//! there.
 
 use std::collections::BTreeSet;
 
 use tally_model::{Block, GROWTH_PER_SLOT, MAX_INSNS};
 
-/// Instructions before an injected interrupt from which on every block is examined: the block that
-/// is running, which is not counted yet, and the next one.
+/// Distance in instructions from which on every block before an injected interrupt is examined. It
+/// covers the block that is running, which is not counted yet, and the next one.
 const NEAR_INSTRUCTIONS: u64 = 2 * MAX_INSNS as u64;
 
 /// The injections of one vCPU.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Injections {
-    /// Counts of the vCPU's retired instructions.
+    /// Places of the injections, as counts of the vCPU's retired instructions.
     at: BTreeSet<u64>,
     pub(crate) patch: Option<Patch>,
 }
 
-/// A jump to itself in the place of an instruction.
+/// A jump to itself in place of an instruction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patch {
-    /// The block's instructions before it.
+    /// Instructions of the block before the jump.
     pub(crate) before: usize,
-    /// Physical addresses, and the byte that each had.
+    /// Physical addresses, and the original byte at each.
     pub(crate) bytes: [(u64, u8); 2],
-    /// The block's address, until it runs.
+    /// Address of the block, until it runs.
     pub(crate) from: Option<u64>,
-    /// The block that ends in the jump, from then on.
+    /// The block that ends in the jump, once it has run.
     pub(crate) block: *const Block,
 }
 
 impl Injections {
-    /// Those that the options name for a vCPU.
+    /// The injections that the options request for a vCPU.
     pub(crate) fn of(vcpu: u32, interrupts: &[(u32, u64)]) -> Injections {
         let own = interrupts.iter().filter(|(cpu, _)| *cpu == vcpu);
         Injections { at: own.map(|(_, count)| *count).collect(), patch: None }
     }
 
-    /// Adds one at a count of retired instructions.
+    /// Adds an injection at a count of retired instructions.
     pub(crate) fn add(&mut self, at: u64) {
         self.at.insert(at);
     }
 
-    /// Removes the next one.
+    /// Removes the next injection.
     pub(crate) fn remove_next(&mut self) {
         self.at.pop_first();
     }
@@ -52,7 +52,7 @@ impl Injections {
         self.at.first().map(|at| at.saturating_sub(now))
     }
 
-    /// Instructions of `pending` before the jump, if that block ends in one.
+    /// The number of instructions before the jump in block `pending`, if that block ends in one.
     pub(crate) fn patched_at(&self, pending: *const Block) -> Option<usize> {
         let patch = self.patch.as_ref()?;
         let is_in = !patch.block.is_null() && std::ptr::eq(patch.block, pending);
@@ -60,7 +60,7 @@ impl Injections {
     }
 }
 
-/// Returns whether every block must be examined with an injection this many instructions away.
+/// Returns whether every block must be examined with the next injection at this distance.
 pub(crate) fn is_near(left_instructions: u64) -> bool {
     left_instructions <= NEAR_INSTRUCTIONS
 }

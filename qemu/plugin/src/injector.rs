@@ -1,10 +1,11 @@
 //! Raises overflow interrupts at chosen instructions, exactly between one instruction and the next.
 //!
-//! QEMU takes interrupts between blocks. Before a block runs that contains such an instruction in
+//! QEMU takes interrupts between blocks. Before the run of a block that has such an instruction in
 //! its middle, the plugin writes a jump to itself over that instruction: QEMU ends its block there
 //! with the flags up to date and changes nothing else. Before the next block, whichever it is, the
-//! plugin restores the instruction's bytes; if the next block is the jump, it raises the interrupt,
-//! and QEMU takes it at that address. Another CPU that reaches the jump meanwhile spins in it.
+//! plugin restores the instruction's bytes; if the next block is the jump, the plugin raises the
+//! interrupt, and QEMU takes it at that address. Another CPU that reaches the jump meanwhile spins
+//! in it.
 
 use std::ptr;
 
@@ -23,16 +24,17 @@ use crate::{
 const JUMP_HERE: [u8; 2] = [0xeb, 0xfe];
 
 impl Vcpu {
-    /// Injects an overflow interrupt when this many more instructions than the counted ones have
-    /// retired.
+    /// Injects an overflow interrupt when `instructions_ahead` more instructions than the counted
+    /// ones have retired.
     pub(crate) fn inject_after(&mut self, instructions_ahead: u64) {
         let now = instructions(self.core.counts());
         self.injections.add(now + instructions_ahead);
         self.after_pmu();
     }
 
-    /// Before `block` runs: raises an interrupt that is due, or makes the block end where one is
-    /// due in its middle. Returns the address to start over at, if the block must not run as it is.
+    /// Called before `block` runs: raises an interrupt that is due, or makes the block end where
+    /// one is due in its middle. Returns the address to restart at, if the block must not run
+    /// unchanged.
     pub(crate) fn stop_for_injection(&mut self, block: &Block) -> Option<u64> {
         if self.runs_patched(block) {
             self.after_pmu();
@@ -94,7 +96,7 @@ impl Vcpu {
         true
     }
 
-    /// Returns whether the block that is about to run is the one that was patched just now.
+    /// Returns whether the block that is about to run is the one that was just patched.
     fn runs_patched(&mut self, block: &Block) -> bool {
         let here = self.registers.read(Reg::Rip);
         let Some(patch) = &mut self.injections.patch else { return false };

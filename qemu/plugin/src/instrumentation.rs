@@ -1,7 +1,7 @@
-//! How much of the guest is instrumented: until the guest starts a counter or opens a region, only
-//! the intercepted instructions; from then on, for good, every block and memory access.
+//! Instrumentation of the guest: until the guest starts a counter or opens a region, only the
+//! intercepted instructions; from then on, for good, every block and memory access.
 //!
-//! The change discards every translation and takes some ten milliseconds, so it happens once:
+//! The change discards every translation and takes some ten milliseconds, so it happens only once:
 //! guests stop and start counters all the time.
 
 use std::{
@@ -18,9 +18,9 @@ use std::{
 use crate::{ffi, options};
 
 static PLUGIN: AtomicU64 = AtomicU64::new(0);
-/// Registers every callback with QEMU, as a reset drops them.
+/// The function that registers every callback with QEMU, as a reset drops them.
 static REGISTER: OnceLock<fn(ffi::PluginId)> = OnceLock::new();
-/// Whether instrumentation in full was asked for, and whether translations are instrumented so.
+/// Whether full instrumentation was requested, and whether translations have it.
 static ASKED: AtomicBool = AtomicBool::new(false);
 static FULL: AtomicBool = AtomicBool::new(false);
 
@@ -28,19 +28,19 @@ static FULL: AtomicBool = AtomicBool::new(false);
 static ICOUNT: AtomicBool = AtomicBool::new(false);
 /// The port by which a guest sets the clock (RTC) of a PC.
 const RTC_PORT: u16 = 0x71;
-/// When the guest last wrote to it.
+/// Time of the guest's last write to this port.
 static RTC_WRITTEN: Mutex<Option<Instant>> = Mutex::new(None);
-/// How long a timer of QEMU's stays armed after the guest set the clock, and some margin: QEMU
-/// reports that to its management at most once a second.
+/// Time for which one of QEMU's timers stays armed after the guest set the clock, with a margin:
+/// QEMU reports that to its management at most once a second.
 const RTC_TIMER: Duration = Duration::from_millis(1100);
 
 /// Returns whether every block and access is instrumented.
 pub(crate) fn is_full() -> bool {
-    // Relaxed: it changes while QEMU has stopped all vCPUs.
+    // Relaxed: the value changes only while QEMU has stopped all vCPUs.
     FULL.load(Ordering::Relaxed)
 }
 
-/// Starts instrumentation, in full where the options ask for it. `icount` says whether QEMU counts
+/// Starts instrumentation, in full if the options request it. `icount` is whether QEMU counts
 /// instructions; `register` registers the plugin's callbacks, now and after each reset.
 pub(crate) fn start(plugin: ffi::PluginId, icount: bool, register: fn(ffi::PluginId)) {
     PLUGIN.store(plugin, Ordering::Relaxed);
@@ -52,7 +52,7 @@ pub(crate) fn start(plugin: ffi::PluginId, icount: bool, register: fn(ffi::Plugi
     register(plugin);
 }
 
-/// The guest is about to write to an I/O port.
+/// Notes that the guest is about to write to an I/O port.
 pub(crate) fn note_port_write(port: u16) {
     if port != RTC_PORT || !ICOUNT.load(Ordering::Relaxed) {
         return;
@@ -81,9 +81,9 @@ pub(crate) fn enable_full() {
     }
 }
 
-/// QEMU has stopped all vCPUs and discards their translations. No earlier may a translation be in
-/// full: another vCPU would run it between such as are not, whose intercepted instructions would be
-/// taken for its own.
+/// Called when QEMU has stopped all vCPUs and discards their translations. Translations must not be
+/// full before this point: another vCPU could run them between partial ones, and their intercepted
+/// instructions would be attributed to its pending block.
 extern "C" fn on_reset(_: *mut c_void) {
     FULL.store(true, Ordering::Relaxed);
     if let Some(register) = REGISTER.get() {

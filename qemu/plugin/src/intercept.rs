@@ -1,9 +1,10 @@
 //! The instructions that the plugin intercepts: register accesses, CPUID, and changes of address
 //! space.
 //!
-//! The callback runs before the instruction. QEMU then executes it: QEMU's WRMSR ignores the PMU's
-//! registers, and the plugin replaces the results of its RDMSR and CPUID ([`crate::fixup`]). QEMU
-//! has no RDPMC, so the plugin skips that; and it provokes the faults that the PMU's rules require.
+//! The callback runs before the instruction. QEMU then executes the instruction: its WRMSR ignores
+//! the PMU's registers, and the plugin replaces the results of its RDMSR and CPUID
+//! ([`crate::fixup`]). QEMU has no RDPMC, so the plugin skips that instruction. The plugin also
+//! provokes the faults that the PMU's rules require.
 
 use std::ffi::{c_uint, c_void};
 
@@ -31,7 +32,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct Intercept {
     pub(crate) special: Special,
-    /// Its index in its block.
+    /// Index of the instruction in its block.
     pub(crate) index: usize,
     /// Address of the block, of the instruction and of the next one, at translation.
     pub(crate) block_pc: u64,
@@ -44,14 +45,14 @@ pub(crate) struct Intercept {
 /// A non-canonical address: continuing there raises a general-protection fault (SDM vol. 1,
 /// "Canonical Addressing").
 const NOT_CANONICAL: u64 = 1 << 63;
-/// MSRs to which a write, and from which a read, always faults in QEMU: the x2APIC's identifier is
-/// read-only and its register 4 reserved, and outside x2APIC mode neither exists.
+/// MSRs whose write, and whose read, always faults in QEMU: the x2APIC's identifier is read-only
+/// and its register 4 reserved, and outside x2APIC mode neither exists.
 const MSR_WRITE_FAULTS: u32 = 0x802;
 const MSR_READ_FAULTS: u32 = 0x804;
 /// CR4.PCE: RDPMC in ring 3.
 const CR4_PCE: u64 = 1 << 8;
 
-/// Runs before an intercepted instruction.
+/// Called before an intercepted instruction.
 pub(crate) extern "C" fn on_intercept(vcpu: c_uint, intercept: *mut c_void) {
     // SAFETY: the word is the intercept that `translate` kept for as long as QEMU keeps the
     // translation.
@@ -64,8 +65,8 @@ pub(crate) extern "C" fn on_intercept(vcpu: c_uint, intercept: *mut c_void) {
 }
 
 impl Intercept {
-    /// The distance between the address at which the block runs and its address at translation, as
-    /// it may run under another mapping of its page.
+    /// The distance between the address at which the block runs and its address at translation; not
+    /// zero if it runs under another mapping of its page.
     fn moved(&self, vcpu: &mut Vcpu) -> u64 {
         vcpu.registers.read(Reg::Rip).wrapping_sub(self.block_pc) & !0xfff
     }
@@ -73,15 +74,16 @@ impl Intercept {
 
 /// The handling of an intercepted instruction.
 enum Disposition {
-    /// QEMU executes it.
+    /// Execution by QEMU.
     Run,
-    /// It is skipped.
+    /// No execution: the instruction is skipped.
     Skip,
-    /// It raises a general-protection fault; RDPMC only.
+    /// A general-protection fault; RDPMC only.
     Fault,
 }
 
-/// Handles the instruction. Returns the address at which to continue, or none if QEMU executes it.
+/// Handles the instruction. Returns the address at which to continue, or `None` if QEMU executes
+/// the instruction.
 fn handle(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
     let outcome = match intercept.special {
         Special::Rdmsr => rdmsr(vcpu, intercept),
@@ -124,15 +126,16 @@ fn handle(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
     }
 }
 
-/// Makes QEMU raise a general-protection fault, by continuing at a non-canonical address; at its
-/// delivery the plugin corrects the address in the handler's frame. Returns where to continue.
+/// Makes QEMU raise a general-protection fault, by continuing at a non-canonical address. At the
+/// fault's delivery the plugin corrects the address in the handler's frame. Returns where to
+/// continue.
 fn fault_at_rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
     vcpu.abandon();
     vcpu.fault_at = Some(intercept.pc.wrapping_add(intercept.moved(vcpu)));
     if intercept.special != Special::RdpmcAsCpuid {
         return Some(NOT_CANONICAL);
     }
-    // Behind the CPUID in its place the flags are up to date, and CPUID's results are undone.
+    // After the CPUID in its place the flags are up to date, and CPUID's results are undone.
     let kept = [Reg::Rax, Reg::Rbx, Reg::Rcx, Reg::Rdx];
     let kept = kept.map(|register| Some(vcpu.registers.read(register)));
     vcpu.block_exit = Some(BlockExit { settled: intercept.index, pc: NOT_CANONICAL });
@@ -144,12 +147,12 @@ fn msr(vcpu: &mut Vcpu) -> u32 {
     vcpu.registers.read(Reg::Rcx) as u32
 }
 
-/// A value in EDX:EAX, as [`Fixup::Set`] has it.
+/// A value in EDX:EAX, in the form of [`Fixup::Set`].
 fn in_edx_eax(value: u64) -> [Option<u64>; 4] {
     [Some(value & 0xffff_ffff), None, None, Some(value >> 32)]
 }
 
-/// Makes QEMU's own instruction fault, by an MSR that always does; the guest's RCX is restored when
+/// Makes QEMU's own instruction fault, by an MSR that always does. The guest's RCX is restored when
 /// the fault is delivered.
 fn fault_by(vcpu: &mut Vcpu, msr: u32) -> Disposition {
     vcpu.restore = Some((Reg::Rcx, vcpu.registers.read(Reg::Rcx)));
@@ -182,7 +185,7 @@ fn rdmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
 }
 
 // A register access takes effect before its instruction is counted: a read does not include itself,
-// a WRMSR that starts a counter is counted by it, and one that stops a counter is not.
+// a WRMSR that starts a counter is counted by that counter, and one that stops a counter is not.
 fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
     if intercept.ring == Privilege::User {
         return Disposition::Run;
@@ -197,7 +200,7 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
             return Disposition::Run;
         }
         apic::MSR_LVT_PERFORMANCE => {
-            // QEMU stores it too, and raises its faults.
+            // QEMU stores the value too, and raises its faults.
             if vcpu.apic.entry().is_some() {
                 vcpu.apic.write_entry(value);
             }
@@ -235,8 +238,8 @@ fn rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
     let AccessResult::Done(value) = vcpu.pmu.rdpmc(index, vcpu.core.counts()) else {
         return Disposition::Fault;
     };
-    // Not here: with `-icount` QEMU takes an interrupt at a block's start, or behind an instruction
-    // that does input or output.
+    // The deadline is not handled here: with `-icount` QEMU takes an interrupt at a block's start,
+    // or after an instruction that does input or output.
     vcpu.expire_deadline();
     let [rax, _, _, rdx] = in_edx_eax(value);
     if intercept.special == Special::RdpmcAsCpuid {
@@ -249,9 +252,9 @@ fn rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
     Disposition::Skip
 }
 
-/// Runs before a block in which QEMU's flags would not be up to date at an RDPMC, so that the block
-/// cannot be left there: replaces the RDPMC by a CPUID, which is as long and which QEMU can
-/// execute, and restarts the block. At the block's start the flags are up to date.
+/// Called before a block in which QEMU's flags would not be up to date at an RDPMC, so that the
+/// block cannot be left there. Replaces the RDPMC by a CPUID, which has the same length and which
+/// QEMU can execute, and restarts the block. At the block's start the flags are up to date.
 pub(crate) extern "C" fn on_unsafe_block(vcpu: c_uint, intercept: *mut c_void) {
     // SAFETY: as in `on_intercept`.
     let intercept = unsafe { &*intercept.cast::<Intercept>() };
@@ -327,7 +330,7 @@ fn open_region(vcpu: &mut Vcpu, kind: RegionKind, number: u32) -> bool {
     true
 }
 
-/// Closes a marked region and opens the next one, where the first is open.
+/// Closes a marked region and, if it was open, opens the next one.
 fn next_region(vcpu: &mut Vcpu, number: u32) -> bool {
     let [from, to] =
         [number, number.wrapping_add(1)].map(|number| Tag { kind: RegionKind::Marked, number });
@@ -342,7 +345,7 @@ fn close_region(vcpu: &mut Vcpu, kind: RegionKind, number: u32) -> bool {
     was_open
 }
 
-/// LIDT reads its operand: the 8-byte part is the table's base.
+/// Called when LIDT reads its operand: the 8-byte part is the table's base.
 pub(crate) extern "C" fn on_idt_load(vcpu: c_uint, info: u32, _: u64, _: *mut c_void) {
     // SAFETY: `info` is this callback's.
     if unsafe { ffi::qemu_plugin_mem_size_shift(info) } == 3 {

@@ -1,11 +1,11 @@
-//! Overflow interrupts: when the PMU's is delivered, and to which handler.
+//! Overflow interrupts: when the PMU's interrupt is delivered, and to which handler.
 
 use tally_vpmu::Delivery;
 
 use crate::{totals::instructions, vcpu::Vcpu};
 
 impl Vcpu {
-    /// Delivers the PMU's interrupt at once, or as the machine's quirks have it.
+    /// Delivers the PMU's interrupt at once, or as the machine's quirks require.
     pub(crate) fn deliver_interrupt(&mut self) {
         match self.deliveries.of_next() {
             Delivery::After(0) => {

@@ -27,7 +27,7 @@ pub(crate) fn line(text: &str) {
         return;
     };
     if let Ok(mut file) = file.lock() {
-        // An error in writing the log has no other place to go.
+        // An error in writing the log cannot be reported anywhere else.
         let _ = writeln!(file, "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! The guest's page tables, as far as the sizes of pages need them.
+//! The guest's page tables, as far as they are needed for the sizes of pages.
 
 /// CR4.LA57: page tables have five levels.
 const CR4_LA57: u64 = 1 << 12;
@@ -6,7 +6,7 @@ const CR4_LA57: u64 = 1 << 12;
 /// A vCPU's page tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PageTables {
-    /// The address of the top table.
+    /// The address of the top-level table.
     top: u64,
     has_five_levels: bool,
 }
@@ -15,30 +15,30 @@ impl PageTables {
     const PRESENT: u64 = 1;
     const IS_PAGE: u64 = 1 << 7;
     const TABLE: u64 = 0xf_ffff_ffff_f000;
-    /// In a word, beside the address of the top table.
+    /// Flag in the word of [`Self::word`], next to the address of the top-level table.
     const FIVE_LEVELS: u64 = 1;
 
-    /// The guest loads CR3 with the number of a top table.
+    /// Records that the guest loads CR3 with the page number of a top-level table.
     pub(crate) fn load(&mut self, page: u64) {
         self.top = page << 12 & Self::TABLE;
     }
 
-    /// The guest writes CR4.
+    /// Records the guest's write of CR4.
     pub(crate) fn set_control(&mut self, cr4: u64) {
         self.has_five_levels = cr4 & CR4_LA57 != 0;
     }
 
-    /// The page tables in a word, for a caller that can keep no more.
+    /// Packs the page tables into a word, for a caller that can store no more.
     pub(crate) fn word(self) -> u64 {
         self.top | if self.has_five_levels { Self::FIVE_LEVELS } else { 0 }
     }
 
-    /// The page tables of a word of [`Self::word`].
+    /// Unpacks the page tables from the word of [`Self::word`].
     pub(crate) fn of_word(word: u64) -> PageTables {
         PageTables { top: word & Self::TABLE, has_five_levels: word & Self::FIVE_LEVELS != 0 }
     }
 
-    /// The binary logarithm of the size of the page at `address`; 12 where none is mapped. `read`
+    /// The binary logarithm of the size of the page at `address`; 12 if none is mapped. `read`
     /// returns the low half of an entry (SDM volume 3, "4-Level Paging and 5-Level Paging").
     pub(crate) fn size_bits(self, address: u64, read: impl Fn(u64) -> Option<u32>) -> u32 {
         let mut table = self.top;
@@ -62,8 +62,8 @@ impl PageTables {
 mod tests {
     use super::*;
 
-    /// One table of each level, from 1000H on: the first entry of each leads to the next, the
-    /// second of those of the third and second level is a page.
+    /// Page tables of a test, one per level, from 1000H on: the first entry of each leads to the
+    /// next; the second entry of the third- and second-level tables is a page.
     fn read(at: u64) -> Option<u32> {
         let entry = match at & !7 {
             0x1000 => 0x2000 | 1,

@@ -1,25 +1,26 @@
-//! What a vCPU's next instruction or block has to do before it runs, and the flag that makes the
-//! next block look.
+//! Pending work before a vCPU's next instruction or block, and the flag that makes the next block
+//! check for it.
 //!
-//! QEMU evaluates the flag inline, before each block: a word of a scoreboard, one for each vCPU.
+//! QEMU evaluates the flag inline, before each block: it is a word of a scoreboard, one for each
+//! vCPU.
 
 use std::{ffi::c_uint, sync::OnceLock};
 
 use crate::ffi;
 
-/// A correction of the guest's registers behind an instruction that QEMU executes.
+/// A correction of the guest's registers after an instruction that QEMU executes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fixup {
-    /// Patch the processor's answer to this CPUID leaf and subleaf.
+    /// Patches the processor's answer to this CPUID leaf and subleaf.
     Cpuid(u32, u32),
-    /// Set RAX, RBX, RCX and RDX to these values, each where there is one.
+    /// Sets those of RAX, RBX, RCX and RDX for which there is a value.
     Set([Option<u64>; 4]),
 }
 
-/// A request to leave the block behind an instruction and to resume at another address.
+/// A request to leave the block after an instruction and to resume at another address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockExit {
-    /// The block's instructions up to there.
+    /// Number of the block's instructions up to there.
     pub(crate) settled: usize,
     /// The address to resume at.
     pub(crate) pc: u64,

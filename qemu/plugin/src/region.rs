@@ -1,9 +1,9 @@
 //! Regions and their truth.
 //!
-//! A region belongs to the address space in which it was opened. Each vCPU sums, for each region,
-//! what it executed in that space while the region was open: it takes the totals of its counts when
-//! it enters (the region opens, or the vCPU switches to the space) and adds the difference when it
-//! leaves. All vCPUs share the list of regions, which changes rarely; every block compares a
+//! A region belongs to the address space in which it was opened. Each vCPU sums its counts in that
+//! space while the region was open, for each region: it records the totals of its counts when it
+//! enters (the region opens, or the vCPU switches to the space) and adds the difference when it
+//! leaves. All vCPUs share the list of regions, which changes rarely. Every block compares a
 //! generation number, so that the other vCPUs notice a change.
 
 use std::{
@@ -24,7 +24,7 @@ use crate::{
     totals::{add_differences, events, totals},
 };
 
-/// One region, as all vCPUs share it.
+/// A region in the shared list of all vCPUs.
 #[derive(Clone, Copy, Debug)]
 struct Shared {
     tag: Tag,
@@ -85,10 +85,10 @@ pub(crate) fn replace(tag: Tag, by: Tag, space: u64) -> bool {
     was_open
 }
 
-/// What one vCPU executed in one region, and the overflow handlers' part of it.
+/// A vCPU's counts in a region, and the overflow handlers' part of them.
 #[derive(Clone, Debug)]
 struct Sums {
-    /// Where the vCPU entered, while it is inside.
+    /// Totals when the vCPU entered, while it is inside.
     entered: Option<Moment>,
     sums: Vec<Count>,
     slots: u64,
@@ -101,7 +101,7 @@ struct Sums {
 #[derive(Clone, Debug)]
 struct Moment {
     totals: Vec<Count>,
-    /// Of every ring but 3.
+    /// Instructions of every ring but 3.
     instructions: u64,
     slots: u64,
 }
@@ -115,16 +115,16 @@ struct Handlers {
     sums: Vec<Count>,
 }
 
-/// What one vCPU executed in every region.
+/// A vCPU's counts in every region.
 #[derive(Debug, Default)]
 pub(crate) struct VcpuTruth {
-    /// In the order of the shared list.
+    /// Sums in the order of the shared list.
     regions: Vec<Sums>,
-    /// Where the overflow handler began, while it runs.
+    /// Totals when the overflow handler began, while it runs.
     handler: Option<Moment>,
-    /// Its counts over time, if the options ask for a series.
+    /// The vCPU's counts over time, if the options request a series.
     pub(crate) series: Option<Series>,
-    /// Whether the guest ended the truth: nothing is summed any more.
+    /// Whether the guest ended the truth, so that nothing is summed any more.
     ended: bool,
 }
 
@@ -159,7 +159,7 @@ impl Handlers {
 }
 
 impl VcpuTruth {
-    /// The truth of a vCPU without regions, and its series, if one is written.
+    /// Makes the truth of a vCPU without regions, and its series, if one is written.
     pub(crate) fn new(series: Option<Series>) -> VcpuTruth {
         VcpuTruth { series, ..VcpuTruth::default() }
     }
@@ -169,7 +169,7 @@ impl VcpuTruth {
         self.regions.iter().any(|region| region.entered.is_some())
     }
 
-    /// An overflow handler's interrupt is being delivered.
+    /// Begins the charge of an overflow handler, whose interrupt is being delivered.
     pub(crate) fn begin_handler(&mut self, counts: &[Counts; 2], clock: u64, profile: &Profile) {
         self.handler = Some(Moment::new(counts, clock, profile));
         for region in &mut self.regions {
@@ -177,7 +177,8 @@ impl VcpuTruth {
         }
     }
 
-    /// The overflow handler has returned. Regions that it opened or closed are not charged.
+    /// Ends the charge of an overflow handler, which has returned. Regions that it opened or closed
+    /// are not charged.
     pub(crate) fn end_handler(&mut self, counts: &[Counts; 2], clock: u64, profile: &Profile) {
         let Some(begin) = self.handler.take() else { return };
         let end = Moment::new(counts, clock, profile);
@@ -196,8 +197,8 @@ impl VcpuTruth {
         self.update(0, counts, clock, profile);
     }
 
-    /// Enters and leaves regions by the shared list and the vCPU's current address space; returns
-    /// the list's generation.
+    /// Enters and leaves regions as the shared list and the vCPU's current address space require;
+    /// returns the list's generation.
     pub(crate) fn update(
         &mut self,
         space: u64,
@@ -229,7 +230,7 @@ impl VcpuTruth {
     }
 }
 
-/// The truth of all vCPUs. Each of them has left every region.
+/// The truth of all vCPUs, each of which must have left every region.
 pub(crate) fn truth<'a>(profile: &Profile, vcpus: impl Iterator<Item = &'a VcpuTruth>) -> Truth {
     let shared = regions();
     let mut truth = Truth {
@@ -291,7 +292,7 @@ mod tests {
     fn a_marked_region_and_a_session_of_the_same_tag_are_two_regions() {
         let [marked, session] =
             [RegionKind::Marked, RegionKind::Session].map(|kind| Tag { kind, number: 1 });
-        // A space that no other test uses.
+        // An address space that no other test uses.
         let space = 0x7e57;
         open(marked, space);
         assert!(!close(session, space), "the session is not open");

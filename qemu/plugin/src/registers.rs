@@ -43,14 +43,14 @@ const NAMES: [&str; 21] = [
     "r14", "r15", "rip", "cs", "cr3", "cr4", "efer",
 ];
 
-/// One vCPU's register handles, and the buffer for values.
+/// Register handles of a vCPU, and the buffer for values.
 pub(crate) struct GuestRegisters {
     handles: [*mut ffi::RegisterHandle; NAMES.len()],
     buffer: *mut ffi::GByteArray,
 }
 
 impl GuestRegisters {
-    /// The handles of the vCPU from whose callback this is called; none if QEMU lacks a register.
+    /// The handles of the vCPU in whose callback this is called; `None` if QEMU lacks a register.
     pub(crate) fn of_current_vcpu() -> Option<GuestRegisters> {
         // SAFETY: called from the vCPU's initialization callback or a later one.
         let list = unsafe { ffi::qemu_plugin_get_registers() };

@@ -8,7 +8,8 @@ use crate::vcpu::Vcpu;
 
 impl Vcpu {
     /// Handles a memory access of `block`, which is not the pending block: QEMU has abandoned the
-    /// pending block at an instruction that accesses a device, and now executes it alone.
+    /// pending block at an instruction that accesses a device, and now executes that instruction
+    /// alone.
     #[cold]
     pub(crate) fn aborted_into(&mut self, block: &Block) {
         // SAFETY: as in `Vcpu::finish`.
@@ -25,8 +26,9 @@ impl Vcpu {
         self.core.fetch(block);
     }
 
-    /// A block of one instruction that is not a branch starts. If it lies in the pending block, and
-    /// the pending block cannot have continued there, QEMU abandoned the pending block there.
+    /// Handles the start of a block of one instruction that is not a branch. If it lies in the
+    /// pending block, and the pending block cannot have continued there, QEMU abandoned the pending
+    /// block there.
     #[cold]
     pub(crate) fn maybe_restarted(&mut self, block: &Block) {
         // SAFETY: as in `Vcpu::finish`.

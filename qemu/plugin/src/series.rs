@@ -2,7 +2,7 @@
 //! region and privilege.
 //!
 //! Each vCPU has its own intervals, measured in its instructions or cycles. An interval ends at the
-//! end of the block that passes its length. The vCPU sums its counts in each scope: an address
+//! end of the block that exceeds its length. The vCPU sums its counts in each scope: an address
 //! space with the regions open there. At the end of an interval it writes a row for each scope and
 //! ring. So the rows of a scope add up to exactly its counts in the truth file.
 //!
@@ -136,12 +136,12 @@ pub(crate) fn finish() -> Result<(), String> {
     written.map_err(|error| format!("series={}: {error}", path.display()))
 }
 
-/// What counts are summed by, beside interval, vCPU and ring.
+/// Key of sums, besides interval, vCPU and ring.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scope {
-    /// Page number of the address space's top table.
+    /// Page number of the address space's top-level table.
     pub(crate) space: u64,
-    /// The regions open in it.
+    /// The regions that are open in the address space.
     pub(crate) tags: Vec<Tag>,
 }
 
@@ -153,24 +153,24 @@ impl Scope {
     }
 }
 
-/// One vCPU's current interval.
+/// A vCPU's current interval.
 #[derive(Debug)]
 pub(crate) struct Series {
     vcpu: u32,
-    /// The name of a shadow core; the vCPU's own has none.
+    /// The name of a shadow core; empty for the vCPU's own.
     core: String,
     length: Interval,
     columns: Columns,
     interval: u64,
     scope: Scope,
-    /// Every column's count when the vCPU entered the scope, or the interval began.
+    /// Every column's count when the vCPU entered the scope, or when the interval began.
     since: Vec<Count>,
     /// The interval's counts in each scope, in the order of the first visits.
     sums: Vec<(Scope, Vec<Count>)>,
 }
 
 impl Series {
-    /// The first interval of a vCPU that has not counted anything yet.
+    /// Makes the first interval of a vCPU that has not counted anything yet.
     pub(crate) fn new(vcpu: u32, core: &str, options: &SeriesOptions, profile: &Profile) -> Series {
         Series {
             vcpu,
@@ -184,7 +184,7 @@ impl Series {
         }
     }
 
-    /// The vCPU enters a scope.
+    /// Enters a scope.
     pub(crate) fn enter(&mut self, scope: Scope, counts: &[Counts; 2], profile: &Profile) {
         if scope != self.scope {
             self.settle(counts, profile);
@@ -192,7 +192,7 @@ impl Series {
         }
     }
 
-    /// Adds what was counted since the last call to the current scope.
+    /// Adds the counts since the last call to the current scope.
     fn settle(&mut self, counts: &[Counts; 2], profile: &Profile) {
         let now = column_totals(profile, self.columns, counts);
         let known = self.sums.iter().position(|(scope, _)| *scope == self.scope);
@@ -204,7 +204,7 @@ impl Series {
         self.since = now;
     }
 
-    /// Ends the interval if it is over; returns the least number of slots until the next one is.
+    /// Ends the interval if it is over; returns the least number of slots until the next one ends.
     pub(crate) fn tick(&mut self, counts: &[Counts; 2], clock: u64, profile: &Profile) -> u64 {
         let width = u64::from(profile.geometry.width);
         let (position, length, per_slot) = match self.length {

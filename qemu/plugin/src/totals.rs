@@ -1,5 +1,4 @@
-//! The counts of every event of the truth, taken from the model's signals, and the counts of a
-//! series.
+//! The counts of every event of the truth, from the model's signals, and the counts of a series.
 
 use tally_abi::truth::Count;
 use tally_model::{Counts, Geometry, Privilege, Signal};
@@ -22,7 +21,7 @@ pub(crate) fn totals(profile: &Profile, counts: &[Counts; 2]) -> Vec<Count> {
         .collect()
 }
 
-/// The columns of a series with counts: name and description.
+/// The columns of a series that have counts: name and description.
 pub(crate) fn columns(profile: &Profile, columns: Columns) -> Vec<(String, &'static str)> {
     match columns {
         Columns::Events => events(profile).map(|event| (event.name.into(), event.about)).collect(),
@@ -33,7 +32,7 @@ pub(crate) fn columns(profile: &Profile, columns: Columns) -> Vec<(String, &'sta
     }
 }
 
-/// Their counts since counting began, in the order of [`columns`].
+/// The columns' counts since counting began, in the order of [`columns`].
 pub(crate) fn column_totals(
     profile: &Profile,
     columns: Columns,

@@ -32,7 +32,7 @@ const EFER_LMA: u64 = 1 << 10;
 /// The state that all vCPUs' translations share.
 #[derive(Default)]
 struct Translator {
-    /// Boxed: QEMU keeps their addresses.
+    /// Blocks in boxes, as QEMU keeps their addresses.
     #[expect(clippy::vec_box, reason = "QEMU keeps the addresses")]
     blocks: Vec<Box<Block>>,
     #[expect(clippy::vec_box, reason = "QEMU keeps the addresses")]
@@ -51,7 +51,7 @@ fn translator() -> MutexGuard<'static, Option<Translator>> {
     TRANSLATOR.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// QEMU flushes its translations, with every vCPU stopped between two blocks.
+/// Called when QEMU flushes its translations, with every vCPU stopped between two blocks.
 pub(crate) extern "C" fn on_flush(_: *mut c_void) {
     vcpu::all().for_each(|vcpu| vcpu.settle_all());
     if let Some(translator) = translator().as_mut() {
@@ -60,7 +60,7 @@ pub(crate) extern "C" fn on_flush(_: *mut c_void) {
     }
 }
 
-/// QEMU translates a block.
+/// Called when QEMU translates a block.
 pub(crate) extern "C" fn on_translate(tb: *mut ffi::Tb, _: *mut c_void) {
     let mut guard = translator();
     guard.get_or_insert_default().translate(tb);
@@ -90,7 +90,7 @@ impl Translator {
         }
         let block: *const Block = self.keep(block);
         fixup::before_block(tb, block);
-        // Before the intercepts, which can leave the block.
+        // Handlers are followed before the intercepts, which can leave the block.
         match ring {
             Privilege::Kernel => {
                 insns.iter().for_each(|insn| handlers::follow(insn.handle, insn.decoded.insn.pc));
@@ -201,9 +201,9 @@ impl Translator {
     }
 }
 
-/// Returns whether QEMU's flags can be out of date behind an instruction.
+/// Returns whether QEMU's flags can be out of date after an instruction.
 fn changes_flags(insn: &Translated) -> bool {
-    // Without full instrumentation it is not decoded.
+    // Without full instrumentation the instruction is not decoded.
     !instrumentation::is_full() || insn.decoded.raw.rflags_modified() != 0
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn of(raw: &Instruction) -> Unit {
     }
 }
 
-/// The unit of a floating-point or vector instruction with a unit of its own.
+/// The unit of a floating-point or vector instruction that has a special unit.
 fn vector_unit(mnemonic: Mnemonic) -> Option<Unit> {
     use Mnemonic::*;
     Some(match mnemonic {
@@ -118,7 +118,8 @@ pub(crate) fn condition(raw: &Instruction) -> u16 {
 /// sign-against-overflow flags, if the instruction sets those flags.
 pub(crate) fn fuses_with(raw: &Instruction) -> u16 {
     const ALL: u16 = 0xffff;
-    // Below, not below, equal, not equal, below or equal, above; less and the other three.
+    // Conditions: below, not below, equal, not equal, below or equal, above; less and the other
+    // three.
     const CARRY_OR_ZERO: u16 = 0b1111_1100;
     const SIGNED: u16 = 0xf000;
     const ZERO: u16 = 0b0011_0000;

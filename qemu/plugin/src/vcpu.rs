@@ -1,12 +1,12 @@
-//! One vCPU: its PMU, its core, and the block that it is in.
+//! A vCPU: its PMU, its core, and the block that it is in.
 //!
 //! A block is counted when it is known how much of it ran: when the next one starts, when an
 //! interrupt or exception leaves it, or when the plugin intercepts one of its instructions. So a
-//! guest's reading is exact at the instruction that reads, and of a block that was left in the
-//! middle the part that ran is counted.
+//! guest's reading is exact at the instruction that reads, and a block that was left in the middle
+//! is counted as far as it ran.
 //!
-//! Invariant: everything before the pending block is counted, and of the pending block the first
-//! `settled` instructions.
+//! Invariant: everything before the pending block is counted, and the first `settled` instructions
+//! of the pending block.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -32,7 +32,7 @@ pub(crate) const MAX_VCPUS: usize = 256;
 static VCPUS: [AtomicPtr<Vcpu>; MAX_VCPUS] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_VCPUS];
 
-/// One vCPU. Only its own thread accesses it, except at the end of the run.
+/// A vCPU. Only its own thread accesses it, except at the end of the run.
 pub(crate) struct Vcpu {
     pub(crate) registers: GuestRegisters,
     pub(crate) pmu: VirtualPmu,
@@ -41,12 +41,12 @@ pub(crate) struct Vcpu {
     pub(crate) truth: VcpuTruth,
     pub(crate) pending: *const Block,
     settled: usize,
-    /// The instruction, and the kind of its access, whose first part was counted last.
+    /// The instruction and the kind of access whose first part was counted last.
     part: (usize, bool),
     /// The clock up to which no counter can overflow.
     deadline: u64,
     generation: u64,
-    /// Page number of the top table of the address space.
+    /// Page number of the address space's top-level table.
     pub(crate) space: u64,
     /// Base of the interrupt descriptor table, once the guest has loaded it.
     pub(crate) idt: Option<u64>,
@@ -55,7 +55,7 @@ pub(crate) struct Vcpu {
     /// Interrupts and exceptions inside the performance handler that have not returned, while it
     /// runs.
     handler_depth: Option<u32>,
-    /// Whether the performance handler runs, or what the kernel does next until ring 3 goes on.
+    /// Whether the performance handler runs, or the kernel's code after it until ring 3 resumes.
     pub(crate) is_followed: bool,
     /// Whether an exception was raised and is not delivered yet.
     pub(crate) raised: bool,
@@ -64,15 +64,15 @@ pub(crate) struct Vcpu {
     /// The address of the instruction of a pending general-protection fault.
     pub(crate) fault_at: Option<u64>,
     index: u32,
-    /// What becomes of overflow interrupts.
+    /// Deliveries of overflow interrupts.
     pub(crate) deliveries: Deliveries,
     /// Overflow interrupts to raise at chosen instructions.
     pub(crate) injections: Injections,
-    /// Its counts by block of code, if the options ask for them.
+    /// Counts by block of code, if the options request them.
     pub(crate) blocks: Option<Blocks>,
-    /// The correction of registers behind the instruction that is about to run.
+    /// The correction of registers after the instruction that is about to run.
     pub(crate) fixup: Option<Fixup>,
-    /// Where execution continues after that instruction, if it leaves the block there.
+    /// The address to resume at after that instruction, if it leaves the block.
     pub(crate) block_exit: Option<BlockExit>,
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn current<'a>(index: u32) -> &'a mut Vcpu {
     unsafe { &mut *vcpu }
 }
 
-/// Every vCPU. To be called only while none of them runs.
+/// All vCPUs. To be called only while none of them runs.
 pub(crate) fn all<'a>() -> impl Iterator<Item = &'a mut Vcpu> {
     VCPUS.iter().map(|slot| slot.load(Ordering::Acquire)).filter(|vcpu| !vcpu.is_null()).map(
         |vcpu| {
@@ -141,7 +141,7 @@ pub(crate) fn all<'a>() -> impl Iterator<Item = &'a mut Vcpu> {
 }
 
 impl Vcpu {
-    /// A block starts; the previous one continued to it.
+    /// Starts a block; the previous one continued to it.
     #[inline]
     pub(crate) fn enter(&mut self, block: &Block) {
         self.finish_inline(block.pc);
@@ -152,7 +152,7 @@ impl Vcpu {
         }
     }
 
-    /// The pending block ended, and execution continues at `next_pc`.
+    /// Ends the pending block; execution continues at `next_pc`.
     pub(crate) fn finish(&mut self, next_pc: u64) {
         self.finish_inline(next_pc);
     }
@@ -175,7 +175,7 @@ impl Vcpu {
         }
     }
 
-    /// Adds what was counted since the block before to this one.
+    /// Adds the counts since the block before to this block.
     #[cold]
     #[inline(never)]
     fn end_block(&mut self, block: &Block) {
@@ -221,13 +221,13 @@ impl Vcpu {
         self.abandon();
     }
 
-    /// Requests a correction of registers behind the instruction that is about to run.
+    /// Requests a correction of registers after the instruction that is about to run.
     pub(crate) fn request_fixup(&mut self, fixup: Fixup) {
         self.fixup = Some(fixup);
         pending::raise_flag(self.index);
     }
 
-    /// Ends the pending block before an injected jump, if it ends in one; returns whether it does.
+    /// Ends the pending block before an injected jump, if it ends in one; returns whether it did.
     pub(crate) fn leave_patched(&mut self) -> bool {
         let before = self.injections.patched_at(self.pending);
         if let Some(before) = before {
@@ -237,7 +237,7 @@ impl Vcpu {
         before.is_some()
     }
 
-    /// Drops the rest of the pending block: it will not run.
+    /// Drops the rest of the pending block, which will not run.
     pub(crate) fn abandon(&mut self) {
         self.pending = std::ptr::null();
         self.settled = 0;
@@ -258,8 +258,8 @@ impl Vcpu {
         is_first
     }
 
-    /// The instruction at `pc` raises an exception: the pending block ends before it, or behind it
-    /// if it is a software interrupt.
+    /// Handles an exception that the instruction at `pc` raised: the pending block ends before it,
+    /// or after it if it is a software interrupt.
     fn faulted(&mut self, pc: u64) {
         // SAFETY: as in `finish`.
         let pending = unsafe { self.pending.as_ref() };
@@ -272,8 +272,8 @@ impl Vcpu {
         }
     }
 
-    /// An exception, if one was raised, or else an interrupt is delivered to the handler at
-    /// `to_pc`. QEMU takes an interrupt at the end of the pending block.
+    /// Handles the delivery of an exception, if one was raised, or else of an interrupt to the
+    /// handler at `to_pc`. QEMU takes an interrupt at the end of the pending block.
     pub(crate) fn delivered(&mut self, from_pc: u64, to_pc: u64) {
         // SAFETY: as in `finish`.
         let pending = unsafe { self.pending.as_ref() };
@@ -325,7 +325,7 @@ impl Vcpu {
         }
     }
 
-    /// Handles what may be due: an overflow, or a region that another vCPU opened or closed.
+    /// Handles due work: an overflow, or a region that another vCPU opened or closed.
     #[cold]
     pub(crate) fn handle_deadline(&mut self) {
         if region::generation() != self.generation {
@@ -335,7 +335,7 @@ impl Vcpu {
         self.after_pmu();
     }
 
-    /// Makes the next block handle what is due.
+    /// Makes the next block handle due work.
     pub(crate) fn expire_deadline(&mut self) {
         self.deadline = 0;
     }
@@ -369,14 +369,14 @@ impl Vcpu {
         self.deadline = clock + slots.max(1);
     }
 
-    /// The guest switches to the address space whose top table is at `cr3`.
+    /// Switches to the address space whose top-level table is at `cr3`.
     pub(crate) fn switch_space(&mut self, cr3: u64) {
         self.space = cr3 >> 12 & 0xff_ffff_ffff;
         self.core.switch_space(self.space);
         self.update_regions();
     }
 
-    /// Enters and leaves regions, by the shared list and the address space.
+    /// Enters and leaves regions as the shared list and the address space require.
     pub(crate) fn update_regions(&mut self) {
         let profile = *self.pmu.profile();
         let clock = self.core.clock();
@@ -392,7 +392,8 @@ impl Vcpu {
         self.core.end_truth();
     }
 
-    /// Returns whether the running block is counted: none is before the first counter or region.
+    /// Returns whether the running block is counted. Before the first counter or region no block
+    /// is.
     pub(crate) fn counts_now(&self) -> bool {
         !self.pending.is_null()
     }

@@ -1,4 +1,4 @@
-//! What QEMU tells the guest: `struct hvm_start_info`, version 1.
+//! The start information that QEMU passes to the guest: `struct hvm_start_info`, version 1.
 
 use core::ffi::CStr;
 
@@ -28,7 +28,7 @@ pub struct StartInfo {
 pub struct MemoryEntry {
     /// Physical address.
     pub start: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub len: u64,
     kind: u32,
     reserved: u32,
@@ -38,13 +38,13 @@ impl MemoryEntry {
     /// An entry of no bytes.
     pub const EMPTY: MemoryEntry = MemoryEntry { start: 0, len: 0, kind: 0, reserved: 0 };
 
-    /// The type, as the BIOS call E820H has it.
+    /// The type as in the BIOS call E820H.
     #[must_use]
     pub fn kind(&self) -> u32 {
         self.kind
     }
 
-    /// Whether this is memory that nothing else uses.
+    /// Returns whether this is memory that nothing else uses.
     #[must_use]
     pub fn is_ram(&self) -> bool {
         self.kind == RAM

@@ -1,27 +1,27 @@
-//! One counter: a sum of signals since it was started.
+//! A counter: a sum of signals since it was started.
 
 use tally_model::{Counts, GROWTH_PER_SLOT, Geometry, Privilege, Signal};
 
 use crate::event::{Conversion, Event};
 
-/// What a counter counts: events, in rings. Several of AMD's unit-mask bits together select several
+/// Input of a counter: events, in rings. Several of AMD's unit-mask bits together select several
 /// events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CounterInput {
     pub(crate) events: Vec<&'static Event>,
-    /// Those whose count is taken off. It is no more than that of `events` at any time.
+    /// Events whose counts are subtracted. Their sum never exceeds that of `events`.
     pub(crate) less: Vec<&'static Event>,
     pub(crate) user: bool,
     pub(crate) kernel: bool,
 }
 
 impl CounterInput {
-    /// Events in rings.
+    /// Makes an input from events in rings.
     pub(crate) fn of(events: Vec<&'static Event>, [user, kernel]: [bool; 2]) -> CounterInput {
         CounterInput { events, less: Vec::new(), user, kernel }
     }
 
-    /// Its count so far.
+    /// The count up to now.
     pub(crate) fn total(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
         let sum = |events: &[&Event], ring| {
             events.iter().map(|event| event.in_ring(counts, ring, geometry)).sum::<u64>()
@@ -31,7 +31,7 @@ impl CounterInput {
         user + if self.kernel { in_ring(Privilege::Kernel) } else { 0 }
     }
 
-    /// The most by which it can grow for each slot of the clock.
+    /// The most that the count can grow per slot of the clock.
     pub(crate) fn growth_per_slot(&self) -> u64 {
         let signals = self.events.iter().flat_map(|event| event.signals);
         let all: u64 = signals.map(|signal| signal.growth_per_slot()).sum();
@@ -42,7 +42,7 @@ impl CounterInput {
 /// A counter of some width.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counter {
-    /// Its value when it was last started or written, or when it last overflowed.
+    /// The value when the counter was last started or written, or when it last overflowed.
     base: u64,
     /// The source's total at that time.
     since: u64,
@@ -51,12 +51,12 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// Returns whether it counts.
+    /// Returns whether the counter counts.
     pub(crate) fn is_running(&self) -> bool {
         self.running
     }
 
-    /// Counts one more, if it counts instructions that retire in ring 3.
+    /// Adds one if the counter counts instructions that retire in ring 3.
     pub(crate) fn overcount(&mut self) {
         let counts_instructions = |event: &&Event| event.signals == [Signal::Instructions];
         if self.running && self.source.user && self.source.events.iter().any(counts_instructions) {
@@ -64,14 +64,14 @@ impl Counter {
         }
     }
 
-    /// Counts what happened outside of the model's counts.
+    /// Adds counts from outside the model's counts.
     pub(crate) fn add(&mut self, counts: &[Counts; 2], geometry: &Geometry) {
         if self.running {
             self.base += self.source.total(counts, geometry);
         }
     }
 
-    /// Its value, beyond its width if an overflow was not handled yet.
+    /// The value; beyond the width if an overflow has not been handled yet.
     pub(crate) fn unwrapped(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
         if self.running {
             self.base + (self.source.total(counts, geometry) - self.since)
@@ -80,12 +80,12 @@ impl Counter {
         }
     }
 
-    /// Its value, below `1 << width`.
+    /// The value, below `1 << width`.
     pub(crate) fn value(&self, counts: &[Counts; 2], geometry: &Geometry, width: u8) -> u64 {
         self.unwrapped(counts, geometry) & ((1 << width) - 1)
     }
 
-    /// Wraps the value if it is beyond the width; returns whether it was, which is an overflow.
+    /// Wraps the value if it is beyond the width. Returns whether it was, that is, an overflow.
     pub(crate) fn wrap(&mut self, counts: &[Counts; 2], geometry: &Geometry, width: u8) -> bool {
         let unwrapped = self.unwrapped(counts, geometry);
         let overflowed = unwrapped >> width != 0;
@@ -95,7 +95,7 @@ impl Counter {
         overflowed
     }
 
-    /// The least number of slots before it can overflow.
+    /// The least number of slots before the counter can overflow.
     pub(crate) fn slots_to_overflow(
         &self,
         counts: &[Counts; 2],
@@ -106,13 +106,13 @@ impl Counter {
         left / self.source.growth_per_slot()
     }
 
-    /// Sets its value.
+    /// Sets the value.
     pub(crate) fn set(&mut self, value: u64, counts: &[Counts; 2], geometry: &Geometry) {
         self.base = value;
         self.since = if self.running { self.source.total(counts, geometry) } else { 0 };
     }
 
-    /// Makes it count `source`, or stops it without one.
+    /// Starts the counter with `source` as input, or stops it if there is none.
     pub(crate) fn run(
         &mut self,
         source: Option<CounterInput>,

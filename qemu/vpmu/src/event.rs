@@ -1,4 +1,4 @@
-//! An event: the vendor's name and encoding, and the signals of the model that it counts.
+//! An event: the vendor's name and encoding, and the model's signals that it counts.
 
 use tally_model::{Counts, Geometry, Pipeline, Privilege, Signal};
 
@@ -20,11 +20,11 @@ pub enum Conversion {
 /// Time-stamp counter ticks for each tick of the crystal clock: 2 GHz to 25 MHz.
 const REFERENCE_PER_CRYSTAL: u64 = 80;
 
-/// The event code of Tally's own events, which no vendor's has; their unit mask is a number, not a
+/// The event code of Tally's own events, which no vendor uses. Their unit mask is a number, not a
 /// set of bits.
 pub(crate) const TALLY_CODE: u16 = 0xfd;
 
-/// What an event needs that not each machine of its profile has.
+/// A capability that an event needs and that not every machine of its profile has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// The out-of-order pipeline.
@@ -33,16 +33,16 @@ pub enum Need {
     Stacks,
     /// A branch target buffer.
     TargetBuffer,
-    /// A cache of decoded micro-operations.
+    /// A micro-op cache.
     UopCache,
     /// Large pages in the TLBs.
     LargePages,
-    /// Loads ahead of older stores, in the out-of-order pipeline.
+    /// Execution of loads ahead of older stores, in the out-of-order pipeline.
     Rejections,
 }
 
 impl Need {
-    /// The virtual PMU's options with which a machine has it.
+    /// The virtual PMU's options that give a machine the capability.
     pub fn options(self) -> &'static str {
         match self {
             Need::OutOfOrder => "pipeline=ooo",
@@ -67,37 +67,37 @@ impl Need {
     }
 }
 
-/// One event of a profile.
+/// An event of a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
-    /// The vendor's name; `tally.…` of an event that is no vendor's.
+    /// The vendor's name; `tally.…` for Tally's own events.
     pub name: &'static str,
     /// Event select; on AMD with bits 11:8 in place.
     pub code: u16,
     /// Conversion mask.
     pub umask: u8,
-    /// Counter mask, as a part of the event's encoding.
+    /// Counter mask in the event's encoding.
     pub cmask: u8,
-    /// Invert: comparison with the counter mask is inverted.
+    /// Whether the comparison with the counter mask is inverted.
     pub inv: bool,
     /// Edge detection.
     pub edge: bool,
-    /// The general counters that can count it.
+    /// Mask of the general counters that can count the event.
     pub counters: u8,
-    /// The signals whose sum it counts.
+    /// The signals whose sum is the count.
     pub signals: &'static [Signal],
     /// The conversion of the sum.
     pub conversion: Conversion,
-    /// What a machine must have to count it; none if each does.
+    /// The capability that a machine must have to count the event; `None` if every machine can.
     pub needs: Option<Need>,
-    /// Whether its encoding is missing in the vendor's published table of this processor.
+    /// Whether the encoding is missing in the vendor's published table of this processor.
     pub is_unlisted: bool,
-    /// What it counts in the model, in one sentence.
+    /// Description of the event in the model, in one sentence.
     pub about: &'static str,
 }
 
 impl Event {
-    /// An event on every counter, without counter mask.
+    /// Makes an event on every counter, without counter mask.
     pub const fn new(
         name: &'static str,
         code: u16,
@@ -121,72 +121,72 @@ impl Event {
         }
     }
 
-    /// The same with a counter mask.
+    /// Sets a counter mask.
     pub const fn cmask(self, cmask: u8) -> Event {
         Event { cmask, ..self }
     }
 
-    /// The same with the comparison inverted.
+    /// Inverts the comparison.
     pub const fn inv(self) -> Event {
         Event { inv: true, ..self }
     }
 
-    /// The same with edge detection.
+    /// Enables edge detection.
     pub const fn edge(self) -> Event {
         Event { edge: true, ..self }
     }
 
-    /// The same on some counters only.
+    /// Restricts the event to some counters.
     pub const fn on(self, counters: u8) -> Event {
         Event { counters, ..self }
     }
 
-    /// The same with another conversion.
+    /// Sets another conversion.
     pub const fn conversion(self, conversion: Conversion) -> Event {
         Event { conversion, ..self }
     }
 
-    /// The same, missing in the vendor's table of this processor.
+    /// Marks the event as missing in the vendor's table of this processor.
     pub const fn unlisted(self) -> Event {
         Event { is_unlisted: true, ..self }
     }
 
-    /// The same, where CPI stacks are counted only.
+    /// Restricts the event to machines that count CPI stacks.
     pub(crate) const fn stacks(self) -> Event {
         Event { needs: Some(Need::Stacks), ..self }
     }
 
-    /// The same, on a machine with a branch target buffer only.
+    /// Restricts the event to machines with a branch target buffer.
     pub(crate) const fn target_buffer(self) -> Event {
         Event { needs: Some(Need::TargetBuffer), ..self }
     }
 
-    /// The same, on a machine with a cache of decoded micro-operations only.
+    /// Restricts the event to machines with a micro-op cache.
     pub(crate) const fn uop_cache(self) -> Event {
         Event { needs: Some(Need::UopCache), ..self }
     }
 
-    /// The same, on a machine with large pages in its TLBs only.
+    /// Restricts the event to machines with large pages in their TLBs.
     pub(crate) const fn large_pages(self) -> Event {
         Event { needs: Some(Need::LargePages), ..self }
     }
 
-    /// The same, where loads are executed ahead of older stores only.
+    /// Restricts the event to machines that execute loads ahead of older stores.
     pub(crate) const fn rejections(self) -> Event {
         Event { needs: Some(Need::Rejections), ..self }
     }
 
-    /// The same, in the out-of-order pipeline only.
+    /// Restricts the event to the out-of-order pipeline.
     pub const fn out_of_order(self) -> Event {
         Event { needs: Some(Need::OutOfOrder), ..self }
     }
 
-    /// Returns whether it is Tally's own, and no vendor's.
+    /// Returns whether the event is Tally's own, not a vendor's.
     pub fn is_tallys(&self) -> bool {
         self.code == TALLY_CODE
     }
 
-    /// Its count in one ring.
+    /// The count in one ring.
     pub fn in_ring(&self, counts: &[Counts; 2], ring: Privilege, geometry: &Geometry) -> u64 {
         let ring = &counts[ring as usize];
         let sum: u64 = self.signals.iter().map(|signal| ring[*signal]).sum();
@@ -197,7 +197,7 @@ impl Event {
 impl Conversion {
     pub(crate) fn convert(self, sum: u64, geometry: &Geometry) -> u64 {
         let width = u64::from(geometry.width);
-        // In 128 bits: the product exceeds 64 bits within minutes of modelled time.
+        // The product needs 128 bits: it exceeds 64 bits within minutes of modelled time.
         let reference = || u128::from(sum) * u128::from(geometry.ref_per_1000_cycles);
         match self {
             Conversion::Plain => sum,

@@ -1,8 +1,10 @@
-//! The virtual PMU's registers: the results of RDMSR, WRMSR, RDPMC and CPUID, and what counts.
+//! The virtual PMU's registers: the results of RDMSR, WRMSR, RDPMC and CPUID, and the inputs of the
+//! counters.
 //!
-//! Pure: no QEMU, no interrupt controller. One [`VirtualPmu`] belongs to one vCPU. Every operation
-//! gets the model's counts so far ([`tally_model::Counts`]). A counter's value is their difference
-//! since it was started, so that counters and truth are sums of the same numbers.
+//! The crate is pure: no QEMU, no interrupt controller. One [`VirtualPmu`] belongs to one vCPU.
+//! Every operation gets the model's counts up to now ([`tally_model::Counts`]). A counter's value
+//! is the difference of these since it was started, so that counters and truth are sums of the same
+//! numbers.
 //!
 //! Registers and bits are written here from the manuals independently of `kernel/pmu`: a wrong bit
 //! in the driver must not be confirmed by the same wrong bit here.

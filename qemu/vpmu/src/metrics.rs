@@ -1,9 +1,9 @@
-//! PERF_METRICS: where a core's slots went, as fractions (SDM vol. 3, "Performance Metrics").
+//! PERF_METRICS: the uses of a core's slots, as fractions (SDM vol. 3, "Performance Metrics").
 //!
-//! The model knows for every slot what used it, or what delayed its use. The
-//! register divides that by the slots that passed. What is neither retiring, nor bad speculation,
-//! nor front-end bound is back-end bound, so that the four parts of the first level add up to the
-//! whole.
+//! The model knows for every slot its user, or the cause why it has none. The register divides the
+//! slots of each kind by the slots that passed. Slots that are neither retiring, nor bad
+//! speculation, nor front-end bound are back-end bound, so that the four parts of the first level
+//! add up to the whole.
 
 use tally_model::{Counts, Geometry, Signal::*};
 
@@ -13,7 +13,7 @@ use crate::{
     profiles::{BAD_SPECULATION_SLOTS, FETCH_SLOTS},
 };
 
-/// A use of slots. It has no name and no sentence, as the register has no events.
+/// A use of slots, as an event. It has no name and no sentence, as the register has no events.
 const fn slots_of(signals: &'static [tally_model::Signal]) -> Event {
     Event::new("", 0, 0, signals, "")
 }
@@ -23,17 +23,17 @@ static BAD_SPECULATION: Event = slots_of(BAD_SPECULATION_SLOTS);
 static FRONT_END: Event = slots_of(FETCH_SLOTS);
 /// Part of retiring: micro-operations from the microcode sequencer.
 static HEAVY: Event = slots_of(&[UopsMicrocode]);
-/// Part of front-end bound: cycles in which fetch gave nothing.
+/// Part of front-end bound: cycles in which fetch delivered nothing.
 static FETCH_LATENCY: Event = slots_of(&[SlotsFetchLatency]);
 /// Part of back-end bound: waiting for data.
 static MEMORY_BOUND: Event = slots_of(&[SlotsMemory]);
 
-/// In the register's order, without back-end bound, which is the rest.
+/// First level in the register's order, without back-end bound, which is the rest.
 static FIRST_LEVEL: [&Event; 3] = [&RETIRING, &BAD_SPECULATION, &FRONT_END];
-/// Likewise of the second level. Slots of all clears count as those of mispredictions.
+/// Second level in the register's order. Slots of all pipeline clears count as mispredictions.
 static SECOND_LEVEL: [&Event; 4] = [&HEAVY, &BAD_SPECULATION, &FETCH_LATENCY, &MEMORY_BOUND];
 
-/// The value of a fraction of 1.
+/// The register value of a fraction of 1.
 const WHOLE: u64 = 0xff;
 
 /// The register's parts.
@@ -57,7 +57,7 @@ impl Metrics {
         u64::MAX >> (64 - 8 * (self.parts.len() + 1))
     }
 
-    /// Starts it in the rings of fixed counter 3, or stops it.
+    /// Starts counting in the rings of fixed counter 3, or stops.
     pub(crate) fn run(
         &mut self,
         rings: Option<(bool, bool)>,
@@ -73,7 +73,7 @@ impl Metrics {
         }
     }
 
-    /// Its value.
+    /// The register's value.
     pub(crate) fn read(&self, counts: &[Counts; 2], geometry: &Geometry) -> u64 {
         let slots = self.slots.unwrapped(counts, geometry);
         let parts = self.parts.iter().map(|(_, part)| part.unwrapped(counts, geometry));
@@ -87,7 +87,7 @@ impl Metrics {
         parts.iter().rev().fold(0, |value, part| value << 8 | fraction(*part))
     }
 
-    /// Sets the fractions of `slots`, fixed counter 3's value.
+    /// Writes the register: sets the fractions of `slots`, the value of fixed counter 3.
     pub(crate) fn write(
         &mut self,
         value: u64,

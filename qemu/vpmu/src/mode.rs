@@ -1,10 +1,10 @@
-//! What a counter makes of an event's signals: their events, their level or their edges (paper 002,
-//! section 6; the counter mask, invert and edge of event selects).
+//! Signal modes: a counter counts a signal's events, its level or its edges (paper 002, section 6;
+//! the counter mask, invert and edge of event selects).
 //!
-//! The model counts sums. Of few signals it also has the level: a cycle has retirement or one cause
-//! of its absence, so the sum of some of these is the number of cycles in which one is high, and
-//! the other cycles are those in which all are low. And of few it counts the episodes:
-//! each page walk and each division is one, and the out-of-order pipeline has those of cycles
+//! The model counts sums. It knows the levels of few signals only: a cycle has either retirement or
+//! one cause without it, so the sum of some of these signals is the number of cycles in which one
+//! is high; in the other cycles all are low. It also knows the episodes of few signals: each page
+//! walk and each division is one, and the out-of-order pipeline counts the episodes of cycles
 //! without retirement. All other levels and edges are not supported.
 
 use std::slice;
@@ -16,18 +16,18 @@ use crate::{
     event::{Conversion, Event},
 };
 
-/// How a counter counts its input.
+/// Mode in which a counter counts its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignalMode {
-    /// The event, as a general counter does: any number of it in a cycle.
+    /// Events, as in a general counter: any number in a cycle.
     Events,
     /// Cycles in which the signal is high.
     LevelHigh,
-    /// Cycles in which it is low.
+    /// Cycles in which the signal is low.
     LevelLow,
-    /// Its changes from low to high.
+    /// Changes of the signal from low to high.
     EdgeRising,
-    /// Its changes from high to low.
+    /// Changes of the signal from high to low.
     EdgeFalling,
 }
 
@@ -46,8 +46,8 @@ impl SignalMode {
     }
 }
 
-/// The signals that are summed over the cycles of their episodes, and the number of these. An
-/// episode begins and ends between two readings: the model counts each as a whole.
+/// Signals that are sums over the cycles of episodes, each with the number of its episodes. An
+/// episode never spans two readings: the model counts each as a whole.
 static EPISODES: [(Signal, Event); 4] = [
     (Signal::ItlbWalkCycles, episodes(Signal::FETCH_WALKS)),
     (Signal::DtlbLoadWalkCycles, episodes(Signal::LOAD_WALKS)),
@@ -55,7 +55,7 @@ static EPISODES: [(Signal, Event); 4] = [
     (Signal::DividerActive, episodes(&[Signal::Divisions])),
 ];
 
-/// Those of cycles without retirement, in the order of the model's.
+/// Episodes of cycles without retirement, in the model's order.
 static STALL_EPISODES: [Event; Signal::EPISODES.len()] = {
     let mut all = [episodes(&[]); Signal::EPISODES.len()];
     let mut at = 0;
@@ -71,7 +71,7 @@ const fn episodes(signals: &'static [Signal]) -> Event {
 }
 
 impl CounterInput {
-    /// The input of the same events in this mode; none if the model does not have it.
+    /// The input of the same events in this mode; `None` if the model does not have it.
     pub(crate) fn in_mode(self, mode: SignalMode, geometry: &Geometry) -> Option<CounterInput> {
         let is_met = |event: &&Event| event.needs.is_none_or(|need| need.is_met(geometry));
         let events = match mode {
@@ -90,7 +90,8 @@ impl CounterInput {
     }
 }
 
-/// Returns whether at most one of the events' signals is high in a cycle, and each in one event.
+/// Returns whether at most one of the events' signals is high in a cycle, and each signal is in one
+/// event only.
 fn is_level(events: &[&Event]) -> bool {
     let signals: Vec<Signal> = events.iter().flat_map(|event| event.signals).copied().collect();
     let is_once = |signal| signals.iter().filter(|other| *other == signal).count() == 1;
@@ -101,7 +102,7 @@ fn is_level(events: &[&Event]) -> bool {
         })
 }
 
-/// The number of the episodes whose cycles the events count.
+/// The event that counts the episodes of the events' cycles.
 fn episodes_of(events: &[&Event]) -> Option<&'static Event> {
     if is_level(events) {
         return stall_episodes_of(events);
@@ -112,8 +113,8 @@ fn episodes_of(events: &[&Event]) -> Option<&'static Event> {
     EPISODES.iter().find(|(signal, _)| signal == cycles).map(|(_, event)| event)
 }
 
-/// Those of cycles without retirement: their causes are the events' signals. Cycles with retirement
-/// begin as often, each behind one of these.
+/// The event that counts the episodes of cycles without retirement, if the events' signals are
+/// their causes. Episodes of cycles with retirement are as many: each follows one of the former.
 fn stall_episodes_of(events: &[&Event]) -> Option<&'static Event> {
     let signals: Vec<Signal> = events.iter().flat_map(|event| event.signals).copied().collect();
     let causes = if signals == [Signal::RetireCycles] { Signal::STALLS } else { &signals };

@@ -5,16 +5,16 @@ use tally_model::Signal::*;
 
 use crate::event::Event;
 
-/// Requests by demand loads, stores and fetches. The others, prefetchers' among them, are not
+/// Request bits: demand loads, stores and fetches. Other requests, such as prefetches, are not
 /// modelled as events.
 const REQUESTS: [u64; 3] = [1 << 0, 1 << 1, 1 << 2];
-/// Any responder.
+/// Response bit: any responder.
 const ANY_RESPONSE: u64 = 1 << 16;
-/// The last-level cache, with the line in any state.
+/// Response bits: the last-level cache, with the line in any state.
 const L3_HIT: u64 = 0xf << 18;
-/// This socket's memory; the machine has one socket.
+/// Response bit: this socket's memory; the machine has one socket.
 const LOCAL_MEMORY: u64 = 1 << 26;
-/// No other core was snooped, or none had the line: the model has no coherence misses.
+/// Snoop bits: no other core was snooped, or none had the line. The model has no coherence misses.
 const NO_SNOOP: u64 = 1 << 31 | 1 << 32 | 1 << 33;
 /// The valid bits of the registers.
 pub(crate) const VALID: u64 = (1 << 38) - 1;
@@ -60,7 +60,7 @@ pub(crate) fn selected(filter: u64) -> Vec<&'static Event> {
     selected.map(|(_, event)| event).collect()
 }
 
-/// Returns whether it selects requests that the model does not have.
+/// Returns whether a filter selects requests that the model does not have.
 pub(crate) fn is_beyond_model(filter: u64) -> bool {
     let known = REQUESTS.iter().sum::<u64>();
     filter & 0xffff & !known != 0 || selected(filter).is_empty()
@@ -81,7 +81,7 @@ mod tests {
             (0x1_0400_0002, &["OCR.DEMAND_RFO.DRAM"]),
             (0x3f_3ffc_0002, &["OCR.DEMAND_RFO.L3_HIT", "OCR.DEMAND_RFO.DRAM"]),
             (0x3f_bfc0_0004, &["OCR.DEMAND_CODE_RD.DRAM"]),
-            // A line that another core has modified, another socket's memory, a prefetch.
+            // A line that another core has modified; another socket's memory; a prefetch.
             (0x10_003c_0001, &[]),
             (0x7_3000_0001, &[]),
             (0x1_0010, &[]),

@@ -1,5 +1,4 @@
-//! The options of a virtual PMU: the arguments behind the plugin's file name on QEMU's command
-//! line.
+//! The options of a virtual PMU: the arguments after the plugin's file name on QEMU's command line.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -12,54 +11,54 @@ pub use self::machine::Shadow;
 /// The options of a machine's virtual PMU, checked.
 #[derive(Clone, Debug)]
 pub struct PluginOptions {
-    /// The processor, as the options change it.
+    /// The processor, with the changes by options.
     pub profile: Profile,
     /// General counters of a CPU.
     pub counters: u8,
-    /// A CPU that has one counter fewer.
+    /// The CPU that has one general counter fewer, if any.
     unlike: Option<u32>,
-    /// Ways of the machine that the manuals do not promise.
+    /// Injected hardware quirks.
     pub quirks: Quirks,
     /// Whether each CPU has a counter unit.
     pub has_unit: bool,
-    /// Whether the kernel is told that events that are not modelled are.
+    /// Whether events that are not modelled are advertised to the kernel as available.
     pub takes_unmodelled: bool,
-    /// File for the exact counts of regions and sessions.
+    /// Output file for the exact counts of regions and sessions.
     pub truth: Option<PathBuf>,
-    /// The truth over time.
+    /// Options of the truth over time.
     pub series: Option<SeriesOptions>,
-    /// File for the exact counts of each block of code.
+    /// Output file for the exact counts of each block of code.
     pub blocks: Option<PathBuf>,
-    /// Overflow interrupts to inject: CPU, and its count of retired instructions.
+    /// Overflow interrupts to inject, each as a CPU and its count of retired instructions.
     pub interrupts: Vec<(u32, u64)>,
     /// Whether to count from power-on instead of from the first counter or region.
     pub from_boot: bool,
-    /// File for what overflow interrupts' handlers execute and access.
+    /// Output file for the instructions and accesses of overflow interrupt handlers.
     pub handlers: Option<PathBuf>,
-    /// Cores that run beside each CPU's own, with other perfect structures.
+    /// Shadow cores: run beside each CPU's own core, with other perfect structures.
     pub shadows: Vec<Shadow>,
-    /// File for the plugin's messages.
+    /// Output file for the plugin's messages.
     pub log: Option<PathBuf>,
 }
 
 /// The options of the truth over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeriesOptions {
-    /// The file.
+    /// Output file.
     pub path: PathBuf,
-    /// The length of its intervals.
+    /// Length of the intervals.
     pub interval: Interval,
-    /// What it counts.
+    /// Quantities to count.
     pub columns: Columns,
 }
 
-/// What a series counts.
+/// The quantities that a series counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Columns {
     /// The profile's events, by the vendor's names.
     #[default]
     Events,
-    /// The model's signals, of which events are sums; not all of them reach an event.
+    /// The model's signals. Events are sums of signals; some signals belong to no event.
     Signals,
 }
 
@@ -73,7 +72,7 @@ pub enum Interval {
 }
 
 impl Interval {
-    /// The shortest interval; a shorter one would be shorter than a block.
+    /// The shortest interval: a shorter one could be shorter than a block.
     const MIN: u64 = 1_000;
     const DEFAULT: Interval = Interval::Instructions(1_000_000);
 
@@ -132,7 +131,7 @@ const NAMES: [&str; 40] = [
     "shadows",
 ];
 
-/// The arguments by name, not parsed yet.
+/// The arguments by name, not yet parsed.
 struct Given<'a>(BTreeMap<&'a str, &'a str>);
 
 impl<'a> Given<'a> {
@@ -154,7 +153,7 @@ impl<'a> Given<'a> {
         self.0.get(name).copied()
     }
 
-    /// QEMU makes `NAME=on` of a name without a value.
+    /// The file name of an option. QEMU turns a name without a value into `NAME=on`.
     fn path(&self, name: &str) -> Result<Option<PathBuf>, String> {
         match self.get(name) {
             Some("on" | "") => Err(format!("option '{name}' has no value: use {name}=FILE")),
@@ -188,8 +187,8 @@ impl<'a> Given<'a> {
         Ok(profile)
     }
 
-    /// The profile with the number that an option gives, which `change` puts into it; `supported`
-    /// says which it can.
+    /// Applies a numeric option to the profile by `change`. The error text contains `supported`,
+    /// the valid values.
     fn with(
         &self,
         name: &str,
@@ -223,7 +222,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// `COUNT` on the first CPU or `CPU:COUNT`, joined by `+`.
+    /// Parses interrupts: `COUNT` on the first CPU or `CPU:COUNT`, joined by `+`.
     fn interrupts(&self) -> Result<Vec<(u32, u64)>, String> {
         let one = |text: &str| -> Option<(u32, u64)> {
             let (cpu, count) = text.split_once(':').unwrap_or(("0", text));
@@ -246,7 +245,8 @@ impl<'a> Given<'a> {
         text.parse().map(Some).map_err(|_| format!("unlike={text} is no CPU: use a number"))
     }
 
-    /// Whether an option with two values, of which the first is the default, has the second.
+    /// Returns whether an option with two values, of which the first is the default, has the
+    /// second.
     fn is_second(&self, name: &str, [first, second]: [&str; 2]) -> Result<bool, String> {
         match self.get(name).unwrap_or(first) {
             text if text == first => Ok(false),
@@ -257,7 +257,7 @@ impl<'a> Given<'a> {
 }
 
 impl PluginOptions {
-    /// Parses `NAME=VALUE` arguments; of two with one name the last is used.
+    /// Parses `NAME=VALUE` arguments; of two with the same name the last is used.
     ///
     /// # Errors
     /// An option is unknown or has a wrong value: one line with a remedy.

@@ -23,26 +23,26 @@ impl Vendor {
     }
 }
 
-/// A machine of QEMU for a profile.
+/// The machine of QEMU for a profile.
 #[derive(Clone, Copy, Debug)]
 pub struct QemuMachine {
-    /// Its name, as in `cargo xtask run --pmu`.
+    /// Name in `cargo xtask run --pmu`.
     pub name: &'static str,
-    /// QEMU's processor model, without RDRAND and RDSEED: the same seed must give the same run.
+    /// QEMU's processor model, without RDRAND and RDSEED, so that the same seed gives the same run.
     pub cpu: &'static str,
     /// General counters of the virtual PMU.
     pub counters: u8,
-    /// The plugin's further options with which `cargo xtask vpmu-check` checks the profile, each a
-    /// list joined by commas. Together the profiles use every pipeline and mode.
+    /// Further plugin options with which `cargo xtask vpmu-check` checks the profile, each a list
+    /// joined by commas. Together the profiles use every pipeline and mode.
     pub checks: &'static [&'static str],
 }
 
 /// A processor: its model and its PMU.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// Its name in the options.
+    /// Name in the options.
     pub name: &'static str,
-    /// Its vendor.
+    /// Vendor.
     pub vendor: Vendor,
     /// The machine model's geometry.
     pub geometry: Geometry,
@@ -58,37 +58,36 @@ pub struct Profile {
     pub(crate) second_level: bool,
     /// Intel: architectural version; AMD: 1 without and 2 with PerfMonV2.
     pub version: u8,
-    /// The time-stamp counter's frequency in Hz, if CPUID tells it.
+    /// The time-stamp counter's frequency in Hz, if CPUID reports it.
     pub(crate) tsc_hz: Option<u32>,
-    /// One line about it.
+    /// Description in one line.
     pub about: &'static str,
-    /// The machine with which tests and runs boot it.
+    /// The machine that tests and runs boot.
     pub machine: QemuMachine,
     /// CPUID leaf 1, EAX: family, model and stepping.
     pub signature: u32,
-    /// The events that it counts.
+    /// Tables of the events that the profile counts.
     pub(crate) tables: &'static [&'static [Event]],
 }
 
 impl Profile {
-    /// The events of its general counters, with the selected pipeline: the vendor's, then Tally's
-    /// own.
+    /// The events of the general counters that the selected pipeline counts: the vendor's, then
+    /// Tally's own.
     pub fn events(&self) -> impl Iterator<Item = &'static Event> + use<> {
         let geometry = self.geometry;
         let all = self.tables.iter().copied().flatten();
         all.filter(move |event| event.needs.is_none_or(|need| need.is_met(&geometry)))
     }
 
-    /// The same processor with another version of Intel's architecture, 1 to 5; none for AMD.
-    /// Version 1 has no fixed counters.
+    /// Sets another version of Intel's architecture, 1 to 5; `None` for AMD. Version 1 has no fixed
+    /// counters.
     pub fn with_version(self, version: u8) -> Option<Profile> {
         let known = self.vendor == Vendor::Intel && (1..=5).contains(&version);
         let fixed = if version == 1 { 0 } else { self.fixed };
         known.then_some(Profile { version, fixed, ..self })
     }
 
-    /// The same processor, whose CPUID tells the time-stamp counter's frequency in Hz, as Intel's
-    /// can.
+    /// Makes CPUID report the time-stamp counter's frequency in Hz, as Intel's processors can.
     pub(crate) fn with_tsc(self, text: &str) -> Result<Profile, String> {
         let hz = text.parse().ok().filter(|hz| *hz > 0 && self.vendor == Vendor::Intel);
         let why =
@@ -96,23 +95,22 @@ impl Profile {
         Ok(Profile { tsc_hz: Some(hz.ok_or_else(why)?), ..self })
     }
 
-    /// The same processor with another number of Intel's fixed counters, 0 to 4; none for AMD and
-    /// for version 1.
+    /// Sets another number of Intel's fixed counters, 0 to 4; `None` for AMD and for version 1.
     pub fn with_fixed(self, fixed: u8) -> Option<Profile> {
         let known = self.vendor == Vendor::Intel && self.version > 1 && fixed <= 4;
         known.then_some(Profile { fixed, ..self })
     }
 
-    /// The same processor with Intel's counters of `width` bits, 32 to 48; none for AMD, whose
-    /// CPUID does not contain the width.
+    /// Sets the width of Intel's counters, 32 to 48 bits; `None` for AMD, whose CPUID does not
+    /// contain the width.
     pub fn with_width(self, width: u8) -> Option<Profile> {
         let known = self.vendor == Vendor::Intel && (32..=48).contains(&width);
         known.then_some(Profile { width, ..self })
     }
 
-    /// What each of this number of hardware threads, 1 or 2, has of the processor's core. Of Ice
-    /// Lake's eight general counters each of two has four (SDM vol. 3, "Performance Monitoring for
-    /// Processors Based on Ice Lake Microarchitecture").
+    /// The share of each of `threads` hardware threads, 1 or 2, in the processor's core. Each of
+    /// two threads has four of Ice Lake's eight general counters (SDM vol. 3, "Performance
+    /// Monitoring for Processors Based on Ice Lake Microarchitecture").
     pub fn with_threads(self, threads: u8) -> Option<Profile> {
         let (default, _) = self.counters;
         match threads {
@@ -126,18 +124,18 @@ impl Profile {
         }
     }
 
-    /// Returns whether it has PERF_METRICS, which needs the fourth fixed counter.
+    /// Returns whether the profile has PERF_METRICS, which needs the fourth fixed counter.
     pub fn has_metrics(&self) -> bool {
         self.vendor == Vendor::Intel && self.version >= 5 && self.fixed >= 4
     }
 
-    /// The off-core responses that the filter registers select from, each by the vendor's name of a
-    /// filter that selects it alone.
+    /// The off-core responses that the filter registers can select, each under the vendor's name of
+    /// a filter that selects it alone.
     pub fn offcore_events(&self) -> &'static [Event] {
         if self.vendor == Vendor::Intel { &offcore::EVENTS } else { &[] }
     }
 
-    /// The events of its fixed counters, in their order.
+    /// The events of the fixed counters, in their order.
     pub fn fixed_events(&self) -> &'static [Event] {
         &FIXED[..usize::from(self.fixed)]
     }

@@ -1,5 +1,5 @@
-//! Known ways of processors, firmware and hypervisors that the manuals do not promise. Each is off
-//! unless an option turns it on.
+//! Hardware quirks: known behaviour of processors, firmware and hypervisors that the manuals do not
+//! promise. Each quirk is off unless an option turns it on.
 
 use std::ops::RangeInclusive;
 
@@ -8,61 +8,61 @@ use crate::{
     profile::{Profile, Vendor},
 };
 
-/// The ways of a machine.
+/// The quirks of a machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quirks {
-    /// A general counter of every CPU that counts nothing, though its registers keep what is
-    /// written to them: as in a guest of KVM, where the host has no counter left for it.
+    /// A general counter of every CPU that counts nothing, though its registers keep written
+    /// values: as in a guest of KVM, where the host has no counter left for it.
     pub held: Option<Held>,
     /// A general counter of every CPU whose event select and counter ignore writes and read as 0:
-    /// as under firmware or a hypervisor that keeps it for itself.
+    /// as under firmware or a hypervisor that reserves it.
     pub locked: Option<u8>,
     /// An event of the vendor's table that this stepping lacks: its event select counts nothing. If
-    /// it is an architectural event, CPUID says so (SDM vol. 2, leaf 0AH, EBX).
+    /// it is an architectural event, CPUID reports it as missing (SDM vol. 2, leaf 0AH, EBX).
     pub missing: Option<&'static Event>,
-    /// Whether the counters of retired instructions count one more in ring 3 at each interrupt and
+    /// Whether counters of retired instructions in ring 3 count one more at each interrupt and
     /// exception there. Source: Weaver, Terpstra, Moore, "Non-Determinism and Overcount on Modern
     /// Hardware Performance Counter Implementations", ISPASS 2013, section 4.
     pub overcount: bool,
     /// The most instructions that retire between an overflow and its interrupt.
     pub late: u64,
-    /// Every which overflow interrupt is lost: 1 for all.
+    /// Drops every N-th overflow interrupt: 1 for all.
     pub lost: Option<u64>,
-    /// After how many instructions of a CPU each a system-management interrupt comes.
+    /// Distance of system-management interrupts, in instructions of a CPU.
     pub smi: Option<u64>,
-    /// From which overflow interrupt of a CPU on the local vector table's entry stays masked,
-    /// whatever software writes: 1 for all.
+    /// The overflow interrupt of a CPU, counted from 1, from which on the local vector table's
+    /// entry stays masked, whatever software writes.
     pub masked: Option<u64>,
-    /// What firmware has left in the registers.
+    /// State that firmware leaves in the registers.
     pub left: Option<Left>,
 }
 
 /// A counter that counts nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Its index.
+    /// Index of the counter.
     pub index: u8,
-    /// From when on, in instructions that the CPU has retired since the plugin counts.
+    /// Start of the effect, in instructions that the CPU has retired since the plugin counts.
     pub from_instructions: u64,
 }
 
-/// What firmware has left in the registers.
+/// State that firmware leaves in the registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// General counter 0 counts retired instructions.
+    /// Running: general counter 0 counts retired instructions.
     Running,
-    /// An overflow has frozen all counters.
+    /// Frozen: an overflow has frozen all counters.
     Frozen,
 }
 
-/// What becomes of an overflow interrupt.
+/// Fate of an overflow interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// It is delivered when this many more instructions have retired.
+    /// Delivery when this many more instructions have retired.
     After(u64),
-    /// It is lost.
+    /// Loss of the interrupt.
     Lost,
-    /// The local vector table's entry is masked at its delivery.
+    /// Masking of the local vector table's entry at the delivery.
     Masked,
 }
 
@@ -74,10 +74,10 @@ pub struct Deliveries {
 }
 
 impl Quirks {
-    /// The longest delay, in instructions. Measured skids are below it by far.
+    /// The longest delay, in instructions. Measured skids are far below it.
     const MAX_LATE: u64 = 1_000_000;
-    /// The least distance of system-management interrupts, in instructions: less than what the
-    /// handler of one executes would leave programs no time.
+    /// The least distance of system-management interrupts, in instructions. At a distance below a
+    /// handler's own instructions, programs would get no time.
     const MIN_SMI: u64 = 10_000;
 
     /// Parses the options; `get` returns an option's value.
@@ -151,7 +151,7 @@ fn can_freeze(profile: &Profile) -> bool {
     profile.version >= if profile.vendor == Vendor::Intel { 4 } else { 2 }
 }
 
-/// The number of an option, if it is given and `valid`; or else `wrong` says what would be.
+/// Parses a numeric option, if given. If it is not `valid`, the error text contains `wrong`.
 fn number(
     name: &str,
     text: Option<&str>,
@@ -167,12 +167,12 @@ fn parsed(text: &str, valid: &RangeInclusive<u64>) -> Option<u64> {
 }
 
 impl Deliveries {
-    /// Those of a CPU with these ways.
+    /// Makes the deliveries of a CPU with these quirks.
     pub fn of(quirks: Quirks) -> Deliveries {
         Deliveries { quirks, raised: 0 }
     }
 
-    /// What becomes of the next interrupt. Delays are spread over 0 to the most, the same in each
+    /// The fate of the next interrupt. Delays are spread over 0 to the maximum, equally in each
     /// run.
     pub fn of_next(&mut self) -> Delivery {
         self.raised += 1;

@@ -1,9 +1,9 @@
-//! Tally's own events: each is selected by its number, on every profile that has it.
+//! Test that Tally's own events are selected by their numbers, on every profile that has them.
 
 use tally_model::{Geometry, Pipeline, PipelineMode};
 use tally_vpmu::{Profile, VirtualPmu};
 
-/// A PMU of each profile, with these CPI stacks in the out-of-order pipeline or with the other one.
+/// A PMU of each profile with this pipeline, and with CPI stacks or without.
 fn pmus(pipeline: Pipeline, stacks: bool) -> impl Iterator<Item = VirtualPmu> {
     Profile::ALL.iter().map(move |profile| {
         let mut profile = *profile;

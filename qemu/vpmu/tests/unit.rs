@@ -1,5 +1,5 @@
-//! The counter unit on random programs: its counts against the model's sums, its thresholds against
-//! the events at which they are to fire.
+//! The counter unit on random programs: its counts against the model's sums, and its thresholds
+//! against the events at which they must fire.
 
 #[path = "../../model/tests/common/mod.rs"]
 mod common;
@@ -18,7 +18,7 @@ use tally_vpmu::Profile;
 /// Instructions of a program's second part, which runs one by one.
 const STEPS: usize = 2_000;
 
-/// The counts of all 256 counters are the sums of their inputs.
+/// Asserts that the counts of all 256 counters are the sums of their inputs.
 fn assert_equal(machine: &mut Machine, selected: &[Selected], expected: &[u64]) {
     for (index, (input, expected)) in selected.iter().zip(expected).enumerate() {
         let read = machine.count(index as u32);
@@ -26,8 +26,8 @@ fn assert_equal(machine: &mut Machine, selected: &[Selected], expected: &[u64]) 
     }
 }
 
-/// One program: parts of random lengths, in which the unit runs or not. At the end of each part
-/// some counters are read, and at the end of the program all.
+/// Runs one program: parts of random lengths, in which the unit runs or not. At the end of each
+/// part some counters are read, and at the end of the program all.
 fn counts_are_sums(machine: &mut Machine, random: &mut Random) {
     let all = Selected::all(machine.profile());
     let selected: Vec<Selected> =
@@ -54,7 +54,7 @@ fn counts_are_sums(machine: &mut Machine, random: &mut Random) {
     assert!(expected.iter().any(|count| *count > 2 * 4096));
 }
 
-/// A counter with a threshold, and the value at which that is to fire.
+/// A counter with a threshold, and the value at which the threshold must fire.
 struct Threshold {
     input: Selected,
     fires_at: u64,
@@ -62,7 +62,7 @@ struct Threshold {
 }
 
 /// A random program: the CPU before it, and 256 thresholds at counts of its second part, which
-/// begins behind `bulk` instructions.
+/// begins after `bulk` instructions.
 fn thresholds(
     profile: Profile,
     seed: u64,
@@ -105,7 +105,7 @@ fn mark(machine: &Machine, thresholds: &mut [Threshold]) -> bool {
     is_new
 }
 
-/// One program whose thresholds fire at their events, and nowhere else.
+/// Runs one program whose thresholds must fire at their events, and nowhere else.
 fn thresholds_fire_at_their_events(profile: Profile, seed: u64) {
     let random = &mut Random(seed ^ 2);
     let bulk = 20_000 + random.below(40_000) as usize;
@@ -130,7 +130,7 @@ fn thresholds_fire_at_their_events(profile: Profile, seed: u64) {
     assert!(thresholds.iter().all(|threshold| threshold.is_over));
 }
 
-/// One program in which the unit is brought up to date only when it says that a threshold can have
+/// Runs one program in which the unit is updated only at its deadline, when a threshold can have
 /// been reached, as the plugin does.
 fn the_deadline_is_no_later_than_the_event(profile: Profile, seed: u64) {
     let (mut machine, mut thresholds) = thresholds(profile, seed, 0, &mut Random(seed ^ 3));
@@ -151,8 +151,8 @@ fn the_deadline_is_no_later_than_the_event(profile: Profile, seed: u64) {
     assert!(fired > 10);
 }
 
-/// 4,096 events of a kind take at least the 256 cycles of a round, so that the machine visits each
-/// counter between two carries.
+/// Asserts that 4,096 events of a kind take at least the 256 cycles of a round, so that the machine
+/// visits each counter between two carries.
 fn events_are_slow_enough(profile: Profile, seed: u64) {
     let mut machine = Machine::new(profile, seed);
     let all = Selected::all(&profile);
@@ -177,7 +177,7 @@ fn events_are_slow_enough(profile: Profile, seed: u64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3))]
 
-    /// On every profile and pipeline.
+    /// Counts on every profile and pipeline are sums.
     #[test]
     fn counts_are_the_model_s_sums(seed in any::<u64>()) {
         for profile in profiles() {
@@ -185,7 +185,7 @@ proptest! {
         }
     }
 
-    /// On every profile with the interval pipeline.
+    /// Events on every profile with the interval pipeline are slow enough.
     #[test]
     fn the_machine_visits_each_counter_between_two_carries(seed in any::<u64>()) {
         profiles().into_iter().step_by(2).for_each(|profile| events_are_slow_enough(profile, seed));
@@ -196,8 +196,8 @@ proptest! {
     // 2 profiles and 20 programs with 256 thresholds each: 10,240 cases.
     #![proptest_config(ProptestConfig::with_cases(20))]
 
-    /// A threshold's interrupt is pending, and its bit set, as soon as the model has counted the
-    /// event that carries out of the threshold's word, and not before.
+    /// A threshold's interrupt is pending, and its bit set, exactly when the model has counted the
+    /// event that carries out of the threshold's word.
     #[test]
     fn thresholds_fire_at_the_very_event(seed in any::<u64>()) {
         for profile in profiles().into_iter().skip(seed as usize % 4).step_by(4) {
@@ -206,7 +206,7 @@ proptest! {
     }
 
     /// The plugin is at most one instruction late. With the out-of-order pipeline it can be later,
-    /// as for the other counters: that charges slots of dispatch ahead of its clock.
+    /// as for the other counters, because slots of dispatch are charged ahead of its clock.
     #[test]
     fn thresholds_fire_when_the_plugin_looks(seed in any::<u64>()) {
         let all: Vec<Profile> = profiles().into_iter().step_by(2).collect();

@@ -7,7 +7,7 @@ use xtask::{project::Project, setup};
 
 use super::{export, trace, xtask_task};
 
-/// A field's value in babeltrace2's text of an event: behind the first field of this name.
+/// Value of the first field of this name in babeltrace2's text of an event.
 fn field<'a>(line: &'a str, name: &str) -> &'a str {
     let from = line.find(&format!(" {name} = ")).unwrap_or_else(|| panic!("no {name} in {line}"));
     let value = &line[from + name.len() + 4..];

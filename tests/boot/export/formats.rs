@@ -1,8 +1,8 @@
-//! Exports against the formats' own definitions: what Firefox Profiler's and Perfetto's importers
-//! take for granted. Neither can be fetched as a package, so the rules are written down here: of
-//! the types in `src/types/profile.ts` of firefox-devtools/profiler, for the version that a profile
-//! names, and of the Trace Event Format's description, with Perfetto's condition that the slices
-//! of a thread nest.
+//! Exports checked against the definitions of their formats, that is, against the conditions that
+//! the importers of Firefox Profiler and Perfetto assume. Neither importer is available as a
+//! package, so the conditions are written down here. Sources: the types in `src/types/profile.ts`
+//! of firefox-devtools/profiler, at the version that a profile names, and the description of the
+//! Trace Event Format, with Perfetto's condition that the slices of a thread nest.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::exported;
 
-/// The version of Firefox's format whose rules these are.
+/// Version of Firefox's format to which the rules apply.
 const FIREFOX_VERSION: u64 = 55;
 /// Tables of a thread with the columns that a reader needs.
 const TABLES: [(&str, &[&str]); 7] = [
@@ -43,7 +43,7 @@ fn list<'a>(of: &'a Value, name: &str) -> &'a [Value] {
     of[name].as_array().unwrap_or_else(|| panic!("{name} is a list: {of}"))
 }
 
-/// Panics unless each number of a column is an index below `length`, or null where that is allowed.
+/// Panics unless each number of a column is an index below `length`, or a permitted null.
 fn assert_indices(table: &Value, name: &str, length: usize, may_be_null: bool) {
     for value in list(table, name) {
         let is_index = value.as_u64().is_some_and(|index| (index as usize) < length);
@@ -66,7 +66,7 @@ fn assert_thread(thread: &Value, profile: &Value) {
     assert!(deltas.iter().all(|delta| delta.as_f64().is_some_and(|it| it >= 0.0)), "in order");
     assert_indices(&thread["samples"], "stack", rows("stackTable"), true);
     assert_indices(&thread["stackTable"], "frame", rows("frameTable"), false);
-    // A caller is before what it calls.
+    // A caller precedes its callees.
     for (at, prefix) in list(&thread["stackTable"], "prefix").iter().enumerate() {
         assert!(prefix.is_null() || prefix.as_u64().is_some_and(|it| (it as usize) < at));
     }
@@ -91,7 +91,7 @@ fn assert_markers(markers: &Value, strings: usize, meta: &Value) {
         .collect();
     let times = list(markers, "startTime").iter().zip(list(markers, "endTime"));
     for ((start, end), phase) in times.zip(list(markers, "phase")) {
-        // Phase 1 is an interval, which has both.
+        // Phase 1 is an interval, with a start and an end.
         assert_eq!(phase, 1);
         assert!(start.as_f64().unwrap() <= end.as_f64().unwrap(), "{start} to {end}");
     }
@@ -125,7 +125,7 @@ fn a_firefox_profile_is_of_the_format_s_types() {
     let threads = list(&profile, "threads");
     assert!(threads.len() > 3, "{}", threads.len());
     threads.iter().for_each(|thread| assert_thread(thread, &profile));
-    // A thread is known by process and number.
+    // A thread is identified by process and number.
     let mut numbers: Vec<_> =
         threads.iter().map(|of| (of["pid"].to_string(), of["tid"].to_string())).collect();
     numbers.sort();
@@ -133,7 +133,7 @@ fn a_firefox_profile_is_of_the_format_s_types() {
     assert_eq!(numbers.len(), threads.len());
 }
 
-/// Panics unless the event has what its phase needs.
+/// Panics unless the event has the fields that its phase requires.
 fn assert_event(event: &Value) {
     let is_number = |name: &str| event[name].as_f64().is_some_and(|number| number >= 0.0);
     let numbers = ["pid", "tid", "ts"];

@@ -6,7 +6,7 @@ use xtask::{project::Project, setup};
 
 use super::{assert_near, export, ns, rounds, trace};
 
-/// What perf prints about the exported file, with the program's symbols or without.
+/// Output of perf on the exported file, with the program's symbols or without.
 fn perf(has_symbols: bool, words: &[&str]) -> String {
     static LINUX: OnceLock<setup::Linux> = OnceLock::new();
     let (boot, _, trace) = trace();
@@ -21,7 +21,7 @@ fn perf(has_symbols: bool, words: &[&str]) -> String {
     }
     let linux = LINUX.get_or_init(|| setup::linux(&Project::here()).unwrap());
     let mut perf: Command = linux.perf_on_host();
-    // No settings and no cache of the user's.
+    // No user settings and no user cache.
     let home = boot.folder.file("home");
     perf.env("HOME", home).args(words).arg("-i").arg(data);
     let output = perf.output().unwrap();
@@ -65,7 +65,7 @@ fn perf_report_has_every_event_by_function() {
     let symbols = xtask::symbols::Symbols::of_program(&rounds()).unwrap();
     let mut last = 0;
     for sample in &boot.transcript.samples {
-        // perf takes the function that others were inlined into.
+        // perf names the outer function, into which others were inlined.
         let place = symbols.places(sample.address).pop().filter(|_| sample.address != 0);
         // The names end where perf demangles otherwise.
         let name = place.map_or("0".into(), |place| beginning(&place.function));
@@ -93,7 +93,7 @@ fn perf_report_has_every_event_by_function() {
     assert_eq!(found, expected, "{text}");
 }
 
-/// The part of a name that all ways to demangle it have.
+/// Characters of a name that are common to all methods of demangling.
 fn beginning(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric() || *c == '_').collect()
 }
@@ -120,7 +120,7 @@ fn perf_knows_the_machine_and_the_program() {
     assert!(id.len() == 40 && path.ends_with("/rounds"), "{listed}");
 }
 
-/// perf disassembles by objdump, which is there where programs can be linked.
+/// perf disassembles by objdump, which exists wherever programs can be linked.
 #[test]
 fn perf_annotate_finds_the_instructions() {
     let symbols = ["annotate", "--stdio", "-q", "miniz_oxide::deflate::core::compress_inner"];

@@ -1,4 +1,4 @@
-//! A pprof profile, read by a reader of protobuf's wire format that is not Tally's.
+//! A pprof profile, read by a second reader of protobuf's wire format, independent of Tally's.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use tally_abi::trace::SampleRecord;
 
 use super::{exported, ns, rounds, trace};
 
-/// A message: numbers and bytes by field.
+/// Message: numbers and bytes by field.
 #[derive(Default)]
 struct Message {
     numbers: BTreeMap<u32, u64>,
@@ -51,13 +51,13 @@ impl Message {
         numbers
     }
 
-    /// The messages of a field by their ids.
+    /// Messages of a field by their ids.
     fn by_id(&self, field: u32) -> BTreeMap<u64, Message> {
         self.messages(field).into_iter().map(|message| (message.number(1), message)).collect()
     }
 }
 
-/// Samples and the events for which they stand, by address.
+/// Samples and the events that they stand for, by address.
 fn by_address(all: &[SampleRecord]) -> BTreeMap<u64, (u64, u64)> {
     let (mut found, mut last): (BTreeMap<u64, (u64, u64)>, u64) = (BTreeMap::new(), 0);
     for sample in all {

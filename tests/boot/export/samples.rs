@@ -8,7 +8,7 @@ use tally_abi::ExitStatus;
 
 use super::{rounds, trace, xtask_task};
 
-/// What a command prints about the trace, with the symbols of the program.
+/// Output of a command on the trace, with the symbols of the program.
 fn print(task: &str, words: &[&str]) -> String {
     let mut command = xtask_task(task);
     let output = command.arg(trace().2).arg("--symbols").arg(rounds()).args(words).output();
@@ -126,7 +126,7 @@ fn samples_that_cannot_be_shown_are_refused_in_one_line() {
         let last = errors.lines().last().unwrap();
         assert!(last.starts_with("xtask: ") && last.contains(why), "{errors}");
     }
-    // Without symbols a report has addresses, and says what to do.
+    // Without symbols a report shows addresses, and suggests the option.
     let output = xtask_task("report").arg(trace).output().unwrap();
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("0x"));
     assert!(String::from_utf8_lossy(&output.stderr).contains("add --symbols FILE"));

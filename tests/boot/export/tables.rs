@@ -48,7 +48,7 @@ fn openmetrics_has_every_total_and_its_error() {
     assert!(known >= 8, "{text}");
 }
 
-/// The rows of a Parquet table, and its metadata.
+/// Rows of a Parquet table, and its metadata.
 fn table(name: &str) -> (Vec<BTreeMap<String, Field>>, BTreeMap<String, String>) {
     let (boot, _, trace) = trace();
     let path = boot.folder.file(&format!("{name}.parquet"));
@@ -65,7 +65,7 @@ fn table(name: &str) -> (Vec<BTreeMap<String, Field>>, BTreeMap<String, String>)
     (rows, metadata.collect())
 }
 
-/// Panics unless the metadata has the run and a unit for each column.
+/// Panics unless the metadata describes the run and gives a unit for each column.
 fn assert_described(metadata: &BTreeMap<String, String>, row: &BTreeMap<String, Field>) {
     let json = |key: &str| serde_json::from_str::<Value>(&metadata[key]).unwrap();
     assert_eq!(json("tally.run"), trace().1.json());

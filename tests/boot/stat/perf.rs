@@ -1,4 +1,4 @@
-//! Perf's output of the same commands, under Linux on the same virtual PMU.
+//! Output of perf for the same commands, under Linux on the same virtual PMU.
 
 use std::{path::PathBuf, sync::OnceLock};
 
@@ -7,10 +7,10 @@ use xtask::machine::Pmu;
 use super::{CPUS, EVENTS, METRICS};
 use crate::{command::guest, linux};
 
-/// What perf's script prints between two commands.
+/// Line that perf's script prints between two commands.
 const SEPARATOR: &str = "----";
 
-/// What perf printed.
+/// Output of perf, by kind.
 pub(super) struct Perf {
     pub(super) default: String,
     pub(super) fields: String,
@@ -19,11 +19,11 @@ pub(super) struct Perf {
     pub(super) repeated: String,
     pub(super) intervals: String,
     pub(super) metrics: String,
-    /// Of each CPU: text, fields, JSON.
+    /// Counts of each CPU as text, fields and JSON.
     pub(super) cpus: [String; 3],
 }
 
-/// One boot of Linux, remembered even if it fails.
+/// Shared boot of Linux, remembered even if it fails.
 pub(super) fn perf() -> &'static Perf {
     static PERF: OnceLock<Option<Perf>> = OnceLock::new();
     let boot = || std::panic::catch_unwind(boot_linux).ok();
@@ -54,7 +54,7 @@ fn boot_linux() -> Perf {
     Perf { default, fields, repeated_fields, json, repeated, intervals, metrics, cpus }
 }
 
-/// `text` without the sequences that set colours, which perf writes to a console.
+/// Removes the colour sequences from `text`, which perf writes to a console.
 fn without_colours(text: &str) -> String {
     let mut pieces = text.split("\u{1b}[");
     let first = pieces.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! What the test guests share: checks with names, the statuses of a guest, and a loop of known
+//! Code shared by the test guests: checks with names, the statuses of a guest, and a loop of known
 //! content.
 
 #![no_std]
@@ -12,24 +12,24 @@ use core::{arch::asm, fmt::Debug};
 
 use tally::{Session, Value, sys};
 
-/// The status of a guest whose checks all passed.
+/// Status of a guest whose checks all passed.
 pub const PASSED: i32 = 0;
-/// The status of a guest with a check that failed.
+/// Status of a guest with a failed check.
 pub const FAILED: i32 = 1;
 
 /// Instructions of an iteration of [`spin`].
 pub const PER_ITERATION: u64 = 2;
 
-/// A loop of [`PER_ITERATION`] instructions, one of them a branch.
+/// Executes a loop of [`PER_ITERATION`] instructions, one of them a branch.
 #[inline(always)]
 pub fn spin(iterations: u64) {
-    // SAFETY: works on one register.
+    // SAFETY: the code changes only one register.
     unsafe {
         asm!("2:", "sub {0}, 1", "jnz 2b", inout(reg) iterations => _, options(nostack, nomem));
     }
 }
 
-/// The exact count of a session's first event, which is pinned; `None` before the session has run.
+/// Exact count of a session's first event, which is pinned; `None` before the session has run.
 pub fn instructions(session: &Session) -> Option<u64> {
     match session.read().expect("the session is open")[0].value {
         Value::Exact { count } => Some(count),
@@ -70,7 +70,7 @@ impl Checks {
         }
     }
 
-    /// The guest's status.
+    /// Exit status of the guest.
     pub fn status(&self) -> i32 {
         if self.failed == 0 { PASSED } else { FAILED }
     }

@@ -5,7 +5,7 @@
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
+    /// Next number.
     #[expect(clippy::should_implement_trait, reason = "the sequence has no end")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -14,12 +14,12 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// A number below `end`.
+    /// Number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// One of the elements.
+    /// Random element of `all`.
     pub fn of<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len() as u64) as usize]
     }

@@ -13,13 +13,13 @@ const THREAD: u64 = 0x1_0f00;
 const CLEAR_TID: u64 = 0x20_0000;
 /// `SA_RESTORER`.
 const RESTORER: u64 = 0x0400_0000;
-/// Words of a signal frame (Linux's `struct rt_sigframe`), and the index of some of them.
+/// Words of a signal frame (Linux's `struct rt_sigframe`), and the indices of some of them.
 const FRAME_WORDS: usize = 55;
 const REGISTERS: usize = 6;
 const RIP: usize = REGISTERS + 16;
 const FPU: usize = REGISTERS + 23;
 
-/// Calls about threads, signals and affinities; those with more to test stand more than once.
+/// Calls about threads, signals and affinities. Calls with more to test occur several times.
 pub const CALLS_ON_THREADS: [u64; 21] = [
     sys::FUTEX,
     sys::FUTEX,
@@ -44,9 +44,9 @@ pub const CALLS_ON_THREADS: [u64; 21] = [
     sys::SET_ROBUST_LIST,
 ];
 
-/// Starts a thread on `stack` in `function`, which does not return. Gives the thread's number or an
-/// error. When the thread ends, the kernel sets the word `runs` to 0 and wakes threads that wait on
-/// it.
+/// Starts a thread on `stack` in `function`, which does not return. Returns the thread's number or
+/// an error. When the thread ends, the kernel sets the word `runs` to 0 and wakes the threads that
+/// wait on it.
 pub fn spawn(
     stack: &'static mut [u128],
     function: extern "C" fn(u64) -> !,
@@ -56,8 +56,8 @@ pub fn spawn(
     let top = stack.as_mut_ptr_range().end as u64;
     let (flags, word) = runs.map_or((THREAD, 0), |word| (THREAD | CLEAR_TID, word.as_ptr() as u64));
     let result;
-    // SAFETY: (1) only the new thread uses the stack, as the reference is exclusive; (2) it leaves
-    // this function by a call that does not return; (3) the word is static.
+    // SAFETY: (1) only the new thread uses the stack, because the reference is exclusive; (2) the
+    // thread leaves this function by a call that does not return; (3) the word is static.
     unsafe {
         asm!(
             "syscall",
@@ -83,12 +83,12 @@ pub fn end() -> ! {
     unreachable!("exit does not return")
 }
 
-/// The words that [`sys::RT_SIGACTION`] takes for a handler.
+/// Words that [`sys::RT_SIGACTION`] takes for a handler.
 pub fn action(handler: extern "C" fn(u64), flags: u64, mask: u64) -> [u64; 4] {
     [handler as usize as u64, flags | RESTORER, sigreturn as *const () as u64, mask]
 }
 
-/// A handler returns here: `SA_RESTORER`'s function.
+/// Return address of handlers: the function of `SA_RESTORER`.
 #[unsafe(naked)]
 unsafe extern "C" fn sigreturn() -> ! {
     naked_asm!("mov eax, {number}", "syscall", "ud2", number = const sys::RT_SIGRETURN)

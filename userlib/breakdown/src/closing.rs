@@ -1,8 +1,9 @@
-//! Parts that add up to their whole.
+//! Adjustment of estimated parts to their whole.
 
-/// Makes estimates of parts add up to `whole`, none below 0: what is missing or too much, and what
-/// parts are below 0, the others give or take in proportion to their squared half widths.
-/// The uncertain ones give most. Of exact ones, each gives in proportion to its size.
+/// Adjusts the parts so that they add up to `whole` and none is below 0. The difference, and the
+/// amount of parts below 0, is shared by the other parts in proportion to their squared half
+/// widths, so that uncertain parts change most. If all parts are exact, each changes in proportion
+/// to its value.
 pub(super) fn close(values: &mut [f64], squares: &[f64], whole: f64) {
     share(values, squares, whole - values.iter().sum::<f64>());
     // Each turn raises at least one part to 0, where it stays.
@@ -14,14 +15,14 @@ pub(super) fn close(values: &mut [f64], squares: &[f64], whole: f64) {
             return;
         }
         if all <= missing {
-            // Parts of nothing.
+            // The whole is nothing, so all parts are 0.
             return values.fill(0.0);
         }
         share(values, squares, -missing);
     }
 }
 
-/// Adds `amount` to the parts above 0; to all, if none is.
+/// Adds `amount` to the parts above 0, or to all parts if none is above 0.
 fn share(values: &mut [f64], squares: &[f64], amount: f64) {
     let none = values.iter().all(|value| *value <= 0.0);
     let takes = |value: f64| none || value > 0.0;
@@ -61,9 +62,9 @@ mod tests {
     fn the_uncertain_give_most_and_exact_parts_that_add_up_stay() {
         let mut values = [60.0, 50.0, -5.0];
         close(&mut values, &[9.0, 1.0, 4.0], 100.0);
-        // 5 too much in all; then 5 below 0.
+        // The sum exceeds the whole by 5; then one part is 5 below 0.
         assert_eq!(values, [51.0, 49.0, 0.0]);
-        // Nothing was seen of any.
+        // Parts without any count share the whole.
         let mut unseen = [0.0, 0.0];
         close(&mut unseen, &[0.0, 0.0], 10.0);
         assert_eq!(unseen, [5.0, 5.0]);

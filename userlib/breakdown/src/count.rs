@@ -1,28 +1,28 @@
-//! The counts that everything here is computed from.
+//! Event counts, from which all results are computed.
 
-/// An event's count, as it is known.
+/// Count of an event, with its uncertainty.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Count {
-    /// In events.
+    /// Estimate, in events.
     pub estimate: f64,
     /// Half the width of the 95 % interval, in events; 0 if the count is exact.
     pub half_width_95: f64,
-    /// The virtual PMU's, in events, if it is known.
+    /// Count of the virtual PMU, in events, if known.
     pub truth: Option<f64>,
 }
 
-/// The count of an event by its name; none if it was not measured.
+/// Count of an event by its name; `None` if it was not measured.
 pub type Counts<'a> = &'a dyn Fn(&str) -> Option<Count>;
 
-/// Half the width of the 95 % interval of a sum of events, each times its factor, where it is known
-/// better than from the events' own: events that were counted in the same slices err together. The
-/// caller of a breakdown says how.
+/// Half the width of the 95 % interval of a weighted sum of events, where the caller of a breakdown
+/// knows it better than from the half widths of the events: the errors of events counted in the
+/// same slices are correlated. Returns `None` where the caller does not.
 pub type SumError<'a> = &'a dyn Fn(&[(&'static str, f64)]) -> Option<f64>;
 
-/// Nothing is known of sums: the errors of all events are taken as independent.
+/// Error model without knowledge of sums: the errors of all events are taken as independent.
 pub const INDEPENDENT: SumError<'static> = &|_| None;
 
-/// The squared half width of a sum of events, each times its factor.
+/// Squared half width of a weighted sum of events.
 pub(super) fn square(
     counts: Counts<'_>,
     errors: SumError<'_>,

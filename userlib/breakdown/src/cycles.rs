@@ -1,4 +1,4 @@
-//! Where a program's cycles went, and what most of them are lost to.
+//! Breakdown of a program's cycles, and the main causes of lost cycles.
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
@@ -12,17 +12,18 @@ use super::{
     tree::{CyclePart, tree_parts},
 };
 
-/// The part of the second level that branches lose.
+/// Name of the part at the second level that is lost to branches.
 const MISPREDICTED: &str = "mispredicted branches";
-/// The most parts that are named as what most cycles may be lost to.
+/// Maximum number of parts that are named as possible largest losses.
 const MOST_LOSSES: usize = 2;
-/// A misprediction that costs so many cycles more than the way back from it, which is some twenty,
-/// waited for its operands.
+/// Mean cycles of a misprediction from which on branches are called late: the refill takes about
+/// twenty, and the remainder is a wait for operands.
 const LATE_CYCLES: f64 = 45.0;
-/// The least share of the cycles of a level of memory that such a wait is put down to.
+/// Smallest share of the cycles of a memory level for the level to be named as the reason of such a
+/// wait.
 const LEAST_WAIT: f64 = 0.05;
 
-/// Where the cycles of a session went, in the modes that it counted.
+/// Breakdown of the cycles of a session, in the modes that it counted.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct Breakdown {
@@ -30,30 +31,30 @@ pub struct Breakdown {
     pub cycles: u64,
     /// Instructions retired.
     pub instructions: u64,
-    /// The parts as a tree, each behind the part that it is one of. Those of level 1 sum to all
-    /// cycles, and those of slots of a part to it.
+    /// Parts as a tree, each after its parent. The parts at level 1 add up to all cycles, and the
+    /// parts of slots below a part to that part.
     pub parts: Vec<CyclePart>,
-    /// Cycles that a mispredicted branch costs in the mean, if they were counted.
+    /// Mean cost of a mispredicted branch in cycles, if its events were counted.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub cycles_a_misprediction: Option<f64>,
-    /// What this processor does not tell apart, or is missing of the vendor's tree.
+    /// Distinctions that this processor does not make, and parts missing from the vendor's tree.
     pub missing: Cow<'static, str>,
 }
 
-/// What is lost to a cause.
+/// Cycles lost to a cause.
 #[derive(Clone, Copy)]
 struct Loss<'a> {
     part: &'a CyclePart,
-    /// Cycles of the part and of those that have the same cause.
+    /// Cycles of the part and of other parts with the same cause.
     cycles: f64,
-    /// The square of half the width of their 95 % interval.
+    /// Square of half the width of their 95 % interval.
     square: f64,
 }
 
-/// The breakdown of a session that counted the stack's events.
+/// Breakdown of a session that counted the events of the stack.
 ///
 /// # Errors
-/// The names of the events that were not measured.
+/// Names of the events that were not measured.
 pub fn break_down(
     counts: Counts<'_>,
     errors: SumError<'_>,
@@ -79,7 +80,7 @@ pub fn break_down(
 }
 
 impl Breakdown {
-    /// The parts that divide all cycles once: those of slots without parts, and retiring.
+    /// Parts that divide all cycles once: the parts of slots without children, and retiring.
     pub fn leaves(&self) -> impl Iterator<Item = &CyclePart> {
         let node = |part: &CyclePart| Node {
             level: part.level,
@@ -90,19 +91,19 @@ impl Breakdown {
         leaves_of(&tree).into_iter().map(|at| &self.parts[at])
     }
 
-    /// The part that most cycles are lost to.
+    /// Part with the largest loss of cycles.
     pub fn largest_loss(&self) -> Option<&CyclePart> {
         largest_loss_of(self.leaves())
     }
 
-    /// The parts that are said to be the largest loss: none if it is not known.
+    /// Parts that are named as the largest loss; empty if too many are possible.
     pub fn named_losses(&self) -> Vec<&CyclePart> {
         let largest = self.largest_losses();
         let largest = if largest.len() <= MOST_LOSSES { &largest[..] } else { &[] };
         largest.iter().map(|loss| loss.part).collect()
     }
 
-    /// The largest loss, and those that may be larger by the errors of both.
+    /// Largest loss, and the losses that may be larger within the errors of both.
     fn largest_losses(&self) -> Vec<Loss<'_>> {
         let mut losses = losses_of(self.leaves());
         let Some(&largest) = losses.first() else { return losses };
@@ -111,7 +112,7 @@ impl Breakdown {
         losses
     }
 
-    /// What most cycles are lost to, in words.
+    /// Text that names the main cause of lost cycles.
     pub fn losses(&self) -> Option<String> {
         let names: Vec<&str> = self.largest_losses().iter().map(|loss| &*loss.part.name).collect();
         Some(match names[..] {
@@ -125,8 +126,8 @@ impl Breakdown {
         })
     }
 
-    /// That branches are resolved late, and by what their operands are, as far as it is seen: the
-    /// level of memory that most cycles wait for.
+    /// Text stating that branches are resolved late, with the memory level that most cycles wait
+    /// for, if one is known: operands are likely waited for there.
     fn lateness(&self) -> String {
         let Some(each) = self.cycles_a_misprediction.filter(|each| *each >= LATE_CYCLES) else {
             return String::new();
@@ -140,13 +141,13 @@ impl Breakdown {
     }
 }
 
-/// The part that most cycles are lost to, of parts that divide them once.
+/// Part with the largest loss, of parts that divide the cycles once.
 pub fn largest_loss_of<'a>(parts: impl Iterator<Item = &'a CyclePart>) -> Option<&'a CyclePart> {
     losses_of(parts).first().map(|loss| loss.part)
 }
 
-/// The losses of parts that divide all cycles once, the largest first. The refill behind
-/// mispredictions is the mispredictions'.
+/// Losses of parts that divide all cycles once, largest first. The refill after mispredictions is
+/// added to the mispredictions.
 fn losses_of<'a>(parts: impl Iterator<Item = &'a CyclePart>) -> Vec<Loss<'a>> {
     let parts: Vec<&CyclePart> = parts.collect();
     let refill = parts.iter().find(|part| part.name == REFILL);
@@ -183,8 +184,8 @@ mod tests {
     const ICE_LAKE: u32 = 0x606a6;
     const ZEN_4: u32 = 0xa1_0f11;
 
-    /// These counts of the stack's events, each but the first two with this half width; the others
-    /// are 0.
+    /// Breakdown of these counts of the stack's events, each but the first two with this half
+    /// width. All other events are 0.
     fn counted(
         stack: &'static Stack,
         half_width: f64,
@@ -201,8 +202,8 @@ mod tests {
         }
     }
 
-    /// Of 5,000 slots 2,000 retire, 500 wait for fetch, 1,500 for mispredictions, 1,000 in the back
-    /// end, of which three quarters wait for memory.
+    /// Example: of 5,000 slots 2,000 retire, 500 wait for fetch, 1,500 for mispredictions, 1,000 in
+    /// the back end, of which three quarters wait for memory.
     const COUNTS: [(&str, u64); 14] = [
         ("CPU_CLK_UNHALTED.THREAD", 1_000),
         ("INST_RETIRED.ANY", 500),
@@ -255,7 +256,7 @@ mod tests {
         assert_eq!((retiring.share, retiring.cpi), (0.4, 0.8));
     }
 
-    /// Cycles that a processor spends on a wrong path are in the part of the branch.
+    /// Cycles that a processor spends on a wrong path belong to the part of the branch.
     #[test]
     fn a_branch_that_waits_for_data_is_named_with_what_it_waits_for() {
         let late = ice_lake(1.0, &COUNTS);
@@ -271,8 +272,8 @@ mod tests {
         assert_eq!(ice_lake(1.0, &counts).losses().unwrap(), "mispredicted branches");
     }
 
-    /// Of 6,000 slots 2,000 retire, 900 are of wrong paths, 1,700 wait for fetch, of which 20
-    /// mispredictions take 13 cycles each, and 1,400 wait in the back end.
+    /// Example: of 6,000 slots 2,000 retire, 900 are on wrong paths, 1,700 wait for fetch, of which
+    /// 20 mispredictions take 13 cycles each, and 1,400 wait in the back end.
     #[test]
     fn the_refill_behind_mispredictions_is_lost_to_them() {
         let counts = [

@@ -1,10 +1,11 @@
 //! The vendors' metrics of decoders and of the cache of decoded micro-operations: Intel's legacy
 //! decode pipeline (MITE) and decoded stream buffer (DSB), AMD's op cache.
 //!
-//! The virtual PMU has most of their events with its option `uop-cache` alone, so they are counted
-//! on request. Source: as of [`super::formulas`], AMD's from `amdzen4/recommended.json`. Where a
-//! core has two threads, perf divides `tma_mite` and `tma_dsb` by CPU_CLK_UNHALTED.DISTRIBUTED,
-//! which the virtual PMU does not count; Tally always divides by the thread's cycles.
+//! The virtual PMU implements most of these events only with its option `uop-cache`, so they are
+//! counted on request. Source: as for [`super::formulas`], AMD's from `amdzen4/recommended.json`.
+//! Where a core has two threads, perf divides `tma_mite` and `tma_dsb` by
+//! CPU_CLK_UNHALTED.DISTRIBUTED, which the virtual PMU does not count; Tally always divides by the
+//! thread's cycles.
 
 use super::formulas::{CYCLES, CountOf, Metric, TopDown, Whole, cycles, ratio};
 
@@ -14,7 +15,7 @@ const CACHED: &str = "IDQ.DSB_CYCLES_ANY";
 const CACHED_FULL: &str = "IDQ.DSB_CYCLES_OK";
 const SWITCHING: &str = "DSB2MITE_SWITCHES.PENALTY_CYCLES";
 
-/// Part of the latency of fetch, on both of Intel's processors.
+/// Part of the fetch latency, on both of Intel's processors.
 pub(super) static LATENCY: TopDown = TopDown {
     events: &[CYCLES, SWITCHING],
     metrics: &[cycles("switches to the decoders", "tma_dsb_switches", |n| {
@@ -23,13 +24,13 @@ pub(super) static LATENCY: TopDown = TopDown {
     missing: "",
 };
 
-/// Half of the cycles that delivered something, and not all that dispatch takes: Intel's estimate
-/// of the slots that they cost.
+/// Intel's estimate of the slots lost to a source of micro-operations: half of the cycles in which
+/// it delivered some, but fewer than dispatch accepts.
 fn partly(n: CountOf<'_>, any: &str, full: &str) -> f64 {
     ratio(n(any) - n(full), n(CYCLES)) / 2.0
 }
 
-/// Parts of the bandwidth of fetch, on both of Intel's processors.
+/// Parts of the fetch bandwidth, on both of Intel's processors.
 pub(super) static BANDWIDTH: TopDown = TopDown {
     events: &[CYCLES, DECODED, DECODED_FULL, CACHED, CACHED_FULL],
     metrics: &[
@@ -52,7 +53,7 @@ const fn events(
     Metric { name, metric, level: 0, whole: Whole::Events, formula }
 }
 
-/// Zen 4's, which are shares of fetches, and no parts of its slots.
+/// Metrics of Zen 4, which are shares of fetches, and not parts of its slots.
 pub(super) static ZEN_4: TopDown = TopDown {
     events: &[OP_CACHE, OP_CACHE_MISSES, CODE, CODE_MISSES],
     metrics: &[
@@ -70,8 +71,8 @@ pub(super) static ZEN_4: TopDown = TopDown {
 mod tests {
     use super::*;
 
-    /// What `perf stat -M` gives for the same counts, computed by hand from the expressions in
-    /// Linux's files.
+    /// Expected values are those of `perf stat -M` for the same counts, computed by hand from the
+    /// expressions in Linux's files.
     #[test]
     fn metrics_are_those_of_perf() {
         let counts = [
@@ -99,7 +100,7 @@ mod tests {
             let got = (metric.formula)(&count);
             assert!((got - expected).abs() < 1e-12, "{name}: {got}, not {expected}");
             assert_eq!(metric.metric, name);
-            // perf's `d_ratio`, and Tally's of a program that did not run.
+            // A program that did not run gives 0, as perf's `d_ratio` does.
             assert_eq!((metric.formula)(&|_| 0.0), 0.0, "{name}");
         }
     }

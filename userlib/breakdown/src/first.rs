@@ -1,5 +1,5 @@
-//! First levels of the vendors' trees: events that fit on a processor's counters at once, for lists
-//! that count something else too.
+//! First levels of the vendors' trees: few events, which fit on a processor's counters at once, for
+//! lists that also count other events.
 
 use super::formulas::{
     CLEARS, CORE_CYCLES, CYCLES, CountOf, DISPATCHED, LOAD_NOT_COMPLETE, MISPREDICTS, NO_OPS,
@@ -8,7 +8,7 @@ use super::formulas::{
     zen_bad_speculation, zen_front_end, zen_memory, zen_refill, zen_retiring,
 };
 
-/// The first level of Ice Lake servers: events that fit on four counters.
+/// First level of Ice Lake servers: events that fit on four counters.
 pub static ICE_LAKE: TopDown = TopDown {
     events: &[CYCLES, RETIRED, UNDELIVERED, STALLED, CLEARS],
     metrics: &[
@@ -23,7 +23,7 @@ pub static ICE_LAKE: TopDown = TopDown {
     missing: "the causes of one line: --breakdown does",
 };
 
-/// The first level of Sapphire Rapids.
+/// First level of Sapphire Rapids.
 pub static SAPPHIRE_RAPIDS: TopDown = TopDown {
     events: &[RETIRED, UNDELIVERED, STALLED, WRONG],
     metrics: &[
@@ -37,10 +37,10 @@ pub static SAPPHIRE_RAPIDS: TopDown = TopDown {
     missing: ICE_LAKE.missing,
 };
 
-/// The causes of Zen 4: a first level of events that fit on four counters, beside cycles and
-/// instructions, with what divides the back end and mispredictions. The refill behind these is
-/// theirs, and not the front end's as in AMD's formulas. The slots of the core's other thread are
-/// in all parts.
+/// Causes of Zen 4: a first level of events that fit on four counters, besides cycles and
+/// instructions, with events that divide the back end and count mispredictions. The refill after
+/// mispredictions is counted with them, not with the front end as in AMD's formulas. The slots of
+/// the core's other thread are included in all parts.
 pub static ZEN_4: TopDown = TopDown {
     events: &[
         CORE_CYCLES,

@@ -1,54 +1,54 @@
-//! The vendors' top-down formulas: which slots of dispatch are lost to what, from counts.
+//! The vendors' top-down formulas, which compute the causes of lost dispatch slots from counts.
 //!
 //! Source: Linux, `tools/perf/pmu-events/arch/x86/`: `icelakex/icx-metrics.json`,
-//! `sapphirerapids/spr-metrics.json` and `amdzen4/pipeline.json`, which are Intel's and AMD's own;
-//! `perf stat -M` computes them under the names here. Intel's begin with the counts of
-//! PERF_METRICS. Tally counts the same slots by events of general counters, in their place. All
-//! slots are the width times the cycles, which are counted all the time; TOPDOWN.SLOTS would not
-//! be.
+//! `sapphirerapids/spr-metrics.json` and `amdzen4/pipeline.json`, which Intel and AMD publish.
+//! `perf stat -M` computes the metrics under the names given here. Intel's formulas begin with the
+//! counts of PERF_METRICS; Tally counts the same slots by events of general counters instead. The
+//! number of all slots is the width times the cycles, because cycles are counted without
+//! multiplexing, which TOPDOWN.SLOTS would not be.
 
-/// The count of an event.
+/// Count of an event, by its name.
 pub type CountOf<'a> = &'a dyn Fn(&str) -> f64;
 
-/// What a metric is a share of.
+/// Denominator of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whole {
-    /// All slots. The metrics of one parent are all of the parent.
+    /// All slots. The metrics with one parent add up to the parent.
     Slots,
     /// All cycles. Such metrics overlap, and leave a part of their parent unnamed.
     Cycles,
-    /// The count of another event. Such metrics are on no level, and in no tree.
+    /// Count of another event. Such metrics are at no level, and in no tree.
     Events,
 }
 
-/// One of the vendor's metrics.
+/// A metric of the vendor.
 #[derive(Debug)]
 pub struct Metric {
-    /// For people.
+    /// Name for people.
     pub name: &'static str,
-    /// Its name in perf.
+    /// Name in perf.
     pub metric: &'static str,
-    /// The level, from 1; 0 of one that is on none.
+    /// Level, from 1; 0 if the metric is at no level.
     pub level: u8,
     pub whole: Whole,
-    /// Its share, 0 to 1.
+    /// Function that computes the share, 0 to 1.
     pub formula: fn(CountOf<'_>) -> f64,
 }
 
-/// The metrics of a processor, each behind its parent.
+/// Metrics of a processor, each after its parent.
 #[derive(Debug)]
 pub struct TopDown {
-    /// The events that the formulas need.
+    /// Events that the formulas need.
     pub events: &'static [&'static str],
     pub metrics: &'static [Metric],
-    /// What is missing of the vendor's levels, and why.
+    /// Parts missing from the vendor's levels, with the reason.
     pub missing: &'static str,
 }
 
-/// Metrics that are counted on request alone.
+/// Metrics that are counted only on request.
 #[derive(Debug)]
 pub struct Further {
-    /// The metric whose last parts they are; none of those that are no parts.
+    /// Metric after whose other parts these are inserted; `None` for metrics that are not parts.
     pub parent: Option<&'static str>,
     pub method: &'static TopDown,
 }
@@ -70,12 +70,12 @@ pub(super) const fn cycles(
     Metric { name, metric, level: 3, whole: Whole::Cycles, formula }
 }
 
-/// A share; 0 of nothing, as perf's `d_ratio`.
+/// Share; 0 if the whole is 0, as with perf's `d_ratio`.
 pub(super) fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
-/// A share of all cycles: the counts of some events less those of others, which they contain.
+/// Share of all cycles: the counts of some events minus those of others, which they contain.
 pub(super) fn cycles_of(n: CountOf<'_>, all: &str, plus: &[&str], minus: &[&str]) -> f64 {
     let sum = |names: &[&str]| names.iter().map(|name| n(name)).sum::<f64>();
     ratio(sum(plus) - sum(minus), n(all))
@@ -128,7 +128,7 @@ fn icx_mispredicts(n: CountOf<'_>) -> f64 {
     ratio(wrong, wrong + n(MACHINE_CLEARS)) * icx_bad_speculation(n)
 }
 
-/// Cycles with few micro-operations: those with two or more count as far as slots retire.
+/// Cycles with few micro-operations: those with two or more are weighted by the share of retiring.
 pub(super) fn icx_few(n: CountOf<'_>) -> f64 {
     n(ONE) + icx_retiring(n) * n(TWO)
 }
@@ -136,8 +136,9 @@ fn icx_memory(n: CountOf<'_>) -> f64 {
     let memory = n(ICX_IN_MEMORY) + n(ON_STORES);
     ratio(memory, n(ICX_STALLS) + icx_few(n) + n(ON_STORES)) * icx_back_end(n)
 }
-/// Intel's formula takes a part of it for fills of the L1 that waited for a buffer, by events that
-/// the virtual PMU has in one pipeline only; this is its formula for processors before Skylake.
+/// Share of cycles bound by the L2. Intel's formula subtracts fills of the L1 that waited for a
+/// buffer, by events that the virtual PMU has in one pipeline only. This is Intel's formula for
+/// processors before Skylake.
 fn icx_l2(n: CountOf<'_>) -> f64 {
     ratio(n(ICX_BEYOND_L1) - n(ICX_BEYOND_L2), n(CYCLES))
 }
@@ -152,7 +153,7 @@ fn divider(n: CountOf<'_>) -> f64 {
     ratio(n(DIVIDER), n(CYCLES))
 }
 
-/// Ice Lake servers.
+/// Formulas of Ice Lake servers.
 pub static ICE_LAKE: TopDown = TopDown {
     events: &[
         CYCLES,
@@ -208,7 +209,7 @@ pub static ICE_LAKE: TopDown = TopDown {
               PMU does not count); ports on request: -M TopdownL4",
 };
 
-/// The four counts of PERF_METRICS' first level, and what they add up to.
+/// Sum of the four counts of PERF_METRICS' first level.
 pub(super) fn spr_all(n: CountOf<'_>) -> f64 {
     n(UNDELIVERED) + n(WRONG) + n(RETIRED) + n(STALLED)
 }
@@ -242,7 +243,7 @@ const BEYOND_L1: &str = "MEMORY_ACTIVITY.STALLS_L1D_MISS";
 const BEYOND_L2: &str = "MEMORY_ACTIVITY.STALLS_L2_MISS";
 const BEYOND_L3: &str = "MEMORY_ACTIVITY.STALLS_L3_MISS";
 
-/// Sapphire Rapids.
+/// Formulas of Sapphire Rapids.
 pub static SAPPHIRE_RAPIDS: TopDown = TopDown {
     events: &[
         CYCLES,
@@ -297,7 +298,7 @@ pub static SAPPHIRE_RAPIDS: TopDown = TopDown {
 
 pub(super) const CORE_CYCLES: &str = "CYCLES_NOT_IN_HALT";
 pub(super) const NO_OPS: &str = "DISPATCH_STALLS_1.FE_NO_OPS";
-/// The part of the front end that mispredicted branches cost.
+/// Part of the front end that is lost to mispredicted branches.
 pub(super) const REFILL: &str = "refill behind mispredictions";
 const NO_OPS_AT_ALL: &str = "DISPATCH_STALLS_1.FE_NO_OPS:c=6";
 pub(super) const STALLS: &str = "DISPATCH_STALLS_1.BE_STALLS";
@@ -311,7 +312,7 @@ const RESYNCS: &str = "RESYNCS";
 pub(super) const NOT_COMPLETE: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU";
 pub(super) const LOAD_NOT_COMPLETE: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD";
 
-/// A share of AMD's dispatch slots, six in each cycle.
+/// Share of AMD's dispatch slots, six in each cycle.
 pub(super) fn of_slots(n: CountOf<'_>, slots: f64) -> f64 {
     ratio(slots, 6.0 * n(CORE_CYCLES))
 }
@@ -321,9 +322,10 @@ pub(super) fn zen_front_end(n: CountOf<'_>) -> f64 {
 fn zen_latency(n: CountOf<'_>) -> f64 {
     of_slots(n, 6.0 * n(NO_OPS_AT_ALL))
 }
-/// The slots behind mispredicted branches until the right path is dispatched, which AMD's formulas
-/// have in the front end and Intel's in bad speculation. The common penalty is 13 cycles, of 11 to
-/// 18 (Software Optimization Guide for the AMD Zen4 Microarchitecture, 57647, branch prediction).
+/// Slots after mispredicted branches until the right path is dispatched, which AMD's formulas
+/// assign to the front end and Intel's to bad speculation. The common penalty is 13 cycles, of 11
+/// to 18 (Software Optimization Guide for the AMD Zen4 Microarchitecture, 57647, branch
+/// prediction).
 pub(super) fn zen_refill(n: CountOf<'_>) -> f64 {
     of_slots(n, 6.0 * 13.0 * n(MISPREDICTS))
 }
@@ -343,7 +345,7 @@ pub(super) fn zen_retiring(n: CountOf<'_>) -> f64 {
     of_slots(n, n(OPS))
 }
 
-/// Zen 4.
+/// Formulas of Zen 4.
 pub static ZEN_4: TopDown = TopDown {
     events: &[
         CORE_CYCLES,

@@ -1,8 +1,8 @@
-//! Where a program's cycles go, from counts: the slots of dispatch as a tree, by the vendors'
-//! top-down formulas, whose parts are all cycles, without a rest. A second view has the cycles in
-//! which nothing retired (paper 000, section 4).
+//! Breakdown of a program's cycles from counts: dispatch slots as a tree by the vendors' top-down
+//! formulas, whose parts add up to all cycles. A second view divides the cycles in which no
+//! instruction retired (paper 000, section 4).
 //!
-//! Pure logic, for the host's reports and for programs that look at their own counts.
+//! Pure logic, for the host's reports and for programs that read their own counts.
 
 #![no_std]
 #![forbid(unsafe_code)]

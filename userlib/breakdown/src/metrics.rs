@@ -1,4 +1,4 @@
-//! What `tally stat` was asked to compute from counts: `-M METRICS`, `--topdown`, `--breakdown`.
+//! Metrics that `tally stat` computes from counts: `-M METRICS`, `--topdown`, `--breakdown`.
 
 use alloc::{format, string::String, vec::Vec};
 use tally_abi::{
@@ -14,31 +14,31 @@ use super::{
     tree::share,
 };
 
-/// Names of the metrics of a level before its number: Intel's and AMD's.
+/// Prefixes of the names of levels, Intel's and AMD's; the level's number follows.
 const LEVELS: [&str; 2] = ["TopdownL", "PipelineL"];
-/// What the name of a metric's parts has behind the metric's.
+/// Suffix that names the parts of a metric.
 const GROUP: &str = "_group";
 
-/// The metrics of a command, on one processor.
+/// Metrics of a command, on one processor.
 pub struct Metrics {
     stack: &'static Stack,
     metrics: Vec<(&'static TopDown, &'static Metric)>,
     is_breakdown: bool,
 }
 
-/// A metric's share as the vendor's formula gives it.
+/// Share of a metric by the vendor's formula.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MetricShare {
-    /// Its name in perf.
+    /// Name in perf.
     pub metric: &'static str,
-    /// The share, 0 to 1 but for the errors of its events.
+    /// Share, 0 to 1 within the errors of its events.
     pub share: f64,
-    /// Half the width of the 95 % interval. It takes the errors of the events as independent.
+    /// Half the width of the 95 % interval. The errors of the events are taken as independent.
     pub half_width_95: f64,
 }
 
 impl Metrics {
-    /// What these options ask for; none if they ask for nothing.
+    /// Metrics requested by these options; `None` if they request none.
     fn of(options: &StatOptions<'_>, signature: u32) -> Result<Option<Metrics>, String> {
         let StatOptions { metrics, is_topdown, level, is_breakdown, .. } = options;
         if !options.computes() {
@@ -55,12 +55,12 @@ impl Metrics {
         Ok(Some(all))
     }
 
-    /// What a command of `tally stat` or `record` asks for on the processor with this signature
-    /// (CPUID leaf 1, EAX); none if it asks for nothing. From here on the command counts its
-    /// events.
+    /// Metrics requested by a command of `tally stat` or `record`, on the processor with this
+    /// signature (CPUID leaf 1, EAX); `None` if it requests none. Adds the events of the metrics to
+    /// the command's list.
     ///
     /// # Errors
-    /// The processor has no metrics, or not these.
+    /// The processor has no metrics, or lacks the requested ones.
     pub fn counted_by(command: &mut Command<'_>, signature: u32) -> Result<Option<Self>, String> {
         if command.samples_breakdown {
             let stack = stacks::of(signature).ok_or_else(stacks::missing)?;
@@ -73,7 +73,7 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// The events that it is computed from.
+    /// Events from which the metrics are computed.
     fn events(&self) -> Vec<&'static str> {
         let of_metrics = self.metrics.iter().flat_map(|(method, metric)| events_of(method, metric));
         let of_stack = self.is_breakdown.then(|| self.stack.events()).into_iter().flatten();
@@ -86,7 +86,7 @@ impl Metrics {
         events
     }
 
-    /// The metrics whose events were all measured.
+    /// Shares of the metrics whose events were all measured.
     pub fn shares(&self, counts: Counts<'_>) -> Vec<MetricShare> {
         let is_measured = |(method, metric): &&(&'static TopDown, &'static Metric)| {
             events_of(method, metric).into_iter().all(|event| counts(event).is_some())
@@ -99,15 +99,15 @@ impl Metrics {
         self.metrics.iter().filter(is_measured).map(share).collect()
     }
 
-    /// The breakdown, if it was asked for.
+    /// Breakdown, if requested.
     ///
     /// # Errors
-    /// The names of the events that were not measured.
+    /// Names of the events that were not measured.
     pub fn breakdown(&self, counts: Counts<'_>) -> Option<Result<Breakdown, Vec<&'static str>>> {
         self.is_breakdown.then(|| break_down(counts, INDEPENDENT, self.stack))
     }
 
-    /// Adds a metric, or by perf's names those of a level or the parts of a metric.
+    /// Adds a metric, or by perf's names the metrics of a level or the parts of a metric.
     fn add(&mut self, name: &str) -> Result<(), String> {
         let level = LEVELS.iter().find_map(|before| name.strip_prefix(before)?.parse().ok());
         if let Some(level) = level {
@@ -131,7 +131,7 @@ impl Metrics {
         Ok(())
     }
 
-    /// The processor's metrics, with those that are counted on request alone.
+    /// Metrics of the processor, including those that are counted only on request.
     fn all(&self) -> Vec<(&'static TopDown, &'static Metric)> {
         self.stack.tree(|_| true)
     }
@@ -143,7 +143,7 @@ impl Metrics {
         if !(1..=most).contains(&level) {
             return Err(format!("the levels of this processor's metrics are 1 to {most}"));
         }
-        // A level that has others leaves those out that are counted on request.
+        // A level with other metrics leaves out those that are counted only on request.
         let is_usual = |method| core::ptr::eq(method, self.stack.method) || usual < Some(level);
         let of_level = |(method, metric): &(&'static TopDown, &'static Metric)| {
             metric.level == level && is_usual(*method)

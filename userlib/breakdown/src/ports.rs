@@ -1,6 +1,6 @@
-//! Intel's metrics of what executes in a cycle: how core-bound cycles use the ports.
+//! Intel's metrics of micro-operations executed per cycle: the use of ports in core-bound cycles.
 //!
-//! Their events are many, so they are counted on request.
+//! The metrics need many events, so they are counted on request.
 
 use super::formulas::{
     self, CYCLES, CountOf, DIVIDER, Metric, ON_LOADS, ONE, TWO, TopDown, Whole, icx_few, ratio,
@@ -10,7 +10,8 @@ use super::formulas::{
 const TWO_OR_THREE: &str = "EXE_ACTIVITY.2_3_PORTS_UTIL";
 const FROM_THREE: &str = "UOPS_EXECUTED.CYCLES_GE_3";
 const NONE: &str = "EXE_ACTIVITY.EXE_BOUND_0_PORTS";
-/// The same on Ice Lake, where it has no name: perf's `EXE_ACTIVITY.3_PORTS_UTIL,umask=0x80`.
+/// Event of cycles without execution on Ice Lake, which has no name there: perf's
+/// `EXE_ACTIVITY.3_PORTS_UTIL,umask=0x80`.
 const ICX_NONE: &str = "r80a6";
 const STALLS: &str = "CYCLE_ACTIVITY.STALLS_TOTAL";
 const STALLS_IN_MEMORY: &str = "CYCLE_ACTIVITY.STALLS_MEM_ANY";
@@ -47,7 +48,7 @@ fn icx_ports(n: CountOf<'_>) -> f64 {
     if divides { few } else { icx_none(n) + few }
 }
 
-/// Ice Lake servers.
+/// Metrics of Ice Lake servers.
 pub(super) static ICE_LAKE: TopDown = TopDown {
     events: &[
         CYCLES,
@@ -81,7 +82,7 @@ fn spr_ports(n: CountOf<'_>) -> f64 {
     if divides { few } else { spr_none(n) + few }
 }
 
-/// Sapphire Rapids.
+/// Metrics of Sapphire Rapids.
 pub(super) static SAPPHIRE_RAPIDS: TopDown = TopDown {
     events: &[
         CYCLES,
@@ -114,8 +115,8 @@ pub(super) static SAPPHIRE_RAPIDS: TopDown = TopDown {
 mod tests {
     use super::*;
 
-    /// What `perf stat -M` gives for the same counts, computed by hand from the expressions in
-    /// Linux's files.
+    /// Compares metrics with `perf stat -M` on the same counts, computed by hand from the
+    /// expressions in Linux's files.
     fn assert_metrics(method: &TopDown, counts: &[(&str, f64)], want: &[(&str, f64)]) {
         let count = |name: &str| counts.iter().find(|(event, _)| *event == name).map(|it| it.1);
         for (name, expected) in want {

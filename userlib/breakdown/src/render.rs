@@ -10,7 +10,7 @@ use super::{cycles::Breakdown, tree::CyclePart};
 const NAME: usize = 40;
 
 impl fmt::Display for Breakdown {
-    /// The column of the truth is there if any part has one.
+    /// Writes the column of the truth if any part has one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Breakdown { cycles, instructions, parts, missing, .. } = self;
         let cpi = *cycles as f64 / (*instructions).max(1) as f64;
@@ -31,7 +31,7 @@ impl fmt::Display for Breakdown {
 }
 
 impl Breakdown {
-    /// A row. `!` marks what the interval does not contain.
+    /// Writes a row. `!` marks a truth outside of the interval.
     fn write_part(
         &self,
         part: &CyclePart,

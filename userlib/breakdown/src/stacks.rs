@@ -1,4 +1,4 @@
-//! By which events each processor tells what its cycles go to.
+//! Events by which each processor's cycles are divided.
 
 use alloc::{string::String, vec, vec::Vec};
 use core::{cell::RefCell, ops::Range};
@@ -9,25 +9,25 @@ use super::{
     ports, stalls,
 };
 
-/// How a processor's cycles are divided, and by which events.
+/// Method and events by which a processor's cycles are divided.
 #[derive(Debug)]
 pub struct Stack {
-    /// The event of core cycles.
+    /// Event of core cycles.
     pub cycles: &'static str,
-    /// The event of instructions retired.
+    /// Event of instructions retired.
     pub instructions: &'static str,
-    /// The event of mispredicted branches, if a misprediction's mean cost is told.
+    /// Event of mispredicted branches, if the method gives a misprediction's mean cost.
     pub mispredictions: Option<&'static str>,
-    /// Events that are counted in the same slices, as parts are differences of them: what they err
-    /// by cancels.
+    /// Groups of events counted in the same slices. Parts are differences of these events, so that
+    /// common errors cancel.
     pub groups: &'static [&'static [&'static str]],
-    /// The tree of parts.
+    /// Tree of parts.
     pub(super) method: &'static TopDown,
-    /// Metrics that are computed where their events are counted beside these: on request.
+    /// Metrics counted on request, computed where their events are counted with the stack's.
     pub(super) further: &'static [Further],
 }
 
-/// Ice Lake servers, by the slots of dispatch.
+/// Stack of Ice Lake servers, by the slots of dispatch.
 static ICE_LAKE: Stack = Stack {
     cycles: "CPU_CLK_UNHALTED.THREAD",
     instructions: "INST_RETIRED.ANY",
@@ -54,7 +54,7 @@ static ICE_LAKE: Stack = Stack {
     ],
 };
 
-/// Sapphire Rapids, by the slots of dispatch.
+/// Stack of Sapphire Rapids, by the slots of dispatch.
 static SAPPHIRE_RAPIDS: Stack = Stack {
     groups: &[&[
         "UOPS_RETIRED.SLOTS",
@@ -63,7 +63,7 @@ static SAPPHIRE_RAPIDS: Stack = Stack {
         "TOPDOWN.BAD_SPEC_SLOTS",
     ]],
     method: &formulas::SAPPHIRE_RAPIDS,
-    // Its formulas read no count of mispredictions.
+    // The formulas do not read a count of mispredictions.
     mispredictions: None,
     further: &[
         Further { parent: Some("tma_fetch_latency"), method: &decoders::LATENCY },
@@ -73,7 +73,7 @@ static SAPPHIRE_RAPIDS: Stack = Stack {
     ..ICE_LAKE
 };
 
-/// Zen 4, by the slots of dispatch: its pipeline utilization.
+/// Stack of Zen 4, by the slots of dispatch: AMD's pipeline utilization.
 static ZEN_4: Stack = Stack {
     cycles: "CYCLES_NOT_IN_HALT",
     instructions: "RETIRED_INSTRUCTIONS",
@@ -94,16 +94,16 @@ static ZEN_4: Stack = Stack {
     further: &[Further { parent: None, method: &decoders::ZEN_4 }],
 };
 
-/// The views of a processor's cycles.
+/// Views of a processor's cycles.
 struct Views {
     slots: &'static Stack,
-    /// The first level of the same: few events, which a list for something else has room for.
+    /// First level of the slots: few events, which fit into a list for another purpose.
     first: Stack,
     stalls: Stack,
 }
 
 impl Stack {
-    /// Another method for the same processor: these groups, and nothing on request.
+    /// Stack of the same processor with another method: these groups, and nothing on request.
     const fn by(
         &self,
         method: &'static TopDown,
@@ -130,20 +130,20 @@ static ZEN_4_VIEWS: Views = Views {
     stalls: ZEN_4.by(&stalls::ZEN_4, stalls::ZEN_4_GROUPS),
 };
 
-/// Those of all processors, by the slots of dispatch.
+/// Stacks of all processors, by the slots of dispatch.
 pub static ALL: [&Stack; 3] = [&ICE_LAKE, &SAPPHIRE_RAPIDS, &ZEN_4];
 
-/// The stack of the processor with this signature (CPUID leaf 1, EAX), if it has events for one.
+/// Stack of the processor with this signature (CPUID leaf 1, EAX), if it has events for one.
 pub fn of(signature: u32) -> Option<&'static Stack> {
     views_of(signature).map(|views| views.slots)
 }
 
-/// The first level of the same.
+/// First level of the processor's stack.
 pub fn short_of(signature: u32) -> Option<&'static Stack> {
     views_of(signature).map(|views| &views.first)
 }
 
-/// The same processor's completion stalls.
+/// Completion stalls of the processor.
 pub fn stalls_of(signature: u32) -> Option<&'static Stack> {
     views_of(signature).map(|views| &views.stalls)
 }
@@ -158,7 +158,7 @@ fn views_of(signature: u32) -> Option<&'static Views> {
     }
 }
 
-/// Why there is no stack of a processor, and what can be had instead.
+/// Message that a processor has no stack, with the alternatives.
 pub fn missing() -> String {
     "no events of this processor tell apart what cycles are lost to: Ice Lake and Sapphire Rapids \
      servers and Zen 4 have such events. Sampling cycles finds where they go, without the cause: \
@@ -168,13 +168,13 @@ pub fn missing() -> String {
 }
 
 impl Stack {
-    /// The events to count: those that are counted together follow one another, by which the
-    /// planner puts them into one group if it fits on the counters.
+    /// Events to count. Events to be counted together are adjacent, so that the planner puts them
+    /// into one group if it fits on the counters.
     pub fn events(&self) -> Vec<&'static str> {
         self.ordered(self.method.events.iter().copied())
     }
 
-    /// The events that the parts without parts of their own need.
+    /// Events needed by the parts without children.
     pub fn of_cycles(&self) -> Vec<&'static str> {
         let is_read = |event: &str| {
             leaves(self.method).any(|metric| events_of(self.method, metric).contains(&event))
@@ -182,7 +182,7 @@ impl Stack {
         self.ordered(self.method.events.iter().copied().filter(|event| is_read(event)))
     }
 
-    /// Core cycles, instructions, and of `events` first those of groups.
+    /// Core cycles, instructions, and then `events`, those of groups first.
     fn ordered(&self, events: impl Iterator<Item = &'static str>) -> Vec<&'static str> {
         let mut rest: Vec<&'static str> = events.collect();
         let mut ordered = vec![self.cycles, self.instructions];
@@ -197,8 +197,8 @@ impl Stack {
         ordered
     }
 
-    /// The vendor's metrics in the order of its tree, those of `further` for which `is_wanted`
-    /// holds behind the other parts of their parents.
+    /// Metrics of the vendor in the order of its tree. Metrics of `further` for which `is_wanted`
+    /// holds follow the other parts of their parents.
     pub(super) fn tree(
         &self,
         is_wanted: impl Fn(&Further) -> bool,
@@ -213,12 +213,12 @@ impl Stack {
         tree
     }
 
-    /// What is not told apart, or missing, for the user.
+    /// Text for the user: distinctions not made by the processor, and missing parts.
     pub fn missing(&self) -> &'static str {
         self.method.missing
     }
 
-    /// The events to count, and behind them those of a list for something else.
+    /// Events to count, followed by those of a list for another purpose.
     pub fn before<'a>(&self, list: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let own = self.events();
         let others = list.filter(|event| !own.contains(event)).collect::<Vec<_>>();
@@ -226,7 +226,7 @@ impl Stack {
     }
 }
 
-/// A metric or a part of a tree, as far as [`leaves_of`] looks at it.
+/// Properties of a metric or a part of a tree that [`leaves_of`] needs.
 #[derive(Clone, Copy)]
 pub(super) struct Node {
     pub(super) level: u8,
@@ -234,8 +234,8 @@ pub(super) struct Node {
     pub(super) is_work: bool,
 }
 
-/// Where the nodes of a tree are that divide all slots once: those of slots without such parts, and
-/// retiring as a whole.
+/// Indices of the nodes of a tree that divide all slots once: nodes of slots without such children,
+/// and retiring as a whole.
 pub(super) fn leaves_of(tree: &[Node]) -> Vec<usize> {
     let is_leaf = |at: &usize| {
         let node = tree[*at];
@@ -248,7 +248,7 @@ pub(super) fn leaves_of(tree: &[Node]) -> Vec<usize> {
     (0..tree.len()).filter(is_leaf).collect()
 }
 
-/// The metrics that divide all slots once.
+/// Metrics that divide all slots once.
 pub(super) fn leaves(method: &'static TopDown) -> impl Iterator<Item = &'static Metric> {
     let node = |metric: &Metric| Node {
         level: metric.level,
@@ -259,10 +259,10 @@ pub(super) fn leaves(method: &'static TopDown) -> impl Iterator<Item = &'static 
     leaves_of(&tree).into_iter().map(|at| &method.metrics[at])
 }
 
-/// The part that is not lost.
+/// Part of the slots that is not lost.
 pub(super) const RETIRING: &str = "retiring";
 
-/// The events that a metric's formula reads.
+/// Events that a metric's formula reads.
 pub(super) fn events_of(method: &TopDown, metric: &Metric) -> Vec<&'static str> {
     let read = RefCell::new(Vec::new());
     (metric.formula)(&|name| {
@@ -275,7 +275,7 @@ pub(super) fn events_of(method: &TopDown, metric: &Metric) -> Vec<&'static str> 
     events
 }
 
-/// Where the parts of a metric are in a tree, on all levels.
+/// Range of the parts of a metric in a tree, at all levels.
 pub(super) fn parts_of(
     tree: &[(&'static TopDown, &'static Metric)],
     parent: &str,

@@ -1,7 +1,7 @@
-//! Completion stalls: cycles in which nothing retired, by what the oldest instruction waited for
-//! (paper 000, section 4; paper 001's name for POWER5's counters). A second view, and not the
-//! answer: what a mispredicted branch costs before it is resolved is charged to whatever stands at
-//! the head of the reorder buffer meanwhile (paper 001, section 2).
+//! Completion stalls: cycles in which no instruction retired, by the cause that delayed the oldest
+//! instruction (paper 000, section 4; paper 001 uses the name for POWER5's counters). This view is
+//! secondary, because the cost of a mispredicted branch before its resolution is charged to the
+//! instruction at the head of the reorder buffer (paper 001, section 2).
 
 use super::formulas::{CORE_CYCLES, CYCLES, Metric, TopDown, cycles_of, slots};
 
@@ -16,7 +16,7 @@ const TRANSLATION: &str = "ICACHE_TAG.STALLS";
 const RESTEER: &str = "INT_MISC.CLEAR_RESTEER_CYCLES";
 const SERIALIZING: &str = "RESOURCE_STALLS.SCOREBOARD";
 
-/// The parts that Ice Lake and Sapphire Rapids tell by the same events.
+/// Parts that Ice Lake and Sapphire Rapids distinguish by the same events.
 const RETIRED: Metric = slots(1, "retiring", "", |n| cycles_of(n, CYCLES, &[CYCLES], &[STALLS]));
 const CODE_MISSES: Metric =
     slots(1, "instruction cache misses", "", |n| cycles_of(n, CYCLES, &[CODE], &[]));
@@ -34,7 +34,7 @@ const SERIALIZED: Metric =
 pub(super) static ICE_LAKE_GROUPS: &[&[&str]] =
     &[&[IN_MEMORY, BEYOND_L1, BEYOND_L2, BEYOND_L3], &[STALLS, FRONT_END, RESTEER, SERIALIZING]];
 
-/// Ice Lake servers. Source of the events: Intel's event files (`perfmon`, ICX).
+/// Stalls of Ice Lake servers. Source of the events: Intel's event files (`perfmon`, ICX).
 pub(super) static ICE_LAKE: TopDown = TopDown {
     events: &[
         CYCLES,
@@ -74,13 +74,13 @@ const LOADS_BEYOND_L1: &str = "MEMORY_ACTIVITY.STALLS_L1D_MISS";
 const LOADS_BEYOND_L2: &str = "MEMORY_ACTIVITY.STALLS_L2_MISS";
 const LOADS_BEYOND_L3: &str = "MEMORY_ACTIVITY.STALLS_L3_MISS";
 
-/// As [`ICE_LAKE_GROUPS`].
+/// Groups of Sapphire Rapids, see [`ICE_LAKE_GROUPS`].
 pub(super) static SAPPHIRE_RAPIDS_GROUPS: &[&[&str]] = &[
     &[IN_LOADS, LOADS_BEYOND_L1, LOADS_BEYOND_L2, LOADS_BEYOND_L3],
     &[STALLS, FRONT_END, RESTEER, SERIALIZING],
 ];
 
-/// Sapphire Rapids. Source of the events: Intel's event files (`perfmon`, SPR).
+/// Stalls of Sapphire Rapids. Source of the events: Intel's event files (`perfmon`, SPR).
 pub(super) static SAPPHIRE_RAPIDS: TopDown = TopDown {
     events: &[
         CYCLES,
@@ -124,11 +124,11 @@ const NOT_COMPLETE: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_LOAD_AND_ALU";
 const MISSING: &str = "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD";
 const OTHER: &str = "CYCLES_NO_RETIRE.OTHER";
 
-/// As [`ICE_LAKE_GROUPS`].
+/// Groups of Zen 4, see [`ICE_LAKE_GROUPS`].
 pub(super) static ZEN_4_GROUPS: &[&[&str]] = &[&[EMPTY, NOT_COMPLETE, MISSING, OTHER]];
 
-/// Zen 4. Source of the events: AMD's Processor Programming Reference, family 19h model 10h, event
-/// D6h.
+/// Stalls of Zen 4. Source of the events: AMD's Processor Programming Reference, family 19h model
+/// 10h, event D6h.
 pub(super) static ZEN_4: TopDown = TopDown {
     events: &[CORE_CYCLES, EMPTY, NOT_COMPLETE, MISSING, OTHER],
     metrics: &[

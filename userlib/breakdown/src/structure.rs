@@ -1,40 +1,40 @@
-//! Which structure of the processor decides how often an event happens, and what interrupts are
-//! likely to add to it (decision 83).
+//! Processor structures that determine the frequency of an event, and the events that interrupts
+//! are likely to add (decision 83).
 //!
-//! An interrupt adds no event of those that a program retires in ring 3. It evicts lines of caches
-//! and entries of TLBs, and changes the history of branches; the program then misses more often,
-//! and takes time for that. How often, depends on the program: what is told here is what it was of
-//! most programs.
+//! An interrupt does not add retirement events in ring 3. It evicts lines of caches and entries of
+//! TLBs, and changes the history of branches; afterwards the program misses more often and takes
+//! more time. The amount depends on the program: the values here are bounds measured for most
+//! programs.
 
 use alloc::{format, string::String, vec::Vec};
 
-/// Words in names of events that happen behind a miss of the L2 cache.
+/// Words in names of events that happen after a miss of the L2 cache.
 const BEHIND_L2: [&str; 9] =
     ["L2_MISS", "L2_LINES", "L3", "LLC", "LONGEST", "OFFCORE", "OCR", "DRAM", "CACHE_REQ_STAT"];
 
-/// The least part of a count of which it is told that interrupts may have added it.
+/// Smallest share of a count that is reported as added by interrupts.
 const LEAST_TOLD: f64 = 0.005;
 
 /// Columns of a line.
 const COLUMNS: usize = 80;
 
-/// A structure of the processor that decides how often an event happens.
+/// Processor structure that determines how often an event happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Structure {
     /// TLBs of data and code.
     Tlbs,
-    /// Predictors of branches.
+    /// Branch predictors.
     BranchPredictors,
-    /// None: it takes longer where others miss more often.
+    /// No structure, but time: more misses of other structures take longer.
     Time,
     /// Caches of data and code.
     Caches,
-    /// None: the program alone decides.
+    /// No structure: only the program determines the count.
     Program,
 }
 
 impl Structure {
-    /// That of an event, by its vendor's or its general name.
+    /// Structure of an event, by its vendor's or its general name.
     pub fn of(event: &str) -> Structure {
         let name = event.to_ascii_uppercase();
         let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -78,7 +78,7 @@ impl Structure {
         }
     }
 
-    /// Its name in tables.
+    /// Name in tables.
     pub fn word(self) -> &'static str {
         match self {
             Structure::Tlbs => "TLBs",
@@ -89,9 +89,8 @@ impl Structure {
         }
     }
 
-    /// The most events of this name, in capitals, that one interrupt added to a run, of twenty
-    /// programs at slices of 20,000 and 80,000 cycles; none where it is not known. Of slots, six a
-    /// cycle.
+    /// Maximum of events that one interrupt added to a run, over twenty programs at slices of
+    /// 20,000 and 80,000 cycles; `None` if unknown. `event` is in capitals. A cycle has six slots.
     fn most_of_one(self, event: &str) -> Option<f64> {
         match self {
             Structure::Tlbs => Some(3.0),
@@ -111,20 +110,20 @@ fn is_of_slots(event: &str) -> bool {
     event.contains("SLOTS") || event.contains("NOT_DELIVERED") && !event.contains("CYCLES")
 }
 
-/// The most events of ring 3 that so many interrupts are likely to have added; none where that is
-/// not known.
+/// Upper bound of the events of ring 3 that this many interrupts are likely to have added; `None`
+/// if unknown.
 pub fn likely_added(event: &str, interrupts: u64) -> Option<f64> {
     let most = Structure::of(event).most_of_one(&event.to_ascii_uppercase())?;
     Some(most * interrupts as f64)
 }
 
-/// What was added as a part of a count, up to 1; none if that is not worth telling.
+/// Added events as a share of a count, at most 1; `None` if the share is too small to report.
 pub fn added_share(added: f64, count: f64) -> Option<f64> {
     let share = (count > 0.0).then(|| added / count)?;
     (share >= LEAST_TOLD).then_some(share.min(1.0))
 }
 
-/// The lines that tell these shares, each an event and its share; none of no shares.
+/// Lines that report shares, each given as an event and its share; no lines for no shares.
 pub fn added_lines(shares: &[String], indent: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let Some((last, others)) = shares.split_last() else { return lines };
@@ -173,7 +172,7 @@ mod tests {
         assert_eq!(likely_added("INT_MISC.CLEAR_RESTEER_CYCLES", 10), None);
         assert_eq!(likely_added("IDQ_UOPS_NOT_DELIVERED.CORE", 1), Some(840.0));
         assert_eq!(likely_added("IDQ_UOPS_NOT_DELIVERED.CYCLES_0_UOPS_DELIV.CORE", 1), Some(140.0));
-        // Names of either case are alike.
+        // The case of names does not matter.
         assert_eq!(likely_added("slots", 1), Some(840.0));
         assert_eq!(likely_added("LLC-load-misses", 1), Some(3.0));
         assert_eq!(added_share(170.0, 1_000.0), Some(0.17));

@@ -1,4 +1,5 @@
-//! Where a program's cycles go, by the tree of a processor's method, with a bar on each part.
+//! Breakdown of a program's cycles as a tree, by a processor's method, with an interval for each
+//! part.
 
 use alloc::{borrow::Cow, vec::Vec};
 use core::cell::Cell;
@@ -13,41 +14,41 @@ use super::{
     stacks::{RETIRING, Stack, leaves},
 };
 
-/// A part of the cycles: of their slots of dispatch, each as its part of a cycle, or of the cycles
+/// Part of the cycles: either of their dispatch slots, each a fraction of a cycle, or of the cycles
 /// themselves.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize))]
 pub struct CyclePart {
-    /// What they went to.
+    /// Name of the cause.
     pub name: Cow<'static, str>,
-    /// The metric's name in perf; empty of completion stalls.
+    /// Metric's name in perf; empty for completion stalls.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "str::is_empty"))]
     pub metric: Cow<'static, str>,
-    /// The level, from 1. A part is one of the last part before it of the level above.
+    /// Level, from 1. The parent of a part is the last part before it at the level above.
     pub level: u8,
-    /// Whether it is a share of the cycles, which overlaps with others, and not of the slots.
+    /// Whether the part is a share of the cycles, which overlaps with others, and not of the slots.
     pub of_cycles: bool,
-    /// In cycles.
+    /// Estimate, in cycles.
     pub cycles: f64,
-    /// The share, 0 to 1. Those of slots add up to their parent's, and on level 1 to 1.
+    /// Share, 0 to 1. Shares of slots add up to their parent's, and at level 1 to 1.
     pub share: f64,
-    /// What the vendor's formula gives for the share, before the parts are closed.
+    /// Share by the vendor's formula, before the parts are closed.
     pub formula: f64,
-    /// Cycles an instruction.
+    /// Cycles per instruction.
     pub cpi: f64,
-    /// Half the width of the 95 % interval, in cycles. It takes the errors of the events as
-    /// independent, unless the caller knew better; those of events of one group, of which one
-    /// contains the other, are smaller.
+    /// Half the width of the 95 % interval, in cycles. The errors of the events are taken as
+    /// independent, unless the caller knows better. They are smaller for events of one group of
+    /// which one contains the other.
     pub half_width_95: f64,
-    /// The lower end of the interval, in cycles; not below 0.
+    /// Lower end of the interval, in cycles; at least 0.
     pub low_95: f64,
-    /// The upper end of the interval, in cycles; not above all cycles.
+    /// Upper end of the interval, in cycles; at most all cycles.
     pub high_95: f64,
-    /// What the formula gives for the virtual PMU's counts, in cycles.
+    /// Result of the formula for the virtual PMU's counts, in cycles.
     pub truth: Option<f64>,
 }
 
-/// A part before its level is closed. All are shares.
+/// Part before its level is closed. All values are shares.
 struct Open {
     metric: &'static Metric,
     share: f64,
@@ -55,7 +56,7 @@ struct Open {
     of: Share,
 }
 
-/// The parts in the order of the tree, with those on request whose events were counted.
+/// Parts in the order of the tree, including parts on request whose events were counted.
 pub(super) fn tree_parts(
     counts: Counts<'_>,
     errors: SumError<'_>,
@@ -67,8 +68,8 @@ pub(super) fn tree_parts(
     closed(counts, stack, close_tree(tree.into_iter().map(open).collect()))
 }
 
-/// The parts that divide the cycles once, in the order of the tree, if their events are measured.
-/// Their cycles sum to all cycles.
+/// Parts that divide the cycles once, in the order of the tree, if their events are measured. Their
+/// cycles add up to all cycles.
 pub fn cycle_parts(counts: Counts<'_>, errors: SumError<'_>, stack: &Stack) -> Vec<CyclePart> {
     let metrics = leaves(stack.method);
     let mut parts: Vec<Open> =
@@ -79,8 +80,8 @@ pub fn cycle_parts(counts: Counts<'_>, errors: SumError<'_>, stack: &Stack) -> V
     parts
 }
 
-/// The parts of slots without those of retiring, as a tree, if the events of [`cycle_parts`] are
-/// measured. Those of level 1 sum to all cycles.
+/// Parts of slots as a tree, without those of retiring, if the events of [`cycle_parts`] are
+/// measured. Parts at level 1 add up to all cycles.
 pub fn slot_tree(counts: Counts<'_>, errors: SumError<'_>, stack: &Stack) -> Vec<CyclePart> {
     let leaves: Vec<&str> = leaves(stack.method).map(|metric| metric.name).collect();
     let is_shown = |at: &usize| {
@@ -108,7 +109,7 @@ fn close_tree(mut parts: Vec<Open>) -> Vec<Open> {
     parts
 }
 
-/// Closes the parts of `level` from index `from` on, as far as their parent reaches.
+/// Closes the parts of `level` from index `from` on, up to the end of their parent.
 fn close_level(parts: &mut [Open], from: usize, level: u8, wholes: [Option<f64>; 2]) {
     let children = parts.iter_mut().skip(from).take_while(|part| part.metric.level >= level);
     let is_child =
@@ -116,8 +117,8 @@ fn close_level(parts: &mut [Open], from: usize, level: u8, wholes: [Option<f64>;
     close_all(&mut children.filter(is_child).collect::<Vec<_>>(), wholes);
 }
 
-/// Closes parts of a share, and those of its truth: formulas that are not below 0 do not close
-/// either.
+/// Closes parts of a share, and those of its truth. Formulas that are clamped at 0 do not add up
+/// for the truth either.
 fn close_all(parts: &mut [&mut Open], [whole, true_whole]: [Option<f64>; 2]) {
     let squares: Vec<f64> =
         parts.iter().map(|part| part.of.half_width_95 * part.of.half_width_95).collect();
@@ -134,7 +135,7 @@ fn close_all(parts: &mut [&mut Open], [whole, true_whole]: [Option<f64>; 2]) {
     }
 }
 
-/// Parts in cycles.
+/// Converts closed parts to cycles.
 fn closed(counts: Counts<'_>, stack: &Stack, parts: Vec<Open>) -> Vec<CyclePart> {
     let [cycles, instructions] = [stack.cycles, stack.instructions]
         .map(|name| counts(name).unwrap_or_default().estimate.max(1.0));
@@ -169,32 +170,32 @@ impl Open {
 }
 
 impl CyclePart {
-    /// Returns whether this many cycles are in the 95 % interval, to half a cycle and a thousandth
-    /// of a percent of all cycles.
+    /// Returns whether this many cycles are in the 95 % interval, to within half a cycle and a
+    /// thousandth of a percent of all cycles.
     pub fn contains(&self, truth: f64) -> bool {
         let all = if self.share > 0.0 { self.cycles / self.share } else { 0.0 };
         let least = 0.5 + 1e-5 * all;
         (self.low_95 - least..=self.high_95 + least).contains(&truth)
     }
 
-    /// Returns whether it is the part that is not lost.
+    /// Returns whether the part is the one that is not lost.
     pub fn is_work(&self) -> bool {
         self.name == RETIRING
     }
 }
 
-/// What the vendor's formula gives.
+/// Value of a metric by the vendor's formula.
 pub(super) struct Share {
-    /// The share, 0 to 1.
+    /// Share, 0 to 1.
     pub(super) formula: f64,
-    /// Half the width of its 95 % interval. It takes the errors of the events as independent,
-    /// unless the caller knew better.
+    /// Half the width of the 95 % interval. The errors of the events are taken as independent,
+    /// unless the caller knows better.
     pub(super) half_width_95: f64,
-    /// What the formula gives for the virtual PMU's counts.
+    /// Result of the formula for the virtual PMU's counts.
     pub(super) truth: Option<f64>,
 }
 
-/// A metric's share. Events that were not measured are 0.
+/// Share of a metric. Events that were not measured count as 0.
 pub(super) fn share(
     counts: Counts<'_>,
     errors: SumError<'_>,
@@ -202,7 +203,7 @@ pub(super) fn share(
     metric: &Metric,
 ) -> Share {
     let estimate = |name: &str| counts(name).unwrap_or_default().estimate;
-    // What the metric grows by with one event more; none of an exact count.
+    // Change of the metric for one more event; `None` for an exact count.
     let slope = |event: &&'static str| {
         let half_width = counts(event).unwrap_or_default().half_width_95;
         let moved = |by: f64| {

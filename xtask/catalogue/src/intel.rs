@@ -29,8 +29,8 @@ struct Event {
     counter_mask: String,
     invert: String,
     edge_detect: String,
-    /// The counters without hyper-threading. The table names all of them: with hyper-threading
-    /// CPUID reports fewer counters.
+    /// Counters without hyper-threading. The table lists all of them: with hyper-threading CPUID
+    /// reports fewer counters.
     #[serde(rename = "CounterHTOff")]
     counter_without_threads: Option<String>,
     #[serde(rename = "MSRIndex")]
@@ -41,7 +41,7 @@ struct Event {
     any_thread: Option<String>,
 }
 
-/// The table of one of Intel's files.
+/// Table of one of Intel's files.
 pub(crate) fn table(json: &str) -> Result<String, String> {
     let file: File = serde_json::from_str(json).map_err(|error| error.to_string())?;
     let mut table = format!(
@@ -75,7 +75,7 @@ fn line(event: &Event) -> Option<Line> {
     })
 }
 
-/// A list of numbers, in hexadecimal.
+/// List of numbers, in hexadecimal.
 fn list(text: &str) -> Option<String> {
     let numbers: Option<Vec<String>> =
         text.split(',').map(|item| Some(format!("{:x}", number(item)?))).collect();
@@ -90,7 +90,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// `Fixed counter 1` or `0,1,2,3`.
+/// Counters, from `Fixed counter 1` or `0,1,2,3`.
 fn counters(text: &str) -> Option<String> {
     if let Some(index) = text.strip_prefix("Fixed counter ") {
         return Some(format!("fixed{}", number(index)?));

@@ -64,7 +64,7 @@ type Encode = unsafe extern "C" fn(
     *mut c_int,
 ) -> c_int;
 
-/// The library's functions.
+/// Functions of the library.
 struct Pfm {
     find: FindEvent,
     next: NextEvent,
@@ -74,7 +74,7 @@ struct Pfm {
     _library: Library,
 }
 
-/// The table of `processor`, `zen3` or `zen4`.
+/// Table of `processor`, `zen3` or `zen4`.
 pub(crate) fn table(processor: &str) -> Result<String, String> {
     if std::env::var_os("LIBPFM_ENCODE_INACTIVE").is_none() {
         return Err(
@@ -98,8 +98,8 @@ pub(crate) fn table(processor: &str) -> Result<String, String> {
     Ok(table)
 }
 
-/// The name of the library's file, which has its version: `libpfm.so.4.13.0`. (The library reports
-/// the version of its interface only.)
+/// File name of the library, which contains its version: `libpfm.so.4.13.0`. (The library itself
+/// reports only the version of its interface.)
 fn loaded_file() -> Result<String, String> {
     let maps = std::fs::read_to_string("/proc/self/maps").map_err(|error| error.to_string())?;
     let mut names = maps.lines().filter_map(|line| line.rsplit_once('/')).map(|(_, name)| name);
@@ -134,7 +134,7 @@ impl Pfm {
             };
         }
         let initialize = function!(b"pfm_initialize", Initialize);
-        // SAFETY: takes nothing; called once, before anything else.
+        // SAFETY: the function takes no argument and is called once, before all others.
         let error = unsafe { initialize() };
         if error != 0 {
             return Err(format!("pfm_initialize failed with {error}"));
@@ -149,8 +149,8 @@ impl Pfm {
         })
     }
 
-    /// `EVENT` for each event of `pmu` without unit masks, `EVENT:MASK` for each mask of the
-    /// others.
+    /// Names of events: `EVENT` for each event of `pmu` without unit masks, `EVENT:MASK` for each
+    /// mask of the others.
     fn names(&self, pmu: &str) -> Result<Vec<String>, String> {
         let mut names = Vec::new();
         let wanted = self.event(self.find(&format!("{pmu}::RETIRED_INSTRUCTIONS"))?)?.pmu;
@@ -168,7 +168,7 @@ impl Pfm {
             } else {
                 names.extend(masks)
             }
-            // SAFETY: takes and gives an index, negative at the end.
+            // SAFETY: the function takes and returns an index, negative at the end.
             index = unsafe { (self.next)(index) };
             if index < 0 {
                 break;
@@ -177,7 +177,7 @@ impl Pfm {
         Ok(names)
     }
 
-    /// The index of the first event of the PMU: indexes of one PMU follow each other.
+    /// Index of the first event of the PMU: indices of one PMU are consecutive.
     fn first_of(&self, pmu: &str, wanted: c_uint) -> Result<c_int, String> {
         let mut index = self.find(&format!("{pmu}::RETIRED_INSTRUCTIONS"))?;
         while index > 0 && self.event(index - 1).is_ok_and(|event| event.pmu == wanted) {
@@ -207,7 +207,7 @@ impl Pfm {
             reserved: 0,
             flags: 0,
         };
-        // SAFETY: `info` is of the type that the function fills, and says its own size.
+        // SAFETY: `info` has the type that the function fills, and states its own size.
         let error = unsafe { (self.event)(index, 0, &mut info) };
         if error == 0 { Ok(info) } else { Err(format!("no event {index}")) }
     }
@@ -225,7 +225,7 @@ impl Pfm {
             flags: 0,
             default: 0,
         };
-        // SAFETY: `info` is of the type that the function fills, and says its own size.
+        // SAFETY: `info` has the type that the function fills, and states its own size.
         let error = unsafe { (self.attribute)(event, attribute, 0, &mut info) };
         (error == 0 && info.kind == UNIT_MASK).then(|| text(info.name))
     }

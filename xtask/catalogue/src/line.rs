@@ -1,27 +1,27 @@
-//! One line of a table, as `tally_pmu::catalogue::Entry` reads it.
+//! A line of a table, in the format read by `tally_pmu::catalogue::Entry`.
 
 use std::fmt;
 
-/// The comment that names the columns.
+/// Comment that names the columns.
 pub(crate) const COLUMNS: &str =
     "# name\tcode\tumask\tcmask\tinv\tedge\tcounters\tflag\tmsr\tvalue\n";
 
-/// One event.
+/// Line of an event.
 pub(crate) struct Line {
     pub(crate) name: String,
-    /// The event code, or two separated by a comma, one per extra register.
+    /// Event code, or two separated by a comma, one per extra register.
     pub(crate) code: String,
     pub(crate) umask: u8,
     pub(crate) cmask: u8,
     pub(crate) inv: bool,
     pub(crate) edge: bool,
-    /// A mask in hexadecimal, or `fixedN` for a fixed counter.
+    /// Mask in hexadecimal, or `fixedN` for a fixed counter.
     pub(crate) counters: String,
     /// `a` if the event must be counted alone, `t` if it also counts the sibling thread, else `-`.
     pub(crate) flag: char,
-    /// The extra registers, separated by a comma, of which the event needs one; 0 if none.
+    /// Extra registers, separated by a comma, of which the event needs one; 0 if none.
     pub(crate) msr: String,
-    /// The value of the extra register.
+    /// Value of the extra register.
     pub(crate) value: u64,
 }
 

@@ -1,5 +1,5 @@
-//! The boot loader as `tally-efi` has it in it: laid out as in memory, so that nothing of the
-//! format of executables is left to do at boot.
+//! The boot loader as included in `tally-efi`: laid out as in memory, so that the executable format
+//! needs no processing at boot.
 
 use std::fs;
 
@@ -9,12 +9,12 @@ use object::{
     read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile64},
 };
 
-/// What can go wrong: for the reader of a build's log.
+/// Result with an error for the reader of a build's log.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
-/// The bytes of the boot loader's file in the form of `kernel/efi/src/boot_loader.rs`.
+/// Bytes of the boot loader's file, in the format of `kernel/efi/src/boot_loader.rs`.
 pub fn laid_out() -> Result<Vec<u8>> {
-    // Its crate gives it in a folder for TFTP only.
+    // The crate provides the file only in a folder for TFTP.
     let folder = tempfile::tempdir()?;
     bootloader::DiskImageBuilder::empty().create_uefi_tftp_folder(folder.path())?;
     let file = fs::read(folder.path().join("bootloader"))?;
@@ -32,7 +32,7 @@ pub fn laid_out() -> Result<Vec<u8>> {
     Ok(words.flat_map(u64::to_le_bytes).chain(memory).collect())
 }
 
-/// What is in memory when the application has been loaded.
+/// Memory contents after the application has been loaded.
 fn memory(pe: &PeFile64<'_>, file: &[u8]) -> Option<Vec<u8>> {
     let header = pe.nt_headers().optional_header();
     let mut memory = vec![0; header.size_of_image() as usize];
@@ -47,7 +47,7 @@ fn memory(pe: &PeFile64<'_>, file: &[u8]) -> Option<Vec<u8>> {
     Some(memory)
 }
 
-/// The offsets of the 64-bit words that have addresses of the application.
+/// Offsets of the 64-bit words that hold addresses of the application.
 fn relocations(pe: &PeFile64<'_>, file: &[u8]) -> Result<Vec<u64>> {
     let mut found = Vec::new();
     let sections = pe.section_table();

@@ -1,8 +1,8 @@
-//! Makes a UEFI disk image, and writes the boot loader that is to be in it:
+//! Makes a UEFI disk image, and writes the boot loader to include in it:
 //!
 //! - `tally-image boot-loader OUT`
-//! - `tally-image disk KERNEL RAMDISK FIRST OUT`, where the firmware starts the application FIRST,
-//!   which has the boot loader
+//! - `tally-image disk KERNEL RAMDISK FIRST OUT`, where FIRST is the application started by the
+//!   firmware, which includes the boot loader
 //!
 //! Only `cargo xtask` builds and calls this program.
 
@@ -19,7 +19,7 @@ use std::{
 
 use boot_loader::Result;
 
-/// What firmware starts from a removable disk (UEFI specification 2.10, section 3.5.1.1).
+/// File that the firmware starts from a removable disk (UEFI specification 2.10, section 3.5.1.1).
 const FIRST: &str = "efi/boot/bootx64.efi";
 
 fn main() -> ExitCode {
@@ -46,8 +46,8 @@ fn write_boot_loader(out: &Path) -> Result<()> {
     Ok(fs::write(out, boot_loader::laid_out()?)?)
 }
 
-/// Writes a disk image, and replaces the boot loader in it by `first`. The crate refuses files of
-/// that name; it leaves a megabyte of the file system free.
+/// Writes a disk image, and replaces its boot loader by `first`. The crate refuses files of that
+/// name; it leaves a megabyte of the file system free.
 fn disk(kernel: &Path, ramdisk: &Path, first: &Path, out: &Path) -> Result<()> {
     let mut builder = bootloader::UefiBoot::new(kernel);
     builder.set_ramdisk(ramdisk);

@@ -1,5 +1,5 @@
-//! Reads the codes on a photograph. A crate of its own, so that tests compile it with optimization:
-//! photographs have millions of pixels.
+//! Reads the codes on a photograph. The code is a separate crate, so that tests compile it with
+//! optimization: photographs have millions of pixels.
 
 #![forbid(unsafe_code)]
 
@@ -16,25 +16,26 @@ use rqrr::PreparedImage;
 
 use self::spots::{SIDES, Spot, spots};
 
-/// Bytes of a picture for each byte of its file: the most that deflate, which PNG uses, packs into
-/// one. Pictures have more than a file says in its head only if it is damaged.
+/// Upper bound of a picture's bytes per byte of its file: the maximum ratio of deflate, which PNG
+/// uses. A file whose header states more is damaged.
 const BYTES_A_BYTE: u64 = 1032;
-/// Bytes of a picture that any file may give.
+/// Size of a picture in bytes that is accepted from any file.
 const LEAST_BYTES: u64 = 1 << 20;
 
-/// How a picture of a code is changed before it is read.
+/// Transformation of a picture of a code before it is read.
 struct Attempt {
-    /// Whether it is turned by a quarter.
+    /// Whether the picture is turned by a quarter.
     turned: bool,
-    /// The pixels of its longer side.
+    /// Pixels of the longer side.
     side: u32,
-    /// The radius in which it is sharpened, or 0.
+    /// Radius of sharpening, or 0.
     radius: f32,
 }
 
-/// A reading fails where it takes one module for another; another picture has other errors, and
-/// most codes are read by one of the first attempts. The library searches row by row, and a picture
-/// that it reads in no size is often one that it reads turned.
+/// Transformations to try in turn. A reading fails where it confuses modules; another
+/// transformation has other errors, and most codes are read in one of the first attempts. The
+/// library searches row by row, so a picture that is unreadable at every size is often readable
+/// when turned.
 const ATTEMPTS: [Attempt; 12] = [
     Attempt { turned: false, side: 700, radius: 0.0 },
     Attempt { turned: false, side: 1000, radius: 0.0 },
@@ -54,12 +55,12 @@ const ATTEMPTS: [Attempt; 12] = [
 #[derive(Debug)]
 pub struct Photo(GrayImage);
 
-/// Why a file is no photograph.
+/// Reason why a file cannot be used as a photograph.
 #[derive(Debug)]
 pub enum Unreadable {
     /// The file cannot be read.
     File(io::Error),
-    /// It is no PNG, JPEG or PPM picture.
+    /// The file is not a PNG, JPEG or PPM picture.
     Picture(image::ImageError),
 }
 
@@ -91,12 +92,12 @@ impl Photo {
         Ok(Photo(reader.decode().map_err(Unreadable::Picture)?.to_luma8()))
     }
 
-    /// The contents of the codes that can be read and that `is_wanted`.
+    /// Contents of the readable codes for which `is_wanted` holds.
     pub fn codes(&self, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Vec<u8>> {
         let spots: Vec<Spot> = SIDES.iter().flat_map(|side| spots(&self.0, *side)).collect();
         let mut read: Vec<(Spot, Vec<u8>)> = Vec::new();
         for (attempt, spot) in ATTEMPTS.iter().flat_map(|it| spots.iter().map(move |s| (it, s))) {
-            // What is dark around the codes of a screen is a spot, and so are parts of large codes.
+            // Dark areas around a screen's codes are spots too, and so are parts of large codes.
             if !read.iter().any(|(known, _)| spot.is_about(*known)) {
                 let code = attempt.read(&self.0, *spot).into_iter().find(|code| is_wanted(code));
                 read.extend(code.map(|code| (*spot, code)));
@@ -107,7 +108,7 @@ impl Photo {
 }
 
 impl Attempt {
-    /// The contents of the codes at a spot of a photograph.
+    /// Contents of the codes at a spot of a photograph.
     fn read(&self, photo: &GrayImage, spot: Spot) -> Vec<Vec<u8>> {
         let picture = imageops::crop_imm(photo, spot.x, spot.y, spot.width, spot.height);
         let scale = self.side as f32 / spot.side() as f32;

@@ -2,23 +2,23 @@
 
 use image::{GrayImage, Luma, imageops};
 
-/// How a photograph is taken.
+/// Conditions of a photograph.
 #[derive(Clone, Copy, Debug)]
 pub struct Shot {
-    /// Degrees by which the camera is turned.
+    /// Rotation of the camera in degrees.
     pub turned: f32,
-    /// How much nearer its right side is than its left.
+    /// Amount by which the right side is nearer than the left.
     pub slanted: f32,
-    /// Pixels of the photograph for one of the screen.
+    /// Pixels of the photograph per pixel of the screen.
     pub scale: f32,
     /// Blur: standard deviation in pixels of the screen.
     pub blur: f32,
 }
 
-/// A picture of the screen itself.
+/// Exact picture of the screen.
 pub const STRAIGHT: Shot = Shot { turned: 0.0, slanted: 0.0, scale: 1.0, blur: 0.0 };
 
-/// A photograph of a screen in a dark room, with noise and a light side.
+/// Photographs a screen in a dark room, with noise and a light side.
 pub fn photograph(screen: &GrayImage, shot: Shot) -> GrayImage {
     let (width, height) = (screen.width() as f32, screen.height() as f32);
     let side = (width.hypot(height) * shot.scale * 1.2) as u32;

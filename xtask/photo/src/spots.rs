@@ -1,28 +1,28 @@
-//! Where on a photograph codes may be.
+//! Search for the places of codes on a photograph.
 //!
-//! The library that reads codes takes corners of neighbouring codes for those of one, so it gets a
-//! picture of each alone. A code is about half dark, evenly, and white around: a spot of that kind,
-//! as wide as high, may be one. Spots are looked for in smaller pictures of the photograph, in
-//! which modules run together. How small depends on how much of it a code fills: in a large picture
-//! of one code that fills it the parts of the code are spots, in a small one of many codes they run
-//! together.
+//! The library that reads codes confuses corners of neighbouring codes, so it gets a picture of
+//! each code alone. A code is about half dark, evenly, with white around it: a dark spot about as
+//! wide as high may be one. Spots are searched in reduced pictures of the photograph, in which
+//! modules run together. The right reduction depends on the share of the photograph that a code
+//! fills: at a large size the parts of a code that fills the picture are separate spots; at a small
+//! size many codes run together.
 
 use image::{GrayImage, imageops, imageops::FilterType};
 
-/// Pixels of the longer side of the pictures in which spots are looked for.
+/// Sizes of the pictures in which spots are searched: pixels of the longer side.
 pub(super) const SIDES: [u32; 3] = [800, 400, 200];
-/// The smallest side of a spot, as a part of the picture's.
+/// Divisor of the picture's side that gives the smallest side of a spot.
 const MIN_SPOT: u32 = 20;
-/// How far around a pixel the mean light is its measure, as a part of the picture's side: dark is
-/// what has less.
+/// Divisor of the picture's side that gives the radius around a pixel over which the mean light is
+/// taken. A pixel below [`DARK`] times the mean is dark.
 const LIGHT_RADIUS: u32 = 16;
 const DARK: f32 = 0.92;
-/// Pixels around one in which this share must be dark for it to be part of a spot. They are fewer
-/// than the white modules around a code.
+/// Radius around a pixel in which this share of pixels must be dark for the pixel to be part of a
+/// spot. The radius is smaller than the white margin of a code.
 const SPOT_RADIUS: u32 = 3;
 const SPOT_SHARE: f32 = 0.3;
 
-/// A rectangle of a photograph, in its pixels.
+/// Rectangle of a photograph, in its pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) x: u32,
@@ -32,12 +32,13 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    /// The longer side.
+    /// Longer side.
     pub(super) fn side(self) -> u32 {
         self.width.max(self.height)
     }
 
-    /// Returns whether the middle of one of two spots lies in the other: they show the same code.
+    /// Returns whether the middle of one of two spots lies in the other, so that they show the same
+    /// code.
     pub(super) fn is_about(self, other: Spot) -> bool {
         self.has_middle_of(other) || other.has_middle_of(self)
     }
@@ -48,8 +49,8 @@ impl Spot {
     }
 }
 
-/// The spots of a photograph that may be codes, with what is around them, the smallest first. They
-/// are looked for in a picture with `longer` pixels on its longer side.
+/// Spots of a photograph that may be codes, with their margins, smallest first. The search uses a
+/// picture with `longer` pixels on its longer side.
 pub(super) fn spots(photo: &GrayImage, longer: u32) -> Vec<Spot> {
     let scale = (photo.width().max(photo.height()) as f32 / longer as f32).max(1.0);
     let small = |side: u32| ((side as f32 / scale) as u32).max(1);
@@ -73,7 +74,7 @@ pub(super) fn spots(photo: &GrayImage, longer: u32) -> Vec<Spot> {
     spots
 }
 
-/// Pixels that hang together.
+/// Area of connected pixels.
 struct Area {
     left: u32,
     top: u32,
@@ -82,7 +83,7 @@ struct Area {
     pixels: u32,
 }
 
-/// Takes the pixels that hang together with `start` out of `open`, rows of `width` pixels.
+/// Removes the pixels connected with `start` from `open`, rows of `width` pixels.
 fn take(open: &mut [bool], width: u32, start: usize) -> Area {
     let mut area = Area { left: width, top: u32::MAX, right: 0, bottom: 0, pixels: 0 };
     let mut next = vec![start];
@@ -110,7 +111,8 @@ fn take(open: &mut [bool], width: u32, start: usize) -> Area {
 }
 
 impl Area {
-    /// The area with what is around it, if it may be a code: of at least so many pixels a side.
+    /// Spot with the area and its margin, if the area may be a code. Each side must have at least
+    /// `least` pixels.
     fn spot(&self, width: u32, height: u32, least: u32) -> Option<Spot> {
         let (wide, high) = (self.right - self.left + 1, self.bottom - self.top + 1);
         let is_square = wide <= 2 * high && high <= 2 * wide;
@@ -138,7 +140,7 @@ impl Spot {
     }
 }
 
-/// The sums of all rectangles of a picture that begin at its corner.
+/// Sums of all rectangles of a picture that begin at its corner.
 struct Sums {
     width: u32,
     height: u32,
@@ -160,7 +162,7 @@ impl Sums {
         Sums { width, height, sums }
     }
 
-    /// The mean value of the pixels up to `radius` pixels from one, in rows and in columns.
+    /// Mean value of the pixels up to `radius` pixels from one, in rows and in columns.
     fn mean(&self, x: u32, y: u32, radius: u32) -> f32 {
         let (left, top) = (x.saturating_sub(radius), y.saturating_sub(radius));
         let (right, bottom) = ((x + radius + 1).min(self.width), (y + radius + 1).min(self.height));

@@ -1,8 +1,8 @@
 //! `cargo xtask bench engine`: all figures of the engine in one command.
 //!
 //! The engine's examples measure the planner's times and the estimators' errors on the host. The
-//! cost of a group switch is measured as by `cargo xtask bench switch`. The guest program `bank`
-//! counts the instructions of its own readings. The engine's share of the time is that of the
+//! cost of a group switch is measured as in `cargo xtask bench switch`. The guest program `bank`
+//! counts the instructions of its own readings. The engine's share of the time is measured in the
 //! default job.
 
 use std::fmt::Write as _;
@@ -148,8 +148,8 @@ fn machine(artefacts: &Artefacts, pmu: Pmu, events: &str) -> Result<Machine> {
     Ok(Machine { pmu: switch::name(pmu), reading_instructions, planned, adaptive })
 }
 
-/// The costs that `bank` prints, `… cost [16, 15] instructions`, less one instruction each, which
-/// moves the value.
+/// The costs in the line `… cost [16, 15] instructions` that `bank` prints, each less the one
+/// instruction that moves the value.
 fn costs(text: &str) -> Option<Vec<u64>> {
     let (_, costs) = text.split_once("cost [")?;
     let (costs, _) = costs.split_once("] instructions")?;

@@ -1,7 +1,7 @@
 //! `cargo xtask bench …`: speeds, as ratios within one run.
 //!
 //! Each bench is a module with its arguments, its measurement and its table. Benches alternate
-//! between their settings, so that a noisy host affects all of them alike, and report the median
+//! between their settings, so that a noisy host affects all settings alike, and report the median
 //! with the minimum and the maximum.
 
 mod engine;

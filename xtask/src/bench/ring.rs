@@ -1,11 +1,11 @@
 //! `cargo xtask bench ring`: the cost of writing a trace record of 16 bytes with its time stamp.
 //!
 //! One thread writes some thousand records and then reads them; only the writes are timed. Each
-//! ring executes RDTSC per record, and the same loop without a ring measures the cost of that.
+//! ring executes RDTSC per record; the same loop without a ring measures the cost of that.
 //! Instructions are counted by single-stepping one record, less those of an empty loop: the
-//! minimum, for a record that starts no new page, and the mean, in which the clearing of a page
-//! counts once per word. LTTng-UST's event has the same 8 bytes beside its time stamp; it writes to
-//! an overwriting session with one buffer per process and no reader.
+//! minimum, for a record that starts no new page, and the mean, in which the clearing of a page is
+//! divided among its words. LTTng-UST's event has the same 8 bytes besides its time stamp; it
+//! writes to an overwriting session with one buffer per process and no reader.
 
 use std::fmt::Write as _;
 
@@ -37,7 +37,7 @@ const NOTHING: &str = "nothing";
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct RingComparison {
     name: String,
-    /// None if they cannot be counted.
+    /// Instructions per record; `None` if they cannot be counted.
     instructions: Option<f64>,
     mean_instructions: Option<f64>,
     locked_instructions: Option<f64>,
@@ -51,7 +51,7 @@ struct RingComparison {
 #[derive(Clone, Debug, Serialize)]
 struct Rings {
     rings: Vec<RingComparison>,
-    /// Why LTTng-UST was not measured.
+    /// Reason why LTTng-UST was not measured.
     lttng_missing: Option<String>,
 }
 
@@ -91,7 +91,7 @@ pub fn main(project: &Project, args: &RingArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// One line of the benchmark.
+/// A line of the benchmark's output.
 #[derive(Clone, Debug, PartialEq)]
 struct Measured {
     name: String,

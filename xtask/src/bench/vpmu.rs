@@ -2,8 +2,8 @@
 //! virtual PMU, compared with an empty plugin and with none.
 //!
 //! The guest program `rounds` compresses and decompresses a text by deflate at level 6 repeatedly,
-//! under Tally's kernel on one CPU. Only the rounds between its lines `begin` and `end` are timed:
-//! booting, the start of the models and the first round are over by then.
+//! under Tally's kernel on one CPU. Only the rounds between its lines `begin` and `end` are timed,
+//! to exclude booting, the start of the models and the first round.
 //!
 //! A round executes the same instructions on every machine. The models count them, as user-mode
 //! instructions of region 1, and must agree; their count is used for all settings.
@@ -94,7 +94,7 @@ impl Setting {
         matches!(self, Setting::Interval | Setting::Ooo)
     }
 
-    /// The number of rounds, which take some seconds.
+    /// The number of rounds, enough for some seconds.
     fn rounds(self) -> u64 {
         match self {
             Setting::None | Setting::Empty | Setting::Off => 60,
@@ -118,13 +118,13 @@ impl Setting {
     }
 }
 
-/// One run of the job.
+/// A run of the job.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     setting: Setting,
-    /// QEMU's processor time for its rounds.
+    /// QEMU's processor time for the rounds, in seconds.
     seconds: f64,
-    /// User-mode instructions of its rounds, if a model counts.
+    /// User-mode instructions of the rounds, if a model counts.
     instructions: Option<u64>,
 }
 

@@ -1,9 +1,9 @@
 //! The archives that C programs are linked with: `libtally.a`, `libpapi.a` and `libtally_start.a`.
 //!
 //! rustc's archive has Rust's library as global symbols, its panic handler and `memcpy` among them,
-//! which clash with those of a C library or of another Rust archive. So all of it becomes one
-//! object, in which only the functions of the archive's headers are global, and which needs no
-//! other.
+//! which clash with those of a C library or of another Rust archive. So each archive becomes one
+//! object in which only the functions of the archive's headers are global, and which needs no other
+//! object.
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use crate::{
     project::{self, Project},
 };
 
-/// An archive as rustc makes it, and what the names of all functions of its headers begin with.
+/// Archives that are sealed: name, package, and the prefix of all functions of the headers.
 const SEALED: [(&str, &GuestPackage, &str); 2] =
     [("libtally.a", &C_LIBRARY, "tally_"), ("libpapi.a", &PAPI_LIBRARY, "PAPI_")];
 
@@ -36,7 +36,7 @@ pub struct Archives {
 }
 
 impl Archives {
-    /// Where [`build`] puts them.
+    /// The paths of the archives that [`build`] writes.
     pub fn of(project: &Project) -> Archives {
         let folder = C_LIBRARY.release_folder(project);
         Archives {
@@ -47,7 +47,7 @@ impl Archives {
     }
 }
 
-/// Builds all.
+/// Builds all archives.
 ///
 /// # Errors
 /// A crate does not build, or the linker fails.
@@ -63,8 +63,8 @@ pub fn build(project: &Project, library: &Path) -> Result<Archives> {
     Ok(archives)
 }
 
-/// Writes the archive `whole` to `sealed` as one object, of whose global symbols only those remain
-/// that begin with `prefix`, unless that is newer.
+/// Writes the archive `whole` to `sealed` as one object, in which only the global symbols that
+/// begin with `prefix` remain global. Does nothing if `sealed` is newer.
 fn seal(project: &Project, whole: &Path, prefix: &str, sealed: &Path) -> Result<()> {
     let modified = |file: &Path| fs::metadata(file).and_then(|metadata| metadata.modified());
     let built = modified(whole).map_err(|error| Failure::io("read", whole, &error))?;
@@ -100,7 +100,7 @@ pub fn global_symbols(archive: &Path) -> Result<Vec<String>> {
     Ok(symbols(archive)?.into_iter().filter(|symbol| symbol.defined).map(|of| of.name).collect())
 }
 
-/// The names of the symbols that an archive needs from elsewhere.
+/// The names of the symbols that an archive imports.
 ///
 /// # Errors
 /// As [`global_symbols`].
@@ -123,7 +123,7 @@ fn symbols(archive: &Path) -> Result<Vec<Symbol>> {
     let mut found = Vec::new();
     for member in parsed.members() {
         let data = member.and_then(|member| member.data(bytes.as_slice())).map_err(bad)?;
-        // Metadata of rustc is no object.
+        // rustc's metadata is no object.
         let Ok(file) = object::File::parse(data) else { continue };
         let symbols = file.symbols().filter(|symbol| symbol.is_global());
         found.extend(symbols.filter_map(|symbol| {

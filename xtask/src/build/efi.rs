@@ -1,4 +1,4 @@
-//! What a disk image is made with: its maker, and what UEFI firmware starts from it.
+//! The parts of a disk image: its maker, and the application that UEFI firmware starts.
 
 use std::{
     fs,
@@ -23,10 +23,10 @@ pub struct Efi {
     pub five_levels: PathBuf,
 }
 
-/// Builds them.
+/// Builds these files.
 ///
 /// # Errors
-/// One does not build.
+/// A file does not build.
 pub fn build(project: &Project, library: &Path) -> Result<Efi> {
     let images = project.images();
     let mut maker = project.cargo("build", &images);
@@ -41,7 +41,8 @@ pub fn build(project: &Project, library: &Path) -> Result<Efi> {
     Ok(Efi { maker, first: built("bootx64.efi"), five_levels: built("five-levels.efi") })
 }
 
-/// The boot loader's file. It is written only if it has changed, as what has it is built anew then.
+/// The boot loader's file. It is written only if it has changed, as a newer file causes a rebuild
+/// of the application that contains it.
 fn boot_loader(project: &Project, maker: &Path) -> Result<PathBuf> {
     let path = project.images().join("boot-loader.efi");
     let part = project.images().join(format!("boot-loader-{}", std::process::id()));

@@ -1,5 +1,5 @@
-//! Test programs that do not use Tally: built with ordinary libraries for any Linux. All are placed
-//! in one folder, from which tests also run them on the host.
+//! Test programs that do not use Tally: built with ordinary libraries for any Linux. They are
+//! placed in one folder, from which tests also run them on the host.
 
 use std::{
     fs,
@@ -28,8 +28,8 @@ pub(super) fn folder(project: &Project) -> PathBuf {
     project.target.join(BUILT)
 }
 
-/// Compiles each C program as a static executable, and again, with `-pie` behind its name, as a
-/// static position-independent one. A program is a file or a folder of files.
+/// Compiles each C program twice: as a static executable and, with `-pie` appended to its name, as
+/// a static position-independent one. A program is a file or a folder of files.
 ///
 /// # Errors
 /// A program does not build.
@@ -54,7 +54,7 @@ pub fn hosted_guests(project: &Project) -> Result<Vec<PathBuf>> {
     all.map(compile).collect()
 }
 
-/// The programs' names: of files without their extension, and of folders.
+/// The programs' names: those of files without extension, and those of folders.
 fn names(project: &Project) -> Result<Vec<String>> {
     let folder = project.root.join(FOLDER);
     let mut names = sources(&folder, "c")?;
@@ -98,7 +98,7 @@ pub fn library_guests(project: &Project) -> Result<Vec<PathBuf>> {
     programs.into_iter().map(compile).collect()
 }
 
-/// Makes files that no program can be loaded from, of one that can: a dynamic program, one for
+/// Makes files that cannot be loaded as programs, from one that can: a dynamic program, one for
 /// another machine, one that lacks its end, and a text.
 ///
 /// # Errors
@@ -125,8 +125,8 @@ pub fn unusable_programs(project: &Project) -> Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// Links the programs of [`FOLDER`] that test the C library with musl: with `-musl` behind their
-/// names, and `-musl-pie` if position-independent.
+/// Links the programs of [`FOLDER`] that test the C library with musl. Appends `-musl` to their
+/// names, or `-musl-pie` if position-independent.
 ///
 /// # Errors
 /// A program does not build.
@@ -143,17 +143,17 @@ pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>
     NAMES.into_iter().flat_map(|name| MUSL_KINDS.map(|kind| (name, kind))).map(compile).collect()
 }
 
-/// A way to link with musl.
+/// A method of linking with musl.
 #[derive(Clone, Copy, Debug)]
 pub struct MuslKind {
-    /// What names of such programs end with.
+    /// Suffix of the programs' names.
     pub suffix: &'static str,
     option: &'static str,
     /// The start file, and the compiler's own first and last file.
     frame: [&'static str; 3],
 }
 
-/// At fixed addresses, and position-independent.
+/// Both methods: at fixed addresses, and position-independent.
 pub const MUSL_KINDS: [MuslKind; 2] = [
     MuslKind { suffix: "-musl", option: "-static", frame: ["crt1.o", "crtbeginT.o", "crtend.o"] },
     MuslKind {

@@ -14,30 +14,31 @@ use crate::{
 const PROGRAM_FLAGS: &str = "-C panic=abort -C relocation-model=static \
     -C target-feature=+crt-static -C link-arg=-nostartfiles -C link-arg=-nostdlib \
     -C link-arg=-static -C link-arg=-no-pie";
-/// Flags for archives that static programs of either kind can be linked with, those at fixed
-/// addresses and position-independent ones.
+/// Flags for archives that can be linked into static programs of either kind, at fixed addresses or
+/// position-independent.
 const ARCHIVE_FLAGS: &str = "-C panic=abort -C relocation-model=pic";
 /// Puts the kernel's sections at fixed addresses, and its code into pages of 2 MiB of its own, for
 /// `memory::takeover`, which maps it by large pages.
 const KERNEL_FLAGS: &str = "-C link-arg=-Tkernel/sections.ld";
 /// Makes what is built independent of the folder that the project is in.
 const RUSTC: &str = "xtask/src/build/rustc.sh";
-/// Keeps the debug information, which gdb and the symbolizer read; what boots is a copy without it.
+/// Setting that keeps the debug information for gdb and the symbolizer; a copy without it is
+/// booted.
 const WITH_SYMBOLS: &str = "profile.release.strip=\"none\"";
-/// The guest's packages whose variables and types gdb is to know as well; of the others it knows
+/// Packages of the guest with debug information on variables and types; the others have only
 /// functions and lines.
 const FULL_DEBUG: [&str; 4] = ["tally-kernel", "tally-engine", "tally-pmu", "tally-ring"];
 
 /// A package that is built for the guest.
 #[derive(Clone, Copy, Debug)]
 pub struct GuestPackage {
-    /// Its name.
+    /// Name of the package.
     pub name: &'static str,
-    /// Its folder in the project.
+    /// Folder in the project.
     pub folder: &'static str,
-    /// Its target.
+    /// Target triple.
     pub target: &'static str,
-    /// The crates of Rust's library that it is built with.
+    /// Crates of Rust's library to build with.
     library: &'static str,
     flags: &'static str,
 }
@@ -83,7 +84,7 @@ pub const CHECK_GUEST: GuestPackage = GuestPackage {
 /// The loader of the kernel on QEMU.
 pub const LOADER: GuestPackage =
     GuestPackage { name: "tally-loader", folder: "qemu/loader", ..CHECK_GUEST };
-/// What UEFI firmware starts.
+/// The application that UEFI firmware starts.
 pub const EFI: GuestPackage = GuestPackage {
     name: "tally-efi",
     folder: "kernel/efi",
@@ -94,8 +95,8 @@ pub const EFI: GuestPackage = GuestPackage {
 pub const BOOT_LOADER_VARIABLE: &str = "TALLY_BOOT_LOADER";
 
 impl GuestPackage {
-    /// `cargo subcommand` for this package, with Rust's library built from the sources in
-    /// `library`.
+    /// Makes the command `cargo subcommand` for this package, with Rust's library built from the
+    /// sources in `library`.
     pub fn cargo(&self, project: &Project, library: &Path, subcommand: &str) -> Command {
         let mut cargo = project.cargo(subcommand, &project.target.join("guest"));
         with_library(&mut cargo, library)
@@ -111,8 +112,8 @@ impl GuestPackage {
         cargo
     }
 
-    /// Strips debug information, which would make booting slower, from the executables `bins`. The
-    /// symbols stay.
+    /// Strips debug information, which would slow booting down, from the executables `bins`.
+    /// Symbols are kept.
     pub(super) fn stripped(&self, project: &Project, bins: &[String]) -> Result<Vec<PathBuf>> {
         let folder = project.target.join("guest").join(self.target).join("stripped");
         project::make_folder(&folder)?;
@@ -129,7 +130,7 @@ impl GuestPackage {
             .collect()
     }
 
-    /// Copies the executable of this package's name to a folder of this name.
+    /// Copies the package's executable to a folder of this name.
     pub(super) fn set_aside(&self, project: &Project, folder: &str) -> Result<PathBuf> {
         let folder = project.target.join("guest").join(self.target).join(folder);
         project::make_folder(&folder)?;
@@ -143,7 +144,7 @@ impl GuestPackage {
     }
 }
 
-/// Makes a stable cargo build Rust's library from the sources in `library`.
+/// Makes stable cargo build Rust's library from the sources in `library`.
 pub(super) fn with_library<'a>(cargo: &'a mut Command, library: &Path) -> &'a mut Command {
     cargo.env("RUSTC_BOOTSTRAP", "1").env("__CARGO_TESTS_ONLY_SRC_ROOT", library)
 }

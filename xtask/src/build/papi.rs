@@ -21,8 +21,8 @@ use crate::{
 const LIST: &str = "tests/papi/list.toml";
 /// Folder of the built tests, below the target folder.
 const BUILT: &str = "guest/papi";
-/// Files that the tests share, with their options, by their folder: PAPI's Makefiles compile the
-/// loops without optimization.
+/// Files that the tests share, in PAPI's folders, with their compiler options: PAPI's Makefiles
+/// compile the loops without optimization.
 const SHARED: [(&str, &str); 7] = [
     ("testlib/test_utils", "-O1"),
     ("testlib/clockcore", "-O1"),
@@ -46,32 +46,32 @@ pub struct List {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
-    /// Its name.
+    /// Name of the test.
     pub name: String,
-    /// Its file in `ctests`, without `.c`, if the name is another.
+    /// File in `ctests`, without `.c`, if it differs from the name.
     source: Option<String>,
     /// Options of the compiler.
     #[serde(default)]
     options: Vec<String>,
-    /// Whether a boot test runs it.
+    /// Whether a boot test runs the test.
     #[serde(default)]
     pub quick: bool,
-    /// Whether it counts ring 0, which the kernel permits with `paranoid=1`.
+    /// Whether the test counts ring 0, which the kernel permits with `paranoid=1`.
     #[serde(default)]
     pub counts_ring_0: bool,
-    /// Whether its work lasts for seconds of the clock, however much is done in them.
+    /// Whether the test lasts for seconds of the clock, however much work is done in them.
     #[serde(default)]
     pub lasts_seconds: bool,
-    /// Why it ends with `SKIPPED` on one machine or on both.
+    /// Reason why the test ends with `SKIPPED` on one machine or on both.
     pub skips: Option<String>,
-    /// Why it does not pass, or is not known to.
+    /// Reason why the test does not pass, or is not known to.
     pub fails: Option<String>,
-    /// Why it is not run.
+    /// Reason why the test is not run.
     pub not_run: Option<String>,
 }
 
 impl Listed {
-    /// Its file without `.c`.
+    /// File without `.c`.
     pub fn source(&self) -> &str {
         self.source.as_deref().unwrap_or(&self.name)
     }
@@ -81,7 +81,7 @@ impl List {
     /// Reads the list.
     ///
     /// # Errors
-    /// It cannot be read, or is wrong.
+    /// The list cannot be read, or is wrong.
     pub fn read(project: &Project) -> Result<List> {
         let path = project.root.join(LIST);
         let wrong = |why: String| {
@@ -96,7 +96,7 @@ impl List {
         }
     }
 
-    /// The tests that are run, only those of the boot tests if `quick` is set.
+    /// The tests to run; only those of the boot tests if `quick` is set.
     pub fn wanted(&self, quick: bool) -> impl Iterator<Item = &Listed> {
         self.tests.iter().filter(move |test| test.not_run.is_none() && (test.quick || !quick))
     }
@@ -105,7 +105,7 @@ impl List {
 /// The names of PAPI's tests that are files in C, without `.c`.
 ///
 /// # Errors
-/// They cannot be fetched.
+/// The files cannot be fetched.
 pub fn files(project: &Project) -> Result<Vec<String>> {
     sources(&setup::papi_tests(project)?.join("ctests"), "c")
 }

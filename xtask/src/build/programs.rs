@@ -1,5 +1,5 @@
 //! Programs of the list `tests/programs/list.toml`: fetched or built, each as a file of its name in
-//! one folder. The machine and the host run the same files.
+//! one folder. The guest machine and the host run the same files.
 
 pub mod benchmarks;
 pub mod list;
@@ -22,16 +22,16 @@ use crate::{
 pub const CRATES: &str = "tally-test-crates";
 /// Folder of the built programs, below the target folder.
 const BUILT: &str = "guest/programs";
-/// Folders of `.tally` with the packages of the boot tests' programs, and of the others.
+/// Folders of `.tally` with the packages of the boot tests' programs, and of the other programs.
 const PACKAGES: [&str; 2] = ["programs", "programs-study"];
-/// The C library that programs of [`Origin::Source`] are linked with: that of the packages with the
-/// other libraries, which can be newer than the build machine's.
+/// Packages of the C library that programs of [`Origin::Source`] are linked with. It comes from the
+/// same source as the other libraries, which can be newer than the build machine's.
 const C_LIBRARY: [&str; 2] = ["libc6-dev", "linux-libc-dev"];
-/// Debian's Go.
+/// Debian's packages of Go.
 const GO: [&str; 2] = ["golang-1.24-go", "golang-1.24-src"];
 const GO_ROOT: &str = "usr/lib/go-1.24";
 
-/// Fetches or builds the programs of the list, only those of the boot tests if `quick` is set.
+/// Fetches or builds the programs of the list; only those of the boot tests if `quick` is set.
 /// Returns them with the files of their inputs.
 ///
 /// # Errors
@@ -39,7 +39,7 @@ const GO_ROOT: &str = "usr/lib/go-1.24";
 pub fn make(project: &Project, list: &List, quick: bool) -> Result<Vec<PathBuf>> {
     let folder = project.target.join(BUILT);
     project::make_folder(&folder)?;
-    // Of all programs, so that another choice does not fetch them again.
+    // The packages of all programs are fetched, so that another choice does not fetch them again.
     let all = List::read(project)?;
     let mut made = Vec::new();
     for (part, packages) in PACKAGES.into_iter().enumerate().take(if quick { 1 } else { 2 }) {
@@ -79,7 +79,7 @@ fn packages_of<'a>(origins: impl Iterator<Item = &'a Origin>) -> Vec<&'a str> {
     packages
 }
 
-/// Builds the test guests if a program is one of them.
+/// Builds the test guests if one of the programs is a test guest.
 fn make_guests(project: &Project, programs: &[&Listed]) -> Result<()> {
     if programs.iter().any(|program| matches!(program.from, Origin::Guest { .. })) {
         project::make_folder(&hosted::folder(project))?;
@@ -93,13 +93,13 @@ fn make_guests(project: &Project, programs: &[&Listed]) -> Result<()> {
 /// Whether a program that is compiled here has its symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Symbols {
-    /// None.
+    /// Without symbols.
     No,
-    /// Those of all functions.
+    /// With the symbols of all functions.
     Yes,
 }
 
-/// Fetches or builds a program as the file `path`; its source in C is in `sources`, the packages
+/// Fetches or builds a program as the file `path`. Its source in C is in `sources`; the packages
 /// are unpacked in `root`.
 fn make_one(
     project: &Project,
@@ -162,7 +162,7 @@ fn compile_go(project: &Project, source: &Path, root: &Path, path: &Path) -> Res
     compiler::run(&format!("Compiling {}", source.display()), &mut go)
 }
 
-/// A call of cargo for static programs with Rust's standard library as the compiler ships it.
+/// Makes a call of cargo for static programs with Rust's standard library as the compiler ships it.
 fn static_cargo(project: &Project, subcommand: &str) -> Command {
     let mut cargo = project.cargo(subcommand, &project.target.join("guest/rust"));
     cargo
@@ -179,8 +179,8 @@ fn build_crate(project: &Project, name: &str) -> Result<PathBuf> {
     Ok(project.target.join("guest/rust").join(PROGRAMS.target).join("release").join(name))
 }
 
-/// Installs a program of crates.io into a folder of its own below the target folder, unless it is
-/// there.
+/// Installs a program of crates.io into a separate folder below the target folder, unless it is
+/// installed.
 fn install_crate(project: &Project, name: &str, version: &str) -> Result<PathBuf> {
     let root = project.target.join("guest/crates").join(format!("{name}-{version}"));
     if !root.join("bin").is_dir() {
@@ -191,7 +191,7 @@ fn install_crate(project: &Project, name: &str, version: &str) -> Result<PathBuf
     Ok(root)
 }
 
-/// The files that the words of commands name.
+/// The input files that commands can name.
 fn inputs(project: &Project) -> Result<Vec<PathBuf>> {
     let folder = project.root.join(FOLDER).join("inputs");
     let entries = fs::read_dir(&folder).map_err(|error| Failure::io("read", &folder, &error))?;

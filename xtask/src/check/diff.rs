@@ -1,5 +1,5 @@
-//! `cargo xtask check-diff A B`: two reports of checks beside each other, with what is right in one
-//! and not in the other.
+//! `cargo xtask check-diff A B`: comparison of two reports of checks, with what is right in only
+//! one of them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,23 +35,23 @@ pub struct CheckDiffArgs {
     json: bool,
 }
 
-/// Two reports, and how they differ.
+/// Two reports, and their differences.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct CheckDiff {
-    /// What the machines are: what differs there need not be wrong.
+    /// Differences of the machines, which need not be errors.
     pub machines: Vec<Difference>,
-    /// What differs beyond bounds.
+    /// Differences of the results beyond bounds.
     pub differences: Vec<Difference>,
 }
 
-/// Something that differs.
+/// A difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What it is.
+    /// The property that differs.
     pub what: String,
-    /// What the first report says of it.
+    /// The first report's value.
     pub a: String,
-    /// What the second one says.
+    /// The second report's value.
     pub b: String,
 }
 
@@ -67,7 +67,7 @@ pub fn main(args: &CheckDiffArgs) -> Result<u8> {
 }
 
 impl CheckDiff {
-    /// Compares two reports; their events, if they are of one catalogue.
+    /// Compares two reports. Events are compared only if the catalogues are the same.
     pub fn of(a: &CheckReport, b: &CheckReport) -> CheckDiff {
         let compare = |of: fn(&CheckReport) -> BTreeMap<String, String>| compare(&of(a), &of(b));
         let cpus: BTreeSet<u32> = [a, b].into_iter().flat_map(cpus).collect();
@@ -82,7 +82,7 @@ impl CheckDiff {
     }
 }
 
-/// What is not the same in two lists, by name.
+/// The differences of two lists, by name.
 fn compare(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Vec<Difference> {
     let names = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
     let text = |of: Option<&String>| of.cloned().unwrap_or_else(|| "not there".to_owned());
@@ -125,8 +125,9 @@ fn cpus(report: &CheckReport) -> impl Iterator<Item = u32> {
     report.costs.iter().map(|cost| cost.cpu)
 }
 
-/// What each counter of these CPUs is said to do. The counts themselves differ from run to run. A
-/// CPU that the report does not have is as its first: a reference may be of one.
+/// The judgement of each counter of these CPUs. The counts themselves differ from run to run. A CPU
+/// that the report does not have is taken to be as its first CPU: a reference may have one CPU
+/// only.
 fn counters(report: &CheckReport, wanted: &BTreeSet<u32>) -> BTreeMap<String, String> {
     let first = cpus(report).next().unwrap_or(0);
     let judge = |cpu: u32, of: &Counter| {
@@ -140,7 +141,7 @@ fn counters(report: &CheckReport, wanted: &BTreeSet<u32>) -> BTreeMap<String, St
     wanted.iter().flat_map(|cpu| of_cpu(*cpu)).collect()
 }
 
-/// The same of each event on each counter.
+/// The judgement of each event on each counter.
 fn events(report: &CheckReport) -> BTreeMap<String, String> {
     let judge = |of: &Event, span: &Span| {
         let wrong: Vec<String> = wrong_span(of, span).into_iter().collect();
@@ -151,13 +152,13 @@ fn events(report: &CheckReport) -> BTreeMap<String, String> {
     report.events.iter().flat_map(of_event).chain(refused).collect()
 }
 
-/// Events that only one report may have checked.
+/// Events that may be checked in one report only.
 fn not_checked(report: &CheckReport) -> BTreeMap<String, String> {
     let events = report.not_checked.iter();
     events.map(|event| (event.clone(), "not checked".to_owned())).collect()
 }
 
-/// Costs of the same CPU that differ much, and overcounts that do.
+/// Costs and overcounts of the same CPU that differ much.
 fn costs(a: &CheckReport, b: &CheckReport) -> Vec<Difference> {
     let (a, b) = (costs_of(a), costs_of(b));
     let differs = |(a, b): (u64, u64)| a.min(b).saturating_mul(FACTOR) < a.max(b);

@@ -1,15 +1,16 @@
-//! What a report says: what is wrong, and what is worth knowing.
+//! Judgement of a report: what is wrong, and what is worth knowing.
 
 use tally_abi::check::{Cost, Counter, Event, Span};
 
 use super::report::{CheckReport, Findings};
 
-/// Overflow interrupts of a counter that nothing explains: as many are no sign of an overflow that
-/// is not cleared.
+/// Unexplained overflow interrupts of a counter that are tolerated. More are a sign of an overflow
+/// that is not cleared.
 const STRAY_INTERRUPTS: u64 = 2;
-/// Events from an overflow to its interrupt that are told: no processor's own latency.
+/// Events between an overflow and its interrupt from which on the skid is reported: no processor's
+/// own latency is that long.
 const LONG_SKID: u64 = 5_000;
-/// CPUs or counters differ if the counts do by this factor, and by this much.
+/// Counts of CPUs or counters differ if both this factor and this difference are exceeded.
 const FACTOR: u64 = 2;
 const DIFFERENCE: u64 = 1_000;
 
@@ -50,14 +51,14 @@ fn check_number(report: &CheckReport, found: &mut Findings) {
     }
 }
 
-/// How a counter's count of a loop is wrong, if it is.
+/// The error of a counter's count of a loop, if it is wrong.
 pub(super) fn wrong_count(of: &Counter, how: &str, count: u64) -> Option<String> {
     let Counter { least, most, .. } = of;
     (!(least..=most).contains(&&count))
         .then(|| format!("{how} it counted {count}, where {least} to {most} happened"))
 }
 
-/// What is wrong with a counter.
+/// The errors of a counter.
 pub(super) fn wrong_counter(of: &Counter, width_bits: u8) -> Vec<String> {
     let mut wrong = Vec::new();
     wrong.extend(wrong_count(of, "alone", of.alone));
@@ -110,7 +111,7 @@ fn check_cost(of: &Cost, found: &mut Findings) {
     }
 }
 
-/// What is wrong with an event on a counter.
+/// The error of an event on a counter, if it is wrong.
 pub(super) fn wrong_span(of: &Event, span: &Span) -> Option<String> {
     let Event { work, least, most, .. } = of;
     let (count, cpu) = match span {
@@ -125,7 +126,8 @@ pub(super) fn wrong_span(of: &Event, span: &Span) -> Option<String> {
     ))
 }
 
-/// Returns whether a counter of a CPU miscounts whatever it counts: its events are not judged.
+/// Returns whether a counter of a CPU miscounts whatever it counts, so that its events are not
+/// judged.
 fn is_bad(report: &CheckReport, cpu: u32, counter: u8) -> bool {
     let name = format!("general-{counter}");
     let mut all = report.counters.iter();

@@ -1,4 +1,4 @@
-//! Making a report of the messages of a run.
+//! Construction of a report from the messages of a run.
 
 use tally_abi::{
     ExitStatus, Mode,
@@ -13,10 +13,10 @@ use super::{
 use crate::{Failure, Result, machine::Boot};
 
 impl CheckReport {
-    /// The report of a run.
+    /// Makes the report of a run.
     ///
     /// # Errors
-    /// The run's messages are not all there.
+    /// Messages of the run are missing.
     pub fn of(boot: &Boot) -> Result<CheckReport> {
         let transcript = &boot.transcript;
         let pid = transcript.programs.iter().find(|(_, name)| *name == PROGRAM).map(|(pid, _)| pid);
@@ -37,7 +37,7 @@ impl CheckReport {
         Ok(report)
     }
 
-    /// Takes the program's lines.
+    /// Adds the program's lines to the report.
     fn take(&mut self, text: &str, boot: &Boot) -> Result<()> {
         let incomplete = |why: String| {
             let why = format!("the check's output is incomplete: {why}; check the machine again");
@@ -86,7 +86,7 @@ impl CheckReport {
             "AuthenticAMD" => Catalogue::amd(pmu.family, pmu.model),
             _ => Catalogue::intel(pmu.family, pmu.model, stepping),
         };
-        // Pinned events have counters of their own, which are checked.
+        // Pinned events have separate counters, which are checked.
         let is_pinned = |event: &str| {
             let resolved = catalogue.resolve(event, Mode::User);
             resolved.is_ok_and(|all| all.iter().all(|event| event.demand.pinned.is_some()))

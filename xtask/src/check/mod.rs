@@ -1,4 +1,4 @@
-//! The report of `--check`: what the program `tally-check` and the kernel found out about a
+//! The report of `--check`: the results of the program `tally-check` and of the kernel on a
 //! machine's counters, judged; as text, and as JSON of a stable form (docs/guide/check.md).
 
 pub mod diff;
@@ -21,14 +21,14 @@ use crate::{
 };
 use tally_abi::{ExitStatus, check::PROGRAM};
 
-/// Returns whether the run was a check that came to its end, so that its output is a report's.
+/// Returns whether the run was a check that completed, so that its output is a report's.
 pub fn is_check(boot: &Boot) -> bool {
     let mut exits = boot.transcript.exits.iter();
     boot.outcome.is_success() && exits.any(|(program, _)| program == PROGRAM)
 }
 
-/// Writes what a check's program says to standard error, if it says anything: why there is no
-/// report. Its lines are for the report.
+/// Writes the check program's messages to standard error: the reason why there is no report. Its
+/// standard output is kept for the report.
 pub fn listen(said: &ProgramOutput) {
     if said.fd != 1 {
         ProgramWriter::new(true).write(said.fd, &said.bytes);

@@ -45,7 +45,7 @@ fn write_all(text: &mut String, report: &CheckReport) -> fmt::Result {
     }
 }
 
-/// Writes text that begins with a word, in lines that are not too long.
+/// Writes text after a prefix, in lines that are not too long.
 fn wrap(text: &mut String, begin: &str, words: &str) -> fmt::Result {
     let mut line = begin.to_owned();
     for word in words.split(' ') {

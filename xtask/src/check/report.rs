@@ -1,4 +1,4 @@
-//! What a report has, and reading one from a file.
+//! The contents of a report, and reading one from a file.
 
 use std::path::Path;
 
@@ -18,29 +18,29 @@ use crate::{
 /// The report of a check.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CheckReport {
-    /// [`VERSION`]: the form of the report.
+    /// Version of the report's form: [`VERSION`].
     pub tally_check: u32,
     /// The machine.
     pub machine: Machine,
     /// Processors that run no programs.
     pub offline: Vec<OfflineCpu>,
-    /// What CPUs found as they started.
+    /// Findings of the CPUs at their start.
     pub at_boot: Vec<CheckedCpu>,
     /// Each counter of each CPU.
     pub counters: Vec<Counter>,
-    /// What counting costs, and what interrupts add, for each CPU.
+    /// Costs of counting, and interrupts' effects on counts, for each CPU.
     pub costs: Vec<Cost>,
     /// Each event that was checked.
     pub events: Vec<Event>,
-    /// Events that were to be checked, and that the machine refuses.
+    /// Events that should be checked and that the machine refuses.
     pub refused: Vec<Refused>,
-    /// Events of the catalogue that no loop raises for certain: nothing is known of them.
+    /// Events of the catalogue that no loop raises reliably: nothing is known about them.
     pub not_checked: Vec<String>,
-    /// What is wrong, and what is to be known.
+    /// Errors and notes.
     pub findings: Findings,
 }
 
-/// A machine, as far as its counters go.
+/// A machine, as far as its counters are concerned.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// The processor's vendor, as in CPUID.
@@ -51,7 +51,7 @@ pub struct Machine {
     pub model: u8,
     /// The stepping in CPUID.
     pub stepping: u8,
-    /// Whether CPUID says that there is a hypervisor.
+    /// Whether CPUID reports a hypervisor.
     pub hypervisor: bool,
     /// CPUs that run programs.
     pub cpus: u32,
@@ -69,12 +69,12 @@ pub struct Machine {
     pub width_bits: u8,
 }
 
-/// What was found.
+/// Findings on a machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Findings {
-    /// What keeps counts from being right.
+    /// Errors: reasons why counts are wrong.
     pub wrong: Vec<String>,
-    /// Ways of the machine that Tally handles, and that explain what else is seen.
+    /// Notes: hardware quirks that Tally handles, and that explain other observations.
     pub notes: Vec<String>,
 }
 
@@ -82,7 +82,7 @@ impl CheckReport {
     /// Reads a file that `--json` wrote.
     ///
     /// # Errors
-    /// It cannot be read, is no report, or is one of another version.
+    /// The file cannot be read, is no report, or is one of another version.
     pub fn read(path: &Path) -> Result<CheckReport> {
         CheckReport::of_bytes(&project::read(path)?, path)
     }
@@ -109,10 +109,10 @@ impl CheckReport {
     }
 }
 
-/// Refuses what is not of this version; `name` says where it is from.
+/// Refuses a report of another version; `name` is its source.
 ///
 /// # Errors
-/// It is of another version.
+/// The version is another one.
 pub(super) fn refuse_other_version(name: &str, version: u64) -> Result<()> {
     if version == u64::from(VERSION) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Reports that are made up: what is found in them, their text, and what files are refused.
+//! Tests with made-up reports: their findings, their text, and refused files.
 
 use std::{fs, path::PathBuf};
 
@@ -189,7 +189,7 @@ fn ways_that_tally_handles_are_notes() {
 #[test]
 fn reports_differ_where_one_is_right_and_the_other_is_not() {
     let (a, mut b) = (right(), right());
-    // These are right.
+    // The second report is right, too.
     b.counters[0].alone += 50;
     b.events[0].on[0].add(0, 5_001);
     assert_eq!(CheckDiff::of(&a, &b), CheckDiff::default());

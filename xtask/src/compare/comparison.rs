@@ -1,4 +1,4 @@
-//! What was measured under Tally and under Linux, event by event, and the table of it.
+//! The measurements under Tally and under Linux, event by event, and their table.
 
 use std::{
     borrow::Cow,
@@ -32,46 +32,46 @@ pub struct Comparison {
     pub events: Vec<ComparedEvent>,
     /// True instructions of the program in ring 3.
     pub instructions: Instructions,
-    /// The medians; none if no event is judged.
+    /// The medians; `None` if no event is judged.
     pub medians: Option<Medians>,
 }
 
-/// One event.
+/// An event under both systems.
 #[derive(Debug, Serialize)]
 pub struct ComparedEvent {
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// Under Tally.
+    /// Result under Tally.
     pub tally: Side,
-    /// Under Linux with perf.
+    /// Result under Linux with perf.
     pub perf: Side,
 }
 
-/// One event under one of the two systems.
+/// An event under one of the two systems.
 #[derive(Debug, Serialize)]
 pub struct Side {
     /// The kind of the value.
     pub kind: Kind,
-    /// The virtual PMU's count in this system's run, in events; none if it has no such event.
+    /// The virtual PMU's count in this system's run, in events; `None` if it has no such event.
     pub truth: Option<u64>,
     /// Number of events.
     pub estimate: Option<u64>,
-    /// Half the width of the 95 % interval, in events; perf has none.
+    /// Half the width of the 95 % interval, in events; `None` for perf, which has none.
     pub half_width_95: Option<f64>,
     /// The share of the time in which the event was counted, 0 to 1.
     pub coverage: Option<f64>,
     /// (estimate − truth) / truth.
     pub relative_error: Option<f64>,
-    /// Why there is no estimate.
+    /// Reason why there is no estimate.
     pub reason: Option<Cow<'static, str>>,
 }
 
 /// True instructions in ring 3.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Instructions {
-    /// Under Tally.
+    /// Count under Tally.
     pub tally: u64,
-    /// Under Linux.
+    /// Count under Linux.
     pub linux: u64,
 }
 
@@ -84,12 +84,12 @@ pub struct Medians {
     pub tally: f64,
     /// Perf's median.
     pub perf: f64,
-    /// Perf's median divided by Tally's; none if Tally's is 0.
+    /// Perf's median divided by Tally's; `None` if Tally's is 0.
     pub ratio: Option<f64>,
 }
 
 impl Side {
-    /// Tally's reading.
+    /// Makes a side from Tally's reading.
     pub(super) fn of_tally(event: &EventReport) -> Side {
         Side {
             kind: event.kind,
@@ -102,7 +102,7 @@ impl Side {
         }
     }
 
-    /// Perf's count, with the truth under Linux.
+    /// Makes a side from perf's count and the truth under Linux.
     pub(super) fn of_perf(count: Count, truth: Option<u64>) -> Side {
         let (kind, estimate, coverage, reason) = match count {
             Count::Counted { estimate, coverage: 1.0 } => {
@@ -132,7 +132,7 @@ impl Side {
 }
 
 impl Medians {
-    /// Of these events.
+    /// Computes the medians of these events; `None` if no event is judged.
     pub(super) fn of(events: &[ComparedEvent]) -> Option<Medians> {
         let both =
             |event: &ComparedEvent| Some((event.tally.judged_error()?, event.perf.judged_error()?));

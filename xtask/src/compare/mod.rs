@@ -2,9 +2,9 @@
 //! virtual PMU, and compares both with the truth.
 //!
 //! On both machines virtual time counts instructions. Each run has its own truth, in ring 3 of the
-//! program: Tally's is that of the session around it, Linux's that of its address space
-//! ([`truth`]). They differ by what the two kernels leave in caches and predictors, and by what the
-//! C library does on each.
+//! program: Tally's is the truth of the session around the program, Linux's that of the program's
+//! address space ([`truth`]). They differ by what the two kernels leave in caches and predictors,
+//! and by what the C library does on each.
 
 mod comparison;
 mod perf;
@@ -35,7 +35,7 @@ use crate::{
     setup,
 };
 
-/// More instructions than a run has.
+/// Length of an interval that is longer than any run, in instructions.
 const ONE_INTERVAL: u64 = 1 << 50;
 
 /// Options of `cargo xtask compare`.
@@ -72,14 +72,14 @@ pub struct CompareArgs {
     arguments: Vec<String>,
 }
 
-/// What is compared.
+/// A comparison to make.
 #[derive(Clone, Debug)]
 pub struct CompareRequest {
     /// PMU of both machines.
     pub pmu: Pmu,
-    /// Further options of their virtual PMUs.
+    /// Further options of the machines' virtual PMUs.
     pub vpmu: Vec<String>,
-    /// How Tally counts: events, slice and seed.
+    /// Tally's counting: events, slice and seed.
     pub job: Job,
     /// The program, which is in Tally's ramdisk, then its input.
     pub files: Vec<PathBuf>,
@@ -89,11 +89,11 @@ pub struct CompareRequest {
     pub time_limit: Duration,
 }
 
-/// Runs the program on both and prints the comparison; the status is the program's.
+/// Runs the program on both systems and prints the comparison; the status is the program's.
 ///
 /// # Errors
 /// An option is not valid, a machine cannot be built or started, or the program does not do the
-/// same on both.
+/// same on both systems.
 pub fn main(project: &Project, args: &CompareArgs) -> Result<u8> {
     let job = Job {
         events: Some(args.events.clone()),
@@ -131,7 +131,7 @@ pub fn main(project: &Project, args: &CompareArgs) -> Result<u8> {
 }
 
 impl CompareRequest {
-    /// The events for both systems.
+    /// Resolves the events for both systems.
     ///
     /// # Errors
     /// The list or the slice is refused as by `run`, or an event is not counted in ring 3 alone.
@@ -164,9 +164,9 @@ impl CompareRequest {
 /// The end of a comparison.
 #[derive(Debug)]
 pub enum Compared {
-    /// The program ended by itself on both systems.
+    /// Both: the program ended by itself on both systems.
     Both(Comparison),
-    /// The run under Tally ended otherwise.
+    /// Failure: the run under Tally ended otherwise.
     Failed(Outcome),
 }
 
@@ -214,7 +214,7 @@ pub fn compare(
     }))
 }
 
-/// Checks that the program ended alike on both.
+/// Checks that the program ended with the same status on both systems.
 fn check_status(tally: u8, linux: u8, printed: &str) -> Result<()> {
     if tally == linux {
         return Ok(());
@@ -256,7 +256,8 @@ fn true_instructions(boot: &Boot, vendor: Vendor) -> Result<u64> {
     })
 }
 
-/// The program's status under Linux, and its output and perf's. The series goes to `folder`.
+/// Runs the program under Linux; returns its status, and its output with perf's. The series goes to
+/// `folder`.
 fn under_linux(
     artefacts: &Artefacts,
     linux: &setup::Linux,
@@ -265,7 +266,7 @@ fn under_linux(
     folder: &Folder,
 ) -> Result<(u8, String)> {
     let mut vpmu = request.vpmu.clone();
-    // One interval: the counts of the whole run.
+    // One interval contains the counts of the whole run.
     vpmu.push(format!("series={}", folder.series().display()));
     vpmu.push(format!("every={ONE_INTERVAL}i"));
     let guest = LinuxGuest {

@@ -1,4 +1,4 @@
-//! Perf's side: the events as perf takes them, the script of the Linux guest, and perf's output.
+//! Perf's side: the events in perf's form, the script of the Linux guest, and perf's output.
 
 use std::process::Command;
 
@@ -12,8 +12,8 @@ use crate::machine;
 const COUNTS: &str = "---- tally: counts ----";
 /// The file of perf's output in the guest.
 const FILE: &str = "/tmp/counts";
-/// The bits of an event select that say what is counted: code (with AMD's high bits), unit mask,
-/// edge, invert, counter mask.
+/// The bits of an event select that define the event: code (with AMD's high bits), unit mask, edge,
+/// invert, counter mask.
 const EVENT_BITS: u64 = 0xf_ff84_ffff;
 /// The interval of the timer by which Linux rotates events, in µs
 /// (`/sys/devices/cpu/perf_event_mux_interval_ms` of a kernel with 250 Hz).
@@ -22,7 +22,7 @@ const ROTATION_US: u64 = 4000;
 /// An event's count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Count {
-    /// Scaled by perf to the whole time.
+    /// A count that perf has scaled to the whole time.
     Counted {
         /// Number of events.
         estimate: u64,
@@ -35,11 +35,11 @@ pub(crate) enum Count {
     NotSupported,
 }
 
-/// The select of an event, and the value of its extra register.
+/// The event select of an event, and the value of its extra register.
 pub(crate) fn select(event: &Resolved, vendor: Vendor) -> (u64, Option<u64>) {
     let select = match (event.demand.pinned, vendor) {
         (None, _) => event.demand.selector.0 & EVENT_BITS,
-        // What a fixed counter counts has a select for Linux too: SDM volume 3, table 20-1
+        // Events of fixed counters have a select for Linux too: SDM volume 3, table 20-1
         // (architectural events) and Linux's pseudo-encoding of reference cycles.
         (Some(Pinned::Instructions), _) => 0xc0,
         (Some(Pinned::Cycles), Vendor::Intel) => 0x3c,
@@ -54,7 +54,7 @@ fn name(index: usize) -> String {
     format!("event{index}")
 }
 
-/// Perf's list for these events, each in ring 3 and with a name of ours, and the same braces.
+/// Perf's event list for these events, each in ring 3 and with a name of ours, in the same groups.
 fn list(events: &[Resolved], vendor: Vendor) -> String {
     let word = |(index, event): (usize, &Resolved)| {
         let (select, extra) = select(event, vendor);
@@ -71,9 +71,9 @@ fn list(events: &[Resolved], vendor: Vendor) -> String {
     lists.collect::<Vec<_>>().join(",")
 }
 
-/// The shell command that runs `program` with its arguments, with these events counted. The start
-/// is delayed by a part of a rotation that `seed` draws, because perf has no random order. Behind
-/// the program no process starts, so that none gets its address space.
+/// The shell command that runs `program` with its arguments and counts these events. The start is
+/// delayed by a part of a rotation that `seed` selects, because perf has no random order. No
+/// process starts after the program, so that none gets its address space.
 pub(super) fn script(events: &[Resolved], vendor: Vendor, program: &[String], seed: u64) -> String {
     let mut perf = Command::new("/bin/perf");
     perf.args(["stat", "-x,", "-o", FILE, "-e", &list(events, vendor), "--"]).args(program);
@@ -93,7 +93,7 @@ fn delay_us(seed: u64) -> u64 {
     (x ^ x >> 31) % ROTATION_US
 }
 
-/// The counts in the script's output, in the order of `count` events; none if one is missing.
+/// The counts in the script's output, in the order of `count` events; `None` if one is missing.
 pub(crate) fn counts(output: &str, count: usize) -> Option<Vec<Count>> {
     let (_, printed) = output.rsplit_once(COUNTS)?;
     let find = |index| {

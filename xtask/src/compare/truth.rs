@@ -1,8 +1,8 @@
 //! The truth of the program under Linux: the virtual PMU's counts in ring 3 of its address space.
 //!
 //! Linux does not open a region for a program. But the virtual PMU's series has the counts of each
-//! address space, and a process has one of its own from `execve` to its end. Perf enables its
-//! counters in `execve` too, so both cover every instruction of the program in ring 3.
+//! address space, and a process has its own address space from `execve` to its end. Perf enables
+//! its counters in `execve` too, so both cover every instruction of the program in ring 3.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -17,8 +17,8 @@ const MOST: f64 = 1.5;
 pub(super) type Counts = BTreeMap<String, u64>;
 
 /// Reads the series in `path` and returns the counts of the address space whose `event` is nearest
-/// to `count`, its number under Tally. The others that execute in ring 3 are perf's and the
-/// shell's.
+/// to `count`, its number under Tally. The other address spaces that execute in ring 3 are perf's
+/// and the shell's.
 ///
 /// # Errors
 /// The file cannot be read, or no address space is near.
@@ -46,7 +46,7 @@ pub(super) fn of_program(path: &Path, event: &str, count: u64) -> Result<Counts>
     }
 }
 
-/// The counts in ring 3 of each address space; none if the text is no series.
+/// The counts in ring 3 of each address space; `None` if the text is no series.
 fn spaces(text: &str) -> Option<BTreeMap<String, Counts>> {
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next()?.split(',').collect();

@@ -4,7 +4,7 @@ use tally_abi::text::{Grouped, percent};
 
 use super::{compared::Compared, measured::Measured};
 
-/// The ends of the ratio's interval.
+/// The bounds of the ratio's interval.
 pub fn range(row: &Compared) -> String {
     match (row.ratio_low_95, row.ratio_high_95) {
         _ if row.is_exact() => "exact".into(),
@@ -23,7 +23,7 @@ pub fn ratio_text(ratio: f64) -> String {
     }
 }
 
-/// A value's half width as a share of it, or in events.
+/// A value's half width as a share of the value, or in events if the value is 0.
 pub fn bar(value: &Measured) -> String {
     match (value.half_width_95, value.estimate) {
         (0.0, _) => "exact".into(),

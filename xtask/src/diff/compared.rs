@@ -1,10 +1,10 @@
 //! The comparison of two runs, value by value.
 //!
 //! The errors of two runs are independent: the orders of their slices are drawn separately. So the
-//! difference of two values has the root of both squared half widths as its own. The interval of
-//! their ratio is that of Fieller (*Some Problems in Interval Estimation*, 1954), by which a ratio
-//! of 1 is outside exactly if the difference is beyond its half width. What a program does
-//! otherwise from run to run is in no interval of one run.
+//! half width of a difference is the root of the sum of both squared half widths. The interval of a
+//! ratio is Fieller's (*Some Problems in Interval Estimation*, 1954), in which a ratio of 1 is
+//! outside exactly if the difference exceeds its half width. Changes of a program's behaviour from
+//! run to run are in no interval of one run.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ use tally_abi::ExitStatus;
 use super::measured::{Measured, MeasuredSession, Run};
 use crate::{Failure, Result};
 
-/// Two runs and what differs.
+/// Two runs and their differences.
 #[derive(Debug, Serialize)]
 pub struct Diff {
     /// The first run.
     pub a: Run,
     /// The second run.
     pub b: Run,
-    /// Their sessions, in pairs.
+    /// The runs' sessions, in pairs.
     pub sessions: Vec<ComparedSession>,
 }
 
@@ -30,32 +30,32 @@ pub struct Diff {
 pub struct ComparedSession {
     /// The programs of the first and of the second run.
     pub programs: [String; 2],
-    /// Where the cycles went; nothing unless both runs have a breakdown.
+    /// Cycles by cause; empty unless both runs have a breakdown.
     pub cycles: Vec<Compared>,
-    /// The events of both, in the order of the first; then those of one of them.
+    /// Events: those of the first run in its order, then those of the second run alone.
     pub events: Vec<Compared>,
 }
 
-/// A value of each run.
+/// A value in both runs.
 #[derive(Debug, Serialize)]
 pub struct Compared {
     /// The name.
     pub name: String,
-    /// The first run's.
+    /// The first run's value.
     pub a: Option<Measured>,
-    /// The second run's.
+    /// The second run's value.
     pub b: Option<Measured>,
-    /// The second less the first.
+    /// The second value less the first.
     pub difference: Option<f64>,
     /// Half the width of the difference's 95 % interval.
     pub half_width_95: Option<f64>,
-    /// The second by the first; none if the first is 0.
+    /// The second value divided by the first; `None` if the first is 0.
     pub ratio: Option<f64>,
-    /// The lower end of the ratio's 95 % interval; none if the first may be 0.
+    /// The lower end of the ratio's 95 % interval; `None` if the first value may be 0.
     pub ratio_low_95: Option<f64>,
-    /// The upper end of the ratio's 95 % interval; none if the first may be 0.
+    /// The upper end of the ratio's 95 % interval; `None` if the first value may be 0.
     pub ratio_high_95: Option<f64>,
-    /// Whether they differ.
+    /// Whether the values differ.
     pub verdict: Verdict,
 }
 
@@ -63,11 +63,11 @@ pub struct Compared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// By more than their intervals allow.
+    /// Difference: by more than the intervals allow.
     Differs,
-    /// By no more than that.
+    /// No difference beyond the intervals.
     Within,
-    /// One of them was not measured.
+    /// No verdict: one of the values was not measured.
     Unknown,
 }
 
@@ -75,7 +75,7 @@ impl Diff {
     /// Compares two runs.
     ///
     /// # Errors
-    /// They have different numbers of sessions.
+    /// The runs have different numbers of sessions.
     pub fn of(a: Run, b: Run) -> Result<Diff> {
         let [in_a, in_b] = [&a, &b].map(|run| run.sessions.len());
         if in_a != in_b || in_a == 0 {
@@ -94,17 +94,17 @@ impl Diff {
         self.sessions.iter().flat_map(|session| session.cycles.iter().chain(&session.events))
     }
 
-    /// Values that both runs have.
+    /// The number of values that both runs have.
     pub fn compared(&self) -> usize {
         self.values().filter(|value| value.verdict != Verdict::Unknown).count()
     }
 
-    /// Those of them that are estimated in one run or in both.
+    /// The number of compared values that are estimated in one run or in both.
     pub fn estimated(&self) -> usize {
         self.values().filter(|value| value.half_width_95 > Some(0.0)).count()
     }
 
-    /// Those that differ.
+    /// The number of values that differ.
     pub fn differ(&self) -> usize {
         self.values().filter(|value| value.verdict == Verdict::Differs).count()
     }
@@ -123,7 +123,7 @@ impl ComparedSession {
     }
 }
 
-/// Each name once: those of `a`, then those of `b` alone.
+/// Compares values by name: those of `a`, then those of `b` alone, each name once.
 fn compared(a: &[Named], b: &[Named]) -> Vec<Compared> {
     let mut seen = BTreeSet::new();
     let names = a.iter().chain(b).map(|(name, _)| name).filter(|name| seen.insert(*name));
@@ -160,8 +160,8 @@ impl Compared {
     }
 }
 
-/// The interval of b / a: the ratios r for which b - r a is within its half width. None if `a` may
-/// be 0, as any ratio is then possible.
+/// The interval of b / a: the ratios r for which b - r a is within its half width. `None` if `a`
+/// may be 0, as any ratio is possible then.
 fn fieller(a: Measured, b: Measured) -> Option<(f64, f64)> {
     // (a² - h²) r² - 2 a b r + (b² - k²) = 0 with the half widths h of a and k of b.
     let square = |value: Measured| value.estimate.powi(2) - value.half_width_95.powi(2);

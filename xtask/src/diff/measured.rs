@@ -1,4 +1,4 @@
-//! A run, as its file has it.
+//! A run as read from its file.
 
 use std::path::Path;
 
@@ -24,18 +24,18 @@ pub struct Run {
     pub seed: Option<u64>,
     /// Number of runs.
     pub runs: u64,
-    /// How it was made.
+    /// Description of how the run was made.
     pub made: Option<Made>,
-    /// Its sessions.
+    /// Sessions of the run.
     #[serde(skip)]
     pub(super) sessions: Vec<MeasuredSession>,
 }
 
-/// What was measured in a session.
+/// Values measured in a session.
 #[derive(Debug)]
 pub(super) struct MeasuredSession {
     pub(super) program: String,
-    /// Where the cycles went; nothing without a breakdown.
+    /// Cycles by cause; empty without a breakdown.
     pub(super) cycles: Vec<(String, Option<Measured>)>,
     pub(super) events: Vec<(String, Option<Measured>)>,
 }
@@ -45,7 +45,7 @@ pub(super) struct MeasuredSession {
 pub struct Measured {
     /// The number.
     pub estimate: f64,
-    /// Half the width of its 95 % interval; 0 if it is exact.
+    /// Half the width of the 95 % interval; 0 if the number is exact.
     pub half_width_95: f64,
 }
 
@@ -63,10 +63,10 @@ impl Measured {
 }
 
 impl Run {
-    /// Reads a file of JSON, or a page that has the object inside.
+    /// Reads a file of JSON, or a page that contains the object.
     ///
     /// # Errors
-    /// It cannot be read, or has no run's object.
+    /// The file cannot be read, or has no run's object.
     pub fn read(path: &Path) -> Result<Run> {
         Run::of_bytes(&project::read(path)?, path)
     }
@@ -74,7 +74,7 @@ impl Run {
     /// Reads the bytes of a file.
     ///
     /// # Errors
-    /// They have no run's object.
+    /// The bytes have no run's object.
     pub(crate) fn of_bytes(bytes: &[u8], path: &Path) -> Result<Run> {
         let text = String::from_utf8_lossy(bytes).into_owned();
         let failed = |why: &dyn std::fmt::Display| {
@@ -131,7 +131,7 @@ impl Run {
         Run { file, pmu, seed, runs, made: None, sessions: sessions.collect() }
     }
 
-    /// What it is a run of.
+    /// A title of the run: its programs and its machine.
     pub fn title(&self) -> String {
         let programs: Vec<&str> = self.sessions.iter().map(|of| of.program.as_str()).collect();
         let pmu = self.pmu.as_deref().unwrap_or("no PMU");

@@ -1,4 +1,4 @@
-//! `cargo xtask diff A B`: two runs beside each other, with what differs by more than their
+//! `cargo xtask diff A B`: comparison of two runs, with the values that differ by more than their
 //! intervals allow.
 
 mod cells;

@@ -1,4 +1,4 @@
-//! The page of two runs beside each other (`cargo xtask diff --report FILE`).
+//! The page that compares two runs (`cargo xtask diff --report FILE`).
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{Result, page::page};
 
-/// The ends of axes of ratios, as differences from 1.
+/// Possible ends of the axes of ratios, as differences from 1.
 const AXES: [f64; 6] = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 
 /// The page of a comparison.
@@ -41,13 +41,13 @@ pub(super) fn render(diff: &Diff) -> Result<String> {
 struct View<'a> {
     runs: [RunView<'a>; 2],
     sessions: Vec<SessionView>,
-    /// How many values differ, of how many, of which these are estimated.
+    /// Numbers of values: those that differ, all compared ones, and the estimated ones among these.
     differ: usize,
     compared: usize,
     estimated: usize,
-    /// How many of the estimated ones would differ by chance.
+    /// Expected number of estimated values that would differ by chance.
     by_chance: f64,
-    /// The axis of ratios reaches from 1 minus this to 1 plus it.
+    /// Half length of the axis of ratios: from 1 minus this to 1 plus this.
     axis: f64,
 }
 
@@ -61,7 +61,7 @@ struct RunView<'a> {
 struct SessionView {
     /// Distinguishes the session on the page.
     index: usize,
-    /// What headings have behind them, if there are several sessions.
+    /// Suffix of headings, if there are several sessions.
     of: String,
     cycles: Vec<Row>,
     events: Vec<Row>,
@@ -127,7 +127,7 @@ impl Plot {
     }
 }
 
-/// The least of [`AXES`] on which every second ratio has the upper end of its interval.
+/// The least of [`AXES`] that contains the upper end of every second ratio's interval.
 fn axis(diff: &Diff) -> f64 {
     let values = diff.sessions.iter().flat_map(|of| of.cycles.iter().chain(&of.events));
     let mut far: Vec<f64> = values.filter_map(|of| Some((of.ratio_high_95? - 1.0).abs())).collect();
@@ -156,7 +156,7 @@ mod tests {
         events[0].estimate = events[0].estimate.map(|estimate| estimate + 1);
         let known = events[1].name.clone();
         events[1].name = HOSTILE.into();
-        // A page is read as well as an object.
+        // A page with the object can be read as well as the object itself.
         let page = folder.join("b.html");
         crate::page::write(&other, &crate::page::Samples::default(), &page).unwrap();
         let diff = Diff::of(Run::read(&path).unwrap(), Run::read(&page).unwrap()).unwrap();

@@ -1,21 +1,21 @@
-//! Figures that pages quote. Behind each stands a line with the command and the commit that gave
+//! Figures that pages quote. Each is followed by a line with the command and the commit that gave
 //! it:
 //!
 //! ```text
 //! Measured: `cargo xtask bench switch` at commit 26e8bd6
 //! ```
 //!
-//! A fenced block before that line is a *sample*: lines of what a `cargo xtask run` prints, with
-//! `…` for lines left out. Some numbers move a little with the kernel's layout, so a sample is
-//! compared with a new run by tolerances.
+//! A fenced block before that line is a *sample*: lines printed by a `cargo xtask run`, with `…`
+//! for lines left out. Some numbers move a little with the kernel's layout, so a sample is compared
+//! with a new run by tolerances.
 
 use std::{iter, ops::Range};
 
-/// The start of the line behind a figure.
+/// The start of the line after a figure.
 pub const MARK: &str = "Measured:";
 /// The mark of a fenced block's first and last line.
 pub const FENCE: &str = "```";
-/// How the command of a sample begins. What a study prints takes too long to be made again.
+/// The beginning of a sample's command. The output of a study takes too long to be renewed.
 const RUN: &str = "cargo xtask run";
 /// The line of a sample that stands for lines left out.
 const OMITTED: &str = "…";
@@ -59,13 +59,13 @@ impl Figure {
         marked.map(figure).collect()
     }
 
-    /// The lines of the sample in `page` that a run which printed `output` does not confirm.
+    /// The lines of the sample in `page` that a run's `output` does not confirm.
     pub fn stale<'a>(&self, page: &'a str, output: &str) -> Vec<&'a str> {
         let lines = self.sample.clone().into_iter().flat_map(|of| lines_of(page, of));
         lines.filter(|line| !is_confirmed(line, output)).collect()
     }
 
-    /// `page` with the sample's lines taken from `output`, measured at `commit`.
+    /// Returns `page` with the sample's lines taken from `output`, measured at `commit`.
     ///
     /// # Errors
     /// The first line of the sample that has no counterpart in `output`.
@@ -83,7 +83,7 @@ impl Figure {
     }
 }
 
-/// The command and the commit of a line with a mark; none if it has another form.
+/// The command and the commit of a line with a mark; `None` if the line has another form.
 fn source(line: &str) -> Option<(&str, &str)> {
     let rest = line.strip_prefix(MARK)?.strip_prefix(" `")?;
     let (command, commit) = rest.split_once("` at commit ")?;
@@ -91,7 +91,7 @@ fn source(line: &str) -> Option<(&str, &str)> {
     is_commit.then_some((command, commit))
 }
 
-/// The lines of the fenced block that ends `lines`, blank lines not counted.
+/// The lines of the fenced block at the end of `lines`, without trailing blank lines.
 fn sample_before(lines: &[&str]) -> Option<Range<usize>> {
     let end = lines.iter().rposition(|line| !line.trim().is_empty())?;
     let is_fence = |line: &&str| line.starts_with(FENCE);
@@ -104,7 +104,7 @@ fn lines_of(page: &str, range: Range<usize>) -> impl Iterator<Item = &str> {
     page.lines().skip(range.start).take(range.len()).filter(|line| *line != OMITTED)
 }
 
-/// The words of a line, and its numbers.
+/// Splits a line into its words and its numbers.
 fn words_and_numbers(line: &str) -> (Vec<&str>, Vec<f64>) {
     let number = |word: &str| {
         let digits = word.trim_end_matches('!').trim_end_matches('%').replace(',', "");
@@ -137,14 +137,14 @@ fn is_confirmed(line: &str, output: &str) -> bool {
     };
     match *new {
         _ if words.contains(&"exact") => old == new,
-        // A part of a breakdown: cycles an instruction, share, half width, truth.
+        // A part of a breakdown: cycles per instruction, share, half width, truth.
         [_, share, width, _truth] if has_shares(now) => {
             let quotient = old[2] / width;
             (old[1] - share).abs() <= HALF_WIDTHS * width
                 && (1.0 / WIDTH_QUOTIENT..=WIDTH_QUOTIENT).contains(&quotient)
                 && near(3, TRUTH_TOLERANCE)
         }
-        // An estimate: half width, share or the unit's count, truth, and perhaps the error.
+        // An estimate: half width, share or the unit's count, truth, and possibly the error.
         [estimate, width, _, _truth] | [estimate, width, _, _truth, _] if now.contains('%') => {
             let half_width = estimate * width / 100.0;
             let quotient = old[1] / width;
@@ -183,7 +183,7 @@ Measured: `cargo xtask bench switch` at commit 26e8bd6
         Figure::all(PAGE).unwrap().remove(0)
     }
 
-    /// What a run prints, with these rows in place of those of `PAGE`.
+    /// The output of a run, with these rows in place of those of `PAGE`.
     fn output(a: &str, b: &str, slices: u64) -> String {
         let head = "p: P, seed 1\nevent  estimate ± 95 % counted truth error";
         format!("{head}\n{a}\n{b}\nC  5  3.0%  20.0%  5 +0.00%\n\nslices  {slices}\nPMIs  199\n")

@@ -27,7 +27,7 @@ text{fill:#f0f6fc}.page{fill:#0d1117;stroke:#3d444d}.box0{fill:#1a2230}.box1{fil
 }
 ";
 
-/// The sides of its cell that a line's character reaches.
+/// The sides of its cell to which a line character extends.
 #[derive(Clone, Copy, Default)]
 struct Arms {
     up: bool,
@@ -37,7 +37,7 @@ struct Arms {
 }
 
 impl Arms {
-    /// Of a character; none if it is not one of a line.
+    /// The arms of a character; `None` if it is not a line character.
     fn of(character: char) -> Option<Arms> {
         let sides = match character {
             '─' | '╌' => "rl",
@@ -131,7 +131,7 @@ impl Grid {
         Grid { rows, columns }
     }
 
-    /// A cell's character; a blank outside.
+    /// The character of a cell; a blank outside the picture.
     fn at(&self, row: usize, column: usize) -> char {
         self.rows.get(row).and_then(|row| row.get(column)).copied().unwrap_or(' ')
     }
@@ -151,7 +151,7 @@ impl Grid {
         boxes
     }
 
-    /// The rectangle with this upper left corner: the smallest whose sides are all there.
+    /// The rectangle with this upper left corner: the smallest that has all four sides.
     fn box_at(&self, top: usize, left: usize) -> Option<Box> {
         if self.at(top, left) != '┌' {
             return None;
@@ -245,7 +245,7 @@ impl Grid {
         );
     }
 
-    /// Returns whether a cell has a part of a text.
+    /// Returns whether a cell contains a part of a text.
     fn is_text(&self, row: usize, column: usize) -> bool {
         let character = self.at(row, column);
         character != ' ' && !"█▓▒░".contains(character) && Arms::of(character).is_none()
@@ -280,7 +280,7 @@ impl Grid {
     }
 }
 
-/// Where each run of `true` begins, and its length.
+/// The start and the length of each run of `true`.
 fn runs(halves: impl Iterator<Item = bool>) -> Vec<(usize, usize)> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for (at, is_set) in halves.enumerate() {

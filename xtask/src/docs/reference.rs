@@ -12,7 +12,7 @@ pub const PAGE: &str = "docs/guide/c.md";
 /// The headers that programs include, in the page's order.
 pub const FILES: [&str; 5] =
     ["tally.h", "tally_region.h", "tally_part.h", "tally_phase.h", "tally_breakdown.h"];
-/// From here on a header has what programs do not use themselves.
+/// The line from which on a header has only internals that programs do not use themselves.
 const INTERNAL: &str = "/* The layout of";
 const INTRODUCTION: &str = "\
 # The C library
@@ -21,7 +21,7 @@ const INTRODUCTION: &str = "\
 every function and structure of its headers, from their comments (`cargo xtask docs` writes it).
 ";
 
-/// A comment and the declarations behind it.
+/// A comment and the declarations after it.
 #[derive(Debug, Default, PartialEq)]
 struct Item {
     comment: Vec<String>,
@@ -60,7 +60,7 @@ fn items(header: &str) -> Vec<Item> {
         } else if line.is_empty() {
             items.push(std::mem::take(&mut item));
         } else if line == "{" {
-            // A function's body is no part of the reference.
+            // A function's body is not part of the reference.
             item.code.last_mut().into_iter().for_each(|line| line.push(';'));
             lines.by_ref().find(|line| *line == "}");
         } else if !line.starts_with('#') && !line.starts_with("extern \"C\"") && line != "}"

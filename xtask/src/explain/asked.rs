@@ -5,24 +5,24 @@ use tally_breakdown::{Metrics, stack_of};
 
 use crate::{Failure, Result, job::Job, program_words::tally};
 
-/// The program whose list of events the host knows.
+/// The program whose own list of events the host knows.
 const DEFAULT: &str = "deflate";
 
-/// A list of events and how it would be counted.
+/// A list of events, and the way of counting them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// The list of events.
     pub events: String,
-    /// How its session would count.
+    /// Configuration of the session.
     pub config: SessionConfig,
-    /// The kernel's `paranoid` level; none if the kernel opens the session, which may count
+    /// The kernel's `paranoid` level; `None` if the kernel itself opens the session and may count
     /// everything.
     pub paranoid: Option<u8>,
 }
 
 impl Asked {
-    /// What `job`, or `command` in place of its programs, counts on a processor with this signature
-    /// (CPUID leaf 1, EAX).
+    /// The request of `job`, or of `command` in place of its programs, on a processor with this
+    /// signature (CPUID leaf 1, EAX).
     ///
     /// # Errors
     /// The list is in the program itself, or `stat` or `record` refuses its arguments.

@@ -1,4 +1,4 @@
-//! Plans and refusals as they are printed.
+//! Tests of printed plans and refusals.
 
 use expect_test::expect;
 use tally_abi::{ExitStatus, SessionConfig, Slice};
@@ -86,7 +86,7 @@ fn events_between_braces_are_in_one_group() {
     .assert_eq(&refusals(&pmu, &[asked(all), asked("cycles}")]));
 }
 
-/// What is refused on `pmu`, a line for each, with its exit status.
+/// The refused events on `pmu`, a line for each, with its exit status.
 fn refusals(pmu: &DetectedPmu, asked: &[Asked]) -> String {
     let of = |asked| planned(pmu, asked).expect_err("it is refused");
     let line = |why: ResolveError| format!("{}: {why}\n", u8::from(why.error.exit_status()));
@@ -141,7 +141,8 @@ fn a_pmu_that_is_too_old_is_refused() {
         .assert_eq(&refused.message);
 }
 
-/// So that the records of slices tell how they err together (decision 58).
+/// Such events must share a group, so that the records of slices show how their errors are
+/// correlated.
 #[test]
 fn events_that_parts_are_differences_of_are_in_one_group() {
     for pmu in [Pmu::Intel, Pmu::SapphireRapids, Pmu::Amd] {

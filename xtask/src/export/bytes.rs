@@ -1,11 +1,11 @@
-//! Little-endian values one behind the other, as binary formats have them.
+//! Consecutive little-endian values, as binary formats have them.
 
 /// The bytes of a file or of a part of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bytes(pub(super) Vec<u8>);
 
 impl Bytes {
-    /// Their number.
+    /// The number of bytes.
     pub(super) fn len(&self) -> u64 {
         self.0.len() as u64
     }
@@ -31,12 +31,12 @@ impl Bytes {
         self.raw(&value.to_le_bytes())
     }
 
-    /// A text with a zero behind it.
+    /// Appends a text with a terminating zero.
     pub(super) fn text(self, text: &str) -> Bytes {
         self.raw(text.replace('\0', " ").as_bytes()).u8(0)
     }
 
-    /// Zeros up to the next multiple of this many bytes.
+    /// Appends zeros up to the next multiple of `bytes` bytes.
     pub(super) fn align(mut self, bytes: usize) -> Bytes {
         self.0.resize(self.0.len().next_multiple_of(bytes), 0);
         self

@@ -1,10 +1,10 @@
 //! The Chrome trace event format, which Perfetto and chrome://tracing open.
 //!
 //! Source: "Trace Event Format", linked from perfetto.dev/docs/getting-started/other-formats. Times
-//! are microseconds from the trace's earliest time stamp. A program is a process. Its threads have
-//! its system calls and signals; each of its sessions has a counter track for each event, and a
-//! thread of its own for slices, one for samples and one for thresholds. The CPUs are threads of a
-//! further process, with the program that ran on each.
+//! are microseconds from the trace's earliest time stamp. A program is a process. Its threads
+//! contain its system calls and signals. Each of its sessions has a counter track for each event,
+//! and three more threads: for slices, samples and thresholds. The CPUs are threads of a further
+//! process, with the program that ran on each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,23 +23,24 @@ use crate::{
 
 /// The process whose threads are the CPUs.
 const CPUS: u32 = 1_000_000;
-/// From here on a session's number is a thread; a program's own threads have smaller numbers.
+/// First thread numbers for sessions: the session's number is added. A program's own threads have
+/// smaller numbers.
 const SLICES: u32 = 1_000_000;
 const SAMPLES: u32 = 2_000_000;
 const THRESHOLDS: u32 = 3_000_000;
 
-/// One event of the format.
+/// An event of the format.
 #[derive(Clone, Debug, Serialize)]
 struct Event {
     name: String,
-    /// The kind: `X`, a span; `C`, a counter; `i`, an instant; `M`, a name.
+    /// Kind of the event: `X`, a span; `C`, a counter; `i`, an instant; `M`, a name.
     ph: &'static str,
     cat: &'static str,
     pid: u32,
     tid: u32,
-    /// Microseconds.
+    /// Start in microseconds.
     ts: f64,
-    /// Microseconds.
+    /// Duration in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     dur: Option<f64>,
     /// The scope of an instant: `t`, its thread.
@@ -69,7 +70,7 @@ struct Writer<'a> {
 /// The file's bytes.
 ///
 /// # Errors
-/// None: the types have a form in JSON.
+/// Never: the types have a form in JSON.
 pub(super) fn write(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> {
     let mut writer = Writer { of, symbolizer, events: Vec::new(), threads: BTreeSet::new() };
     let records = &of.records;
@@ -102,7 +103,7 @@ impl Writer<'_> {
         self.of.ns(tsc) as f64 / 1000.0
     }
 
-    /// Adds an event with the kind `ph`, which happened at one time.
+    /// Adds an event of kind `ph` at one point in time.
     fn add(&mut self, ph: &'static str, cat: &'static str, name: String, at: Thread, tsc: u64) {
         let (pid, tid) = at;
         let (ts, s) = (self.us(tsc), (ph == "i").then_some("t"));
@@ -122,14 +123,15 @@ impl Writer<'_> {
         }
     }
 
-    /// Gives the last event its arguments.
+    /// Sets the arguments of the last event.
     fn with(&mut self, args: Value) {
         if let Some(event) = self.events.last_mut() {
             event.args = fields(args);
         }
     }
 
-    /// A span of its session, and the rate of each event that was counted in it.
+    /// Adds a span of the slice's session, and the rate of each event that was counted in the
+    /// slice.
     fn slice(&mut self, slice: &SliceRecord) {
         let (program, _) = self.of.program_of(slice.session);
         let counted = self.of.counted(slice);
@@ -216,8 +218,8 @@ impl Writer<'_> {
         }
     }
 
-    /// A span for the time that a thread was on a CPU: from its switch to the CPU's next. The last
-    /// of each CPU has an unknown end.
+    /// Adds a span for the time that a thread was on a CPU: from its switch to the CPU's next one.
+    /// The end of the last span of each CPU is unknown.
     fn switches(&mut self) {
         let mut of_cpu: BTreeMap<u16, Vec<&SwitchRecord>> = BTreeMap::new();
         for switch in &self.of.records.switches {

@@ -24,7 +24,7 @@ use crate::{
 /// An event in a slice that counted it.
 struct RateMarker {
     event: StringHandle,
-    /// Events a second, events, group.
+    /// Rate in events per second, number of events, group.
     numbers: [f64; 3],
 }
 
@@ -72,7 +72,7 @@ const fn number(
 /// A system call.
 struct CallMarker {
     name: StringHandle,
-    /// Arguments, result.
+    /// Arguments and result.
     texts: [StringHandle; 2],
 }
 
@@ -115,8 +115,8 @@ struct Writer<'a> {
     threads: BTreeMap<(u32, String), ThreadHandle>,
 }
 
-/// The most entries of the profile for each sample of the trace, in the mean: a sample stands for
-/// 2³⁷ events then, which take a processor half a minute.
+/// The largest mean number of profile entries per sample of the trace. At this mean a sample stands
+/// for 2³⁷ events, which take a processor half a minute.
 const ENTRIES_A_SAMPLE: u64 = 64;
 
 /// The profile's bytes.
@@ -140,13 +140,13 @@ pub(super) fn write(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> 
     output::json_line(&writer.profile)
 }
 
-/// The entries that samples take which stand for this many events: the format's weights have 31
-/// bits.
+/// The number of profile entries of a sample that stands for this many events: the format's weights
+/// have 31 bits.
 fn entries(events: u64) -> u64 {
     events.div_ceil(i32::MAX as u64).max(1)
 }
 
-/// Checks that the profile is about as large as the trace.
+/// Checks that the profile is not much larger than the trace.
 fn check_weights(of: &Recording) -> Result<()> {
     let samples = of.weighted_samples();
     let all: u64 = samples.iter().map(|(_, events)| entries(*events)).sum();
@@ -175,7 +175,7 @@ impl Writer<'_> {
         let (profile, text) = (&mut self.profile, self.of.program_name(program));
         let new = || profile.add_process(&text, program, start);
         let process = *self.processes.entry(program).or_insert_with(new);
-        // Threads have names; their numbers need only be different. A main thread would have the
+        // Threads have names; their numbers only need to differ. A main thread would have the
         // program's name.
         let number = self.threads.len() as u32 + 1;
         let thread = self.profile.add_thread(process, number, start, false);
@@ -184,7 +184,7 @@ impl Writer<'_> {
         thread
     }
 
-    /// A sample's weight is the number of events for which it stands.
+    /// Adds the samples. A sample's weight is the number of events for which it stands.
     fn samples(&mut self, symbolizer: &Symbolizer) {
         for (sample, mut events) in self.of.weighted_samples() {
             let (program, _) = self.of.program_of(sample.session);
@@ -247,7 +247,8 @@ mod tests {
     use super::*;
     use crate::samples::breakdown::tests::recording;
 
-    /// Events of all entries of the profile of samples of which the last stands for `events`.
+    /// The sum of events over all profile entries, for samples of which the last stands for
+    /// `events` more.
     fn profile(events: u64) -> Result<u64> {
         let mut of = recording(8);
         let last = of.records.samples.last_mut().expect("there are samples");

@@ -1,8 +1,8 @@
-//! Folded stacks, one line for each stack, and the flame graph of them.
+//! Folded stacks, one line for each stack, and their flame graph.
 //!
-//! A stack is the program, the callers, where the samples' stacks were recorded, and the functions
-//! that were inlined into one another at each address. Its number is that of events: each sample
-//! stands for those since the last one, also where the engine lengthened the period.
+//! A stack is the program, the callers if the samples' stacks were recorded, and at each address
+//! the functions that were inlined into one another. Its number is that of events: each sample
+//! stands for the events since the last one, also where the engine lengthened the period.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub(crate) struct Stacks {
 }
 
 impl Stacks {
-    /// The stacks of the samples of this event, or of the only event that was sampled.
+    /// The stacks of the samples of the `chosen` event, or of the only event that was sampled.
     ///
     /// # Errors
     /// There are no samples, or several events have some and none is chosen.
@@ -56,13 +56,13 @@ impl Stacks {
         self.lines().map(|line| line + "\n").collect::<String>().into_bytes()
     }
 
-    /// The flame graph, as SVG of this width in pixels, or as wide as its place.
+    /// The flame graph as SVG, of this width in pixels, or as wide as its place.
     ///
     /// # Errors
-    /// It cannot be drawn.
+    /// The graph cannot be drawn.
     pub(crate) fn flame_graph(&self, subtitle: &str, width: Option<usize>) -> Result<Vec<u8>> {
         let mut options = Options::default();
-        // Colours are of names, so that equal samples are equal pictures.
+        // Colours depend on names, so that equal samples give equal pictures.
         options.hash = true;
         options.title = "Samples".to_owned();
         options.subtitle = Some(subtitle.to_owned());
@@ -80,7 +80,7 @@ impl Stacks {
     }
 }
 
-/// A frame without the character that separates frames, and without line breaks.
+/// A frame's name without the character that separates frames, and without line breaks.
 fn plain(frame: &str) -> String {
     frame.replace(';', ":").replace(['\n', '\r'], " ")
 }

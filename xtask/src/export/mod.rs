@@ -30,7 +30,7 @@ use crate::{
     symbols::CallGraph,
 };
 
-/// Why a folder cannot be written.
+/// Reason why a folder cannot be written to standard output.
 const NO_FOLDER: &str = "this format is a folder: add --out DIR";
 
 /// Options of `cargo xtask export`.
@@ -82,7 +82,7 @@ enum Format {
 }
 
 impl Format {
-    /// Returns whether a file of this format is no text.
+    /// Returns whether a file of this format is binary.
     fn is_binary(self) -> bool {
         matches!(self, Format::Parquet | Format::Perf | Format::Pprof)
     }
@@ -101,7 +101,7 @@ impl ExportArgs {
     /// Checks the options before the trace is read.
     ///
     /// # Errors
-    /// One has no effect on the format, or the file cannot be written.
+    /// An option has no effect on the format, or the file cannot be written.
     fn check(&self) -> Result<()> {
         let usage = |why: &str| Err(Failure::new(ExitStatus::Usage, why));
         if self.event.is_some() && !matches!(self.to, Format::Folded | Format::Flamegraph) {
@@ -152,7 +152,7 @@ pub fn main(args: &ExportArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// What a format is.
+/// Result of an export.
 enum Exported {
     /// The bytes of a file.
     File(Vec<u8>),
@@ -169,8 +169,8 @@ fn write_folder(folder: &Path, files: &[(String, Vec<u8>)]) -> Result<()> {
     })
 }
 
-/// Writes a trace in every format; returns the bytes of all. A format that refuses the trace has
-/// none.
+/// Writes a trace in every format; returns the total number of bytes. A format that refuses the
+/// trace counts 0.
 pub(crate) fn every(of: &Recording, symbolizer: &Symbolizer, trace: &[u8]) -> usize {
     let stacks = || Stacks::of(of, symbolizer, None);
     let files = [

@@ -1,7 +1,7 @@
 //! The totals of sessions with their errors, as OpenMetrics text.
 //!
-//! Source: OpenMetrics 1.0, github.com/prometheus/OpenMetrics. A value that is not known has no
-//! sample, as 0 would be a value. Estimates and their bounds are gauges: a counter never falls.
+//! Source: OpenMetrics 1.0, github.com/prometheus/OpenMetrics. An unknown value has no sample, as 0
+//! would be a value. Estimates and their bounds are gauges: a counter never falls.
 
 use std::fmt::Write as _;
 
@@ -10,10 +10,10 @@ use crate::trace::run::{Run, TracedEvent};
 /// A metric of events.
 struct Metric {
     name: &'static str,
-    /// The unit, with which the name ends, if the metric has one that OpenMetrics names.
+    /// The unit at the end of the name, if the metric has one that OpenMetrics names.
     unit: Option<&'static str>,
     help: &'static str,
-    /// An event's value; none if it is not known.
+    /// An event's value; `None` if it is not known.
     value: fn(&TracedEvent) -> Option<String>,
 }
 
@@ -60,7 +60,7 @@ const METRICS: [Metric; 6] = [
     },
 ];
 
-/// The text.
+/// The file's text.
 pub(super) fn write(run: &Run) -> String {
     let mut all = String::new();
     describe_run(run, &mut all);
@@ -99,7 +99,7 @@ fn describe_run(run: &Run, all: &mut String) {
     sample(all, "tally_run_info", &labels, "1");
 }
 
-/// Every event of every session, with the labels that tell it from all others.
+/// Every event of every session, with the labels that distinguish it from all others.
 fn events(run: &Run) -> impl Iterator<Item = (Labels, &TracedEvent)> {
     run.sessions.iter().flat_map(|session| {
         session.events.iter().enumerate().map(|(index, event)| {
@@ -131,7 +131,7 @@ fn sample(all: &mut String, name: &str, labels: &Labels, value: &str) {
     let _ = writeln!(all, "{name}{{{}}} {value}", labels.join(","));
 }
 
-/// Escapes what labels and help texts may not have as it is.
+/// Escapes characters that labels and help texts must not contain.
 fn escape(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -29,7 +29,7 @@ use crate::{
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 1 << 20;
-/// The unit of columns that are names or choices.
+/// The unit of columns that contain names or choices.
 const NAME: &str = "name";
 
 /// A column of a table with rows of type `R`.
@@ -40,7 +40,7 @@ struct Column<R> {
     form: Form<R>,
 }
 
-/// The type of a column, and its value in a row. Those that can be unknown are null then.
+/// The type of a column, and its value in a row. A value that is not known is null.
 enum Form<R> {
     U64(fn(&R) -> u64),
     U32(fn(&R) -> u32),
@@ -73,7 +73,7 @@ impl<R> Column<R> {
         }
         let text = |text: String| ByteArray::from(text.into_bytes());
         match self.form {
-            // The bits of an unsigned number are those of the signed one.
+            // The bits of an unsigned number are stored as a signed one.
             Form::U64(of) => put::<Int64Type>(all(rows, of, |n| n as i64), false, to),
             Form::U32(of) => put::<Int32Type>(all(rows, of, |n| n as i32), false, to),
             Form::Flag(of) => put::<BoolType>(all(rows, of, |flag| flag), false, to),
@@ -199,7 +199,7 @@ fn sample_columns<'a>() -> Vec<Column<SampleRow<'a>>> {
 /// The table of slices.
 ///
 /// # Errors
-/// It cannot be encoded.
+/// The table cannot be encoded.
 pub(super) fn slices(of: &Recording) -> Result<Vec<u8>> {
     let rows =
         |slice| of.counted(slice).into_iter().map(move |counted| SliceRow { of, slice, counted });
@@ -210,7 +210,7 @@ pub(super) fn slices(of: &Recording) -> Result<Vec<u8>> {
 /// The table of samples.
 ///
 /// # Errors
-/// It cannot be encoded.
+/// The table cannot be encoded.
 pub(super) fn samples(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> {
     let row = |(sample, events)| {
         let function = symbolizer.function(of, sample);

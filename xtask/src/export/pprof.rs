@@ -2,7 +2,7 @@
 //!
 //! Source: github.com/google/pprof, proto/profile.proto. The file is not compressed, which readers
 //! accept; compress it with gzip for those that do not. The messages are few and flat, so the wire
-//! format (protobuf.dev, "Encoding") is written here rather than by generated code.
+//! format (protobuf.dev, "Encoding") is written here instead of by generated code.
 //!
 //! A location is an address of a program, with a line for each function that was inlined there.
 //! Each event has two values: the samples, and the events for which they stand.
@@ -15,7 +15,7 @@ use crate::{
     recording::{Recording, Symbolizer},
 };
 
-/// Types of fields on the wire: a varint, and bytes with their length before them.
+/// Types of fields on the wire: a varint, and bytes preceded by their length.
 const VARINT: u32 = 0;
 const LENGTH: u32 = 2;
 
@@ -24,7 +24,7 @@ const LENGTH: u32 = 2;
 struct Message(Bytes);
 
 impl Message {
-    /// A number; 0 is what a missing field means.
+    /// Adds a number; 0 is omitted, as a missing field means 0.
     fn number(self, field: u32, value: u64) -> Message {
         if value == 0 {
             return self;
@@ -41,7 +41,7 @@ impl Message {
         self.bytes(field, &message.0.0)
     }
 
-    /// Numbers one behind the other.
+    /// Adds consecutive numbers.
     fn packed(self, field: u32, values: &[u64]) -> Message {
         let all = values.iter().fold(Bytes::default(), |all, value| varint(all, *value));
         self.bytes(field, &all.0)
@@ -78,8 +78,8 @@ struct Writer<'a> {
     of: &'a Recording,
     symbolizer: &'a Symbolizer,
     texts: Texts,
-    /// Numbers from 1 of functions by name and file, of mappings by program, and of locations by
-    /// program and address.
+    /// Numbers from 1 on: of functions by name and file, of mappings by program, and of locations
+    /// by program and address.
     functions: BTreeMap<(String, String), u64>,
     mappings: BTreeMap<u32, u64>,
     locations: BTreeMap<(u32, u64), u64>,
@@ -106,7 +106,7 @@ pub(super) fn write(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> 
 }
 
 impl Writer<'_> {
-    /// The values' types, and a sample with its values for each stack of each thread.
+    /// Adds the values' types, and a sample with its values for each stack of each thread.
     fn samples(&mut self) {
         let events: Vec<String> = self.of.sampled_events().into_iter().collect();
         for event in &events {
@@ -120,7 +120,7 @@ impl Writer<'_> {
         for (sample, weight) in self.of.weighted_samples() {
             let event = self.of.event_name(sample.session, sample.event);
             let Some(index) = events.iter().position(|of| *of == event) else { continue };
-            // The innermost comes first.
+            // The innermost function comes first.
             let levels = self.symbolizer.stack(self.of, sample).into_iter().rev();
             let locations = levels.enumerate().map(|(depth, level)| {
                 // A return address may be behind its function's last instruction.
@@ -149,7 +149,7 @@ impl Writer<'_> {
         self.profile = field(std::mem::take(&mut self.profile));
     }
 
-    /// The number of the location of an address in a sample's stack, which is added if it is new.
+    /// The number of the location of an address in a sample's stack. Adds it if it is new.
     fn location(&mut self, sample: &tally_abi::trace::SampleRecord, address: u64) -> u64 {
         let (program, name) = self.of.program_of(sample.session);
         let key = (program, address);
@@ -219,7 +219,7 @@ impl Writer<'_> {
         next
     }
 
-    /// The profile with its texts, its duration and how it was made.
+    /// Completes the profile with its texts, its duration and how it was made.
     fn end(mut self) -> Vec<u8> {
         let comment = self.texts.index(&format!("Tally: {}", self.of.run.command_line));
         let duration_ns = self.of.ns(self.of.end_tsc());

@@ -1,4 +1,4 @@
-//! Where a disk image is written: a file, or a whole stick.
+//! The destination of a disk image: a file, or a whole stick.
 
 use std::{
     fs::File,
@@ -10,7 +10,7 @@ use tally_abi::ExitStatus;
 
 use crate::{Failure, Result, project};
 
-/// The kernel's list of what is mounted: a line for each, with the device first.
+/// The kernel's list of mounts: a line for each, with the device first.
 const MOUNTS: &str = "/proc/self/mounts";
 
 /// Parses the size of a stick: MiB, or with the suffix `M` or `G`; returns bytes.
@@ -23,10 +23,10 @@ pub(super) fn size(text: &str) -> std::result::Result<u64, String> {
     bytes.filter(|bytes| *bytes > 0).ok_or_else(|| "use a size such as 64M or 2G".to_owned())
 }
 
-/// Checks before long work that an image can be written there.
+/// Checks before long work that an image can be written to `out`.
 ///
 /// # Errors
-/// The host refuses, or it is a device whose data is in use.
+/// The host refuses, or `out` is a device whose data is in use.
 pub(super) fn check(out: &Path) -> Result<()> {
     if project::is_block_device(out) {
         let mounts = String::from_utf8_lossy(&project::read(Path::new(MOUNTS))?).into_owned();
@@ -43,7 +43,7 @@ pub(super) fn check(out: &Path) -> Result<()> {
     project::check_writable(out)
 }
 
-/// The device, or its part, that is mounted, and the folder.
+/// The device or its partition that is mounted, and the folder.
 fn mounted<'a>(device: &Path, mounts: &'a str) -> Option<(&'a str, &'a str)> {
     let device = device.to_string_lossy();
     let lines = mounts.lines().filter_map(|line| {
@@ -59,10 +59,10 @@ fn mounted<'a>(device: &Path, mounts: &'a str) -> Option<(&'a str, &'a str)> {
     lines.into_iter().find(|(mounted, _)| is_of(mounted))
 }
 
-/// Copies the image there, if it fits: into `size` bytes if they are given, and into a device.
+/// Copies the image to `out`, if it fits: into `size` bytes, if given, and into a device.
 ///
 /// # Errors
-/// It is too large, or the host refuses.
+/// The image is too large, or the host refuses.
 pub(super) fn write(image: &Path, out: &Path, size: Option<u64>) -> Result<()> {
     let bytes = std::fs::metadata(image).map_err(|error| Failure::io("read", image, &error))?.len();
     let of_device = if project::is_block_device(out) { Some(length(out)?) } else { None };
@@ -79,7 +79,7 @@ pub(super) fn write(image: &Path, out: &Path, size: Option<u64>) -> Result<()> {
     project::copy(image, out)
 }
 
-/// Bytes of a device.
+/// The size of a device in bytes.
 fn length(device: &Path) -> Result<u64> {
     File::open(device)
         .and_then(|mut file| file.seek(SeekFrom::End(0)))

@@ -17,12 +17,12 @@ pub(super) fn is_of_tally(code: &[u8]) -> bool {
 pub(super) struct Joiner {
     /// Each part once, with the first file that shows it.
     parts: Vec<(Part, PathBuf)>,
-    /// The version of the first code of another version, and its file.
+    /// The first code of another version: its version and its file.
     other: Option<(u16, PathBuf)>,
 }
 
 impl Joiner {
-    /// Adds one of Tally's codes, of a file.
+    /// Adds one of Tally's codes, from a file.
     pub(super) fn add(&mut self, code: &[u8], file: &Path) {
         match Part::read(code) {
             Ok(part) if !self.parts.iter().any(|(known, _)| *known == part) => {
@@ -71,7 +71,7 @@ impl Joiner {
         }
     }
 
-    /// The messages.
+    /// The messages in the codes.
     ///
     /// # Errors
     /// Codes are missing.

@@ -27,7 +27,7 @@ pub struct ImportArgs {
     /// Photographs of all codes, PNG, JPEG or PPM, in any order; several codes may be on one
     #[arg(required_unless_present = "messages", value_name = "PHOTO")]
     photos: Vec<PathBuf>,
-    /// What the machine sent by its second serial port, in place of photographs
+    /// Messages that the machine sent by its second serial port, in place of photographs
     #[arg(long, value_name = "FILE", conflicts_with = "photos")]
     messages: Option<PathBuf>,
     /// Write the run's trace to this file, as far as the machine sent it, for `cargo xtask trace`
@@ -60,7 +60,7 @@ pub fn main(args: &ImportArgs) -> Result<u8> {
     machine::warn(&boot);
     let report = Report::of(&boot);
     let shown = run::show(&boot, &report, args.json, None);
-    // The trace is written also if the report cannot be printed.
+    // The trace is also written if the report cannot be printed.
     if let Some(path) = &args.trace {
         write_trace(&boot, &report, path)?;
     }
@@ -97,16 +97,16 @@ pub fn messages(files: &[PathBuf]) -> Result<Vec<u8>> {
     messages
 }
 
-/// Photographs of one run's codes. Each is read once, which takes most of the time.
+/// Photographs of one run's codes. Each is read only once, as reading takes most of the time.
 #[derive(Debug, Default)]
 pub struct Photographs {
     joiner: Joiner,
-    /// Those without a code.
+    /// The photographs without a code.
     without: Vec<String>,
 }
 
 impl Photographs {
-    /// Reads the codes on one more.
+    /// Reads the codes on another photograph.
     ///
     /// # Errors
     /// The file is no picture.
@@ -119,11 +119,11 @@ impl Photographs {
         Ok(())
     }
 
-    /// The messages that all codes together give.
+    /// The messages in all codes together.
     ///
     /// # Errors
-    /// No photograph has one of Tally's codes, codes are missing, or are those of several runs or
-    /// of another version.
+    /// No photograph has one of Tally's codes, codes are missing, or they are from several runs or
+    /// another version.
     pub fn messages(&self) -> Result<Vec<u8>> {
         self.joiner.check()?;
         if self.joiner.is_empty() {

@@ -1,4 +1,5 @@
-//! Photographs of pages of codes, as the kernel draws them: crooked, blurred, noisy, shuffled.
+//! Tests with photographs of pages of codes as the kernel draws them: rotated, blurred, noisy,
+//! shuffled.
 
 use std::{fs, path::PathBuf};
 
@@ -12,7 +13,7 @@ use tally_screen::{Layout, Part, Parts, Sheet, Surface};
 
 use super::messages;
 
-/// Messages with the variety of a run's, as many as for some pages.
+/// Messages with the variety of a run's, enough for some pages.
 fn run(seed: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut state = seed;
@@ -27,7 +28,7 @@ fn run(seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// What a screen of this size shows of these messages.
+/// The pages that a screen of this size shows for these messages.
 fn pages(messages: &[u8], width: usize, height: usize) -> Vec<GrayImage> {
     let parts = Parts::of(messages).unwrap();
     let layout = Layout { width, height, stride: width, pixel_bytes: 1 };
@@ -41,7 +42,7 @@ fn pages(messages: &[u8], width: usize, height: usize) -> Vec<GrayImage> {
     (0..sheet.pages(&parts)).map(draw).collect()
 }
 
-/// A folder of photographs, which is removed with this value.
+/// A folder of photographs. Dropping it removes the folder.
 struct Album(PathBuf);
 
 impl Album {

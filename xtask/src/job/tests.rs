@@ -1,4 +1,4 @@
-//! The command lines of jobs.
+//! Tests of the command lines of jobs.
 
 use super::*;
 use expect_test::expect;

@@ -1,4 +1,4 @@
-//! The values of options that several commands have.
+//! Values of options that several commands have.
 
 use tally_abi::{
     Shares, Slice,
@@ -8,10 +8,10 @@ use tally_abi::{
 
 /// Budgets that limit the engine, in percent of the program's time.
 const BUDGETS_PERCENT: std::ops::RangeInclusive<f64> = 0.0001..=50.0;
-/// The budget that limits nothing.
+/// The value for an unlimited budget.
 const NO_BUDGET_PERCENT: f64 = 100.0;
 
-/// Parts per million.
+/// Converts percent to parts per million.
 pub(super) fn ppm(percent: f64) -> u32 {
     (percent * 10_000.0) as u32
 }

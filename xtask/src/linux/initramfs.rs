@@ -14,8 +14,8 @@ use crate::{Failure, Result, project, setup::Linux};
 
 /// The line before the command's output.
 pub(super) const BEGIN: &str = "---- tally: command ----";
-/// The text before the command's status: at the start of a line, or behind the output's last line
-/// if that has no newline.
+/// The text before the command's status: at the start of a line, or after the output's last line if
+/// that has no newline.
 pub(super) const STATUS: &str = "---- tally: status ";
 
 const DIRECTORY: u32 = 0o040_755;
@@ -29,8 +29,8 @@ const MAX_FILES_BYTES: u64 = 384 << 20;
 /// The init script. Perf needs /proc, /sys and the trace file system. The kernel's command line
 /// turns off the watchdog, which would use a counter.
 ///
-/// The shell itself switches the machine off: no process starts behind the command, so none gets
-/// the page tables of a process of the command and with them its address space in the truth.
+/// The shell itself switches the machine off: no process starts after the command, so none gets the
+/// page tables of a process of the command and with them its address space in the truth.
 fn init(verbose: bool) -> String {
     let quiet = if verbose { "" } else { "echo 1 > /proc/sys/kernel/printk\n" };
     format!(
@@ -58,7 +58,7 @@ fn init(verbose: bool) -> String {
 /// Checks that the guest's memory can hold the user's files.
 ///
 /// # Errors
-/// They are too large, or cannot be read.
+/// The files are too large, or cannot be read.
 pub(super) fn check_size(files: &[PathBuf]) -> Result<()> {
     let mut bytes = 0;
     for path in files {
@@ -146,7 +146,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("xtask-initramfs-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let files = ["a", "b"].map(|name| folder.join(name));
-        // Files without content, of which the host stores nothing.
+        // Sparse files, of which the host stores nothing.
         files.iter().for_each(|file| {
             File::create(file).unwrap().set_len(MAX_FILES_BYTES / 2).unwrap();
         });

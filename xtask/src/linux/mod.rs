@@ -143,9 +143,9 @@ pub fn run(
     Err(Failure::new(status, format!("{why}\nconsole log: {kept}")))
 }
 
-/// How the machine ended.
+/// The machine's end.
 enum GuestEnd {
-    /// By itself, with the command's status if the console has it.
+    /// The machine ended by itself; with the command's status if the console has it.
     ByItself(Option<u8>),
     OutOfTime,
 }
@@ -176,7 +176,7 @@ fn follow(
     }
 }
 
-/// Splits the console's output into lines and selects the command's.
+/// Splits the console's output into lines and selects the command's lines.
 #[derive(Default)]
 struct Console {
     rest: Vec<u8>,

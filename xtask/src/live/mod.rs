@@ -1,5 +1,5 @@
 //! `cargo xtask run --live`: a view of the run on the terminal while the machine runs, from the
-//! trace as it comes.
+//! growing trace.
 
 mod screen;
 mod state;
@@ -29,7 +29,7 @@ use state::State;
 /// Time between two pictures.
 const FRAME: Duration = Duration::from_millis(200);
 
-/// Boots with a view on the terminal. What programs write is written when the view has ended.
+/// Boots with a view on the terminal. The programs' output is printed when the view has ended.
 ///
 /// # Errors
 /// As [`machine::boot`]; also if the terminal refuses, or standard output cannot be written.
@@ -51,14 +51,14 @@ pub fn boot(artefacts: &Artefacts, request: &Request, known: Known) -> Result<Bo
     Ok(boot)
 }
 
-/// A view and what it shows.
+/// A view and its data.
 struct Live {
     screen: Screen,
     state: State,
     stream: Stream,
     trace: Option<File>,
     start: Instant,
-    /// When the last picture was drawn.
+    /// Time of the last picture.
     drawn: Option<Instant>,
 }
 
@@ -91,7 +91,7 @@ impl Observer for Live {
 }
 
 impl Live {
-    /// Takes what the trace has more than before.
+    /// Reads the part of the trace that is new.
     fn follow_trace(&mut self, folder: &Folder) -> Result<()> {
         let path = folder.trace();
         if self.trace.is_none() && path.exists() {
@@ -107,7 +107,7 @@ impl Live {
         }
         match self.stream.push(&fresh) {
             Ok(records) => self.state.add(&records),
-            // The report says it again at the end.
+            // The report repeats the message at the end.
             Err(bad) => self.state.bad = Some(bad.to_string()),
         }
         Ok(())
@@ -133,7 +133,7 @@ fn is_stop(key: KeyEvent) -> bool {
     key.code == KeyCode::Char('q') || is_control && key.code == KeyCode::Char('c')
 }
 
-/// What another key does.
+/// Handles any other key.
 fn press(state: &mut State, key: KeyCode) {
     match key {
         KeyCode::Tab => (state.shown, state.scrolled) = (state.shown + 1, 0),

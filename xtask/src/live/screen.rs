@@ -1,5 +1,5 @@
-//! The terminal while a view is on it. However the view ends, the terminal is as before, and what
-//! programs wrote meanwhile is printed: at its normal end, at an error, a panic and a signal.
+//! The terminal while it shows a view. However the view ends, by a normal end, an error, a panic or
+//! a signal, the terminal is restored and the programs' output is printed.
 
 use std::{
     env,
@@ -25,10 +25,10 @@ use crate::{Failure, Result, machine::ProgramOutput, output::ProgramWriter, proc
 
 /// The smallest terminal: columns, rows.
 pub const LEAST: (u16, u16) = (40, 10);
-/// How long a signal waits for a picture that is being drawn.
+/// The time that a signal waits for a picture that is being drawn.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What programs wrote since the view is on the terminal; none if it is not.
+/// The programs' output since the view began; `None` if there is no view.
 static HELD: Mutex<Option<Vec<ProgramOutput>>> = Mutex::new(None);
 
 /// A view on the terminal. Dropping it ends the view.
@@ -39,7 +39,7 @@ pub struct Screen {
 /// Checks that standard error is a terminal that a view can use.
 ///
 /// # Errors
-/// It is none, it knows no escape sequences, or is too small.
+/// Standard error is no terminal, the terminal knows no escape sequences, or is too small.
 pub fn check() -> Result<()> {
     let usage = |why: String| Err(Failure::new(ExitStatus::Usage, why));
     if !io::stderr().is_terminal() {
@@ -99,7 +99,7 @@ impl Screen {
         self.terminal.draw(picture).map(|_| ()).map_err(|error| failed(&error))
     }
 
-    /// Keeps what a program wrote until the view has ended.
+    /// Holds a program's output until the view has ended.
     pub fn hold(&self, output: &ProgramOutput) {
         held().as_mut().into_iter().for_each(|held| held.push(output.clone()));
     }
@@ -115,7 +115,7 @@ fn held() -> MutexGuard<'static, Option<Vec<ProgramOutput>>> {
     HELD.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// The lock, unless a picture is being drawn for too long, or by the thread that panics.
+/// Takes the lock, unless another picture takes too long, or the thread that draws one panics.
 fn patiently() -> Option<MutexGuard<'static, Option<Vec<ProgramOutput>>>> {
     let start = Instant::now();
     loop {
@@ -130,7 +130,7 @@ fn patiently() -> Option<MutexGuard<'static, Option<Vec<ProgramOutput>>>> {
     }
 }
 
-/// Ends the view, if there is one: restores the terminal and writes what was held.
+/// Ends the view, if there is one: restores the terminal and prints the held output.
 ///
 /// # Errors
 /// Standard output cannot be written and is not closed.
@@ -143,7 +143,7 @@ pub fn end() -> Result<()> {
             Some(outputs) => outputs,
         },
     };
-    // A terminal that is gone needs nothing.
+    // If the terminal is gone, nothing needs to be restored.
     let _ = terminal::disable_raw_mode();
     let _ = execute!(io::stderr(), LeaveAlternateScreen, cursor::Show);
     let _ = io::stderr().flush();

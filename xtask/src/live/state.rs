@@ -1,8 +1,9 @@
-//! What a view shows of a run: sums, and the last slices of each session, from the trace's records.
+//! The data that a view shows of a run: sums, and the last slices of each session, from the trace's
+//! records.
 //!
-//! Rates are those of the moving window, the last [`WINDOW`] slices of a session, estimated as an
-//! interval of `run --intervals` is. The engine's own estimates of the whole run, which the table
-//! at the end has, come with the session's end.
+//! Rates are those of the moving window, the last [`WINDOW`] slices of a session, estimated like an
+//! interval of `run --intervals`. The engine's own estimates of the whole run, which the final
+//! table shows, come with the session's end.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -21,10 +22,10 @@ use crate::{
 pub const WINDOW: usize = 1_000;
 /// The last phases that are kept.
 const PHASES: usize = 256;
-/// Bytes of the programs' last output that are kept.
+/// Number of bytes of the programs' last output that are kept.
 const OUTPUT: usize = 8 << 10;
 
-/// A list of events and how it is counted.
+/// A list of events and its plan.
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The names in the order of the plan.
@@ -33,7 +34,7 @@ pub struct Planned {
     pub plan: Plan,
 }
 
-/// What is known of a run before it.
+/// Facts about a run that are known before it starts.
 #[derive(Clone)]
 pub struct Known {
     /// The programs, in words.
@@ -42,17 +43,17 @@ pub struct Known {
     pub budget_ppm: u32,
     /// The events, if the list is known.
     pub planned: Option<Planned>,
-    /// The stack by which cycles are broken down, if that was asked for.
+    /// The stack that divides the cycles, if a breakdown is requested.
     pub stack: Option<&'static Stack>,
-    /// The rings whose cycles these are.
+    /// The rings whose cycles are divided.
     pub rings: Rings,
     /// Whether phases are tracked.
     pub has_phases: bool,
 }
 
-/// A run so far.
+/// A run up to now.
 pub struct State {
-    /// What was known before.
+    /// Facts known before the run.
     pub known: Known,
     /// The PMU that the kernel detected.
     pub pmu: Option<String>,
@@ -66,37 +67,37 @@ pub struct State {
     pub sessions: BTreeMap<u32, Session>,
     /// Records that were lost.
     pub lost: u64,
-    /// Why the rest of the trace cannot be read, if it cannot.
+    /// Reason why the rest of the trace cannot be read, if so.
     pub bad: Option<String>,
-    /// The place of the session that is shown.
+    /// The index of the session that is shown.
     pub shown: usize,
-    /// Lines of the list of events above the first that is shown.
+    /// Number of lines of the event list that are scrolled away.
     pub scrolled: usize,
-    /// The end of what programs wrote.
+    /// The end of the programs' output.
     pub output: Vec<u8>,
 }
 
-/// A session so far.
+/// A session up to now.
 #[derive(Debug, Default)]
 pub struct Session {
     /// The last slices.
     pub window: VecDeque<SliceRecord>,
-    /// Slices.
+    /// Number of slices.
     pub slices: u64,
-    /// Core cycles.
+    /// Number of core cycles.
     pub cycles: u64,
-    /// Instructions.
+    /// Number of instructions.
     pub instructions: u64,
     /// The last phases.
     pub phases: VecDeque<PhaseRecord>,
-    /// Intervals whose phases are known.
+    /// Number of intervals whose phases are known.
     pub intervals: u64,
-    /// Changes of the program that the detector found.
+    /// Number of changes of the program that the detector found.
     pub changes: u64,
 }
 
 impl State {
-    /// A run before its start.
+    /// Makes the state of a run before its start.
     pub fn new(known: Known) -> State {
         State {
             known,
@@ -113,7 +114,7 @@ impl State {
         }
     }
 
-    /// Takes new records; those of one CPU are in the order of time.
+    /// Adds new records; those of one CPU are in the order of time.
     pub fn add(&mut self, records: &Records) {
         for slice in &records.slices {
             self.sessions.entry(slice.session).or_default().add(slice);
@@ -125,7 +126,7 @@ impl State {
         self.lost = losses.fold(self.lost, |sum, loss| sum.saturating_add(loss.records));
     }
 
-    /// Takes what a program wrote.
+    /// Adds output of a program.
     pub fn write(&mut self, bytes: &[u8]) {
         self.output.extend_from_slice(bytes);
         let old = self.output.len().saturating_sub(OUTPUT);
@@ -152,7 +153,7 @@ impl State {
     }
 }
 
-/// Returns whether the slice can be of this plan: a program may have another list.
+/// Returns whether the slice matches this plan: a program may have another list.
 fn is_of(record: &SliceRecord, plan: &Plan) -> bool {
     let group = plan.groups.get(usize::from(record.group));
     group.is_some_and(|group| group.used.count_ones() == u32::from(record.events))
@@ -178,7 +179,7 @@ impl Session {
         }
     }
 
-    /// Sum of a number of each slice of the window.
+    /// Sums a number over the slices of the window.
     fn sum(&self, of: fn(&SliceRecord) -> u64) -> u64 {
         self.window.iter().map(of).fold(0, u64::saturating_add)
     }
@@ -193,8 +194,8 @@ impl Session {
         self.sum(|slice| slice.cycles)
     }
 
-    /// The share of the time between a slice that its overflow ended and the next one of the
-    /// session, 0 to 1: group switches, without the interrupt's delivery and the folding of slices.
+    /// The share of the time between a slice that its overflow ended and the session's next slice,
+    /// 0 to 1: that of group switches, without the interrupt's delivery and the folding of slices.
     pub fn switching(&self) -> Option<f64> {
         let pairs = self.window.iter().zip(self.window.iter().skip(1));
         let follow = |(one, next): &(&SliceRecord, &SliceRecord)| {

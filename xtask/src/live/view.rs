@@ -1,4 +1,4 @@
-//! The picture of a state, of any size from the least on.
+//! The picture of a state, for any terminal of the least size or more.
 
 use ratatui::{
     Frame,
@@ -21,12 +21,12 @@ use crate::{
 /// Columns of a number, and of a half width.
 const NUMBER: usize = 12;
 const BAR: usize = 9;
-/// Columns from which events have their rates a second.
+/// Columns from which on events also have their rates per second.
 const WIDE: u16 = 64;
 /// The most lines of the programs' output.
 const OUTPUT_LINES: usize = 6;
 
-/// How things look.
+/// Appearance of the view.
 #[derive(Clone, Copy)]
 struct Look {
     has_color: bool,
@@ -59,7 +59,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, has_color: bool) {
     let interval = state.interval();
     let (width, rows) = (usize::from(columns), usize::from(rows));
     let mut above = flow(facts(state, look), width, rows / 3);
-    // Keys have a line, events what others leave, at least this.
+    // The keys have a line; the events get the lines that the others leave, but at least this many.
     let room = |above: &[Line<'_>], least: usize| (rows - 1 - above.len()).saturating_sub(least);
     let phases = phases(state, width, look);
     let left = room(&above, 3);
@@ -79,7 +79,7 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, has_color: bool) {
     }
 }
 
-/// Words with their styles, as many in a line as there is room for, in at most so many lines.
+/// Arranges styled words in at most `most` lines of `width` columns.
 fn flow(words: Vec<Span<'static>>, width: usize, most: usize) -> Vec<Line<'static>> {
     let mut lines: Vec<Line<'static>> = Vec::new();
     for word in words {
@@ -95,7 +95,7 @@ fn flow(words: Vec<Span<'static>>, width: usize, most: usize) -> Vec<Line<'stati
     lines
 }
 
-/// What there is to say of the run and the session.
+/// Facts about the run and the session.
 fn facts(state: &State, look: Look) -> Vec<Span<'static>> {
     let mut facts = vec![
         Span::styled(state.known.programs.clone(), look.heading()),
@@ -160,7 +160,7 @@ fn phases(state: &State, width: usize, look: Look) -> Vec<Line<'static>> {
     lines
 }
 
-/// Where the cycles of the window went.
+/// The division of the window's cycles.
 fn parts(interval: &Interval, width: usize, look: Look) -> Vec<Line<'static>> {
     if interval.parts.is_empty() {
         return Vec::new();
@@ -223,8 +223,8 @@ fn events(
     [Line::styled(head, look.heading())].into_iter().chain(lines).collect()
 }
 
-/// An event's rate in 1,000 instructions, half the width of its 95 % interval, and its rate a
-/// second.
+/// Cells of an event: its rate per 1,000 instructions, half the width of its 95 % interval, and its
+/// rate per second.
 fn rate_cells(
     event: &IntervalEvent,
     instructions: u64,
@@ -244,7 +244,7 @@ fn rate_cells(
     (short(1_000.0 * count / instructions.max(1) as f64), bar, second)
 }
 
-/// The last lines that programs wrote below a heading, in at most so many lines.
+/// The last lines of the programs' output below a heading, in at most `most` lines.
 fn output(state: &State, look: Look, most: usize) -> Vec<Line<'static>> {
     let lines =
         tail(&String::from_utf8_lossy(&state.output), most.saturating_sub(1).min(OUTPUT_LINES));
@@ -255,7 +255,7 @@ fn output(state: &State, look: Look, most: usize) -> Vec<Line<'static>> {
     [head].into_iter().chain(lines.lines().map(|line| line.to_owned().into())).collect()
 }
 
-/// The text, or its beginning, in so many columns.
+/// The text, cut to `columns` columns.
 fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() <= columns {
         return text.to_owned();
@@ -263,7 +263,7 @@ fn cut(text: &str, columns: usize) -> String {
     text.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// A number with three digits or more, and a prefix of the SI from 10,000 on.
+/// A number with at least three digits, and an SI prefix from 10,000 on.
 fn short(number: f64) -> String {
     match number {
         1e10.. => format!("{:.2} G", number / 1e9),

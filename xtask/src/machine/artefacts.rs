@@ -31,12 +31,12 @@ pub const DISK_COMMAND_LINE: &str = "seed=1 codes=100 -- deflate --file status";
 pub struct Artefacts {
     /// The files that QEMU boots.
     pub boot: boot_files::BootFiles,
-    /// The same as a user's run has them, without test guests in the ramdisk; for tests only.
+    /// The files of a user's run, without test guests in the ramdisk; for tests only.
     pub boot_of_run: Option<boot_files::BootFiles>,
-    /// The same with the kernel that checks memory after each system call, and that kernel's ELF
+    /// The files with the kernel that checks memory after each system call, and that kernel's ELF
     /// file with debug information; for the fuzzer only.
     pub audited: Option<(boot_files::BootFiles, PathBuf)>,
-    /// The kernel's ELF file with debug information, which does not boot.
+    /// The kernel's ELF file with debug information, which is not booted.
     pub symbols: PathBuf,
     /// Programs and their inputs that are in the ramdisk only if the command line names them:
     /// together they are several times as large as the rest.
@@ -56,7 +56,7 @@ pub struct Artefacts {
 }
 
 impl Artefacts {
-    /// Fetches and builds what is missing or out of date. The ramdisk has the test guests.
+    /// Fetches and builds whatever is missing or out of date. The ramdisk has the test guests.
     ///
     /// # Errors
     /// A tool cannot be fetched, or a crate does not build.
@@ -67,7 +67,7 @@ impl Artefacts {
         Artefacts::of(project, tools, built, &programs)
     }
 
-    /// Does the same, with the kernel that checks memory after each system call.
+    /// Makes the files with the kernel that checks memory after each system call.
     ///
     /// # Errors
     /// As [`Self::make`].
@@ -79,7 +79,7 @@ impl Artefacts {
         Artefacts::of(project, tools, build::Built { kernel, symbols, ..built }, &programs)
     }
 
-    /// Does the same for a user's run: the ramdisk has the user's `files` and no test guests.
+    /// Makes the files of a user's run: the ramdisk has the user's `files` and no test guests.
     ///
     /// # Errors
     /// A tool cannot be fetched, a crate does not build, or a file cannot be read or has the name
@@ -91,7 +91,7 @@ impl Artefacts {
         Artefacts::of(project, tools, built, &programs)
     }
 
-    /// Does the same, with a disk image that runs `command_line`.
+    /// Makes the files with a disk image that runs `command_line`.
     ///
     /// # Errors
     /// As [`Self::make`], or the image cannot be written.
@@ -106,7 +106,7 @@ impl Artefacts {
         Ok(Artefacts { disk: Some(disk), five_levels: Some(efi.five_levels), ..artefacts })
     }
 
-    /// Does the same for `cargo xtask test`, with everything that its tests boot.
+    /// Makes the files for `cargo xtask test`, with everything that its tests boot.
     ///
     /// # Errors
     /// A tool cannot be fetched, or a crate does not build.
@@ -160,15 +160,15 @@ impl Artefacts {
         })
     }
 
-    /// The same for what a user runs: the size of the ramdisk changes the physical addresses of
-    /// programs, and with them what the caches hold.
+    /// Replaces the ramdisk by that of a user's run: its size changes the physical addresses of
+    /// programs, and with them the contents of the caches.
     #[must_use]
     pub fn of_run(mut self) -> Artefacts {
         self.boot = self.boot_of_run.take().unwrap_or(self.boot);
         self
     }
 
-    /// The same with the kernel that checks memory after each system call, if it was built.
+    /// Replaces the kernel by the one that checks memory after each system call, if it was built.
     #[must_use]
     pub fn audited(mut self) -> Artefacts {
         if let Some((boot, symbols)) = self.audited.take() {

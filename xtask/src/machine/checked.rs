@@ -1,33 +1,33 @@
-//! What the kernel says of CPUs: their checks at boot, and those that stay offline.
+//! The kernel's reports on CPUs: their checks at boot, and those that stay offline.
 
 use serde::{Deserialize, Serialize};
 
-/// What a CPU's check at boot found, where a report of it was asked for.
+/// Result of a CPU's check at boot, if a report of it was requested.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckedCpu {
     /// The CPU.
     pub cpu: u32,
-    /// What is wrong.
+    /// The failure, if any.
     pub failure: Option<String>,
-    /// What it counts in ring 3 beyond the instructions that retire, for each interrupt.
+    /// Instructions counted in ring 3 for each interrupt beyond those that retire.
     pub overcount: u64,
     /// Core cycles of an RDMSR of the PMU's registers, in hundredths.
     pub rdmsr_centicycles: Option<u64>,
-    /// Core cycles of a WRMSR.
+    /// Core cycles of a WRMSR of the PMU's registers, in hundredths.
     pub wrmsr_centicycles: Option<u64>,
 }
 
 /// A processor that runs no programs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfflineCpu {
-    /// Its APIC ID.
+    /// APIC ID of the processor.
     pub apic_id: u32,
     /// The reason.
     pub why: String,
 }
 
 impl CheckedCpu {
-    /// By the kernel's message, in which 0 cycles are not known.
+    /// Makes the result from the kernel's message, in which 0 cycles means unknown.
     pub(super) fn of(
         cpu: u16,
         failure: Option<String>,

@@ -21,7 +21,7 @@ use crate::{Failure, Result, boot_files::BootFiles, project, setup::Qemu};
 /// Bytes of a block of the ramdisk's archive.
 const BLOCK: usize = 512;
 
-/// In QEMU's option lists a comma within a value is written twice.
+/// Escapes a value of QEMU's option lists: a comma within it is written twice.
 fn value(text: &str) -> String {
     text.replace(',', ",,")
 }
@@ -30,8 +30,8 @@ fn path_value(path: &Path) -> String {
     value(&path.to_string_lossy())
 }
 
-/// A machine without default devices and without `lacks`. Without a keyboard controller the
-/// firmware does not wait for a keyboard, which took a sixth of the boot time.
+/// QEMU's call for a machine without default devices and without `lacks`. Without a keyboard
+/// controller the firmware does not wait for a keyboard, which took a sixth of the boot time.
 fn plain(qemu: &Qemu, memory: &str, lacks: Option<&str>) -> Command {
     let mut qemu = qemu.command();
     qemu.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"]);
@@ -69,7 +69,7 @@ pub(super) fn qemu(
         _ => from_files(&mut qemu, &artefacts.boot, ramdisk, request, folder)?,
     }
     if let Some(application) = artefacts.five_levels.as_ref().filter(|_| request.five_levels) {
-        // The firmware starts it before any disk.
+        // The firmware starts the application before any disk.
         qemu.arg("-kernel").arg(application);
     }
     if request.serial_ports {
@@ -85,7 +85,7 @@ pub(super) fn qemu(
 /// The memory of a machine whose ramdisk has `bytes` bytes, in MiB: as `given`, or the default.
 ///
 /// # Errors
-/// It cannot hold the ramdisk.
+/// The memory cannot hold the ramdisk.
 pub fn memory_for(bytes: u64, given: Option<u64>) -> Result<u64> {
     let needed = default_memory_mib(bytes);
     let mib = given.unwrap_or(needed);
@@ -131,7 +131,7 @@ fn ports(qemu: &mut Command, request: &Request, folder: &Folder) -> Result<()> {
     Ok(())
 }
 
-/// The kind of the trace port's file, if there is a trace port.
+/// The kind of the trace port's file; `None` without a trace port.
 fn trace_file(port: TracePort, folder: &Folder) -> Result<Option<&'static str>> {
     let path = folder.trace();
     Ok(Some(match port {
@@ -158,8 +158,8 @@ fn from_disk(qemu: &mut Command, firmware: &Path, disk: &Path) {
     qemu.args(["-device", "virtio-blk-pci,drive=disk,bootindex=1"]);
 }
 
-/// QEMU puts the files into the machine's memory before it starts, so that nothing waits for the
-/// host (docs/decisions/0032-boot-by-pvh.md).
+/// Makes QEMU put the files into the machine's memory before it starts, so that nothing waits for
+/// the host (docs/decisions/0032-boot-by-pvh.md).
 fn from_files(
     qemu: &mut Command,
     boot: &BootFiles,
@@ -177,7 +177,8 @@ fn from_files(
     let mut files = place(ramdisk)?;
     let mut ramdisk = ramdisk.to_owned();
     if let Some(tables) = request.tables {
-        // Behind the ramdisk's end, where nothing reads it as an archive and nothing else is put.
+        // Append the tables after the ramdisk's end, where nothing reads them as an archive and
+        // nothing else is placed.
         let mut bytes = project::read(&ramdisk)?;
         bytes.resize(bytes.len().next_multiple_of(BLOCK), 0);
         let rsdp = files.ramdisk.start + bytes.len() as u64;
@@ -198,7 +199,7 @@ fn from_files(
     Ok(())
 }
 
-/// Bytes of a file.
+/// The size of a file in bytes.
 fn length(path: &Path) -> Result<u64> {
     Ok(std::fs::metadata(path).map_err(|error| Failure::io("read", path, &error))?.len())
 }

@@ -14,7 +14,7 @@ use tally_abi::boot::KERNEL_BASE;
 
 use crate::project::Project;
 
-/// An unused path for the stub's socket, short enough for one.
+/// An unused path for the stub's socket, short enough for a socket.
 pub fn gdb_socket() -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     // Relaxed: only the numbers have to differ.

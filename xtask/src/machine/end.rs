@@ -8,24 +8,24 @@ use crate::symbols::{StackFrame, Symbols};
 /// Lines of the log that a message quotes.
 const SHOWN_LINES: usize = 15;
 
-/// How the QEMU process ended, independent of the guest's messages.
+/// End of the QEMU process, independent of the guest's messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QemuEnd {
     ByItself,
     OutOfTime,
-    /// The observer stopped it.
+    /// Stop by the observer.
     Stopped,
 }
 
-/// Why the virtual PMU refused its options, if it did: QEMU ended before the machine printed a
-/// byte.
+/// The reason why the virtual PMU refused its options, if it did: QEMU ended before the machine
+/// printed a byte.
 pub(crate) fn refused_options(folder: &Folder) -> Option<String> {
     let errors = fs::read_to_string(folder.errors()).unwrap_or_default();
     let refused = errors.lines().find_map(|line| line.strip_prefix("tally-vpmu: "));
     refused.filter(|_| folder.is_log_empty()).map(|why| format!("virtual PMU: {why}"))
 }
 
-/// The outcome of a boot: the kernel's last message decides, if it came.
+/// The outcome of a boot: decided by the kernel's last message, if it came.
 pub(super) fn outcome(
     end: QemuEnd,
     transcript: &Transcript,
@@ -42,12 +42,13 @@ pub(super) fn outcome(
         (None, QemuEnd::OutOfTime) => {
             Outcome::TimedOut { limit, log_tail: folder.log_tail(SHOWN_LINES) }
         }
-        // This hides earlier failures of programs.
+        // The machine's failure hides earlier failures of programs.
         (None, QemuEnd::ByItself) => Outcome::MachineFailed { said: qemu_errors(folder) },
     }
 }
 
-/// A panic with its backtrace. Where the symbols cannot be read, that has one address and no name.
+/// The outcome of a panic, with its backtrace. If the symbols cannot be read, the backtrace has one
+/// address and no name.
 fn panicked(panic: &Panic, symbols: &Path) -> Outcome {
     let Panic { message, registers, stack } = panic;
     let backtrace = Symbols::read(symbols).map_or_else(
@@ -57,8 +58,8 @@ fn panicked(panic: &Panic, symbols: &Path) -> Outcome {
     Outcome::Panicked { message: message.clone(), registers: Box::new(*registers), backtrace }
 }
 
-/// QEMU's error lines, without its warnings of missing CPU features; without any, the log's last
-/// lines.
+/// QEMU's error lines, without its warnings of missing CPU features; if there are none, the log's
+/// last lines.
 fn qemu_errors(folder: &Folder) -> String {
     let errors = fs::read_to_string(folder.errors()).unwrap_or_default();
     let lines: Vec<&str> =

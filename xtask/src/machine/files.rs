@@ -1,4 +1,4 @@
-//! The files that programs created or changed, as the kernel sends them when all have ended.
+//! The files that programs created or changed. The kernel sends them when all programs have ended.
 
 use std::{
     collections::BTreeMap,
@@ -12,33 +12,33 @@ use tally_abi::{ExitStatus, wire::Message};
 
 use crate::{Failure, Result};
 
-/// A message of the tree of files.
+/// A message about the tree of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SentNode {
-    /// The content of a folder follows.
+    /// Start of a folder, whose content follows.
     FolderBegins {
-        /// Its name; of the root, none.
+        /// Name of the folder; empty for the root.
         name: String,
-        /// Whether a program made it.
+        /// Whether a program made the folder.
         is_new: bool,
     },
     /// A file or a symbolic link.
     File {
-        /// Its name.
+        /// Name of the file.
         name: String,
-        /// Files of the same number are one file.
+        /// Number of the file. Names with the same number are the same file.
         number: u64,
         /// Whether it is a symbolic link.
         is_link: bool,
-        /// Bytes of its content.
+        /// Size of its content in bytes.
         bytes: u64,
     },
-    /// The folder that was begun last and has not ended ends.
+    /// End of the folder that was begun last and has not ended.
     FolderEnds,
 }
 
 impl SentNode {
-    /// The node of a message, if it has one.
+    /// The node in a message, if the message has one.
     pub(super) fn of(message: &Message<'_>) -> Option<SentNode> {
         Some(match *message {
             Message::FolderBegins { name, is_new } => {
@@ -56,7 +56,7 @@ impl SentNode {
 /// Makes the folder for the files of a run, before the run.
 ///
 /// # Errors
-/// It exists and is not empty, or the host refuses it.
+/// The folder exists and is not empty, or the host refuses.
 pub fn prepare(folder: &Path) -> Result<()> {
     let refused = |error: io::Error| Failure::io("make", folder, &error);
     fs::create_dir_all(folder).map_err(refused)?;
@@ -71,7 +71,7 @@ pub fn prepare(folder: &Path) -> Result<()> {
 /// `folder`.
 ///
 /// # Errors
-/// The kernel did not send all of them, or the host refuses one.
+/// The kernel did not send all files, or the host refuses one.
 pub(super) fn write(nodes: &[SentNode], contents: &Path, folder: &Path) -> Result<()> {
     let contents = File::open(contents).map_err(|error| Failure::io("read", contents, &error))?;
     let mut writer = Writer {
@@ -111,9 +111,9 @@ fn incomplete() -> Failure {
 
 struct Writer {
     contents: BufReader<File>,
-    /// The folders from the root on.
+    /// The folders from the root to the present one.
     way: Vec<PathBuf>,
-    /// How many of them exist.
+    /// Number of these folders that exist.
     made: usize,
     /// Files that were written, by number.
     by_number: BTreeMap<u64, PathBuf>,

@@ -18,8 +18,8 @@ use crate::{
 /// Number of kept folders.
 const KEPT: usize = 20;
 
-/// The folder of one boot. Dropping it removes it, unless it was kept or the thread panics, as in a
-/// failed test.
+/// The folder of a boot. Dropping it removes the folder, unless it was kept or the thread panics,
+/// as in a failed test.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -35,7 +35,7 @@ impl Folder {
         Folder::make_in(&runs(project))
     }
 
-    /// Creates a new folder that lies in another.
+    /// Creates a new folder inside another.
     ///
     /// # Errors
     /// The host refuses.
@@ -125,8 +125,8 @@ impl Drop for Folder {
     }
 }
 
-/// Returns whether the process that created the folder still runs: it or its machine may use the
-/// folder.
+/// Returns whether the process that created the folder still runs: the process or its machine may
+/// use the folder.
 fn is_in_use(folder: &Path) -> bool {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     let pid = name.split('-').nth(1).and_then(|pid| Pid::from_raw(pid.parse().ok()?));

@@ -64,7 +64,7 @@ const POLL: Duration = Duration::from_millis(10);
 /// A machine that has ended.
 #[derive(Debug)]
 pub struct Boot {
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
     /// The kernel's messages.
     pub transcript: Transcript,
@@ -75,8 +75,8 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// Why the run failed: the programs that crashed or were refused, or the machine's failure.
-    /// Nothing if every program ended by itself.
+    /// The failures of the run: programs that crashed or were refused, or the machine's failure.
+    /// Empty if every program ended by itself.
     pub fn failures(&self) -> Vec<&Outcome> {
         match &self.outcome {
             Outcome::Done(_) => Vec::new(),
@@ -90,14 +90,14 @@ impl Boot {
     /// Writes the files that programs created or changed into an empty folder.
     ///
     /// # Errors
-    /// The kernel did not send all of them, or the host refuses one.
+    /// The kernel did not send all files, or the host refuses one.
     pub fn write_files(&self, folder: &Path) -> Result<()> {
         files::write(&self.transcript.files, &self.folder.files(), folder)
     }
 }
 
-/// The end of a machine elsewhere, whose kernel sent these messages. Nothing is known of it beside
-/// them.
+/// The boot of a machine elsewhere, whose kernel sent these messages. Nothing else is known about
+/// it.
 ///
 /// # Errors
 /// The host refuses a file.
@@ -119,18 +119,18 @@ pub type Listener<'a> = &'a mut dyn FnMut(&ProgramOutput);
 
 /// Watches a machine while it runs.
 pub trait Observer {
-    /// Receives what a program wrote, at once.
+    /// Receives a program's output, at once.
     fn output(&mut self, output: &ProgramOutput);
 
-    /// Receives the messages so far and the machine's files, at intervals of some 10 ms. Returns
-    /// whether the machine goes on; otherwise it is stopped.
+    /// Receives the messages up to now and the machine's files, at intervals of some 10 ms. Returns
+    /// whether the machine continues; otherwise it is stopped.
     ///
     /// # Errors
-    /// Its own; the machine is stopped.
+    /// The observer's own errors; the machine is stopped.
     fn poll(&mut self, transcript: &Transcript, folder: &Folder) -> Result<bool>;
 }
 
-/// Observes nothing but output.
+/// Observes only output.
 struct OutputOnly<'a>(Listener<'a>);
 
 impl Observer for OutputOnly<'_> {
@@ -152,7 +152,7 @@ pub fn boot(artefacts: &Artefacts, request: &Request, listen: Listener<'_>) -> R
     observe(artefacts, request, &mut OutputOnly(listen))
 }
 
-/// Does the same as [`boot`] with an observer, which may stop the machine.
+/// Boots a machine as [`boot`] does, with an observer, which may stop the machine.
 ///
 /// # Errors
 /// As [`boot`], and the observer's.
@@ -173,7 +173,7 @@ pub fn observe(
     }
 }
 
-/// Does the same as [`boot`], with the machine's files in `folder`.
+/// Boots a machine as [`boot`] does, with the machine's files in `folder`.
 fn boot_in(
     folder: &Folder,
     artefacts: &Artefacts,
@@ -201,7 +201,7 @@ fn boot_in(
 /// Checks, after QEMU has ended, that the virtual PMU accepted its options.
 ///
 /// # Errors
-/// It refused one.
+/// The virtual PMU refused an option.
 pub(crate) fn check_options(folder: &Folder) -> Result<()> {
     let refused = end::refused_options(folder);
     refused.map_or(Ok(()), |why| Err(Failure::new(ExitStatus::Usage, why)))
@@ -210,7 +210,7 @@ pub(crate) fn check_options(folder: &Folder) -> Result<()> {
 /// Starts QEMU; its standard error goes to a file of `folder`.
 ///
 /// # Errors
-/// It cannot be started, or the host refuses the file.
+/// QEMU cannot be started, or the host refuses the file.
 pub fn start(qemu: &mut Command, folder: &Folder) -> Result<Child> {
     let errors = folder.errors();
     let stderr = File::create(&errors).map_err(|error| Failure::io("write", &errors, &error))?;
@@ -274,8 +274,8 @@ pub(crate) fn read_truth(folder: &Folder) -> Result<Option<Truth>> {
     Ok(Some(truth))
 }
 
-/// Boots with a progress line. What programs write is written at once; their standard output is
-/// this process' one, unless that `is_taken`.
+/// Boots with a progress line. Programs' output is printed at once: their standard output goes to
+/// this process' standard output, unless that `is_taken`.
 ///
 /// # Errors
 /// As [`boot`]; also if standard output cannot be written.
@@ -291,7 +291,7 @@ pub fn boot_with_progress(
     Ok(boot)
 }
 
-/// Boots with a progress line; `listen` receives what programs write.
+/// Boots with a progress line; `listen` receives the programs' output.
 ///
 /// # Errors
 /// As [`boot`].
@@ -310,7 +310,7 @@ pub fn boot_listening(
     Ok(boot)
 }
 
-/// Says that messages could not be decoded, if some could not.
+/// Warns of messages that could not be decoded, if there were any.
 pub(crate) fn warn(boot: &Boot) {
     if let Some(warning) = boot.transcript.warning() {
         output::note(format_args!("xtask: {warning}"));

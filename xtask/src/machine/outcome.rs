@@ -1,4 +1,4 @@
-//! How a boot ended.
+//! The outcome of a boot.
 
 use std::{fmt, time::Duration};
 
@@ -10,24 +10,24 @@ use crate::{
     visible::{quoted, visible},
 };
 
-/// Registers in a line of text.
+/// Number of registers in a line of text.
 const REGISTERS_A_LINE: usize = 4;
 
-/// How a boot ended.
+/// The outcome of a boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every program ended by itself; with the first status other than 0, or 0.
+    /// Completion: every program ended by itself. Has the first status other than 0, or 0.
     Done(u8),
-    /// A program could not be started, or the kernel's command line was refused.
+    /// Refusal: a program could not be started, or the kernel's command line was refused.
     Refused {
         /// The program.
         program: String,
         /// An [`ExitStatus`].
         status: u8,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// A program crashed.
+    /// Fault: a program crashed.
     Faulted {
         /// The program.
         program: String,
@@ -38,25 +38,25 @@ pub enum Outcome {
         /// The instruction's address.
         instruction: u64,
     },
-    /// The kernel panicked.
+    /// Panic of the kernel.
     Panicked {
         /// Message and source line.
         message: String,
-        /// The processor's registers there.
+        /// The processor's registers at the panic.
         registers: Box<Registers>,
-        /// Where it stopped, and its callers, innermost first.
+        /// Address of the panic, and its callers, innermost first.
         backtrace: Vec<StackFrame>,
     },
-    /// The time limit was reached.
+    /// Time-out.
     TimedOut {
         /// The limit.
         limit: Duration,
         /// The last lines of the log.
         log_tail: String,
     },
-    /// The user stopped the machine.
+    /// Stop by the user.
     Stopped,
-    /// The machine ended without the kernel's last message.
+    /// Machine failure: the machine ended without the kernel's last message.
     MachineFailed {
         /// QEMU's errors, or the last lines of the log.
         said: String,
@@ -76,7 +76,7 @@ impl Outcome {
         }
     }
 
-    /// The first line of its message.
+    /// The first line of the outcome's message.
     pub fn first_line(&self) -> String {
         self.to_string().lines().next().unwrap_or_default().to_owned()
     }

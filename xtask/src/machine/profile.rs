@@ -31,7 +31,7 @@ impl Pmu {
 }
 
 impl Pmu {
-    /// Every machine's.
+    /// The PMU of every machine.
     const ALL: [Pmu; COUNT] = {
         let mut all = [Pmu(0); COUNT];
         let mut index = 0;
@@ -42,7 +42,7 @@ impl Pmu {
         all
     };
 
-    /// That of the machine with this name, which must exist.
+    /// The PMU of the machine with this name, which must exist.
     const fn named(name: &str) -> Pmu {
         let mut index = 0;
         while !is_equal(Known::ALL[index].machine.name, name) {
@@ -56,7 +56,7 @@ impl Pmu {
         &Known::ALL[self.0].machine
     }
 
-    /// QEMU's name of its processor, with flags.
+    /// QEMU's name of the processor, with flags.
     pub fn qemu_cpu(self) -> &'static str {
         self.machine().cpu
     }
@@ -73,7 +73,7 @@ impl Pmu {
 }
 
 impl ProfileName {
-    /// Every profile.
+    /// All profiles.
     pub const ALL: [ProfileName; COUNT] = {
         let mut all = [ProfileName(0); COUNT];
         let mut index = 0;
@@ -84,12 +84,12 @@ impl ProfileName {
         all
     };
 
-    /// Its name, as in the plugin's options.
+    /// The name as in the plugin's options.
     pub fn name(self) -> &'static str {
         Known::ALL[self.0].name
     }
 
-    /// The sets of the plugin's further options with which it is checked.
+    /// The sets of further plugin options with which the profile is checked.
     pub fn variants(self) -> &'static [&'static str] {
         Known::ALL[self.0].machine.checks
     }

@@ -1,4 +1,4 @@
-//! What the kernel's messages report, by kind.
+//! The contents of the kernel's messages, by kind.
 
 use std::time::Duration;
 
@@ -28,17 +28,17 @@ pub struct ProgramOutput {
 /// A logical counter of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EventReading {
-    /// Its name.
+    /// Name of the counter.
     pub name: String,
     /// The catalogue's name of the event, if it has one.
     pub native: Option<String>,
     /// The privilege levels at which it was counted.
     pub mode: Mode,
-    /// Where the trace's records of slices have its counts.
+    /// Place of its counts in the trace's records of slices.
     pub place: SlicePlace,
-    /// Its last value.
+    /// Last value.
     pub reading: Reading,
-    /// What the counter unit counted, if that counted it too.
+    /// The counter unit's count, if the unit counted it too.
     pub unit: Option<u64>,
 }
 
@@ -47,15 +47,15 @@ pub struct EventReading {
 pub struct Session {
     /// The number of the program that it measured.
     pub pid: u32,
-    /// That program's name.
+    /// The program's name.
     pub program: String,
-    /// That program's address space: CR3's page-table base, a physical address.
+    /// The program's address space: CR3's page-table base, a physical address.
     pub address_space: u64,
-    /// Its configuration.
+    /// Configuration of the session.
     pub config: SessionConfig,
-    /// The job that it is of, if the machine has several.
+    /// The session's job, if the machine has several.
     pub job: Option<JobNumber>,
-    /// Its logical counters, in the order of the messages.
+    /// Logical counters, in the order of the messages.
     pub readings: Vec<EventReading>,
     /// The engine's statistics.
     pub stats: Option<SessionStats>,
@@ -70,9 +70,9 @@ pub struct ReportedPmu {
     pub family: u16,
     /// The display model in CPUID.
     pub model: u8,
-    /// Its driver and version.
+    /// Driver and version.
     pub name: String,
-    /// Its catalogue.
+    /// Catalogue of events.
     pub catalogue: String,
     /// General counters.
     pub general: u8,
@@ -100,7 +100,7 @@ pub struct Booted {
 /// The state of a trace ring at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingTotals {
-    /// Its CPU.
+    /// CPU of the ring.
     pub cpu: u16,
     /// Records that the engine wrote.
     pub written: u64,
@@ -108,30 +108,30 @@ pub struct RingTotals {
     pub read: u64,
     /// Records lost because the ring was full.
     pub lost: u64,
-    /// How often the CPU waited until the host had all records (`trace=halt`).
+    /// Times that the CPU waited until the host had all records (`trace=halt`).
     pub waits: u64,
 }
 
-/// How the machine was halted, on all CPUs together.
+/// The machine's halts, on all CPUs together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Halted {
-    /// How halts were asked for.
+    /// The requested halts.
     pub halts: Halts,
-    /// What the scheduler's timer did meanwhile.
+    /// State of the scheduler's timer during halts.
     pub timer: HaltTimer,
-    /// Halts.
+    /// Number of halts.
     pub count: u64,
-    /// Core cycles of all of them.
+    /// Core cycles of all halts.
     pub cycles: u64,
 }
 
-/// A kernel that stopped.
+/// A panic of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Panic {
-    /// Message and place.
+    /// Message and source line.
     pub message: String,
     /// The processor at the exception, or in the panic handler.
     pub registers: Registers,
-    /// The stack that it was on.
+    /// The stack in use.
     pub stack: Stack,
 }

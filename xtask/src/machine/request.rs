@@ -15,13 +15,13 @@ use crate::{Failure, Result, setup};
 /// The default time limit of a boot.
 pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// What executes the guest's instructions.
+/// Executor of the guest's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Accel {
     /// QEMU's own translator, with Tally's virtual PMU
     #[default]
     Tcg,
-    /// This machine's processor and its PMU, by KVM
+    /// The host's processor and its PMU, by KVM
     Kvm,
 }
 
@@ -29,7 +29,7 @@ impl Accel {
     /// Checks that the host supports it.
     ///
     /// # Errors
-    /// KVM, if this user cannot open `/dev/kvm`.
+    /// With KVM: this user cannot open `/dev/kvm`.
     pub fn check(self) -> Result<()> {
         match fs::OpenOptions::new().read(true).write(true).open("/dev/kvm") {
             Err(error) if self == Accel::Kvm => Err(kvm_unusable(&format!("/dev/kvm: {error}"))),
@@ -51,13 +51,13 @@ pub enum TracePort {
 
 /// The memory of a machine without large files, in MiB.
 const MEMORY_MIB: u64 = 256;
-/// The largest ramdisk for which that is enough, in MiB.
+/// The largest ramdisk for which `MEMORY_MIB` is enough, in MiB.
 const SMALL_RAMDISK_MIB: u64 = 48;
 /// The most memory of a machine, in MiB.
 const MAX_MEMORY_MIB: u64 = 16 << 10;
 
-/// The memory of a machine with a ramdisk of this size, in MiB: the UEFI boot loader has the
-/// ramdisk twice while it boots from a disk, and programs need memory too.
+/// The memory of a machine with a ramdisk of this size, in MiB. It leaves room for programs, and
+/// for a second copy of the ramdisk that the UEFI boot loader has while it boots from a disk.
 pub fn default_memory_mib(ramdisk_bytes: u64) -> u64 {
     match ramdisk_bytes >> 20 {
         0..SMALL_RAMDISK_MIB => MEMORY_MIB,
@@ -79,12 +79,12 @@ pub fn memory_mib(text: &str) -> std::result::Result<u64, String> {
         .ok_or(format!("use {MEMORY_MIB}M to {MAX_MEMORY_MIB}M"))
 }
 
-/// One boot.
+/// A boot.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The PMU.
     pub pmu: Pmu,
-    /// What executes the guest's instructions.
+    /// Executor of the guest's instructions.
     pub accel: Accel,
     /// Number of CPUs.
     pub cpus: usize,
@@ -92,7 +92,7 @@ pub struct Request {
     pub memory_mib: Option<u64>,
     /// The kernel's command line.
     pub command_line: String,
-    /// The machine is killed after this time.
+    /// Time after which the machine is killed.
     pub time_limit: Duration,
     /// Whether the machine has the virtual PMU; under TCG there is no other.
     pub virtual_pmu: bool,
@@ -108,12 +108,13 @@ pub struct Request {
     pub serial_ports: bool,
     /// Whether the kernel sends the files that programs created or changed.
     pub files: bool,
-    /// ACPI's tables in place of the firmware's.
+    /// ACPI tables in place of the firmware's.
     pub tables: Option<Tables>,
     /// A device that the machine lacks, by QEMU's name.
     pub lacks: Option<&'static str>,
-    /// Whether TCG translates each instruction on its own. Interrupts arrive between blocks of
-    /// translated instructions: so they can between any two, at a tenth of the speed.
+    /// Whether TCG translates each instruction separately. Interrupts arrive between blocks of
+    /// translated instructions, so they can then arrive between any two instructions, at a tenth of
+    /// the speed.
     pub single_instructions: bool,
     /// Path of a socket for QEMU's gdb stub, if the machine waits for gdb.
     pub gdb: Option<PathBuf>,
@@ -151,7 +152,7 @@ impl Request {
     }
 }
 
-/// One boot of Linux.
+/// A boot of Linux.
 #[derive(Clone, Copy, Debug)]
 pub struct LinuxGuest<'a> {
     /// QEMU.
@@ -166,12 +167,12 @@ pub struct LinuxGuest<'a> {
     pub pmu: Pmu,
     /// Number of CPUs.
     pub cpus: usize,
-    /// Files of the host that the guest has under their own names, in the folder in which the
-    /// command runs.
+    /// Files of the host, under their own names in the guest, in the folder in which the command
+    /// runs.
     pub files: &'a [PathBuf],
     /// Whether the kernel's log is shown.
     pub verbose: bool,
-    /// The machine is killed after this time.
+    /// Time after which the machine is killed.
     pub time_limit: Duration,
 }
 

@@ -1,15 +1,15 @@
-//! ACPI's tables of machines whose firmware lies in their lengths (ACPI 6.5, 5.2 "ACPI System
+//! ACPI tables of machines whose firmware reports wrong table lengths (ACPI 6.5, 5.2 "ACPI System
 //! Description Tables").
 
 /// Bytes of the pointer to the tables, of a table's header, and of the list of four.
 const POINTER: usize = 64;
 const HEADER: usize = 36;
-/// Bytes of each table's place.
+/// Bytes reserved for each table.
 const PLACE: usize = 256;
 /// The port of the power-management timer of QEMU's machine `pc`.
 const TIMER_PORT: u32 = 0x608;
 
-/// Tables for two processors, with a timer, and with one fault.
+/// ACPI tables for two processors, with a timer, and with one fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tables {
     /// No fault.
@@ -35,7 +35,7 @@ pub enum Tables {
 }
 
 impl Tables {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Tables; 10] = [
         Tables::Right,
         Tables::EntryWithoutLength,
@@ -49,7 +49,7 @@ impl Tables {
         Tables::ShortTimerTable,
     ];
 
-    /// The bytes, to be put at a physical address. The pointer is first.
+    /// The tables' bytes, to be placed at a physical address. The pointer comes first.
     pub(super) fn make(self, at: u64) -> Vec<u8> {
         const NOWHERE: u64 = 1 << 45;
         let place = |number: usize| at + (POINTER + number * PLACE) as u64;
@@ -113,7 +113,7 @@ fn pointer(list: u64) -> Vec<u8> {
     bytes
 }
 
-/// A table that says that it has so many bytes.
+/// A table whose header says that it has `says` bytes.
 fn table(signature: [u8; 4], revision: u8, says: u32, body: &[u8]) -> Vec<u8> {
     let mut bytes = signature.to_vec();
     bytes.extend(says.to_le_bytes());
@@ -125,7 +125,7 @@ fn table(signature: [u8; 4], revision: u8, says: u32, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The byte that makes the sum of all 0.
+/// The byte that makes the sum of all bytes 0.
 fn sum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0_u8, |sum, byte| sum.wrapping_sub(*byte))
 }

@@ -38,7 +38,7 @@ pub struct Transcript {
     pub boot_ns: Option<u64>,
     /// Output of all programs.
     pub output: Vec<ProgramOutput>,
-    /// The names by number of the programs that were measured or have ended.
+    /// Names of the programs that were measured or have ended, by number.
     pub programs: BTreeMap<u32, String>,
     /// Sessions by number.
     pub sessions: BTreeMap<u32, Session>,
@@ -48,7 +48,7 @@ pub struct Transcript {
     pub bad_trace: Option<Bad>,
     /// The trace's slices; those of one CPU are in the order of time.
     pub slices: Vec<SliceRecord>,
-    /// The trace's thresholds that fired, in the same order.
+    /// The trace's thresholds that fired, in the order of `slices`.
     pub thresholds: Vec<ThresholdRecord>,
     /// The trace's samples.
     pub samples: Vec<SampleRecord>,
@@ -68,11 +68,11 @@ pub struct Transcript {
     pub files: Vec<SentNode>,
     /// Programs that ended by themselves, with their status.
     pub exits: Vec<(String, i32)>,
-    /// Programs whose system calls the kernel refused, and which ones.
+    /// Programs whose system calls the kernel refused, and which calls.
     pub refused_calls: Vec<(String, String)>,
     /// Refusals and crashes, in order.
     pub failures: Vec<Outcome>,
-    /// What CPUs' checks at boot found.
+    /// Results of CPUs' checks at boot.
     pub checked: Vec<CheckedCpu>,
     /// Processors that run no programs.
     pub offline: Vec<OfflineCpu>,
@@ -88,13 +88,13 @@ pub struct Transcript {
     pub unreadable: u64,
     /// The job that runs, if the machine has several.
     job: Option<JobNumber>,
-    /// QEMU's processor time so far.
+    /// QEMU's processor time up to now.
     pub(super) now: Duration,
     /// The received part of an incomplete frame.
     partial: Vec<u8>,
     /// The received part of a block of the trace.
     block: Vec<u8>,
-    /// The pieces of a stack that came so far.
+    /// The pieces of a stack that were received.
     stack: Stack,
 }
 
@@ -108,7 +108,7 @@ impl Transcript {
         let mut fresh = Vec::new();
         wire.read_to_end(&mut fresh)?;
         for byte in fresh {
-            // What is longer is no frame, and stays one byte too long.
+            // A frame that is too long is none. It is kept one byte too long.
             if self.partial.len() <= MAX_FRAME_BYTES {
                 self.partial.push(byte);
             }
@@ -117,7 +117,8 @@ impl Transcript {
                 let (before, frame_bytes) = (self.output.len(), frame.len());
                 match Message::decode(&mut frame) {
                     Ok(message) if frame_bytes <= MAX_FRAME_BYTES => self.handle(message),
-                    // The firmware writes on this UART too; the kernel ends its text by a zero.
+                    // The firmware writes to this UART too; the kernel ends the firmware's text by
+                    // a zero.
                     _ if self.booted.is_none() => {}
                     _ => self.unreadable += 1,
                 }
@@ -148,7 +149,7 @@ impl Transcript {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// Records of the trace that came, and those that the kernel sent.
+    /// The numbers of the trace's records that were received, and of those that the kernel sent.
     pub fn records(&self) -> (u64, u64) {
         let of_engine = self.slices.len() + self.thresholds.len() + self.samples.len();
         let of_kernel = self.syscalls.len() + self.switches.len() + self.signals.len();
@@ -293,15 +294,15 @@ impl Transcript {
     }
 }
 
-/// A text of the machine that the tool prints within its lines.
+/// Escapes a text of the machine that the tool prints within its lines.
 fn name(text: &str) -> String {
     visible(text).into_owned()
 }
 
-/// A block of the trace.
+/// Decompresses a block of the trace.
 fn decompressed(block: &[u8]) -> Option<Vec<u8>> {
     let length = u32::from_le_bytes(*block.first_chunk()?) as usize;
-    // No byte of LZ4's format gives more than 255.
+    // In LZ4's format a byte yields at most 255.
     let is_possible = length <= 255 * block.len();
     is_possible.then(|| lz4_flex::decompress_size_prepended(block).ok()).flatten()
 }

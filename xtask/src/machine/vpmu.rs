@@ -1,4 +1,5 @@
-//! The options of `--vpmu`, checked before anything is built as the plugin checks them.
+//! The options of `--vpmu`. They are checked before anything is built, with the plugin's own
+//! checks.
 
 use tally_abi::ExitStatus;
 use tally_vpmu::{PluginOptions, VirtualPmu};
@@ -18,7 +19,7 @@ pub fn virtual_pmu_of(pmu: Pmu, options: &[String]) -> Result<VirtualPmu> {
     Ok(VirtualPmu::new(options.profile, options.counters))
 }
 
-/// Checks options for a machine of this number of CPUs, and that their files can be written.
+/// Checks options for a machine with this number of CPUs, and that their files can be written.
 ///
 /// # Errors
 /// The virtual PMU does not support an option, or a file cannot be written.

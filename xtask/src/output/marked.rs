@@ -1,6 +1,6 @@
-//! What programs write, as a terminal gets it: each row begins with a mark, which no line of the
-//! tool has, and nothing but text, line ends, tabs and colours passes. So a program can neither
-//! write a line of the tool's nor change one, and leaves the terminal as it was.
+//! Programs' output on a terminal: each row begins with a mark, which no line of the tool has, and
+//! only text, line ends, tabs and colours pass. So a program can neither forge nor change a line of
+//! the tool, and leaves the terminal as it was.
 
 use std::fmt::Write;
 
@@ -13,47 +13,48 @@ use crate::visible::is_shown;
 const MARK: &str = "\x1b[2m│\x1b[0m ";
 const PLAIN_MARK: &str = "│ ";
 const MARK_COLUMNS: usize = 2;
-/// What ends all colours.
+/// The sequence that resets all colours.
 const PLAIN: &str = "\x1b[0m";
 /// Columns from one tab stop to the next.
 const TAB: usize = 8;
-/// The fewest columns of a row, also of a terminal that has fewer, or does not say.
+/// The least columns of a row, also on a terminal that has fewer, or does not report them.
 const LEAST_COLUMNS: usize = 8;
-/// The most bytes of the sequences that made the present colour.
+/// The most bytes of the sequences that set the present colour.
 const MOST_STYLE: usize = 256;
 
 /// A terminal.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terminal {
-    /// Its columns.
+    /// Number of columns.
     pub(super) columns: usize,
-    /// Whether it knows escape sequences.
+    /// Whether the terminal knows escape sequences.
     pub(super) has_colors: bool,
 }
 
-/// The row on which programs write: its columns that are taken, 0 if it is new.
+/// The row on which programs write: its columns in use, 0 if it is new.
 #[derive(Debug, Default)]
 pub(super) struct Row(pub(super) usize);
 
-/// One program's stream.
+/// A stream of a program.
 #[derive(Default)]
 pub(super) struct Marked {
     parser: Parser,
     style: Style,
 }
 
-/// What a stream has set, and what it has begun.
+/// The colours that a stream has set, and its pending carriage return.
 #[derive(Debug, Default)]
 struct Style {
-    /// The sequences since the last one that ended all colours.
+    /// The sequences since the last one that reset all colours.
     colors: String,
-    /// A carriage return came last: the next text begins a row, for it must not replace this one.
+    /// Whether a carriage return came last: the next text begins a new row, as it must not replace
+    /// this one.
     returned: bool,
 }
 
 impl Marked {
-    /// What the terminal gets for these bytes, where programs are at `row`. The colours are plain
-    /// before and behind it.
+    /// Converts these bytes for the terminal, where programs are at `row`. The colours are plain
+    /// before and after it.
     pub(super) fn pass(&mut self, bytes: &[u8], row: &mut Row, terminal: Terminal) -> String {
         let mut to = Writer { text: String::new(), style: &mut self.style, row, terminal };
         if to.row.0 > 0 {
@@ -67,7 +68,7 @@ impl Marked {
     }
 }
 
-/// Writes what passes.
+/// Writes the characters that may pass.
 struct Writer<'a> {
     text: String,
     style: &'a mut Style,
@@ -85,7 +86,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Ends the row. Its colours end before, so that they do not fill the next one.
+    /// Ends the row. Its colours end before, so that they do not fill the next row.
     fn end(&mut self) {
         self.begin();
         if !self.style.colors.is_empty() {
@@ -95,7 +96,8 @@ impl Writer<'_> {
         self.row.0 = 0;
     }
 
-    /// Makes room for a character of so many columns, as no terminal may break the row itself.
+    /// Makes room for a character of `columns` columns, so that the terminal never breaks a row
+    /// itself.
     fn make_room(&mut self, columns: usize) {
         if std::mem::take(&mut self.style.returned) && self.row.0 > MARK_COLUMNS
             || self.row.0 + columns > self.terminal.columns.max(LEAST_COLUMNS)
@@ -109,7 +111,8 @@ impl Writer<'_> {
 impl Perform for Writer<'_> {
     fn print(&mut self, c: char) {
         let c = if is_shown(c) { c } else { char::REPLACEMENT_CHARACTER };
-        // Terminals differ in the columns of some characters: what may be wide counts as wide.
+        // Terminals differ in the columns of some characters: characters that may be wide count as
+        // wide.
         let columns = c.width_cjk().unwrap_or_default().max(1);
         self.make_room(columns);
         self.text.push(c);
@@ -132,7 +135,7 @@ impl Perform for Writer<'_> {
         }
     }
 
-    /// Colours pass (ECMA-48, section 8.3.117, SGR).
+    /// Lets colours pass (ECMA-48, section 8.3.117, SGR).
     fn csi_dispatch(&mut self, params: &Params, marks: &[u8], is_cut: bool, action: char) {
         let is_color = action == 'm' && marks.is_empty() && !is_cut;
         if !is_color || !self.terminal.has_colors {

@@ -1,4 +1,4 @@
-//! Where the cycles of a program's functions went, on the page of its run.
+//! Cycles of a program's functions by cause, on the page of its run.
 
 use serde::Serialize;
 use tally_breakdown::CyclePart;
@@ -6,13 +6,13 @@ use tally_breakdown::CyclePart;
 use super::cycles::Share;
 use crate::samples::breakdown::{ByCode, Code};
 
-/// What is shown of a breakdown by function.
+/// A breakdown by function as shown on a page.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Functions {
     program: String,
     cycles: f64,
     samples: u64,
-    /// How late samples are, in words.
+    /// Delay of samples, in words.
     skid: Option<String>,
     not_told_apart: &'static str,
     functions: Vec<Function>,

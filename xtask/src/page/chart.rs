@@ -1,48 +1,48 @@
-//! Pictures as parts of a page: with a title and a description that are read aloud.
+//! Pictures as parts of a page: with a title and a description for screen readers.
 
 use minijinja::Value;
 use serde::Serialize;
 
 use crate::picture::TimeLine;
 
-/// Numbers below a large picture, and below a small one.
+/// Numbers of ticks below a large picture, and below a small one.
 const TICKS: [u32; 2] = [7, 3];
-/// Pixels from which a picture is large.
+/// Width in pixels from which on a picture is large.
 const LARGE: u32 = 600;
 
 /// A picture over time.
 #[derive(Debug, Serialize)]
 pub(super) struct Chart {
-    /// Distinguishes it on the page.
+    /// Id of the picture on the page.
     id: String,
     title: String,
-    /// What it shows, for those who do not see it.
+    /// Description of the content for screen readers.
     description: String,
-    /// Size of the frame in pixels, where it is not scaled.
+    /// Size of the frame in pixels, if it is not scaled.
     width: u32,
     height: u32,
     /// The elements in the frame's root.
     frame: Value,
-    /// Where the plot is in the frame: from the left, from above, width, height.
+    /// Place of the plot in the frame: from the left, from above, width, height.
     place: [u32; 4],
-    /// The elements in the plot's root, and its own width.
+    /// The elements in the plot's root, and the plot's width.
     plot: Value,
     plot_width: u32,
-    /// The end of the time, in million cycles.
+    /// The end of the time axis, in million cycles.
     end: f64,
     ticks: Vec<Tick>,
 }
 
-/// A number below a picture.
+/// A tick below a picture.
 #[derive(Debug, Serialize)]
 struct Tick {
-    /// Pixels from the left.
+    /// Distance from the left in pixels.
     at: u32,
     text: String,
 }
 
 impl Chart {
-    /// The picture with these documents; none if one has no root of a known size.
+    /// Makes the picture from these documents; `None` if one has no root of a known size.
     pub(super) fn of(
         line: &TimeLine,
         id: String,
@@ -73,7 +73,7 @@ impl Chart {
     }
 }
 
-/// What is in the root of an SVG document, and the root's size.
+/// The content of an SVG document's root, and the root's size.
 fn root(svg: &str) -> Option<(Value, [u32; 2])> {
     let (_, rest) = svg.split_once("<svg")?;
     let (root, rest) = rest.split_once('>')?;
@@ -85,7 +85,7 @@ fn root(svg: &str) -> Option<(Value, [u32; 2])> {
     Some((Value::from_safe_string(body.to_owned()), [size("width")?, size("height")?]))
 }
 
-/// A number of four digits.
+/// Formats a number with four digits.
 fn tick_text(number: f64) -> String {
     let whole = number.abs().max(1.0).log10().floor() as usize;
     format!("{number:.0$}", 3_usize.saturating_sub(whole))

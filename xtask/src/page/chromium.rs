@@ -1,5 +1,5 @@
-//! The page of a run in Chromium, if this machine has it: the scripts run and sort, zoom, and have
-//! nothing to complain of. Skipped otherwise, with a line on standard error.
+//! Tests of a run's page in Chromium, if the host has it: the scripts run, sort and zoom without
+//! errors. Otherwise skipped, with a line on standard error.
 
 use std::{
     cmp::Reverse,
@@ -18,7 +18,8 @@ use super::{
 use crate::{output, recording::Symbolizer, report::EventReport};
 
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// Presses the heading of the second column of the table of events, twice, and leaves the order.
+/// Script: presses the heading of the second column of the table of events, twice, and stores the
+/// order.
 const PRESS: &str = "
 const table = document.querySelector('[data-event]').closest('table');
 const order = () => [...table.tBodies[0].rows].map((row) => row.dataset.event).join(' ');
@@ -29,7 +30,7 @@ button.click();
 document.body.dataset.ascending = order();
 document.body.dataset.sort = table.tHead.rows[0].cells[1].getAttribute('aria-sort');
 ";
-/// Zooms by the wheel, a drag, a key and buttons, and leaves what is shown after each.
+/// Script: zooms by the wheel, a drag, a key and buttons, and stores what is shown after each.
 const ZOOM: &str = "
 const lines = document.querySelector('.timelines');
 const plots = [...lines.querySelectorAll('svg.plot')];
@@ -67,8 +68,8 @@ const outward = new WheelEvent('wheel', { ...at(0.5), deltaY: 1 });
 plots[0].dispatchEvent(outward);
 document.body.dataset.outward = outward.defaultPrevented;
 ";
-/// Presses the frame of a function in a flame graph, whose document is put in the page's place, and
-/// leaves the names that are still there.
+/// Script: presses the frame of a function in a flame graph, whose document replaces the page, and
+/// stores the names that are still visible.
 const FLAME: &str = "
 addEventListener('load', () => setTimeout(() => {
   const frames = () => [...document.querySelectorAll('#frames > g')];
@@ -81,13 +82,13 @@ addEventListener('load', () => setTimeout(() => {
 }, 50));
 ";
 
-/// Leaves the tables that are wider than their place, and the width of the window.
+/// Script: stores the tables that are wider than their place, and the width of the window.
 const WIDE: &str = "
 const wide = [...document.querySelectorAll('.scroll')].filter((it) => it.scrollWidth > it.clientWidth);
 document.body.dataset.wide = wide.map((it) => it.getAttribute('aria-label')).join(', ');
 document.body.dataset.inner = innerWidth;
 ";
-/// The width of a window that shows all, in pixels.
+/// Width of a window that shows everything, in pixels.
 const WINDOW: u32 = 1400;
 
 fn chromium() -> Option<PathBuf> {
@@ -101,12 +102,13 @@ fn chromium() -> Option<PathBuf> {
     found
 }
 
-/// What Chromium makes of a page with this script at its end. Its console is empty.
+/// Opens a page with this script at its end in Chromium; returns the resulting page. The console
+/// must be empty.
 fn opened(chromium: &Path, page: &str, script: &str) -> Html {
     opened_in(WINDOW, chromium, page, script)
 }
 
-/// The same in a window of this width in pixels.
+/// Opens a page as [`opened`] does, in a window of this width in pixels.
 fn opened_in(width: u32, chromium: &Path, page: &str, script: &str) -> Html {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     // Relaxed: the numbers only need to differ.
@@ -131,7 +133,7 @@ fn opened_in(width: u32, chromium: &Path, page: &str, script: &str) -> Html {
     Html::parse_document(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// What the script left in the body's attribute `data-NAME`.
+/// The value that the script stored in the body's attribute `data-NAME`.
 fn left<'a>(page: &'a Html, name: &str) -> &'a str {
     let body = page.select(&Selector::parse("body").unwrap()).next().expect("there is a body");
     body.attr(&format!("data-{name}")).unwrap_or_else(|| panic!("the script leaves {name}"))
@@ -176,7 +178,7 @@ fn time_lines_zoom_together_by_wheel_drag_keys_and_buttons() {
     assert_eq!(left(&page, "reset"), left(&page, "all"));
     assert_eq!(shares("wheel"), "0.200+0.800");
     assert_ne!(left(&page, "wheel"), left(&page, "all"));
-    // Where there is nothing to zoom, the page scrolls.
+    // If nothing can be zoomed, the page scrolls.
     assert_eq!((left(&page, "prevented"), left(&page, "outward")), ("true", "false"));
 }
 
@@ -184,7 +186,7 @@ fn time_lines_zoom_together_by_wheel_drag_keys_and_buttons() {
 fn a_flame_graph_zooms_without_a_network() {
     let Some(chromium) = chromium() else { return };
     let sampled = super::sampled(&recording("rounds"), &Symbolizer::default(), None).unwrap();
-    // In the page its console is empty too.
+    // The graph's console must be empty inside the page, too.
     let whole = render(&sample(), &sampled).unwrap();
     let page = opened(&chromium, &whole, "");
     let frame = page.select(&Selector::parse("iframe.flame").unwrap()).next().unwrap();

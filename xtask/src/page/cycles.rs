@@ -1,28 +1,28 @@
-//! Where the cycles of a session went, on its page.
+//! Cycles of a session by cause, on its page.
 
 use serde::Serialize;
 
 use crate::report::{Breakdown, CyclePart, SessionReport};
 
-/// A truth that is nearer than this to the end of an interval is in it: a thousandth of a percent.
+/// Tolerance of the ends of intervals for truths: a thousandth of a percent.
 const LEAST_DIFFERENCE: f64 = 1e-5;
 
-/// Where the cycles of a session in some rings went.
+/// Cycles of a session by cause, in some rings.
 #[derive(Serialize)]
 pub(super) struct Cycles<'a> {
-    /// Distinguishes it from the session's others on the page: empty, or a suffix.
+    /// Suffix of ids on the page; empty for the session's first breakdown.
     suffix: &'static str,
-    /// The rings, in words behind "cycles"; empty of user mode.
+    /// The rings, in words after "cycles"; empty for user mode.
     rings: &'static str,
     breakdown: &'a Breakdown,
     /// Parts of the cycles, as a tree.
     parts: Vec<Share<&'a str>>,
-    /// What most cycles are lost to.
+    /// The cause that most cycles are lost to.
     losses: Option<String>,
 }
 
 impl<'a> Cycles<'a> {
-    /// Those of a session, user mode first.
+    /// Makes the breakdowns of a session, user mode first.
     pub(super) fn of(session: &'a SessionReport) -> Vec<Cycles<'a>> {
         let user = session.breakdown.iter().map(|of| ("", "", of));
         let kernel = session.kernel_breakdown.iter();
@@ -58,7 +58,7 @@ pub(super) struct Share<Text> {
 }
 
 impl<Text> Share<Text> {
-    /// A share of a tree's level with its half width, and the truth.
+    /// Makes a share of a tree's level, with its half width and the truth.
     pub(super) fn around(
         name: Text,
         level: u8,
@@ -82,7 +82,7 @@ impl<Text> Share<Text> {
     }
 }
 
-/// A part of all of these cycles.
+/// Makes the share of a part in all `cycles`.
 fn part(part: &CyclePart, cycles: u64) -> Share<&str> {
     let of_all = |part: f64| part / cycles.max(1) as f64;
     Share {

@@ -1,5 +1,5 @@
-//! A run as one HTML page, which opens without a network and without JavaScript: what `--json`
-//! prints, for the eye, with the JSON object itself inside.
+//! A run as one HTML page, which opens without a network and without JavaScript: the content of
+//! `--json` for readers, with the JSON object itself inside.
 
 mod by_code;
 mod chart;

@@ -1,4 +1,4 @@
-//! What each event of a session did over time, in pictures.
+//! Rates of a session's events over time, as pictures.
 
 use super::chart::Chart;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     report::{Interval, IntervalEvent},
 };
 
-/// A picture for each event, but for the instructions, by which the others are divided.
+/// Makes a picture for each event except the instructions, by which the others are divided.
 ///
 /// # Errors
 /// A picture cannot be drawn.
@@ -42,7 +42,7 @@ fn chart(
     Ok(Chart::of(&line, id, event.name.clone(), description))
 }
 
-/// An event's rate in 1,000 instructions.
+/// An event's rate per 1,000 instructions.
 fn rate(interval: &Interval, event: &IntervalEvent) -> RateInterval {
     let per_1000 = |count: f64| 1_000.0 * count / interval.instructions.max(1) as f64;
     RateInterval {

@@ -17,10 +17,10 @@ use crate::{
     },
 };
 
-/// The ends of axes of the events' intervals, as shares of the estimate.
+/// Possible ends of the axes of the events' intervals, as shares of the estimate.
 const AXES: [f64; 7] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 
-/// The page of a report, and of the samples of its run.
+/// Makes the page of a report and of its run's samples.
 ///
 /// # Errors
 /// A picture cannot be drawn.
@@ -54,7 +54,7 @@ pub fn write(report: &Report, samples: &Samples, path: &Path) -> Result<()> {
 struct View<'a> {
     run: &'a Report,
     samples: &'a Samples,
-    /// Whether the list of what was not measured is empty.
+    /// Whether the list of unmeasured things is empty.
     is_complete: bool,
     /// The command line, for a shell.
     command: Option<String>,
@@ -63,33 +63,33 @@ struct View<'a> {
 
 #[derive(Serialize)]
 struct SessionView<'a> {
-    /// Distinguishes the session on the page.
+    /// Index of the session on the page.
     index: usize,
-    /// What headings have behind them: its program and number, if there are several sessions.
+    /// Suffix of headings: the program and number, if there are several sessions.
     of: String,
     session: &'a SessionReport,
-    /// Where the cycles went, of each ring that is broken down.
+    /// Cycles by cause, for each ring that is broken down.
     breakdowns: Vec<Cycles<'a>>,
     over_time: Vec<Chart>,
-    /// The names of the parts in it and their colours, in CSS.
+    /// The names of the parts in `over_time` and their colours, in CSS.
     legend: Vec<(&'a str, String)>,
     /// The phases over time.
     phases: Option<Chart>,
     /// The rows of the phases.
     phase_rows: Vec<PhaseRow>,
-    /// What each event did over time.
+    /// The rates of each event over time.
     rates: Vec<Chart>,
-    /// The groups' shares of the cycles, 0 to 1, in their order; none if they are unknown.
+    /// The groups' shares of the cycles, 0 to 1, in their order; `None` if they are unknown.
     group_shares: Vec<Option<f64>>,
     rows: Vec<Row<'a>>,
-    /// Whether rows have estimates made again, and numbers without interrupts.
+    /// Whether rows have refined estimates, and numbers without interrupts.
     has_refined: bool,
     has_unobserved: bool,
-    /// How many truths are within the intervals, and of how many.
+    /// Number of truths that are within their intervals, and of all truths.
     within: [usize; 2],
-    /// The events to which interrupts are likely to have added a part worth telling.
+    /// Events to which interrupts are likely to have added a noticeable part.
     added: Vec<Added<'a>>,
-    /// The axis of the rows' intervals reaches from minus this share of the estimate to plus it.
+    /// Half length of the rows' axis: from minus this share of the estimate to plus it.
     axis: f64,
     engine: Vec<(&'static str, String)>,
 }
@@ -145,17 +145,17 @@ struct Row<'a> {
     estimate: String,
     bar: String,
     counted: String,
-    /// Of the estimate; of one of 0 there is none.
+    /// Half width as a share of the estimate; `None` for an estimate of 0.
     relative_half_width: Option<f64>,
     truth: Option<String>,
     error: Option<String>,
     relative_error: Option<f64>,
     is_within: Option<bool>,
-    /// The estimate made again from the records of all slices.
+    /// The refined estimate, from the records of all slices.
     refined: Option<Later>,
     /// The number without interrupts.
     unobserved: Option<Later>,
-    /// Where the interval and the truth are beside the estimate, if it is above 0.
+    /// Positions of the interval and the truth relative to the estimate, if that is above 0.
     plot: Option<Plot>,
 }
 
@@ -180,7 +180,7 @@ struct Plot {
     low: f64,
     high: f64,
     truth: Option<f64>,
-    /// Whether the interval, or the truth, reaches beyond the axis.
+    /// Whether the interval or the truth exceeds the axis.
     is_cut: bool,
 }
 
@@ -217,7 +217,7 @@ impl Plot {
     }
 }
 
-/// The least of [`AXES`] on which every second estimate has its whole interval.
+/// The least of [`AXES`] that contains the whole interval of every second estimate.
 fn axis(events: &[EventReport]) -> f64 {
     let estimated = events.iter().filter(|event| event.kind == Kind::Estimated);
     let mut widths: Vec<f64> = estimated.filter_map(EventReport::relative_half_width).collect();
@@ -226,7 +226,7 @@ fn axis(events: &[EventReport]) -> f64 {
     AXES.into_iter().find(|axis| *axis >= most).unwrap_or(AXES[AXES.len() - 1])
 }
 
-/// The stack of each interval, if the session has some, and that of its ring 0.
+/// Draws the stack of each interval, if the session has intervals, and that of its ring 0.
 fn over_time(session: &SessionReport, index: usize) -> Result<Vec<Chart>> {
     let program = &session.program;
     let user = (picture::USER, "", format!("Where the cycles of {program} go over time"));
@@ -249,7 +249,7 @@ fn over_time(session: &SessionReport, index: usize) -> Result<Vec<Chart>> {
     charts.filter_map(Result::transpose).collect()
 }
 
-/// The names and colours of the parts over time; those of ring 0 are the same.
+/// The names and colours of the parts over time, which are the same for ring 0.
 fn legend(session: &SessionReport) -> Vec<(&str, String)> {
     let of = |parts| picture::part_names(&session.intervals, parts);
     let names = Some(of(picture::USER)).filter(|names| !names.is_empty());
@@ -257,18 +257,18 @@ fn legend(session: &SessionReport) -> Vec<(&str, String)> {
     names.map(|(index, name)| (name, css(index))).collect()
 }
 
-/// The colour of this index, in CSS.
+/// The colour of this index in a stack, in CSS.
 fn css(index: usize) -> String {
     let RGBColor(red, green, blue) = picture::color(index);
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// The time of each phase.
+/// The time spans of the phases.
 fn bands(session: &SessionReport) -> Vec<Band> {
     session.phases.as_ref().map(|of| picture::bands(&of.intervals)).unwrap_or_default()
 }
 
-/// The phases over time, if they were tracked.
+/// Draws the phases over time, if they were tracked.
 fn phases_over_time(session: &SessionReport, index: usize) -> Result<Option<Chart>> {
     let Some(phases) = &session.phases else { return Ok(None) };
     let line = picture::phase_line(&phases.intervals)?;
@@ -286,11 +286,11 @@ fn phases_over_time(session: &SessionReport, index: usize) -> Result<Option<Char
 #[derive(Serialize)]
 struct PhaseRow {
     name: char,
-    /// In CSS.
+    /// Color in CSS.
     color: String,
     #[serde(flatten)]
     phase: PhaseShare,
-    /// Its largest cost.
+    /// Name of its largest cost.
     bottleneck_word: &'static str,
 }
 
@@ -312,7 +312,7 @@ fn group_shares(session: &SessionReport) -> Vec<Option<f64>> {
     cycles.map(|own| Some(own? as f64 / all.filter(|all| *all > 0)? as f64)).collect()
 }
 
-/// Returns whether nothing is to be said of what was not measured.
+/// Returns whether the list of unmeasured things is empty.
 fn is_complete(session: &SessionReport) -> bool {
     session.breakdown.is_none()
         && session.cycles_per_switch.is_some()

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Width of a flame graph in pixels, where it is not scaled.
+/// Width of a flame graph in pixels, if it is not scaled.
 const WIDTH: usize = 1200;
 
 /// The samples of one event.
@@ -21,24 +21,24 @@ const WIDTH: usize = 1200;
 pub(super) struct Sampled {
     #[serde(flatten)]
     of: OfEvent,
-    /// The document with the flame graph, which has scripts of its own.
+    /// The document with the flame graph, which has its own scripts.
     document: String,
-    /// Its size in pixels, where it is not scaled.
+    /// Size of the flame graph in pixels, if it is not scaled.
     width: usize,
     height: u32,
 }
 
-/// What a page shows of samples.
+/// Samples as shown on a page.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Samples {
-    /// Of each event.
+    /// Samples by event.
     pub(super) events: Vec<Sampled>,
-    /// Where the cycles of functions went, if the samples tell.
+    /// Cycles of functions by cause, if the samples allow it.
     pub(super) functions: Option<Functions>,
 }
 
-/// The samples of a recording, and where the cycles of its functions went by them and by the truth,
-/// if there is one.
+/// Makes the samples of a recording, with the cycles of its functions by cause, from the samples
+/// and from the truth, if there is one.
 ///
 /// # Errors
 /// A flame graph cannot be drawn.
@@ -54,14 +54,15 @@ pub(crate) fn sampled(
         let (document, height) = document(&String::from_utf8_lossy(&svg));
         Ok(Sampled { of: event, document, width: WIDTH, height })
     });
-    // Other samples tell nothing of causes.
+    // Other samples contain nothing about causes.
     let by_code = ByCode::functions(of, symbolizer, false, truth).ok();
     let functions = by_code.as_ref().map(Functions::of);
     Ok(Samples { events: sampled.collect::<Result<_>>()?, functions })
 }
 
-/// A document of HTML with the picture, and the height of the picture. The picture's script keeps
-/// its state in the address, which a document inside a page does not have.
+/// Makes an HTML document with the picture; returns it with the picture's height. A document is
+/// needed because the picture's script keeps its state in the address, which a document inside a
+/// page does not have.
 fn document(svg: &str) -> (String, u32) {
     let svg = svg.find("<svg").map_or(svg, |start| &svg[start..]);
     let height = svg

@@ -1,4 +1,4 @@
-//! The templates of pages, and what makes a page of one.
+//! The templates of pages, and the function that fills them.
 //!
 //! Every text goes through the template engine, which escapes it. Pictures are the only markup from
 //! elsewhere; their library escapes text too.
@@ -25,19 +25,20 @@ const TEMPLATES: [(&str, &str); 8] = [
     ("session.html", include_str!("session.html")),
     ("zoom.js", include_str!("zoom.js")),
 ];
-/// The id of the element that has the JSON object.
+/// The id of the element that contains the JSON object.
 const DATA: &str = "data";
 
-/// A page of this template. `object` is what `--json` prints; the page has it inside.
+/// Makes a page from this template. `object` is the object that `--json` prints; the page contains
+/// it.
 ///
 /// # Errors
-/// The template does not take the view.
+/// The template does not accept the view.
 pub fn page(template: &str, view: &impl Serialize, object: &impl Serialize) -> Result<String> {
     let failed = |why: &dyn std::fmt::Display| {
         Failure::new(ExitStatus::HostError, format!("the page cannot be made: {why}"))
     };
     let json = serde_json::to_string(object).map_err(|error| failed(&error))?;
-    // In JSON this character is only in strings. Nothing in it can end the element.
+    // In JSON this character is only in strings. Escaped, nothing in them can end the element.
     let json = json.replace('<', "\\u003c");
     let made = environment().and_then(|environment| {
         environment.get_template(template)?.render(minijinja::context! {
@@ -49,7 +50,7 @@ pub fn page(template: &str, view: &impl Serialize, object: &impl Serialize) -> R
     made.map_err(|error| failed(&format_args!("{error:#}")))
 }
 
-/// The JSON object that a page has inside.
+/// The JSON object inside a page.
 pub fn object(page: &str) -> Option<&str> {
     let (_, rest) =
         page.split_once(&format!("<script type=\"application/json\" id=\"{DATA}\">"))?;
@@ -70,7 +71,7 @@ fn environment() -> std::result::Result<Environment<'static>, minijinja::Error> 
     Ok(environment)
 }
 
-/// The markup of a name that a narrow table can break behind its dots and underscores.
+/// The markup of a name that a narrow table can break after its dots and underscores.
 fn breakable(name: &str) -> String {
     HtmlEscape(name).to_string().replace('.', ".<wbr>").replace('_', "_<wbr>")
 }

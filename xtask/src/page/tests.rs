@@ -1,4 +1,4 @@
-//! The page of a run, read by a parser of HTML as browsers have it.
+//! Tests of a run's page, read by an HTML parser that follows the rules of browsers.
 
 use scraper::{ElementRef, Html, Selector};
 use serde_json::Value;
@@ -17,17 +17,17 @@ use crate::{
     trace_file::Records,
 };
 
-/// A report as `cargo xtask run --breakdown --intervals 8 --json` printed it.
+/// A report, as printed by `cargo xtask run --breakdown --intervals 8 --json`.
 const SAMPLE: &str = include_str!("sample.json");
 
-/// Text that would do harm where it is not escaped.
+/// Text that would do harm if it were not escaped.
 pub(crate) const HOSTILE: &str = r#"</script><script>alert(1)</script><!-- "'&amp; {{ view }} -->"#;
 
 pub(crate) fn sample() -> Report {
     serde_json::from_str(SAMPLE).expect("it is a report")
 }
 
-/// The same with phases in place of parts of the cycles.
+/// The report with phases in place of parts of the cycles.
 pub(super) fn with_phases() -> Report {
     let mut report = sample();
     let session = report.first.as_mut().unwrap();
@@ -78,7 +78,7 @@ pub(super) fn recording(program: &str) -> Recording {
     Recording { run, records, stacks, start_tsc: 100, tsc_hz: 1_000_000_000 }
 }
 
-/// The page of a report as a browser reads it; nothing in it is against the grammar.
+/// Parses the page of a report as a browser does; the page must have no syntax errors.
 fn read(report: &Report) -> Html {
     parsed(&super::render(report, &Samples::default()).unwrap())
 }
@@ -127,7 +127,7 @@ fn a_page_has_the_object_and_each_of_its_values() {
         }
         let [estimate, half_width] = [&event["estimate"], &event["half_width_95"]];
         let [estimate, half_width] = [estimate, half_width].map(|it| it.as_f64().unwrap());
-        // Of an estimate of 0 it is in events, as text.
+        // The half width of an estimate of 0 is in events, as text.
         let of_page = if estimate > 0.0 { values[1] * estimate } else { half_width };
         assert!((of_page - half_width).abs() <= 1e-9 * half_width, "{event}: {values:?}");
     }
@@ -160,7 +160,7 @@ fn each_ring_that_is_broken_down_has_its_tables() {
     assert_eq!(all(&page, "#breakdown-0-ring-0").len(), 1);
 }
 
-/// As of a default run.
+/// The report has only first-level parts, as that of a default run.
 #[test]
 fn a_first_level_has_a_table_of_cycles_alone() {
     let mut report = sample();
@@ -241,7 +241,7 @@ fn a_page_can_be_read_aloud_and_needs_no_network() {
         let is_described = has("title") && has("desc") && svg.attr("role") == Some("img");
         assert!(svg.attr("aria-hidden") == Some("true") || is_described);
     }
-    // The stack, and each event but the instructions.
+    // One picture for the stack, and one for each event except the instructions.
     let session = sample().first.unwrap();
     assert_eq!(all(&page, "svg.chart").len(), session.events.len());
     for (selector, attribute) in [("[src]", "src"), ("[href]", "href")] {
@@ -310,7 +310,8 @@ fn cycles_of_functions_are_in_a_table_with_their_causes() {
     let mut shares = [0.0; 2];
     for row in &rows {
         let values: Vec<f64> = row.select(&data).map(|it| number(it.attr("value"))).collect();
-        // Of a function cycles an instruction come first; of the rest the share is all.
+        // A function's first value is cycles per instruction; in other rows it is the share of all
+        // cycles.
         let is_part = row.attr("data-code").is_none();
         shares[usize::from(is_part)] += values[usize::from(!is_part)];
     }
@@ -318,7 +319,7 @@ fn cycles_of_functions_are_in_a_table_with_their_causes() {
     assert!((whole - 1.0).abs() < 1e-9 && (parts - 1.0).abs() < 1e-9, "{shares:?}");
     assert!(rows.iter().any(|row| text(*row).starts_with("* memory")));
     assert_eq!(all(&page, "script").len(), 2, "the object and the page's own");
-    // By way of a recording: code without symbols is one piece.
+    // Pages are made from a recording: code without symbols is one piece.
     let sampled = super::sampled(&breakdown_recording(700), &Symbolizer::default(), None).unwrap();
     let page = parsed(&super::render(&sample(), &sampled).unwrap());
     assert_eq!(all(&page, "tr[data-code='code without symbols']").len(), 1);

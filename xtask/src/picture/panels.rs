@@ -1,4 +1,4 @@
-//! Panels of curves beside each other: the figures of a study.
+//! Panels of curves side by side: the figures of a study.
 
 use plotters::prelude::*;
 
@@ -8,20 +8,20 @@ use crate::Result;
 /// Size of a panel in pixels.
 const SIZE: (u32, u32) = (560, 400);
 
-/// One panel.
+/// A panel.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// Its title.
+    /// Title of the panel.
     pub caption: String,
-    /// What its axes have: to the right, up.
+    /// Labels of the axes: horizontal, vertical.
     pub axes: [String; 2],
-    /// Names, and points.
+    /// Names and points of the curves.
     pub curves: Vec<(String, Vec<(f64, f64)>)>,
     /// Whether points are marked.
     pub has_points: bool,
 }
 
-/// Draws panels beside each other: an SVG document.
+/// Draws panels side by side: an SVG document.
 ///
 /// # Errors
 /// The plotting library fails.
@@ -54,7 +54,7 @@ fn draw(area: &Area<'_>, panel: &Panel) -> Drawn {
         .y_desc(&panel.axes[1])
         .draw()?;
     for (index, (name, points)) in panel.curves.iter().enumerate() {
-        // The strongest colours first: the curves of one panel cross.
+        // The strongest colours come first, as the curves of one panel cross.
         let color = color([5, 3, 0, 1, 4, 2][index % 6]);
         let line = LineSeries::new(points.iter().copied(), color.stroke_width(1))
             .point_size(if panel.has_points { 3 } else { 0 });
@@ -84,7 +84,7 @@ mod tests {
         };
         let svg = panels(&[panel("one", &["full", "sampled"]), panel("two", &["full"])]).unwrap();
         assert!(svg.starts_with("<svg"));
-        // A text is a line of its own.
+        // Each text is on a separate line.
         let count = |text: &str| svg.lines().filter(|line| *line == text).count();
         assert_eq!(["one", "two", "full", "sampled"].map(count), [1, 1, 2, 1], "{svg}");
         assert!(panels(&[panel("none", &[])]).unwrap().contains("none"));

@@ -1,5 +1,5 @@
-//! Pictures in two layers: a frame with the vertical axis, and what was drawn over the time, which
-//! a page can stretch to zoom. The horizontal axis is the page's.
+//! Pictures in two layers: a frame with the vertical axis, and a plot over time, which a page can
+//! stretch to zoom. The page adds the horizontal axis.
 
 use std::ops::Range;
 
@@ -17,12 +17,12 @@ use crate::{
 /// The plotting area in an interval's coordinates: million cycles of the session, and a number.
 type Plot<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
-/// Pixels of what was drawn for each pixel of its place: as far as one may zoom without steps.
+/// Pixels of the plot per pixel of its place: the factor up to which zooming shows no steps.
 const DETAIL: u32 = 16;
 /// Size of a stack or of phases over time in pixels, and of a rate.
 const LARGE: (u32, u32) = (900, 320);
 const SMALL: (u32, u32) = (320, 112);
-/// Pixels beside a frame.
+/// Pixels around a frame.
 const MARGIN: u32 = 6;
 
 /// A picture in two layers.
@@ -30,28 +30,28 @@ const MARGIN: u32 = 6;
 pub struct TimeLine {
     /// The document with the vertical axis.
     pub frame: String,
-    /// The document of what is in the frame, as large as its place, but wider.
+    /// The document with the plot, which is as high as its place, but wider.
     pub plot: String,
-    /// Where it is in the frame, in pixels: from the left, from above, width, height.
+    /// Place of the plot in the frame, in pixels: from the left, from above, width, height.
     pub place: [u32; 4],
-    /// Width of the document.
+    /// Width of the plot's document.
     pub plot_width: u32,
-    /// The end of the time, in million cycles.
+    /// The end of the time axis, in million cycles.
     pub end: f64,
 }
 
-/// A part of the time, in million cycles, in a phase.
+/// A time span in a phase.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {
-    /// From here.
+    /// Start, in million cycles.
     pub start: f64,
-    /// To here.
+    /// End, in million cycles.
     pub end: f64,
     /// The phase.
     pub phase: u8,
 }
 
-/// The phases of a session over its time, those that are the same in a row together.
+/// The phases of a session over its time. Consecutive intervals of the same phase are joined.
 pub fn bands(intervals: &[PhaseInterval]) -> Vec<Band> {
     let (mut bands, mut start): (Vec<Band>, f64) = (Vec::new(), 0.0);
     for PhaseInterval { phase, cycles, .. } in intervals {
@@ -119,8 +119,9 @@ fn unmeasured(
     Ok(())
 }
 
-/// Where the cycles went in each interval, in cycles for each instruction of user mode. Each part
-/// has its bar, at the right of the one below it. Intervals that are not broken down are shaded.
+/// Draws the cycles by cause in each interval, in cycles per instruction of user mode. Each part's
+/// error bar is to the right of that of the part below. Intervals that are not broken down are
+/// shaded.
 ///
 /// # Errors
 /// The plotting library fails.
@@ -157,7 +158,8 @@ pub fn stack_line(intervals: &[Interval], parts: PartsOf) -> Result<TimeLine> {
     })
 }
 
-/// The cycles an instruction of each interval whose phase is known, over the shades of the phases.
+/// Draws the cycles per instruction of each interval whose phase is known, over the shades of the
+/// phases.
 ///
 /// # Errors
 /// The plotting library fails.
@@ -179,8 +181,8 @@ pub fn phase_line(intervals: &[PhaseInterval]) -> Result<TimeLine> {
     })
 }
 
-/// An event's rate over time, with its intervals, over the shades of the phases. Where it was not
-/// measured there is a grey shade.
+/// Draws an event's rate over time, with its error intervals, over the shades of the phases.
+/// Intervals in which it was not measured are shaded grey.
 ///
 /// # Errors
 /// The plotting library fails.

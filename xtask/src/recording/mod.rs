@@ -1,5 +1,5 @@
-//! A trace as exports and the commands on samples need it: the run, all records, names, and times
-//! in nanoseconds.
+//! A trace in the form that exports and the commands on samples need: the run, all records, names,
+//! and times in nanoseconds.
 
 mod stacks;
 mod symbolizer;
@@ -30,7 +30,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// A complete trace.
 #[derive(Clone, Debug)]
 pub(crate) struct Recording {
-    /// What the head says about the run.
+    /// Description of the run from the trace's head.
     pub(crate) run: Run,
     /// The records; those of one CPU are in the order of time.
     pub(crate) records: Records,
@@ -42,8 +42,8 @@ pub(crate) struct Recording {
     pub(crate) tsc_hz: u64,
 }
 
-/// The number of lost records; none if a sum of the records' counts has more than 64 bits, which no
-/// kernel wrote.
+/// The number of lost records; `None` if a sum of the records' counts exceeds 64 bits, which no
+/// kernel writes.
 fn plausible(records: &Records) -> Option<u64> {
     let sum = |mut counts: &mut dyn Iterator<Item = u64>| {
         (&mut counts).try_fold(0_u64, |sum, count| sum.checked_add(count))
@@ -56,8 +56,8 @@ fn plausible(records: &Records) -> Option<u64> {
     sum(&mut records.losses.iter().map(|loss| loss.records))
 }
 
-/// The samples with the number of events for which each stands: those since the last sample of the
-/// same event of the same session.
+/// The samples, each with the number of events for which it stands: those since the last sample of
+/// the same event of the same session.
 fn weighted(records: &Records) -> Vec<(&SampleRecord, u64)> {
     let mut last = BTreeMap::new();
     let mut samples: Vec<&SampleRecord> = records.samples.iter().collect();
@@ -73,11 +73,11 @@ fn weighted(records: &Records) -> Vec<(&SampleRecord, u64)> {
 /// An event that was counted in a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
-    /// Its place in the session's list; none if the trace does not describe the session.
+    /// Index in the session's list; `None` if the trace does not describe the session.
     pub(crate) index: Option<usize>,
-    /// Its name.
+    /// Name of the event.
     pub(crate) name: String,
-    /// How often it happened in the slice.
+    /// Count in the slice.
     pub(crate) count: u64,
 }
 
@@ -85,7 +85,7 @@ impl Recording {
     /// Reads a trace file.
     ///
     /// # Errors
-    /// It cannot be read, is no trace, is incomplete, or does not describe its run.
+    /// The file cannot be read, is no trace, is incomplete, or does not describe its run.
     pub(crate) fn read(path: &Path) -> Result<Recording> {
         let bytes = project::read(path)?;
         Recording::of(&bytes).map_err(|Failure { status, message }| {
@@ -135,7 +135,7 @@ impl Recording {
         (ticks * u128::from(SECOND_NS) / u128::from(self.tsc_hz)) as u64
     }
 
-    /// Events a second of a slice's time by the TSC; none if the slice took no time.
+    /// Events per second of a slice's time by the TSC; `None` if the slice took no time.
     pub(crate) fn per_second(&self, slice: &SliceRecord, count: u64) -> Option<f64> {
         let ticks = slice.end_tsc.saturating_sub(slice.start_tsc);
         (ticks > 0).then(|| count as f64 * self.tsc_hz as f64 / ticks as f64)
@@ -151,13 +151,13 @@ impl Recording {
         self.session(session).map_or((0, "unknown"), |of| (of.program, &of.name))
     }
 
-    /// A program's name, or its number where the name is unknown.
+    /// A program's name, or its number if the name is unknown.
     pub(crate) fn program_name(&self, program: u32) -> String {
         let known = self.run.programs.iter().find(|of| of.program == program);
         known.map_or_else(|| format!("program {program}"), |of| of.name.clone())
     }
 
-    /// The name of a session's event, or its number where the name is unknown.
+    /// The name of a session's event, or its number if the name is unknown.
     pub(crate) fn event_name(&self, session: u32, event: u16) -> String {
         let known = self.session(session).and_then(|of| of.events.get(usize::from(event)));
         known.map_or_else(|| format!("event {event}"), |of| of.report.name.clone())
@@ -195,7 +195,7 @@ impl Recording {
     /// Checks that there are samples.
     ///
     /// # Errors
-    /// There are none: how to take some.
+    /// There are no samples: the message says how to take some.
     pub(crate) fn has_samples(&self) -> Result<()> {
         if !self.records.samples.is_empty() {
             return Ok(());
@@ -211,7 +211,7 @@ impl Recording {
         samples.map(|sample| self.event_name(sample.session, sample.event)).collect()
     }
 
-    /// The event that is chosen, or the only one that was sampled.
+    /// The chosen event, or the only one that was sampled.
     ///
     /// # Errors
     /// There are no samples, or none of the event, or several events have some and none is chosen.
@@ -230,8 +230,8 @@ impl Recording {
         }
     }
 
-    /// The samples with the number of events for which each stands: those since the last sample of
-    /// the same event of the same session.
+    /// The samples, each with the number of events for which it stands: those since the last sample
+    /// of the same event of the same session.
     pub(crate) fn weighted_samples(&self) -> Vec<(&SampleRecord, u64)> {
         weighted(&self.records)
     }

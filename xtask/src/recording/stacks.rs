@@ -1,4 +1,4 @@
-//! The stacks of samples, put together from their records.
+//! The stacks of samples, assembled from their records.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{symbols::Stack, trace_file::Records};
 /// The registers and the stack of a thread that was sampled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct SampledStack {
-    /// The registers; of the others than the general ones and RIP no value is known.
+    /// The registers. Only the general ones and RIP are known.
     pub(crate) registers: Frame,
     /// The stack from RSP up, as far as it was copied and no record was lost.
     pub(crate) stack: Stack,
@@ -30,7 +30,7 @@ impl Stacks {
         }
         for part in &records.stacks {
             let Some(of) = stacks.get_mut(&(part.cpu, part.sample_tsc)) else { continue };
-            // After a lost part, later ones do not follow.
+            // Parts after a lost one are not contiguous and are dropped.
             if part.address == of.stack.end() {
                 let words = part.words.iter().take(part.valid.into());
                 let bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();

@@ -14,9 +14,9 @@ use crate::{
     visible::visible,
 };
 
-/// A sample whose address is not known.
+/// Name for a sample whose address is not known.
 const NO_ADDRESS: &str = "[no address]";
-/// A sample in ring 0.
+/// Name for a sample in ring 0.
 const KERNEL: &str = "[kernel]";
 
 /// Bytes of a page.
@@ -25,23 +25,23 @@ const PAGE_BYTES: u64 = 4096;
 /// A part of a program's code, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CodeSegment {
-    /// Its first address in the running program.
+    /// First address in the running program.
     pub(crate) start: u64,
-    /// Its length.
+    /// Length in bytes.
     pub(crate) bytes: u64,
-    /// Where it begins in the file.
+    /// Offset in the file.
     pub(crate) file_offset: u64,
 }
 
 /// The file of a program.
 pub(crate) struct ProgramFile {
-    /// Its name, without its folder.
+    /// Name without folder.
     name: String,
-    /// Its path, without links.
+    /// Path without links.
     pub(crate) path: PathBuf,
-    /// Its functions and lines.
+    /// Functions and lines.
     pub(crate) symbols: Symbols,
-    /// Its code.
+    /// Code of the program.
     pub(crate) code: Vec<CodeSegment>,
     /// The linker's build id; empty without one.
     pub(crate) build_id: Vec<u8>,
@@ -62,7 +62,8 @@ impl ProgramFile {
             _ => false,
         };
         let code = file.segments().filter(|segment| is_code(segment.flags())).map(|segment| {
-            // The program's segments have addresses of 64 bits; other ones are never loaded.
+            // Addresses of the program's segments may have any 64-bit value; a kernel never loads
+            // such segments.
             let start = base.wrapping_add(segment.address());
             let before = start % PAGE_BYTES;
             let bytes = before.saturating_add(segment.size());
@@ -83,7 +84,7 @@ impl ProgramFile {
 pub(crate) struct Level {
     /// The sample's address, or the return address of a call.
     pub(crate) address: u64,
-    /// The functions there, from the outermost that was inlined into to the innermost.
+    /// The functions at the address, from the outermost one to the innermost one inlined into it.
     pub(crate) functions: Vec<String>,
 }
 
@@ -98,13 +99,13 @@ impl Symbolizer {
     /// Reads the files.
     ///
     /// # Errors
-    /// One cannot be read or is no program.
+    /// A file cannot be read or is no program.
     pub(crate) fn read(paths: &[PathBuf], by: CallGraph) -> Result<Symbolizer> {
         let files = paths.iter().map(|path| ProgramFile::read(path)).collect::<Result<_>>()?;
         Ok(Symbolizer { files, by })
     }
 
-    /// The file of a program: the one of its name, or the only one if the trace has samples of one
+    /// The file of a program: the one of its name, or the only file if the trace has samples of one
     /// program.
     pub(crate) fn file(&self, of: &Recording, program: &str) -> Option<&ProgramFile> {
         let own = name(Path::new(program));
@@ -119,7 +120,7 @@ impl Symbolizer {
         }
     }
 
-    /// The functions of a sample, from the outermost that was inlined into to the innermost.
+    /// The functions of a sample, from the outermost one to the innermost one inlined into it.
     pub(crate) fn functions(&self, of: &Recording, sample: &SampleRecord) -> Vec<String> {
         if sample.address == 0 {
             return vec![NO_ADDRESS.to_owned()];
@@ -130,7 +131,7 @@ impl Symbolizer {
         self.functions_at(of, sample, sample.address, 0)
     }
 
-    /// The functions at an address of a sampled program; `before` is 1 for a return address, which
+    /// The functions at an address of a sampled program. `before` is 1 for a return address, which
     /// may be behind its function's last instruction.
     fn functions_at(
         &self,
@@ -150,8 +151,8 @@ impl Symbolizer {
         names
     }
 
-    /// The stack of a sample, the outermost caller first and the sample itself last; that alone
-    /// where no stack was copied, or the program's file is not known.
+    /// The stack of a sample, the outermost caller first and the sample itself last; only the
+    /// sample if no stack was copied, or the program's file is not known.
     pub(crate) fn stack(&self, of: &Recording, sample: &SampleRecord) -> Vec<Level> {
         let (_, program) = of.program_of(sample.session);
         let file = self.file(of, program).filter(|_| sample.user);

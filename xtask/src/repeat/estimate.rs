@@ -1,4 +1,4 @@
-//! The mean of an event's estimates over several runs, and what differs from run to run.
+//! The mean of an event's estimates over several runs, and the variation from run to run.
 //!
 //! A run's estimate is `y = truth + e`: `e` is the error of sampling, of which the run states the
 //! standard error `s` and the half width `h`. The runs' seeds differ, so their errors are
@@ -7,26 +7,26 @@
 //! - How well is the mean of the runs' true counts known? Its error is the mean of the `e`, and its
 //!   half width √(Σ h²) / N: 1/√N of a run's. The mean has equal weights. Weights of 1/s² would
 //!   pull it down, because a run that meets few events states a small error too.
-//! - How much do the true counts differ from run to run? Their variance is what the variance of the
-//!   estimates exceeds the mean of s² by: the unweighted form of the method of moments of
-//!   `DerSimonian` and Laird, "Meta-analysis in clinical trials", Controlled Clinical Trials 7
-//!   (1986); Hedges and Olkin, "Statistical Methods for Meta-Analysis" (1985), chapter 9.
+//! - How much do the true counts differ from run to run? Their variance is the variance of the
+//!   estimates less the mean of s²: the unweighted form of the method of moments of `DerSimonian`
+//!   and Laird, "Meta-analysis in clinical trials", Controlled Clinical Trials 7 (1986); Hedges and
+//!   Olkin, "Statistical Methods for Meta-Analysis" (1985), chapter 9.
 
-/// What one run says of an event.
+/// The estimate of an event in a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct RunEstimate {
     /// Number of events.
     pub(super) estimate: f64,
-    /// Its standard error, in events; 0 if it is exact.
+    /// Standard error, in events; 0 if the estimate is exact.
     pub(super) stderr: f64,
-    /// Half the width of its 95 % interval, in events; 0 if it is exact.
+    /// Half the width of the 95 % interval, in events; 0 if the estimate is exact.
     pub(super) half_width_95: f64,
-    /// Whether the error is the same in every run, so that a mean does not reduce it: the skew of
-    /// counts in ring 0.
+    /// Whether the error is the same in every run, so that a mean does not reduce it. This is so
+    /// for the skew of counts in ring 0.
     pub(super) systematic: bool,
 }
 
-/// What several runs say together.
+/// The combined result of several runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Combined {
     /// The mean of the estimates, in events.
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// How a setting's trials came out.
+    /// Results of a setting's trials.
     #[derive(Debug, Default)]
     struct Trials {
         /// The share of intervals that contain the mean of the true counts.
@@ -118,9 +118,9 @@ mod tests {
         half_width_95: f64,
     }
 
-    /// Trials of `count` runs, whose true counts vary by `between` around a million, with standard
-    /// errors of 500 to 1,500. The runs know these from `degrees` normal values, and multiply them
-    /// by `quantile`.
+    /// Runs trials of `count` runs, whose true counts vary by `between` around a million, with
+    /// standard errors of 500 to 1,500. The runs estimate these from `degrees` normal values, and
+    /// multiply them by `quantile`.
     fn trials(count: usize, between: f64, degrees: Option<u32>, quantile: f64) -> Trials {
         let mut random = Random(count as u64 ^ between as u64);
         let mut sum = Trials::default();

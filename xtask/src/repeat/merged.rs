@@ -23,15 +23,15 @@ use crate::{
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
 
-/// One run.
+/// A run.
 #[derive(Debug)]
 pub struct OneRun {
     report: Report,
-    /// Of each session, for each event, whether it is counted in ring 0.
+    /// By session and event: whether the event is counted in ring 0.
     ring_0: Vec<Vec<bool>>,
 }
 
-/// All runs together.
+/// All runs, merged.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Merged {
     /// Number of runs.
@@ -46,27 +46,27 @@ pub struct Merged {
     pub sessions: Vec<MergedSession>,
 }
 
-/// One session of every run.
+/// A session of every run.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MergedSession {
-    /// The program that opened it.
+    /// The program that opened the session.
     pub program: String,
-    /// Its events.
+    /// Events of the session.
     pub events: Vec<MergedEvent>,
 }
 
-/// One event over all runs.
+/// An event over all runs.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct MergedEvent {
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// The kind of its value: exact only if it is so in every run.
+    /// Kind of the value: exact only if it is so in every run.
     pub kind: Kind,
     /// The mean of the runs' estimates, in events.
     pub estimate: Option<f64>,
     /// Half the width of the 95 % interval of the mean of the runs' true counts, in events.
     pub half_width_95: Option<f64>,
-    /// The standard deviation of true counts from run to run, in events, as estimated.
+    /// Estimated standard deviation of the true counts from run to run, in events.
     pub run_to_run: Option<f64>,
     /// Whether the estimates differ more than their errors explain, with 5 % error probability.
     pub varies: Option<bool>,
@@ -74,14 +74,14 @@ pub struct MergedEvent {
     pub truth: Option<f64>,
     /// The standard deviation of the virtual PMU's counts from run to run, in events.
     pub true_run_to_run: Option<f64>,
-    /// Runs that did not measure it; then there is no estimate.
+    /// Runs that did not measure the event; if there are any, there is no estimate.
     pub unmeasured_runs: u64,
-    /// Why the first of these did not.
+    /// Reason of the first unmeasured run.
     pub reason: Option<Cow<'static, str>>,
 }
 
 impl OneRun {
-    /// The run of this boot.
+    /// Makes the run of this boot.
     pub fn of(boot: &Boot) -> OneRun {
         let sessions = boot.transcript.sessions.values();
         let ring_0 = sessions.map(|s| s.readings.iter().map(|r| r.mode.kernel()).collect());
@@ -187,14 +187,14 @@ impl MergedEvent {
         }
     }
 
-    /// The estimate less the truth, as a share of the truth; none if the truth is 0 and the
+    /// The estimate less the truth, as a share of the truth; `None` if the truth is 0 and the
     /// estimate is not.
     pub fn relative_error(&self) -> Option<f64> {
         relative_error(self.estimate?, self.truth?)
     }
 
-    /// Returns whether the mean of the truths lies within the 95 % interval. Sums of different
-    /// order differ by less than 1/1000 of an event.
+    /// Returns whether the mean of the truths lies within the 95 % interval, with a tolerance of
+    /// 1/1000 of an event for sums in another order.
     pub fn is_within(&self) -> Option<bool> {
         Some((self.estimate? - self.truth?).abs() <= self.half_width_95? + 1e-3)
     }
@@ -254,7 +254,7 @@ fn write_event(text: &mut String, event: &MergedEvent) -> fmt::Result {
     let number = |value: Option<f64>| {
         value.map_or_else(String::new, |value| Grouped(value.round() as u64).to_string())
     };
-    // A share of the estimate; of an estimate of 0, in events.
+    // A share of the estimate; for an estimate of 0, in events.
     let share = |value: Option<f64>| match (value, event.estimate) {
         (Some(value), Some(estimate)) if estimate > 0.0 => percent(value / estimate, false),
         (Some(value), _) => format!("±{value:.1}"),
@@ -288,7 +288,7 @@ mod tests {
         EventReport::of(name, &reading, Some(truth))
     }
 
-    /// A run whose values are off by `off` of ten.
+    /// Makes a run whose values are `off` tens off.
     fn run(seed: u64, off: i64, last: Value) -> OneRun {
         let at = |value: u64| value.saturating_add_signed(off * 10);
         let of = |estimate| Value::Estimated { estimate, stderr: 10.0, half_width_95: 19.6 };

@@ -1,4 +1,4 @@
-//! `cargo xtask run --repeat N`: several runs whose seeds follow each other, merged into one table.
+//! `cargo xtask run --repeat N`: several runs with consecutive seeds, merged into one table.
 
 mod estimate;
 mod merged;
@@ -19,12 +19,12 @@ pub fn jobs(boot: &Boot) -> Result<Vec<(u32, Merged)>> {
     repeated.map(|(number, runs)| Ok((number, Merged::of(&runs)?))).collect()
 }
 
-/// How several runs ended.
+/// Result of several runs.
 #[derive(Debug)]
 pub enum Repeated {
-    /// Every run's programs ended by themselves.
+    /// Merged: every run's programs ended by themselves.
     Merged(Merged),
-    /// A run ended otherwise; those behind it were not begun.
+    /// Failed: a run ended otherwise; the runs after it were not started.
     Failed(Box<Boot>),
 }
 

@@ -1,4 +1,4 @@
-//! What is added to a report on request: a breakdown, and what the records of slices tell.
+//! Additions to a report on request: a breakdown, and results from the records of slices.
 
 use std::sync::Arc;
 
@@ -24,27 +24,27 @@ use crate::{
     output,
 };
 
-/// What a report has beside the estimates, on request.
+/// The additions that are requested.
 #[derive(Clone, Copy)]
 pub struct Additions {
     /// The values without interrupts.
     pub unobserved: bool,
-    /// The estimates made again.
+    /// The refined estimates.
     pub refined: bool,
-    /// The stack by which the cycles are broken down.
+    /// The stack for breaking down the cycles.
     pub stack: Option<&'static Stack>,
     /// The rings whose cycles are broken down.
     pub rings: Rings,
-    /// What a program would save without each cause, by the cores that ran beside.
+    /// The savings without each cause, from shadow cores.
     pub what_if: bool,
-    /// The number of intervals for each of which the counts are given, and the breakdown.
+    /// The number of intervals, each of which gets its counts and its breakdown.
     pub intervals: Option<usize>,
-    /// How phases are tracked, and the cost model.
+    /// The configuration of phases, and the cost model.
     pub phases: Option<(PhaseConfig, &'static CostTable)>,
 }
 
 impl Report {
-    /// The report of `boot` with these additions. All but the breakdown need the plan.
+    /// Makes the report of `boot` with these additions. All except the breakdown need the plan.
     pub fn with(boot: &Boot, plan: Option<&Plan>, additions: &Additions) -> Report {
         let mut report = Report::of(boot);
         if let Some(plan) = plan.filter(|_| additions.unobserved) {
@@ -83,10 +83,10 @@ impl Report {
         report
     }
 
-    /// Adds where the cycles of the sessions went that counted the stack's events.
+    /// Adds the cycles by cause, for the sessions that counted the stack's events.
     ///
     /// # Errors
-    /// The names of the events that were not measured; of the first session.
+    /// The names of the events that were not measured, in the first session.
     pub fn add_breakdown(
         &mut self,
         stack: &Stack,
@@ -101,8 +101,8 @@ impl Report {
         Ok(())
     }
 
-    /// Adds what the program of each session would save without each cause, of a truth that has
-    /// the cores for it.
+    /// Adds the savings of each session's program without each cause, if the truth has the shadow
+    /// cores for it.
     pub fn add_what_if(&mut self, truth: &Truth) {
         for session in self.first.iter_mut().chain(&mut self.others) {
             let Some(tag) = session.session else { continue };
@@ -115,7 +115,7 @@ impl Report {
         }
     }
 
-    /// Adds the counts of `number` intervals, and where their cycles went by the stack, of the
+    /// Adds the counts of `number` intervals, and their cycles by the stack's causes, to the
     /// sessions of `boot` whose events were counted by this plan, and whose trace is complete.
     pub fn add_intervals(
         &mut self,
@@ -156,7 +156,7 @@ impl Report {
     }
 
     /// Adds the groups of the sessions of `boot` whose events were counted by this plan, with their
-    /// slices where the trace is complete.
+    /// slices if the trace is complete.
     fn add_groups(&mut self, boot: &Boot, plan: &Plan) {
         for session in self.first.iter_mut().chain(&mut self.others) {
             if session.events.len() == plan.assignments.len() {
@@ -186,7 +186,7 @@ impl Report {
         }
     }
 
-    /// Adds estimates made again from the records of all slices, of the sessions of `boot` whose
+    /// Adds refined estimates, from the records of all slices, to the sessions of `boot` whose
     /// events were counted by this plan, and whose trace is complete.
     pub fn add_refined(&mut self, boot: &Boot, plan: &Plan) {
         for (report, _, slices) in self.traced(boot, plan) {
@@ -197,8 +197,8 @@ impl Report {
         }
     }
 
-    /// Adds how sums of events err, of the sessions of `boot` whose events were counted by this
-    /// plan, and whose trace is complete.
+    /// Adds the errors of sums of events to the sessions of `boot` whose events were counted by
+    /// this plan, and whose trace is complete.
     pub fn add_sums(&mut self, boot: &Boot, plan: &Plan) {
         for (report, _, slices) in self.traced(boot, plan).filter(|(.., it)| !it.is_empty()) {
             report.sums = Some(Arc::new(Sums::of(&slices, plan, None)));
@@ -206,7 +206,7 @@ impl Report {
     }
 
     /// The sessions of `boot` whose events were counted by this plan, with the records of their
-    /// slices; none unless all records are there.
+    /// slices; empty unless all records are present.
     fn traced<'a>(
         &'a mut self,
         boot: &'a Boot,
@@ -227,8 +227,8 @@ impl Report {
     }
 }
 
-/// Where the cycles of a session went, by the events whose names have this suffix. The errors of
-/// sums are those of its slices, if these are there.
+/// Breaks the cycles of a session down by cause, from the events whose names have this suffix.
+/// Errors of sums are computed from its slices, if present.
 fn broken_down(
     session: &SessionReport,
     stack: &Stack,
@@ -241,7 +241,8 @@ fn broken_down(
         let full = format!("{name}{suffix}");
         session.events.iter().position(|event| event.name == full)
     };
-    // Counts of ring 0 have a skew in their bars, which slices do not tell (decision 23).
+    // Half widths of ring 0's counts include a skew by overflow interrupts, which slices do not
+    // show (decision 23), so the engine's own are used.
     let regressed = |event: usize| sums.regressed(event).filter(|_| suffix != RING_0);
     let named = |name: &str| {
         let count = of_engine(name)?;

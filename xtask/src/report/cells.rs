@@ -1,4 +1,4 @@
-//! The values of a report as text, for every table of them: on a terminal and on a page.
+//! The values of a report as text, for tables on a terminal and on a page.
 
 use tally_abi::text::{Grouped, percent};
 
@@ -11,7 +11,7 @@ pub struct Cells {
     pub estimate: String,
     /// Half the width of the 95 % interval: relative, in events, or *exact*.
     pub bar: String,
-    /// The share of the time in which it was counted.
+    /// The share of the time in which the event was counted.
     pub counted: String,
     /// The truth, if it is known.
     pub truth: Option<TruthCells>,
@@ -24,7 +24,7 @@ pub struct TruthCells {
     pub truth: String,
     /// The estimate's relative error.
     pub error: String,
-    /// `!` if the interval does not contain the truth, else nothing.
+    /// `!` if the interval does not contain the truth; else empty.
     pub mark: &'static str,
 }
 
@@ -35,7 +35,7 @@ impl Cells {
             Kind::Exact => "exact".into(),
             _ => match (event.relative_half_width(), event.half_width_95) {
                 (Some(relative), _) => percent(relative, false),
-                // Of an estimate of 0 there is no share: in events.
+                // An estimate of 0 has no relative half width, so it is in events.
                 (None, Some(events)) if events < 100.0 => format!("±{events:.1}"),
                 (None, Some(events)) => format!("±{}", Grouped(events.round() as u64)),
                 (None, None) => "unknown".into(),
@@ -55,7 +55,7 @@ impl Cells {
     }
 }
 
-/// An estimate that was made after the run, and half the width of its interval.
+/// An estimate made after the run as text, and half the width of its interval.
 pub fn estimate_and_bar(value: Estimate) -> (String, String) {
     let bar = match (value.half_width_95, value.estimate) {
         (0.0, _) => "exact".to_owned(),
@@ -65,7 +65,7 @@ pub fn estimate_and_bar(value: Estimate) -> (String, String) {
     (Grouped(value.estimate.round() as u64).to_string(), bar)
 }
 
-/// What the engine did and cost in a session: names and values.
+/// The engine's work and costs in a session: names and values.
 pub fn engine_rows(session: &SessionReport) -> Vec<(&'static str, String)> {
     let count = |value: Option<u64>| {
         value.map_or_else(|| "not measured".into(), |value| Grouped(value).to_string())

@@ -1,4 +1,4 @@
-//! How a run's programs ended, and its kernel if that stopped.
+//! The ends of a run's programs, and of its kernel if that panicked.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::{machine::Outcome, symbols::StackFrame};
 /// A program that ended by itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExitReport {
-    /// Its name.
+    /// Name of the program.
     pub program: String,
-    /// Its status; 128 and the signal's number, if a signal ended it.
+    /// Exit status; 128 plus the signal's number, if a signal ended the program.
     pub status: i32,
 }
 
@@ -24,11 +24,11 @@ impl ExitReport {
 /// A panic of the kernel.
 #[derive(Clone, Debug, Serialize)]
 pub struct PanicReport {
-    /// Message and place.
+    /// Message and source line.
     pub message: String,
-    /// The processor's registers there, in hexadecimal.
+    /// The processor's registers, in hexadecimal.
     pub registers: BTreeMap<&'static str, String>,
-    /// Where the kernel stopped, and its callers, innermost first.
+    /// Address of the panic, and its callers, innermost first.
     pub backtrace: Vec<StackFrame>,
 }
 

@@ -1,20 +1,20 @@
-//! Estimates that are made after the run, with their intervals.
+//! Estimates made after the run, with their intervals.
 
 use serde::{Deserialize, Serialize};
 
-/// Squared events that might have been met or missed by chance in all slices: the rule of three, as
-/// in the engine's estimates.
+/// Squared error for events that no slice may have met by chance: the rule of three, as in the
+/// engine's estimates.
 pub(super) const UNSEEN: f64 = 2.343;
-/// Terms of one size of which a sum of squares consists at least, for each degree of freedom
-/// (decision 28).
+/// Equally large terms of a sum of squares per degree of freedom: few large differences say little
+/// about the variance (decision 28).
 const TERMS: f64 = 4.0;
 
-/// An event's number, estimated from the records of slices.
+/// The number of an event's occurrences, estimated from the records of slices.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The estimate, in events.
     pub estimate: f64,
-    /// Half the width of its 95 % interval, in events; the interval can reach further down.
+    /// Half the width of the 95 % interval, in events; the interval can extend further down.
     pub half_width_95: f64,
     /// The lower end of the interval, in events; not below 0.
     pub low_95: f64,
@@ -28,12 +28,12 @@ impl Estimate {
         Estimate { estimate, half_width_95, low_95, high_95: estimate + half_width_95 }
     }
 
-    /// The same, with a lower end that is lower by `events`.
+    /// Lowers the lower end by `events`.
     pub(super) fn down_by(self, events: f64) -> Estimate {
         Estimate { low_95: (self.low_95 - events).max(0.0), ..self }
     }
 
-    /// The same, with a half width of at least this.
+    /// Widens the interval to at least this half width.
     pub(super) fn at_least(self, half_width_95: f64) -> Estimate {
         let more = (half_width_95 - self.half_width_95).max(0.0);
         let low_95 = (self.low_95 - more).max(0.0);
@@ -41,7 +41,7 @@ impl Estimate {
         Estimate { half_width_95, low_95, high_95: self.high_95 + more, ..self }
     }
 
-    /// The same, with a lower end that is not above this.
+    /// Lowers the lower end to at most `low_95`.
     pub(super) fn down_to(self, low_95: f64) -> Estimate {
         Estimate { low_95: self.low_95.min(low_95.max(0.0)), ..self }
     }
@@ -52,7 +52,8 @@ impl Estimate {
     }
 }
 
-/// The degrees of freedom of a mean of squares: few, if few of them are most of it (decision 28).
+/// The degrees of freedom of a mean of squares: few, if few large squares dominate it, as these say
+/// little about the variance (decision 28).
 pub(crate) fn degrees(squares: &[f64]) -> f64 {
     let (all, number) = (squares.iter().sum::<f64>(), squares.len() as f64);
     let largest = squares.iter().copied().fold(0.0, f64::max);

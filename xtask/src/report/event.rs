@@ -1,4 +1,4 @@
-//! The result of one event.
+//! The result of an event.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Its name in JSON.
+    /// The kind's name in JSON.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Exact => "exact",
@@ -31,12 +31,12 @@ impl Kind {
     }
 }
 
-/// The result of one event.
+/// The result of an event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EventReport {
     /// The event's name.
     pub name: String,
-    /// The kind of its value.
+    /// The kind of the value.
     pub kind: Kind,
     /// Number of events.
     pub estimate: Option<u64>,
@@ -44,33 +44,35 @@ pub struct EventReport {
     pub stderr: Option<f64>,
     /// Half the width of the 95 % interval, in events.
     pub half_width_95: Option<f64>,
-    /// The lower end of the 95 % interval, in events; not below what was counted.
+    /// The lower end of the 95 % interval, in events; not below the number that was counted.
     pub low_95: Option<f64>,
     /// The upper end of the 95 % interval, in events.
     pub high_95: Option<f64>,
-    /// The share of the time in which the event was counted, 0 to 1; none if the session never ran.
+    /// The share of the time in which the event was counted, 0 to 1; `None` if the session never
+    /// ran.
     pub coverage: Option<f64>,
-    /// The virtual PMU's count, in events; of ring 0 without the PMI handlers.
+    /// The virtual PMU's count, in events; in ring 0 without the PMI handlers.
     pub truth: Option<u64>,
     /// The counter unit's count, in events, if it counted too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u64>,
-    /// Why there is no estimate.
+    /// Reason why there is no estimate.
     pub reason: Option<Cow<'static, str>>,
-    /// The most events that the session's interrupts are likely to have added (decision 83); none
-    /// in ring 0, and where it is not known.
+    /// The most events that the session's interrupts are likely to have added, by the events that
+    /// one interrupt added at most in experiments (decision 83); `None` in ring 0, and if it is not
+    /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likely_added: Option<f64>,
-    /// The number without interrupts, if it was asked for and is known.
+    /// The number without interrupts, if requested and known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unobserved: Option<Estimate>,
-    /// The estimate made again from the records of all slices, if it was asked for and there are
-    /// enough of them.
+    /// The refined estimate from the records of all slices, if requested and if there are enough
+    /// slices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refined: Option<Estimate>,
 }
 
-/// The counts of these events by their names.
+/// A function that finds the counts of these events by name.
 pub(super) fn counts(events: &[EventReport]) -> impl Fn(&str) -> Option<Count> {
     |name| events.iter().find(|event| event.name == name)?.count()
 }
@@ -106,7 +108,7 @@ impl EventReport {
         }
     }
 
-    /// The same event with its refined estimate in place of the engine's; none without that.
+    /// The event with its refined estimate in place of the engine's; `None` without a refined one.
     pub fn as_refined(&self) -> Option<EventReport> {
         let refined = self.refined?;
         Some(EventReport {
@@ -119,7 +121,7 @@ impl EventReport {
         })
     }
 
-    /// The refined count, or the engine's; none if the event was not measured.
+    /// The refined count, or else the engine's; `None` if the event was not measured.
     fn count(&self) -> Option<Count> {
         let (estimate, half_width_95) = match self.refined {
             Some(refined) => (refined.estimate, refined.half_width_95),
@@ -134,12 +136,12 @@ impl EventReport {
         Some(self.estimate? as f64 - self.truth? as f64)
     }
 
-    /// The error as a share of the truth; none if the truth is 0 and the estimate is not.
+    /// The error as a share of the truth; `None` if the truth is 0 and the estimate is not.
     pub fn relative_error(&self) -> Option<f64> {
         relative_error(self.estimate? as f64, self.truth? as f64)
     }
 
-    /// The half width as a share of the estimate; none if the estimate is 0 and the half width is
+    /// The half width as a share of the estimate; `None` if the estimate is 0 and the half width is
     /// not.
     pub fn relative_half_width(&self) -> Option<f64> {
         match (self.half_width_95?, self.estimate?) {
@@ -148,7 +150,8 @@ impl EventReport {
         }
     }
 
-    /// What interrupts added, relative to the number without them; none without that number.
+    /// The part that interrupts added, relative to the number without them; `None` without that
+    /// number.
     pub fn added(&self) -> Option<f64> {
         let unobserved = self.unobserved.filter(|value| value.estimate > 0.0)?;
         Some(self.estimate? as f64 / unobserved.estimate - 1.0)
@@ -161,7 +164,7 @@ impl EventReport {
     }
 }
 
-/// The error of an estimate as a share of the truth; none if the truth is 0 and the estimate is
+/// The error of an estimate as a share of the truth; `None` if the truth is 0 and the estimate is
 /// not.
 pub fn relative_error(estimate: f64, truth: f64) -> Option<f64> {
     let error = estimate - truth;

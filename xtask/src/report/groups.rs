@@ -11,16 +11,16 @@ use super::slices;
 pub struct GroupReport {
     /// The events' names, in the order of the list.
     pub events: Vec<String>,
-    /// Its slices in a round.
+    /// Number of its slices in a round.
     pub share: u16,
-    /// Its slices, those that were cut short included; none without a complete trace.
+    /// Number of its slices, including those that were cut short; `None` without a complete trace.
     pub slices: Option<u64>,
-    /// Core cycles of its slices; none without a complete trace.
+    /// Core cycles of its slices; `None` without a complete trace.
     pub cycles: Option<u64>,
 }
 
 /// The groups of the plan. `names` are the events in the order of the plan; `records` those of all
-/// slices, if they are there.
+/// slices, if present.
 pub fn groups(plan: &Plan, names: &[&str], records: Option<&[SliceRecord]>) -> Vec<GroupReport> {
     let slices = records.map(slices::all);
     let group = |(index, group): (usize, &tally_engine::Group)| {

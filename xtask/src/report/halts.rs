@@ -7,22 +7,22 @@ use tally_abi::halt::{HaltTimer, Halts};
 
 use crate::machine::Halted;
 
-/// How the machine was halted.
+/// The machine's halts.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HaltReport {
-    /// How halts were asked for.
+    /// The requested halts.
     #[serde(flatten)]
     pub halts: Halts,
-    /// What the scheduler's timer did meanwhile.
+    /// State of the scheduler's timer during halts.
     pub timer: HaltTimer,
-    /// Halts of all CPUs.
+    /// Number of halts of all CPUs.
     pub count: u64,
-    /// Core cycles of a halt on average; none without a halt.
+    /// Mean core cycles of a halt; `None` without a halt.
     pub mean_cycles: Option<f64>,
 }
 
 impl HaltReport {
-    /// The kernel's message, for users.
+    /// Makes the report from the kernel's message.
     pub fn of(halted: &Halted) -> HaltReport {
         let Halted { halts, timer, count, cycles } = *halted;
         let mean_cycles = (count > 0).then(|| cycles as f64 / count as f64);

@@ -1,11 +1,12 @@
-//! What a session's own interrupts are likely to have added to its counts (decision 83).
+//! The likely additions of a session's own interrupts to its counts: they evict cache lines and
+//! entries (decision 83).
 
 use tally_abi::{Mode, SessionStats};
 
 use super::{estimate::Estimate, event::EventReport};
 use crate::machine::EventReading;
 
-/// The most events that the interrupts of a session of ring 3 are likely to have added; none where
+/// The most events that the interrupts of a session of ring 3 are likely to have added; `None` if
 /// that is not known.
 pub(super) fn likely_added(event: &EventReading, stats: &SessionStats) -> Option<f64> {
     let name = event.native.as_deref().unwrap_or(&event.name);
@@ -14,17 +15,17 @@ pub(super) fn likely_added(event: &EventReading, stats: &SessionStats) -> Option
 }
 
 impl EventReport {
-    /// What interrupts are likely to have added at most, as a part of the estimate up to 1; none if
-    /// that is not worth telling.
+    /// The most that interrupts are likely to have added, as a part of the estimate up to 1; `None`
+    /// if it is negligible.
     pub(crate) fn added_share(&self) -> Option<f64> {
         tally_breakdown::added_share(self.likely_added?, self.estimate? as f64)
     }
 
-    /// The number without interrupts, from one that was extrapolated from slices of two lengths.
-    /// Where interrupts add nothing it is the estimate itself. Otherwise its interval is not
-    /// narrower than the estimate's, as the slices are the same, and it reaches down to what is
-    /// left of the estimate if interrupts have added all that is likely: long slices can have more
-    /// of it than short ones.
+    /// Converts a number that was extrapolated from slices of two lengths to the number without
+    /// interrupts. If interrupts add nothing, it is the estimate itself. Otherwise its interval is
+    /// at least as wide as the estimate's, as the slices are the same. The interval extends down to
+    /// the estimate less all that interrupts have likely added: a longer slice can contain more of
+    /// that than a shorter one.
     pub(super) fn without_interrupts(&self, extrapolated: Estimate) -> Estimate {
         let (Some(estimate), Some(added)) = (self.estimate, self.likely_added) else {
             return extrapolated.at_least(self.half_width_95.unwrap_or_default());

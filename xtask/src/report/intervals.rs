@@ -1,5 +1,5 @@
-//! Where the cycles went over time (paper 000, Figure 7): the stack of each interval of a run, from
-//! the records of its slices.
+//! Cycles by cause over time (paper 000, Figure 7): the stack of each interval of a run, from the
+//! records of its slices.
 //!
 //! In an interval an event is estimated as in the whole run: from the rate per cycle in the slices
 //! in which it was counted (ratio estimator, Särndal, Swensson and Wretman 1992, section 5.6).
@@ -26,10 +26,10 @@ pub struct Interval {
     pub cycles: u64,
     /// Instructions of the interval.
     pub instructions: u64,
-    /// The parts in the order of the pipeline; none if an event was counted in fewer than two of
-    /// its slices, or no breakdown was asked for.
+    /// The parts in the order of the pipeline; empty if an event was counted in fewer than two of
+    /// the interval's slices, or no breakdown was requested.
     pub parts: Vec<CyclePart>,
-    /// Those of ring 0, if they were asked for. All of its counts are estimates.
+    /// The parts of ring 0, if requested. All of its counts are estimates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kernel_parts: Vec<CyclePart>,
     /// The session's events.
@@ -39,9 +39,9 @@ pub struct Interval {
 /// An event in an interval.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct IntervalEvent {
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// Number of events; none if it was counted in fewer than two slices of the interval.
+    /// Number of events; `None` if the event was counted in fewer than two slices of the interval.
     pub estimate: Option<u64>,
     /// Half the width of the 95 % interval, in events.
     pub half_width_95: Option<f64>,
@@ -50,18 +50,18 @@ pub struct IntervalEvent {
 /// Half the width of the 95 % interval of a sum of events, each by its index and with its factor.
 type ErrorOf<'a> = dyn Fn(&[(usize, f64)]) -> f64 + 'a;
 
-/// What intervals are made of.
+/// The inputs that all intervals share.
 struct Made<'a> {
     plan: &'a Plan,
     /// The events in the order of the plan.
     names: &'a [&'a str],
     stack: Option<(&'a Stack, Rings)>,
-    /// Of all slices.
+    /// Spreads of all slices.
     session: Spreads,
 }
 
 /// Divides the slices of a session, whose records are in the order of time, into `number` intervals
-/// of about as many cycles each. `names` are the events in the order of the plan.
+/// with about equal numbers of cycles. `names` are the events in the order of the plan.
 pub fn intervals(
     records: &[SliceRecord],
     plan: &Plan,
@@ -93,7 +93,8 @@ impl Made<'_> {
         let sum = |of: fn(&Slice) -> u64| slices.iter().map(of).sum();
         let (cycles, instructions) = (sum(|slice| slice.cycles), sum(|slice| slice.instructions));
         let spreads = Spreads::of(slices, self.plan);
-        // What the interrupts may have added to counts of ring 0 (decision 23).
+        // Bound of what the interrupts may have added to counts of ring 0 by their entry and exit
+        // (decision 23).
         let skew = |name: &str| if name.ends_with(RING_0) { slices.len() as f64 } else { 0.0 };
         let error = |terms: &[(usize, f64)]| {
             let skews = terms.iter().map(|(event, by)| by * skew(self.names[*event]));
@@ -118,7 +119,7 @@ impl Made<'_> {
         Interval { start_cycles, cycles, instructions, parts, kernel_parts, events }
     }
 
-    /// The parts by the events whose names have this suffix; none if one was not measured.
+    /// The parts from the events whose names have this suffix; empty if one was not measured.
     fn parts(
         &self,
         suffix: &str,
@@ -154,7 +155,8 @@ mod tests {
     /// The events of the plan.
     const NAMES: [&str; 6] = ["A", "B", "C", "D", "INSTRUCTIONS", "CYCLES"];
 
-    /// Events happen at about the same rate in all groups, and twice as often in the second half.
+    /// Records of events that happen at about the same rate in all groups, and twice as often in
+    /// the second half.
     fn records() -> Vec<SliceRecord> {
         let slice = |at: u64| {
             let group = at * 7 % u64::from(GROUPS);
@@ -178,7 +180,7 @@ mod tests {
             assert!((got - want).abs() <= half_width, "{got} ± {half_width}, not {want}");
             assert!(half_width < want / 20.0, "{half_width}");
         }
-        // Counted in all of its slices, it is exact.
+        // Counted in all of the interval's slices, an event is exact.
         let own: Vec<Slice> = slices.into_iter().filter(|slice| slice.group == 1).collect();
         assert_eq!(value(&own).1, 0.0);
     }

@@ -1,21 +1,21 @@
-//! How a run was made.
+//! The origin of a run.
 
 use serde::{Deserialize, Serialize};
 
-/// How a run was made: what to repeat it with.
+/// Settings of a run that are needed to repeat it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
-    /// The words of the command line behind `cargo xtask`.
+    /// The words of the command line after `cargo xtask`.
     pub command: Vec<String>,
-    /// The machine's name, as of `--pmu`.
+    /// The machine's name, as in `--pmu`.
     pub machine: String,
-    /// What executed the guest's instructions, as of `--accel`.
+    /// Executor of the guest's instructions, as in `--accel`.
     pub accel: String,
     /// Number of processors.
     pub cpus: u32,
     /// Tally's version.
     pub version: String,
-    /// The commit of Tally's sources, with `+` behind it if they were changed since; none without
+    /// The commit of Tally's sources, with `+` appended if they were changed since; `None` without
     /// a repository.
     pub commit: Option<String>,
 }

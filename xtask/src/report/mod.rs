@@ -54,52 +54,53 @@ pub(crate) use self::{
 };
 use crate::machine::{Boot, EventReading, Outcome, Session};
 
-/// Why the engine's own instructions are unknown (decision 8).
+/// Reason why the engine's own instructions are unknown: the program uses all counters, so none
+/// counts them (decision 8).
 const NOT_COUNTED: &str = "known with the virtual PMU only: the program has all counters";
 
-/// The results of one run.
+/// The results of a run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Report {
     /// The seed of every random order.
     pub seed: Option<u64>,
     /// The PMU that the kernel detected: driver and version.
     pub pmu: Option<String>,
-    /// The first session. Without one, its names are in the JSON object with the value null.
+    /// The first session. Without one, the JSON object has its names with the value null.
     #[serde(flatten, serialize_with = "session_or_nulls", deserialize_with = "session_if_any")]
     pub first: Option<SessionReport>,
     /// The other sessions, if the run had several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<SessionReport>,
-    /// How the machine was halted, if it was asked for.
+    /// The machine's halts, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub halts: Option<HaltReport>,
-    /// The kernel's panic, if it stopped by one. It is not read again: `failures` has its message.
+    /// The kernel's panic, if any. Not read back from JSON: `failures` has its message.
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub panic: Option<PanicReport>,
     /// The run's exit status.
     pub status: u8,
     /// The programs that ended by themselves, in the order of their ends.
     pub exits: Vec<ExitReport>,
-    /// Why the run failed, if the status is not a program's own: a line for each failure.
+    /// Reasons why the run failed, if the status is not a program's own: a line for each failure.
     pub failures: Vec<String>,
-    /// How the run was made.
+    /// Origin of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made: Option<Made>,
 }
 
-/// The results of one session.
+/// The results of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SessionReport {
-    /// The program that opened it.
+    /// The program that opened the session.
     pub program: String,
-    /// Its number, as in trace records.
+    /// The session's number, as in trace records.
     pub session: Option<u32>,
-    /// The job that it is of, if the machine had several, and the job's seed.
+    /// The job of the session, if the machine had several, and the job's seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobNumber>,
     /// Time slices, from start to end.
     pub slices: Option<u64>,
-    /// Core cycles of a slice on average, those cut short by context switches included.
+    /// Mean core cycles of a slice, including slices cut short by context switches.
     pub cycles_per_slice: Option<f64>,
     /// Slices that the engine lengthened to keep the budget.
     pub lengthened: Option<u64>,
@@ -109,10 +110,11 @@ pub struct SessionReport {
     pub pmis: Option<u64>,
     /// PMIs that never came; the scheduler's timer ended their slices.
     pub lost_pmis: Option<u64>,
-    /// Interrupts and exceptions in ring 3 while it was on the counters, other than PMIs.
+    /// Interrupts and exceptions in ring 3 while the session was on the counters, other than PMIs.
     pub interruptions: Option<u64>,
-    /// Core cycles that are in no count, as the program had stopped its counters through its bank
-    /// and the kernel did not know it yet. The truth has them; if there are any, it is not given.
+    /// Core cycles that are in no count, because the program had stopped its counters through its
+    /// bank and the kernel did not know it yet. The truth contains them; if there are any, it is
+    /// not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_cycles: Option<u64>,
     /// MSR reads and writes per PMI.
@@ -120,33 +122,33 @@ pub struct SessionReport {
     /// Instructions of the PMI handler per PMI in this session.
     pub instructions_per_switch: Option<f64>,
     /// Core cycles of a switch, from the interrupt's delivery to its return, with the folding of
-    /// its slice; none if the processor does not count them or too few slices ended.
+    /// its slice; `None` if the processor does not count them or too few slices ended.
     pub cycles_per_switch: Option<u64>,
-    /// Why `instructions_per_switch` is unknown, if it is.
+    /// Reason why `instructions_per_switch` is unknown, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions_per_switch_reason: Option<Cow<'static, str>>,
-    /// The engine's share of the time, 0 to 1: TSC ticks in the overflow path for each tick for
-    /// which the session ran. The budget limits it.
+    /// The engine's share of the time, 0 to 1: TSC ticks in the overflow path per tick of the
+    /// session's running time. The budget limits it.
     pub engine_share: Option<f64>,
-    /// Cycles of the PMI handlers, from delivery to return, for each cycle of the session's region,
-    /// 0 to 1. Source: the virtual PMU's model.
+    /// Cycles of the PMI handlers, from delivery to return, per cycle of the session's region, 0
+    /// to 1. Source: the virtual PMU's model.
     pub handler_cycle_share: Option<f64>,
-    /// Where the cycles went, if it was asked for.
+    /// Cycles by cause, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub breakdown: Option<Breakdown>,
-    /// Where those of ring 0 went, if that was asked for.
+    /// Cycles of ring 0 by cause, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_breakdown: Option<Breakdown>,
-    /// What the program would save without each cause, if it was asked for.
+    /// The program's savings without each cause, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what_if: Option<WhatIf>,
-    /// How sums of events err, if the records of slices tell.
+    /// Errors of sums of events, if the records of slices are present.
     #[serde(skip)]
     pub(super) sums: Option<Arc<sums::Sums>>,
     /// The groups of events that were counted together, if the list was known before the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<GroupReport>,
-    /// The counts of each interval, and where the cycles went, if they were asked for.
+    /// The counts of each interval, and its cycles by cause, if requested.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub intervals: Vec<Interval>,
     /// The phases, if they were tracked and the trace is complete.
@@ -206,7 +208,8 @@ fn session_if_any<'de, D: Deserializer<'de>>(
 }
 
 impl SessionReport {
-    /// The session with the number `tag`, which is also the tag of its region in `truth`.
+    /// Makes the report of the session with the number `tag`, which is also the tag of its region
+    /// in `truth`.
     #[expect(clippy::too_many_lines, reason = "one value of many fields")]
     fn of(tag: u32, session: &Session, truth: Option<&Truth>) -> SessionReport {
         let region = truth.and_then(|truth| truth.session(tag));

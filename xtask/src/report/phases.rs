@@ -1,5 +1,5 @@
-//! The phases of a session: which there were, what they lost their time to, how well the next one
-//! was predicted (paper 004, sections V to VII).
+//! The phases of a session: their list, their bottlenecks, and how well the next one was predicted
+//! (paper 004, sections V to VII).
 
 mod render;
 mod truth;
@@ -21,11 +21,11 @@ pub use self::{
 /// The phases of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PhaseReport {
-    /// Instructions of an interval, at least.
+    /// The least instructions of an interval.
     pub interval_instructions: u64,
     /// The classes' unit, in cycles per 1,000 instructions.
     pub unit: u32,
-    /// What the classes are.
+    /// Kind of the classes.
     pub classes: Classifier,
     /// Costs for which no event was counted.
     pub missing: Vec<Bottleneck>,
@@ -45,42 +45,43 @@ pub struct PhaseReport {
     pub intervals: Vec<PhaseInterval>,
 }
 
-/// One phase.
+/// A phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PhaseShare {
-    /// Its number; 32 if there were more.
+    /// Number of the phase; 32 if there were more.
     pub phase: u8,
-    /// Its intervals.
+    /// Number of its intervals.
     pub intervals: u64,
-    /// Its share of the core cycles of all intervals, 0 to 1.
+    /// Share of the core cycles of all intervals, 0 to 1.
     pub share: f64,
     /// Cycles per instruction.
     pub cpi: f64,
     /// The largest cost of its mean vector.
     pub bottleneck: Bottleneck,
-    /// That cost, as a share of its cycles.
+    /// The largest cost, as a share of its cycles.
     pub bottleneck_share: f64,
 }
 
-/// How often a predictor was right.
+/// Success of a predictor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PredictorReport {
-    /// Its name.
+    /// Name of the predictor.
     pub name: Predictor,
-    /// The share of its predictions that were right, 0 to 1; none without any.
+    /// The share of right predictions, 0 to 1; `None` without any prediction.
     pub right: Option<f64>,
-    /// Of those for intervals with another phase than the one before.
+    /// The share of right predictions for intervals whose phase differs from that of the one
+    /// before.
     pub right_at_transitions: Option<f64>,
 }
 
 /// An interval.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PhaseInterval {
-    /// Its phase.
+    /// Number of the phase.
     pub phase: u8,
     /// Whether the error bars cross no boundary between classes.
     pub sure: bool,
-    /// Whether the detector found a change in it.
+    /// Whether the detector found a change in the interval.
     pub changed: bool,
     /// Core cycles.
     pub cycles: u64,
@@ -115,7 +116,7 @@ impl PhaseInterval {
 }
 
 impl PhaseReport {
-    /// The report of a session's records, which are in the order of time.
+    /// Makes the report of a session's records, which are in the order of time.
     pub fn of(
         records: &[PhaseRecord],
         config: PhaseConfig,
@@ -144,7 +145,7 @@ impl PhaseReport {
     }
 }
 
-/// What each phase was.
+/// The summary of each phase.
 fn phases(intervals: &[PhaseInterval]) -> Vec<PhaseShare> {
     let all: u64 = intervals.iter().map(|interval| interval.cycles).sum();
     let mut by_phase: BTreeMap<u8, Vec<&PhaseInterval>> = BTreeMap::new();
@@ -176,17 +177,17 @@ fn phases(intervals: &[PhaseInterval]) -> Vec<PhaseShare> {
     by_phase.into_iter().map(share).collect()
 }
 
-/// How often a predictor was right, of how many.
+/// Numbers of right and of all predictions of a predictor.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hits {
     /// Right predictions, and all.
     pub all: [usize; 2],
-    /// Of those for intervals with another phase than the one before.
+    /// Right predictions, and all, for intervals whose phase differs from that of the one before.
     pub at_transitions: [usize; 2],
 }
 
 impl Hits {
-    /// Those of this predictor.
+    /// Counts the hits of this predictor.
     pub fn of(name: Predictor, intervals: &[PhaseInterval]) -> Hits {
         let mut hits = Hits::default();
         for (one, next) in intervals.iter().zip(intervals.iter().skip(1)) {
@@ -211,7 +212,7 @@ fn predictor(name: Predictor, intervals: &[PhaseInterval]) -> PredictorReport {
 pub(crate) mod tests {
     use super::*;
 
-    /// Records of phases 0 and 1 in turns of three; each predictor says that the phase stays.
+    /// Records of phases 0 and 1 in turns of three; each predictor predicts that the phase stays.
     pub fn records() -> Vec<PhaseRecord> {
         let record = |number: u32| {
             let phase = (number / 3 % 2) as u8;

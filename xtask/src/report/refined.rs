@@ -1,13 +1,14 @@
-//! Estimates made again after the run, from the records of all slices (decision 37).
+//! Estimates refined after the run, from the records of all slices (decision 37).
 //!
-//! The engine keeps sums; the trace has every slice. Cycles and instructions are known of all of
-//! them, so a slice in which an event was not counted is compared with those in which it was: its
-//! events are predicted from the [`NEIGHBOURS`] slices that are most like it in instructions a
-//! cycle, their own and those of the slices before and after. The estimate is the events that were
-//! counted, the predictions of the others, and a correction: each counted slice is predicted too,
-//! without its own count, and the mean error of these predictions is taken from all (difference
-//! estimator, Särndal, Swensson and Wretman 1992, section 6.3). So it has no bias, however bad the
-//! predictions are; and the squares of the same errors are its variance.
+//! The engine keeps only sums; the trace has every slice. Cycles and instructions are known for all
+//! of them, so a slice in which an event was not counted can be compared with those in which it
+//! was: its events are predicted from the [`NEIGHBOURS`] slices that are most similar in
+//! instructions per cycle, their own and those of the slices before and after. The estimate is the
+//! sum of the counted events, the predictions for the other slices, and a correction: each counted
+//! slice is also predicted without its own count, and the mean error of these predictions is
+//! subtracted from all predictions (difference estimator, Särndal, Swensson and Wretman 1992,
+//! section 6.3). So the estimate has no bias, however bad the predictions are, and the squares of
+//! the same errors give its variance.
 
 use tally_abi::trace::SliceRecord;
 use tally_engine::{Pinned, Plan, estimate::student_t_95, plan::CounterAssignment};
@@ -17,46 +18,45 @@ use super::{
     slices::{self, Slice},
 };
 
-/// Slices from which one is predicted.
+/// Number of slices from which a slice is predicted.
 const NEIGHBOURS: usize = 7;
-/// The weight of the least like of them; the most like has 1.
+/// The weight of the least similar of these slices; the most similar has 1.
 const LEAST_WEIGHT: f64 = 0.1;
-/// How much a difference in instructions a cycle counts, of the slice and of those before and
+/// Weights of differences in instructions per cycle: of the slice itself, and of those before and
 /// after. Chosen on runs of the default job and of `rounds 3 60000` with seeds 301 to 306; between
 /// 0.2 and 1 the weights of the latter make little difference.
 const WEIGHTS: [f64; 3] = [1.0, 0.2, 0.2];
 /// The fewest slices of a group from which its events are estimated.
 const LEAST_SLICES: usize = 64;
-/// The fewest slices with an event, and degrees of freedom of its errors. Rarer events, and those
-/// of which a few slices have most, are known better by the engine's bars.
+/// The fewest slices that contain an event, and degrees of freedom of its errors. For rarer events,
+/// and those of which a few slices contain most, the engine's error bars are more reliable.
 const LEAST_MET: usize = 16;
 const LEAST_DEGREES: f64 = 8.0;
 
-/// By which slices are compared: the ranks, 0 to 1, of their instructions a cycle, and of those of
-/// the slices before and after.
+/// Coordinates by which slices are compared: the ranks, 0 to 1, of their instructions per cycle,
+/// and of those of the slices before and after.
 type Likeness = [f64; 3];
 
-/// The slices of a session, and of each group those that are like one another.
+/// The slices of a session, and by group those that are similar to one another.
 #[derive(Debug)]
 pub(super) struct Refiner {
     slices: Vec<Slice>,
     groups: Vec<Group>,
-    /// Of each event of the list, its group and its place there, if it was counted part of the
-    /// time.
+    /// By event of the list: its group and its place there, if it was counted part of the time.
     places: Vec<Option<(u16, usize)>>,
 }
 
-/// A slice of those that are like another, and how much it counts.
+/// A slice that is similar to another, and its weight.
 #[derive(Clone, Copy, Debug)]
 struct Neighbour {
     slice: usize,
     weight: f64,
 }
 
-/// A slice and those in which the group was counted that are most like it.
+/// A slice, and the most similar ones in which the group was counted.
 type Compared = (usize, Vec<Neighbour>);
 
-/// The slices of one group, and the others.
+/// The slices in which a group was counted, and the others.
 #[derive(Debug)]
 struct Group {
     counted: Vec<Compared>,
@@ -64,7 +64,7 @@ struct Group {
 }
 
 impl Refiner {
-    /// From all records of a session's slices, in the order of time.
+    /// Makes the refiner from all records of a session's slices, in the order of time.
     pub(super) fn of(records: &[SliceRecord], plan: &Plan) -> Refiner {
         let slices = slices::all(records);
         let likeness = likeness(&slices);
@@ -75,8 +75,8 @@ impl Refiner {
     }
 
     /// Estimates of the session's events in the order of its list. `None` for an event that was
-    /// counted all the time, and where the slices are too few or too uneven: the engine's estimate
-    /// stands.
+    /// counted all the time, and if the slices are too few or too uneven: then the engine's
+    /// estimate is used.
     pub(super) fn estimates(&self) -> Vec<Option<Estimate>> {
         let value = |place: &Option<(u16, usize)>| {
             let (group, place) = (*place)?;
@@ -85,7 +85,7 @@ impl Refiner {
         self.places.iter().map(value).collect()
     }
 
-    /// Of the sum of the events at these places of the group, each times its factor.
+    /// The estimate of the sum of the events at these places of the group, each times its factor.
     pub(super) fn estimate(&self, group: u16, places: &[(usize, f64)]) -> Option<Estimate> {
         let Group { counted, others } = self.groups.get(usize::from(group))?;
         let events = |slice: usize| {
@@ -105,7 +105,7 @@ impl Refiner {
         let errors: Vec<f64> = counted.iter().map(|of| events(of.0) - predicted(of)).collect();
         let number = errors.len() as f64;
         let mean = errors.iter().sum::<f64>() / number;
-        // Other slices for each of the counted.
+        // Number of other cycles per counted cycle.
         let rest = cycles(others) / cycles(counted);
         let predictions: f64 = others.iter().map(predicted).sum();
         let estimate = sum + predictions + rest * number * mean;
@@ -132,8 +132,8 @@ impl Group {
     }
 }
 
-/// The events of a session in each of its slices, by event in the order of its list: what was
-/// counted, or what is predicted where it was not. `None` for an event of which no slice is known.
+/// The events of a session in each of its slices, by event in the order of its list: the count, or
+/// the prediction if the event was not counted. `None` for an event that was counted in no slice.
 pub(crate) fn over_time(slices: &[Slice], plan: &Plan) -> Vec<Option<Vec<f64>>> {
     let likeness = likeness(slices);
     let compared = |group: usize| -> Vec<Compared> {
@@ -163,7 +163,7 @@ pub(crate) fn over_time(slices: &[Slice], plan: &Plan) -> Vec<Option<Vec<f64>>> 
     plan.assignments.iter().map(event).collect()
 }
 
-/// The slices of `counted`, sorted by their first rank, that are most like the slice `at`.
+/// The slices of `counted`, sorted by their first rank, that are most similar to the slice `at`.
 fn neighbours(at: usize, counted: &[usize], likeness: &[Likeness]) -> Vec<Neighbour> {
     let nearest = nearest(at, counted, likeness);
     let furthest = nearest.last().map_or(0.0, |(distance, _)| *distance);
@@ -175,7 +175,7 @@ fn neighbours(at: usize, counted: &[usize], likeness: &[Likeness]) -> Vec<Neighb
     nearest.iter().map(neighbour).collect()
 }
 
-/// The events in a slice, by their rate in its neighbours.
+/// Predicts the events in a slice from their rate in its neighbours.
 fn predicted(slices: &[Slice], (slice, near): &Compared, events: impl Fn(usize) -> f64) -> f64 {
     let cycles = |slice: usize| slices[slice].cycles as f64;
     let sum = |of: &dyn Fn(usize) -> f64| {
@@ -193,7 +193,7 @@ fn likeness(slices: &[Slice]) -> Vec<Likeness> {
     (0..ranks.len()).map(of).collect()
 }
 
-/// The share of the values that are smaller, and half of those that are the same.
+/// The share of the values that are smaller, plus half of those that are equal.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
@@ -207,9 +207,9 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// The [`NEIGHBOURS`] slices of `counted` that are most like the slice `at`, without itself, with
-/// their distances, the nearest first. `counted` is in the order of the first rank: the search ends
-/// where that rank alone is too far away.
+/// The [`NEIGHBOURS`] slices of `counted` that are most similar to the slice `at`, without itself,
+/// with their distances, the nearest first. `counted` is in the order of the first rank: the search
+/// ends where that rank alone is too far away.
 fn nearest(at: usize, counted: &[usize], likeness: &[Likeness]) -> Vec<(f64, usize)> {
     let first_rank = |&other: &usize| WEIGHTS[0] * (likeness[other][0] - likeness[at][0]).abs();
     let middle = counted.partition_point(|&other| likeness[other][0] < likeness[at][0]);
@@ -248,8 +248,8 @@ mod tests {
 
     const CYCLES: u64 = 20_000;
 
-    /// A program of phases that come back, each with rates of its own: its records, and how often
-    /// each group's event happened.
+    /// A program of recurring phases, each with different rates: its records, and the number of
+    /// each group's events.
     fn program(rounds: usize, random: &mut Random) -> (Vec<SliceRecord>, [u64; GROUPS as usize]) {
         let phases: Vec<(f64, [f64; GROUPS as usize])> = (1..=5)
             .map(|n| (0.5 * f64::from(n), std::array::from_fn(|_| random.uniform())))
@@ -300,7 +300,7 @@ mod tests {
         let judged = f64::from(judged);
         let (share, bias) = (f64::from(held) / judged, bias / judged);
         assert!((0.93..=0.97).contains(&share), "{share}");
-        // Squares: two thirds of the deviation.
+        // 0.44 in squares is two thirds of the deviation.
         assert!(errors < 0.44 * of_ratios, "{errors} {of_ratios}");
         assert!(bias.abs() < 0.001, "{bias}");
     }

@@ -1,17 +1,16 @@
 //! Sums of a session's events, estimated from its slices' cycles and instructions (decision 69).
 //!
-//! Cycles and instructions are known of all slices. In those in which an event was counted, its
-//! counts are fitted by a·cycles + b·instructions; the estimate is the same of all cycles and
-//! instructions (generalized regression estimator, Särndal, Swensson and Wretman 1992, section
-//! 6.4).
-//! A slice's weight is one over its cycles, so that its residuals sum to 0 and the estimate has no
-//! bias for what the fit does not tell.
+//! Cycles and instructions are known for all slices. In those in which an event was counted, its
+//! counts are fitted by a·cycles + b·instructions; the estimate is the value of the fit for all
+//! cycles and instructions (generalized regression estimator, Särndal, Swensson and Wretman 1992,
+//! section 6.4). A slice's weight is one over its cycles, so that its residuals sum to 0 and the
+//! estimate has no bias for what the fit does not explain.
 //!
-//! **Error.** A slice of which there are few draws the fit to itself, so that its residual is too
-//! small: each is divided by what the others leave of it, as the jackknife does. Slices like the
-//! one with the largest residual may be among those that were not counted: its square counts for
-//! [`LARGEST`] more. Sums of events of one group are fitted as a sum, so that what errs together
-//! cancels.
+//! **Error.** A slice of a rare kind draws the fit to itself, so that its residual is too small:
+//! each residual is divided by the share of it that a fit to the other slices leaves, as in the
+//! jackknife. Slices like the one with the largest residual may be among those that were not
+//! counted: its square counts [`LARGEST`] more times. Sums of events of one group are fitted as a
+//! sum, so that correlated errors cancel.
 
 use tally_abi::trace::SliceRecord;
 use tally_engine::{Plan, estimate::student_t_95, plan::CounterAssignment};
@@ -21,23 +20,22 @@ use super::{
     slices::{self, Slice},
 };
 
-/// The fewest slices of a group. The bar of a sum is known if it is not 0 in as many of them; of
-/// rarer ones, the engine's bars know more.
+/// The fewest slices of a group. The error bar of a sum is computed if the sum is not 0 in as many
+/// slices; for rarer events, the engine's error bars are more reliable.
 const LEAST_SLICES: usize = 16;
-/// What the largest square counts for once more: chosen on seeds 1 to 6 of `study breakdown`.
+/// Additional weight of the largest square: chosen on seeds 1 to 6 of `study breakdown`.
 const LARGEST: f64 = 2.0;
-/// The least that is left of a residual by the fit of the other slices.
+/// The least share of a residual that the fit of the other slices is assumed to leave.
 const LEAST_LEFT: f64 = 0.2;
-/// Slices whose instructions a cycle differ by less, relative to them and squared, are alike: their
-/// instructions tell nothing.
+/// Bound of the squared relative variation of instructions per cycle below which slices are alike,
+/// so that their instructions explain nothing.
 const ALIKE: f64 = 1e-6;
 
 /// The slices of a session.
 #[derive(Debug)]
 pub(super) struct Regression {
     slices: Vec<Slice>,
-    /// Of each event of the list, its group and its place there, if it was counted part of the
-    /// time.
+    /// By event of the list: its group and its place there, if it was counted part of the time.
     places: Vec<Option<(u16, usize)>>,
 }
 
@@ -47,11 +45,11 @@ type Point = [f64; 3];
 /// A plane through the slices' points, without a constant.
 #[derive(Clone, Copy, Debug)]
 struct Fit {
-    /// Events for each cycle and for each instruction.
+    /// Events per cycle and per instruction.
     rates: [f64; 2],
     /// Weighted sums of squares of cycles, of products, and of squares of instructions.
     squares: [f64; 3],
-    /// Whether instructions are of use.
+    /// Whether instructions are used in the fit.
     has_both: bool,
 }
 
@@ -76,7 +74,7 @@ impl Fit {
         self.rates[0] * cycles + self.rates[1] * instructions
     }
 
-    /// The residual of a slice by the fit of the others.
+    /// The residual of a slice from the fit of the other slices.
     fn residual(&self, [cycles, instructions, events]: Point) -> f64 {
         let [cc, ci, ii] = self.squares;
         let drawn = if self.has_both {
@@ -91,15 +89,16 @@ impl Fit {
 }
 
 impl Regression {
-    /// From all records of a session's slices, in the order of time.
+    /// Makes the regression from all records of a session's slices, in the order of time.
     pub(super) fn of(records: &[SliceRecord], plan: &Plan) -> Regression {
         let place = |assigned: &CounterAssignment| slices::place(plan, *assigned);
         let places = plan.assignments.iter().map(place).collect();
         Regression { slices: slices::all(records), places }
     }
 
-    /// The number of the event of this index in the session's list, and half the width of its 95 %
-    /// interval if it is known; none if the event was counted all the time, or in too few slices.
+    /// The estimate of the event with this index in the session's list, and half the width of its
+    /// 95 % interval if it is known; `None` if the event was counted all the time, or in too few
+    /// slices.
     pub(super) fn event(&self, event: usize) -> Option<(f64, Option<f64>)> {
         let (group, place) = self.places.get(event).copied().flatten()?;
         self.sum(group, &[(place, 1.0)])
@@ -149,8 +148,8 @@ mod tests {
     use super::*;
     use crate::report::slices::made_up::{GROUPS, Random, four_groups, record};
 
-    /// Events that follow instructions, in slices of very different instructions a cycle, but for a
-    /// spread; and how many there are of the second group's.
+    /// Events that follow instructions, with some variation, in slices of very different
+    /// instructions per cycle; and the number of the second group's events.
     fn program(random: &mut Random, slices: u64) -> (Vec<SliceRecord>, f64) {
         let mut truth = 0;
         let slice = |at: u64| {
@@ -175,7 +174,7 @@ mod tests {
             held += u32::from((estimate - truth).abs() <= half_width);
             widest = widest.max(half_width / truth);
         }
-        // A ratio to the cycles would err by a tenth.
+        // The error of a ratio to the cycles would be a tenth.
         assert!(judged > 390 && widest < 0.05, "{judged} {widest}");
         let share = f64::from(held) / f64::from(judged);
         assert!((0.93..=0.99).contains(&share), "{share}");

@@ -3,7 +3,7 @@
 use clap::ValueEnum;
 use tally_breakdown::Stack;
 
-/// What is behind the names of events of ring 0.
+/// Suffix of the names of ring 0's events.
 pub(super) const RING_0: &str = ":k";
 
 /// The rings of `--breakdown`.
@@ -20,7 +20,7 @@ pub enum Rings {
 }
 
 impl Rings {
-    /// What is behind the names of the events of user mode, and of ring 0.
+    /// The suffixes of the names of the events of user mode, and of ring 0.
     pub(super) fn suffixes(self) -> [Option<&'static str>; 2] {
         match self {
             Rings::User | Rings::Stalls => [Some(""), None],

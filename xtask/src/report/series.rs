@@ -7,18 +7,19 @@ use tally_abi::ExitStatus;
 use super::rings::RING_0;
 use crate::{Failure, Result};
 
-/// Counts of a session over time: rows of the series, summed up.
+/// Counts of a session over time: rows of the series, added up.
 pub struct Series {
-    /// By row: the clock, a column such as instructions or cycles in ring 3, up to its end.
+    /// By row: the value of the clock at its end. The clock is a column such as instructions or
+    /// cycles in ring 3.
     clock: Vec<u64>,
-    /// By column and row: its count up to the row's end. Columns of ring 0 have a suffix.
+    /// By column and row: the count up to the row's end. Columns of ring 0 have a suffix.
     counts: BTreeMap<String, Vec<u64>>,
 }
 
 impl Series {
-    /// Reads the rows of a session from the file of `--vpmu series=FILE`; `clock` is the column by
-    /// which times are given, in ring 3. Names of ring 0 end in `:k`; its counts have the engine's
-    /// interrupts in them.
+    /// Reads the rows of a session from the file of `--vpmu series=FILE`. `clock` is the column, in
+    /// ring 3, that is used as time. Names of ring 0 end in `:k`; its counts include the engine's
+    /// interrupts.
     ///
     /// # Errors
     /// The file cannot be read, or is no series with this column.
@@ -26,7 +27,7 @@ impl Series {
         Series::of_core(path, session, clock, "")
     }
 
-    /// As [`Self::read`], of the core of that name that ran beside the vCPU's own.
+    /// Reads rows as [`Self::read`] does, of the shadow core of that name.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -39,7 +40,7 @@ impl Series {
         })
     }
 
-    /// As [`Self::read`], from the file's text; none if it is no such series.
+    /// Reads rows as [`Self::read`] does, from the file's text; `None` if it is no such series.
     fn parse(text: &str, session: u32, clock: &str, of_core: &str) -> Option<Series> {
         let mut lines = text.lines();
         let names: Vec<&str> = lines.next()?.split(',').collect();
@@ -48,7 +49,7 @@ impl Series {
         let own = column(clock).filter(|own| *own > ring)? - ring - 1;
         let tag = session.to_string();
         let names = &names[ring + 1..];
-        // Ring 3, and behind it ring 0.
+        // Columns of ring 3, followed by those of ring 0.
         let number = 2 * names.len();
         let (mut sums, mut counts) = (vec![0_u64; number], vec![Vec::new(); number]);
         for line in lines {
@@ -74,7 +75,7 @@ impl Series {
         self.clock.last().copied().unwrap_or_default()
     }
 
-    /// A column's count up to a time, between two rows in proportion.
+    /// A column's count up to a time, interpolated between two rows.
     fn up_to(&self, counts: &[u64], time: u64) -> f64 {
         let row = self.clock.partition_point(|end| *end < time);
         let Some(&last) = counts.last() else { return 0.0 };
@@ -89,7 +90,7 @@ impl Series {
         before.1 as f64 + part * (to - before.1) as f64
     }
 
-    /// A column's count between two times; none if the series does not have it.
+    /// A column's count between two times; `None` if the series does not have the column.
     pub fn between(&self, column: &str, from: u64, to: u64) -> Option<u64> {
         let counts = self.counts.get(column)?;
         Some((self.up_to(counts, to) - self.up_to(counts, from)).max(0.0).round() as u64)

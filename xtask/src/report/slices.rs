@@ -3,13 +3,13 @@
 use tally_abi::trace::{End, SlicePlace, SliceRecord};
 use tally_engine::{Plan, plan::CounterAssignment};
 
-/// What was counted in one slice.
+/// Counts of a slice.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Slice {
     pub(crate) group: u16,
     pub(crate) cycles: u64,
     pub(crate) instructions: u64,
-    /// By place in the group.
+    /// Events by place in the group.
     pub(crate) events: Vec<u64>,
 }
 
@@ -24,14 +24,14 @@ impl Slice {
     }
 }
 
-/// The slices that reached their lengths, of records in the order of time: a context switch cuts a
-/// slice into pieces, each of which has a record.
+/// The slices that reached their lengths, from records in the order of time. A context switch cuts
+/// a slice into pieces, each of which has a record.
 pub(crate) fn whole(records: &[SliceRecord]) -> Vec<Slice> {
     let (whole, _) = whole_and_rest(records);
     whole
 }
 
-/// All slices, of records in the order of time; the last may not have reached its length.
+/// All slices, from records in the order of time; the last may not have reached its length.
 pub(super) fn all(records: &[SliceRecord]) -> Vec<Slice> {
     let (mut slices, rest) = whole_and_rest(records);
     slices.extend(rest);

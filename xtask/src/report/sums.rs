@@ -1,28 +1,28 @@
-//! How sums of a session's events err, by its slices.
+//! Errors of sums of a session's events, from its slices.
 
 use tally_abi::trace::SliceRecord;
 use tally_engine::Plan;
 
 use super::{refined::Refiner, regression::Regression, slices, together::Together};
 
-/// What the slices of a session tell of sums of its events.
+/// Statistics of a session's slices for sums of its events.
 #[derive(Debug)]
 pub struct Sums {
     together: Together,
     again: Again,
 }
 
-/// By which estimates sums are made again, where there are slices enough.
+/// Method by which sums are estimated again, if there are enough slices.
 #[derive(Debug)]
 enum Again {
-    /// Those that were asked for beside the engine's, of each event.
+    /// From the refined estimates, which were requested, of each event.
     Refined(Refiner),
-    /// Those of sums alone.
+    /// From a regression of the sums.
     Regressed(Regression),
 }
 
 /// A term of a sum: the event by its index in the session's list, its factor, its own half width,
-/// and whether its estimate is one made again.
+/// and whether its estimate was made again after the run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
     pub(super) event: usize,
@@ -32,15 +32,15 @@ pub(super) struct Term {
 }
 
 impl Sums {
-    /// From all records of a session's slices, in the order of time.
+    /// Computes the statistics from all records of a session's slices, in the order of time.
     pub(super) fn of(records: &[SliceRecord], plan: &Plan, refiner: Option<Refiner>) -> Sums {
         let together = Together::of(&slices::all(records), plan);
         let regressed = || Again::Regressed(Regression::of(records, plan));
         Sums { together, again: refiner.map_or_else(regressed, Again::Refined) }
     }
 
-    /// The number of an event for sums, where it is another than the event's own, and half the
-    /// width of its interval, if that is another, too.
+    /// The regression's estimate of an event, to be used in sums instead of the event's own, and
+    /// half the width of its interval, if that is known; `None` without such an estimate.
     pub(super) fn regressed(&self, event: usize) -> Option<(f64, Option<f64>)> {
         match &self.again {
             Again::Refined(_) => None,
@@ -48,9 +48,9 @@ impl Sums {
         }
     }
 
-    /// Half the width of the 95 % interval of a sum. Events of one group err together; groups were
-    /// counted in other slices, drawn independently. If all estimates of a group are made again, so
-    /// is their sum, from the same slices.
+    /// Half the width of the 95 % interval of a sum. Errors of events in one group are correlated;
+    /// groups were counted in different slices, drawn independently. If all estimates of a group
+    /// were made again, their sum is estimated from the same slices, too.
     pub(super) fn error(&self, terms: &[Term]) -> f64 {
         let group_of = |term: &Term| self.together.place(term.event).map(|(group, _)| group);
         let mut groups: Vec<Option<u16>> = terms.iter().map(group_of).collect();
@@ -67,7 +67,7 @@ impl Sums {
         groups.into_iter().map(of_group).fold(0.0, |sum, square| sum + square).sqrt()
     }
 
-    /// The squared half width of the sum of estimates of one group that were made again.
+    /// The squared half width of a sum of estimates of one group that were made again.
     fn made_again(&self, group: Option<u16>, terms: &[Term]) -> Option<f64> {
         let group = group?;
         let place = |term: &Term| {

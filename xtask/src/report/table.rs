@@ -74,7 +74,7 @@ fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
     writeln!(text)
 }
 
-/// The events of which interrupts are likely to have added a share worth telling.
+/// Writes the events to which interrupts are likely to have added a noticeable share.
 fn write_likely_added(text: &mut String, events: &[EventReport]) -> fmt::Result {
     let share = |event: &EventReport| {
         event.added_share().map(|share| format!("{} {}", event.name, percent(share, false)))
@@ -83,7 +83,7 @@ fn write_likely_added(text: &mut String, events: &[EventReport]) -> fmt::Result 
     added_lines(&shares, "").iter().try_for_each(|line| writeln!(text, "{line}"))
 }
 
-/// Why no event was measured, if it is the same of all and there are several.
+/// The reason why no event was measured, if all have the same and there are several events.
 fn reason_of_all(events: &[EventReport]) -> Option<&str> {
     let [first, others @ ..] = events else { return None };
     let is_same = others.iter().all(|event| event.reason == first.reason);
@@ -109,7 +109,7 @@ fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {
     writeln!(text)
 }
 
-/// What the counter unit counted of the same events, if it did, beside their estimates.
+/// Writes the counter unit's counts next to the events' estimates, if there are any.
 fn write_unit(text: &mut String, events: &[EventReport]) -> fmt::Result {
     if events.iter().all(|event| event.unit.is_none()) {
         return Ok(());
@@ -138,7 +138,7 @@ fn write_unit(text: &mut String, events: &[EventReport]) -> fmt::Result {
     writeln!(text)
 }
 
-/// The numbers without interrupts, if there are any.
+/// Writes the numbers without interrupts, if there are any.
 fn write_unobserved(text: &mut String, events: &[EventReport]) -> fmt::Result {
     if events.iter().all(|event| event.unobserved.is_none()) {
         return Ok(());
@@ -157,7 +157,7 @@ fn write_unobserved(text: &mut String, events: &[EventReport]) -> fmt::Result {
     writeln!(text)
 }
 
-/// The estimates made again from all slices, if there are any.
+/// Writes the refined estimates, if there are any.
 fn write_refined(text: &mut String, events: &[EventReport]) -> fmt::Result {
     if events.iter().all(|event| event.refined.is_none()) {
         return Ok(());

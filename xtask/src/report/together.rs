@@ -1,25 +1,24 @@
-//! How events of one group err together, from the records of slices (decision 58).
+//! Correlations of the errors of events in one group, from the records of slices (decision 58).
 //!
-//! The engine knows how each event errs. Events of one group are counted in the same slices, and
-//! one often contains the other, so that both are too large, or too small, together; a difference
-//! of the two errs by less. How much they go together, their correlation, is that of the
-//! differences between successive slices of the group, of what is left of an event when its rate is
-//! taken away: the spread from which the engine's errors are made.
+//! The engine knows the error of each event. Events of one group are counted in the same slices,
+//! and one often contains the other, so that both estimates are too large or too small at the same
+//! time, and their difference has a smaller error. The correlation of the errors is estimated from
+//! the differences between successive slices of the group, after each event's mean rate is
+//! subtracted: the same spread from which the engine computes its errors.
 
 use tally_engine::{Plan, plan::CounterAssignment};
 
 use super::slices::{self, Slice};
 
-/// The fewest slices of a group from which correlations are found.
+/// The fewest slices of a group from which correlations are estimated.
 const LEAST_SLICES: usize = 16;
 
 /// The correlations of the events of a session.
 #[derive(Debug)]
 pub struct Together {
-    /// Of each event of the list, its group and its place there, if it was counted part of the
-    /// time.
+    /// By event of the list: its group and its place there, if it was counted part of the time.
     places: Vec<Option<(u16, usize)>>,
-    /// By group, place and place; empty of a group with too few slices.
+    /// By group, place and place; empty for a group with too few slices.
     correlations: Vec<Vec<Vec<f64>>>,
 }
 
@@ -44,9 +43,9 @@ impl Together {
         self.places.get(event).copied().flatten()
     }
 
-    /// The squared half width of a sum of events of the list: each by its index, with the half
-    /// width that it has in the sum, negative if it is subtracted. Groups were counted in other
-    /// slices, drawn independently.
+    /// The squared half width of a sum of events of the list. Each term is the event's index, and
+    /// the half width that it has in the sum, negative if it is subtracted. Groups were counted in
+    /// different slices, drawn independently.
     pub(super) fn square(&self, terms: &[(usize, f64)]) -> f64 {
         let correlation = |(a, _): &(usize, f64), (b, _): &(usize, f64)| {
             let ((group, a), (other, b)) = self.place(*a).zip(self.place(*b))?;
@@ -65,7 +64,7 @@ impl Together {
     }
 }
 
-/// Between the events of a group.
+/// The correlations between the events of a group.
 fn correlations(slices: &[&Slice]) -> Vec<Vec<f64>> {
     let events = slices.iter().map(|slice| slice.events.len()).max().unwrap_or_default();
     if slices.len() < LEAST_SLICES {
@@ -83,7 +82,7 @@ fn correlations(slices: &[&Slice]) -> Vec<Vec<f64>> {
         let step = |two: &[&Slice], place| left(two[1], place) - left(two[0], place);
         pairs.map(|two| step(two, a) * step(two, b)).sum::<f64>()
     };
-    // Of events that never differed in so many slices, it is not known that they never differ.
+    // If events never differed in these slices, they may still differ in others.
     let known = 1.0 - 2.0 / slices.len() as f64;
     let squares: Vec<f64> = (0..events).map(|place| product(place, place)).collect();
     let of = |a: usize, b: usize| {
@@ -98,8 +97,8 @@ mod tests {
     use super::*;
     use crate::report::slices::made_up::Random;
 
-    /// Slices of one group: an event, one that contains it and a little more, and one that has
-    /// nothing to do with them.
+    /// Slices of one group: an event, one that contains it and a little more, and an independent
+    /// one.
     fn group(number: usize) -> Vec<Slice> {
         let mut random = Random(3);
         let slice = |_| {
@@ -124,10 +123,10 @@ mod tests {
         let half_width = |terms: &[(usize, f64)]| together.square(terms).sqrt();
         assert!(half_width(&[(1, 50.0), (0, -50.0)]) < 8.0);
         assert!(half_width(&[(1, 50.0), (0, 50.0)]) > 99.0);
-        // Independent ones: the root of the squares.
+        // Independent errors: the root of the sum of squares.
         let apart = half_width(&[(0, 30.0), (2, -40.0)]);
         assert!((apart - 50.0).abs() < 5.0, "{apart}");
-        // Another group, and an exact count.
+        // An event of another group, and an exact count.
         assert_eq!(half_width(&[(0, 30.0), (3, -40.0)]), 50.0);
         assert_eq!(half_width(&[(4, 0.0), (0, -50.0)]), 50.0);
     }

@@ -7,8 +7,8 @@ use tally_abi::{
 
 use crate::machine::EventReading;
 
-/// An event's true count: of the several names of one event the truth has one. A modifier that
-/// chooses rings leaves the event what it is; a counter mask, an invert or an edge does not.
+/// An event's true count. The truth has one of the event's several names. A modifier for rings does
+/// not change the event; a counter mask, an invert or an edge does.
 pub(super) fn truth_of(region: &Region, event: &EventReading) -> Option<u64> {
     let EventReading { name, native, mode, .. } = event;
     let named = |name: &str| true_count(Some(region), name, *mode);
@@ -19,8 +19,8 @@ pub(super) fn truth_of(region: &Region, event: &EventReading) -> Option<u64> {
     named(name).or_else(|| named(native.as_ref()?)).or_else(without_rings)
 }
 
-/// An event's true count in a session of this mode. In ring 0 without the PMI handlers, in which
-/// the session's counters are disabled.
+/// An event's true count in a session of this mode. In ring 0 it excludes the PMI handlers, in
+/// which the session's counters are disabled.
 fn true_count(region: Option<&Region>, event: &str, mode: Mode) -> Option<u64> {
     let region = region?;
     let Count { user, kernel } = *region.events.get(event)?;

@@ -1,8 +1,8 @@
-//! Unobserved values: how often events would have happened without any overflow interrupt
-//! (decision 34), from the trace of a session whose rounds come in pairs ([`Shares::Paired`]).
+//! Unobserved values: the numbers of events without any overflow interrupt (decision 34), from the
+//! trace of a session whose rounds come in pairs ([`Shares::Paired`]).
 //!
-//! Of each pair of rounds one has slices as long as asked for, and the other four times as long.
-//! Events that an interrupt adds to a slice, whatever its length, drop out of the difference of the
+//! One round of each pair has slices of the requested length, and the other has slices four times
+//! as long. Events that an interrupt adds to a slice of any length cancel in the difference of the
 //! two; and in ring 3 interrupts add no instructions. So the differences of a group's slices are
 //! slices without interrupts, and the ratio estimate of their events by their instructions is that
 //! of the program alone.
@@ -19,7 +19,7 @@ use super::{
     slices::{self, Slice},
 };
 
-/// The fewest pairs of rounds of which there is a value.
+/// The fewest pairs of rounds that give a value.
 const LEAST_PAIRS: usize = 8;
 
 /// Events and instructions of a pair's long and short slices.
@@ -31,7 +31,7 @@ struct Pair {
 
 /// The unobserved values of a session's events in the order of its list, from all records of its
 /// slices, in the order of time. `instructions` is their number in the whole session, in ring 3.
-/// `None` for an event of which there are too few pairs, or reference cycles.
+/// `None` for reference cycles, and for an event with too few pairs.
 pub fn unobserved(
     records: &[SliceRecord],
     plan: &Plan,
@@ -80,7 +80,7 @@ fn pairs(slices: &[Slice], share: usize, events: impl Fn(&Slice) -> Option<u64>)
     slices.chunks_exact(2 * share.max(1)).map(pair).collect()
 }
 
-/// The ratio estimate from the differences of the pairs, of a group that has one slice in `turns`.
+/// The ratio estimate from the differences of the pairs, for a group that has one slice in `turns`.
 fn extrapolate(pairs: &[Pair], instructions: f64, turns: f64) -> Option<Estimate> {
     let sum = |of: fn(&Pair) -> f64| pairs.iter().map(of).sum::<f64>();
     let difference = sum(|pair| pair.long[1] - pair.short[1]);
@@ -89,7 +89,7 @@ fn extrapolate(pairs: &[Pair], instructions: f64, turns: f64) -> Option<Estimate
     }
     let rate = sum(|pair| pair.long[0] - pair.short[0]) / difference;
     let added = (sum(|pair| pair.short[0]) - rate * sum(|pair| pair.short[1])) / pairs.len() as f64;
-    // Of a slice that was counted, and of those of the same length that were not.
+    // Weights of a slice that was counted, and of those of the same length that were not.
     let weight = instructions / difference;
     let long = ((weight - 1.0) * (weight - 1.0) + turns - 1.0).sqrt();
     let short = ((weight + 1.0) * (weight + 1.0) + turns - 1.0).sqrt();
@@ -101,8 +101,9 @@ fn extrapolate(pairs: &[Pair], instructions: f64, turns: f64) -> Option<Estimate
     let mean = squares.iter().sum::<f64>() / squares.len() as f64;
     let variance = mean * pairs.len() as f64 + UNSEEN * weight * weight;
     let half_width = student_t_95(degrees(&squares)) * variance.sqrt();
-    // What interrupts have added, had they added as much to each slice. Long slices have more: the
-    // program loads more of the evicted lines again. The difference is taken for the program's.
+    // Upper bound of what interrupts have added, had they added equally to each slice. Long slices
+    // have more, as the program reloads more of the evicted lines. That difference is attributed to
+    // the program.
     let interrupts = 2.0 * pairs.len() as f64 * turns * added.max(0.0);
     Some(Estimate::of((rate * instructions).max(0.0), half_width).down_by(interrupts))
 }
@@ -146,8 +147,9 @@ mod tests {
         (records, instructions, truth)
     }
 
-    /// Of 500 programs: the shares of intervals that contain the number without interrupts, and of
-    /// those whose upper end is above it; the mean error, and what interrupts add, relative to it.
+    /// Results of 500 programs: the share of intervals that contain the number without interrupts,
+    /// and of those whose upper end is above it; the mean error, and what interrupts add, relative
+    /// to it.
     fn judged(added: [f64; 2]) -> [f64; 4] {
         let plan = four_groups();
         let (mut judged, mut sums) = (0.0, [0.0; 4]);
@@ -170,7 +172,8 @@ mod tests {
     #[test]
     fn intervals_contain_the_number_without_interrupts_and_there_is_no_bias() {
         let [within, below, bias, shift] = judged([40.0, 40.0]);
-        // Slices that were not counted are like their neighbours that were: that is not used.
+        // Uncounted slices resemble their counted neighbours; the estimator does not use that, so
+        // coverage is above 95 %.
         assert!((0.965..=0.99).contains(&below) && within >= 0.96, "{below} {within}");
         assert!(shift > 0.05 && bias.abs() < 0.01, "{bias} of {shift}");
     }
@@ -191,10 +194,10 @@ mod tests {
                 pieces.map(|(end, part)| record(group, end, [1_000 * part, 2_000 * part, 30]));
             [long[0], long[1], record(group, End::Overflow, [1_000, 2_000, 30])]
         };
-        // Of the 60 events of a long slice and the 30 of a short one 20 are the interrupt's.
+        // An interrupt adds 20 of the 60 events of a long slice, and of the 30 of a short one.
         let records: Vec<_> =
             (0..10).flat_map(|_| (0..GROUPS).flat_map(pair).collect::<Vec<_>>()).collect();
-        // Rounds come one after the other, not the groups.
+        // Records are in the order of rounds, not of groups.
         let mut by_round = Vec::new();
         for pairs in records.chunks(3 * usize::from(GROUPS)) {
             by_round.extend(pairs.chunks(3).flat_map(|pair| &pair[..2]));

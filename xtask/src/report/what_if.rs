@@ -1,8 +1,8 @@
-//! What a program would save without a cause of lost cycles: of cores of the virtual PMU that ran
-//! beside the machine's own on the same instructions, each with structures that are perfect.
+//! Savings without each cause of lost cycles, from shadow cores of the virtual PMU: they ran beside
+//! the machine's own core on the same instructions, each with some perfect structures.
 //!
-//! Pure: it is computed from the truth alone. The cores execute what the machine executed, so
-//! nothing that the program does by its clock differs.
+//! The computation is pure and uses only the truth. The shadow cores execute the machine's own
+//! instruction stream, so timing does not change the program's behaviour.
 
 use std::{borrow::Cow, fmt};
 
@@ -18,12 +18,12 @@ use crate::{
     shadows::{self, wrong},
 };
 
-/// A cause of lost cycles, and the structures without whose faults it is not there.
+/// A cause of lost cycles, and the structures whose imperfection is the cause.
 #[derive(Clone, Copy, Debug)]
 pub struct Cause {
-    /// Its name in tables.
+    /// Name in tables.
     pub name: &'static str,
-    /// The structures, as the virtual PMU's option `shadows` has them.
+    /// The structures, as in the virtual PMU's option `shadows`.
     pub perfect: &'static str,
 }
 
@@ -35,8 +35,8 @@ const BRANCHES: Cause = cause("mispredicted branches", "branch+indirect+returns"
 const UNITS: Cause = cause("execution units", "units");
 const QUEUES: Cause = cause("full queues", "queues");
 
-/// The causes, in the order of the pipeline. Those of a cache or a TLB have the levels behind it,
-/// which a perfect one asks for nothing. A perfect second-level TLB would serve code too.
+/// The causes, in the order of the pipeline. The cause of a cache or a TLB includes the levels
+/// behind it, which a perfect one never accesses. A perfect second-level TLB would serve code too.
 pub const CAUSES: [Cause; 10] = [
     BRANCHES,
     cause("L1I misses", "l1i"),
@@ -50,7 +50,7 @@ pub const CAUSES: [Cause; 10] = [
     QUEUES,
 ];
 
-/// The groups of causes of which each two are also perfect together.
+/// The groups of causes. Each pair of them is also made perfect together.
 pub const GROUPS: [Cause; 5] = [
     Cause { name: "branches", ..BRANCHES },
     cause("code", "l1i+itlb+fetch"),
@@ -59,18 +59,18 @@ pub const GROUPS: [Cause; 5] = [
     Cause { name: "queues", ..QUEUES },
 ];
 
-/// A cause is as good an answer as the one whose removal saves most if it saves at most this share
-/// of the cycles less.
+/// Tolerance of an answer: a cause is accepted as the largest if it saves at most this share of the
+/// cycles less than the cause that saves most.
 pub const AS_GOOD: f64 = 0.02;
 
-/// Of the cycles: interactions that are as small are not printed.
+/// Share of the cycles from which on an interaction is printed.
 const SMALL: f64 = 0.05;
 
 /// Columns of a cause's name, and of its structures.
 const NAME: usize = 28;
 const PERFECT: usize = 26;
 
-/// Each two groups.
+/// All pairs of groups.
 fn pairs() -> impl Iterator<Item = [Cause; 2]> {
     let others = |first| GROUPS.into_iter().skip(first + 1);
     let with = move |(first, one)| others(first).map(move |other| [one, other]);
@@ -82,7 +82,7 @@ fn both([one, other]: [Cause; 2]) -> String {
     format!("{}+{}", one.perfect, other.perfect)
 }
 
-/// What is asked for.
+/// Extent of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Wanted {
     /// Each cause alone
@@ -94,7 +94,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// The perfect structures of each core that has to run beside the machine's own.
+    /// The perfect structures of each shadow core that is needed.
     pub fn cores(self) -> Vec<String> {
         let alone = |causes: &[Cause]| -> Vec<String> {
             causes.iter().map(|cause| cause.perfect.to_owned()).collect()
@@ -114,63 +114,63 @@ impl Wanted {
         }
     }
 
-    /// The virtual PMU's option that has these cores.
+    /// The virtual PMU's option for these cores.
     pub fn option(self) -> String {
         format!("shadows={}", self.cores().join("/"))
     }
 }
 
-/// What a program would save without each cause.
+/// The program's savings without each cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WhatIf {
-    /// Its core cycles in user mode, as it ran.
+    /// The program's core cycles in user mode, as it ran.
     pub cycles: u64,
-    /// What it would save without each cause, the most first, if the cores for it ran.
+    /// The savings without each cause, the largest first, if the cores for it ran.
     pub causes: Vec<Saving>,
-    /// The same of each group of causes.
+    /// The savings without each group of causes.
     pub groups: Vec<Saving>,
-    /// What it would save without two groups of causes, in the order of the pipeline, if the cores
-    /// for it ran.
+    /// The savings without two groups of causes, in the order of the pipeline, if the cores for it
+    /// ran.
     pub interactions: Vec<Interaction>,
 }
 
-/// What a program would save without a cause.
+/// The saving without a cause.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Saving {
     /// The cause.
     pub cause: Cow<'static, str>,
     /// The structures that were perfect.
     pub perfect: Cow<'static, str>,
-    /// Core cycles; below 0 if it would take more.
+    /// Core cycles saved; below 0 if the program would take more.
     pub saved_cycles: i64,
-    /// The same as a share of the program's cycles.
+    /// The saving as a share of the program's cycles.
     pub saved_share: f64,
 }
 
-/// What a program would save without two groups of causes, in shares of its cycles.
+/// The savings without two groups of causes, as shares of the program's cycles.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interaction {
     /// The groups.
     pub causes: [Cow<'static, str>; 2],
-    /// Without each alone.
+    /// Saving without each group alone.
     pub saved_alone: [f64; 2],
-    /// Without both.
+    /// Saving without both groups.
     pub saved_both: f64,
-    /// By how much this exceeds the sum of the others: what each hides of the other. Below 0, what
-    /// the sum counts twice.
+    /// Excess over the sum of the two single savings: cycles that each group hides of the other. If
+    /// negative, cycles that the sum counts twice.
     pub difference: f64,
 }
 
 impl Interaction {
-    /// Returns whether it is worth telling.
+    /// Returns whether the interaction is printed.
     pub fn is_large(&self) -> bool {
         self.difference.abs() > SMALL
     }
 }
 
 impl WhatIf {
-    /// Of the truth's region of a program, and of the same region of the cores beside, by their
-    /// structures.
+    /// Computes the savings from the truth's region of a program, and the same region of the shadow
+    /// cores, by their structures.
     ///
     /// # Errors
     /// The truth lacks an event or a core, or a core executed something else.
@@ -212,7 +212,7 @@ impl WhatIf {
         Ok(WhatIf { cycles, causes, groups, interactions })
     }
 
-    /// Of a session.
+    /// Computes the savings of a session.
     ///
     /// # Errors
     /// As [`Self::of`], or the truth lacks the session.
@@ -227,14 +227,14 @@ impl WhatIf {
         WhatIf::of(&own, &beside)
     }
 
-    /// What the program would save without a group of causes alone, as a share of its cycles; 0 if
-    /// its core did not run.
+    /// The saving without a group of causes alone, as a share of the program's cycles; 0 if its
+    /// core did not run.
     pub fn alone(&self, group: &str) -> f64 {
         let found = self.groups.iter().find(|saving| saving.cause == group);
         found.map_or(0.0, |saving| saving.saved_share)
     }
 
-    /// What would be saved without each cause, or group of causes if only these ran.
+    /// The savings without each cause, or without each group of causes if only these ran.
     fn shown(&self) -> &[Saving] {
         if self.causes.is_empty() { &self.groups } else { &self.causes }
     }
@@ -300,7 +300,7 @@ mod tests {
         }
     }
 
-    /// A program of 1,000,000 cycles. A quarter of what branches take is a wait for data; code is
+    /// A program of 1,000,000 cycles. A quarter of the branches' cycles is a wait for data. Code is
     /// late behind busy units, so that either alone saves nothing.
     fn truth() -> Truth {
         let cycles = |perfect: &str| {

@@ -1,4 +1,4 @@
-//! The options of `cargo xtask run`, and what they ask for.
+//! The options of `cargo xtask run`, and their conversion to requests.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -30,7 +30,7 @@ pub struct RunArgs {
     /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pub(super) pmu: Pmu,
-    /// What executes the guest's instructions
+    /// Executor of the guest's instructions
     #[arg(long, value_enum, default_value_t)]
     pub(super) accel: Accel,
     /// Further options of the virtual PMU, such as series=FILE,every=1000000i (see qemu/README.md)
@@ -115,11 +115,10 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// The options of a command as pages quote it: `cargo xtask run OPTIONS`, words separated by
-    /// blanks.
+    /// Parses a command as pages quote it: `cargo xtask run OPTIONS`, words separated by blanks.
     ///
     /// # Errors
-    /// It is another command, or has a wrong option.
+    /// The command is another one, or has a wrong option.
     pub fn of(command: &str) -> Result<RunArgs> {
         let refused = |why: String| Failure::new(ExitStatus::Usage, format!("{command}: {why}"));
         let words = command.strip_prefix("cargo xtask ").unwrap_or_default().split(' ');
@@ -144,7 +143,7 @@ impl RunArgs {
             accel: self.accel,
             cpus: self.work.job.cpus.into(),
             memory_mib: self.memory,
-            // Whoever debugs may stop the machine for as long as it takes.
+            // A user who debugs may stop the machine for any time.
             time_limit: if self.gdb { Duration::MAX } else { Duration::from_secs(self.time_limit) },
             vpmu: self.work.vpmu(&self.machine_options()),
             gdb: self.gdb.then(machine::gdb_socket),
@@ -162,7 +161,7 @@ impl RunArgs {
         Job { shares, events, phases, ..self.work.job.clone() }
     }
 
-    /// The stack of `--breakdown`, or of a default run its first level, if the processor has one.
+    /// The stack of `--breakdown`, or its first level for a default run, if the processor has one.
     pub fn stack(&self) -> Option<&'static Stack> {
         let signature = self.pmu.signature();
         match self.breakdown {
@@ -172,7 +171,7 @@ impl RunArgs {
         }
     }
 
-    /// The events of the stack; of a default run with those that the program would count.
+    /// The events of the stack; for a default run together with those that the program would count.
     fn stack_events(&self) -> Option<String> {
         let stack = self.stack()?;
         Some(match self.breakdown {
@@ -184,7 +183,7 @@ impl RunArgs {
         })
     }
 
-    /// Whether the default program counts its own list, on one machine.
+    /// Returns whether the default program counts its own list, on one machine.
     pub(super) fn is_default(&self) -> bool {
         let RunArgs { work, breakdown, unobserved, refine, .. } = self;
         let is_own = work.is_default_program() && work.job.events.is_none() && !work.job.check;
@@ -193,7 +192,7 @@ impl RunArgs {
         is_own && is_one && !asks
     }
 
-    /// The same, on a processor that is known before the run.
+    /// Returns whether the run is a default one, on a processor that is known before the run.
     fn is_known_default(&self) -> bool {
         self.is_default() && self.accel == Accel::Tcg
     }
@@ -223,7 +222,7 @@ impl RunArgs {
             || self.work.phases.phases.is_some()
     }
 
-    /// What the report has beside the estimates.
+    /// The report's additions to the estimates.
     pub fn additions(&self) -> Additions {
         Additions {
             unobserved: self.unobserved,
@@ -236,13 +235,14 @@ impl RunArgs {
         }
     }
 
-    /// How phases are tracked, and by which cost model.
+    /// The configuration of phases, and the cost model.
     fn phase_model(&self) -> Option<(PhaseConfig, &'static CostTable)> {
         let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu).ok()?;
         self.work.phases.config().ok().flatten().zip(phases::costs(&pmu).ok())
     }
 
-    /// The plan of the job's events; none for another list, unless what is asked for needs it.
+    /// The plan of the job's events; `None` for another list, unless a requested result needs the
+    /// plan.
     ///
     /// # Errors
     /// The list of events is unknown before the run, or refused.
@@ -250,7 +250,7 @@ impl RunArgs {
         Ok(self.planned()?.map(|planned| planned.plan))
     }
 
-    /// The same with the names of the events.
+    /// The plan with the names of the events.
     ///
     /// # Errors
     /// As [`Self::plan`].
@@ -270,7 +270,7 @@ impl RunArgs {
         Ok(Some(Planned { names, plan }))
     }
 
-    /// What a view of the run knows before it.
+    /// Facts about the run that a view knows before it.
     ///
     /// # Errors
     /// As [`Self::plan`].
@@ -294,7 +294,7 @@ impl RunArgs {
         })
     }
 
-    /// The same with what its files of jobs have.
+    /// Reads the files of jobs and adds their content.
     ///
     /// # Errors
     /// As [`Workload::read`].
@@ -302,8 +302,8 @@ impl RunArgs {
         Ok(RunArgs { work: self.work.read()?, ..self.clone() })
     }
 
-    /// The same with the paths of the programs on the machine. Checks the events as the kernel
-    /// will, if the PMU is virtual.
+    /// Adds the paths of the programs on the machine. Checks the events as the kernel will, if the
+    /// PMU is virtual.
     ///
     /// # Errors
     /// A program is missing or is not a static x86-64 ELF file, or events are refused.
@@ -315,7 +315,7 @@ impl RunArgs {
         Ok(RunArgs { work, ..self.clone() })
     }
 
-    /// How many machines run: with `--jobs`, one runs all repetitions.
+    /// The number of machines: with `--jobs`, one runs all repetitions.
     pub(super) fn machines(&self) -> u64 {
         self.repeat.filter(|_| self.work.jobs.is_none()).unwrap_or(1)
     }
@@ -326,7 +326,7 @@ impl RunArgs {
             record(it).is_some_and(|breaks_down| breaks_down || self.report.is_some())
         };
         let has_samples = self.work.programs().iter().any(is_shown);
-        // They tell how the events of a part err together.
+        // The records are needed for the correlations of the errors of a part's events.
         let is_broken_down = self.stack().is_some() && self.accel == Accel::Tcg;
         is_broken_down || self.trace.is_some() || self.needs_slices() || self.live || has_samples
     }
@@ -349,7 +349,7 @@ impl RunArgs {
     }
 }
 
-/// The kernel's options beside the workload's.
+/// The kernel's options other than the workload's.
 fn options(args: &RunArgs) -> String {
     let mut options = "wire".to_owned();
     if let Some(times) = args.repeat.filter(|_| args.work.jobs.is_some()) {
@@ -358,7 +358,7 @@ fn options(args: &RunArgs) -> String {
     if args.out.is_some() {
         options += " send-files";
     }
-    // Under TCG the virtual PMU has the counters to itself, and no quirks but those asked for.
+    // Under TCG the virtual PMU is exclusively used and has only the requested quirks.
     if args.check_counters || args.accel == machine::Accel::Kvm || !args.vpmu.is_empty() {
         options += " check-counters";
     }
@@ -368,7 +368,7 @@ fn options(args: &RunArgs) -> String {
 /// Checks the options before anything is built.
 ///
 /// # Errors
-/// One is not valid.
+/// An option is not valid.
 fn check(args: &RunArgs) -> Result<()> {
     args.work.check(args.memory)?;
     args.what_if.check(args.accel, &args.vpmu)?;

@@ -1,4 +1,4 @@
-//! How this run is made, for its report.
+//! The origin of this run, for its report.
 
 use clap::ValueEnum;
 
@@ -8,7 +8,7 @@ use crate::{
     report::Made,
 };
 
-/// How a run on this machine is made, by this process' command line.
+/// Describes how a run on this machine is made, with this process' command line.
 pub(super) fn made(project: &Project, pmu: Pmu, accel: Accel, cpus: u16) -> Made {
     Made {
         command: std::env::args_os().skip(1).map(|w| w.to_string_lossy().into_owned()).collect(),

@@ -1,5 +1,5 @@
-//! `cargo xtask run --over-time FILE`: where the cycles went in each interval of a run, as a table
-//! or as a picture.
+//! `cargo xtask run --over-time FILE`: cycles by cause in each interval of a run, as a table or as
+//! a picture.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::{
     report::{Interval, Report, SessionReport},
 };
 
-/// What a file of this name has.
+/// Format of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Csv,
@@ -18,10 +18,10 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// By the name's end.
+    /// The format for the extension of a file's name.
     ///
     /// # Errors
-    /// It is neither.
+    /// The extension is neither.
     pub(super) fn of(path: &Path) -> Result<Format> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("csv") => Ok(Format::Csv),
@@ -37,10 +37,10 @@ impl Format {
     }
 }
 
-/// Writes the file, of the first session.
+/// Writes the file for the first session.
 ///
 /// # Errors
-/// It has no intervals, or the file cannot be written.
+/// The session has no intervals, or the file cannot be written.
 pub(super) fn write(report: &Report, path: &Path) -> Result<()> {
     let Some(session) = report.first.as_ref().filter(|first| !first.intervals.is_empty()) else {
         let why = "--over-time: no session has a complete trace: run one program, and longer";
@@ -58,7 +58,7 @@ fn render(session: &SessionReport, format: Format) -> Result<String> {
     }
 }
 
-/// A line for each part of each interval, and one without a part for an interval that has none.
+/// A line for each part of each interval, and one line for an interval without parts.
 fn table(intervals: &[Interval]) -> String {
     let mut text =
         "start_cycles,cycles,instructions,part,part_cycles,half_width_95,ring\n".to_owned();
@@ -68,7 +68,7 @@ fn table(intervals: &[Interval]) -> String {
         if parts.is_empty() && kernel_parts.is_empty() {
             text += &format!("{begin},,,,\n");
         }
-        // The words of the virtual PMU's series.
+        // The same words as in the virtual PMU's series.
         let rings = [("user", parts), ("kernel", kernel_parts)];
         for (ring, part) in rings.iter().flat_map(|(ring, of)| of.iter().map(move |it| (ring, it)))
         {

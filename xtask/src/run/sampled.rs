@@ -1,4 +1,4 @@
-//! The samples of a run, for its page, and for where the cycles of its functions went.
+//! The samples of a run, for its page, and for the cycles of its functions by cause.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,9 @@ use crate::{
     trace_file::Trace,
 };
 
-/// The samples of a run whose kernel had this command line, by the functions of its programs; none
-/// if its trace has none, or is not complete. With the truth of the file of `--vpmu blocks=FILE`.
+/// The samples of a run whose kernel had this command line, by the functions of its programs, with
+/// the truth of the file of `--vpmu blocks=FILE`; `None` if its trace has no samples, or is not
+/// complete.
 ///
 /// # Errors
 /// A program or the file cannot be read, or a picture cannot be drawn.
@@ -36,7 +37,7 @@ pub(super) fn sampled(
     page::sampled(&recording, &symbolizer, truth.as_ref())
 }
 
-/// Prints where the cycles of the functions of a run went that sampled the events for it, with the
+/// Prints the cycles of functions by cause, for a run that sampled the events for it, with the
 /// truth of the file of `--vpmu blocks=FILE`.
 ///
 /// # Errors
@@ -53,7 +54,7 @@ pub(super) fn show_breakdown(
     Ok(())
 }
 
-/// Where they went; none if the trace has no samples, or is not complete.
+/// The cycles of functions by cause; `None` if the trace has no samples, or is not complete.
 ///
 /// # Errors
 /// As [`show_breakdown`].

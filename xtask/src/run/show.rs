@@ -1,4 +1,4 @@
-//! What a run prints and writes at its end.
+//! Output of a run at its end, printed and written.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use crate::{
 struct Shown<'a> {
     #[serde(flatten)]
     report: &'a Report,
-    /// Each such job, its runs merged.
+    /// Jobs that ran more than once, with their runs merged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     repeated: Vec<RepeatedJob>,
 }
@@ -33,7 +33,7 @@ struct RepeatedJob {
 }
 
 impl RepeatedJob {
-    /// Those of a machine. Jobs whose runs differ are shown one by one.
+    /// The repeated jobs of a machine. Jobs whose runs differ are shown one by one.
     fn all(boot: &Boot) -> Vec<RepeatedJob> {
         let jobs = repeat::jobs(boot).unwrap_or_else(|why| {
             output::note(format_args!("xtask: {why}"));
@@ -103,7 +103,7 @@ pub(crate) fn write_trace(
     project::write(path, &Trace::with_run(&boot.transcript.trace, &run))
 }
 
-/// Writes the files of `--out`. Those of a machine that failed are lost, and its failure is shown.
+/// Writes the files of `--out`. If the machine failed they are lost, and its failure is shown.
 pub(super) fn write_files(boot: &Boot, folder: &Path) -> Result<()> {
     let written = boot.write_files(folder);
     if boot.transcript.done.is_some() {

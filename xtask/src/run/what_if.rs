@@ -1,15 +1,15 @@
-//! `run --what-if`: the options of the virtual PMU that it takes, and which others it refuses.
+//! `run --what-if`: the virtual PMU's options that it needs, and the options that it refuses.
 
 use clap::Args;
 use tally_abi::ExitStatus;
 
 use crate::{Failure, Result, machine::Accel, report::Wanted};
 
-/// Seconds until the machine is stopped, unless the user says when: a run takes several times as
-/// long with all the cores beside as without them.
+/// Default time limit in seconds: a run takes several times as long with the shadow cores as
+/// without them.
 pub(super) const TIME_LIMIT: &str = "1200";
 
-/// What `--what-if` adds to a run.
+/// Options for the savings without each cause.
 #[derive(Args, Clone, Debug)]
 pub(super) struct WhatIfArgs {
     /// Also print what the program would save without each cause of lost cycles, by the virtual
@@ -29,7 +29,7 @@ impl WhatIfArgs {
         options
     }
 
-    /// Checks that nothing else is asked for of the machine.
+    /// Checks that no conflicting options of the machine are given.
     ///
     /// # Errors
     /// The machine has no virtual PMU, or an option gives the virtual PMU other perfect structures.

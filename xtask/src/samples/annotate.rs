@@ -1,5 +1,5 @@
 //! `cargo xtask annotate`: the instructions of a function with the share of its events at each, and
-//! the source lines that they come from, as perf annotate prints them.
+//! their source lines, in the form of perf annotate.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use crate::{
     recording::{ProgramFile, Recording, Symbolizer},
 };
 
-/// Instructions without samples that are printed before and behind one with samples.
+/// Instructions without samples that are printed before and after one with samples.
 const CONTEXT: usize = 2;
 
 /// Options of `cargo xtask annotate`.
@@ -46,7 +46,7 @@ pub struct AnnotateArgs {
 struct Annotated {
     event: String,
     function: String,
-    /// Samples in the function and the events that they stand for.
+    /// Number of samples in the function, and of the events that they stand for.
     samples: u64,
     events: u64,
     /// The function's share of all events.
@@ -61,10 +61,10 @@ struct Line {
     instruction: String,
     samples: u64,
     events: u64,
-    /// Its share of the function's events.
+    /// The instruction's share of the function's events.
     #[serde(flatten)]
     share: Share,
-    /// The line of the source that it comes from, if it is known.
+    /// File of the instruction's source line, if it is known.
     file: Option<String>,
     line: Option<u32>,
 }
@@ -109,7 +109,7 @@ struct Sampled<'a> {
     by_address: BTreeMap<u64, Weight>,
 }
 
-/// The functions with samples of an event, those with the most events first.
+/// The functions with samples of an event, in decreasing order of events.
 fn sampled<'a>(
     of: &Recording,
     symbolizer: &'a Symbolizer,
@@ -244,7 +244,7 @@ impl Annotated {
     }
 }
 
-/// A line of the source: its text if the file is there, and where it is.
+/// A line of the source: its text if the file exists, and its place.
 fn of(file: &str, line: u32) -> String {
     let read = fs::read_to_string(file).ok();
     let text = read.as_deref().and_then(|text| text.lines().nth(line.checked_sub(1)? as usize));

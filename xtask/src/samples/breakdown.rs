@@ -1,16 +1,16 @@
-//! Where the cycles of each function or source line go, from samples of the events by which the
-//! processor tells apart what cycles are lost to (`record --breakdown`).
+//! Cycles of each function or source line by cause, from samples of the events by which the
+//! processor distinguishes causes of lost cycles (`record --breakdown`).
 //!
 //! An event's number in a function is its number in the session, times the function's share of the
-//! event's samples. A sample counts for the events on the counter since the sample before it: one
-//! of an event that is counted part of the time goes by the events of its own slices. The parts of
-//! a function follow from its numbers as those of a session do, so that they close.
+//! event's samples. A sample stands for the events on the counter since the sample before it; for
+//! an event that is counted part of the time, these are the events of its own slices. The parts of
+//! a function are computed from its numbers like those of a session, so that they add up.
 //!
-//! Errors: an event that is counted part of the time was seen in slices that were drawn, so the
-//! samples of one slice err together (cluster sampling, Cochran, *Sampling Techniques*, 1977,
-//! sections 6.4 and 9A.2); samples of one that is counted all the time are taken for independent
-//! draws. Events of one group are in the same slices: a part that is their difference errs by the
-//! difference of what they err by.
+//! Errors: an event that is counted part of the time was observed in slices that were drawn, so the
+//! samples of one slice are correlated (cluster sampling, Cochran, *Sampling Techniques*, 1977,
+//! sections 6.4 and 9A.2). Samples of an event that is counted all the time are treated as
+//! independent draws. Events of one group are in the same slices, so the error of a part that is
+//! their difference is computed from the differences of their deviations.
 
 mod seen;
 mod table;
@@ -30,19 +30,20 @@ use crate::{
     trace::run::TracedSession,
 };
 
-/// The fewest samples of cycles of which shares say anything.
+/// The fewest samples of cycles that give meaningful shares.
 const LEAST_SAMPLES: u64 = 30;
 /// The fewest slices of each event from which a breakdown of the whole program is made.
 const LEAST_SLICES: u64 = 4;
 
-/// The piece that all code without symbols is. An address is too little code to be one: samples are
-/// late by some instructions, and the bars do not know of that.
+/// Name of the piece that consists of all code without symbols. A single address is too little code
+/// for a piece: samples are late by some instructions, which the error bars do not include.
 const NO_SYMBOLS: &str = "code without symbols";
 
-/// The fewest samples of instructions in a piece of code for which cycles an instruction are given.
+/// The fewest samples of instructions in a piece of code for which cycles per instruction are
+/// given.
 const LEAST_OF_RATIO: u64 = 4;
 
-/// Where the cycles of a session's functions or lines went.
+/// Cycles of a session's functions or lines, by cause.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct ByCode {
     /// The program's number and name.
@@ -51,22 +52,22 @@ pub(crate) struct ByCode {
     /// Core cycles and instructions of the session.
     pub(crate) cycles: f64,
     instructions: f64,
-    /// All samples of the session.
+    /// Number of samples of the session.
     pub(crate) samples: u64,
-    /// How late samples are.
+    /// Delay of samples.
     pub(crate) skid: Option<Skid>,
-    /// What the processor does not tell apart.
+    /// Causes that the processor does not distinguish.
     pub(crate) not_told_apart: &'static str,
-    /// The pieces of code, those with the most cycles first.
+    /// The pieces of code, in decreasing order of cycles.
     code: Vec<Code>,
 }
 
-/// How far behind its event a sample is taken, by samples of events that are counted all the time.
+/// Delay of samples after their events, from samples of events that are counted all the time.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Skid {
     /// Median and 95th percentile of the instructions from the overflow to the interrupt.
     instructions: [u64; 2],
-    /// The same in cycles.
+    /// Median and 95th percentile in cycles.
     cycles: [u64; 2],
 }
 
@@ -75,24 +76,25 @@ pub(crate) struct Skid {
 pub(crate) struct Code {
     /// The function, or the line.
     pub(crate) name: String,
-    /// Its samples.
+    /// Number of its samples.
     samples: u64,
-    /// Its share of the session's cycles, 0 to 1, and half the width of the 95 % interval.
+    /// Share of the session's cycles, 0 to 1, and half the width of the 95 % interval.
     pub(crate) share: f64,
     pub(crate) half_width_95: f64,
-    /// The virtual PMU's share, if it was asked for (`--vpmu blocks=FILE`).
+    /// The virtual PMU's share, if requested (`--vpmu blocks=FILE`).
     pub(crate) truth: Option<f64>,
-    /// Cycles an instruction; none if too few samples of either are in it.
+    /// Cycles per instruction; `None` if there are too few samples of either.
     pub(crate) cpi: Option<f64>,
-    /// What most of its cycles are lost to; none if none are.
+    /// The cause that most of its cycles are lost to; `None` if there is none.
     pub(crate) largest_loss: Option<String>,
-    /// The parts of its cycles, the largest first, with shares of the piece's cycles. They add up
-    /// to them.
+    /// The parts of its cycles, the largest first, as shares of the piece's cycles. They add up to
+    /// the whole.
     pub(crate) parts: Vec<CyclePart>,
 }
 
 impl ByCode {
-    /// Of the session that sampled a processor's stack, by what `key` says of a sample.
+    /// Breaks down the session that sampled a processor's stack, by the piece of code that `key`
+    /// returns for a sample.
     ///
     /// # Errors
     /// No session did, or it has too few samples.
@@ -137,7 +139,7 @@ impl ByCode {
         })
     }
 
-    /// Of functions.
+    /// Breaks down by function.
     ///
     /// # Errors
     /// As [`ByCode::of`].
@@ -158,7 +160,7 @@ impl ByCode {
         ByCode::of(of, &key, truth)
     }
 
-    /// Of the source lines of a function; of the one with the most cycles, if none is named.
+    /// Breaks down by source line of a function; of the one with the most cycles, if none is named.
     ///
     /// # Errors
     /// As [`ByCode::of`], or there are no samples in such a function.
@@ -198,7 +200,7 @@ impl ByCode {
     }
 }
 
-/// A line of the source: where it is, and its text if the file is there.
+/// A line of the source: its place, and its text if the file exists.
 fn source(file: &str, line: u32) -> String {
     let name = file.rsplit('/').next().unwrap_or(file);
     let text = fs::read_to_string(file).unwrap_or_default();

@@ -8,22 +8,22 @@ use tally_abi::ExitStatus;
 
 use crate::{Failure, Result, project, visible::visible};
 
-/// Bits of the code.
+/// Bitness of the code.
 const BITS: u32 = 64;
 
 /// A function, with addresses of the running program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Function {
-    /// Its symbol.
+    /// Symbol of the function.
     symbol: String,
-    /// Its first address.
+    /// First address.
     pub(super) start: u64,
-    /// The address behind it.
+    /// End address.
     pub(super) end: u64,
 }
 
 impl Function {
-    /// Its name, demangled.
+    /// The demangled name.
     pub(super) fn name(&self) -> String {
         visible(&addr2line::demangle_auto(self.symbol.as_str().into(), None)).into_owned()
     }
@@ -32,16 +32,16 @@ impl Function {
 /// An instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Instruction {
-    /// Its address in the running program.
+    /// Address in the running program.
     pub(super) address: u64,
-    /// What it is, in AT&T's syntax, as perf annotate and objdump print it.
+    /// Text in AT&T syntax, as printed by perf annotate and objdump.
     pub(super) text: String,
 }
 
 /// The code of a program's file.
 pub(super) struct Code {
     bytes: Vec<u8>,
-    /// What loading adds to the file's addresses.
+    /// Distance between loaded addresses and the file's addresses.
     base: u64,
     functions: Vec<Function>,
 }
@@ -76,7 +76,7 @@ impl Code {
             let why = "it has no symbols: link it without -s, and do not strip it";
             return Err(failed(ExitStatus::BadTrace, &why));
         }
-        // Of several symbols at one address the longest is the function.
+        // The longest of several symbols at one address is the function.
         named.sort_by_key(|(start, size, _)| (*start, std::cmp::Reverse(*size)));
         named.dedup_by_key(|(start, ..)| *start);
         let starts: Vec<u64> = named.iter().map(|(start, ..)| *start).collect();

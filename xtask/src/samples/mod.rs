@@ -1,5 +1,5 @@
-//! `cargo xtask report`, `script` and `annotate`: the samples of a trace as perf's commands of
-//! these names show them, by function, one by one, and by instruction.
+//! `cargo xtask report`, `script` and `annotate`: the samples of a trace in the form of perf's
+//! commands of these names, by function, one by one, and by instruction.
 
 pub mod annotate;
 pub(crate) mod breakdown;
@@ -23,7 +23,7 @@ use crate::{
 /// Columns of the text.
 const COLUMNS: usize = 80;
 
-/// What the three commands are asked.
+/// Options that the three commands share.
 #[derive(Args, Clone, Debug)]
 pub struct SampleArgs {
     /// Trace file that `cargo xtask run --trace FILE -- record …` wrote
@@ -46,7 +46,7 @@ impl SampleArgs {
     /// Reads the files.
     ///
     /// # Errors
-    /// One cannot be read, or the trace has no samples, or none of the event.
+    /// A file cannot be read, or the trace has no samples, or none of the event.
     fn read(&self) -> Result<(Recording, Symbolizer)> {
         let symbolizer = Symbolizer::read(&self.symbols, self.call_graph)?;
         let recording = Recording::read(&self.trace)?;
@@ -71,7 +71,8 @@ fn samples_of(count: u64) -> String {
     format!("{} sample{}", Grouped(count), if count == 1 { "" } else { "s" })
 }
 
-/// The end of a name that is longer than this many columns: a path's last parts say most.
+/// The end of a name that is longer than `columns` columns: a path's last parts are the most
+/// informative.
 fn last_columns(name: &str, columns: usize) -> String {
     let length = name.chars().count();
     if length <= columns {

@@ -1,4 +1,4 @@
-//! All that the commands on samples print of a trace, for tests that read damaged ones.
+//! The complete output of the commands on samples, for tests that read damaged traces.
 
 use tally_abi::ExitStatus;
 
@@ -8,7 +8,7 @@ use crate::{
     recording::{Recording, Symbolizer},
 };
 
-/// What the three commands print of a trace, each with every option that changes what they count.
+/// The output of the three commands for a trace, with every option that changes the counts.
 pub(crate) fn all(of: &Recording, symbolizer: &Symbolizer) -> String {
     let of_function = report::How { inlined: true, children: true, threads: true };
     let ways = [report::How::default(), of_function];
@@ -25,7 +25,7 @@ pub(crate) fn all(of: &Recording, symbolizer: &Symbolizer) -> String {
     text + &by.iter().flatten().map(breakdown::ByCode::to_string).collect::<String>()
 }
 
-/// Where the cycles of functions went, beside the truth of a file of `--vpmu blocks=FILE`.
+/// The cycles of functions by cause, with the truth of a file of `--vpmu blocks=FILE`.
 ///
 /// # Errors
 /// The text is no such file, or the trace has no samples of what cycles are lost to.

@@ -1,4 +1,5 @@
-//! `cargo xtask report`: the functions with the most events, by event, in perf report's columns.
+//! `cargo xtask report`: functions with their numbers of events, by event, in perf report's
+//! columns.
 
 use std::{
     cmp::Reverse,
@@ -55,9 +56,9 @@ pub struct ReportArgs {
 pub(crate) struct OfEvent {
     event: String,
     samples: u64,
-    /// The events that they stand for.
+    /// Events that the samples stand for.
     events: u64,
-    /// The functions, those with the most events first.
+    /// The functions, in decreasing order of events.
     functions: Vec<OfFunction>,
 }
 
@@ -72,8 +73,8 @@ struct OfFunction {
     function: String,
     samples: u64,
     events: u64,
-    /// The share of the event's events; with `--children` of those in the functions that it called
-    /// too.
+    /// The share of the event's events; with `--children` including those in the functions that it
+    /// called.
     #[serde(flatten)]
     share: Share,
     /// With `--children`, the share of the events in the function itself.
@@ -81,26 +82,26 @@ struct OfFunction {
     own_share: Option<f64>,
 }
 
-/// Which functions a sample counts in, and whose.
+/// Selection of the functions that a sample counts for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct How {
-    /// The innermost that was inlined at the address, not the function around it.
+    /// Whether the innermost inlined function counts, not the function around it.
     pub(crate) inlined: bool,
-    /// The functions that called it, too.
+    /// Whether the callers count, too.
     pub(crate) children: bool,
-    /// Each thread apart.
+    /// Whether threads are separate.
     pub(crate) threads: bool,
 }
 
-/// A program, one of its threads if these are apart, and a function.
+/// A program, one of its threads if these are separate, and a function.
 type Key = (u32, Option<u32>, String);
 
 /// The samples in a function.
 #[derive(Clone, Copy, Debug, Default)]
 struct InFunction {
-    /// At its own instructions.
+    /// Samples at the function's own instructions.
     own: Weight,
-    /// And in the functions that it called.
+    /// Samples including those in the functions that it called.
     with_called: Weight,
 }
 
@@ -171,14 +172,14 @@ pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec
 }
 
 impl OfEvent {
-    /// The event.
+    /// The event's name.
     pub(crate) fn event(&self) -> &str {
         &self.event
     }
 }
 
-/// The function of a level of the stack that is shown: the innermost that was inlined there, or the
-/// one around it.
+/// The function of a level of the stack that is shown: the innermost inlined one, or the one around
+/// it.
 fn shown(level: Level, inlined: bool) -> String {
     let mut functions = level.functions;
     let function = if inlined { functions.pop() } else { functions.into_iter().next() };

@@ -1,4 +1,4 @@
-//! `cargo xtask script`: a line for each sample, in the order of time, as perf script prints them.
+//! `cargo xtask script`: a line for each sample, in the order of time, in the form of perf script.
 
 use clap::Args;
 use serde::Serialize;
@@ -24,7 +24,7 @@ pub struct ScriptArgs {
     of: SampleArgs,
 }
 
-/// A sample, as it is printed.
+/// A sample as it is printed.
 #[derive(Clone, Debug, Serialize)]
 struct Line {
     program: u32,
@@ -32,7 +32,7 @@ struct Line {
     name: String,
     session: u32,
     cpu: u16,
-    /// Since the trace's earliest time stamp.
+    /// Time since the trace's earliest time stamp.
     ns: u64,
     /// The events for which it stands.
     period: u64,
@@ -40,7 +40,7 @@ struct Line {
     /// The address; `null` if it is not known.
     address: Option<u64>,
     user: bool,
-    /// The functions there, the outermost first.
+    /// The functions at the address, the outermost first.
     functions: Vec<String>,
     /// The calls that led there, the innermost first; empty if the stack was not recorded.
     callers: Vec<Level>,
@@ -100,7 +100,8 @@ fn lines(of: &Recording, symbolizer: &Symbolizer) -> Vec<Line> {
 }
 
 impl Line {
-    /// `rounds 2 [000] 0.003883168: 1000 branch-misses: 208acc compress_inner`.
+    /// The line of a sample: `rounds 2 [000] 0.003883168: 1000 branch-misses: 208acc
+    /// compress_inner`.
     fn text(&self) -> String {
         let program = self.name.rsplit('/').next().unwrap_or(&self.name);
         let seconds = format!("{}.{:09}", self.ns / SECOND_NS, self.ns % SECOND_NS);

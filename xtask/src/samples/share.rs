@@ -8,23 +8,23 @@ const Z: f64 = 1.959_964;
 /// Samples and the events that they stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Weight {
-    /// Their number.
+    /// Number of samples.
     pub(super) samples: u64,
-    /// The events.
+    /// Number of events.
     pub(super) events: u64,
     /// The sum of the squares of each sample's events.
     squares: f64,
 }
 
 impl Weight {
-    /// Adds a sample that stands for this many events.
+    /// Adds a sample that stands for `events` events.
     pub(super) fn add(&mut self, events: u64) {
         self.samples += 1;
         self.events += events;
         self.squares += (events as f64).powi(2);
     }
 
-    /// Adds the samples of another.
+    /// Adds the samples of another weight.
     pub(super) fn extend(&mut self, other: &Weight) {
         self.samples += other.samples;
         self.events += other.events;
@@ -35,9 +35,9 @@ impl Weight {
     ///
     /// The interval is Wilson's score interval ("Probable inference, the law of succession, and
     /// statistical inference", 1927), which stays between 0 and 1, for Kish's effective number of
-    /// samples ("Survey Sampling", 1965), as samples stand for different numbers of events. It
-    /// takes samples for independent draws. It says nothing of skid: the address of a sample is
-    /// some instructions late.
+    /// samples ("Survey Sampling", 1965), as samples stand for different numbers of events. Samples
+    /// are treated as independent draws. The interval does not include skid: the address of a
+    /// sample is some instructions late.
     pub(super) fn share_of(&self, all: &Weight) -> Share {
         let total = all.events as f64;
         if all.events == 0 {
@@ -85,7 +85,7 @@ mod tests {
         weight
     }
 
-    /// The example of Newcombe, "Two-sided confidence intervals for the single proportion" (1998),
+    /// Example of Newcombe, "Two-sided confidence intervals for the single proportion" (1998),
     /// table I: 81 of 263 have the interval 0.2553 to 0.3662.
     #[test]
     fn equal_samples_have_wilson_s_interval() {

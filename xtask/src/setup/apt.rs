@@ -35,12 +35,12 @@ impl Apt {
         Apt::prepare_for(folder, SUITES)
     }
 
-    /// Does the same for other suites.
+    /// Creates the state for other suites.
     pub(super) fn prepare_for(folder: &Path, suites: &str) -> Result<Apt> {
         Apt::prepare_kind(folder, "deb", suites)
     }
 
-    /// Does the same for source packages of a suite.
+    /// Creates the state for source packages of a suite.
     pub(super) fn prepare_sources(folder: &Path, suite: &str) -> Result<Apt> {
         Apt::prepare_kind(folder, "deb-src", suite)
     }
@@ -110,7 +110,7 @@ impl Apt {
         succeed(self.command("apt-get", folder).args(["-q", "-y"]).args(arguments))
     }
 
-    /// A call of one of apt's programs with this state.
+    /// Makes a call of one of apt's programs with this state.
     fn command(&self, program: &str, folder: &Path) -> Command {
         let own = |name: &str, value: &str| format!("{name}={}/{value}", self.folder.display());
         let mut command = Command::new(program);
@@ -174,7 +174,7 @@ fn mirror() -> String {
     mirror_among(&listed).unwrap_or(DEFAULT_MIRROR).to_owned()
 }
 
-/// The first Debian archive; security archives have other suites.
+/// The first Debian archive among the listed ones; security archives have other suites.
 fn mirror_among(listed: &str) -> Option<&str> {
     let archives = listed.lines().filter_map(|line| line.split_once(' '));
     let uris = archives.map(|(_, uri)| uri.trim_end_matches('/'));

@@ -1,14 +1,14 @@
-//! Finds or fetches babeltrace2, by which a test reads traces in the Common Trace Format.
+//! Finds or fetches babeltrace2, with which a test reads traces in the Common Trace Format.
 
 use std::process::Command;
 
 use super::packages::programs;
 use crate::{Result, project::Project};
 
-/// A call of babeltrace2, with its own dynamic linker, libraries and plugins.
+/// Makes a call of babeltrace2, with its own dynamic linker, libraries and plugins.
 ///
 /// # Errors
-/// It is missing and cannot be fetched.
+/// The program is missing and cannot be fetched.
 pub fn babeltrace2(project: &Project) -> Result<Command> {
     let place = programs(project, "babeltrace2", &["babeltrace2"])?;
     let libraries = place.join("usr/lib/x86_64-linux-gnu");

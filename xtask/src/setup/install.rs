@@ -9,7 +9,7 @@ use crate::{
     project::{self, Project},
 };
 
-/// Fails unless the disk of `folder` has `needed_mb` MB free.
+/// Checks that the disk of `folder` has `needed_mb` MB free.
 pub(crate) fn check_space(folder: &Path, needed_mb: u64, what: &str) -> Result<()> {
     project::make_folder(folder)?;
     let stat = rustix::fs::statvfs(folder)

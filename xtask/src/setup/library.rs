@@ -85,7 +85,7 @@ fn fetch(fresh: &Path, step: &Step) -> Result<()> {
     let stream = tar.take_stdout().expect("standard output is a pipe");
     unpack(tar::Archive::new(stream), fresh)
         .map_err(|error| Failure::io("unpack to", fresh, &error))?;
-    // The stream was read to the end of the sources; dropping the child ends it.
+    // The stream was read to the end of the sources; dropping the child ends the child.
     drop(tar);
     clear(&archives)
 }

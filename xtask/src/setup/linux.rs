@@ -43,7 +43,7 @@ pub struct Linux {
 }
 
 impl Linux {
-    /// A call of perf on this machine, with its own dynamic linker and libraries.
+    /// Makes a call of perf on the host, with its own dynamic linker and libraries.
     pub fn perf_on_host(&self) -> Command {
         let mut command = Command::new(&self.libraries[0]);
         let folders: BTreeSet<&Path> =
@@ -54,7 +54,7 @@ impl Linux {
     }
 }
 
-/// Finds or fetches them.
+/// Finds or fetches the kernel and the programs.
 ///
 /// # Errors
 /// They are missing and cannot be fetched.

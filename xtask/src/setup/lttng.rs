@@ -35,7 +35,7 @@ pub(super) fn find_or_fetch(project: &Project) -> Result<Lttng> {
         check_space(&project.private(), NEEDED_MB, "LTTng-UST")?;
         install(project, &place, |fresh| {
             let archives = fresh.join("apt");
-            // This system's suite, because the programs run with this system's C library.
+            // The system's suite, because the programs run with the system's C library.
             let files = Apt::prepare_for(&archives, &suite()?)?.download_all(&PACKAGES)?;
             for file in &files {
                 apt::succeed(Command::new("dpkg-deb").arg("-x").arg(file).arg(fresh))?;
@@ -46,7 +46,7 @@ pub(super) fn find_or_fetch(project: &Project) -> Result<Lttng> {
     Ok(Lttng { place })
 }
 
-/// This system's suite.
+/// The Debian suite of the system.
 fn suite() -> Result<String> {
     let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
     let found = text.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));

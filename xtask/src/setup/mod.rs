@@ -1,6 +1,6 @@
 //! `cargo xtask setup`: fetches missing tools into the project's folder `.tally/`.
 //!
-//! It changes nothing on the system and needs no root. A package is unpacked into a temporary
+//! The task changes nothing on the system and needs no root. A package is unpacked into a temporary
 //! folder, which is then renamed, so that it is complete or absent. A lock serializes concurrent
 //! set-ups.
 
@@ -56,7 +56,7 @@ pub fn qemu(project: &Project) -> Result<Qemu> {
 /// Finds or fetches LTTng-UST.
 ///
 /// # Errors
-/// It is missing and cannot be fetched.
+/// LTTng-UST is missing and cannot be fetched.
 pub fn lttng(project: &Project) -> Result<Lttng> {
     lttng::find_or_fetch(project)
 }
@@ -69,7 +69,7 @@ pub fn library(project: &Project) -> Result<std::path::PathBuf> {
     library::find_or_fetch(project)
 }
 
-/// Fetches the tools and prints where they are.
+/// Fetches the tools and prints their paths.
 ///
 /// # Errors
 /// A tool is missing and cannot be fetched.

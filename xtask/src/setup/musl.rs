@@ -18,16 +18,16 @@ const NEEDED_MB: u64 = 20;
 /// The folders of musl.
 #[derive(Clone, Debug)]
 pub struct Musl {
-    /// Its headers.
+    /// Folder of the headers.
     pub headers: PathBuf,
-    /// Its archives and start files.
+    /// Folder of the archives and start files.
     pub library: PathBuf,
 }
 
 /// Finds or fetches musl.
 ///
 /// # Errors
-/// It is missing and cannot be fetched.
+/// The package is missing and cannot be fetched.
 pub fn musl(project: &Project) -> Result<Musl> {
     let place = project.private().join("musl");
     let musl = Musl {

@@ -20,15 +20,15 @@ use crate::{
 const CONTENTS: &str = "packages";
 /// Disk space for each package with its contents; few are larger.
 const PACKAGE_MB: u64 = 15;
-/// The same for a package with all that it depends on.
+/// Disk space for a package with all its dependencies.
 const PROGRAM_MB: u64 = 150;
 
-/// Which packages are fetched.
+/// Extent of the packages to fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// Those that are named.
+    /// Only the named packages.
     Named,
-    /// Also those that they depend on, the dynamic linker among them.
+    /// Also their dependencies, the dynamic linker among them.
     WithDependencies,
 }
 
@@ -41,7 +41,8 @@ pub(crate) fn packages(project: &Project, name: &str, packages: &[&str]) -> Resu
     find_or_fetch(project, name, packages, Extent::Named)
 }
 
-/// Does the same with all that the packages' programs need to run.
+/// Finds or fetches a folder as [`packages`] does, with everything that the packages' programs need
+/// to run.
 ///
 /// # Errors
 /// A package cannot be fetched.

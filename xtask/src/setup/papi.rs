@@ -23,13 +23,13 @@ const SUM: &str = "799dcc317a47da96beaeed445812ecb6ae49df7c0504a4569797c1f7d74c4
 const FOLDERS: [&str; 3] = ["src/ctests", "src/testlib", "src/validation_tests"];
 /// The archive's first folder.
 const FIRST: &str = "papi-7.0.0";
-/// Size of the package and what is unpacked.
+/// Size of the package and the unpacked files.
 const NEEDED_MB: u64 = 20;
 
 /// Finds the folder with PAPI's tests (`ctests`, `testlib`, `validation_tests`), or fetches it.
 ///
 /// # Errors
-/// It cannot be fetched, or is another than this project knows.
+/// The package cannot be fetched, or is another than this project knows.
 pub fn papi_tests(project: &Project) -> Result<PathBuf> {
     let place = project.private().join("papi-7.0.0");
     if !place.exists() {

@@ -45,7 +45,7 @@ pub struct Qemu {
 }
 
 impl Qemu {
-    /// A command with these first arguments.
+    /// Makes a command with these first arguments.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.argv[0]);
         command.args(&self.argv[1..]);
@@ -119,7 +119,7 @@ fn unavailable(system: &std::result::Result<Qemu, String>, error: Failure) -> Fa
     )
 }
 
-/// The system's QEMU, or why it is not usable.
+/// The system's QEMU, or the reason why it is not usable.
 fn system() -> std::result::Result<Qemu, String> {
     let name = "qemu-system-x86_64";
     let found = version(&mut Command::new(name)).ok_or("this machine has no QEMU")?;

@@ -46,11 +46,11 @@ use crate::{
     shadows::wrong,
 };
 
-/// The pipeline that fills queues and tells causes apart.
+/// The pipeline that fills queues and distinguishes causes.
 const PIPELINE: &str = "pipeline=ooo";
-/// The seed of the machines: nothing is multiplexed.
+/// The seed of the machines; it has no effect, as nothing is multiplexed.
 const SEED: u64 = 1;
-/// Fewer programs have no others to fit to.
+/// The fewest programs: the penalties of each are fitted to the others.
 const FEWEST_PROGRAMS: usize = 2;
 
 /// Options of `cargo xtask study bottlenecks`.
@@ -84,7 +84,7 @@ pub(super) struct BottlenecksArgs {
 }
 
 pub(super) fn main(project: &Project, args: &BottlenecksArgs) -> Result<u8> {
-    // Before anything is built: not every processor has a cost model.
+    // Checked before anything is built: not every processor has a cost model.
     terms::terms(&virtual_pmu(args.pmu)?)?;
     if let Some(folder) = &args.pictures {
         project::make_folder(folder)?;
@@ -104,10 +104,11 @@ pub(super) fn main(project: &Project, args: &BottlenecksArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// Runs what the words of a command line ask for on machines whose programs are there; returns the
-/// JSON object and the text.
+/// Runs the study of a command line's words on machines that have the programs; returns the JSON
+/// object and the text.
 ///
 /// # Errors
+/// A word is wrong, or a machine fails.
 /// A word is wrong, or a machine fails.
 pub fn run_words(
     project: &Project,
@@ -121,7 +122,7 @@ pub fn run_words(
     Ok((json.expect("texts and finite numbers have a form in JSON"), render::render(&study)))
 }
 
-/// Runs these programs.
+/// Runs the study with these programs.
 fn study(machines: &Machines, args: &BottlenecksArgs, wanted: &[Benchmark]) -> Result<Study> {
     let virtual_pmu = virtual_pmu(args.pmu)?;
     let terms = terms::terms(&virtual_pmu)?;
@@ -142,7 +143,7 @@ fn virtual_pmu(pmu: Pmu) -> Result<VirtualPmu> {
     machine::virtual_pmu_of(pmu, &[PIPELINE.to_owned()])
 }
 
-/// The programs that are asked for.
+/// The requested programs.
 fn benchmarks(all: &[Benchmark], names: &[String]) -> Result<Vec<Benchmark>> {
     let wanted = match names {
         [] => all.iter().filter(|it| it.role != Role::Paper002).cloned().collect(),
@@ -155,7 +156,7 @@ fn benchmarks(all: &[Benchmark], names: &[String]) -> Result<Vec<Benchmark>> {
     Ok(wanted)
 }
 
-/// The structures of the cores without each cause.
+/// The perfect structures of the shadow core for each cause.
 fn causes() -> impl Iterator<Item = &'static str> {
     CAUSES.iter().map(Cause::perfect)
 }
@@ -168,7 +169,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Runs a program, on request with perfect structures and with the table too.
+    /// Runs a program; on request also with perfect structures and with the table.
     fn program(&self, program: &Program, kind: Kind, structures: bool) -> Result<Run> {
         let (name, command) = (program.name.clone(), program.command.join(" "));
         if !structures {
@@ -192,7 +193,7 @@ impl Runner<'_> {
         Ok(Run { name, command, kind, intervals, structures: Some(Structures { cycles, with }) })
     }
 
-    /// Runs a program with these cores beside and these further options of the virtual PMU.
+    /// Runs a program with these shadow cores and these further options of the virtual PMU.
     fn run(
         &self,
         program: &Program,

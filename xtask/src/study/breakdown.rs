@@ -1,6 +1,6 @@
-//! `cargo xtask study breakdown`: whether what is named first is what the program would save most
-//! without, by cores with perfect structures that run beside the machine's own; and how often the
-//! bars contain the truth of the same quantity, and how wide they are: of the whole run, or by
+//! `cargo xtask study breakdown`: whether the cause that is named first is the one that costs the
+//! program most, compared with shadow cores that have perfect structures; and how often the error
+//! bars contain the truth of the same quantity, and how wide they are: for the whole run, or by
 //! function.
 
 mod answer;
@@ -30,7 +30,7 @@ use crate::{
     run::{RunArgs, by_function},
 };
 
-/// Of one machine: others may run at the same time.
+/// Time limit of a machine: others may run at the same time.
 const TIME_LIMIT: Duration = Duration::from_secs(1_800);
 
 /// The pipelines of the virtual PMU.
@@ -110,7 +110,7 @@ pub(super) fn main(project: &Project, args: &BreakdownArgs) -> Result<u8> {
     Ok(if study.holds && study.failed.is_empty() { 0 } else { ExitStatus::CheckFailed.into() })
 }
 
-/// One run of a program.
+/// A run of a program.
 struct Run<'a> {
     project: &'a Project,
     artefacts: &'a Artefacts,
@@ -121,8 +121,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The bars of a program's run beside the truth, and what is named first beside what the
-    /// program would save.
+    /// Compares the error bars of a program's run with the truth, and the cause that is named first
+    /// with the program's savings.
     fn judge(&self, program: &Program) -> Result<(Vec<Judged>, Option<Answer>)> {
         let Program { name, command } = program;
         if self.args.by_function {
@@ -131,7 +131,7 @@ impl Run<'_> {
         self.whole(name, command)
     }
 
-    /// The options of a run, as its command line has them.
+    /// Makes the options of a run from a command line.
     fn options(&self, rest: &str) -> Result<RunArgs> {
         let pmu = self.args.pmu.to_possible_value();
         let pmu = pmu.as_ref().map(PossibleValue::get_name).unwrap_or_default();

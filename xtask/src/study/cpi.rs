@@ -1,6 +1,6 @@
-//! `cargo xtask study cpi`: paper 001's experiment, run again.
+//! `cargo xtask study cpi`: repeats paper 001's experiment.
 //!
-//! One run of each program gives the stacks of the five counter architectures and, by shadow cores
+//! A run of each program gives the stacks of the five counter architectures and, by shadow cores
 //! with perfect structures, those of both reference orders.
 
 mod paper;
@@ -31,7 +31,7 @@ use crate::{
 
 /// The tag of the truth's region of a whole program.
 const REGION: u32 = 3;
-/// Without `--time-limit`: a program on twelve cores at once takes minutes.
+/// Default of `--time-limit` in seconds: a program on twelve cores at once takes minutes.
 const TIME_LIMIT_S: u64 = 1_500;
 
 /// Options of `cargo xtask study cpi`.
@@ -57,7 +57,7 @@ pub(super) struct CpiArgs {
 pub(super) fn main(project: &Project, args: &CpiArgs) -> Result<u8> {
     let programs = programs::read(project, &args.names)?;
     let list = List::read(project)?;
-    // All that boot tests need, so that the packages are the same.
+    // Everything that boot tests need is built, so that the packages are the same.
     let is_built = programs.iter().any(|program| program.from.is_some());
     let on_demand = if is_built { built::make(project, &list, true)? } else { Vec::new() };
     let artefacts = Artefacts { on_demand, ..Artefacts::make(project)? };

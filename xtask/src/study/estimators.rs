@@ -46,7 +46,7 @@ struct Stream {
     name: String,
     linear: Errors,
     ratio: Errors,
-    /// The ratio estimate with adaptive shares.
+    /// Errors of the ratio estimate with adaptive shares.
     adaptive: Errors,
 }
 
@@ -58,7 +58,8 @@ struct Errors {
     /// Kullback-Leibler distance of the rounds' distribution, in nats.
     #[serde(skip_serializing_if = "Option::is_none")]
     kl: Option<f64>,
-    /// The share of runs whose 95 % interval contains the truth; linear scaling has no interval.
+    /// The share of runs whose 95 % interval contains the truth; `None` for linear scaling, which
+    /// has no interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     coverage: Option<f64>,
 }

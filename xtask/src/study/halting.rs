@@ -1,7 +1,7 @@
-//! `cargo xtask study halting`: paper 003's experiment, run again.
+//! `cargo xtask study halting`: repeats paper 003's experiment.
 //!
-//! Programs run unhalted and with halts of several lengths and frequencies, with the seeds' random
-//! phases. The truth of their events in ring 3 is compared pair by pair: a halted run with the
+//! Programs run unhalted and with halts of several lengths and frequencies, whose phases the seeds
+//! select. The truth of their events in ring 3 is compared pair by pair: a halted run with the
 //! unhalted one of the same seed. Decision 35 has the statistics.
 
 mod experiment;
@@ -38,7 +38,7 @@ use crate::{
     ramdisk, setup,
 };
 
-/// Without `--program`: of Tally's own programs, and of Debian's busybox.
+/// Default of `--program`: Tally's own programs, and Debian's busybox.
 const PROGRAMS: [&str; 6] = [
     "rounds 1 60000",
     "rounds 3 20000",
@@ -47,7 +47,7 @@ const PROGRAMS: [&str; 6] = [
     "busybox strings -n 60 corpus.txt",
     "busybox cut -c 1-3 corpus.txt",
 ];
-/// What a run of the paper's is halted by at most and at least: every 8 s, and every 1/10 s.
+/// Bounds of the halts' periods in the paper: every 8 s, and every 1/10 s.
 const LONGEST_PERIOD_S: u64 = 8;
 const SHORTEST_PERIODS_OF_A_SECOND: u64 = 10;
 
@@ -125,7 +125,7 @@ impl HaltingArgs {
         ramdisk::check_files(&self.file, &[ramdisk::CORPUS])
     }
 
-    /// The programs, as the kernel's command line has them.
+    /// The programs in the form of the kernel's command line.
     fn programs(&self) -> Vec<String> {
         let words = |text: &str| {
             text.split_whitespace().map(|word| escape(word).to_string()).collect::<Vec<_>>()
@@ -158,7 +158,7 @@ pub(super) fn main(project: &Project, args: &HaltingArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// Runs what the options ask for.
+/// Runs the requested parts of the study.
 fn study(artefacts: &Artefacts, args: &HaltingArgs, names: &[String]) -> Result<HaltingStudy> {
     let seeds: Vec<u64> = args.seeds.clone().collect();
     let mut study = HaltingStudy {
@@ -215,8 +215,8 @@ mod tests {
 
     use super::{statistics::Class, *};
 
-    /// Runs of a program of a million cycles, in which each halt adds 3 misses, and a length adds
-    /// none.
+    /// Runs of a program of a million cycles, in which each halt adds 3 misses, whatever its
+    /// length.
     fn study() -> HaltingStudy {
         let scale = Scale { second_cycles: 100_000, footprint_bytes: 0 };
         let all = scale.all();

@@ -24,7 +24,7 @@ use crate::{
     project::Project,
 };
 
-/// Readings of a run.
+/// Number of readings in a run.
 const READINGS: u32 = 40;
 /// Options of `cargo xtask study live`.
 #[derive(Args, Clone, Debug)]
@@ -35,7 +35,7 @@ pub struct LiveArgs {
     /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pmu: Pmu,
-    /// What the program reads
+    /// Source of the program's readings
     #[arg(long, value_enum, default_value_t = Source::Bank)]
     source: Source,
     /// Events to count, separated by commas; without it, the default job's
@@ -49,7 +49,7 @@ pub struct LiveArgs {
     json: bool,
 }
 
-/// What readings come from.
+/// Source of the readings.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Source {
     /// The bank.
@@ -60,7 +60,7 @@ pub enum Source {
     Both,
 }
 
-/// A value of one event, and its truth.
+/// A value of an event, and its truth.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
     value: u64,
@@ -68,12 +68,12 @@ pub struct Reading {
     truth: u64,
 }
 
-/// How many of some values have an interval that contains the truth.
+/// Number of values with an interval, and of those whose interval contains the truth.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Held {
-    /// Values with an interval.
+    /// Number of values with an interval.
     pub judged: u64,
-    /// Those whose interval contains the truth.
+    /// Number of values whose interval contains the truth.
     pub within: u64,
 }
 
@@ -83,25 +83,25 @@ impl Held {
         self.within += u64::from(is_within);
     }
 
-    /// The share of values whose interval contains the truth; none without values.
+    /// The share of values whose interval contains the truth; `None` without values.
     pub fn share(self) -> Option<f64> {
         (self.judged > 0).then(|| self.within as f64 / self.judged as f64)
     }
 }
 
-/// The results of one event.
+/// The results of an event.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct LiveEvent {
-    /// Readings.
+    /// Results of readings.
     pub readings: Held,
-    /// Differences between a reading and the one before it.
+    /// Results of differences between a reading and the one before it.
     pub differences: Held,
     /// Values that had no interval yet.
     pub unknown: u64,
     /// Half widths divided by values.
     #[serde(skip)]
     widths: Vec<f64>,
-    /// Their median.
+    /// Median of `widths`.
     pub median_relative_half_width: Option<f64>,
 }
 
@@ -116,7 +116,7 @@ pub struct LiveStudy {
     pub differences: Held,
     /// The lowest share of readings of a single seed.
     pub worst_seed: Option<f64>,
-    /// By name.
+    /// Results by event name.
     pub events: BTreeMap<String, LiveEvent>,
 }
 
@@ -127,7 +127,7 @@ impl LiveStudy {
     }
 }
 
-/// The machine for one seed: `source` is a word of [`Source`].
+/// The machine for a seed: `source` is a word of [`Source`].
 pub fn request(seed: u64, pmu: Pmu, source: &str, slice: u64, events: Option<&str>) -> Request {
     let events = events.unwrap_or_default();
     let line = format!("seed={seed} wire -- live {seed} {READINGS} {source} {slice} {events}");
@@ -152,13 +152,13 @@ pub(super) fn main(project: &Project, args: &LiveArgs) -> Result<u8> {
     Ok(if study.holds() { 0 } else { ExitStatus::CheckFailed.into() })
 }
 
-/// The readings of a run by event, in the order of time; `None` for those without an interval.
+/// The readings of a run by event, in the order of time; `None` for a reading without an interval.
 pub type Readings = BTreeMap<String, Vec<Option<Reading>>>;
 
 /// The readings of estimated events that the guest printed, with their truth.
 ///
 /// # Errors
-/// The output or the truth lacks one.
+/// The output or the truth lacks a reading.
 pub fn readings(boot: &Boot) -> Result<Readings> {
     let lacks = || Failure::new(ExitStatus::CheckFailed, "a reading or its truth is missing");
     let (_, session) = boot.transcript.sessions.first_key_value().ok_or_else(lacks)?;
@@ -238,7 +238,8 @@ pub fn judge(runs: &[Readings]) -> LiveStudy {
     study
 }
 
-/// Whether a difference of two readings is as far from the truth as both half widths at most.
+/// Returns whether the error of a difference of two readings is at most the sum of their half
+/// widths.
 fn difference_holds(first: &Reading, second: &Reading) -> bool {
     let value = second.value as f64 - first.value as f64;
     let truth = second.truth as f64 - first.truth as f64;
@@ -283,7 +284,7 @@ mod tests {
     #[test]
     fn readings_and_differences_are_judged_where_they_have_an_interval() {
         let reading = |value, truth| Some(Reading { value, half_width_95: 10.0, truth });
-        // The second misses the truth by more than its half width, but not by more than both.
+        // The second reading misses the truth by more than its half width, but by less than both.
         let readings = vec![None, reading(100, 95), reading(215, 200), reading(300, 290)];
         let study = judge(&[Readings::from([("E".to_owned(), readings)])]);
         let event = &study.events["E"];

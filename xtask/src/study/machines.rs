@@ -1,5 +1,5 @@
-//! `cargo xtask study machines`: the default job on machines of many kinds. Each has to boot and
-//! count, or to say why not.
+//! `cargo xtask study machines`: the default job on machines of many kinds. Each must boot and
+//! count, or report why it cannot.
 
 use clap::Args;
 use tally_abi::ExitStatus;
@@ -18,7 +18,7 @@ use crate::{
 /// The kernel's options.
 const OPTIONS: &str = "wire check-counters";
 
-/// Processors without a feature.
+/// Features that processors lack, one each.
 const LACKING: [&str; 12] = [
     "smep",
     "smap",
@@ -34,7 +34,7 @@ const LACKING: [&str; 12] = [
     "nx",
 ];
 
-/// Memory of which the host gives only what is used.
+/// Memory whose unused part takes no host memory.
 const SPARSE: [&str; 6] = [
     "-object",
     "memory-backend-ram,id=m,size=1T,reserve=off",
@@ -53,7 +53,7 @@ const NUMA: [&str; 8] = [
     "-numa",
     "node,cpus=2-3,memdev=b",
 ];
-/// The second CPU's APIC ID is that of the next but seven sockets of 32.
+/// The second CPU's APIC ID is that of the next CPU after seven sockets of 32.
 const ABOVE_255: [&str; 6] = [
     "-machine",
     "q35",
@@ -63,16 +63,16 @@ const ABOVE_255: [&str; 6] = [
     "2,sockets=12,cores=17,threads=1,maxcpus=204",
 ];
 
-/// How the kernel gets into the machine, and its results out of it.
+/// Method of booting the kernel, and of getting its results.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
     /// QEMU's loader; the second serial port.
     Files,
     /// UEFI firmware, from the disk image; the second serial port.
     Disk,
-    /// The same, with five-level paging enabled by the firmware.
+    /// UEFI firmware, from the disk image, with five-level paging enabled by the firmware.
     FiveLevels,
-    /// As `Disk`; codes on the screen, without a serial port.
+    /// UEFI firmware, from the disk image; codes on the screen, without a serial port.
     Codes,
 }
 
@@ -86,9 +86,9 @@ struct Kind {
     flags: &'static str,
     /// Further arguments of QEMU.
     qemu: &'static [&'static str],
-    /// Options of the virtual PMU, which one vendor's may not have.
+    /// Options of the virtual PMU, which a vendor may not support.
     vpmu: &'static [&'static str],
-    /// ACPI's tables, if they are not the firmware's.
+    /// ACPI tables, if they are not the firmware's.
     tables: Option<Tables>,
 }
 
@@ -137,8 +137,8 @@ const KINDS: [Kind; 27] = [
     Kind { flags: ",+la57", ..uefi(By::FiveLevels, "UEFI, five levels, left on", 1, &[]) },
     uefi(By::Codes, "UEFI, no serial port", 1, &CODES),
 ];
-/// The kernel's command line of a machine without serial ports, whose pages of codes follow each
-/// other fast.
+/// The kernel's command line for a machine without serial ports, whose pages of codes follow each
+/// other quickly.
 const CODES: [&str; 2] =
     ["-fw_cfg", "name=opt/tally/cmdline,string=codes=100 check-counters -- deflate"];
 
@@ -176,7 +176,7 @@ impl Kind {
         let line = Job::default().command_line(OPTIONS);
         let mut qemu_args: Vec<String> = self.qemu.iter().map(|word| (*word).to_owned()).collect();
         if !flags.is_empty() {
-            // As of every machine with one CPU under the virtual PMU.
+            // The x2APIC is off, as in every machine with one CPU under the virtual PMU.
             qemu_args.extend(["-cpu".to_owned(), format!("{},-x2apic{flags}", pmu.qemu_cpu())]);
         }
         let (from_disk, serial_ports) = (self.by != By::Files, self.by != By::Codes);

@@ -1,10 +1,10 @@
-//! `cargo xtask study overhead`: what switches cost at the frequencies of paper 000's Table 4.
+//! `cargo xtask study overhead`: the cost of switches at the frequencies of paper 000's Table 4.
 //!
-//! The program `rounds` runs once without a session, and at each frequency in one whose budget
-//! limits nothing. A marked region of the truth holds the same work of all runs, so what its cycles
-//! grow by is what the session cost: in the overflow handlers, and outside of them, where rows are
-//! folded and the program meets the cache lines that handlers evicted. On pipeline `ooo`: two runs
-//! of the other one differ by more than that, as it samples what blocks cost (decision 75).
+//! The program `rounds` runs once without a session, and at each frequency in a session with an
+//! unlimited budget. A marked region of the truth contains the same work of all runs, so the growth
+//! of its cycles is the session's cost: in the overflow handlers, and outside of them, where rows
+//! are folded and the program misses cache lines that handlers evicted. The pipeline is `ooo`: two
+//! runs of `interval` differ by more than that, as it samples the costs of blocks (decision 75).
 
 mod picture;
 
@@ -30,15 +30,15 @@ use crate::{
 };
 
 /// Frequencies in kHz with the paper's overheads in percent (000, Table 4). The paper calls them
-/// linear in the frequency. So they are shares of the time with sampling: of 0.12, 0.22 and 0.63,
+/// linear in the frequency. So they are shares of the time with sampling: for 0.12, 0.22 and 0.63,
 /// s / (1 - s) is 0.14, 0.28 and 1.70.
 const TABLE_4: [(u64, f64); 7] =
     [(1, 0.2), (2, 0.5), (5, 0.8), (20, 2.0), (100, 12.0), (200, 22.0), (1_000, 63.0)];
-/// The clock of the paper's processor, in kHz (000, section 5): the model knows cycles alone.
+/// The clock of the paper's processor, in kHz (000, section 5): the model knows only cycles.
 const CLOCK_KHZ: u64 = 1_000 * MIN_SLICE;
 /// The tag of the region that `rounds` marks after its warm-up.
 const REGION: u32 = 1;
-/// The work: rounds, and bytes of a round. Some 40 million cycles.
+/// The work: number of rounds, and bytes of a round. Some 40 million cycles.
 const WORK: &str = "2 200000";
 
 /// Options of `cargo xtask study overhead`.
@@ -52,7 +52,7 @@ pub struct OverheadArgs {
     json: bool,
 }
 
-/// What a switch costs, in cycles of the model: means.
+/// Mean costs of a switch, in cycles of the model.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Parts {
     /// Delivery of the interrupt, and IRET.
@@ -63,33 +63,33 @@ pub struct Parts {
     pub handler: f64,
     /// The kernel outside the handlers: folding rows.
     pub kernel: f64,
-    /// What the program itself takes longer.
+    /// Additional cycles of the program itself.
     pub program: f64,
 }
 
 impl Parts {
-    /// The whole.
+    /// The sum of all parts.
     pub fn sum(self) -> f64 {
         self.delivery + self.registers + self.handler + self.kernel + self.program
     }
 }
 
-/// What a session cost at one frequency.
+/// Cost of a session at one frequency.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Row {
-    /// Switches in a millisecond of the paper's processor.
+    /// Switches per millisecond of the paper's processor.
     pub khz: u64,
-    /// Length of a slice.
+    /// Length of a slice in cycles.
     pub slice_cycles: u64,
-    /// Overflow interrupts in the region.
+    /// Number of overflow interrupts in the region.
     pub switches: u64,
-    /// Cycles that the work took more, for each cycle without a session.
+    /// Additional cycles of the work per cycle without a session.
     pub slowdown: f64,
-    /// The same for each cycle in the session: 0 to 1.
+    /// Additional cycles of the work per cycle in the session: 0 to 1.
     pub overhead: f64,
     /// The paper's overhead.
     pub paper: f64,
-    /// Where the cycles went.
+    /// Division of the cycles.
     pub cycles_per_switch: Parts,
 }
 
@@ -143,7 +143,7 @@ pub(super) fn measure(artefacts: &Artefacts) -> Result<Vec<Machine>> {
     pmus.iter().zip(boots.chunks(slices.len())).map(machine).collect()
 }
 
-/// The machine that does `work`, arguments of `rounds`; without a slice there is no session.
+/// The machine that does `work`, the arguments of `rounds`; without a slice there is no session.
 pub fn request(pmu: Pmu, work: &str, slice: Option<u64>) -> Request {
     let list: Vec<&str> = events::words(events::default_list(pmu.signature())).collect();
     let session = slice
@@ -153,7 +153,8 @@ pub fn request(pmu: Pmu, work: &str, slice: Option<u64>) -> Request {
     Request { pmu, vpmu: vec!["pipeline=ooo".into()], ..Request::new(line) }
 }
 
-/// Compares a run of [`request`] in a session with one without; `row` is one of the paper's table.
+/// Compares a run of [`request`] in a session with one without; the last argument is a row of the
+/// paper's table.
 ///
 /// # Errors
 /// A run has no truth or no session.
@@ -250,8 +251,8 @@ fn render(machines: &[Machine]) -> String {
     text
 }
 
-/// The number of rows from 5 to 200 kHz with at most half of the paper's overhead, and of such
-/// rows.
+/// The number of rows from 5 to 200 kHz with at most half of the paper's overhead, and the number
+/// of all such rows.
 pub(super) fn halved(rows: &[Row]) -> (usize, usize) {
     let aimed = rows.iter().filter(|row| (5..=200).contains(&row.khz));
     (aimed.clone().filter(|row| row.overhead <= row.paper / 2.0).count(), aimed.count())

@@ -1,5 +1,5 @@
-//! `cargo xtask study paper000`: the experiments of Azimi, Stumm and Wisniewski (paper 000,
-//! section 6), run again with free programs: Tables 2, 3 and 4, Figures 5, 6 and 7.
+//! `cargo xtask study paper000`: the experiments of Azimi, Stumm and Wisniewski (paper 000, section
+//! 6), repeated with free programs: Tables 2, 3 and 4, Figures 5, 6 and 7.
 //!
 //! Decision 60 has the rules that the paper leaves open.
 
@@ -38,21 +38,21 @@ use crate::{
     project::{self, Project},
 };
 
-/// The compiler of Figures 5 and 7, and the compressor of Figure 6; without them, the first
-/// program.
+/// The compiler of Figures 5 and 7, and the compressor of Figure 6; if they are not run, the first
+/// program is used.
 const COMPILER: &str = "tcc";
 /// See [`COMPILER`].
 const COMPRESSOR: &str = "bzip2";
-/// Instructions of each program, and with `--quick`.
+/// Instructions of each program, by default and with `--quick`.
 const INSTRUCTIONS: [u64; 2] = [1_000_000_000, 40_000_000];
-/// Cycles of a slice, and with `--quick`: the paper's, and a quarter.
+/// Cycles of a slice, by default and with `--quick`: the paper's, and a quarter.
 const SLICE_CYCLES: [u64; 2] = [200_000, 50_000];
-/// The shortest slices. A tenth of it is run too; shorter ones write more records between two turns
-/// of the scheduler's timer than a trace ring holds.
+/// The shortest slice. A tenth of it is run too; still shorter slices write more records between
+/// two ticks of the scheduler's timer than a trace ring holds.
 const LEAST_SLICE_CYCLES: u64 = 50_000;
 /// Slices of a round: the paper's.
 const RATIO: usize = 10;
-/// Instructions of Table 3's intervals for each cycle of a slice.
+/// Instructions of Table 3's intervals per cycle of a slice.
 const INTERVAL: u64 = 5;
 
 /// A table or a figure.
@@ -135,12 +135,12 @@ impl Paper000Args {
         self.parts.is_empty() || self.parts.contains(&part)
     }
 
-    /// One of two defaults.
+    /// Selects one of two defaults.
     fn of<T: Copy>(&self, [usual, quick]: [T; 2]) -> T {
         if self.quick { quick } else { usual }
     }
 
-    /// The programs that are asked for.
+    /// The requested programs.
     fn benchmarks(&self, all: &[Benchmark]) -> Result<Vec<Benchmark>> {
         if self.quick && self.program.is_empty() {
             let mut quick = Benchmark::quick(all);
@@ -150,7 +150,7 @@ impl Paper000Args {
         Benchmark::named(all, &self.program)
     }
 
-    /// Instructions of each program, about.
+    /// Approximate number of instructions of each program.
     fn instructions(&self) -> u64 {
         self.instructions.unwrap_or(self.of(INSTRUCTIONS))
     }
@@ -222,8 +222,8 @@ pub(super) fn main(project: &Project, args: &Paper000Args) -> Result<u8> {
     Ok(0)
 }
 
-/// Runs what the words of a command line ask for on machines whose programs are there; returns the
-/// JSON object and the text.
+/// Runs the study of a command line's words on machines that have the programs; returns the JSON
+/// object and the text.
 ///
 /// # Errors
 /// A word is wrong, or a machine fails.
@@ -240,7 +240,7 @@ pub fn run_words(
     Ok((json.expect("texts and finite numbers have a form in JSON"), render::render(&results)))
 }
 
-/// Runs what is asked for.
+/// Runs the requested parts.
 fn run(machines: &Machines, args: &Paper000Args, programs: &[Program]) -> Result<Results> {
     let mut results = args.nothing_yet(programs);
     let (sampling, seed) = (results.sampling(), *args.seeds.start());

@@ -1,10 +1,10 @@
-//! `cargo xtask study paper002`: what Salapura and others show of their counter unit (paper 002,
-//! section 8), run again: Table 1, 31 events of BT on two processors in one session, and Figure 7,
-//! the floating-point instructions of FT with and without vectors.
+//! `cargo xtask study paper002`: repeats the experiments of Salapura and others with their counter
+//! unit (paper 002, section 8): Table 1, 31 events of BT on two processors in one session, and
+//! Figure 7, the floating-point instructions of FT with and without vectors.
 //!
-//! Both programs are of NAS, written from its specification. The machine has two CPUs with a
-//! program on each; the session counts both CPUs, each with a truth of its own. The paper's
-//! processor has a counter for each of the events; here they share those of the PMU.
+//! Both programs are from NAS, written from its specification. The machine has two CPUs with a
+//! program on each; the session counts both CPUs, each with its own truth. The paper's processor
+//! has a counter for each of the events; here they share those of the PMU.
 
 mod events;
 mod render;
@@ -30,13 +30,13 @@ use crate::{
     report::Report,
 };
 
-/// Of one machine.
+/// Time limit of a machine.
 const TIME_LIMIT: Duration = Duration::from_secs(1_800);
 /// The program of the table.
 const TABLES: &str = "bt";
-/// Those of the figure: the same program, compiled with more and more.
+/// Programs of the figure: the same source, compiled with increasing optimization.
 const FIGURES: [&str; 3] = ["ft-o1", "ft-scalar", "ft"];
-/// Length of a slice, and the engine's share of the time that permits it, in percent.
+/// Length of a slice in cycles, and the share of the time that the engine needs for it, in percent.
 const SLICE_CYCLES: u64 = 20_000;
 const BUDGET: u64 = 20;
 
@@ -47,7 +47,7 @@ pub(super) struct Paper002Args {
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=1_000))]
     runs: u64,
-    /// What everything random begins with
+    /// Seed of every random order
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Print one JSON object, alone on standard output
@@ -71,8 +71,8 @@ pub(super) fn main(project: &Project, args: &Paper002Args) -> Result<u8> {
     Ok(0)
 }
 
-/// The table of a machine: `tally stat` counts the CPUs while it waits for the one program, and the
-/// other runs beside it.
+/// The table of a machine: `tally stat` counts the CPUs while it waits for one of the programs, and
+/// the other runs at the same time.
 fn table(artefacts: &Artefacts, pmu: Pmu, args: &Paper002Args) -> Result<Table> {
     let (program, events) = (format!("{TABLES} {}", args.runs), TABLE_1.of(pmu).join(","));
     let line = format!(
@@ -113,7 +113,7 @@ fn bar(
     Ok(Bar { program, options, events: session.events })
 }
 
-/// Boots a machine whose programs have to find their results right.
+/// Boots a machine, whose programs must verify their results.
 fn boot(artefacts: &Artefacts, request: &Request, args: &Paper002Args) -> Result<Boot> {
     let boot = seeds::boot(artefacts, request, args.seed)?;
     if boot.outcome == Outcome::Done(0) {

@@ -1,5 +1,5 @@
 //! `cargo xtask study papi`: runs PAPI's own tests with Tally's `libpapi.a`, on a machine of each
-//! vendor, and takes the verdict that each prints.
+//! vendor, and collects the verdict that each prints.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -19,13 +19,13 @@ use crate::{
     project::Project,
 };
 
-/// The argument by which a test prints its verdict alone, as in PAPI's own `run_tests.sh`.
+/// The argument that makes a test print its verdict alone, as in PAPI's own `run_tests.sh`.
 const QUIET: &str = "TESTS_QUIET";
 /// The environment of the tests.
 const ENVIRONMENT: [&str; 2] = ["LC_ALL=C", "OMP_NUM_THREADS=3"];
 
-/// QEMU's clock for tests whose work lasts for seconds: 16 ns an instruction, in place of one, so
-/// that a second has 62.5 million of them.
+/// QEMU's clock for tests whose work lasts for seconds: 16 ns per instruction instead of 1 ns, so
+/// that a second has 62.5 million instructions.
 const SLOW_PROCESSOR: [&str; 2] = ["-icount", "shift=4,sleep=off"];
 
 /// Options of `cargo xtask study papi`.
@@ -49,9 +49,9 @@ pub struct PapiArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It printed `PASSED`.
+    /// Success: the test printed `PASSED`.
     Passed,
-    /// It printed `SKIPPED`.
+    /// Skip: the test printed `SKIPPED`.
     Skipped,
     /// Anything else.
     Failed,
@@ -77,22 +77,22 @@ impl Verdict {
     }
 }
 
-/// What a test did on one machine.
+/// Result of a test on one machine.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ran {
-    /// Its name.
+    /// Name of the test.
     pub test: String,
-    /// Its verdict.
+    /// Verdict of the test.
     pub verdict: Verdict,
-    /// Its output, and how the machine failed if it did.
+    /// The test's output, and the machine's failure, if it failed.
     pub output: String,
 }
 
 /// Runs `tests` one after another on one machine; `artefacts` have their programs on demand.
 ///
 /// # Errors
-/// QEMU cannot be started. On a machine that fails, the test that ran then fails, and those after
-/// it.
+/// QEMU cannot be started. On a machine that fails, the running test and those after it count as
+/// failed.
 pub fn run(
     artefacts: &Artefacts,
     tests: &[&Listed],
@@ -131,16 +131,16 @@ pub fn run(
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     test: String,
-    /// By vendor, in the order of [`PMUS`].
+    /// Results by vendor, in the order of [`PMUS`].
     runs: Vec<Ran>,
-    /// Why it skips.
+    /// Reason why it skips.
     skips: Option<String>,
-    /// Why it does not pass, or is not known to.
+    /// Reason why it does not pass, or is not known to.
     fails: Option<String>,
 }
 
 impl Row {
-    /// Returns whether the verdicts are those that the list has.
+    /// Returns whether the verdicts are the expected ones of the list.
     fn holds(&self) -> bool {
         let is_good = |run: &Ran| match run.verdict {
             Verdict::Passed => true,
@@ -161,11 +161,11 @@ struct NotRun {
 /// The study's result.
 #[derive(Clone, Debug, Serialize)]
 struct Study {
-    /// Tests that were run.
+    /// Number of tests that were run.
     tests: usize,
-    /// Those that passed on every machine.
+    /// Number of tests that passed on every machine.
     passed: usize,
-    /// Those that failed or skipped on one without a reason in the list.
+    /// Number of tests that failed or skipped on a machine without a reason in the list.
     failed: usize,
     rows: Vec<Row>,
     not_run: Vec<NotRun>,

@@ -1,4 +1,4 @@
-//! `cargo xtask study phases`: what the kernel says of phases on line, beside the truth over time.
+//! `cargo xtask study phases`: the phases that the kernel tracks on line, compared with the truth.
 //!
 //! Each program runs with `run --phases`, and the virtual PMU writes a series of the truth. The
 //! true counts of an interval make the true vector (paper 004, section VI).
@@ -24,12 +24,12 @@ use crate::{
     setup,
 };
 
-/// Of one machine: others may run at the same time.
+/// Time limit of a machine: others may run at the same time.
 const TIME_LIMIT: Duration = Duration::from_secs(600);
 /// Instructions between two rows of the series.
 const EVERY: u64 = 20_000;
-/// Without `--program`: a program with planted phases, short and long ones, and programs to which
-/// nothing of the phases was tuned.
+/// Default of `--program`: a program with planted phases, short and long ones, and programs with
+/// which no parameter of the phases was tuned.
 const PROGRAMS: [&str; 10] = [
     "bottleneck 6 chase 300000 branch 300000 divide 150000",
     "bottleneck 6 chase 1200000 branch 1200000 divide 600000",
@@ -58,7 +58,7 @@ pub(super) struct PhasesArgs {
     /// The fewest instructions of an interval
     #[arg(long, value_name = "INSTRUCTIONS", default_value_t = 1_000_000)]
     interval: u64,
-    /// What the classes are
+    /// Kind of the classes
     #[arg(long, value_name = "KIND", default_value = "centroid", value_parser = phases::classes)]
     classes: Classifier,
     /// Print one JSON object, alone on standard output
@@ -67,7 +67,7 @@ pub(super) struct PhasesArgs {
 }
 
 impl PhasesArgs {
-    /// Each once: a PMU named twice would be weighed twice.
+    /// The PMUs, each once: one that is named twice would have twice the weight.
     fn pmus(&self) -> Vec<Pmu> {
         let mut pmus: Vec<Pmu> = Vec::new();
         for pmu in &self.pmu {
@@ -85,7 +85,7 @@ impl PhasesArgs {
         }
     }
 
-    /// The run of a machine, whose series goes to the file `series`.
+    /// The run of a machine, whose series is written to the file `series`.
     ///
     /// # Errors
     /// An option is not valid.
@@ -102,7 +102,7 @@ impl PhasesArgs {
     }
 }
 
-/// What one machine runs.
+/// Program and seed of a machine.
 #[derive(Clone, Copy, Debug)]
 struct Machine<'a> {
     pmu: Pmu,
@@ -112,7 +112,7 @@ struct Machine<'a> {
 
 pub(super) fn main(project: &Project, args: &PhasesArgs) -> Result<u8> {
     let (pmus, programs) = (args.pmus(), args.programs());
-    // What is refused is refused before anything is built.
+    // Options are refused before anything is built.
     for pmu in &pmus {
         args.run(Machine { pmu: *pmu, program: programs[0], seed: 1 }, "series")?.request()?;
         phases::costs(&machine::virtual_pmu_of(*pmu, &[])?)?;
@@ -139,7 +139,7 @@ fn machines<'a>(
     pmus.iter().flat_map(|pmu| -> Vec<Machine<'a>> { of_pmu(pmu) }).collect()
 }
 
-/// The study of what was judged, in the order of [`machines`].
+/// Makes the study from judgements in the order of [`machines`].
 fn study(pmus: &[Pmu], programs: &[&str], judged: &[Judgement]) -> Study {
     let seeds = judged.len() / (pmus.len() * programs.len());
     let of_pmu = |(pmu, judged): (&Pmu, &[Judgement])| {
@@ -160,7 +160,7 @@ fn run_machine(
     let path = std::env::temp_dir().join(name);
     let judged = judged(artefacts, args, machine, &path);
     for suffix in ["", "-metadata.json"] {
-        // Nothing is there if the machine failed.
+        // The file does not exist if the machine failed.
         let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
     }
     judged
@@ -218,7 +218,7 @@ mod tests {
     fn each_machine_is_judged_under_its_own_pmu_and_program() {
         let (pmus, programs) = ([Pmu::Intel, Pmu::Amd], ["one", "two"]);
         let machines = machines(&pmus, &programs, 2..=4);
-        // What a machine has is told by its intervals.
+        // The number of intervals identifies the machine.
         let number = |machine: &Machine| {
             let pmu = if machine.pmu == Pmu::Amd { 1_000 } else { 0 };
             pmu + if machine.program == "two" { 100 } else { 0 } + machine.seed as usize

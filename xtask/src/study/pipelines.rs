@@ -1,8 +1,8 @@
-//! `cargo xtask study pipelines`: how far the cycles of pipeline `interval` are from those of
-//! `ooo`.
+//! `cargo xtask study pipelines`: the difference between the cycles of pipeline `interval` and
+//! those of `ooo`.
 //!
 //! Each program runs on both pipelines of both vendors, with the same seed and without a session,
-//! so that nothing but time differs.
+//! so that only time differs.
 
 mod render;
 mod results;
@@ -25,9 +25,9 @@ use crate::{
 
 /// The tag of the truth's region of a whole program.
 const REGION: u32 = 3;
-/// Of one machine: others may run at the same time.
+/// Time limit of a machine: others may run at the same time.
 const TIME_LIMIT: Duration = Duration::from_secs(1_800);
-/// Tally's own programs, by which pipeline `interval` may be tuned.
+/// Tally's own programs, with which pipeline `interval` may be tuned.
 const OWN: [(&str, &str); 2] = [("deflate", "deflate --level 1"), ("rounds", "rounds 1 100000")];
 
 /// Options of `cargo xtask study pipelines`.
@@ -71,7 +71,7 @@ pub(super) fn main(project: &Project, args: &PipelinesArgs) -> Result<u8> {
     Ok(if study.holds { 0 } else { ExitStatus::CheckFailed.into() })
 }
 
-/// Tally's own programs and the list's, those of the names if there are any.
+/// Tally's own programs and the list's; only the named ones, if there are names.
 fn selected(all: &[Benchmark], args: &PipelinesArgs) -> Result<Vec<Program>> {
     let own = OWN.map(|(name, command)| Program {
         name: name.to_owned(),
@@ -79,7 +79,7 @@ fn selected(all: &[Benchmark], args: &PipelinesArgs) -> Result<Vec<Program>> {
         tunes: true,
         command: command.split_whitespace().map(str::to_owned).collect(),
     });
-    // Those of paper 002 are some hundred million instructions long at least.
+    // Programs of paper 002 have at least some hundred million instructions.
     let listed = all.iter().filter(|it| it.role != Role::Paper002).map(|it| Program {
         name: it.name.clone(),
         kind: it.kind,
@@ -94,7 +94,7 @@ fn selected(all: &[Benchmark], args: &PipelinesArgs) -> Result<Vec<Program>> {
         return Err(Failure::new(ExitStatus::Usage, why));
     }
     programs.retain(|program| args.names.is_empty() || args.names.contains(&program.name));
-    // Those that judge come last, beside their result.
+    // Programs that judge come last, next to their result.
     programs.sort_by_key(|program| !program.tunes);
     Ok(programs)
 }

@@ -43,7 +43,7 @@ pub struct ProgramsArgs {
     json: bool,
 }
 
-/// What a program did on one machine.
+/// Result of a program on one machine.
 #[derive(Clone, Debug, Serialize)]
 struct Verdict {
     program: String,
@@ -52,7 +52,7 @@ struct Verdict {
     same_output: bool,
     same_files: bool,
     same_status: bool,
-    /// Each difference as a line.
+    /// Differences, each as a line.
     differences: Vec<String>,
     /// System calls that the kernel refused.
     refused_calls: Vec<String>,
@@ -91,9 +91,9 @@ struct NotRun {
 /// The study's result.
 #[derive(Clone, Debug, Serialize)]
 struct Study {
-    /// Programs that were run.
+    /// Number of programs that were run.
     programs: usize,
-    /// Those with the same output, files and status on every machine.
+    /// Number of programs with the same output, files and status on every machine.
     same: usize,
     runs: Vec<Verdict>,
     not_run: Vec<NotRun>,

@@ -1,5 +1,5 @@
 //! `cargo xtask study quirks`: the default job with each quirk of the virtual PMU, and with each
-//! pair of them. Counts have to be right, or refused in words.
+//! pair of quirks. Counts must be right, or refused with a reason.
 
 use clap::Args;
 
@@ -14,7 +14,7 @@ use crate::{
     project::Project,
 };
 
-/// The quirks, as options of the virtual PMU. Those of one row exclude each other.
+/// The quirks, as options of the virtual PMU. Those of a row exclude each other.
 const QUIRKS: [&[&str]; 10] = [
     &["held=3", "held=3@15000000", "locked=2"],
     &["masked=1", "masked=200"],
@@ -35,7 +35,7 @@ pub struct QuirksArgs {
     json: bool,
 }
 
-/// Each quirk, and each two that do not exclude each other.
+/// Each quirk, and each pair of quirks that do not exclude each other.
 pub fn sets() -> Vec<Vec<&'static str>> {
     let of_rows = QUIRKS.iter().enumerate();
     let all: Vec<(usize, &str)> =

@@ -1,4 +1,4 @@
-//! Many runs, some at a time.
+//! Runs of many machines, some at the same time.
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ pub(super) const CLAIMED: RangeInclusive<f64> = 0.93..=0.97;
 /// Machines that run in parallel; each uses one core.
 pub(super) const AT_ONCE: usize = 2;
 
-/// Parses `N`, which is 1 to N, or `A..B`, which contains both.
+/// Parses `N`, which is 1 to N, or `A..B`, inclusive.
 pub(super) fn parse(text: &str) -> std::result::Result<RangeInclusive<u64>, String> {
     let (first, last) = text.split_once("..").unwrap_or(("1", text));
     let seeds = first.parse().ok().zip(last.parse().ok()).map(|(first, last)| first..=last);
@@ -35,7 +35,7 @@ pub(super) fn parse(text: &str) -> std::result::Result<RangeInclusive<u64>, Stri
 /// The results of `run` for all seeds, in their order.
 ///
 /// # Errors
-/// The first of `run`; no further seed is begun.
+/// The first error of `run`; no further seed is started.
 pub(super) fn each<T: Send>(
     seeds: RangeInclusive<u64>,
     run: impl Fn(u64) -> Result<T> + Sync,
@@ -43,10 +43,10 @@ pub(super) fn each<T: Send>(
     in_parallel("seeds", seeds, run)
 }
 
-/// The results of `run` for all `numbers`, in their order; `what` they are is for the user.
+/// The results of `run` for all `numbers`, in their order; `what` names them for the user.
 ///
 /// # Errors
-/// The first of `run`; no further number is begun.
+/// The first error of `run`; no further number is started.
 pub(super) fn in_parallel<T: Send>(
     what: &str,
     numbers: RangeInclusive<u64>,
@@ -55,10 +55,10 @@ pub(super) fn in_parallel<T: Send>(
     at_once(AT_ONCE, what, numbers, run)
 }
 
-/// As [`in_parallel`], this many at a time.
+/// Runs as [`in_parallel`] does, with at most `limit` runs at a time.
 ///
 /// # Errors
-/// The first of `run`; no further number is begun.
+/// The first error of `run`; no further number is started.
 pub(super) fn at_once<T: Send>(
     limit: usize,
     what: &str,
@@ -102,7 +102,7 @@ pub(super) fn boot(artefacts: &Artefacts, request: &Request, seed: u64) -> Resul
     if boot.outcome.is_success() { Ok(boot) } else { Err(failed(&boot, seed)) }
 }
 
-/// As [`boot`], of programs that end by themselves with any status.
+/// Boots a machine as [`boot`] does, whose programs may end by themselves with any status.
 ///
 /// # Errors
 /// QEMU fails, or the run ends otherwise.

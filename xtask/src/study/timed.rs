@@ -1,4 +1,4 @@
-//! Machines of the studies that look at programs over time: one program on each, with its truth.
+//! Machines of the studies over time: one program on each, with its truth.
 
 use std::time::Duration;
 
@@ -16,47 +16,47 @@ use crate::{
     study::seeds,
 };
 
-/// Of one machine: others may run at the same time.
+/// Time limit of a machine: others may run at the same time.
 const TIME_LIMIT: Duration = Duration::from_secs(3_600);
 
-/// What all machines of the study have.
+/// Common settings of a study's machines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machines<'a> {
     /// Kernel, programs, QEMU.
     pub(super) artefacts: &'a Artefacts,
-    /// Their PMU.
+    /// PMU of the machines.
     pub(super) pmu: Pmu,
-    /// How many run at a time.
+    /// Number of machines that run at a time.
     pub(super) jobs: usize,
 }
 
 /// A program of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
-    /// Its name.
+    /// Name of the program.
     pub(super) name: String,
-    /// Its command.
+    /// Command of the program.
     pub(super) command: Vec<String>,
 }
 
-/// What a machine counts over time.
+/// Quantities that a machine records over time.
 #[derive(Clone, Debug)]
 pub(super) struct Recorded<'a> {
-    /// The column by which times are given.
+    /// The column that is used as time.
     pub(super) clock: &'a str,
     /// Options of the virtual PMU: pipeline, intervals, columns.
     pub(super) vpmu: Vec<String>,
-    /// The cores beside, among those of the options, whose series are wanted too.
+    /// Names of the shadow cores, among those of the options, whose series are recorded too.
     pub(super) beside: Vec<&'a str>,
 }
 
 /// A run that has ended.
 pub(super) struct Ran {
-    /// The machine.
+    /// The machine's boot.
     pub(super) boot: Boot,
-    /// The session's truth.
+    /// The session's truth over time.
     pub(super) series: Series,
-    /// That of the cores beside.
+    /// The truth over time of the shadow cores.
     pub(super) beside: Vec<Series>,
 }
 
@@ -64,7 +64,7 @@ impl Machines<'_> {
     /// Runs a program.
     ///
     /// # Errors
-    /// The machine fails, or it has no session or no series.
+    /// The machine fails, or has no session or no series.
     pub(super) fn run(&self, job: &Job, program: &[String], recorded: &Recorded) -> Result<Ran> {
         let folder = Folder::make(&Project::here())?;
         let mut vpmu = recorded.vpmu.clone();
@@ -92,7 +92,7 @@ impl Machines<'_> {
     /// Runs `run` for the numbers below `count`, some at a time.
     ///
     /// # Errors
-    /// The first of `run`.
+    /// The first error of `run`.
     pub(super) fn each<T: Send>(
         &self,
         what: &str,
@@ -122,7 +122,7 @@ impl Ran {
     }
 }
 
-/// A session of these events, without a budget.
+/// A job with a session of these events, without a budget.
 pub(super) fn job(events: &[String], slice_cycles: u64, seed: u64) -> Job {
     Job {
         seed,
@@ -133,12 +133,12 @@ pub(super) fn job(events: &[String], slice_cycles: u64, seed: u64) -> Job {
     }
 }
 
-/// A session in which nothing is multiplexed.
+/// A job with a session in which nothing is multiplexed.
 pub(super) fn plain_job(seed: u64) -> Job {
     job(&["instructions".to_owned()], MAX_SLICE, seed)
 }
 
-/// The plan of a job's events; none if they are refused.
+/// The plan of a job's events; an error if they are refused.
 pub(super) fn plan_of(pmu: &VirtualPmu, events: &[String]) -> Result<Plan> {
     let job = job(events, MAX_SLICE, 1);
     let asked = Asked::of(&job, &["program".to_owned()], pmu.profile().signature)?;

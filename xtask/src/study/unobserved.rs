@@ -1,9 +1,10 @@
-//! `cargo xtask study unobserved`: unobserved values beside the truth of a run without interrupts.
+//! `cargo xtask study unobserved`: unobserved values, compared with the truth of a run without
+//! interrupts.
 //!
 //! Each program runs twice with a seed: with an event list of instructions alone and the longest
 //! slices, of which only the first ones can end, and with `shares=paired`. The truth of the first
-//! is that of the program by itself; how far the truth of the second is above it is what interrupts
-//! added.
+//! run is that of the program by itself; the excess of the second run's truth over it was added by
+//! interrupts.
 
 use std::{ops::RangeInclusive, path::PathBuf};
 
@@ -32,7 +33,7 @@ use crate::{
     setup,
 };
 
-/// Without `--program`: of Tally's own programs, and of Debian's busybox.
+/// Default of `--program`: Tally's own programs, and Debian's busybox.
 const PROGRAMS: [&str; 20] = [
     "rounds 3 60000",
     "rounds 1 200000",
@@ -56,8 +57,8 @@ const PROGRAMS: [&str; 20] = [
     "busybox wc -l corpus.txt",
 ];
 
-/// Interrupts of a run that is said to have none: the first slices are shorter (decision 25), 34
-/// million cycles and each twice as long as the one before.
+/// The most interrupts of a run that counts as one without: the first slices are shorter (decision
+/// 25), 34 million cycles and each twice as long as the one before.
 const MOST_INTERRUPTS: u64 = 4;
 
 /// Options of `cargo xtask study unobserved`.
@@ -122,28 +123,28 @@ impl UnobservedArgs {
     }
 }
 
-/// One event of one run.
+/// An event in a run.
 #[derive(Clone, Debug, Serialize)]
 struct Judged {
-    /// Its name.
+    /// Name of the event.
     event: String,
     /// The truth of the run without interrupts.
     truth: u64,
-    /// What interrupts added to the truth, relative to that.
+    /// Part that interrupts added to the truth, relative to it.
     added: f64,
-    /// What one interrupt added, in events.
+    /// Number of events that one interrupt added.
     per_interrupt: f64,
     /// The relative error of the unobserved value.
     error: f64,
-    /// Its relative half width.
+    /// Half width relative to the value.
     half_width: f64,
-    /// Whether its interval contains the truth of the run without interrupts.
+    /// Whether the value's interval contains the truth of the run without interrupts.
     is_within: bool,
-    /// Whether the interval of the plain estimate does.
+    /// Whether the plain estimate's interval contains it.
     is_plain_within: bool,
 }
 
-/// All events of one program, over all seeds.
+/// All events of a program, over all seeds.
 #[derive(Clone, Debug, Serialize)]
 struct ProgramResult {
     program: String,
@@ -154,7 +155,8 @@ struct ProgramResult {
 #[derive(Clone, Debug, Serialize)]
 struct UnobservedStudy {
     programs: Vec<ProgramResult>,
-    /// Values, and the share of them whose interval contains the truth without interrupts.
+    /// Number of values, and the share of them whose interval contains the truth without
+    /// interrupts.
     judged: usize,
     within: f64,
     claimed: [f64; 2],
@@ -226,8 +228,8 @@ fn session(boot: &Boot) -> Result<&Region> {
     })
 }
 
-/// An event that has an unobserved value with an interval, beside the truth without interrupts;
-/// of a session with so many `interrupts`.
+/// Compares an event that has an unobserved value and an interval with the truth without
+/// interrupts, for a session with `interrupts` interrupts.
 fn value(event: &EventReport, alone: &Region, interrupts: u64) -> Option<Judged> {
     let unobserved = event.unobserved.filter(|value| value.half_width_95 > 0.0)?;
     let truth = alone.events.get(&event.name)?.user;
@@ -266,7 +268,7 @@ fn share(values: &[&Judged], is_one: impl Fn(&Judged) -> bool) -> f64 {
     if values.is_empty() { 0.0 } else { ones as f64 / values.len() as f64 }
 }
 
-/// Mean and standard error of it.
+/// Mean and standard error of a quantity.
 fn mean(values: &[&Judged], of: impl Fn(&Judged) -> f64) -> [f64; 2] {
     let number = values.len() as f64;
     let mean = values.iter().map(|value| of(value)).sum::<f64>() / number;
@@ -304,9 +306,9 @@ fn render(study: &UnobservedStudy) -> String {
     text
 }
 
-/// By event: what interrupts added in the mean, what one of them added in the median and at most of
-/// all runs, and the mean error of the unobserved values, which is their bias, with its standard
-/// error.
+/// By event: the mean of what interrupts added, the median and the maximum of what one interrupt
+/// added in all runs, and the mean error of the unobserved values, which is their bias, with its
+/// standard error.
 fn render_events(study: &UnobservedStudy) -> String {
     let all: Vec<&Judged> = study.programs.iter().flat_map(|program| &program.values).collect();
     let mut names: Vec<&str> = all.iter().map(|value| value.event.as_str()).collect();

@@ -1,4 +1,4 @@
-//! How a machine counted the default job: right, not at all, or wrong.
+//! Verdict on a machine's counts of the default job: right, refused, or wrong.
 
 use std::fmt;
 
@@ -13,38 +13,38 @@ use crate::{
     report::{Kind, Report},
 };
 
-/// The least share of estimates of one run whose interval is to contain the truth. Few estimates
-/// are judged, and those of one run err together.
+/// The least share of a run's estimates whose interval must contain the truth. It is low because
+/// few estimates are judged, and those of one run are correlated.
 const LEAST_WITHIN: f64 = 0.6;
 
-/// The statuses of a program to which the kernel gives no session.
+/// The exit statuses of a program to which the kernel refuses a session.
 const REFUSALS: [ExitStatus; 2] = [ExitStatus::NoPmu, ExitStatus::EventNotSupported];
 
-/// How a machine counted.
+/// Verdict on a machine's counts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Verdict {
     /// Exact counts equal the truth, and the intervals of estimates contain it.
     Right {
-        /// Estimates.
+        /// Number of estimates.
         estimates: usize,
-        /// Those whose interval contains the truth.
+        /// Number of estimates whose interval contains the truth.
         within: usize,
     },
-    /// Nothing was counted.
+    /// Refusal: nothing was counted.
     Refused {
-        /// The reason that was given.
+        /// The reported reason.
         why: String,
     },
-    /// Counts were wrong, or the run failed.
+    /// Error: counts were wrong, or the run failed.
     Wrong {
-        /// What was wrong.
+        /// Description of the error.
         what: String,
     },
 }
 
 impl Verdict {
-    /// What a run of the default job shows.
+    /// The verdict on a run of the default job.
     pub fn of(boot: &Boot) -> Verdict {
         match &boot.outcome {
             Outcome::Done(0) => Verdict::of_counts(&Report::of(boot)),
@@ -53,7 +53,7 @@ impl Verdict {
             Outcome::MachineFailed { said, .. } if said.starts_with("loader: ") => {
                 Verdict::Refused { why: said.clone() }
             }
-            // The program cannot open a session, and says why.
+            // The program cannot open a session, and reports why.
             Outcome::Done(status) if REFUSALS.map(u8::from).contains(status) => {
                 let errors = boot.transcript.output.iter().filter(|output| output.fd == 2);
                 let errors: Vec<u8> = errors.flat_map(|output| output.bytes.clone()).collect();
@@ -66,7 +66,7 @@ impl Verdict {
     fn of_counts(report: &Report) -> Verdict {
         let (mut estimates, mut within) = (0, 0);
         for event in report.sessions().flat_map(|session| &session.events) {
-            // One that is withheld, and the reason said.
+            // Such an event is withheld, and the reason is reported.
             if event.reason.as_deref() == Some(Reason::CountsNothing.message()) {
                 continue;
             }
@@ -110,29 +110,29 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A machine of a study, and how it counted.
+/// A machine of a study, and its verdict.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     /// The vendor.
     machine: &'static str,
-    /// What the machine has that others have not.
+    /// Property of the machine that others do not have.
     with: String,
-    /// How it counted.
+    /// Verdict on the machine.
     #[serde(flatten)]
     verdict: Verdict,
 }
 
-/// A machine to boot with the default job: its vendor, and what it has that others have not.
+/// A machine to boot with the default job: its vendor, and its special property.
 pub(super) struct Candidate {
     pub(super) machine: &'static str,
     pub(super) with: String,
     pub(super) request: Request,
-    /// Whether the results come back as codes on the screen, and by no serial port.
+    /// Whether the results come as codes on the screen, instead of by a serial port.
     pub(super) by_codes: bool,
 }
 
 impl Candidate {
-    /// Boots the machine. Without a serial port, its results are those on its screen.
+    /// Boots the machine. Without a serial port, the results are read from its screen.
     fn boot(&self, artefacts: &Artefacts, number: u64) -> Result<Boot> {
         if !self.by_codes {
             return machine::boot(artefacts, &self.request, &mut |_| {});
@@ -145,8 +145,8 @@ impl Candidate {
     }
 }
 
-/// Boots the machines of `artefacts` and prints a verdict for each, as JSON if it is asked for.
-/// Returns the process's status.
+/// Boots the machines of `artefacts` and prints a verdict for each, as JSON if requested. Returns
+/// the process's status.
 ///
 /// # Errors
 /// Something cannot be built, or QEMU cannot be started.
@@ -172,7 +172,7 @@ struct Verdicts {
 }
 
 impl Verdicts {
-    /// Counts those of `rows`.
+    /// Counts the verdicts of `rows`.
     fn of(rows: Vec<Row>) -> Verdicts {
         let count = |is: fn(&Verdict) -> bool| rows.iter().filter(|row| is(&row.verdict)).count();
         Verdicts {

@@ -1,11 +1,11 @@
-//! The options of a study from words, as tests give them.
+//! Parsing of a study's options from words, for tests.
 
 use clap::{Args, Command};
 use tally_abi::ExitStatus;
 
 use crate::{Failure, Result};
 
-/// The options that `words` are, separated by blanks.
+/// Parses options from words separated by blanks.
 ///
 /// # Errors
 /// A word is wrong.

@@ -15,7 +15,7 @@ use addr2line::gimli::{
 };
 use tally_abi::registers::Frame;
 
-/// How the callers of a program's function are found.
+/// Method of finding the callers of a program's function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum CallGraph {
     /// By the file's unwind information, as the compiler writes it.
@@ -25,22 +25,22 @@ pub enum CallGraph {
     Fp,
 }
 
-/// What a file says about the frames of its functions.
+/// A file's unwind information for its functions.
 pub(super) enum FrameSection {
     /// The section `.debug_frame`.
     Debug(Vec<u8>),
-    /// The section `.eh_frame`, and the addresses of it and of the section `.text`, to which its
+    /// The section `.eh_frame`, and the addresses of this section and of `.text`, to which its
     /// addresses are relative.
     Eh(Vec<u8>, BaseAddresses),
 }
 
-/// The code of the kernel or a program in its file, and how to unwind the frames of its functions.
+/// The code of the kernel or a program in its file, with its unwind information.
 pub(super) struct UnwindInfo {
-    /// How to unwind.
+    /// Unwind information.
     pub(super) frames: FrameSection,
     /// The addresses of code in the file.
     pub(super) range: Range<u64>,
-    /// What loading added to them.
+    /// Distance between loaded addresses and the file's addresses.
     pub(super) base: u64,
 }
 
@@ -60,12 +60,12 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// An empty copy that begins at an address.
+    /// Makes an empty copy that begins at an address.
     pub fn at(start: u64) -> Stack {
         Stack { start, bytes: Vec::new() }
     }
 
-    /// The address behind the last byte.
+    /// The address after the last byte.
     pub fn end(&self) -> u64 {
         self.start.wrapping_add(self.bytes.len() as u64)
     }
@@ -113,7 +113,7 @@ pub(super) fn addresses(
                 caller(code, &section, bases, &known, is_call, stack)
             }
         };
-        // What the kernel or a program begins at has no caller.
+        // The entry point of the kernel or a program has no caller.
         let caller = caller.filter(|(_, address)| {
             address.checked_sub(1).is_some_and(|call| code.in_file(call).is_some())
         });
@@ -163,13 +163,14 @@ where
     Some((caller, address))
 }
 
-/// The same by frame pointers: RBP has the address of the caller's RBP, with the return address
-/// behind it. The caller's other registers are not known, and not needed.
+/// The caller's registers and the return address, by frame pointers: RBP has the address of the
+/// caller's RBP, and the return address follows it. The caller's other registers are unknown, and
+/// not needed.
 fn caller_by_frame_pointer(known: &Known, stack: &Stack) -> Option<(Known, u64)> {
     const WORD: u64 = size_of::<u64>() as u64;
     let frame = *known.get(&X86_64::RBP.0)?;
     let (saved, address) = (stack.word(frame)?, stack.word(frame.checked_add(WORD)?)?);
-    // Frames of callers are at higher addresses: anything else is no frame pointer.
+    // Frames of callers are at higher addresses: any other value is no frame pointer.
     (saved > frame || saved == 0).then(|| (Known::from([(X86_64::RBP.0, saved)]), address))
 }
 

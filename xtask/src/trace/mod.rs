@@ -87,10 +87,10 @@ pub fn main(args: &TraceArgs) -> Result<u8> {
     out.flush().or_else(output::unless_closed).map(|()| 0)
 }
 
-/// All records of a trace as text and as JSON.
+/// Prints all records of a trace as text and as JSON.
 ///
 /// # Errors
-/// It is no trace, is incomplete, or has a description of its run that is not understood.
+/// The bytes are no trace, are incomplete, or have a description of the run that is not understood.
 pub(crate) fn printed(bytes: &[u8]) -> Result<String> {
     let failed = |bad: Bad| Failure::new(ExitStatus::BadTrace, bad.to_string());
     let trace = Trace::open(bytes).map_err(failed)?;
@@ -112,7 +112,7 @@ fn start_tsc(trace: &Trace<'_>) -> u64 {
 }
 
 impl TraceArgs {
-    /// Checks that the trace has the kinds that are asked for.
+    /// Checks that the trace has the requested kinds.
     fn check(&self, trace: &Trace<'_>) -> Result<()> {
         let known = || [RUN_KIND].into_iter().chain(trace.types.iter().map(|t| t.name.as_str()));
         match self.kind.iter().find(|kind| known().all(|name| name != **kind)) {
@@ -125,7 +125,8 @@ impl TraceArgs {
         }
     }
 
-    /// Returns whether the description of the run is wanted. It is of no CPU and no session.
+    /// Returns whether the description of the run is requested. It belongs to no CPU and no
+    /// session.
     fn wants_run(&self) -> bool {
         let is_kind = self.kind.is_empty() || self.kind.iter().any(|kind| kind == RUN_KIND);
         is_kind && self.cpu.is_empty() && self.session.is_empty()

@@ -12,7 +12,7 @@ const COLUMNS: usize = 80;
 /// Column of the first field.
 const INDENT: usize = 36;
 
-/// A record's fields, its list included, with their values as text.
+/// A record's fields, including its list, with their values as text.
 fn values(record: &Raw, t: &Type) -> Vec<(String, String)> {
     let text = |field: &Field| match (&field.form, field.bits(record)) {
         (Form::Number(_), bits) => bits.to_string(),
@@ -28,7 +28,7 @@ fn values(record: &Raw, t: &Type) -> Vec<(String, String)> {
     all
 }
 
-/// The name of a value, where its form gives it one.
+/// The name of a value, if its form has one.
 fn named(form: &Form, bits: u64) -> Option<String> {
     match form {
         Form::Choice(names) => names.get(bits as usize).cloned(),
@@ -57,7 +57,7 @@ fn text(form: &Form, bits: u64) -> String {
     named(form, bits).unwrap_or_else(|| plain(form, bits))
 }
 
-/// A value without a name: results are signed, and addresses where they are large.
+/// A value without a name: results are signed, and large ones are addresses.
 fn plain(form: &Form, bits: u64) -> String {
     match form {
         Form::Result if bits >> 32 == 0 || (bits as i64) < 0 => (bits as i64).to_string(),
@@ -181,7 +181,7 @@ mod tests {
         let mut text: String = records.iter().map(of).collect();
         text += &lines(&records[0], None, 4_000);
         assert!(text.lines().all(|line| line.len() <= COLUMNS), "{text}");
-        // A snapshot has no indentation that all of its lines have.
+        // A snapshot must not have indentation that is common to all of its lines.
         expect![[r#"
             records:
                         1000 cpu 1  threshold   session 7, event 2, threshold 1000

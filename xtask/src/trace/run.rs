@@ -1,9 +1,9 @@
-//! What a trace file says about its run: names that its records lack.
+//! Description of the run in a trace file: names that its records lack.
 //!
 //! The kernel writes numbers into records. `cargo xtask run` adds a line `run 1: {…}` to the file's
-//! head, one JSON object of what the kernel's messages and the virtual PMU's truth say. A change
-//! that older readers would misunderstand raises the number in that line. Fields may be added
-//! without that: readers ignore those that they do not know.
+//! head, one JSON object with data from the kernel's messages and the virtual PMU's truth. A change
+//! that older readers would misunderstand increments the number in that line. Fields may be added
+//! without that: readers ignore unknown fields.
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ use crate::{
 /// The word that selects the description of the run among the kinds of records.
 pub(super) const RUN_KIND: &str = "run";
 
-/// The run that a trace is of.
+/// The run of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Run {
@@ -30,7 +30,7 @@ pub struct Run {
     pub command_line: String,
     /// The seed of every random order.
     pub seed: Option<u64>,
-    /// CPUs.
+    /// Number of CPUs.
     pub cpus: Option<u32>,
     /// Frequency of the time-stamp counter in Hz, as the kernel calibrated it.
     pub tsc_hz: Option<u64>,
@@ -60,24 +60,24 @@ pub struct Processor {
 /// A program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
-    /// Its number.
+    /// Number of the program.
     pub program: u32,
-    /// Its name.
+    /// Name of the program.
     pub name: String,
 }
 
 /// A session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TracedSession {
-    /// Its number.
+    /// Number of the session.
     pub session: u32,
     /// The number of the program that it measured.
     pub program: u32,
-    /// That program's name.
+    /// The program's name.
     pub name: String,
-    /// That program's address space.
+    /// The program's address space.
     pub address_space: u64,
-    /// Its events, in the order of the session's list.
+    /// Events, in the order of the session's list.
     pub events: Vec<TracedEvent>,
 }
 
@@ -88,15 +88,16 @@ pub struct TracedEvent {
     pub native: Option<String>,
     /// The privilege at which it was counted.
     pub mode: Mode,
-    /// Where records of slices have its counts.
+    /// Place of its counts in records of slices.
     pub place: SlicePlace,
-    /// Its name and its total, as in the run's report.
+    /// Name and total, as in the run's report.
     #[serde(flatten)]
     pub report: EventReport,
 }
 
 impl Run {
-    /// The run of `boot`, whose report is `report` and whose kernel had this command line.
+    /// Makes the description of the run `boot`, whose report is `report` and whose kernel had this
+    /// command line.
     pub fn of(boot: &Boot, report: &Report, command_line: &str) -> Run {
         let transcript = &boot.transcript;
         let booted = transcript.booted.as_ref();
@@ -123,10 +124,10 @@ impl Run {
         }
     }
 
-    /// The run that a trace's head describes.
+    /// Reads the run that a trace's head describes.
     ///
     /// # Errors
-    /// It describes none, or this version does not understand it.
+    /// The head describes none, or this version does not understand it.
     pub fn read(trace: &Trace<'_>) -> Result<Run> {
         let refused = |why: String| Failure::new(ExitStatus::BadTrace, why);
         let Some(json) = &trace.run else {
@@ -142,7 +143,8 @@ impl Run {
         Ok(run)
     }
 
-    /// Escapes what a terminal would not show in texts that the tool prints within its lines.
+    /// Escapes characters that a terminal must not get, in texts that the tool prints within its
+    /// lines.
     fn make_visible(&mut self) {
         let of_machine = self.processor.iter_mut();
         let of_machine = of_machine.flat_map(|of| [&mut of.vendor, &mut of.pmu, &mut of.catalogue]);

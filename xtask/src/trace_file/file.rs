@@ -10,7 +10,7 @@ use tally_abi::{
     trace::Chunk,
 };
 
-/// The beginning of a head's line that describes the run: its word, its version.
+/// The beginning of the head's line that describes the run: word and version.
 const RUN: &str = "run 1: ";
 
 /// The form of a field; see [`tally_abi::record::Form`].
@@ -22,11 +22,11 @@ pub enum Form {
     Address,
     /// A boolean.
     Flag,
-    /// One of these names.
+    /// A choice of one of these names.
     Choice(Vec<String>),
     /// A system call.
     Syscall,
-    /// What a system call returned.
+    /// Return value of a system call.
     Result,
     /// A signal.
     Signal,
@@ -63,9 +63,9 @@ impl Form {
 /// A field and its first bit, counted from the end of the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its name.
+    /// Name of the field.
     pub name: String,
-    /// Its form.
+    /// Form of the field.
     pub form: Form,
     at: u32,
 }
@@ -73,42 +73,42 @@ pub struct Field {
 /// A type of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Type {
-    /// The number of its kind.
+    /// Number of the kind.
     pub kind: u8,
-    /// Its name.
+    /// Name of the type.
     pub name: String,
-    /// The name of its time stamp.
+    /// Name of the time stamp.
     pub stamp: String,
-    /// Its fields.
+    /// Fields of the type.
     pub fields: Vec<Field>,
     /// The name of the list after them, if there is one.
     pub list: Option<String>,
     words: usize,
 }
 
-/// A record as the file has it.
+/// A record in the form of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Raw {
-    /// Its kind.
+    /// Kind of the record.
     pub kind: u8,
     /// The CPU on which it was written.
     pub cpu: u16,
-    /// Its time stamp.
+    /// Time stamp.
     pub tsc: u64,
-    /// The words after its header.
+    /// The words after the header.
     pub words: Vec<u64>,
 }
 
-/// Why a file cannot be read to its end.
+/// Reason why a file cannot be read to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bad {
     /// The file is not a trace.
     Foreign,
-    /// This line of its head is not understood by this version.
+    /// Head not understood: this version does not understand the line with this number.
     Head(usize),
     /// The last chunk is missing.
     Truncated,
-    /// There is no valid chunk or record at this byte.
+    /// No valid chunk or record at this byte.
     Garbled(usize),
 }
 
@@ -135,7 +135,7 @@ impl fmt::Display for Bad {
 pub struct Trace<'a> {
     /// The types of records.
     pub types: Vec<Type>,
-    /// What the head says about the run ([`super::run`]), if it does.
+    /// The head's description of the run ([`super::run`]), if there is one.
     pub run: Option<Value>,
     bytes: &'a [u8],
     at: usize,
@@ -168,8 +168,8 @@ impl<'a> Trace<'a> {
         Ok(Trace { types, run, bytes, at: end + 2, chunk: Chunk::END, left: 0, over: false })
     }
 
-    /// The bytes of a trace with a line that describes the run, in place of one that is there. A
-    /// head that is not complete stays as it is.
+    /// The bytes of a trace with a line that describes the run, in place of an existing one. An
+    /// incomplete head is not changed.
     pub fn with_run(bytes: &[u8], run: &Value) -> Vec<u8> {
         let Some(end) = bytes.windows(2).position(|two| two == b"\n\n") else {
             return bytes.to_vec();
@@ -253,7 +253,7 @@ impl Type {
     }
 }
 
-/// Parses one line of a head, as [`tally_abi::record::describe`] writes it.
+/// Parses one line of a head, in the form that [`tally_abi::record::describe`] writes.
 fn describe(types: &mut Vec<Type>, line: &str) -> Option<()> {
     let (words, _) = line.split_once(": ")?;
     let words: Vec<&str> = words.split(' ').collect();
@@ -318,7 +318,7 @@ pub(crate) mod tests {
         bytes
     }
 
-    /// The trace with one more chunk behind its others, of CPU 0, whose record has this time stamp.
+    /// The trace with one more chunk at the end, of CPU 0, whose record has this time stamp.
     pub(crate) fn with_earlier_chunk(trace: &[u8], tsc: u64) -> Vec<u8> {
         let lost = LostRecord { records: 1, cpu: 0, tsc };
         let head = lost.head();

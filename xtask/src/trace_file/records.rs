@@ -51,7 +51,7 @@ impl Records {
         starts.into_iter().flatten().min()
     }
 
-    /// Reads what is left of a trace: the records up to its end or its first error, and that error.
+    /// Reads the rest of a trace: the records up to its end or its first error, and that error.
     pub fn read(trace: Trace<'_>) -> (Records, Option<Bad>) {
         let mut all = Records::default();
         for raw in trace {

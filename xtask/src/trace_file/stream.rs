@@ -1,4 +1,4 @@
-//! Reads a trace while it is written: whole chunks, as they come.
+//! Reads a trace while it is written: whole chunks, as they arrive.
 
 use tally_abi::{record::MAGIC, trace::Chunk};
 
@@ -12,12 +12,12 @@ const HEAD_END: &[u8] = b"\n\n";
 /// Bytes of the words before a chunk's records.
 const CHUNK_HEAD: usize = 16;
 
-/// A trace of which more comes.
+/// A trace that is still growing.
 #[derive(Debug, Default)]
 pub struct Stream {
     /// The head; empty until it is complete.
     head: Vec<u8>,
-    /// What came behind it and is in no complete chunk.
+    /// Bytes after the head that are in no complete chunk yet.
     rest: Vec<u8>,
 }
 
@@ -25,7 +25,8 @@ impl Stream {
     /// The records of the chunks that `bytes` complete.
     ///
     /// # Errors
-    /// It is no trace, or is corrupt. Bytes are counted from the beginning of a chunk then.
+    /// The bytes are no trace, or are corrupt. Offsets are then counted from the beginning of a
+    /// chunk.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Records, Bad> {
         self.rest.extend_from_slice(bytes);
         if self.head.is_empty() {
@@ -49,7 +50,7 @@ impl Stream {
     }
 }
 
-/// Bytes of the complete chunks at the beginning, the trace's last one not included.
+/// Bytes of the complete chunks at the beginning, excluding the trace's last one.
 fn whole_chunks(bytes: &[u8]) -> Result<usize, Bad> {
     let mut whole = 0;
     while let Some(head) = bytes[whole..].first_chunk::<CHUNK_HEAD>() {

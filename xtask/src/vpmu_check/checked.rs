@@ -3,7 +3,7 @@
 /// The results of a guest and of the host's comparisons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// One line per check.
+    /// Lines, one per check.
     pub lines: Vec<String>,
     /// Number of checks that passed.
     pub held: usize,

@@ -69,7 +69,7 @@ pub fn main(project: &Project, args: &CheckArgs) -> Result<u8> {
 /// Boots the guest on one profile, with further options of the plugin, joined by commas.
 ///
 /// # Errors
-/// QEMU cannot be started, or the guest does not come to its end.
+/// QEMU cannot be started, or the guest does not run to its end.
 pub fn check(
     qemu: &setup::Qemu,
     plugin: &Path,

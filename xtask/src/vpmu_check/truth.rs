@@ -7,7 +7,7 @@ use tally_abi::truth::{Region, RegionKind, Truth};
 use super::checked::Checked;
 use crate::{Result, machine::Folder, project};
 
-/// Compares, and adds a line per check to `checked`.
+/// Compares the counters with the truth, and adds a line per check to `checked`.
 ///
 /// # Errors
 /// The series cannot be read.

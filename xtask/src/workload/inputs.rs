@@ -1,5 +1,5 @@
-//! The files and the programs of a workload, as the machine has them: found before anything is
-//! built.
+//! The files and the programs of a workload, with their paths on the machine. They are determined
+//! before anything is built.
 
 use std::path::Path;
 
@@ -16,6 +16,7 @@ use crate::{
 /// machine.
 ///
 /// # Errors
+/// A file is missing, or has no path on the machine.
 /// One is missing, or has no path on the machine.
 pub(super) fn files(
     words: &[String],
@@ -39,15 +40,15 @@ pub(super) fn files(
 /// Checks that files have different paths, other than Tally's own, and fit into the memory.
 ///
 /// # Errors
-/// They do not.
+/// Paths are equal, or the files do not fit.
 pub(super) fn check(files: &[GuestFile], memory_mib: Option<u64>) -> Result<()> {
     let own = [&build::PROGRAM_NAMES[..], &[ramdisk::CORPUS]].concat();
     let bytes = guest_files::check(files, &own)?;
     machine::memory_for(bytes, memory_mib).map(drop)
 }
 
-/// Replaces the names of programs by their paths on the machine: of `programs`, each with its
-/// arguments, or of the job's if there are none.
+/// Replaces the names of programs by their paths on the machine, in `programs`, each with its
+/// arguments, or in the job if there are none.
 ///
 /// # Errors
 /// A program is missing or is not a static x86-64 ELF file.

@@ -7,7 +7,7 @@ use tally_abi::ExitStatus;
 
 use crate::{Failure, Result, job::Job, program_words, project};
 
-/// Options of a job that are those of the whole machine.
+/// Options of a job that belong to the whole machine.
 const OF_THE_MACHINE: [&str; 4] = ["seed", "cpus", "paranoid", "overflows"];
 
 /// A line.
@@ -19,17 +19,17 @@ struct Line {
     command: Vec<String>,
 }
 
-/// A job, and its programs behind `--`, each with its arguments.
+/// A job, and its programs after `--`, each with its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct JobPrograms {
-    /// Where it is in the file of `--jobs`, for messages; empty without one.
+    /// Place in the file of `--jobs`, for messages; empty without a file.
     pub(super) place: String,
     pub(super) job: Job,
     pub(super) programs: Vec<Vec<String>>,
 }
 
 impl JobPrograms {
-    /// Says where a refused job is.
+    /// Adds the place of a refused job to the message.
     pub(super) fn at_its_place(&self, why: Failure) -> Failure {
         Failure::new(why.status, format!("{}{}", self.place, why.message))
     }
@@ -38,7 +38,7 @@ impl JobPrograms {
 /// Reads the jobs of a file, whose other options are those of `machine`.
 ///
 /// # Errors
-/// It cannot be read, has no job, or a line is none.
+/// The file cannot be read, has no job, or a line is no job.
 pub(super) fn read(path: &Path, machine: &Job) -> Result<Vec<JobPrograms>> {
     let text = String::from_utf8_lossy(&project::read(path)?).into_owned();
     let is_job = |(_, line): &(usize, &str)| !line.is_empty() && !line.starts_with('#');
@@ -57,12 +57,12 @@ pub(super) fn read(path: &Path, machine: &Job) -> Result<Vec<JobPrograms>> {
     Ok(jobs)
 }
 
-/// A job and its programs, or why a line is none.
+/// Parses a job and its programs; the error is the reason why a line is no job.
 fn parse(line: &str, machine: &Job) -> std::result::Result<(Job, Vec<Vec<String>>), String> {
     let words = shlex::split(line).ok_or("a quotation mark is missing")?;
     let command = Line::augment_args(clap::Command::new("job").no_binary_name(true));
     let parsed = command.disable_help_flag(true).try_get_matches_from(words);
-    // The first line of clap's text says what is wrong; the others are help.
+    // The first line of clap's text has the error; the others are help.
     let reason = |error: clap::Error| {
         let text = error.to_string();
         let text = text.lines().next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Jobs of the command line and of a file, and the kernel's command line for them.
+//! Tests of jobs from the command line and from a file, and of the kernel's command line for them.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn workload(words: &[&str]) -> Workload {
     Workload::from_arg_matches_mut(&mut parsed).unwrap()
 }
 
-/// Calls `with` with the options for a file of jobs, beside `words`.
+/// Calls `with` with the options for a file of jobs, in addition to `words`.
 fn with_jobs<T>(name: &str, text: &str, words: &[&str], with: impl FnOnce(Workload) -> T) -> T {
     let path = std::env::temp_dir().join(format!("xtask-{name}-{}.jobs", std::process::id()));
     fs::write(&path, text).unwrap();

@@ -1,4 +1,4 @@
-//! Options of a trace: what it has, and where records go.
+//! Options of a trace: its contents, and the destination of its records.
 
 use clap::Args;
 use tally_abi::{boot::MIN_HALTING_PAGES, trace::RING_PAGES};
@@ -20,14 +20,14 @@ pub(crate) struct TracingArgs {
     #[arg(long, value_name = "PAGES", requires = "trace", conflicts_with = "trace_last",
           value_parser = clap::value_parser!(u64).range(2..=RING_PAGES as u64))]
     trace_ring: Option<u64>,
-    /// What to trace beside slices, thresholds and samples: syscalls, switches and signals, any of
-    /// them
+    /// Kinds of records to trace beside slices, thresholds and samples: syscalls, switches and
+    /// signals, any of them
     #[arg(long, value_name = "KINDS", requires = "trace", value_parser = trace_events)]
     trace_events: Option<String>,
 }
 
 impl TracingArgs {
-    /// What is wrong with them together.
+    /// The error of an invalid combination of options, if any.
     pub(crate) fn error(&self) -> Option<String> {
         let pages = self.trace_ring.filter(|pages| *pages < MIN_HALTING_PAGES as u64)?;
         self.trace_halt.then(|| {

@@ -5,10 +5,10 @@ use std::{
     path::PathBuf,
 };
 
-/// The files that each file imports from.
+/// Files that each file imports from.
 pub type Graph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
 
-/// Every circle, each with all of its files.
+/// All circles, each with all of its files.
 pub fn circles(graph: &Graph) -> Vec<BTreeSet<PathBuf>> {
     let reached: BTreeMap<&PathBuf, BTreeSet<&PathBuf>> =
         graph.keys().map(|file| (file, reach(graph, file))).collect();
@@ -26,7 +26,7 @@ pub fn circles(graph: &Graph) -> Vec<BTreeSet<PathBuf>> {
     circles
 }
 
-/// All files that imports lead to from `file`; itself only if they lead back.
+/// All files that imports lead to from `file`; `file` itself only if they lead back.
 fn reach<'a>(graph: &'a Graph, file: &PathBuf) -> BTreeSet<&'a PathBuf> {
     let mut reached = BTreeSet::new();
     let mut left: Vec<&PathBuf> = graph.get(file).into_iter().flatten().collect();

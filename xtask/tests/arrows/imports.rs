@@ -1,10 +1,10 @@
-//! The imports of one crate: which file uses a name that another file defines.
+//! Imports of one crate: the files that use names defined in other files.
 //!
 //! A crate's modules are read from its root. A `use`, and a path of two or more segments anywhere
-//! in the code, macros' arguments too, is an import from the file that defines the name: re-exports
-//! are followed. A re-export is an import of its own file only if the code there uses the name. An
-//! import of a module alone is none, but what is used through it is. `#[cfg(test)]` code is left
-//! out, and so are `pub(in …)` paths.
+//! in the code, including arguments of macros, is an import from the file that defines the name.
+//! Re-exports are followed. A re-export is an import of its own file only if the code there uses
+//! the name. An import of a module alone does not count; the names used through it do. Code under
+//! `#[cfg(test)]` and `pub(in …)` paths are left out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,11 +21,11 @@ pub type Sources = BTreeMap<PathBuf, String>;
 pub type Imports = BTreeMap<(PathBuf, PathBuf), BTreeSet<String>>;
 
 type Segments = Vec<String>;
-/// Paths that were looked up already, with their modules: re-exports may run in circles, or, as
-/// with `use a::a` of another crate, without end.
+/// Paths already looked up, with their modules: re-exports may form circles, or, as with `use a::a`
+/// of another crate, be endless.
 type Seen = BTreeSet<(usize, Segments)>;
 
-/// The most look-ups for one path.
+/// Maximum of look-ups for one path.
 const MOST_STEPS: usize = 64;
 
 #[derive(Default)]
@@ -33,15 +33,15 @@ struct Module {
     file: PathBuf,
     parent: Option<usize>,
     children: BTreeMap<String, usize>,
-    /// Names that `use` binds, with what they stand for.
+    /// Names bound by `use`, with their paths.
     bound: BTreeMap<String, Segments>,
     globs: Vec<Segments>,
     defined: BTreeSet<String>,
-    /// All paths in the code, those of private `use` among them.
+    /// All paths in the code, including those of private `use`.
     paths: Vec<Segments>,
-    /// Names that `pub use` binds, with what they stand for.
+    /// Names bound by `pub use`, with their paths.
     re_exported: Vec<(String, Segments)>,
-    /// All names in the code but those of `use`.
+    /// All names in the code except those of `use`.
     words: BTreeSet<String>,
 }
 
@@ -50,7 +50,7 @@ struct Crate<'a> {
     modules: Vec<Module>,
 }
 
-/// All imports of the crate with this root, between different files.
+/// All imports between different files of the crate with this root.
 pub fn imports(sources: &Sources, root: &Path) -> Imports {
     let mut found = Crate { sources, modules: Vec::new() };
     let folder = root.parent().unwrap_or(Path::new(""));
@@ -121,8 +121,8 @@ impl Crate<'_> {
         self.modules[parent].children.insert(name, index);
     }
 
-    /// The file that defines what `path` names in `module`; none if another crate does, or if it is
-    /// a module itself.
+    /// File that defines the item named by `path` in `module`; `None` if another crate defines it,
+    /// or if the item is a module.
     fn definition(&self, module: usize, path: &[String], seen: &mut Seen) -> Option<PathBuf> {
         let (first, rest) = path.split_first()?;
         match first.as_str() {
@@ -142,8 +142,8 @@ impl Crate<'_> {
         }
     }
 
-    /// The same of a path that starts at `module`. A name that nothing there explains is one that a
-    /// macro defines there.
+    /// Same as [`Self::definition`], for a path that starts at `module`. A name without a
+    /// definition there is taken as defined by a macro of the module.
     fn within(&self, module: usize, path: &[String], seen: &mut Seen) -> Option<PathBuf> {
         let first = path.first()?;
         let own = || self.modules[module].file.clone();
@@ -154,7 +154,7 @@ impl Crate<'_> {
         }
     }
 
-    /// The same of a path whose first segment is a name in `module`.
+    /// Same as [`Self::definition`], for a path whose first segment is a name in `module`.
     fn lookup(&self, index: usize, path: &[String], seen: &mut Seen) -> Option<PathBuf> {
         let (first, rest) = path.split_first()?;
         if seen.len() == MOST_STEPS || !seen.insert((index, path.to_vec())) {
@@ -166,7 +166,7 @@ impl Crate<'_> {
         }
         if let Some(stands_for) = module.bound.get(first) {
             let whole = [stands_for, rest].concat();
-            // `use a::{self}` beside a crate `a` names itself.
+            // `use a::{self}` next to a crate `a` names itself.
             return (whole != path).then(|| self.definition(index, &whole, seen))?;
         }
         if module.defined.contains(first) {
@@ -187,7 +187,7 @@ impl Module {
             || self.defined.contains(name)
     }
 
-    /// Takes in the paths of some code, and what it binds.
+    /// Collects the paths and bindings of some code.
     fn scan(&mut self, tokens: TokenStream) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
         let mut at = 0;
@@ -216,7 +216,7 @@ impl Module {
         }
     }
 
-    /// Takes in the `use` at `at`; how many tokens it has.
+    /// Collects the `use` at `at`. Returns the number of its tokens.
     fn scan_use(&mut self, tokens: &[TokenTree], at: usize) -> usize {
         let is_pub = |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word == "pub");
         // `pub use`, or `pub(crate) use`.
@@ -265,7 +265,7 @@ impl Module {
     }
 }
 
-/// The name that an item defines in its module.
+/// Name that an item defines in its module.
 fn defined(item: &Item) -> Option<String> {
     let name = match item {
         Item::Const(item) => &item.ident,
@@ -282,7 +282,7 @@ fn defined(item: &Item) -> Option<String> {
     Some(name.to_string())
 }
 
-/// The path of `#[path = "…"]`.
+/// Path given by `#[path = "…"]`.
 fn given_path(module: &ItemMod) -> Option<String> {
     let attribute = module.attrs.iter().find(|attribute| attribute.path().is_ident("path"))?;
     let syn::Expr::Lit(literal) = &attribute.meta.require_name_value().ok()?.value else {
@@ -294,7 +294,7 @@ fn given_path(module: &ItemMod) -> Option<String> {
     }
 }
 
-/// The path at the beginning of `tokens`: names with `::` between.
+/// Path at the beginning of `tokens`: names separated by `::`.
 fn path(tokens: &[TokenTree]) -> Segments {
     let mut segments = Vec::new();
     let mut rest = tokens;
@@ -316,7 +316,7 @@ fn is_semicolon(token: &TokenTree) -> bool {
     matches!(token, TokenTree::Punct(punct) if punct.as_char() == ';')
 }
 
-/// Whether a group is the `(in path)` of a visibility.
+/// Returns whether a group is the `(in path)` of a visibility.
 fn is_visibility(group: &proc_macro2::Group) -> bool {
     let first = group.stream().into_iter().next();
     group.delimiter() == Delimiter::Parenthesis
@@ -336,14 +336,14 @@ fn starts_test(tokens: &TokenStream) -> bool {
     false
 }
 
-/// Whether `tokens` begin with `#[cfg(test)]` or `#[cfg(all(test, …))]`.
+/// Returns whether `tokens` begin with `#[cfg(test)]` or `#[cfg(all(test, …))]`.
 fn is_test(tokens: &[TokenTree]) -> bool {
     let [TokenTree::Punct(hash), TokenTree::Group(attribute), ..] = tokens else { return false };
     let text = attribute.stream().to_string().replace(' ', "");
     hash.as_char() == '#' && (text == "cfg(test)" || text.starts_with("cfg(all(test,"))
 }
 
-/// Tokens up to the end of the item or field at their beginning.
+/// Number of tokens up to the end of the item or field at their beginning.
 fn item_length(tokens: &[TokenTree]) -> usize {
     let ends = |token: &TokenTree| match token {
         TokenTree::Punct(punct) => matches!(punct.as_char(), ';' | ','),

@@ -1,4 +1,4 @@
-//! Whole files, which the test damages: made by the code that writes such files, and small.
+//! Undamaged files for the test, small, and made by the code that writes such files.
 
 use serde_json::{Value, json};
 use tally_abi::{
@@ -18,14 +18,14 @@ use tally_abi::{
 use tally_breakdown::STACKS;
 use xtask::{check::CheckReport, trace_file::Trace};
 
-/// Samples of each event: more than a breakdown by function needs.
+/// Samples of each event, more than a breakdown by function needs.
 const ROUNDS: u64 = 32;
-/// Addresses of instructions in the program `program`: in a loop, and behind a call.
+/// Addresses of instructions in the program `program`: in a loop, and after a call.
 const ADDRESSES: [u64; 2] = [0x40_0155, 0x40_0172];
 const STACK: u64 = 0x7fff_0000;
 /// Bytes of a block of the trace that are sent at a time.
 const PIECE: usize = 1_500;
-/// The text that the report's page and `run --json` share.
+/// Results that the report's page and `run --json` share.
 const RESULTS: &str = include_str!("../../src/page/sample.json");
 
 const PMU: PmuInfo<'_> = PmuInfo {
@@ -39,12 +39,12 @@ const PMU: PmuInfo<'_> = PmuInfo {
     width_bits: 48,
 };
 
-/// The names of the events that were sampled.
+/// Names of the sampled events.
 fn events() -> Vec<&'static str> {
     STACKS[2].of_cycles()
 }
 
-/// The records of a CPU, one behind the other.
+/// Records of a CPU, one after the other.
 #[derive(Default)]
 struct Records(Vec<u64>);
 
@@ -65,8 +65,8 @@ macro_rules! add {
     };
 }
 
-/// A trace with records of every kind, of a program that was sampled by every event of where
-/// cycles go, with its stacks.
+/// Trace with records of every kind, of a program that was sampled by every event of the cycle
+/// breakdown, with its stacks.
 pub fn trace() -> Vec<u8> {
     let mut records = Records::default();
     (0..ROUNDS).for_each(|round| of_slice(&mut records, round));
@@ -81,7 +81,7 @@ pub fn trace() -> Vec<u8> {
     Trace::with_run(&bytes, &run())
 }
 
-/// A slice, and samples at its end: one event's in each, in turn.
+/// Adds a slice, and a sample at its end, of each event in turn.
 #[expect(clippy::too_many_lines, reason = "two kinds of records with all of their fields")]
 fn of_slice(records: &mut Records, round: u64) {
     let (tsc, address) = (1_000 * round + 900, ADDRESSES[round as usize % 2]);
@@ -141,7 +141,7 @@ fn copied_stack(records: &mut Records, tsc: u64, rip: u64) {
     add!(records, tsc, StackRecord, stack, list);
 }
 
-/// A record of each other kind.
+/// Adds a record of each other kind.
 #[expect(clippy::too_many_lines, reason = "a record of each kind with all of its fields")]
 fn others(records: &mut Records, tsc: u64) {
     let (cpu, program, thread) = (1, 2, 2);
@@ -187,7 +187,7 @@ fn others(records: &mut Records, tsc: u64) {
     add!(records, tsc, RingRecord, RingRecord { written: 9, read: 6, lost: 3, cpu, tsc });
 }
 
-/// What the trace's head says of the run.
+/// Description of the run in the trace's head.
 fn run() -> Value {
     let results: Value = serde_json::from_str(RESULTS).unwrap();
     let place = |index: usize| match index {
@@ -214,7 +214,7 @@ fn run() -> Value {
     })
 }
 
-/// The messages of a run with a trace, whose kernel panics.
+/// Messages of a run with a trace, whose kernel panics.
 #[expect(clippy::too_many_lines, reason = "a message of each kind")]
 pub fn messages(trace: &[u8]) -> Vec<u8> {
     let value = Count::Estimated { estimate: 9, stderr: 1.0, half_width_95: 2.0 };
@@ -269,7 +269,7 @@ pub fn messages(trace: &[u8]) -> Vec<u8> {
     all
 }
 
-/// The results of a run, with two of its events.
+/// Results of a run, with two of its events.
 pub fn results() -> Vec<u8> {
     let mut results: Value = serde_json::from_str(RESULTS).unwrap();
     for (name, most) in [("events", 2), ("intervals", 1), ("groups", 1)] {
@@ -278,7 +278,7 @@ pub fn results() -> Vec<u8> {
     results.to_string().into_bytes()
 }
 
-/// The report of a check.
+/// Report of a check.
 pub fn check_report() -> Vec<u8> {
     let report = CheckReport {
         tally_check: VERSION,
@@ -291,7 +291,7 @@ pub fn check_report() -> Vec<u8> {
     serde_json::to_vec(&report).unwrap()
 }
 
-/// The messages of a check.
+/// Messages of a check.
 pub fn check_messages() -> Vec<u8> {
     let lines = [
         Machine { version: VERSION, ..Machine::default() }.to_string(),
@@ -321,7 +321,7 @@ fn encoded(messages: &[Message<'_>]) -> Vec<u8> {
     encoded.collect::<Vec<_>>().concat()
 }
 
-/// Perf's table behind a program's output.
+/// Table of perf after a program's output.
 pub fn counts() -> Vec<u8> {
     let rows = [
         "1000,,event0:u,900000,100.00,,",
@@ -332,7 +332,7 @@ pub fn counts() -> Vec<u8> {
     format!("said\n---- tally: counts ----\n{}\n", rows.join("\n")).into_bytes()
 }
 
-/// The virtual PMU's counts of two blocks of code.
+/// Counts of the virtual PMU for two blocks of code.
 pub fn blocks() -> Vec<u8> {
     let events = events();
     let head = format!("address_space,ring,address,{}", events.join(","));
@@ -344,7 +344,7 @@ pub fn blocks() -> Vec<u8> {
     format!("{head}\n{first}\n{second}\n").into_bytes()
 }
 
-/// A picture in each format of photographs.
+/// Picture in each format of photographs.
 pub fn pictures() -> Vec<Vec<u8>> {
     let picture = image::GrayImage::from_fn(24, 16, |x, y| image::Luma([(x * y) as u8]));
     let write = |format| {

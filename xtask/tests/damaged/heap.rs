@@ -1,5 +1,5 @@
-//! The test's allocator: it counts what is in use and how often memory is asked for, and ends the
-//! process, with the name of what was read, at the limits of a case.
+//! Allocator of the test: it counts the bytes in use and the memory requests, and ends the process
+//! with the number of the case when it exceeds its limits.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -7,7 +7,8 @@ use std::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed},
 };
 
-/// Relaxed everywhere: one thread reads files, and the others ask for little.
+/// Counting allocator. All accesses are relaxed: one thread reads files, and the others request
+/// little.
 struct Counted;
 
 #[global_allocator]
@@ -15,12 +16,12 @@ static HEAP: Counted = Counted;
 
 /// Bytes in use.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// Bytes and requests up to which a case may go.
+/// Limits of a case, in bytes and in requests.
 static MOST_USED: AtomicUsize = AtomicUsize::new(usize::MAX);
 static MOST_REQUESTS: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Requests of the case so far.
 static REQUESTS: AtomicU64 = AtomicU64::new(0);
-/// The case: its number.
+/// Number of the case.
 static CASE: AtomicU64 = AtomicU64::new(0);
 
 /// Begins a case, which may have this many more bytes in use, and make this many requests.
@@ -31,7 +32,7 @@ pub fn begin(case: u64, bytes: usize, requests: u64) {
     CASE.store(case, Relaxed);
 }
 
-/// Ends the limits; the requests of the case.
+/// Ends the limits. Returns the requests of the case.
 pub fn end() -> u64 {
     MOST_USED.store(usize::MAX, Relaxed);
     MOST_REQUESTS.store(u64::MAX, Relaxed);
@@ -42,7 +43,7 @@ fn count(bytes: usize) {
     let used = USED.fetch_add(bytes, Relaxed).saturating_add(bytes);
     let requests = REQUESTS.fetch_add(1, Relaxed) + 1;
     if used > MOST_USED.load(Relaxed) || requests > MOST_REQUESTS.load(Relaxed) {
-        // Messages allocate.
+        // Messages allocate, so the limits end first.
         end();
         let case = CASE.load(Relaxed);
         let _ = writeln!(
@@ -54,11 +55,11 @@ fn count(bytes: usize) {
     }
 }
 
-// SAFETY: all is the system's allocator's doing; nothing is changed but numbers.
+// SAFETY: all calls go to the system's allocator; only counters are changed in addition.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the caller's guarantees are those that the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 

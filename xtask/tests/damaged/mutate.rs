@@ -1,4 +1,5 @@
-//! Damages bytes as disks, wires and mischief do. The same seed gives the same damage.
+//! Damages bytes as faulty disks and wires, or attackers, would. The same seed gives the same
+//! damage.
 
 /// Numbers at the ends of types and of powers of two.
 const EXTREMES: [u64; 12] = [
@@ -15,19 +16,19 @@ const EXTREMES: [u64; 12] = [
     u64::MAX - 1,
     u64::MAX,
 ];
-/// The most changes of one file.
+/// Maximum number of changes of one file.
 const CHANGES: u64 = 4;
 
-/// A random order: Marsaglia, "Xorshift RNGs", 2003.
+/// Random number generator: Marsaglia, "Xorshift RNGs", 2003.
 pub struct Random(u64);
 
 impl Random {
-    /// The order of this seed.
+    /// Generator with this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below another, or 0.
+    /// Random number below `end`, or 0.
     pub fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -35,13 +36,13 @@ impl Random {
         (self.0 >> 11) as usize % end.max(1)
     }
 
-    /// A place in so many bytes, at a multiple of a power of two that is random too.
+    /// Random place in this many bytes, at a multiple of a random power of two.
     fn place(&mut self, bytes: usize) -> usize {
         let align = 1 << self.below(4);
         self.below(bytes) / align * align
     }
 
-    /// A range in so many bytes.
+    /// Random range in this many bytes.
     fn range(&mut self, bytes: usize) -> std::ops::Range<usize> {
         let start = self.place(bytes);
         let length = (8 * self.below(9)).max(self.below(bytes / 4) * self.below(2));
@@ -49,7 +50,7 @@ impl Random {
     }
 }
 
-/// The bytes with a few changes; `other` is what parts come from.
+/// Applies a few changes to the bytes; copied parts come from `other`.
 pub fn mutate(bytes: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..1 + random.below(CHANGES as usize) {

@@ -7,19 +7,19 @@ use std::{
 
 use xtask::project::Project;
 
-/// The folder of the workspace.
+/// Folder of the workspace.
 pub fn root() -> PathBuf {
     Project::here().root
 }
 
-/// The project's files that `wanted` selects, as [`Project::files`].
+/// Files of the project for which `wanted` holds, as in [`Project::files`].
 pub fn files(wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let found = Project::here().files(wanted).expect("the project can be read");
     assert!(!found.is_empty(), "no file is selected");
     found
 }
 
-/// Every file with this extension, relative to [`root`], with its text.
+/// Every file with this extension and its text, by its path relative to [`root`].
 pub fn sources(extension: &str) -> Vec<(PathBuf, String)> {
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("a source can be read");

@@ -1,7 +1,7 @@
-//! The branch target buffer: the taken branches that fetch knows of before it has decoded them.
+//! The branch target buffer: the taken branches that fetch knows before it has decoded them.
 //!
-//! A processor has several levels, of which the first answer without a lost cycle and the last one
-//! within a few. The model has the last one as one table, by the branch's address.
+//! Processors have several levels: the first answer without a lost cycle, the last within a few.
+//! The model has only the last level, as one table indexed by the branch's address.
 
 use crate::{geometry::BufferShape, recency::Recency};
 
@@ -21,7 +21,7 @@ impl Buffer {
         Buffer { branches, set_bits: shape.sets.ilog2() }
     }
 
-    /// A branch was taken, and is its set's most recent from now on. Returns whether it was there.
+    /// Records a taken branch as its set's most recent. Returns whether it was there.
     pub(super) fn touch(&mut self, pc: u64) -> bool {
         self.branches.touch(self.set(pc), pc.wrapping_add(1))
     }

@@ -1,10 +1,10 @@
 //! Directions of conditional branches: a TAGE predictor (Seznec and Michaud, "A case for
 //! (partially) tagged geometric history length branch prediction", JILP 8, 2006).
 //!
-//! A table by address alone and four tagged ones by address and ever more history; the longest
-//! history that matches provides the prediction. The look-up and the common update are arithmetic
-//! without branches: on random data a branch here would cost the host a misprediction for each of
-//! the guest's.
+//! One table is indexed by address alone, four tagged ones by address and increasing history
+//! lengths; the longest matching history provides the prediction. The look-up and the common update
+//! are arithmetic without branches: on random data a branch here would cost the host one
+//! misprediction per misprediction of the guest.
 
 /// Tagged tables.
 const TABLES: usize = 4;
@@ -12,13 +12,13 @@ const TABLES: usize = 4;
 const HISTORY: [u32; TABLES] = [6, 14, 31, 64];
 /// Entries of a tagged table, as a power of two.
 const BITS: u32 = 11;
-/// Entries of the table by address, as a power of two.
+/// Entries of the base table, indexed by address alone, as a power of two.
 const BASE_BITS: u32 = 13;
 const BASE: usize = 1 << BASE_BITS;
 /// The bits of a tag.
 const TAG: u16 = 0x3ff;
 
-// An entry: a counter of three bits, two bits of usefulness, one unused, a tag of ten.
+// An entry: a counter of three bits, two bits of usefulness, one unused, a tag of ten bits.
 const USEFUL: u16 = 1 << 3;
 const USEFUL_MASK: u16 = 3 << 3;
 const STATE: u16 = 31;
@@ -29,14 +29,14 @@ const WEAKLY_TAKEN: u16 = 4;
 const SPREAD_PC: u64 = 0x9e37_79b9_7f4a_7c15;
 const SPREAD_HISTORY: u64 = 0xbb67_ae85_84ca_a73b;
 
-/// All tables one after the other, the one by address first: a power of two.
+/// Entries of all tables, stored one after the other with the base table first: a power of two.
 const ENTRIES: usize = BASE + (TABLES << BITS);
 const _: () = assert!(ENTRIES.is_power_of_two());
 
 #[derive(Clone, Debug)]
 pub(super) struct Directions {
     entries: Box<[u16; ENTRIES]>,
-    /// Outcomes, the last one lowest.
+    /// Outcomes of the last branches, the last one in the lowest bit.
     history: u64,
 }
 
@@ -47,10 +47,11 @@ struct Slot {
     tag: u16,
 }
 
-/// In a step, beside the entry's new state: the prediction was wrong.
+/// Flag of a step, next to the entry's new state: the prediction was wrong.
 const WRONG: u8 = 1 << 7;
 
-/// Every step, by the provider's state (5 bits), the next-best prediction and the outcome.
+/// Table of steps, indexed by the provider's state (5 bits), the next-best prediction and the
+/// outcome.
 static STEPS: [u8; 128] = steps();
 
 const fn steps() -> [u8; 128] {
@@ -60,7 +61,7 @@ const fn steps() -> [u8; 128] {
         let (counter, useful) = (index & 7, index >> 3 & 3);
         let (otherwise, taken) = (index >> 5 & 1, index >> 6);
         let says = counter >> 2;
-        // A new entry knows less than the entry that it was allocated to correct.
+        // A new entry is less reliable than the entry that it was allocated to correct.
         let is_new = (counter == 3 || counter == 4) && useful == 0;
         let predicted = if is_new { otherwise } else { says };
         let counter = match taken {
@@ -80,7 +81,7 @@ const fn steps() -> [u8; 128] {
     steps
 }
 
-/// The provider's step by an outcome.
+/// The provider's step for an outcome.
 #[inline(always)]
 fn step(entry: u16, next_best: u16, taken: bool) -> u8 {
     let index = entry & STATE | (next_best >> 2 & 1) << 5 | u16::from(taken) << 6;
@@ -92,7 +93,7 @@ impl Directions {
         Directions { entries: Box::new([WEAKLY_TAKEN; ENTRIES]), history: 0 }
     }
 
-    /// Outcomes, the last one lowest.
+    /// Outcomes of the last branches, the last one in the lowest bit.
     pub(super) fn history(&self) -> u64 {
         self.history
     }
@@ -131,7 +132,7 @@ impl Directions {
         (entry, at, next_best)
     }
 
-    /// Predicts a branch behind these outcomes, the last one lowest.
+    /// Predicts a branch after these outcomes, the last one in the lowest bit.
     pub(super) fn predict(&self, pc: u64, history: u64) -> bool {
         let (entry, _, next_best) = self.provider(pc, history);
         step(entry, next_best, true) & WRONG == 0
@@ -151,8 +152,8 @@ impl Directions {
         wrong
     }
 
-    /// Makes an entry with more history than the one at `provider`, which was wrong, where one is
-    /// free.
+    /// Allocates an entry with a longer history than the one at `provider`, which was wrong, if
+    /// there is a free one.
     #[inline(never)]
     fn allocate(&mut self, pc: u64, provider: usize, taken: bool) {
         let longer = if provider < BASE { 0 } else { ((provider - BASE) >> BITS) + 1 };
@@ -164,7 +165,7 @@ impl Directions {
                 return;
             }
         }
-        // None is: make one freer.
+        // No entry is free: age them.
         for slot in &slots[longer..] {
             self.entries[slot.at] -= USEFUL;
         }
@@ -175,7 +176,7 @@ impl Directions {
 mod tests {
     use super::*;
 
-    /// Mispredictions in the second half of a run.
+    /// Counts the mispredictions in the second half of a run.
     fn late_misses(count: usize, mut outcome: impl FnMut(usize) -> (u64, bool)) -> usize {
         let mut directions = Directions::new();
         (0..count)

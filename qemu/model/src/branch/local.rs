@@ -1,12 +1,12 @@
-//! The branch assist: counters by the last outcomes of the same branch, which the predictor by
-//! global history does not see.
+//! The branch assist: counters selected by the last outcomes of the same branch, a local history
+//! that the predictor by global history does not have.
 
 use crate::assist::ENTRIES;
 
-/// Branches that have a history of their own, and outcomes in it.
+/// Branches that have a local history, and outcomes in it.
 const BRANCHES: usize = 1 << 10;
 const OUTCOMES: u32 = 10;
-/// Counters' bounds.
+/// Bounds of the counters.
 const MOST: i8 = 3;
 const LEAST: i8 = -4;
 
@@ -29,7 +29,7 @@ impl Locals {
         Locals { histories, counters: Box::new([0; ENTRIES]) }
     }
 
-    /// Where the branch's history is, and its counter.
+    /// The indices of the branch's history and of its counter.
     fn places(&self, pc: u64) -> (usize, usize) {
         let spread = pc.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let at = spread as usize % BRANCHES;
@@ -37,7 +37,7 @@ impl Locals {
         (at, (spread as usize >> 16 << OUTCOMES | outcomes) % ENTRIES)
     }
 
-    /// The prediction of both, of which the predictor's is `predicted`.
+    /// The combined prediction, where the global predictor's is `predicted`.
     pub(super) fn predict(&self, pc: u64, predicted: bool) -> bool {
         let (at, place) = self.places(pc);
         let counter = self.counters[place];
@@ -45,8 +45,8 @@ impl Locals {
         if is_sure && self.histories[at].better > 0 { counter >= 0 } else { predicted }
     }
 
-    /// Learns an outcome, which the predictor predicted unless `wrong`; returns whether the
-    /// prediction of both was wrong.
+    /// Trains with an outcome. `wrong` is whether the global predictor mispredicted it; returns
+    /// whether the combined prediction was wrong.
     pub(super) fn learn(&mut self, pc: u64, taken: bool, wrong: bool) -> bool {
         let (at, place) = self.places(pc);
         let history = &mut self.histories[at];
@@ -63,7 +63,7 @@ impl Locals {
     }
 }
 
-/// A counter one step up or down.
+/// Moves a counter one step up or down.
 fn towards(counter: i8, up: bool) -> i8 {
     if up { (counter + 1).min(MOST) } else { (counter - 1).max(LEAST) }
 }

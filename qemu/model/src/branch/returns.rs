@@ -1,6 +1,6 @@
-//! The stack of return addresses.
+//! The return stack: predicts return addresses.
 
-/// As many return addresses as the processor keeps, the oldest overwritten by more.
+/// A ring of as many return addresses as the processor keeps; further ones overwrite the oldest.
 #[derive(Clone, Debug)]
 pub(super) struct ReturnStack {
     addresses: Box<[u64]>,
@@ -27,7 +27,7 @@ impl ReturnStack {
         newest
     }
 
-    /// Becomes equal to another one of the same depth.
+    /// Copies another stack of the same depth.
     pub(super) fn copy_from(&mut self, other: &ReturnStack) {
         self.addresses.copy_from_slice(&other.addresses);
         self.top = other.top;

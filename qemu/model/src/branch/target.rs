@@ -1,6 +1,6 @@
 //! Targets of indirect branches, in the manner of ITTAGE (Seznec, "A 64-Kbytes ITTAGE indirect
-//! branch predictor", 2011): a table by address alone, and two tagged ones by address and the path
-//! of recent targets.
+//! branch predictor", 2011): a table indexed by address alone, and two tagged ones by address and
+//! the path of recent targets.
 
 /// Entries of a table, as a power of two.
 const BITS: u32 = 10;
@@ -10,23 +10,23 @@ const PATHS: [u32; 2] = [16, 64];
 /// A multiplier that spreads bits upwards, from the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A target, and the branch that it belongs to.
+/// A target, and the tag of the branch that it belongs to.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     target: u64,
     tag: u32,
-    /// Whether a branch has allocated it. No tag means "free".
+    /// Whether a branch has allocated the entry: no tag value means "free".
     is_allocated: bool,
-    /// Whether it was wrong since it was last right: the target is replaced at the second time.
+    /// Whether the entry was wrong since it was last right: a second error replaces the target.
     doubted: bool,
 }
 
-/// What a target adds to the path.
+/// The bits that a target adds to the path.
 pub(super) fn step(target: u64) -> u64 {
     target.wrapping_mul(SPREAD) >> 60
 }
 
-/// The path behind a branch to `target`.
+/// The path after a branch to `target`.
 pub(super) fn behind(path: u64, target: u64) -> u64 {
     path << 4 ^ step(target)
 }
@@ -40,7 +40,7 @@ fn place(pc: u64, path: u64, table: usize) -> (usize, u32) {
 
 #[derive(Clone, Debug)]
 pub(super) struct Targets {
-    /// By address, then by path.
+    /// Tables: by address alone, then by address and path.
     tables: Box<[[Entry; ENTRIES]; 1 + PATHS.len()]>,
     path: u64,
 }
@@ -55,7 +55,7 @@ impl Targets {
         self.path
     }
 
-    /// The branch's index in each table, and its tag there, and the table that predicts.
+    /// The branch's index and tag in each table, and the number of the table that predicts.
     fn provider(&self, pc: u64, path: u64) -> ([(usize, u32); 1 + PATHS.len()], usize) {
         let places = [0, 1, 2].map(|table| place(pc, path, table));
         let has = |table: &usize| {
@@ -66,14 +66,14 @@ impl Targets {
         (places, (1..places.len()).rev().find(has).unwrap_or(0))
     }
 
-    /// The target that is predicted behind this path of targets, if there is one.
+    /// The target that is predicted after this path of targets, if any.
     pub(super) fn predict(&self, pc: u64, path: u64) -> Option<u64> {
         let (places, provider) = self.provider(pc, path);
         let target = self.tables[provider][places[provider].0].target;
         (target != 0).then_some(target)
     }
 
-    /// Learns a target; returns the one that was predicted.
+    /// Trains with a target; returns the target that was predicted.
     pub(super) fn learn(&mut self, pc: u64, target: u64) -> u64 {
         let (places, provider) = self.provider(pc, self.path);
         let entry = &mut self.tables[provider][places[provider].0];

@@ -1,9 +1,10 @@
-//! How many micro-operations execute in the cycles of the interval pipeline: by the shares of
-//! cycles that its samples had.
+//! Cycles of the interval pipeline by the number of micro-operations that execute in them, in
+//! proportion to the cycles of its samples.
 
 use crate::{counts::Counts, signal::Signal};
 
-/// Kinds of cycles: by the number of micro-operations that execute, and idle ones by cause.
+/// Number of kinds of cycles: by the number of micro-operations that execute, and idle ones by
+/// cause.
 pub(super) const KINDS: usize = Signal::EXECUTED.len() + Signal::IDLE.len();
 
 fn signals() -> impl Iterator<Item = Signal> {
@@ -13,7 +14,7 @@ fn signals() -> impl Iterator<Item = Signal> {
 /// Cycles of each kind.
 pub(super) type Cycles = [u64; KINDS];
 
-/// The engine's cycles of each kind.
+/// Returns the engine's cycles of each kind.
 pub(super) fn of(counts: &Counts) -> Cycles {
     let mut cycles = [0; KINDS];
     cycles.iter_mut().zip(signals()).for_each(|(cycles, signal)| *cycles = counts[signal]);
@@ -25,18 +26,18 @@ pub(super) fn store(cycles: &Cycles, counts: &mut Counts) {
     cycles.iter().zip(signals()).for_each(|(cycles, signal)| counts[signal] = *cycles);
 }
 
-/// The shares of cycles, each as parts of 65,536.
+/// The share of each kind of cycles, in parts of 65,536.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Shares([u32; KINDS]);
 
 impl Shares {
-    /// In proportion to these.
+    /// Computes shares in proportion to these cycles.
     pub(super) fn of(cycles: &[f32; KINDS]) -> Shares {
         let all: f32 = cycles.iter().sum();
         Shares(cycles.map(|own| if all > 0.0 { (65_536.0 * own / all) as u32 } else { 0 }))
     }
 
-    /// Adds their parts of `cycles`, rounded down: with more cycles none is smaller.
+    /// Adds each kind's share of `cycles`, rounded down: monotone in `cycles`.
     pub(super) fn add(&self, cycles: u64, to: &mut Cycles) {
         to.iter_mut().zip(self.0).for_each(|(to, share)| *to += (cycles * u64::from(share)) >> 16);
     }

@@ -1,4 +1,4 @@
-//! Branches: their predictions, and the cost of wrong ones.
+//! Resolution of branches: their predictions, and the cost of wrong ones.
 
 use super::state::Core;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Core {
-    /// The branch at a block's end continued at `next_pc`.
+    /// Resolves the branch at a block's end: execution continued at `next_pc`.
     #[inline(always)] // Saving six registers for a call is a fifth of its cost.
     pub fn resolve(&mut self, block: &Block, next_pc: u64) {
         let (ring, branch) = (block.ring, &block.branch);
@@ -72,13 +72,13 @@ impl Core {
         }
     }
 
-    /// The next block's fetch waits until the branch is decoded.
+    /// Records that the next block's fetch waits until the branch is decoded.
     fn resteered(&mut self, ring: Privilege) {
         self.bump(ring, Signal::Resteers);
         self.is_resteered = true;
     }
 
-    /// The block's branch, which went to `next_pc`, was mispredicted: fetch went on at `predicted`.
+    /// Handles a misprediction: the block's branch went to `next_pc`, fetch to `predicted`.
     fn mispredicted(&mut self, block: &Block, next_pc: u64, predicted: Option<u64>) {
         self.bump(block.ring, Signal::Mispredicts);
         if !self.is_out_of_order {

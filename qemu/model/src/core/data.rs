@@ -23,9 +23,9 @@ const fn walked<const STORE: bool>() -> Signal {
 }
 
 impl Core {
-    /// The common case of [`Core::access`], as small as possible: a whole load or store in one line
-    /// that is the most recent everywhere, so that only counts change. Returns whether the case
-    /// applied; if not, nothing has changed.
+    /// Fast path of [`Core::access`], as small as possible: a whole load or store in one line that
+    /// is the most recent everywhere, so that only counts change. Returns whether it applied; if
+    /// not, nothing has changed.
     #[inline(always)]
     pub fn access_recent<const STORE: bool>(&mut self, ring: Privilege, address: u64) -> bool {
         let line = address >> 6;
@@ -40,8 +40,8 @@ impl Core {
         true
     }
 
-    /// An instruction of `block` reads or, if `STORE`, writes memory; `translate` gives the
-    /// physical address of a virtual one.
+    /// Handles a memory access of an instruction of `block`: a store if `STORE`, else a load.
+    /// `translate` gives the physical address of a virtual one.
     pub fn access<const STORE: bool>(
         &mut self,
         block: &Block,
@@ -51,7 +51,7 @@ impl Core {
         let string = self.geometry.string_is_one_access
             && block.insns().get(access.insn).is_some_and(|insn| insn.repeats);
         let access = Access { retires: access.retires && !string, ..access };
-        // Of pages of any size: no walk is without cycles.
+        // Covers pages of any size: every walk takes cycles.
         let walks = if STORE { Signal::DtlbStoreWalkCycles } else { Signal::DtlbLoadWalkCycles };
         let before = self.counts[block.ring as usize][walks];
         let by = self.touch_data::<STORE>(block, access, &translate);
@@ -68,11 +68,12 @@ impl Core {
         }
     }
 
-    /// A repeated string instruction accesses memory: it counts the access when it retires.
+    /// Notes an access of a repeated string instruction, which is counted when the instruction
+    /// retires.
     fn defer<const STORE: bool>(&mut self, block: &Block, insn: usize, access: StringAccess) {
         let of = Some((block.insns()[insn].pc, block.ring));
         if self.string.of != of {
-            // Of an instruction that an interrupt ended, the rest counts.
+            // If an interrupt ended the previous instruction, only the accesses after it count.
             self.string = StringAccesses { of, ..StringAccesses::default() };
         }
         let all = &mut self.string.kinds[usize::from(STORE)];
@@ -81,7 +82,7 @@ impl Core {
         all.walks |= access.walks;
     }
 
-    /// The repeated string instruction at the end of `block` retires.
+    /// Counts the accesses of the repeated string instruction at the end of `block`, which retires.
     #[cold]
     pub(super) fn retire_string(&mut self, block: &Block) {
         let ends =
@@ -105,7 +106,7 @@ impl Core {
         }
     }
 
-    /// The second half of an access that crosses a cache line.
+    /// Handles the second half of an access that crosses a cache line.
     #[cold]
     fn split<const STORE: bool>(
         &mut self,
@@ -170,7 +171,7 @@ impl Core {
         by
     }
 
-    /// The L1's prefetchers see a load from `line`.
+    /// Shows the L1's prefetchers a load from `line`.
     #[cold]
     fn prefetch_into_l1(&mut self, block: &Block, access: Access, line: u64) {
         let Some(prefetch) = &mut self.prefetch else { return };
@@ -189,7 +190,7 @@ impl Core {
         }
     }
 
-    /// Translates through the second level or a page walk; returns the frame and the cycles.
+    /// Translates through the second-level TLB or a page walk; returns the frame and the cycles.
     #[cold]
     fn data_tlb_miss<const STORE: bool>(
         &mut self,
@@ -224,7 +225,7 @@ impl Core {
         (frame, stlb_cycles + cycles)
     }
 
-    /// Brings a line into the L1; returns the level that had it.
+    /// Inserts a line into the L1; returns the level that had it.
     fn data_miss<const STORE: bool>(
         &mut self,
         block: &Block,
@@ -250,7 +251,7 @@ impl Core {
         source
     }
 
-    /// Charges the exposed part of a penalty in the interval pipeline.
+    /// Charges the exposed part of a penalty, in the interval pipeline.
     fn expose<const STORE: bool>(&mut self, block: &Block, cause: Signal, cycles: u32) {
         if !self.is_out_of_order {
             self.charge_data::<STORE>(block, cause, cycles);

@@ -1,35 +1,34 @@
-//! What decoding has found in lines of code, so that a path that is fetched again is not decoded
-//! again.
+//! Cache of decoded lines of code, so that a wrong path that is fetched again is not decoded again.
 //!
-//! Each line is kept with the bytes that were decoded, and compared with those that are read now.
-//! So the guest's writes to its code need not be followed.
+//! Each line is kept with the bytes that were decoded, and compared with the bytes that are read
+//! now. So the guest's writes to its code need not be followed.
 
 use crate::{
     block::BranchKind,
     code::{CODE_LINE_BYTES, CodeAt},
 };
 
-/// Lines that are kept, a power of two.
+/// Number of lines that are kept, a power of two.
 const LINES: usize = 1 << 10;
 
-/// In [`Line::found`]: nothing has been decoded there.
+/// Mark in [`Line::found`]: nothing has been decoded at this byte.
 const UNKNOWN: u8 = 0;
-/// Nothing follows. No instruction has this length and kind.
+/// Mark: decoding ends at this byte. No instruction has this length and kind.
 const END: u8 = u8::MAX;
-/// The bits of the length.
+/// The bits of [`Line::found`] that contain the length.
 const LENGTH: u8 = 15;
 const KIND_SHIFT: u32 = 4;
 
 /// The kinds of branches, in the order of their numbers.
 const KINDS: [BranchKind; 7] = BranchKind::ALL;
 
-/// A line, and what begins at each of its bytes.
+/// A line, and the decoded instruction at each of its bytes.
 #[derive(Clone, Debug)]
 struct Line {
-    /// Its virtual address in lines, as targets depend on it.
+    /// Virtual address in lines, as targets depend on it.
     line: u64,
     bytes: [u8; CODE_LINE_BYTES],
-    /// The length and the kind, or one of the marks.
+    /// Length and kind of the instruction at each byte, or one of the marks.
     found: [u8; CODE_LINE_BYTES],
     targets: Box<[u64; CODE_LINE_BYTES]>,
 }
@@ -38,7 +37,7 @@ struct Line {
 #[derive(Clone, Debug)]
 pub(super) struct DecodedLines {
     lines: Box<[Line]>,
-    /// The one that is fetched.
+    /// Index of the line that is being fetched.
     current: usize,
 }
 
@@ -53,7 +52,7 @@ impl DecodedLines {
         DecodedLines { lines: (0..LINES).map(|_| line()).collect(), current: 0 }
     }
 
-    /// A virtual line is fetched, which has these bytes.
+    /// Makes a virtual line with these bytes the one that is being fetched.
     pub(super) fn enter(&mut self, line: u64, bytes: &[u8; CODE_LINE_BYTES]) {
         self.current = (line ^ line >> LINES.ilog2()) as usize & (LINES - 1);
         let kept = &mut self.lines[self.current];
@@ -62,8 +61,8 @@ impl DecodedLines {
         }
     }
 
-    /// What is at a byte of the line that is fetched, if that was decoded before, or else what
-    /// `decode` finds there.
+    /// The instruction at a byte of the line that is being fetched. Calls `decode` if the byte was
+    /// not decoded before.
     pub(super) fn at(&mut self, byte: usize, decode: impl FnOnce() -> CodeAt) -> CodeAt {
         let line = &mut self.lines[self.current];
         let found = line.found[byte];
@@ -83,7 +82,7 @@ impl DecodedLines {
                 line.targets[byte] = target;
             }
             CodeAt::End => line.found[byte] = END,
-            // It needs the next line, which is not kept with this one.
+            // The instruction may reach into the next line, which is not kept with this one.
             CodeAt::Insn { .. } | CodeAt::Incomplete => {}
         }
         code
@@ -115,7 +114,7 @@ mod tests {
         for code in [CodeAt::Incomplete, CodeAt::End] {
             assert_eq!(lines.at(1, || code), code);
         }
-        // Another line at the same place.
+        // Another line with the same index.
         lines.enter(7 + ((LINES as u64 + 1) << LINES.ilog2()), &bytes[1]);
         assert_eq!(lines.at(1, || CodeAt::Incomplete), CodeAt::Incomplete);
     }

@@ -11,8 +11,8 @@ use crate::{
 };
 
 impl Core {
-    /// Instructions of a block that is about to retire are delivered. The first one's
-    /// micro-operation is that of the one before if they have `fused`.
+    /// Delivers instructions of a block that is about to retire. If `fused`, the first instruction
+    /// shares the micro-operation of the one before the block.
     #[cold]
     #[inline(never)]
     pub(super) fn deliver(&mut self, block: &Block, range: Range<usize>, fused: bool) {
@@ -49,7 +49,8 @@ impl Core {
     }
 }
 
-/// Instruction `index` of a block, which `is_second` of a fused pair.
+/// Instruction `index` of a block as the decoders see it; `is_second` if it is the second of a
+/// fused pair.
 fn fetched(block: &Block, index: usize, is_second: bool) -> Fetched {
     let insn = &block.insns()[index];
     let ordinal = (insn.pc >> 6).wrapping_sub(block.pc >> 6) & (u64::MAX >> 6);

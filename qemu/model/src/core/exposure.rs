@@ -4,27 +4,29 @@ use std::mem;
 
 use crate::{counts::Counts, signal::Signal};
 
-/// Parts of a cycle in which costs are kept.
+/// Parts of a cycle: the unit of costs.
 pub(super) const PARTS: u32 = 256;
 /// The number of causes.
 pub(super) const CAUSES: usize = Signal::STALLS.len();
 
-/// Samples of lost slots and of what executes after which older ones count less.
+/// Time constant, in samples, of the exponentially weighted sums of lost slots and of activity.
 const SAMPLES_OF_SLOTS: f32 = 4.0;
 /// The number of causes of lost slots.
 pub(super) const LOST: usize = Signal::LOST_SLOTS.len();
-/// The cycles from which on each cause gets its part of them, and not one cause all.
+/// Cycles from which on they are divided among all causes; fewer are charged to one cause.
 const MANY_CYCLES: u64 = 32;
-/// The step between two cycles in the order of causes: the golden ratio of all.
+/// Step of `order` from one charge to the next: 65,536 over the golden ratio, so that causes
+/// alternate evenly.
 const STEP: u16 = 40_503;
 
-/// How lost slots divide among their causes: of 65,536, how many belong to each but the last, with
-/// those of the causes before it.
+/// Division of lost slots among their causes, as cumulative shares in parts of 65,536. The last
+/// cause has the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Division([u16; LOST - 1]);
 
 impl Division {
-    /// In proportion to these; all belong to the last cause if there are none.
+    /// Computes the division in proportion to these slots; the last cause gets all if there are
+    /// none.
     pub(super) fn of(slots: &[f32; LOST]) -> Division {
         let all: f32 = slots.iter().sum();
         let mut sum = 0.0;
@@ -34,7 +36,8 @@ impl Division {
         }))
     }
 
-    /// Adds cycles to their causes, few to one of them: which, `order` decides.
+    /// Charges cycles to their causes. Fewer than `MANY_CYCLES` go to one cause, which `order`
+    /// selects.
     #[inline]
     pub(super) fn charge(self, cycles: u64, order: &mut u16, charged: &mut [u64; LOST]) {
         if cycles < MANY_CYCLES {
@@ -52,19 +55,19 @@ impl Division {
     }
 }
 
-/// What the engine has lost of slots, by cause.
+/// The engine's lost slots by cause.
 pub(super) fn lost_slots(counts: &Counts) -> [u64; LOST] {
     std::array::from_fn(|index| counts[Signal::LOST_SLOTS[index]])
 }
 
-/// Adds what grew in a sample to sums in which older samples count less.
+/// Adds the growth during a sample to exponentially weighted sums.
 pub(super) fn add_sample<const N: usize>(sums: &mut [f32; N], now: [u64; N], before: [u64; N]) {
     for (sum, (now, before)) in sums.iter_mut().zip(now.into_iter().zip(before)) {
         *sum += (now - before) as f32 - *sum / SAMPLES_OF_SLOTS;
     }
 }
 
-/// The exposed share of a kind of penalties, by sums in which older ones count less.
+/// The exposed share of one kind of penalty, from sums in which older penalties weigh less.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     exposed: f32,
@@ -73,13 +76,13 @@ pub(super) struct Share {
 }
 
 impl Share {
-    /// Of no penalty.
+    /// A share without any penalties.
     pub(super) const fn of_none(most: f32) -> Share {
         Share { exposed: 0.0, of: 0.0, most }
     }
 
-    /// A share that is assumed until penalties of more than `of` are known; of about `most` it is
-    /// the mean.
+    /// Makes a share with a prior: `share`, with the weight of `of` cycles. The sums forget
+    /// penalties older than about the last `most` cycles.
     pub(super) fn new(share: f32, of: f32, most: f32) -> Share {
         Share { exposed: share * of, of, most }
     }
@@ -97,7 +100,7 @@ impl Share {
         self.exposed / self.of
     }
 
-    /// The share in a sum with `of` penalties of another share.
+    /// The share after adding a prior of `share` with the weight of `of` cycles.
     pub(super) fn with(&self, share: f32, of: f32) -> f32 {
         (self.exposed + share * of) / (self.of + of)
     }
@@ -112,18 +115,18 @@ impl Share {
 pub(super) struct Stalls([f32; CAUSES]);
 
 impl Stalls {
-    /// The cycles of each cause, by its index.
+    /// Computes the cycles of each cause from its index.
     pub(super) fn of(cycles: impl FnMut(usize) -> f32) -> Stalls {
         Stalls(std::array::from_fn(cycles))
     }
 
-    /// Takes the cycles of some causes out.
+    /// Removes the cycles of some causes; returns their sum.
     pub(super) fn take(&mut self, causes: &[Signal]) -> f32 {
         let all = self.0.iter_mut().zip(Signal::STALLS);
         all.filter(|(_, cause)| causes.contains(cause)).map(|(own, _)| mem::take(own)).sum()
     }
 
-    /// Takes cycles of a cause out, at most so many.
+    /// Removes at most `most` cycles of a cause; returns how many.
     pub(super) fn take_most(&mut self, cause: Signal, most: f32) -> f32 {
         let own = self.0.iter_mut().zip(Signal::STALLS).find(|(_, other)| **other == cause);
         own.map_or(0.0, |(own, _)| {
@@ -137,7 +140,7 @@ impl Stalls {
         self.0.iter().sum()
     }
 
-    /// The index of the cause with the most cycles, and these.
+    /// The index of the cause with the most cycles, and its cycles.
     pub(super) fn longest(&self) -> Option<(u8, f32)> {
         let all = (0..).zip(self.0).filter(|(_, cycles)| *cycles > 0.0);
         all.max_by(|(_, one), (_, other)| one.total_cmp(other))

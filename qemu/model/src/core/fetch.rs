@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl Core {
-    /// A block is about to run: fetches its first line. Its other lines are fetched when an
+    /// Fetches the first line of a block that is about to run. Its other lines are fetched when an
     /// instruction in them is known to run.
     #[inline]
     pub fn fetch(&mut self, block: &Block) {
@@ -33,7 +33,7 @@ impl Core {
         }
     }
 
-    /// Fetches the block's first `lines` lines, as far as they are not fetched yet.
+    /// Fetches the block's first `lines` lines, except those already fetched.
     #[inline(never)]
     pub(super) fn fetch_rest(&mut self, block: &Block, lines: u32) {
         while self.lines_done < lines {
@@ -64,14 +64,14 @@ impl Core {
             self.translate_fetch(block, ordinal, page, line >> 6);
         }
         let Some(source) = self.look_up_code(block.ring, line) else { return };
-        // Fetch is ahead of the pipeline by about half of the L2's latency.
+        // Fetch runs ahead of the pipeline by about half of the L2's latency.
         let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
         self.starve(block, ordinal, FetchWait::Code(source), cycles);
         self.fetch_code_ahead();
     }
 
-    /// Looks for a line of code in the L1, and if that lacks it beyond. Returns what serves it
-    /// there.
+    /// Looks a line of code up in the L1, and on a miss in the levels beyond. Returns the level
+    /// that served a miss.
     pub(super) fn look_up_code(&mut self, ring: Privilege, line: u64) -> Option<ServedBy> {
         let is_there = self.l1i.touch(line);
         if is_there || self.geometry.perfect.l1i {
@@ -86,7 +86,7 @@ impl Core {
         Some(self.beyond_l1(ring, line, Stream::Code, served))
     }
 
-    /// The pipeline takes the lines of code that prefetchers have just fetched.
+    /// Passes the lines of code that prefetchers have just requested to the pipeline.
     pub(super) fn fetch_code_ahead(&mut self) {
         if let Some(engine) = &mut self.engine {
             engine.fetch_code_ahead(&self.ahead);
@@ -94,8 +94,8 @@ impl Core {
         }
     }
 
-    /// The table's assist of the L1 instruction cache: the line behind `line` is fetched. It is
-    /// there at once, and counted nowhere.
+    /// The table's assist of the L1 instruction cache: inserts the line after `line` at once. The
+    /// request is counted nowhere.
     #[cold]
     fn fetch_next_line(&mut self, line: u64) {
         let next = line + 1;
@@ -129,12 +129,12 @@ impl Core {
         }
     }
 
-    /// Fetch waits for line `ordinal` of the block.
+    /// Makes fetch wait for line `ordinal` of the block.
     fn starve(&mut self, block: &Block, ordinal: u32, wait: FetchWait, cycles: u32) {
         self.starve_at(block.ring, wait, cycles, || block.first_in_line(ordinal));
     }
 
-    /// Fetch waits for the instruction of a block that `insn` finds.
+    /// Makes fetch wait at the instruction of a block that `insn` finds.
     pub(super) fn starve_at(
         &mut self,
         ring: Privilege,

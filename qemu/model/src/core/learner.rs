@@ -1,9 +1,9 @@
-//! What the interval pipeline knows of blocks and penalties, from samples of the out-of-order
+//! The interval pipeline's knowledge of blocks and penalties, from samples of the out-of-order
 //! engine.
 //!
-//! A penalty is what an access, a fetch or a misprediction would cost if nothing hid it. Of each
-//! kind the exposed share is known. What is left of a block's cycles above its slots is its cost:
-//! stalls, and cycles in which less than the pipeline's width retires.
+//! A penalty is the cost of an access, a fetch or a misprediction if nothing hid it. For each kind
+//! of penalty, the learner knows the exposed share. The rest of a block's cycles above its slots is
+//! the block's cost: stalls, and cycles that retire less than the pipeline's width.
 
 use std::mem;
 
@@ -18,26 +18,26 @@ use crate::{
     signal::Signal,
 };
 
-/// Samples of a block, and cycles of the penalties of its data, after which older ones count less.
+/// Time constants of the weighted sums: a block's samples, and cycles of its data's penalties.
 const MOST_SAMPLES: f32 = 64.0;
 const MOST_DATA_CYCLES: f32 = 10_000.0;
-/// The cycles of penalties for which all blocks' share stands in a block's own.
+/// Weight of the share of all blocks, as a prior of a block's own share, in cycles of penalties.
 const ASSUMED_DATA_CYCLES: f32 = 50.0;
-/// Cycles by which a cause can be ahead of a block's others, so that a new one can get ahead.
+/// Cap on a cause's lead over a block's other causes, so that a new cause wins within 1,000 cycles.
 const MOST_LEAD: f32 = 1_000.0;
 
-/// The bits of an index of a cause.
+/// Bits of a cause's index.
 const CAUSE_BITS: u32 = 4;
-/// The largest cost, in parts.
+/// The largest cost, in parts of a cycle.
 const MOST_PARTS: i32 = 1 << 26;
 const _: () = assert!(CAUSES <= 1 << CAUSE_BITS);
 
-/// A block's cost: parts of a cycle. Some of them are stalls, all of the same cause.
+/// A block's cost in parts of a cycle. Some of the parts are stalls, all with the same cause.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
-    /// They can be negative, as cycles of penalties can hide slots.
+    /// All parts. Can be negative, as cycles of penalties can hide slots.
     parts: i32,
-    /// Those that are stalls, and in the lowest bits the index of the cause.
+    /// Parts that are stalls; the lowest bits contain the index of the cause.
     stalled: u32,
 }
 
@@ -65,19 +65,19 @@ impl Cost {
     }
 }
 
-/// What is known of a block.
+/// Statistics of a block.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// Which block: the lowest bits of its physical address.
+    /// Tag of the block: the lowest bits of its physical address.
     code: u32,
-    /// Its cost in cycles, and those of them that are stalls: the means of this many samples.
+    /// Cost in cycles, and the stall cycles among them: means over `samples` samples.
     cycles: f32,
     stalled: f32,
     samples: f32,
-    /// The index of its most frequent cause, and by how many cycles that is ahead.
+    /// The index of the most frequent cause, and its lead in cycles over the others.
     cause: u8,
     lead: f32,
-    /// The exposed share of its data's penalties, in cycles.
+    /// The exposed share of the penalties of the block's data, in cycles.
     data: Share,
 }
 
@@ -98,7 +98,7 @@ impl Known {
         self.stalled += (stalled - self.stalled) / self.samples;
     }
 
-    /// Forgets another block's, if it is of another one.
+    /// Returns the entry for `block`, cleared if it held another block.
     fn of(&mut self, block: &Block) -> &mut Known {
         let code = (block.lines.0 << 6 | block.pc & 63) as u32;
         if self.code != code {
@@ -107,7 +107,7 @@ impl Known {
         self
     }
 
-    /// Finds the most frequent cause as a majority is found, with one count.
+    /// Updates the most frequent cause by a majority vote with one counter (Boyer and Moore).
     fn add_cause(&mut self, stalls: &Stalls) {
         let Some((cause, cycles)) = stalls.longest() else { return };
         if self.cause == cause {
@@ -119,7 +119,7 @@ impl Known {
         }
     }
 
-    /// Adds exposed cycles of its data's penalties; returns their share.
+    /// Adds exposed cycles of the penalties of the block's data; returns the updated share.
     fn add_data(&mut self, exposed: f32, of: f32, usual: f32) -> f32 {
         self.data.add(exposed, of);
         self.data.with(usual, ASSUMED_DATA_CYCLES)
@@ -130,44 +130,44 @@ impl Known {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Penalties {
     pub(super) data_cycles: u32,
-    /// Whether any of these is a store's.
+    /// Whether any of `data_cycles` is a store's.
     pub(super) by_stores: bool,
     pub(super) code_cycles: u32,
-    /// Of branches of which fetch did not know.
+    /// Cycles behind branches that fetch did not know.
     pub(super) resteer_cycles: u32,
-    /// Of the decoders.
+    /// Cycles in which the decoders limit fetch.
     pub(super) decode_cycles: u32,
     /// Whether the branch before was mispredicted.
     pub(super) behind_branch: bool,
 }
 
-/// What a sampler has learnt.
+/// Everything that a sampler has learnt.
 #[derive(Clone, Debug)]
 pub(super) struct Learner {
-    /// What the engine counts; nothing else does.
+    /// The engine's counts; nothing else counts here.
     pub(super) counts: Counts,
-    /// Its stalls up to the last block.
+    /// The engine's stalls up to the last block.
     stalled: [u64; CAUSES],
-    /// Its lost slots up to the last sample, and by cause in sums in which older ones count less.
+    /// The engine's lost slots up to the last sample, and weighted sums of them by cause.
     lost: [u64; LOST],
     slots: [f32; LOST],
-    /// The same of cycles by what executes in them.
+    /// The engine's cycles of each kind up to the last sample, and weighted sums of them.
     active: Cycles,
     cycles_active: [f32; KINDS],
     known: Box<[Known]>,
-    /// The shares of blocks' data in parts, and one; 0 where none is known.
+    /// Exposed shares of blocks' data penalties, in parts plus one; 0 where none is known.
     exposures: Box<[u16]>,
     pub(super) data: Share,
     pub(super) code: Share,
     pub(super) resteers: Share,
     pub(super) decoders: Share,
-    /// Cycles of a misprediction.
+    /// Cycles per misprediction.
     pub(super) branches: Share,
     pub(super) penalties: Penalties,
-    /// Blocks that ran in the present sample: those that had been in one before, and new ones.
+    /// Blocks that ran in the present sample: those seen in an earlier one, and new ones.
     blocks: [u32; 2],
-    /// Cycles above their slots of the present block's instructions that have retired, and stalls
-    /// among them.
+    /// Cycles above their slots of the current block's instructions that have retired, and the
+    /// stall cycles among them.
     cycles: f32,
     stalled_cycles: f32,
 }
@@ -196,20 +196,21 @@ impl Learner {
         }
     }
 
-    /// Forgets what the last sample left of a block.
+    /// Discards partial sums that the last sample left of a block.
     pub(super) fn begin(&mut self) {
         self.penalties = Penalties::default();
         self.begin_block();
     }
 
-    /// The engine has run for long enough that the slots which it loses are the program's.
+    /// Ends a sample's warm-up: from now on the slots that the engine loses are attributed to the
+    /// program.
     pub(super) fn warm_up(&mut self) {
         self.begin();
         self.lost = lost_slots(&self.counts);
         self.active = activity::of(&self.counts);
     }
 
-    /// A sample has ended. Returns whether most blocks that ran in it were new.
+    /// Ends a sample. Returns whether most blocks that ran in it were new.
     pub(super) fn end(&mut self) -> bool {
         add_sample(&mut self.slots, lost_slots(&self.counts), self.lost);
         add_sample(&mut self.cycles_active, activity::of(&self.counts), self.active);
@@ -217,17 +218,17 @@ impl Learner {
         new > old
     }
 
-    /// What lost slots belong to.
+    /// The division of lost slots among causes.
     pub(super) fn division(&self) -> Division {
         Division::of(&self.slots)
     }
 
-    /// What executes in cycles.
+    /// The shares of cycles by activity.
     pub(super) fn activity(&self) -> Shares {
         Shares::of(&self.cycles_active)
     }
 
-    /// A block begins to retire. Of one that was left in its middle nothing is known.
+    /// Begins a block. Discards the sums of a block that was left in its middle.
     pub(super) fn begin_block(&mut self) {
         (self.cycles, self.stalled_cycles) = (0.0, 0.0);
     }
@@ -240,8 +241,8 @@ impl Learner {
         })
     }
 
-    /// Of the cycles `above` its slots that instructions of a block took, gives penalties their
-    /// part, and the block the rest. Returns its cost, if they were its last ones.
+    /// Divides the cycles `above` their slots of a block's instructions between penalties and the
+    /// block. Returns the block's cost if they were its last instructions.
     pub(super) fn add(
         &mut self,
         block: &Block,
@@ -264,7 +265,7 @@ impl Learner {
         })
     }
 
-    /// Takes the exposed cycles of penalties out of a block's stalls, and learns their shares.
+    /// Removes the exposed cycles of penalties from a block's stalls, and learns their shares.
     /// Returns these cycles.
     fn expose(&mut self, block: &Block, penalties: Penalties, stalls: &mut Stalls) -> f32 {
         const DATA: &[Signal] =
@@ -365,15 +366,16 @@ mod tests {
             Penalties { data_cycles: 250, behind_branch: true, ..Penalties::default() };
         let all =
             [(Signal::StallMemory, 200.0), (Signal::StallMispredict, 3.0), (Signal::StallFp, 4.0)];
-        // In two parts: no mean before the second.
+        // The block retires in two parts: no mean before the second.
         assert!(learner.add(&block, false, 207.0, stalls(&all)).is_none());
         let cost = learner.add(&block, true, 3.0, stalls(&[(Signal::StallFp, 1.0)])).unwrap();
-        // Of the last 3 cycles 2 retire something.
+        // Two of the last 3 cycles retire something.
         assert_eq!(cost.parts(), 7 * i64::from(PARTS));
         assert_eq!(cost.stalled_parts(), 5 * i64::from(PARTS));
         assert_eq!(Signal::STALLS[cost.cause()], Signal::StallFp);
         assert!(learner.branches.get() < before);
-        // Of 250 cycles 200 were exposed, of the assumed 50 the share of all: about 0.8 of 300.
+        // Of 250 cycles 200 were exposed; the prior of 50 has the share of all blocks: about 0.8
+        // of 300.
         let share = f64::from(learner.exposure(&block)) / f64::from(PARTS);
         assert!((0.70..0.80).contains(&share), "{share}");
     }

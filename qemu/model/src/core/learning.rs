@@ -1,9 +1,9 @@
-//! Samples of the interval pipeline: now and then some instructions also run through the
-//! out-of-order engine, and what they cost there is what they cost from then on.
+//! Samples of the interval pipeline: from time to time instructions also run through the
+//! out-of-order engine, and their costs there are charged from then on.
 //!
-//! Samples come often at first and in new code, and rarely later, at random distances, so that no
-//! loop is in step with them. They change no count but time. Sampling instead of simulation is that
-//! of Wunderlich, Wenisch, Falsafi and Hoe, "SMARTS: accelerating microarchitecture simulation via
+//! Samples are frequent at first and in new code, and rare later. Their distances are random, so
+//! that no loop is in step with them. They change only the time, no other count. The method follows
+//! Wunderlich, Wenisch, Falsafi and Hoe, "SMARTS: accelerating microarchitecture simulation via
 //! rigorous statistical sampling" (ISCA 2003).
 
 use std::{mem, ops::Range};
@@ -20,14 +20,15 @@ use crate::{
     stacks::FetchWait,
 };
 
-/// The most samplers that are kept beside the running ring's. The least recent one is dropped.
+/// The most samplers that are kept besides the running domain's. Another one evicts the least
+/// recent.
 const MOST_OTHERS: usize = 15;
-/// Parts of cycles that can be due as stalls, while blocks that owe less than nothing take the
-/// cycles that would be.
+/// Cap on deferred stall cycles, in parts; blocks with a negative balance absorb cycles and so
+/// defer stalls.
 const MOST_STALLED_PARTS: i64 = 64 * PARTS as i64;
 
 impl Core {
-    /// The next block is in `ring`.
+    /// Notes that the next block runs in `ring`.
     #[cold]
     #[inline(never)]
     pub(super) fn enter_ring(&mut self, ring: Privilege) {
@@ -58,7 +59,8 @@ impl Core {
         self.follow_accesses();
     }
 
-    /// Asks for every access, or no longer, as the engine, prefetchers and other cores need them.
+    /// Requests every access, or only those that hit no fast path, as engine, prefetchers and other
+    /// cores need.
     pub(super) fn follow_accesses(&mut self) {
         let needs_all = self.engine.is_some() || self.prefetch.is_some() || self.has_others;
         self.all_accesses = if needs_all { u64::MAX } else { 0 };
@@ -81,7 +83,8 @@ impl Core {
         self.follow_accesses();
     }
 
-    /// Instructions of a block retire in a sample; without any stall they take `slots`.
+    /// Learns from instructions of a block that retire in a sample; without any stall they take
+    /// `slots`.
     pub(super) fn learn(&mut self, block: &Block, range: Range<usize>, fused: bool, slots: u32) {
         let (Some(engine), Some(sampler)) = (&mut self.engine, &mut self.sampler) else { return };
         let learner = &mut sampler.learner;
@@ -104,7 +107,7 @@ impl Core {
         }
     }
 
-    /// In a sample nothing runs for `cycles`.
+    /// Advances the engine by `cycles` in which nothing runs, if a sample is running.
     pub(super) fn learn_nothing(&mut self, cycles: u32) {
         let (Some(engine), Some(sampler)) = (&mut self.engine, &mut self.sampler) else { return };
         engine.idle(cycles, &mut sampler.learner.counts);
@@ -143,7 +146,7 @@ impl Core {
         self.charge(ring, wait.cause(), u64::from(cycles) * u64::from(exposure));
     }
 
-    /// Charges the way back from a mispredicted branch.
+    /// Charges the recovery from a mispredicted branch.
     pub(super) fn charge_misprediction(&mut self, ring: Privilege) {
         let Some(sampler) = &mut self.sampler else { return };
         sampler.learner.penalties.behind_branch = true;
@@ -151,7 +154,7 @@ impl Core {
         self.charge(ring, Signal::StallMispredict, u64::from(parts));
     }
 
-    /// Charges whole cycles of all that is owed.
+    /// Adds `parts` to what is owed, and charges the whole cycles of it.
     fn charge(&mut self, ring: Privilege, cause: Signal, parts: u64) {
         let Some(sampler) = &mut self.sampler else { return };
         let owed = sampler.owed_parts + parts as i64;
@@ -162,8 +165,8 @@ impl Core {
         self.stall(ring, cause, cycles as u32);
     }
 
-    /// Charges what a block costs that has retired to its end, and begins a sample if it is time.
-    /// A block may owe some parts of a cycle less than nothing. Its cycles are stalls if so many
+    /// Charges the cost of a block that has retired to its end, and begins a sample if one is due.
+    /// The balance may become negative by parts of a cycle. A charged cycle is a stall if as many
     /// parts are due as stalls.
     #[inline(always)] // For every block.
     pub(super) fn charge_block(&mut self, block: &Block) {

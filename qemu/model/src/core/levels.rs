@@ -9,7 +9,7 @@ use crate::{
     signal::Signal,
 };
 
-/// What a level beyond the first is accessed for.
+/// Purpose of an access to a level beyond the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stream {
     Code,
@@ -18,14 +18,15 @@ pub(super) enum Stream {
 }
 
 impl Core {
-    /// Walks the page tables: reads their entries through the caches. Returns its cycles. A large
-    /// page's entry is one level higher, or two, and the levels above it are deemed to be known, as
-    /// those above the last two are for a page of 4 KiB.
+    /// Walks the page tables: reads their entries through the caches. Returns the walk's cycles.
+    /// The last entry of a large page is one level higher, or two. Entries above it are assumed to
+    /// be cached in the walker, as are those above the last two levels for a page of 4 KiB.
     pub(super) fn walk(&mut self, ring: Privilege, page: u64, size: PageSize) -> u32 {
-        // Not the entry's own address but one with the same locality, beyond all lines of memory.
+        // A substitute for the entry's address with the same locality, beyond all lines of memory.
         let table = 1 << (WALK_LINE_BITS - 2) | self.space << 26;
         let entry = |entries: u64| table | (entries ^ entries >> 26) & 0x3ff_ffff;
-        // The lines of directories have 24 bits of the page's number, those above them 15.
+        // Lines of directory entries have 24 bits of the page's number, those of the level
+        // above 15.
         const DIRECTORY: u64 = 1 << (WALK_LINE_BITS - 1);
         const ABOVE: u64 = DIRECTORY | 1 << 25;
         let mut cycles = WALK_BASE_CYCLES;
@@ -48,8 +49,8 @@ impl Core {
         self.latency(source)
     }
 
-    /// The level beyond the L1 that has a line; counts it by one of three signals: for the L2, the
-    /// last-level cache, and memory.
+    /// The level beyond the L1 that has a line. Counts it by one of the signals `served`: for the
+    /// L2, the last-level cache, and memory.
     pub(super) fn beyond_l1(
         &mut self,
         ring: Privilege,
@@ -73,7 +74,7 @@ impl Core {
         source
     }
 
-    /// The L2's prefetchers see a request that `source` served.
+    /// Shows the L2's prefetchers a request that `source` served.
     #[cold]
     pub(super) fn prefetch_into_l2(
         &mut self,
@@ -99,16 +100,16 @@ impl Core {
         }
     }
 
-    /// A prefetcher fetches a line: for the engine, if there is one.
+    /// Passes a prefetcher's request to the engine, if there is one.
     pub(super) fn fetch_ahead(&mut self, ahead: Ahead) {
         if self.engine.is_some() {
             self.ahead.push(ahead);
         }
     }
 
-    /// The level beyond the L1 that has a line. Inserts it into the L2. A perfect level has every
-    /// line, but those behind it fill as they do behind a real one: what data brought is there for
-    /// code.
+    /// The level beyond the L1 that has a line. Inserts the line into the L2. A perfect level has
+    /// every line, but the levels behind it fill as behind a real one: code hits lines that data
+    /// accesses brought in.
     pub(super) fn lookup(&mut self, line: u64, stream: Stream) -> ServedBy {
         let perfect = self.geometry.perfect;
         let (l2, llc) = match stream {
@@ -129,7 +130,7 @@ impl Core {
         }
     }
 
-    /// The latency of data from a level.
+    /// Latency of data from a level, in cycles.
     pub(super) fn latency(&self, source: ServedBy) -> u32 {
         let latency = &self.geometry.latency;
         match source {

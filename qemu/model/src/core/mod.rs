@@ -1,12 +1,12 @@
-//! One processor core: fetch, data access, retirement, and the time that they take.
+//! A processor core: fetch, data access, retirement, and the time that they take.
 //!
-//! Caches, TLBs and predictors are modelled access by access in program order; their answers cost
+//! Caches, TLBs and predictors are modelled access by access in program order. Their results cost
 //! time by one of two pipelines: `interval` (costs from samples, in `learning`) or out of order
 //! (`crate::ooo`). Time is kept in slots: the pipeline's width for each cycle.
 //!
-//! [`Core`] is defined in `state`, with what interval learns in `activity`, `exposure`,
-//! `learner` and `sampler`, and what fetch knows of a wrong path in `path` and `decoded`. The other
-//! files are its operations, each importing only from those before it: `learning`, `levels`,
+//! [`Core`] is defined in `state`. The interval pipeline's knowledge is in `activity`, `exposure`,
+//! `learner` and `sampler`, the state of fetch on a wrong path in `path` and `decoded`. The other
+//! files are the core's operations, each importing only from those before it: `learning`, `levels`,
 //! `fetch`, `wrong_path`, `branches`, `data`, `deliver`, `retire`, `system`.
 
 mod activity;

@@ -1,4 +1,4 @@
-//! What fetch knows on a wrong path: how it got there, and the bytes that it has of the code.
+//! State of fetch on a wrong path: its branch histories, and the bytes of code that it has read.
 
 use super::decoded::DecodedLines;
 use crate::{
@@ -10,25 +10,25 @@ use crate::{
 
 const BYTES: u64 = CODE_LINE_BYTES as u64;
 
-/// A core's wrong path: one at a time.
+/// A core's wrong path. There is one at a time.
 #[derive(Clone, Debug)]
 pub(super) struct WrongPath {
-    /// Where code is read. Without it nothing is known of a path's instructions.
+    /// Functions that read the code. Without them a path's instructions are unknown.
     pub(super) memory: Option<CodeMemory>,
     pub(super) histories: Histories,
     /// The address of the next instruction.
     pub(super) pc: u64,
     /// The virtual line that was fetched last.
     line: Option<u64>,
-    /// The bytes of the line before, and of that line.
+    /// The bytes of the line fetched before the last, and of the last.
     bytes: [u8; 2 * CODE_LINE_BYTES],
     decoded: DecodedLines,
-    /// The bytes that are fetched in a cycle, from a multiple of them on.
+    /// Bytes fetched in a cycle, from an address that is a multiple of this.
     window_bytes: u64,
 }
 
 impl WrongPath {
-    /// The state of a core with wrong paths.
+    /// Makes the state for a core; `None` if wrong paths are off.
     pub(super) fn of(geometry: &Geometry) -> Option<Box<WrongPath>> {
         geometry.has_wrong_paths.then(|| {
             Box::new(WrongPath {
@@ -43,7 +43,7 @@ impl WrongPath {
         })
     }
 
-    /// A path begins at `pc`.
+    /// Begins a path at `pc`.
     pub(super) fn begin(&mut self, pc: u64) {
         (self.pc, self.line) = (pc, None);
     }
@@ -53,22 +53,22 @@ impl WrongPath {
         self.pc / BYTES
     }
 
-    /// The virtual line of its last byte, if that is not the first.
+    /// The virtual line of the last byte of the bytes at `pc`, if they reach into a second one.
     pub(super) fn second_line(&self) -> u64 {
         self.pc.wrapping_add(BYTES) / BYTES
     }
 
-    /// Returns whether a virtual line was fetched last.
+    /// Returns whether `line` is the virtual line that was fetched last.
     pub(super) fn is_in(&self, line: u64) -> bool {
         self.line == Some(line)
     }
 
-    /// The number of the bytes among which the next instruction is that are fetched together.
+    /// The number of the fetch window that contains the next instruction.
     pub(super) fn window(&self) -> u64 {
         self.pc / self.window_bytes
     }
 
-    /// A line was fetched. Returns whether its code could be read, or need not be.
+    /// Records a fetched line. Returns whether its code could be read, or no code is read at all.
     pub(super) fn enter(&mut self, line: u64, physical_line: u64) -> bool {
         self.line = Some(line);
         let Some(memory) = self.memory else { return true };
@@ -79,7 +79,7 @@ impl WrongPath {
         true
     }
 
-    /// The next instruction. Its first line has been fetched, last or before the last.
+    /// Decodes the next instruction. Its first line has been fetched last or before the last.
     pub(super) fn decode(&mut self) -> CodeAt {
         let Some(memory) = self.memory else { return self.straight_on() };
         let (pc, byte) = (self.pc, (self.pc % BYTES) as usize);
@@ -91,7 +91,7 @@ impl WrongPath {
         }
     }
 
-    /// Nothing is known of the code: all that is fetched in the cycle counts as one instruction.
+    /// Without code to read, returns the rest of the fetch window as one instruction.
     fn straight_on(&self) -> CodeAt {
         let length = self.window_bytes - self.pc % self.window_bytes;
         CodeAt::Insn { length: length as u8, kind: BranchKind::None, target: 0 }

@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Core {
-    /// A block ran to its end, and execution continued at `next_pc` (an address under the mapping
-    /// at translation).
+    /// Retires a block that ran to its end; execution continued at `next_pc` (an address under the
+    /// mapping at translation).
     #[inline(always)] // Called for every block, from one hot place.
     pub fn retire(&mut self, block: &Block, next_pc: u64) {
         debug_assert!(!block.ends_in_repeat, "it retires in parts");
@@ -36,7 +36,7 @@ impl Core {
         }
     }
 
-    /// Only the instructions of `range` of a block ran: it was left or resumed in the middle.
+    /// Retires the instructions in `range` of a block that was left or resumed in the middle.
     pub fn retire_part(&mut self, block: &Block, range: Range<usize>) {
         if range.is_empty() {
             return;
@@ -86,8 +86,8 @@ impl Core {
         self.counts[ring as usize].add_static(&counts);
     }
 
-    /// If a block's edge separates a pair that fuses, the branch takes no slot. Returns whether it
-    /// fuses.
+    /// Fuses a pair that the block's start separates: the branch takes no slot. Returns whether
+    /// there is such a pair.
     #[cold]
     fn fuse_over_edge(&mut self, block: &Block) -> bool {
         if !fuses(self.fuses_with, block.begins_with()) {
@@ -95,7 +95,7 @@ impl Core {
         }
         self.split_pairs[block.ring as usize] += 1;
         if !self.is_out_of_order {
-            // The pair's first half has retired, so it does not become negative.
+            // The first half of the pair has retired, so the clock does not become negative.
             self.clock -= 1;
         }
         true

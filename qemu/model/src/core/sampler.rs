@@ -1,9 +1,9 @@
 //! The samplers of the interval pipeline: one for ring 0, and one for ring 3 of each address space.
 //!
-//! Where a sampler's samples are is decided by the instructions that retire in its ring and space,
-//! and by nothing else. So interrupts move no sample of a program: a sample that one splits
-//! continues after it. Instructions count and not micro-operations, as an interrupt between a pair
-//! that would fuse makes one more of these.
+//! The places of a sampler's samples depend only on the instructions that retire in its ring and
+//! address space. So interrupts do not move a program's samples: a sample that an interrupt splits
+//! continues after it. The unit is instructions, not micro-operations: an interrupt between a pair
+//! that would fuse adds a micro-operation.
 
 use super::{
     activity::{Cycles, Shares},
@@ -16,15 +16,15 @@ use crate::{
     ooo::Engine,
 };
 
-/// Instructions of a sample. Of them the first only fill the engine.
+/// Instructions of a sample; the first `WARM_UP_INSTRUCTIONS` only fill the engine.
 const SAMPLE_INSTRUCTIONS: u64 = 2_000;
 const WARM_UP_INSTRUCTIONS: u64 = 400;
-/// Instructions from one sample to the next, in the mean: at first and behind a sample of mostly
-/// new code, and at most.
+/// Mean distance of samples in instructions: the least, at first and after a sample of mostly new
+/// code, and the most.
 const LEAST_GAP_INSTRUCTIONS: u64 = 2_000;
 const MOST_GAP_INSTRUCTIONS: u64 = 800_000;
 
-/// Where a sampler is in use: ring 0, or ring 3 of an address space.
+/// The domain of a sampler: ring 0, or ring 3 of an address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Domain {
     Kernel,
@@ -47,33 +47,34 @@ impl Domain {
     }
 }
 
-/// What a domain's instructions have taught, and when they are sampled next.
+/// A domain's costs, and the schedule of its samples.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     pub(super) domain: Domain,
     /// Instructions that have retired in the domain.
     pub(super) instructions: u64,
-    /// The instruction at which the next sample begins; never during one.
+    /// The instruction at which the next sample begins; the maximum value during a sample.
     pub(super) sample_at: u64,
-    /// What blocks cost, above their slots.
+    /// Costs of blocks above their slots.
     pub(super) costs: Box<[Cost]>,
-    /// Parts of a cycle that are to be charged, or negative.
+    /// Balance of parts of a cycle still to be charged; can be negative.
     pub(super) owed_parts: i64,
-    /// Parts of a cycle that are due as stalls when cycles are charged.
+    /// Parts of a cycle that will be attributed to stalls when cycles are charged.
     pub(super) stalled_parts: i64,
-    /// What lost slots belong to. Dispatch loses them some time before retirement stalls, often in
-    /// another block, so this is known of all blocks together.
+    /// Division of lost slots among causes. Dispatch loses slots some time before retirement
+    /// stalls, often in another block, so there is one division for all blocks.
     pub(super) division: Division,
-    /// What executes in cycles, and the clock from which on that is not settled.
+    /// Shares of cycles by activity, and the clock up to which cycles have been attributed.
     pub(super) activity: Shares,
     pub(super) settled_at: u64,
-    /// Decides which cause the next cycles' slots belong to.
+    /// Selects the cause that the next few lost cycles are charged to.
     pub(super) order: u16,
     pub(super) learner: Box<Learner>,
-    /// The engine of its samples, while the core does not use it.
+    /// The engine of the samples, while the core does not use it.
     asleep: Option<Box<Engine>>,
-    /// The instruction at which the present or last sample was to begin. It begins behind the block
-    /// of that instruction, so the next one's place does not depend on where blocks end.
+    /// The instruction at which the present or last sample was due. The sample begins after the
+    /// block with that instruction; the next sample's place is computed from the due instruction,
+    /// so it does not depend on where blocks end.
     begins_at: u64,
     gap_instructions: u64,
     /// The state of a generator of random gaps.
@@ -101,31 +102,32 @@ impl Sampler {
         }
     }
 
-    /// Adds the cycles up to `clock` that are not settled to those of its ring, and returns them.
+    /// Adds the cycles up to `clock` that are not attributed yet to those of the domain's ring, and
+    /// returns them.
     pub(super) fn add_active(&self, clock: u64, width: u64, active: &mut [Cycles; 2]) -> u64 {
         let cycles = (clock - self.settled_at) / width;
         self.activity.add(cycles, &mut active[self.domain.ring() as usize]);
         cycles
     }
 
-    /// Settles the cycles up to `clock`: other shares are known from there on, or it is left.
+    /// Attributes the cycles up to `clock`, before the shares change or the domain is left.
     pub(super) fn settle(&mut self, clock: u64, width: u64, active: &mut [Cycles; 2]) {
         self.settled_at += self.add_active(clock, width, active) * width;
     }
 
-    /// Returns whether it is in a sample.
+    /// Returns whether a sample is running.
     fn is_sampling(&self) -> bool {
         self.sample_at == u64::MAX
     }
 
-    /// Begins a sample: the engine for it.
+    /// Begins a sample; returns the engine for it.
     pub(super) fn begin(&mut self) -> Option<Box<Engine>> {
         self.learner.begin();
         self.sample_at = u64::MAX;
         self.asleep.take()
     }
 
-    /// Returns whether the sample's instructions only fill the engine yet.
+    /// Returns whether the sample's instructions still only fill the engine.
     pub(super) fn is_warming_up(&self) -> bool {
         self.instructions <= self.begins_at + WARM_UP_INSTRUCTIONS
     }
@@ -149,14 +151,14 @@ impl Sampler {
         self.activity = self.learner.activity();
     }
 
-    /// Its domain is left, perhaps in a sample with `engine`.
+    /// Leaves the domain, with the `engine` of a sample that is running.
     pub(super) fn leave(&mut self, engine: Option<Box<Engine>>) {
         if engine.is_some() {
             self.asleep = engine;
         }
     }
 
-    /// Its domain is entered: the engine, if it is in a sample.
+    /// Enters the domain; returns the engine if a sample is running.
     pub(super) fn enter(&mut self) -> Option<Box<Engine>> {
         if self.is_sampling() { self.asleep.take() } else { None }
     }

@@ -1,4 +1,4 @@
-//! A core's state: its structures, and what it has counted.
+//! A core's state: its structures, and its counts.
 
 use super::{
     activity::{self, Cycles, KINDS},
@@ -34,36 +34,37 @@ pub(crate) const WALK_LINE_BITS: u32 = 42;
 /// signals itself.
 pub(super) const TIMES: [Signal; 2] = [Signal::Slots, Signal::StallSerialize];
 
-/// What a repeated string instruction has accessed and not counted: it counts one load and one
-/// store when it retires, as Intel's events count retired load and store instructions.
+/// Accesses of a repeated string instruction that are not counted yet. The instruction counts one
+/// load and one store when it retires, as Intel's events count retired load and store instructions.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StringAccesses {
     /// The instruction's address and ring.
     pub(super) of: Option<(u64, Privilege)>,
-    /// Its loads and its stores.
+    /// Loads and stores of the instruction.
     pub(super) kinds: [StringAccess; 2],
 }
 
 /// All loads, or all stores, of a repeated string instruction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StringAccess {
-    /// The furthest level that served one; none if there was no access.
+    /// The furthest level that served an access; `None` if there was no access.
     pub(super) by: Option<ServedBy>,
-    /// Whether one crossed a cache line.
+    /// Whether an access crossed a cache line.
     pub(super) crosses: bool,
-    /// Whether one took a page walk.
+    /// Whether an access took a page walk.
     pub(super) walks: bool,
 }
 
-/// A core: its caches, TLBs and predictors, and everything that it has counted.
+/// A core: its caches, TLBs and predictors, and all its counts.
 #[derive(Clone, Debug)]
 pub struct Core {
     /// The counts, without those still in `lanes`, `outcomes` and `split_pairs`.
     pub(super) counts: [Counts; 2],
-    /// Static counts of the last blocks, and the number of blocks for which there is room.
+    /// Static counts of the last blocks, and the number of further blocks that fit.
     pub(super) lanes: [Lanes; 2],
     pub(super) lanes_left: u16,
-    /// Conditional branches: right and not taken, right and taken, wrong and not, wrong and taken.
+    /// Conditional branches: right and not taken, right and taken, wrong and not taken, wrong and
+    /// taken.
     pub(super) outcomes: [[u64; 4]; 2],
     /// Fused pairs that a block's edge separates: each is one micro-operation fewer than counted.
     pub(super) split_pairs: [u64; 2],
@@ -73,69 +74,69 @@ pub struct Core {
     pub(super) l2: Cache<WIDE>,
     pub(super) llc: Llc,
     pub(super) tlbs: Tlbs,
-    /// The virtual line of data accessed last. It is the most recent everywhere, so that another
-    /// access changes nothing. Never set if every access is needed.
+    /// The virtual line of data accessed last. It is the most recent in all structures, so that
+    /// another access changes nothing. Never set while every access is needed.
     pub(super) touched: u64,
-    /// All ones if the pipeline, prefetchers or other cores need every access, or else 0.
+    /// All ones if the pipeline, prefetchers or other cores need every access; else 0.
     pub(super) all_accesses: u64,
-    /// Whether other cores run beside it on the same stream.
+    /// Whether other cores run beside this one on the same instruction stream.
     pub(super) has_others: bool,
     pub(super) predictor: Predictor,
-    /// Whether fetch did not know of the last branch, which was taken and not mispredicted.
+    /// Whether the last branch was taken, not mispredicted, and unknown to fetch until decoded.
     pub(super) is_resteered: bool,
-    /// The decoders, if fetch goes through them.
+    /// The decoders, if they are modelled.
     pub(super) decode: Option<Box<Decode>>,
-    /// Where fetch goes behind mispredicted branches, if it goes on there.
+    /// The wrong path behind mispredicted branches, if wrong paths are modelled.
     pub(super) wrong_path: Option<Box<WrongPath>>,
     /// The line of code fetched last.
     pub(super) fetched: u64,
     /// The virtual page of code fetched from last.
     pub(super) fetched_page: u64,
-    /// Its size.
+    /// The size of `fetched_page`.
     pub(super) fetched_size: PageSize,
-    /// Where the sizes of pages are found, if large ones are modelled.
+    /// The source of page sizes, if large pages are modelled.
     pub(super) page_sizes: PageSizes,
     /// Lines of the running block that have been fetched. A line is fetched when its first
     /// instruction is known to run. So the order in which code and data access shared structures
     /// does not depend on how the stream is divided into blocks.
     pub(super) lines_done: u32,
-    /// The conditions that the last instruction retired fuses with.
+    /// The condition codes that the last retired instruction fuses with.
     pub(super) fuses_with: u16,
     /// The number of the address space, for the addresses of page-table entries.
     pub(super) space: u64,
     /// The ring of the running block.
     pub(super) ring: Privilege,
-    /// What the running repeated string instruction accessed.
+    /// Accesses of the running repeated string instruction.
     pub(super) string: StringAccesses,
-    /// The out-of-order engine: that of the pipeline, or during a sample the interval pipeline's.
+    /// The out-of-order engine: the pipeline's, or during a sample the interval pipeline's.
     pub(super) engine: Option<Box<Engine>>,
     /// Whether the engine determines the time.
     pub(super) is_out_of_order: bool,
-    /// The interval pipeline's sampler of the running ring, and those of others.
+    /// The interval pipeline's sampler of the running domain, and those of other domains.
     pub(super) sampler: Option<Sampler>,
     pub(super) other_samplers: Vec<Sampler>,
-    /// Cycles by which blocks' costs advanced the clock, by ring and cause, the last without a
-    /// stall; not yet in `counts`.
+    /// Cycles by which blocks' costs advanced the clock, by ring and cause, the last entry without
+    /// a stall; not yet in `counts`.
     pub(super) costs_charged: [[u64; CAUSES + 1]; 2],
-    /// The cycles whose slots were lost, by ring and cause, not yet in `counts`. Those of the last
-    /// cause are not read: it has what the others leave.
+    /// Cycles whose slots were lost, by ring and cause; not yet in `counts`. The entry of the last
+    /// cause is not read: that cause gets the slots that the others leave.
     pub(super) slots_charged: [[u64; LOST]; 2],
-    /// The interval pipeline's cycles by what executes, by ring, as far as they are settled.
+    /// The interval pipeline's cycles by activity and ring, as far as they are attributed.
     pub(super) active: [Cycles; 2],
-    /// The hardware prefetchers, if there are any.
+    /// The hardware prefetchers, if any.
     pub(super) prefetch: Option<Box<Prefetch>>,
-    /// What they fetch at the present access, for the out-of-order pipeline.
+    /// Prefetch requests of the present access, for the out-of-order pipeline.
     pub(super) ahead: Vec<Ahead>,
     pub(super) geometry: Geometry,
 }
 
 impl Core {
-    /// A core with empty caches, alone in its machine.
+    /// Makes a core with empty caches, alone in its machine.
     pub fn new(geometry: &Geometry) -> Core {
         Core::sharing(geometry, Llc::new(geometry.llc))
     }
 
-    /// A core that shares the last-level cache with others.
+    /// Makes a core that shares the last-level cache with others.
     #[expect(clippy::too_many_lines, reason = "one value of many fields")]
     pub fn sharing(geometry: &Geometry, llc: Llc) -> Core {
         let cache = |level: CacheShape| Cache::new(level.sets, level.ways);
@@ -184,13 +185,13 @@ impl Core {
         }
     }
 
-    /// Other cores run beside it on the same stream, and need every access that it is told of.
+    /// Enables leading: other cores run beside this one on the same stream, and need every access.
     pub fn lead_others(&mut self) {
         self.has_others = true;
         self.follow_accesses();
     }
 
-    /// Its counts, by [`Privilege`].
+    /// The counts, by [`Privilege`].
     #[inline]
     pub fn counts(&mut self) -> &[Counts; 2] {
         self.gather();
@@ -203,34 +204,33 @@ impl Core {
         self.clock
     }
 
-    /// Its parameters.
+    /// The core's parameters.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Returns whether it needs the size of every access.
+    /// Returns whether the core needs the size of every access.
     #[inline]
     pub fn needs_sizes(&self) -> bool {
         self.all_accesses != 0
     }
 
-    /// Tells where the sizes of pages are found from now on. Without large pages in the geometry
-    /// nothing is looked up.
+    /// Sets the source of page sizes. Without large pages in the geometry it is not used.
     pub fn set_page_sizes(&mut self, sizes: PageSizes) {
         if self.geometry.has_large_pages {
             self.page_sizes = sizes;
         }
     }
 
-    /// Turns prefetchers on and off, if there are any; what they have learnt stays.
+    /// Turns prefetchers on and off, if there are any; their state stays.
     pub fn set_prefetchers(&mut self, on: Prefetchers) {
         if let Some(prefetch) = &mut self.prefetch {
             prefetch.on = on;
         }
     }
 
-    /// Adds the separately collected sums to the counts. Called only between blocks: every amount
-    /// that is subtracted was added before.
+    /// Adds the separately collected sums to the counts. Must be called between blocks: then every
+    /// amount that is subtracted was added before.
     #[inline(never)]
     pub(super) fn gather(&mut self) {
         for (counts, lanes) in self.counts.iter_mut().zip(&mut self.lanes) {
@@ -291,7 +291,7 @@ impl Core {
     }
 }
 
-/// The engine, if it determines the time.
+/// Makes the engine, if it determines the time.
 fn engine_of(geometry: &Geometry) -> Option<Box<Engine>> {
     match geometry.pipeline {
         Pipeline::Interval => None,
@@ -299,7 +299,7 @@ fn engine_of(geometry: &Geometry) -> Option<Box<Engine>> {
     }
 }
 
-/// The core's prefetchers: the processor's, and the table's if it assists the data cache.
+/// Makes the core's prefetchers: the processor's, and the table's if it assists the data cache.
 fn prefetch_of(geometry: &Geometry) -> Option<Prefetch> {
     let of = |on| Prefetch::new(on, geometry.prefetches_both_ways);
     match (geometry.prefetch, geometry.assist) {
@@ -311,7 +311,8 @@ fn prefetch_of(geometry: &Geometry) -> Option<Prefetch> {
     }
 }
 
-/// Adds conditional branches: right and not taken, right and taken, wrong and not, wrong and taken.
+/// Adds conditional branches: right and not taken, right and taken, wrong and not taken, wrong and
+/// taken.
 fn add_outcomes(counts: &mut Counts, [not_taken, taken, wrong, wrong_taken]: [u64; 4]) {
     counts[Signal::CondNotTaken] += not_taken + wrong;
     counts[Signal::MispredictCondNotTaken] += wrong;
@@ -321,13 +322,13 @@ fn add_outcomes(counts: &mut Counts, [not_taken, taken, wrong, wrong_taken]: [u6
     counts[Signal::MispredictCondTaken] += wrong_taken;
 }
 
-/// Without a cache of micro-operations all but microcode is decoded.
+/// Counts as decoded all micro-operations except microcode, for a core without a cache of them.
 fn decode_all(counts: &mut Counts) {
     counts[Signal::UopsDecoded] = counts[Signal::Uops] - counts[Signal::UopsMicrocode];
 }
 
-/// Charges the slots of the interval pipeline. It delays whole cycles; what no cause has of the
-/// slots without a micro-operation is the last one's.
+/// Charges lost slots of the interval pipeline. It delays whole cycles. Slots that have neither a
+/// micro-operation nor another cause go to the last cause.
 fn charge_slots(counts: &mut Counts, charged: &mut [u64; LOST], width: u64) {
     let (last, others) = Signal::LOST_SLOTS.split_last().expect("there are causes");
     let mut used = counts[Signal::Uops];

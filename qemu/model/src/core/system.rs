@@ -1,10 +1,11 @@
-//! What the system does to a core between instructions: interrupts, and changes of translations.
+//! Effects of the system on a core between instructions: interrupts, and changes of translations.
 
 use super::state::Core;
 use crate::{block::Privilege, signal::Signal};
 
 impl Core {
-    /// The core is busy for `cycles` without an instruction, as with the delivery of an interrupt.
+    /// Keeps the core busy for `cycles` without an instruction, as for the delivery of an
+    /// interrupt.
     pub fn serialize(&mut self, ring: Privilege, cycles: u32) {
         self.fuses_with = 0;
         if !self.is_out_of_order {
@@ -17,21 +18,21 @@ impl Core {
         }
     }
 
-    /// An interrupt or exception was delivered.
+    /// Delivers an interrupt or exception.
     pub fn interrupt(&mut self, cycles: u32) {
         self.bump(Privilege::Kernel, Signal::Interrupts);
         self.serialize(Privilege::Kernel, cycles);
     }
 
-    /// Switches to the address space `space`, the page number of its top table, and removes the
-    /// translations of the old one.
+    /// Switches to the address space `space`, the page number of its top-level table, and removes
+    /// the translations of the old one.
     pub fn switch_space(&mut self, space: u64) {
         self.space = space & 0x3fff;
         self.change_sampler();
         self.flush(false);
     }
 
-    /// Removes translations: all but the kernel's, or all.
+    /// Removes all translations; those of global pages (the kernel's) only if `global_too`.
     pub fn flush(&mut self, global_too: bool) {
         self.bump(Privilege::Kernel, Signal::TlbFlushes);
         self.forget_last_accesses();

@@ -1,4 +1,4 @@
-//! Counts of known accesses and blocks.
+//! Tests of counts of known accesses and blocks.
 
 use crate::{
     Access, Block, Branch, BranchKind, Core, Counts, Geometry, Insn, Llc, Privilege, Signal,
@@ -170,7 +170,7 @@ fn cores_share_the_last_level() {
 
 #[test]
 fn every_frame_number_is_cached_like_any_other() {
-    // Page frames at both ends of what is modelled, of 52 bits, and where nothing is mapped.
+    // Page frames at both ends of the modelled range, of 52 bits, and where nothing is mapped.
     for frame in [0, 1, 0xffff_fffe, 0xffff_ffff, 0xff_ffff_ffff, u64::MAX >> 12] {
         let mut core = core();
         let block = nowhere();

@@ -1,9 +1,10 @@
-//! Code behind mispredicted branches, which fetch takes for the program's until they are resolved.
+//! Wrong paths: code behind mispredicted branches, which fetch takes for the program's until they
+//! are resolved.
 //!
-//! It goes on from where the branch was predicted to go, and takes the branches that it finds there
-//! as they are predicted: for as long as the mispredicted one takes to be resolved, or until a line
-//! or a translation is missing. That of the line is asked for and comes, for a translation there
-//! is no time. What the path has is executed nowhere, and nothing learns from it.
+//! Fetch continues where the branch was predicted to go, and follows the predictions of the
+//! branches on the path. The path ends when the mispredicted branch is resolved, or when a line or
+//! a translation is missing. A missing line is requested and arrives; for a translation there is
+//! not enough time. Nothing on the path executes, and no predictor is trained by it.
 
 use super::{path::WrongPath, state::Core};
 use crate::{
@@ -17,8 +18,8 @@ use crate::{
 const PAGE_LINES_SHIFT: u32 = 6;
 
 impl Core {
-    /// Sets where the code of wrong paths is read from now on. Without wrong paths in the geometry
-    /// nothing is read; without this, fetch goes straight on there.
+    /// Sets the functions that read the code of wrong paths. Without wrong paths in the geometry
+    /// they are not used; without these functions fetch goes straight on.
     pub fn set_code_memory(&mut self, memory: CodeMemory) {
         if let Some(path) = &mut self.wrong_path {
             path.memory = Some(memory);
@@ -26,7 +27,7 @@ impl Core {
     }
 
     /// Fetches the code at `predicted`, where a block's branch was predicted to go, though it went
-    /// to `next_pc`: addresses as at the translation of the block.
+    /// to `next_pc`: addresses under the mapping at the block's translation.
     #[cold]
     #[inline(never)]
     pub(super) fn fetch_wrong_path(&mut self, block: &Block, next_pc: u64, predicted: u64) {
@@ -41,8 +42,8 @@ impl Core {
         self.wrong_path = Some(path);
     }
 
-    /// Fetches what is fetched together, up to a taken branch. Returns the cycles until fetch goes
-    /// on; none if the path ends.
+    /// Fetches one cycle's code, up to a taken branch. Returns the cycles until fetch continues;
+    /// `None` if the path ends.
     fn fetch_cycle(&mut self, ring: Privilege, path: &mut WrongPath) -> Option<u32> {
         let window = path.window();
         while path.window() == window {
@@ -71,14 +72,14 @@ impl Core {
         Some((Branch { kind, pc: path.pc, fall_through }, target))
     }
 
-    /// Fetches a virtual line, if it was not the last. Returns whether the path goes on.
+    /// Fetches a virtual line, if it was not the last one. Returns `None` if the path ends.
     fn fetch_path_line(&mut self, ring: Privilege, path: &mut WrongPath, line: u64) -> Option<()> {
         if path.is_in(line) {
             return Some(());
         }
         let frame = self.wrong_path_frame(ring, line >> PAGE_LINES_SHIFT)?;
         let physical_line = frame << PAGE_LINES_SHIFT | line & ((1 << PAGE_LINES_SHIFT) - 1);
-        // The right path has to come back, even to the line that was fetched last.
+        // Fetch on the right path has to look up its line again, even if it was fetched last.
         self.fetched = u64::MAX;
         if self.look_up_code(ring, physical_line).is_some() {
             self.fetch_code_ahead();
@@ -87,7 +88,7 @@ impl Core {
         path.enter(line, physical_line).then_some(())
     }
 
-    /// The physical page of code in a page, if a TLB has it.
+    /// The physical page of a virtual page of code, if a TLB has it.
     fn wrong_path_frame(&mut self, ring: Privilege, page: u64) -> Option<u64> {
         let Found { frame, level, size } = self.tlbs.known_code(page)?;
         (self.fetched_page, self.fetched_size) = (page, size);

@@ -3,8 +3,9 @@
 //! POWER5 dispatch and retire such groups).
 //!
 //! A bundle ends when it is full, behind a branch, and before and behind an instruction that has
-//! the pipeline to itself. It also ends before a load from an address that it stores to: the store
-//! reaches its queue when it retires. One bundle is dispatched in a cycle, and one retires.
+//! the pipeline to itself. It also ends before a load from an address that the bundle stores to:
+//! the store reaches its queue only when the bundle retires. One bundle is dispatched in a cycle,
+//! and one retires.
 
 use super::{
     memory::StoreTimes,
@@ -14,8 +15,8 @@ use super::{
 use crate::{block::Insn, counts::Counts, operation::Unit, signal::Signal, stacks::Watch};
 
 impl Bundle {
-    /// Returns whether an instruction of `uops` micro-operations cannot be a part of it. The second
-    /// of a fused pair has none.
+    /// Returns whether an instruction of `uops` micro-operations cannot be added to the bundle. The
+    /// second instruction of a fused pair has no micro-operation.
     fn ends_before(&self, insn: &Insn, uops: u8, touches: &[Touch]) -> bool {
         let overlaps = |load: &Touch| {
             let reaches = |from: u64, touch: &Touch| {
@@ -39,7 +40,7 @@ fn is_alone(insn: &Insn) -> bool {
 }
 
 impl Engine {
-    /// Retires the bundle that the next instruction cannot be a part of.
+    /// Retires the bundle if the next instruction cannot be added to it.
     #[inline]
     pub(super) fn end_bundle_before(
         &mut self,
@@ -81,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// Retires what there is of a bundle.
+    /// Retires the instructions of the bundle, if any.
     pub(super) fn retire_bundle<W: Watch>(&mut self, counts: &mut Counts, watch: &mut W) {
         let Some(charged) = self.bundle.charged.take() else { return };
         let retired = self.bundle.complete.max(self.retired_at) + 1;
@@ -99,7 +100,7 @@ impl Engine {
         self.dispatch.close();
     }
 
-    /// Retires what there is of a bundle, as no instruction follows for now; returns the slots that
+    /// Retires a partial bundle because no instruction follows for now; returns the slots that
     /// passed.
     pub(super) fn drain_bundle(&mut self, counts: &mut Counts) -> u64 {
         let before = self.charged_to();

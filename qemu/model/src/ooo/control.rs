@@ -1,4 +1,4 @@
-//! What changes the flow of instructions: branches, changes of the ring, and cycles without any.
+//! Changes of the instruction flow: branches, changes of the ring, and idle cycles.
 
 use super::state::Engine;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Engine {
-    /// The last instruction was a branch: delays fetch.
+    /// Resolves the last instruction, a branch: delays fetch.
     pub(crate) fn branch(&mut self, taken: bool, wrong: bool, counts: &mut Counts) {
         self.steer(taken, wrong);
         if let Some(mut stacks) = self.stacks.take() {
@@ -21,8 +21,8 @@ impl Engine {
         }
     }
 
-    /// The cycle at which micro-operations of a wrong path, dispatched behind `dispatched` at full
-    /// width, have filled the reorder buffer.
+    /// The cycle at which the reorder buffer is full of micro-operations of a wrong path, if they
+    /// are dispatched at full width after `dispatched`.
     fn full_at(&self, dispatched: u64) -> u64 {
         let width = usize::from(self.geometry.width);
         let cycles = self.geometry.reorder_uops as usize / width + 1;
@@ -45,13 +45,13 @@ impl Engine {
             self.fetched_at = self.fetched_at.max(self.refilled_at);
             self.fetch_cause = Signal::StallMispredict;
         } else if taken && !self.geometry.perfect.fetch {
-            // One taken branch a cycle.
+            // Dispatch takes one taken branch per cycle.
             self.dispatch.close();
         }
     }
 
-    /// Enters `ring`, if it is in another one: charges the last slots of that to it, for which
-    /// dispatch waited until the pipeline was empty. Returns the slots that passed.
+    /// Enters `ring`. If it is a new one, charges the last slots to the old ring: dispatch waited
+    /// until the pipeline was empty. Returns the slots that passed.
     #[inline]
     pub(crate) fn enter(&mut self, ring: Privilege, counts: &mut [Counts; 2]) -> u64 {
         let mut slots = 0;
@@ -69,14 +69,14 @@ impl Engine {
         slots
     }
 
-    /// The pipeline is empty at the last retirement: charges the slots of dispatch until then, and
-    /// the cycles of the ports.
+    /// Charges the slots of dispatch, and the cycles of the ports, up to the last retirement: the
+    /// pipeline is empty there.
     pub(super) fn empty(&mut self, lost: Signal, counts: &mut Counts) {
         self.slots.until(self.retired_at, lost, counts);
         self.execution.drained(self.retired_at, counts);
     }
 
-    /// Nothing runs for `cycles`; returns their slots.
+    /// Advances by `cycles` in which nothing runs; returns their slots.
     pub(crate) fn idle(&mut self, cycles: u32, counts: &mut Counts) -> u64 {
         let drained = self.drain_bundle(counts);
         let (cycles, width) = (u64::from(cycles), u64::from(self.geometry.width));

@@ -1,4 +1,4 @@
-//! Loads and stores: when their data is available, and when it reaches the cache.
+//! Loads and stores: the cycles at which data is available, and at which it reaches the cache.
 
 use super::{
     memory::{Forward, Queued, StoreTimes},
@@ -13,8 +13,8 @@ use crate::{
     stacks::Watch,
 };
 
-/// Cycles until the replay of a load to which a store could not be forwarded. With the store's own
-/// time to reach the cache they add up to the published 12 to 14.
+/// Cycles until the replay of a load to which a store could not be forwarded. Together with the
+/// store's time to reach the cache, the load takes the published 12 to 14 cycles.
 const REPLAY_CYCLES: u64 = 5;
 
 impl Engine {
@@ -93,8 +93,8 @@ impl Engine {
         data_at
     }
 
-    /// Brings a line into the L1 as soon as a fill buffer is free; returns the cycle of its
-    /// arrival, and from where it comes.
+    /// Fetches a line into the L1 as soon as a fill buffer is free; returns the cycle of its
+    /// arrival, and its source.
     fn fill(
         &mut self,
         line: u64,
@@ -113,8 +113,9 @@ impl Engine {
         (arrives, from)
     }
 
-    /// The cycle at which a line arrives that is requested at `start`, and from where it comes: the
-    /// modelled L2 contains a line as soon as a prefetcher requests it.
+    /// The arrival cycle and source of a line that is requested at `start`. The modelled L2
+    /// contains a line as soon as a prefetcher requests it, so lines still in flight are looked up
+    /// first.
     fn arrival(&self, line: u64, by: ServedBy, start: u64) -> (u64, ServedBy) {
         let latency = &self.geometry.latency;
         let cycles = match by {
@@ -128,7 +129,7 @@ impl Engine {
         on_its_way.and_then(|into| into.lines.in_flight(line, arrives)).unwrap_or((arrives, by))
     }
 
-    /// Prefetchers fetch lines for an access that was issued at `issued`.
+    /// Starts the prefetches caused by an access that was issued at `issued`.
     fn fetch_ahead(&mut self, touch: &Touch, issued: u64, counts: &mut Counts) {
         let requested = issued + u64::from(touch.walk_cycles);
         for index in touch.ahead.0..touch.ahead.1 {
@@ -141,7 +142,7 @@ impl Engine {
         }
     }
 
-    /// Brings a line into the L2, as soon as an entry for prefetches is free.
+    /// Fetches a line into the L2 as soon as an entry for prefetches is free.
     fn fill_l2(&mut self, line: u64, by: ServedBy, requested: u64) {
         let Some(mut into) = self.into_l2.take() else { return };
         let (arrives, from) = self.arrival(line, by, requested.max(into.entries.room(1)));
@@ -150,7 +151,7 @@ impl Engine {
         self.into_l2 = Some(into);
     }
 
-    /// Prefetchers fetch lines for a fetch of code.
+    /// Starts the prefetches caused by a fetch of code.
     pub(crate) fn fetch_code_ahead(&mut self, ahead: &[Ahead]) {
         let requested = self.fetched_at.max(self.dispatch.cycle());
         ahead.iter().for_each(|ahead| self.fill_l2(ahead.line, ahead.by, requested));
@@ -171,7 +172,8 @@ impl Engine {
             self.scheduler.take(issued);
             last = last.max(issued + 1);
             if touch.by != ServedBy::L1 {
-                // Requested as soon as the address is known, long before the store retires.
+                // The line is requested as soon as the address is known, long before the store
+                // retires.
                 self.fill(touch.line, touch.by, issued + u64::from(touch.walk_cycles), counts);
             }
             self.fetch_ahead(touch, issued, counts);
@@ -182,8 +184,8 @@ impl Engine {
         last
     }
 
-    /// Writes retired stores to the cache, one a cycle, in order, each when its line has arrived.
-    /// The times are those of all of them but for the last.
+    /// Writes retired stores to the cache in order, one per cycle, each when its line has arrived.
+    /// `times` applies to all of them, except for `leaves_at`, which is computed here.
     pub(super) fn commit(&mut self, times: StoreTimes, touches: &[Touch], watch: &mut impl Watch) {
         for touch in touches.iter().filter(|touch| touch.store) {
             let next = self.store_done.max(self.retired_at) + 1;

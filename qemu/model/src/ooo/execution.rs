@@ -1,9 +1,9 @@
-//! What executes in each cycle, and why nothing does.
+//! Activity of each cycle: how many micro-operations execute, or why none does.
 //!
 //! Micro-operations are dispatched in order and issue in any order, so a cycle is complete when
 //! dispatch has passed it: from then on none can issue in it. Until then each property of a cycle
-//! is a bit in a window; complete cycles are charged by words of 64. So the counts follow dispatch,
-//! by at most a word.
+//! is a bit in a window; complete cycles are charged in words of 64. So the counts lag behind
+//! dispatch by at most a word.
 //!
 //! A micro-operation that issues beyond the window (behind a chain of misses longer than that) is
 //! charged as the only one of its cycle.
@@ -15,17 +15,17 @@ use crate::{counts::Counts, signal::Signal};
 const WINDOW: u64 = 1 << 12;
 const WORD: u64 = u64::BITS as u64;
 
-/// Properties of a cycle: at least 1, 2, … micro-operations execute, one waits for a port, a load
-/// is outstanding.
+/// Indices of a cycle's properties: at least 1, 2, … micro-operations execute, one waits for a
+/// port, a load is outstanding.
 const CONTENDED: usize = Signal::EXECUTED.len();
 const LOADING: usize = CONTENDED + 1;
 
-/// The properties of the cycles of a word, each a bit for each cycle: one cache line.
+/// The properties of a word of cycles, with one bit per cycle: one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Row([u64; LOADING + 1]);
 
-/// The bits of the cycles `from` to `to` that are in the word of cycle `word`, its first.
+/// A mask of the cycles `from` to `to` (exclusive) in the word that begins at cycle `word`.
 #[inline]
 fn bits(word: u64, from: u64, to: u64) -> u64 {
     let (from, to) = (from.max(word) - word, to.clamp(word, word + WORD) - word);
@@ -58,39 +58,40 @@ impl Bits {
     }
 }
 
-/// Up to which cycle an instruction waited for dispatch: for the store queue, and for any full
-/// structure or a serializing instruction.
+/// The cycles up to which an instruction waited for dispatch: because of the store queue, and
+/// because of any full structure or a serializing instruction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Blocked {
     pub(super) stores_to: u64,
     pub(super) any_to: u64,
 }
 
-/// The ports, and what each cycle is charged to.
+/// The ports, and the charging of cycles.
 #[derive(Clone, Debug)]
 pub(super) struct Execution {
     ports: Ports,
     window: Bits,
-    /// The first and the end of the cycles beyond the window in which a load is outstanding.
+    /// The first cycle beyond the window in which a load is outstanding, and the end of such
+    /// cycles.
     far_loads: (u64, u64),
-    /// Of the word of the next cycle to charge: whether the scheduler has a micro-operation, the
-    /// store queue is full, dispatch is blocked.
+    /// Masks for the word of the next cycle to charge: cycles in which the scheduler has a
+    /// micro-operation, the store queue is full, dispatch is blocked.
     waiting: u64,
     stores_full: u64,
     blocked: u64,
-    /// The cycle up to which these are known, and the one up to which all is charged.
+    /// The cycle up to which the masks are known, and the one up to which all is charged.
     known_to: u64,
     charged_to: u64,
-    /// The cycle behind the last one in which a micro-operation leaves the scheduler.
+    /// The cycle after the last one in which a micro-operation leaves the scheduler.
     issued_to: u64,
     /// Micro-operations that issued beyond the window and are not charged yet.
     beyond: u64,
-    /// Whether the scheduler was empty in the last cycle that is charged.
+    /// Whether the scheduler was empty in the last charged cycle.
     was_empty: bool,
 }
 
 impl Execution {
-    /// With as many ports as there are, or with one that is always free.
+    /// Makes the ports: the processor's, or endless ones of which one is always free.
     pub(super) fn new(has_endless_ports: bool) -> Execution {
         Execution {
             ports: Ports::new(has_endless_ports),
@@ -107,7 +108,7 @@ impl Execution {
         }
     }
 
-    /// A micro-operation that is ready at `ready` takes one of `ports`; returns the cycle.
+    /// Issues a micro-operation that is ready at `ready` to one of `ports`; returns the cycle.
     #[inline]
     pub(super) fn issue(&mut self, ports: u16, ready: u64, counts: &mut Counts) -> u64 {
         let issued = self.ports.issue(ports, ready);
@@ -119,7 +120,7 @@ impl Execution {
                 let (held, bit) =
                     (&mut self.window.row(issued.cycle).0, 1 << (issued.cycle % WORD));
                 let mut others = others.min(CONTENDED - 1);
-                // Those that issued when the cycle was beyond the window are not among them.
+                // Micro-operations that issued while the cycle was beyond the window have no bits.
                 while others > 0 && held[others - 1] & bit == 0 {
                     others -= 1;
                 }
@@ -134,7 +135,7 @@ impl Execution {
         issued.cycle
     }
 
-    /// A load is outstanding from `from` to `to`.
+    /// Records an outstanding load from `from` to `to`.
     #[inline]
     pub(super) fn load(&mut self, from: u64, to: u64) {
         let end = self.charged_to + WINDOW;
@@ -147,8 +148,8 @@ impl Execution {
         }
     }
 
-    /// The next instruction is dispatched in cycle `at`. No micro-operation can issue in an earlier
-    /// cycle any more.
+    /// Advances to cycle `at`, in which the next instruction is dispatched: no micro-operation can
+    /// issue in an earlier cycle any more.
     #[inline]
     pub(super) fn dispatched(&mut self, at: u64, blocked: Blocked, counts: &mut Counts) {
         while self.known_to < at {
@@ -164,13 +165,14 @@ impl Execution {
         }
     }
 
-    /// The pipeline is empty in cycle `at`, and dispatch waited for that: charges all before.
+    /// Advances to cycle `at`, in which the pipeline is empty, as dispatch waited for that: charges
+    /// all earlier cycles.
     pub(super) fn drained(&mut self, at: u64, counts: &mut Counts) {
         self.dispatched(at, Blocked { stores_to: 0, any_to: at }, counts);
         self.charge(counts);
     }
 
-    /// Charges the cycles that are known, all in one word.
+    /// Charges the known cycles, all in one word.
     fn charge(&mut self, counts: &mut Counts) {
         let word = self.charged_to / WORD * WORD;
         let mask = bits(word, self.charged_to, self.known_to);
@@ -216,8 +218,8 @@ mod tests {
 
     use super::*;
 
-    /// A micro-operation: its ports, the cycles of its dispatch and from which on it is ready, and
-    /// for how long a load is outstanding.
+    /// A micro-operation: its ports, the cycle of its dispatch, the first cycle in which it is
+    /// ready, and for how long a load is outstanding.
     struct Uop {
         dispatched: u64,
         ready: u64,
@@ -249,7 +251,7 @@ mod tests {
         uops.collect()
     }
 
-    /// The cycle of each, and the ports in use.
+    /// The cycle in which each micro-operation issues, and the ports in use.
     fn issued(uops: &[Uop], counts: &mut Counts) -> (Vec<u64>, BTreeSet<(u64, u32)>) {
         let mut used = BTreeSet::new();
         let issue = |uop: &Uop| {
@@ -265,7 +267,7 @@ mod tests {
         (cycles, used)
     }
 
-    /// What each cycle up to `end` is charged to, cycle by cycle.
+    /// Reference result: charges the cycles up to `end` one by one.
     fn directly(uops: &[Uop], end: u64) -> Counts {
         let mut counts = Counts::ZERO;
         let (issued, used) = issued(uops, &mut counts);
@@ -276,7 +278,7 @@ mod tests {
             let executed = (0..16).filter(|port| used.contains(&(cycle, *port))).count();
             let waits = all().any(|(uop, at)| (uop.dispatched..=*at).contains(&cycle));
             let loads = all().any(|(uop, at)| (*at..*at + uop.load_cycles).contains(&cycle));
-            // Known of the first instruction that is dispatched behind the cycle.
+            // The first instruction that is dispatched after the cycle has the blocked state.
             while uops.get(before).is_some_and(|uop| uop.dispatched <= cycle) {
                 before += 1;
             }
@@ -342,7 +344,7 @@ mod tests {
         }
         execution.drained(ready, &mut counts);
         assert_eq!(counts[Signal::Executed1], 50);
-        // Behind the last load nothing waits.
+        // After the last load nothing waits.
         assert_eq!((counts[Signal::IdleLoads], counts[Signal::IdleEmpty]), (49 * 299, 299));
         let all = Signal::EXECUTED.iter().chain(Signal::IDLE).map(|signal| counts[*signal]);
         assert_eq!(all.sum::<u64>(), ready);

@@ -46,20 +46,21 @@ impl Lines {
     }
 }
 
-/// Cycles that intervals cover, each counted once. The intervals come in the order of instructions,
-/// not of time: a part of one that lies before the end of an earlier one is taken for covered.
+/// The number of cycles in a union of intervals. The intervals come in the order of instructions,
+/// not of time: a part of an interval before the end of an earlier one is assumed to be covered.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Covered {
     until: u64,
 }
 
 impl Covered {
-    /// Returns whether an interval begins behind all that is covered.
+    /// Returns whether an interval begins after all covered cycles.
     pub(super) fn is_new(self, from: u64, until: u64) -> bool {
         from < until && from > self.until
     }
 
-    /// Adds an interval, without its end; returns how many more cycles are covered.
+    /// Adds the interval from `from` to `until` (exclusive); returns how many more cycles are
+    /// covered.
     pub(super) fn extend(&mut self, from: u64, until: u64) -> u64 {
         let new = until.saturating_sub(from.max(self.until));
         if from < until {
@@ -73,13 +74,13 @@ impl Covered {
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
     address: u64,
-    /// A bit for each byte of it that is written.
+    /// The bytes of the word that the store writes, one bit each.
     bytes: u8,
     times: StoreTimes,
 }
 
-/// The cycles of a store: from which its data and its address are known, and at which it reaches
-/// the cache.
+/// The cycles from which a store's data and its address are known, and at which it reaches the
+/// cache.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StoreTimes {
     pub(super) data_at: u64,
@@ -87,22 +88,23 @@ pub(super) struct StoreTimes {
     pub(super) leaves_at: u64,
 }
 
-/// What the store queue has of a load.
+/// Result of a load's look-up in the store queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Queued {
     pub(super) forward: Forward,
-    /// The cycle from which the addresses of all stores of a part of it are known; 0 of none.
+    /// The cycle from which the addresses of all stores that overlap the load are known; 0 without
+    /// such a store.
     pub(super) addressed_at: u64,
 }
 
 /// The part of a load that is in the store queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Forward {
-    /// None of it.
+    /// No byte.
     None,
-    /// All of it, available at this cycle.
+    /// All bytes, available at this cycle.
     Whole(u64),
-    /// Some of it: the load waits until the store has reached the cache, at this cycle.
+    /// Some bytes: the load waits until the store has reached the cache, at this cycle.
     Blocked(u64),
 }
 
@@ -115,7 +117,7 @@ impl Stores {
         Stores(Box::new([Word::default(); WORDS]))
     }
 
-    /// The words of an access, each with the bytes of the access.
+    /// The words of an access, each with a mask of the accessed bytes.
     fn words(access: Access) -> impl Iterator<Item = (u64, u8)> {
         let (mut word, mut from) = (access.address >> 3, access.address & 7);
         let mut left = access.bytes.max(1);
@@ -136,7 +138,7 @@ impl Stores {
         }
     }
 
-    /// What the store queue has of a load at `cycle`.
+    /// Looks a load at `cycle` up in the store queue.
     #[inline]
     pub(super) fn load(&self, access: Access, cycle: u64) -> Queued {
         let mut found = Queued { forward: Forward::None, addressed_at: 0 };
@@ -157,11 +159,11 @@ impl Stores {
         found
     }
 
-    /// Returns whether a load at `cycle` has the low 12 bits of its address in common with a store
-    /// in the queue to another page.
+    /// Returns whether the low 12 bits of the address of a load at `cycle` equal those of a queued
+    /// store to another page.
     pub(super) fn has_alias(&self, access: Access, cycle: u64) -> bool {
         Stores::words(access).any(|(address, bytes)| {
-            // Stores to pages of either parity have their own entries.
+            // Stores to even and odd pages have separate entries.
             [0, PAGE_WORDS].into_iter().any(|page| {
                 let word = &self.0[(address ^ page) as usize & (WORDS - 1)];
                 word.address != address
@@ -173,13 +175,14 @@ impl Stores {
     }
 }
 
-/// Loads of [`Order`] by the low bits of their addresses, a power of two.
+/// Entries of [`Order`], by the low bits of loads' addresses, a power of two.
 const LOADS: usize = 256;
 
-/// What is known of loads and of the addresses of stores.
+/// The memory-order predictor: which loads may execute before the addresses of older stores are
+/// known.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
-    /// How often each load was harmless since it was not.
+    /// Per load: executions since its last ordering violation, saturating.
     harmless: [u8; LOADS],
     /// The cycle from which the addresses of all older stores are known.
     pub(super) addressed_at: u64,
@@ -190,12 +193,12 @@ impl Order {
         Order { harmless: [0; LOADS], addressed_at: 0 }
     }
 
-    /// How often the load at `pc` was harmless since it was not.
+    /// The executions of the load at `pc` since its last ordering violation.
     pub(super) fn of(&mut self, pc: u64) -> &mut u8 {
         &mut self.harmless[pc as usize & (LOADS - 1)]
     }
 
-    /// The addresses of an instruction's stores are known at this cycle.
+    /// Records that the addresses of an instruction's stores are known at this cycle.
     pub(super) fn stores(&mut self, addressed_at: u64) {
         self.addressed_at = self.addressed_at.max(addressed_at);
     }
@@ -209,7 +212,7 @@ mod tests {
         Access { address, bytes, retires: true, insn: 0 }
     }
 
-    /// Of a store whose address is known two cycles before its data.
+    /// Times of a store whose address is known two cycles before its data.
     fn times(data_at: u64, leaves_at: u64) -> StoreTimes {
         StoreTimes { data_at, addressed_at: data_at - 2, leaves_at }
     }

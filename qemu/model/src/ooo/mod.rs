@@ -8,17 +8,17 @@
 //!
 //! Every cycle between two retirements is charged to one cause. Until the oldest instruction is
 //! dispatched, that is the cause of the delay of its fetch or dispatch. From then on it is the
-//! present part of the instruction's execution, as all older instructions have retired (`Steps`).
-//! This divides a gap as IBM's POWER5 does. A second account charges each gap whole, when
-//! retirement resumes, to the step that ended last: as Azimi, Stumm and Wisniewski have it (ICS
-//! 2005, section 5.1).
+//! present step of the instruction's execution, as all older instructions have retired (`Steps`).
+//! IBM's POWER5 divides a gap in the same way. A second account charges each gap as a whole, when
+//! retirement resumes, to the step that ended last (Azimi, Stumm and Wisniewski, ICS 2005, section
+//! 5.1).
 //!
 //! Every slot of dispatch that no retired micro-operation uses has one cause too (`slots`).
 //! Dispatch is ahead of retirement, which the clock follows: the slots in between get their causes
 //! when the next instruction is dispatched, or when the pipeline is empty.
 //!
 //! Every cycle also has a number of micro-operations that execute in it, or a reason why none does
-//! (`execution`). These follow dispatch, too.
+//! (`execution`). These counts follow dispatch, too.
 //!
 //! [`Engine`] is defined in `state`; `bundle`, `control`, `data`, `order` and `run` are its
 //! operations.

@@ -1,19 +1,19 @@
-//! The order of loads and older stores: a load can be executed before the address of a store is
-//! known. If the store then turns out to write what the load has read, the pipeline is cleared, and
-//! the load and all behind it are fetched again.
+//! The order of loads and older stores: a load can execute before the address of an older store is
+//! known. If that store then turns out to write what the load has read, the pipeline is cleared,
+//! and the load and all younger instructions are fetched again.
 //!
-//! A load waits for the addresses of older stores until it has been harmless a number of times
-//! (Intel, "Optimization Reference Manual", "Memory Disambiguation"). The manual has neither the
-//! size of the table nor the number: both are choices of this model.
+//! A load waits for the addresses of older stores until it has executed a number of times without a
+//! violation (Intel, "Optimization Reference Manual", "Memory Disambiguation"). The manual has
+//! neither the size of the table nor the number: both are choices of this model.
 
 use super::state::Engine;
 use crate::{access::Access, counts::Counts, signal::Signal};
 
-/// Times that a load has to be harmless until it does not wait.
+/// Executions without a violation after which a load does not wait.
 const HARMLESS: u8 = 15;
 
 impl Engine {
-    /// The cycle at which the load at `pc` can issue that has its own address at `ready`.
+    /// The cycle at which the load at `pc` can issue; its own address is known at `ready`.
     pub(super) fn in_order(&mut self, pc: u64, access: Access, ready: u64) -> u64 {
         let Some(order) = &mut self.order else { return ready };
         let harmless = order.of(pc);
@@ -25,8 +25,9 @@ impl Engine {
         ready.max(order.addressed_at)
     }
 
-    /// The load at `pc` has read what an older store writes, whose address is known at
-    /// `addressed_at`: clears the pipeline. Returns the cycle at which the load is fetched again.
+    /// Handles an ordering violation: the load at `pc` has read what an older store writes, whose
+    /// address is known at `addressed_at`. Clears the pipeline; returns the cycle at which the load
+    /// is fetched again.
     #[cold]
     pub(super) fn clear(&mut self, pc: u64, addressed_at: u64, counts: &mut Counts) -> u64 {
         if let Some(order) = &mut self.order {

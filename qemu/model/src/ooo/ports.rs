@@ -1,8 +1,8 @@
 //! Issue ports, and the cycles in which they are in use.
 //!
-//! Instructions come in program order but issue in any order, so each cycle of a window has a mask
-//! of the ports in use. The window is long compared with what a scheduler holds. An instruction
-//! beyond it (behind a chain of misses longer than the window) issues without a check.
+//! Instructions arrive in program order but issue in any order, so each cycle of a window has a
+//! mask of the ports in use. The window is long compared with what a scheduler holds. An
+//! instruction beyond it (behind a chain of misses longer than the window) issues without a check.
 
 /// Cycles of the window, a power of two.
 const WINDOW: usize = 1 << 12;
@@ -16,28 +16,28 @@ struct Full {
     to: u64,
 }
 
-/// The place of a micro-operation behind all others of its cycle, whose number is not known.
+/// Value of [`Issued::place`] if the number of micro-operations in the cycle is not known.
 const LAST: u8 = u8::MAX;
 
-/// Where a micro-operation executes.
+/// Cycle and port in which a micro-operation executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Issued {
     pub(super) cycle: u64,
     /// The number of its port.
     pub(super) port: u8,
-    /// Its number among those that execute in the cycle, from 1; 0 if the window does not have the
-    /// cycle any more, [`LAST`] if it is not counted.
+    /// Ordinal among the micro-operations that execute in the cycle, from 1; 0 if the window does
+    /// not have the cycle any more, [`LAST`] if they are not counted.
     pub(super) place: u8,
-    /// The cycles in which it waited for a port, without those of a range in which others are known
-    /// to have waited: the first and the end.
+    /// The cycles in which the micro-operation waited for a port, first and end, without those of a
+    /// range in which others are known to have waited.
     pub(super) waited: (u64, u64),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Ports {
-    /// In the upper bits the cycle, in the lower the ports in use.
+    /// An entry per cycle: the cycle in the upper bits, the ports in use in the lower.
     taken: Box<[u64; WINDOW]>,
-    /// By the lowest port of a mask, a range that need not be searched again.
+    /// Per lowest port of a mask: a range that need not be searched again.
     full: [Full; PORTS as usize],
     /// Whether a port is always free.
     are_endless: bool,
@@ -58,7 +58,7 @@ impl Ports {
         let memo = (ports.trailing_zeros() % PORTS) as usize;
         let full = self.full[memo];
         let known = full.ports == ports && (full.from..full.to).contains(&earliest);
-        // In a range that is known to be full others waited already.
+        // In a range that is known to be full, others waited already.
         let searched = if known { full.to } else { earliest };
         let mut issued =
             Issued { cycle: searched, port: 0, place: 0, waited: (searched, searched) };

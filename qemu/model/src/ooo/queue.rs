@@ -14,12 +14,12 @@ impl Fifo {
         Fifo { free_at: vec![0; entries.max(1)].into_boxed_slice(), next: 0 }
     }
 
-    /// One that is never full, and so has no entries to look at.
+    /// Makes a structure that is never full: it has no entries to look at.
     pub(super) fn endless() -> Fifo {
         Fifo { free_at: Box::new([]), next: 0 }
     }
 
-    /// The cycle from which `count` more entries (1 at least) are free.
+    /// The first cycle from which `count` more entries (at least 1) are free.
     #[inline]
     pub(super) fn room(&self, count: usize) -> u64 {
         let entries = self.free_at.len();
@@ -60,12 +60,12 @@ impl Pool {
         Pool { freed: Box::new([0; AHEAD]), now: 0, held: 0, entries: entries.max(1) }
     }
 
-    /// One that is never full. It does not count what it holds, which has no bound.
+    /// Makes a pool that is never full. It does not count its entries, which have no bound.
     pub(super) fn endless() -> Pool {
         Pool::new(ENDLESS)
     }
 
-    /// The first cycle from `from` on at which an entry is free. Calls are in order of time.
+    /// The first cycle from `from` on at which an entry is free. Calls must be in order of time.
     #[inline]
     pub(super) fn room(&mut self, from: u64) -> u64 {
         while self.now < from && self.held != 0 || self.held >= self.entries {

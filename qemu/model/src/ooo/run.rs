@@ -19,14 +19,14 @@ use crate::{
 };
 
 /// Cycles from dispatch to retirement of an instruction that nothing delays: issue, one cycle of
-/// execution, retirement. Until then an empty pipeline is being filled.
+/// execution, retirement. For that long an empty pipeline is being filled.
 const TRANSIT_CYCLES: u64 = 3;
 /// Cycles of an atomic operation beyond those of its load and store: the published figures for both
 /// vendors' cores are 18 to 20 in all.
 const LOCK_CYCLES: u64 = 12;
 
 impl Engine {
-    /// A block begins. A repeated string instruction that continues keeps its accesses; those of
+    /// Begins a block. A repeated string instruction that continues keeps its accesses; accesses of
     /// any other instruction that did not retire are dropped.
     pub(crate) fn begin_block(&mut self, block: &Block) {
         match block.insns().first() {
@@ -38,8 +38,8 @@ impl Engine {
         self.starved.clear();
     }
 
-    /// An instruction accessed memory, for which prefetchers fetch `ahead`. A repeated string
-    /// instruction makes one access to each line.
+    /// Records a memory access, which causes the prefetches `ahead`. A repeated string instruction
+    /// records one access per line.
     pub(crate) fn touch(&mut self, touch: Touch, ahead: &[Ahead], repeats: bool) {
         let of_it = |other: &&Touch| other.access.insn == touch.access.insn;
         let again = |other: &Touch| (other.line, other.store) == (touch.line, touch.store);
@@ -58,7 +58,7 @@ impl Engine {
         self.touches.push(Touch { ahead: (first, self.ahead.len()), ..touch });
     }
 
-    /// Fetch waits for an instruction of the block.
+    /// Makes fetch wait before an instruction of the block.
     pub(crate) fn starve(&mut self, insn: usize, wait: FetchWait, cycles: u32) {
         self.starved.push(Starved { insn, wait, cycles });
     }
@@ -117,12 +117,12 @@ impl Engine {
         slots
     }
 
-    /// Applies the delays of fetch before the instruction.
+    /// Applies the delays of fetch before instruction `index`.
     fn apply_delays(&mut self, index: usize, watch: &mut impl Watch) {
         for at in 0..self.starved.len() {
             let Starved { insn, wait, cycles } = self.starved[at];
             if insn == index {
-                // Fetch is ahead by at most the queue before dispatch.
+                // Fetch runs ahead by at most the queue before dispatch.
                 let from = self.fetched_at.max(self.queue.room(1));
                 self.fetched_at = from + u64::from(cycles);
                 self.fetch_cause = wait.cause();
@@ -183,15 +183,15 @@ impl Engine {
         }
     }
 
-    /// The accesses of retired instructions leave their queues.
+    /// Frees the queue entries of retired instructions' accesses.
     fn leave(&mut self, times: StoreTimes, touches: &[Touch], watch: &mut impl Watch) {
         self.commit(times, touches, watch);
         let (loads, _) = kinds(touches);
         (0..loads).for_each(|_| self.loads.take(self.retired_at));
     }
 
-    /// From which cycle on each structure has room for an instruction that is dispatched at `at` or
-    /// later; the reorder buffer has it from `reorder` on.
+    /// The cycles from which each structure has room for an instruction that is dispatched at `at`
+    /// or later; the reorder buffer has room from `reorder` on.
     #[inline(always)]
     fn rooms(&mut self, reorder: u64, [loads, stores]: [usize; 2], at: u64) -> [(u64, Signal); 4] {
         let (loads, stores) = (
@@ -206,7 +206,7 @@ impl Engine {
         ]
     }
 
-    /// What dispatch waited for, with the cycles from which on structures have room.
+    /// The waits of dispatch, from the cycles at which structures have room.
     fn blocked(&self, rooms: [(u64, Signal); 4]) -> Blocked {
         let is_serialized = self.fetch_cause == Signal::StallSerialize;
         let serialized_to = if is_serialized { self.fetched_at } else { 0 };
@@ -214,8 +214,8 @@ impl Engine {
         Blocked { stores_to: rooms[2].0, any_to }
     }
 
-    /// The cycle of dispatch: the instruction is fetched, there is a slot, and every structure has
-    /// room for it.
+    /// The cycle of dispatch: the first in which the instruction is fetched, a slot is free, and
+    /// every structure has room.
     fn dispatch_at<W: Watch>(
         &mut self,
         uops: u8,
@@ -262,10 +262,10 @@ impl Engine {
         at
     }
 
-    /// Charges the slots that no instruction took, up to the next one's cycle `at`. It was fetched
-    /// at `fetched`, and structures had room from `room_at` on. A full structure comes before
-    /// fetch, as for Intel's events: they count slots without micro-operations from fetch only
-    /// while the back end could take some.
+    /// Charges the unused slots up to the dispatch of the next instruction at cycle `at`. The
+    /// instruction was fetched at `fetched`, and structures had room from `room_at` on. A full
+    /// structure has precedence over fetch, as in Intel's events: they count slots without
+    /// micro-operations from fetch only while the back end could take some.
     #[inline(never)]
     fn charge_slots(
         &mut self,
@@ -278,7 +278,7 @@ impl Engine {
         let full = if behind_memory { Signal::SlotsMemory } else { Signal::SlotsCore };
         // A taken branch or the mode ended a cycle early.
         self.slots.fetch_until(self.dispatch.cycle(), counts);
-        // Micro-operations of the wrong path fill the reorder buffer, until the branch is resolved.
+        // Micro-operations of the wrong path fill the reorder buffer until the branch is resolved.
         let is_endless = self.geometry.perfect.queues;
         let most = if is_endless { u64::MAX } else { self.geometry.reorder_uops.into() };
         self.slots.some_until(self.resolved_at, most, Signal::SlotsWrongPath, counts);
@@ -332,7 +332,7 @@ impl Engine {
         self.free_reorder(uops.into());
     }
 
-    /// Retires at `retired`, behind the last retirement.
+    /// Retires at `retired`, after the last retirement.
     pub(super) fn retire_at<W: Watch>(&mut self, retired: u64, steps: Steps<'_, W>) {
         if let Some(cause) = steps.last_cause(self.retired_at, retired) {
             self.waited_for_memory = Signal::MEMORY_STALLS.contains(&cause);
@@ -341,13 +341,13 @@ impl Engine {
         steps.retire(retired);
     }
 
-    /// Frees entries of the reorder buffer with the last retirement.
+    /// Frees entries of the reorder buffer at the last retirement.
     pub(super) fn free_reorder(&mut self, uops: usize) {
         let entry = self.retired_at << 1 | u64::from(self.waited_for_memory);
         (0..uops).for_each(|_| self.reorder.take(entry));
     }
 
-    /// Returns whether one instruction is dispatched, and retires, in a cycle.
+    /// Returns whether at most one instruction is dispatched, and one retires, in a cycle.
     fn is_one_a_cycle(&self) -> bool {
         matches!(self.mode, PipelineMode::SingleDispatch | PipelineMode::InOrder)
     }

@@ -5,7 +5,7 @@
 
 use crate::{counts::Counts, signal::Signal};
 
-/// The slots up to which each has its user or its cause.
+/// Position up to which every slot has a user or a cause.
 #[derive(Clone, Debug)]
 pub(super) struct Slots {
     width: u64,
@@ -18,13 +18,13 @@ impl Slots {
         Slots { width: width.into(), at: 0 }
     }
 
-    /// A micro-operation takes each of the next `count` slots.
+    /// Assigns the next `count` slots to micro-operations.
     #[inline]
     pub(super) fn take(&mut self, count: u8) {
         self.at += u64::from(count);
     }
 
-    /// Returns whether a slot before cycle `end` has neither.
+    /// Returns whether a slot before cycle `end` has neither user nor cause.
     #[inline]
     pub(super) fn are_behind(&self, end: u64) -> bool {
         self.at < end * self.width
@@ -36,7 +36,7 @@ impl Slots {
         self.some_until(end, u64::MAX, cause, counts);
     }
 
-    /// Charges the slots before cycle `end` to `cause`, at most the next `most` slots.
+    /// Charges the slots before cycle `end` to `cause`, but at most `most` slots.
     #[inline]
     pub(super) fn some_until(&mut self, end: u64, most: u64, cause: Signal, counts: &mut Counts) {
         let lost = (end * self.width).saturating_sub(self.at).min(most);
@@ -44,8 +44,8 @@ impl Slots {
         self.at += lost;
     }
 
-    /// Charges the slots before cycle `end` to fetch: those of a cycle that dispatch has begun to
-    /// its bandwidth, those of whole cycles to its latency.
+    /// Charges the slots before cycle `end` to fetch: those of a cycle in which dispatch has used
+    /// some to its bandwidth, those of whole cycles to its latency.
     #[inline]
     pub(super) fn fetch_until(&mut self, end: u64, counts: &mut Counts) {
         let begun = self.at.div_ceil(self.width).min(end);

@@ -1,4 +1,4 @@
-//! The engine's state: when each structure's entries become free, and when each register is ready.
+//! The engine's state: the cycles at which structures' entries become free and registers are ready.
 
 use super::{
     execution::Execution,
@@ -18,8 +18,8 @@ use crate::{
     stacks::{FetchWait, Stacks},
 };
 
-/// The accesses of one instruction that are modelled one by one; a repeated string instruction can
-/// have any number.
+/// The most accesses of one instruction that are modelled one by one; a repeated string instruction
+/// can have any number.
 pub(super) const MOST_TOUCHES: usize = 1024;
 
 /// An access to data, and the level that served it.
@@ -30,31 +30,31 @@ pub(crate) struct Touch {
     pub(crate) line: u64,
     pub(crate) by: ServedBy,
     pub(crate) walk_cycles: u32,
-    /// What prefetchers fetch for it: the first and the end in [`Engine::ahead`].
+    /// The access's prefetches: first and end index in [`Engine::ahead`].
     pub(crate) ahead: (usize, usize),
 }
 
-/// Lines on their way into the L2 that its prefetchers fetch.
+/// Lines on their way into the L2, requested by its prefetchers.
 #[derive(Clone, Debug)]
 pub(super) struct IntoL2 {
     pub(super) entries: Fifo,
     pub(super) lines: Lines,
 }
 
-/// The instructions that were dispatched behind the last retirement.
+/// The bundle: the instructions that were dispatched since the last retirement.
 #[derive(Clone, Debug)]
 pub(super) struct Bundle {
-    /// The instructions that fit; one if each retires for itself.
+    /// The most instructions of a bundle; 1 if each retires by itself.
     pub(super) most: u8,
     pub(super) instructions: u8,
-    /// Its entries of the reorder buffer and of the load queue.
+    /// Entries of the reorder buffer and of the load queue in use by the bundle.
     pub(super) uops: usize,
     pub(super) loads: usize,
-    /// Its stores, each with its times but for the last.
+    /// Stores of the bundle, each with its times except for `leaves_at`.
     pub(super) stores: Vec<(StoreTimes, Touch)>,
-    /// The cycle at which all of its instructions are complete.
+    /// The cycle at which all instructions of the bundle are complete.
     pub(super) complete: u64,
-    /// Which cycles before its retirement are charged.
+    /// The cycles before the bundle's retirement that are charged.
     pub(super) charged: Option<Charged>,
 }
 
@@ -101,7 +101,8 @@ pub(crate) struct Engine {
     pub(super) ahead: Vec<Ahead>,
     pub(super) starved: Vec<Starved>,
 
-    /// The cycle from which the next instruction can be dispatched, and what delayed it last.
+    /// The cycle from which the next instruction can be dispatched, and the cause of fetch's last
+    /// delay.
     pub(super) fetched_at: u64,
     pub(super) fetch_cause: Signal,
     pub(super) dispatch: Stage,
@@ -109,7 +110,7 @@ pub(crate) struct Engine {
     /// The cycle of the last retirement.
     pub(super) retired_at: u64,
     pub(super) bundle: Bundle,
-    /// What kept all from retiring in the cycle `retired_at`, if nothing did.
+    /// The cause that no instruction retired in the cycle `retired_at`, if none did.
     pub(super) stalled: Option<Signal>,
     /// Whether the last wait of retirement was for memory.
     pub(super) waited_for_memory: bool,
@@ -117,32 +118,34 @@ pub(crate) struct Engine {
     /// The ring of the last instruction.
     pub(super) ring: Privilege,
     /// The cycles at which the last mispredicted branch was resolved, and at which the right path
-    /// behind it reached dispatch at the earliest.
+    /// reached dispatch at the earliest.
     pub(super) resolved_at: u64,
     pub(super) refilled_at: u64,
 
     pub(super) queue: Fifo,
-    /// An entry becomes free at half its number; the lowest bit is `waited_for_memory`.
+    /// Reorder buffer. An entry becomes free at cycle `value / 2`; the lowest bit is
+    /// `waited_for_memory`.
     pub(super) reorder: Fifo,
     pub(super) loads: Fifo,
     pub(super) stores: Fifo,
     pub(super) fills: Fifo,
-    /// The cycles in which a line waited for a fill buffer, and those in which one was in use.
+    /// The cycles in which a line waited for a fill buffer, and those in which a fill buffer was in
+    /// use.
     pub(super) fills_full: Covered,
     pub(super) fills_pending: Covered,
     pub(super) scheduler: Pool,
     pub(super) execution: Execution,
     pub(super) ready: [u64; REGISTERS],
     pub(super) divider_free: u64,
-    /// The first cycle at which a load can issue: an atomic operation is in progress before.
+    /// The first cycle at which a load can issue: before it an atomic operation is in progress.
     pub(super) fence: u64,
     /// The cycle at which the last store reaches the cache.
     pub(super) store_done: u64,
     pub(super) lines: Lines,
-    /// None without prefetchers.
+    /// The L2's prefetches in flight; `None` without prefetchers.
     pub(super) into_l2: Option<Box<IntoL2>>,
     pub(super) forwards: Stores,
-    /// None where loads are rejected for a store that cannot be forwarded alone.
+    /// The memory-order predictor; `None` unless rejections are modelled.
     pub(super) order: Option<Box<Order>>,
     /// The cycle at which the last instruction was complete.
     pub(super) complete_at: u64,

@@ -1,8 +1,8 @@
-//! The steps for which an instruction waited, and the causes of the cycles without retirement.
+//! The steps that an instruction waited for, and the causes of the cycles without retirement.
 
 use crate::{counts::Counts, signal::Signal, stacks::Watch};
 
-/// The cycles before a retirement that are charged already, and the last one's cause.
+/// The cycles before a retirement that are charged already, and the cause of the last.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Charged {
     from: u64,
@@ -12,35 +12,35 @@ pub(super) struct Charged {
 }
 
 impl Charged {
-    /// The last of the cycles, or that of the retirement before them.
+    /// The last charged cycle, or that of the retirement before.
     pub(super) fn last(self) -> u64 {
         self.at - 1
     }
 }
 
-/// The cycles since the last retirement, and up to where they are charged. Each step of an
-/// instruction lasts until a cycle; of concurrent steps the longer hides the other. No step may
-/// last beyond the instruction's own retirement.
+/// Charging of the cycles since the last retirement. Each step of an instruction lasts until a
+/// cycle; of concurrent steps the longer hides the other. No step may last beyond the instruction's
+/// own retirement.
 #[derive(Debug)]
 pub(super) struct Steps<'a, W> {
     counts: &'a mut Counts,
     watch: &'a mut W,
-    /// The first of the cycles.
+    /// The first cycle after the last retirement.
     from: u64,
     at: u64,
     cause: Signal,
-    /// The cause of the cycle before `at`; none if something retired in that.
+    /// The cause of the cycle before `at`; `None` if something retired in it.
     before: Option<Signal>,
 }
 
 impl<'a, W: Watch> Steps<'a, W> {
-    /// The steps after a retirement at the cycle `retired`.
+    /// Begins the steps after a retirement at the cycle `retired`.
     pub(super) fn after(retired: u64, counts: &'a mut Counts, watch: &'a mut W) -> Steps<'a, W> {
         let (from, cause) = (retired + 1, Signal::StallFrontEnd);
         Steps { counts, watch, from, at: from, cause, before: None }
     }
 
-    /// The same, where nothing retired in the cycle `retired`, but this cause kept it from that.
+    /// Sets the cause of the cycle before, if nothing retired in it.
     pub(super) fn behind(self, before: Option<Signal>) -> Steps<'a, W> {
         Steps { before, ..self }
     }
@@ -58,8 +58,8 @@ impl<'a, W: Watch> Steps<'a, W> {
         }
     }
 
-    /// The steps before the retirement for which these cycles are charged already; if there are
-    /// none, that after the cycle `retired`, in which `before` kept all from retiring, if anything.
+    /// Continues the steps of `charged`. Without them begins the steps after the cycle `retired`,
+    /// in which no instruction retired because of `before`, if any.
     pub(super) fn go_on(
         charged: Option<Charged>,
         (retired, before): (u64, Option<Signal>),
@@ -72,7 +72,7 @@ impl<'a, W: Watch> Steps<'a, W> {
         }
     }
 
-    /// Further steps before the same retirement.
+    /// Continues the steps before the same retirement.
     pub(super) fn resume(
         charged: Charged,
         counts: &'a mut Counts,
@@ -82,7 +82,7 @@ impl<'a, W: Watch> Steps<'a, W> {
         Steps { counts, watch, from, at, cause, before }
     }
 
-    /// What is charged, if retirement does not follow.
+    /// Returns the charged state, to be continued later.
     pub(super) fn suspend(self) -> (Charged, &'a mut Counts, &'a mut W) {
         let Steps { counts, watch, from, at, cause, before } = self;
         (Charged { from, at, cause, before }, counts, watch)
@@ -93,7 +93,7 @@ impl<'a, W: Watch> Steps<'a, W> {
         self.counts
     }
 
-    /// The counts, and what watches the pipeline.
+    /// The watcher of the pipeline, and the counts.
     pub(super) fn watch(&mut self) -> (&mut W, &mut Counts) {
         (self.watch, self.counts)
     }
@@ -103,14 +103,14 @@ impl<'a, W: Watch> Steps<'a, W> {
         (cycle > retired + 1).then_some(self.cause)
     }
 
-    /// Counts an occurrence.
+    /// Adds `amount` to a signal.
     #[inline]
     pub(super) fn count(&mut self, signal: Signal, amount: u64) {
         self.counts[signal] += amount;
     }
 
-    /// Retires at `cycle`. The last step's cause is charged for the rest, which the width of
-    /// retirement can add, and in the second account for the whole gap.
+    /// Retires at `cycle`. Charges the last step's cause for the remaining cycles, which the width
+    /// of retirement can add, and in the second account for the whole gap.
     #[inline]
     pub(super) fn retire(mut self, cycle: u64) {
         debug_assert!(self.at <= cycle, "a step lasts until {}, beyond {cycle}", self.at);

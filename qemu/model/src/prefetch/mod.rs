@@ -1,4 +1,4 @@
-//! Hardware prefetchers: which lines they ask for, by the order of accesses alone.
+//! Hardware prefetchers: the lines that they request, determined by the order of accesses alone.
 //!
 //! Intel's four, as the "64 and IA-32 Architectures Optimization Reference Manual", sections "Data
 //! Prefetching" of chapter 2, describes them:
@@ -10,14 +10,14 @@
 //! | `l2-stream` | L2 | streamer: ascending or descending requests inside a page |
 //! | `l2-pair` | L2 | spatial: the other line of an aligned pair |
 //!
-//! AMD's by its "Software Optimization Guide" for family 19h (56665, 57647), section "Hardware
+//! AMD's follow its "Software Optimization Guide" for family 19h (56665, 57647), section "Hardware
 //! Prefetching": L1 Stride, L1 Stream (here `l1-next`, in both directions), L2 Stream, and L2
-//! Up/Down (here `l2-pair`), which asks for the next or the previous line, by history. Its L1
+//! Up/Down (here `l2-pair`), which requests the next or the previous line, by history. Its L1
 //! Region is not modelled: the guide does not say what a region or a pattern is. The guide has no
-//! sizes either; tables have those of Intel's.
+//! sizes either; tables have the sizes of Intel's.
 //!
-//! Invariants: a prefetcher never asks for a line of another page of 4 KiB, as both vendors say. It
-//! knows no time: when a line arrives is the pipeline's affair.
+//! Invariants: a prefetcher never requests a line of another page of 4 KiB, as both vendors say. It
+//! knows no time: the pipeline decides when a line arrives.
 
 mod next_line;
 mod page;
@@ -31,7 +31,7 @@ use pair::Pairs;
 use stream::Streams;
 use stride::Strides;
 
-/// Lines that an L2's prefetchers have in flight at most: the entries of Golden Cove's queue of
+/// The most lines that an L2's prefetchers have in flight: the entries of Golden Cove's queue of
 /// outstanding misses beyond the L2 (Intel, Architecture Day 2021); for the other cores no figure
 /// is published.
 pub(crate) const IN_FLIGHT: u32 = 48;
@@ -43,14 +43,14 @@ macro_rules! prefetchers {
         pub struct Prefetchers { $($(#[$doc])* pub $field: bool),* }
 
         impl Prefetchers {
-            /// None.
+            /// No prefetcher.
             pub const NONE: Prefetchers = Prefetchers { $($field: false),* };
-            /// All.
+            /// All prefetchers.
             pub const ALL: Prefetchers = Prefetchers { $($field: true),* };
-            /// Their names.
+            /// The prefetchers' names.
             pub const NAMES: &[&str] = &[$($name),*];
 
-            /// Turns on the prefetcher of that name; returns whether there is one.
+            /// Turns on the prefetcher of that name; returns whether the name is known.
             pub fn set(&mut self, name: &str) -> bool {
                 match name {
                     $($name => self.$field = true,)*
@@ -69,14 +69,14 @@ prefetchers! {
     l1_next: "l1-next",
     /// Streams of requests, into the L2.
     l2_stream: "l2-stream",
-    /// The line beside one that the L2 lacked, into the L2.
+    /// The other line of a pair of which the L2 missed one, into the L2.
     l2_pair: "l2-pair",
 }
 
-/// The lines for which prefetchers ask at an access, the first ones only.
+/// The lines that prefetchers request at an access; later ones are dropped.
 pub(crate) type Lines<const MOST: usize> = [Option<u64>; MOST];
 
-/// The prefetchers of a core, with what they have learnt.
+/// The prefetchers of a core, with their tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefetch {
     pub(crate) on: Prefetchers,
@@ -87,7 +87,7 @@ pub(crate) struct Prefetch {
 }
 
 impl Prefetch {
-    /// Untrained prefetchers: AMD's, if `both_ways`, or else Intel's.
+    /// Makes untrained prefetchers: AMD's if `both_ways`, else Intel's.
     pub(crate) fn new(on: Prefetchers, both_ways: bool) -> Prefetch {
         Prefetch {
             on,
@@ -98,12 +98,13 @@ impl Prefetch {
         }
     }
 
-    /// The same with a table of strides of `entries`, a power of two.
+    /// Replaces the strides by a table of `entries`, a power of two.
     pub(crate) fn with_table(self, entries: usize) -> Prefetch {
         Prefetch { strides: Strides::table(entries), ..self }
     }
 
-    /// The instruction at `pc` loads from physical address `address`: lines for the L1.
+    /// Handles a load by the instruction at `pc` from physical address `address`; returns lines to
+    /// fetch into the L1.
     pub(crate) fn loads(&mut self, pc: u64, address: u64) -> Lines<2> {
         let line = address >> 6;
         let stride = self.on.l1_stride.then(|| self.strides.load(pc, address)).flatten();
@@ -111,7 +112,8 @@ impl Prefetch {
         [stride, next].map(|ahead| ahead.filter(|ahead| *ahead != line && share_page(*ahead, line)))
     }
 
-    /// A request for `line` reaches the L2, which has it unless `misses`: lines for the L2.
+    /// Handles a request for `line` that reaches the L2, which has the line unless `misses`;
+    /// returns lines to fetch into the L2.
     pub(crate) fn requests(&mut self, line: u64, misses: bool) -> Lines<3> {
         let pair = self.on.l2_pair.then(|| self.pairs.request(line, misses)).flatten();
         let [one, other] =

@@ -1,16 +1,16 @@
 //! The L1's prefetcher of next lines.
 //!
 //! Intel's manual: "triggered by an ascending access to very recently loaded data", it fetches the
-//! next line. Here that is a load behind one of the last few, in the same line or in the next.
-//! AMD's L1 Stream has descending sequences too.
+//! next line. Here that is a load at a higher address than one of the last few, in the same line or
+//! in the next. AMD's L1 Stream has descending sequences too.
 
-/// Loads that are recent. The manual has no number.
+/// Number of loads that count as recent. The manual has no number.
 const RECENT: usize = 4;
 
 #[derive(Clone, Debug)]
 pub(super) struct NextLine {
     both_ways: bool,
-    /// Physical addresses.
+    /// Physical addresses of recent loads.
     recent: [u64; RECENT],
     oldest: usize,
 }
@@ -20,7 +20,7 @@ impl NextLine {
         NextLine { both_ways, recent: [u64::MAX; RECENT], oldest: 0 }
     }
 
-    /// A load from `address`: the line that it announces.
+    /// Handles a load from `address`; returns the line to fetch.
     pub(super) fn load(&mut self, address: u64) -> Option<u64> {
         let line = address >> 6;
         let is_near = |before: &&mut u64| (**before >> 6).abs_diff(line) <= 1;

@@ -1,6 +1,6 @@
-//! Pages of 4 KiB, which no prefetch leaves.
+//! Pages of 4 KiB. A prefetch never leaves the page of its access.
 
-/// Lines in one.
+/// Lines in a page.
 pub(super) const PAGE_LINES: u64 = 64;
 
 /// Returns whether two lines are in one page.

@@ -19,7 +19,8 @@ impl Pairs {
         Pairs { both_ways, last: 0, ascends: true }
     }
 
-    /// A request for `line`, which the L2 lacked if `misses`: the line beside it.
+    /// Handles a request for `line`, which the L2 lacked if `misses`; returns the neighbouring line
+    /// to fetch.
     pub(super) fn request(&mut self, line: u64, misses: bool) -> Option<u64> {
         if line != self.last && share_page(line, self.last) {
             self.ascends = line > self.last;

@@ -1,29 +1,30 @@
 //! The L2's streamer: ascending or descending requests inside a page.
 //!
-//! Intel's manual: it monitors requests of the L1 caches, for code and data and of prefetchers; has
-//! up to 32 streams, one forward or backward stream for each page of 4 KiB; may ask for two lines
-//! at each look-up, and runs up to 20 lines ahead. From how many requests on a stream is one, it
-//! does not say: here from the second step in one direction on, which is the third request. That
-//! far lines go into the last level only, and that it moderates when many requests are in flight,
-//! is not modelled.
+//! Intel's manual: the streamer monitors requests of the L1 caches for code and data and of
+//! prefetchers; has up to 32 streams, one forward or backward stream for each page of 4 KiB; may
+//! request two lines at each look-up, and runs up to 20 lines ahead. The manual does not say how
+//! many requests make a stream: here a stream begins with the second step in one direction, the
+//! third request. Two properties are not modelled: far lines go into the last level only, and the
+//! streamer requests less when many requests are in flight.
 
 use super::page::PAGE_LINES;
 
 const STREAMS: usize = 32;
-/// Lines that it runs ahead at most.
+/// The most lines that a stream runs ahead.
 const AHEAD: i64 = 20;
 
 /// The requests inside a page.
 #[derive(Clone, Copy, Debug, Default)]
 struct Page {
-    /// Its number plus one; 0 for none.
+    /// The page's number plus one; 0 for a free entry.
     page: u64,
     used: u64,
-    /// The line of the last request, by its place in the page.
+    /// The line of the last request, as an index in the page.
     last: i64,
-    /// 1 or -1, or 0 before the second request.
+    /// Direction of the stream: 1 or -1, or 0 before the second request.
     direction: i64,
-    /// How far the stream was asked for, in lines in its direction behind the last request.
+    /// How far lines have been requested, in lines beyond the last request in the stream's
+    /// direction.
     ahead: i64,
     is_stream: bool,
 }
@@ -39,7 +40,7 @@ impl Streams {
         Streams { pages: Box::new([Page::default(); STREAMS]), requests: 0 }
     }
 
-    /// A request for `line`: what it asks for.
+    /// Handles a request for `line`; returns the lines to fetch.
     pub(super) fn request(&mut self, line: u64) -> [Option<u64>; 2] {
         self.requests += 1;
         let (page, place) = (line / PAGE_LINES + 1, (line % PAGE_LINES) as i64);
@@ -56,7 +57,8 @@ impl Streams {
 }
 
 impl Page {
-    /// A request for the line at `place`: lines to ask for, by their distance from it.
+    /// Handles a request for the line at index `place`; returns the distances of the lines to
+    /// fetch.
     fn request(&mut self, place: i64) -> [Option<i64>; 2] {
         let step = place - self.last;
         if step == 0 {
@@ -67,7 +69,7 @@ impl Page {
             (self.direction, self.is_stream, self.ahead) = (step.signum(), false, 0);
             return [None; 2];
         }
-        // What was asked for is nearer now.
+        // The stream's end is nearer by this step.
         self.ahead = (self.ahead - step.abs()).max(0);
         self.is_stream = true;
         [(); 2].map(|()| {

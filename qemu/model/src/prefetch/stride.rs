@@ -1,25 +1,25 @@
 //! The L1's prefetcher by instruction pointer: a load instruction with a regular stride.
 //!
-//! Intel's manual: it detects strides of up to 2 KiB, forward and backward, and asks for the next
-//! address. That it has 24 entries, by the lowest 8 bits of the instruction pointer, and asks from
-//! the second equal stride on, which is the third load, was measured by Chen, Pei and Carlson,
-//! "AfterImage: leaking control flow data and tracking load operations via the hardware
-//! prefetcher" (ASPLOS 2023).
+//! Intel's manual: it detects strides of up to 2 KiB, forward and backward, and requests the next
+//! address. Chen, Pei and Carlson, "AfterImage: leaking control flow data and tracking load
+//! operations via the hardware prefetcher" (ASPLOS 2023) measured that it has 24 entries, indexed
+//! by the lowest 8 bits of the instruction pointer, and requests from the second equal stride on,
+//! which is the third load.
 
 use crate::cache::{Cache, WIDE};
 
 const ENTRIES: u32 = 24;
-/// Values of the lowest 8 bits.
+/// Number of values of the lowest 8 bits.
 const KEYS: u64 = 1 << 8;
 /// The longest stride in bytes.
 const LONGEST: i64 = 2048;
-/// Equal strides after which it asks for lines.
+/// Number of equal strides after which lines are requested.
 const TRUSTED: u8 = 2;
 
-/// What is known of an instruction.
+/// State of a load instruction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
-    /// The physical address of its last load.
+    /// The physical address of the instruction's last load.
     address: u64,
     stride: i64,
     /// The number of times that the stride was seen in a row.
@@ -28,7 +28,7 @@ struct Entry {
 
 #[derive(Clone, Debug)]
 pub(super) struct Strides {
-    /// The keys that have an entry; none if each has one.
+    /// The keys that have an entry; `None` if each key has one.
     known: Option<Cache<WIDE>>,
     entries: Box<[Entry]>,
 }
@@ -39,12 +39,13 @@ impl Strides {
         Strides { known: Some(Cache::new(1, ENTRIES)), entries }
     }
 
-    /// A table of `entries` (a power of two) by the lowest bits of the instruction pointer.
+    /// Makes a table of `entries` (a power of two), indexed by the lowest bits of the instruction
+    /// pointer.
     pub(super) fn table(entries: usize) -> Strides {
         Strides { known: None, entries: vec![Entry::default(); entries].into_boxed_slice() }
     }
 
-    /// The instruction at `pc` loads from `address`: the line of its next load.
+    /// Handles a load by the instruction at `pc` from `address`; returns the line of its next load.
     pub(super) fn load(&mut self, pc: u64, address: u64) -> Option<u64> {
         let key = pc & (self.entries.len() as u64 - 1);
         let entry = &mut self.entries[key as usize];

@@ -1,8 +1,8 @@
-//! What each prefetcher asks for.
+//! Tests of the requests of each prefetcher.
 
 use super::{page::PAGE_LINES, *};
 
-/// Prefetchers of one kind alone.
+/// Makes prefetchers of one kind alone.
 fn only(name: &str, both_ways: bool) -> Prefetch {
     let mut on = Prefetchers::NONE;
     assert!(on.set(name), "{name}");
@@ -33,7 +33,7 @@ fn names_turn_on_one_each() {
 fn a_stride_is_found_at_the_third_load() {
     for stride in [128, 2048, -128, -2048] {
         let mut prefetch = only("l1-stride", false);
-        // In the middle of a page that has room on both sides for the shorter strides.
+        // An address in the middle of a page, with room on both sides for the shorter strides.
         let at = |step: i64| 0x7800u64.wrapping_add_signed(step * stride);
         assert_eq!(loads(&mut prefetch, 1, &[at(-2), at(-1)]), [None, None], "{stride}");
         let next = at(1);
@@ -112,7 +112,8 @@ fn a_stream_is_one_from_the_third_request_and_runs_20_lines_ahead() {
                 assert!(furthest - step as u64 <= 20);
             }
         }
-        // Two lines at a time, it is 20 ahead after 20 requests, and asks for the page's last.
+        // With two lines at a time, the streamer is 20 ahead after 20 requests, and requests the
+        // page's last line.
         assert_eq!(asked[21].last(), Some(&place(41)));
         assert_eq!(furthest, 63);
     }

@@ -12,7 +12,7 @@ use crate::{
 const BACKEND: Backend = Backend {
     retire_width: 8,
     queue_uops: 70,
-    // 97 for computing, 70 for addresses and store data.
+    // 97 entries for computing, 70 for addresses and store data.
     scheduler_uops: 167,
     loads: 128,
     stores: 72,
@@ -33,17 +33,19 @@ const BACKEND: Backend = Backend {
         UnitShape::new(0b000_0011, 4),
         UnitShape::new(0b000_0001, 9),
         UnitShape::new(0b000_0011, 4),
-        // Elimination is switched off by microcode (Ice Lake erratum ICL065).
+        // Move elimination is switched off by microcode (Ice Lake erratum ICL065).
         UnitShape::new(0b110_0011, 1),
     ],
 };
 
-/// Data's first level: 32 entries of 2 MiB, 8 of 1 GiB (CPUID leaf 18H of Ice Lake processors).
+/// The first-level data TLB: 32 entries for 2 MiB, 8 for 1 GiB (CPUID leaf 18H of Ice Lake
+/// processors).
 pub(super) const LARGE_DTLB: LargeTlb = [
     LargeEntries::Own(TlbShape { sets: 8, ways: 4 }),
     LargeEntries::Own(TlbShape { sets: 1, ways: 8 }),
 ];
-/// The second level has two halves: one for 4 KiB and 2 MiB, one for 4 KiB and 1 GiB (likewise).
+/// The second-level TLB has two halves: one for 4 KiB and 2 MiB, one for 4 KiB and 1 GiB (CPUID
+/// leaf 18H).
 pub(super) const LARGE_STLB: LargeTlb = [LargeEntries::SharedHalf; 2];
 
 /// Ice Lake server (Sunny Cove): 32 KiB L1I, 48 KiB L1D, 1.25 MiB L2, 24 MiB of LLC (16 slices
@@ -58,7 +60,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     stlb: TlbShape { sets: 128, ways: 16 },
     stlb_code: None,
     large_pages: LargePages {
-        // The manual has 16. Leaf 18H tells of eight, which may be one thread's.
+        // The manual has 16 entries. Leaf 18H reports eight, which may be one thread's.
         itlb: [LargeEntries::Own(TlbShape { sets: 2, ways: 8 }), LargeEntries::Parts],
         dtlb: LARGE_DTLB,
         stlb: LARGE_STLB,

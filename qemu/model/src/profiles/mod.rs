@@ -1,13 +1,13 @@
 //! The processors that are modelled.
 //!
-//! Sizes of structures are those of the vendors' publications: Intel's "64 and IA-32 Architectures
+//! Sizes of structures are from the vendors' publications: Intel's "64 and IA-32 Architectures
 //! Optimization Reference Manual", chapter 2, sections on Sunny Cove and Golden Cove; AMD's
 //! "Software Optimization Guide" for family 19h models 00h (Zen 3, publication 56665) and 10h (Zen
 //! 4, 57647), chapter 2. The vendors do not publish sums of schedulers, fill buffers, return stacks
 //! and latencies beyond the L2. These are measurements of these cores by chipsandcheese.com,
 //! rounded, for servers at a typical all-core frequency; for TLBs and return stacks also by
-//! jia.je's "Comparisons across microarchitectures". Units' ports and latencies are those of
-//! uops.info and of Agner Fog's instruction tables.
+//! jia.je's "Comparisons across microarchitectures". Ports and latencies of units are from
+//! uops.info and Agner Fog's instruction tables.
 //!
 //! Each file has one profile's parameters. A new one needs a file, a `mod` line and a line in
 //! [`Geometry::ALL`], under the name that the profile has in `tally-vpmu`.
@@ -35,8 +35,8 @@ impl Geometry {
         ("zen4", zen4::GEOMETRY),
     ];
 
-    /// The parameters of the profile with that name. Panics if there is none, at compile time where
-    /// it is called in a constant.
+    /// The parameters of the profile with that name. Panics if there is none: at compile time if
+    /// called in a constant.
     pub const fn of(name: &str) -> Geometry {
         let mut index = 0;
         while index < Geometry::ALL.len() {

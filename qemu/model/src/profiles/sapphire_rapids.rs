@@ -6,11 +6,12 @@ use crate::geometry::{
     TlbShape, UnitShape,
 };
 
-/// Golden Cove adds port 10 for integers, port 11 for loads, and adders on ports 1 and 5.
+/// Golden Cove's ports: Sunny Cove's, and port 10 for integers, port 11 for loads, adders on ports
+/// 1 and 5.
 const BACKEND: Backend = Backend {
     retire_width: 8,
     queue_uops: 144,
-    // 97 for computing, 70 for loads, 38 for stores.
+    // 97 entries for computing, 70 for loads, 38 for stores.
     scheduler_uops: 205,
     loads: 192,
     stores: 114,

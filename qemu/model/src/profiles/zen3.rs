@@ -12,9 +12,9 @@ use crate::{
 pub(super) const BACKEND: Backend = Backend {
     retire_width: 8,
     queue_uops: 72,
-    // Four of 24 for integers and addresses, two of 32 for vectors.
+    // Four schedulers of 24 entries for integers and addresses, two of 32 for vectors.
     scheduler_uops: 160,
-    // 72 waiting for data, and 44 with data waiting for retirement.
+    // 72 loads waiting for data, and 44 with data waiting for retirement.
     loads: 116,
     stores: 64,
     alias_cycles: 0,
@@ -40,7 +40,7 @@ pub(super) const BACKEND: Backend = Backend {
 
 /// The op cache has 4,096 operations, and delivers an entry in a cycle; fetch reads 32 bytes, and
 /// four instructions are decoded (AMD, software optimization guide 56665, "Instruction Fetch and
-/// Decode"). What a switch costs is not published: as on Intel's.
+/// Decode"). The cost of a switch is not published: the value is Intel's.
 pub(super) const DECODE: DecodeShape = DecodeShape {
     sets: 64,
     ways: 8,
@@ -50,20 +50,20 @@ pub(super) const DECODE: DecodeShape = DecodeShape {
     switch_cycles: 2,
 };
 
-/// Zen 3: 32 KiB L1I and L1D, 512 KiB L2, 32 MiB of L3 a complex.
+/// Zen 3: 32 KiB L1I and L1D, 512 KiB L2, 32 MiB of L3 for a complex.
 pub(super) const GEOMETRY: Geometry = Geometry {
     l1i: CacheShape { sets: 64, ways: 8 },
     l1d: CacheShape { sets: 64, ways: 8 },
     l2: CacheShape { sets: 1024, ways: 8 },
     llc: CacheShape { sets: 32768, ways: 16 },
-    // Fully associative on the processor, with 72 entries for data on Zen 4; the model has
-    // sets, which make its look-up short.
+    // First-level TLBs are fully associative on the processor, with 72 entries for data on Zen 4;
+    // the model has sets, which make its look-up short.
     itlb: TlbShape { sets: 16, ways: 4 },
     dtlb: TlbShape { sets: 16, ways: 4 },
     stlb: TlbShape { sets: 128, ways: 16 },
     stlb_code: Some(TlbShape { sets: 64, ways: 8 }),
     // First levels have entries for all sizes, second levels for 4 KiB and 2 MiB: pages of 1 GiB
-    // are "smashed" there, and whole again in the first level.
+    // are "smashed" in the second level, and whole again in the first.
     large_pages: LargePages {
         itlb: [LargeEntries::Shared; 2],
         dtlb: [LargeEntries::Shared; 2],

@@ -3,7 +3,7 @@
 use super::zen3;
 use crate::geometry::{Backend, BufferShape, CacheShape, DecodeShape, Geometry, Latency, TlbShape};
 
-/// Zen 4: 32 KiB L1I and L1D, 1 MiB L2, 32 MiB of L3 a complex.
+/// Zen 4: 32 KiB L1I and L1D, 1 MiB L2, 32 MiB of L3 for a complex.
 pub(super) const GEOMETRY: Geometry = Geometry {
     l2: CacheShape { sets: 2048, ways: 8 },
     stlb: TlbShape { sets: 256, ways: 12 },

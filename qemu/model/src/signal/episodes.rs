@@ -1,70 +1,73 @@
-//! The signals of episodes: how often cycles without retirement began, by cause and for the sets
-//! of causes of which vendors have an event.
+//! The signals of episodes: how often cycles without retirement began, by cause and for the sets of
+//! causes for which vendors have an event.
 
 use super::Signal;
 
-/// Defines the signals that are given, and behind them those of episodes and of CPI stacks.
+/// Defines the given signals, and after them those of episodes and of CPI stacks.
 macro_rules! with_episodes {
     ($($given:tt)*) => {
         with_stacks! {
             $($given)*
-            /// Times at which cycles without retirement began: a cycle of the cause followed one of
-            /// another cause, or one in which something retired. Here the cause is any.
+            /// Beginnings of cycles without retirement: a cycle with the cause follows one with
+            /// another cause, or one in which something retired. This signal: any cause.
             EpisodesAny,
-            /// Likewise, a serializing or microcoded instruction.
+            /// Beginnings of cycles without retirement: a serializing or microcoded instruction.
             EpisodesSerialize,
-            /// Likewise, the divider.
+            /// Beginnings of cycles without retirement: the divider.
             EpisodesDivider,
-            /// Likewise, a line of code.
+            /// Beginnings of cycles without retirement: a line of code.
             EpisodesL1i,
-            /// Likewise, a translation of code.
+            /// Beginnings of cycles without retirement: a translation of code.
             EpisodesItlb,
-            /// Likewise, the way back from a misprediction.
+            /// Beginnings of cycles without retirement: the recovery from a misprediction.
             EpisodesMispredict,
-            /// Likewise, fetch and dispatch, for no other cause.
+            /// Beginnings of cycles without retirement: fetch and dispatch, for no other cause.
             EpisodesFrontEnd,
-            /// Likewise, a full structure.
+            /// Beginnings of cycles without retirement: a full structure.
             EpisodesResources,
-            /// Likewise, data of the L1 data cache or the store queue.
+            /// Beginnings of cycles without retirement: data of the L1 data cache or the store
+            /// queue.
             EpisodesL1Hit,
-            /// Likewise, data of the L2.
+            /// Beginnings of cycles without retirement: data of the L2.
             EpisodesL2Hit,
-            /// Likewise, data of the last-level cache.
+            /// Beginnings of cycles without retirement: data of the last-level cache.
             EpisodesL3Hit,
-            /// Likewise, data of memory.
+            /// Beginnings of cycles without retirement: data of memory.
             EpisodesMemory,
-            /// Likewise, a data page walk.
+            /// Beginnings of cycles without retirement: a data page walk.
             EpisodesDtlb,
-            /// Likewise, a store.
+            /// Beginnings of cycles without retirement: a store.
             EpisodesStore,
-            /// Likewise, a floating-point or vector unit.
+            /// Beginnings of cycles without retirement: a floating-point or vector unit.
             EpisodesFp,
-            /// Likewise, an integer unit.
+            /// Beginnings of cycles without retirement: an integer unit.
             EpisodesInteger,
-            /// Likewise, data that the L1 lacked.
+            /// Beginnings of cycles without retirement: data that the L1 lacked.
             EpisodesBeyondL1,
-            /// Likewise, data that the L2 lacked.
+            /// Beginnings of cycles without retirement: data that the L2 lacked.
             EpisodesBeyondL2,
-            /// Likewise, data that the L1 lacked, or its translation.
+            /// Beginnings of cycles without retirement: data that the L1 lacked, or its
+            /// translation.
             EpisodesMissing,
-            /// Likewise, any load.
+            /// Beginnings of cycles without retirement: any load.
             EpisodesLoads,
-            /// Likewise, any load or store.
+            /// Beginnings of cycles without retirement: any load or store.
             EpisodesInMemory,
-            /// Likewise, any load, store or unit.
+            /// Beginnings of cycles without retirement: any load, store or unit.
             EpisodesIncomplete,
-            /// Likewise, an empty reorder buffer.
+            /// Beginnings of cycles without retirement: an empty reorder buffer.
             EpisodesEmpty,
-            /// Likewise, a serializing instruction or a full structure.
+            /// Beginnings of cycles without retirement: a serializing instruction or a full
+            /// structure.
             EpisodesBlocked,
         }
     };
 }
 
-/// The causes, as [`Signal::STALLS`] has them.
+/// The number of causes: those of [`Signal::STALLS`].
 pub const CAUSES: usize = Signal::STALLS.len();
 
-/// The number of each cause, by its signal.
+/// The index of each cause, by its signal.
 const NUMBERS: [u8; Signal::ALL.len()] = {
     let mut numbers = [0; Signal::ALL.len()];
     let mut number = 0;
@@ -75,8 +78,8 @@ const NUMBERS: [u8; Signal::ALL.len()] = {
     numbers
 };
 
-/// For the cause of a cycle and that of the one before it (or [`CAUSES`], if something retired in
-/// that): a bit for each of [`Signal::EPISODES`] that begins.
+/// The episodes that begin in a cycle, one bit for each of [`Signal::EPISODES`]: by the cycle's
+/// cause, and by that of the cycle before ([`CAUSES`] if something retired in it).
 static BEGUN: [[u32; CAUSES + 1]; CAUSES] = {
     let mut begun = [[0; CAUSES + 1]; CAUSES];
     let mut set = 0;
@@ -107,7 +110,7 @@ const fn has(causes: &[Signal], cause: Signal) -> bool {
 }
 
 impl Signal {
-    /// The signals of episodes, each with the causes that it has.
+    /// The signals of episodes, each with its set of causes.
     pub const EPISODES: &[(Signal, &[Signal])] = {
         use Signal::*;
         &[
@@ -151,8 +154,8 @@ impl Signal {
         ]
     };
 
-    /// The signals of [`Self::EPISODES`] that begin with a cycle of the cause `self` behind one of
-    /// the cause `before`, or behind a retirement.
+    /// The signals of [`Self::EPISODES`] that begin with a cycle of the cause `self` after one of
+    /// the cause `before`, or after a retirement.
     #[inline]
     pub(crate) fn begun(self, before: Option<Signal>) -> impl Iterator<Item = Signal> {
         let number = |signal: Signal| usize::from(NUMBERS[signal as usize]);

@@ -2,16 +2,16 @@
 
 use super::Signal;
 
-/// The most by which a signal can grow while the clock advances by one slot, the divider's cycles
-/// aside ([`Signal::growth_per_slot`]).
+/// The most that a signal, other than the divider's cycles, can grow while the clock advances by
+/// one slot ([`Signal::growth_per_slot`]).
 pub const GROWTH_PER_SLOT: u64 = 4;
 
 impl Signal {
-    /// The most by which it can grow while the clock advances by one slot.
+    /// The most that this signal can grow while the clock advances by one slot.
     pub const fn growth_per_slot(self) -> u64 {
         match self {
-            // All cycles of a division are counted when it retires. While nothing is learnt of its
-            // block, the interval pipeline charges its micro-operations alone.
+            // All cycles of a division are counted when it retires. Until the interval pipeline has
+            // learnt its block's cost, it charges only the block's micro-operations.
             Signal::DividerActive => u8::MAX as u64,
             _ => GROWTH_PER_SLOT,
         }
@@ -36,10 +36,10 @@ impl Signal {
         Signal::StallInteger,
     ];
 
-    /// The same cycles, each gap between two retirements charged whole when retirement resumes, to
-    /// the step that ended last (paper 000, section 5.1); in the order of [`Self::STALLS`]. Of
-    /// steps that end in the same cycle it is the first of: fetch and dispatch, translation, data,
-    /// unit, store. The out-of-order pipeline has them.
+    /// The cycles of [`Self::STALLS`], in the same order, with each gap between two retirements
+    /// charged as a whole to the step that ended last (paper 000, section 5.1). If steps end in the
+    /// same cycle, the first of these gets the gap: fetch and dispatch, translation, data, unit,
+    /// store. Only the out-of-order pipeline counts them.
     pub const RESUMED: &[Signal] = &{
         let mut all = [Signal::StallSerialize; Signal::STALLS.len()];
         let mut index = 0;
@@ -60,9 +60,9 @@ impl Signal {
         Signal::StallStore,
     ];
 
-    /// The slots of dispatch that no retired micro-operation used, by cause: disjoint. With `Uops`
-    /// they add up to `Slots` whenever the pipeline is empty: at a serializing instruction and at a
-    /// change of the ring.
+    /// The slots of dispatch that no retired micro-operation used, by cause: disjoint. Together
+    /// with `Uops` they add up to `Slots` whenever the pipeline is empty: at a serializing
+    /// instruction and at a change of the ring.
     pub const LOST_SLOTS: &[Signal] = &[
         Signal::SlotsFetchLatency,
         Signal::SlotsFetchBandwidth,
@@ -72,8 +72,8 @@ impl Signal {
         Signal::SlotsCore,
     ];
 
-    /// Cycles by the number of micro-operations that executed in them: 1, 2, … and the last or
-    /// more.
+    /// Cycles by the number of micro-operations that executed in them: 1, 2, …; the last signal
+    /// counts that number or more.
     pub const EXECUTED: &[Signal; 5] = &[
         Signal::Executed1,
         Signal::Executed2,
@@ -82,8 +82,8 @@ impl Signal {
         Signal::Executed5,
     ];
 
-    /// Cycles in which none executed, by cause: disjoint. With [`Self::EXECUTED`] they are all
-    /// cycles whenever the pipeline is empty.
+    /// Cycles in which no micro-operation executed, by cause: disjoint. Together with
+    /// [`Self::EXECUTED`] they are all cycles whenever the pipeline is empty.
     pub const IDLE: &[Signal; 4] =
         &[Signal::IdleEmpty, Signal::IdleLoads, Signal::IdleStores, Signal::IdleUnits];
 
@@ -103,11 +103,10 @@ impl Signal {
         Signal::Port11,
     ];
 
-    /// Data accesses that hit the second-level TLB, by the sizes of [`PageSize`](crate::PageSize).
-    /// First of loads.
+    /// Loads that hit the second-level TLB, by the sizes of [`PageSize`](crate::PageSize).
     pub const LOAD_STLB_HITS: &[Signal; 3] =
         &[Signal::DtlbLoadStlbHit, Signal::DtlbLoadStlbHit2M, Signal::DtlbLoadStlbHit1G];
-    /// Likewise of stores.
+    /// Stores that hit the second-level TLB, by size.
     pub const STORE_STLB_HITS: &[Signal; 3] =
         &[Signal::DtlbStoreStlbHit, Signal::DtlbStoreStlbHit2M, Signal::DtlbStoreStlbHit1G];
     /// Page walks for loads, by size.
@@ -122,7 +121,7 @@ impl Signal {
     pub const FETCH_WALKS: &[Signal; 3] =
         &[Signal::ItlbWalks, Signal::ItlbWalks2M, Signal::ItlbWalks1G];
 
-    /// The signal to which a whole gap is charged that this cause ended.
+    /// The signal that is charged with a whole gap if this cause ended it.
     #[inline]
     pub const fn resumed(self) -> Signal {
         match self {

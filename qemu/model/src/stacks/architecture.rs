@@ -1,4 +1,4 @@
-//! The five architectures: which signal counts which component, and what each costs.
+//! The five architectures: the signal that counts each component, and the hardware cost.
 
 use super::{component::Component, fmt, naive, non_speculative, power5, sfmt};
 use crate::{counts::Counts, geometry::Geometry, signal::Signal};
@@ -14,12 +14,12 @@ pub enum Architecture {
     Power5,
     /// The frontend miss event table.
     Fmt,
-    /// The simplified one.
+    /// The simplified frontend miss event table.
     Sfmt,
 }
 
 impl Architecture {
-    /// All of them, in the paper's order.
+    /// All architectures, in the paper's order.
     pub const ALL: [Architecture; 5] = [
         Architecture::Naive,
         Architecture::NonSpeculative,
@@ -28,7 +28,7 @@ impl Architecture {
         Architecture::Sfmt,
     ];
 
-    /// The counter of a component; the naive ones have none for units.
+    /// The counter of a component; the naive architectures have none for units.
     pub fn signal(self, component: Component) -> Option<Signal> {
         let naive = match component {
             Component::L1i => Some((Signal::NaiveL1i, Signal::NonSpecL1i)),
@@ -49,7 +49,7 @@ impl Architecture {
         }
     }
 
-    /// What it costs in bits beside its global counters.
+    /// Hardware cost in bits besides the global counters.
     pub fn bits(self, geometry: &Geometry) -> u64 {
         match self {
             Architecture::Naive => 0,
@@ -60,7 +60,7 @@ impl Architecture {
         }
     }
 
-    /// The bits of one more counter in each row of a table: cycles of units.
+    /// The bits of one more counter in each row of a table, for cycles of units.
     pub fn units_bits(geometry: &Geometry) -> u64 {
         fmt::counter_bits(geometry)
     }

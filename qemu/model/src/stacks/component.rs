@@ -21,13 +21,13 @@ pub enum Component {
     L2d,
     /// Translations of data that missed the first level.
     Dtlb,
-    /// Operations of units that take longer than a cycle: a counter of the paper's, and a part of
-    /// the base of its reference.
+    /// Operations of units that take longer than a cycle. The paper has a counter for them, but its
+    /// reference has them in the base.
     Units,
 }
 
 impl Component {
-    /// All of them, those of the front end first.
+    /// All components, those of the front end first.
     pub const ALL: [Component; 8] = [
         Component::L1i,
         Component::L2i,
@@ -39,7 +39,7 @@ impl Component {
         Component::Units,
     ];
 
-    /// Of data that this level served; none for the L1.
+    /// The component of data that this level served; `None` for the L1.
     pub(super) fn of_data(by: ServedBy) -> Option<Component> {
         match by {
             ServedBy::L1 => None,
@@ -48,8 +48,8 @@ impl Component {
         }
     }
 
-    /// What blocks the oldest instruction while retirement waits for this cause; none if that is
-    /// not an instruction in execution.
+    /// The component that blocks the oldest instruction while retirement waits for this cause;
+    /// `None` if no instruction in execution blocks it.
     pub(super) fn of_head(cause: Signal) -> Option<Component> {
         match cause {
             Signal::StallL2Hit => Some(Component::L1d),

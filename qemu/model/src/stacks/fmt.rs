@@ -1,21 +1,22 @@
 //! The frontend miss event table (FMT): a circular buffer with a row for each outstanding branch.
 //!
-//! Fetching a branch takes a row and clears it; retirement of the branch frees it. A cycle in which
-//! dispatch gets nothing because of a miss on the instruction side counts in the row that was taken
-//! last, and reaches the global counters when its branch retires; if that has retired already, the
-//! cycle counts globally at once. A row also counts the cycles from its branch's dispatch to its
-//! resolution in which the reorder buffer is not full; if the branch was mispredicted they count
-//! globally, as do the cycles from there until the right path is dispatched.
+//! The fetch of a branch takes a row and clears it; the branch's retirement frees it. If dispatch
+//! gets nothing because of a miss on the instruction side, the cycle counts in the row that was
+//! taken last, and is added to the global counters when that row's branch retires; if the branch
+//! has retired already, the cycle counts globally at once. A row also counts the cycles from its
+//! branch's dispatch to its resolution in which the reorder buffer is not full. If the branch was
+//! mispredicted they count globally, as do the cycles from its resolution until the right path is
+//! dispatched.
 //!
 //! The paper lets a row's penalty run as long as the branch is in the buffer. Here it stops at the
-//! resolution, from which the global counter runs: the two do not count a cycle twice.
+//! resolution, where the global counter starts, so that no cycle counts twice.
 
 use std::collections::VecDeque;
 
 use super::component::Component;
 use crate::{counts::Counts, geometry::Geometry, signal::Signal};
 
-/// Bits of a row's counters, which stop at their maximum.
+/// Bits of a row's counters, which saturate.
 const LOCAL_BITS: u32 = 12;
 const LOCAL_MAX: u64 = (1 << LOCAL_BITS) - 1;
 /// Entries of the reorder buffer for each row: about one in five instructions is a branch.
@@ -28,7 +29,7 @@ pub(super) fn rows(geometry: &Geometry) -> u32 {
     (geometry.reorder_uops / ENTRIES_PER_ROW).max(1)
 }
 
-/// The bits of a row that both tables have: the branch's entry in the reorder buffer, whether it
+/// The bits of a row in both kinds of table: the branch's entry in the reorder buffer, whether it
 /// was mispredicted, and its penalty.
 fn branch_bits(geometry: &Geometry) -> u64 {
     u64::from(bits_of(geometry.reorder_uops) + 1 + LOCAL_BITS)
@@ -39,7 +40,7 @@ fn bits_of(count: u32) -> u32 {
     count.next_power_of_two().trailing_zeros()
 }
 
-/// The bits beside the global counters: rows, three pointers, and as POWER5 two for each load.
+/// The bits besides the global counters: rows, three pointers, and two for each load as on POWER5.
 pub(super) fn bits(geometry: &Geometry) -> u64 {
     shared_bits(geometry) + MISSES as u64 * counter_bits(geometry)
 }
@@ -77,7 +78,7 @@ pub(super) fn signal(component: Component) -> Signal {
 
 #[derive(Clone, Copy, Debug)]
 struct Row {
-    /// The cycle at which its branch retires.
+    /// The cycle at which the row's branch retires.
     retires_at: u64,
     /// Cycles by [`Component::L1i`], [`Component::L2i`], [`Component::Itlb`].
     misses: [u64; MISSES],
@@ -96,8 +97,8 @@ impl Fmt {
         Fmt { rows: VecDeque::with_capacity(capacity), capacity }
     }
 
-    /// A branch is dispatched at `cycle` and retires at `retires_at`; returns whether a row was
-    /// free for it.
+    /// Records a branch that is dispatched at `cycle` and retires at `retires_at`; returns whether
+    /// a row was free for it.
     pub(super) fn branch(&mut self, cycle: u64, retires_at: u64, counts: &mut Counts) -> bool {
         self.retire_until(cycle, counts);
         let has_row = self.rows.len() < self.capacity;
@@ -117,7 +118,8 @@ impl Fmt {
         }
     }
 
-    /// Dispatch got nothing from cycle `from` up to `until` because of a miss.
+    /// Counts the cycles from `from` up to `until`, in which dispatch got nothing because of a
+    /// miss.
     pub(super) fn unfed(&mut self, from: u64, until: u64, miss: Component, counts: &mut Counts) {
         let row = self.rows.back_mut().filter(|row| row.retires_at > from);
         let Some(row) = row else {
@@ -141,7 +143,7 @@ mod tests {
         assert!(fmt.branch(100, 150, &mut counts));
         fmt.unfed(110, 120, Component::L1i, &mut counts);
         assert_eq!(counts[Signal::FmtL1i], 0);
-        // The branch retires in the middle of the next one.
+        // The branch retires in the middle of the next span.
         fmt.unfed(130, 180, Component::Itlb, &mut counts);
         assert_eq!(counts[Signal::FmtItlb], 30);
         fmt.retire_until(150, &mut counts);

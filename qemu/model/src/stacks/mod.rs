@@ -1,14 +1,14 @@
-//! CPI stacks as hardware would count them: the five counter architectures of paper 001 (Eyerman,
-//! Eeckhout, Karkhanis and Smith, "A performance counter architecture for computing accurate CPI
-//! components", ASPLOS 2006), side by side, from the out-of-order pipeline's time stamps.
+//! CPI stacks by hardware counters: the five counter architectures of paper 001 (Eyerman, Eeckhout,
+//! Karkhanis and Smith, "A performance counter architecture for computing accurate CPI components",
+//! ASPLOS 2006), side by side, from the out-of-order pipeline's time stamps.
 //!
-//! A file for each: `naive`, `non_speculative`, `power5`, `fmt`, `sfmt`. The first two are products
-//! of counts; the others are charged as the pipeline runs. The pipeline reports what happens when
-//! through [`Watch`], whose implementation [`Stacks`] makes time spans of it and hands them to the
-//! architectures; `()` watches nothing and costs nothing.
+//! There is a file for each: `naive`, `non_speculative`, `power5`, `fmt`, `sfmt`. The first two are
+//! products of counts; the others are charged as the pipeline runs. The pipeline reports events and
+//! their cycles through [`Watch`]. Its implementation [`Stacks`] converts them to time spans and
+//! passes these to the architectures; the implementation for `()` does nothing and costs nothing.
 //!
-//! Every architecture has the same components ([`Component`]); what is left of the cycles is its
-//! base, which can be negative for the naive ones.
+//! Every architecture has the same components ([`Component`]); the rest of the cycles is its base,
+//! which can be negative for the naive ones.
 
 mod architecture;
 mod component;

@@ -1,9 +1,9 @@
 //! The naive architecture: counts of events times a fixed penalty, whatever overlaps.
 //!
-//! It counts what the structures see, so the paper's has the events of wrong paths too. Wrong paths
-//! are not modelled: what this one has beyond the non-speculative one are the accesses of
+//! The paper's version counts at the structures and so includes events of wrong paths. Wrong paths
+//! are not modelled here. Beyond the non-speculative architecture this one counts accesses of
 //! instructions that did not retire at the first attempt, of software prefetches, and those that
-//! are parts of an instruction. It costs nothing beside its counters.
+//! are parts of an instruction. It costs nothing besides its counters.
 
 use super::component::Component;
 use crate::{
@@ -17,16 +17,16 @@ pub(super) fn sum(counts: &Counts, signals: &[Signal]) -> u64 {
     signals.iter().map(|signal| counts[*signal]).sum()
 }
 
-/// A page walk that reads one entry from the L2.
+/// Cycles of a page walk that reads one entry from the L2.
 pub(super) fn walk_cycles(latency: &Latency) -> u64 {
     u64::from(WALK_BASE_CYCLES + latency.l2_cycles)
 }
 
-/// The cycles of the front end's components, which both naive architectures compute alike: without
-/// wrong paths every line of code, translation and branch is of an instruction that completes.
+/// The cycles of a front-end component, equal in both naive architectures: without wrong paths
+/// every line of code, translation and branch belongs to an instruction that completes.
 pub(super) fn front_end(component: Component, counts: &Counts, geometry: &Geometry) -> u64 {
     let latency = &geometry.latency;
-    // Fetch is ahead of the pipeline by about half of the L2's latency.
+    // Fetch runs ahead of the pipeline by about half of the L2's latency.
     let fetch = |cycles: u32| u64::from(cycles - latency.l2_cycles / 2);
     let sum = |signals: &[Signal]| sum(counts, signals);
     match component {

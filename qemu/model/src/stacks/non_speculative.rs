@@ -1,11 +1,11 @@
-//! The naive architecture of completed instructions: as Intel's Pentium 4 counts at retirement, by
-//! tags that follow an instruction through the pipeline.
+//! The naive architecture of completed instructions: it counts at retirement, as Intel's Pentium 4
+//! does by tags that follow an instruction through the pipeline.
 
 use super::{component::Component, naive};
 use crate::{counts::Counts, geometry::Geometry, signal::Signal};
 
-/// Tags of an entry of the reorder buffer: L1I, L2 for code, ITLB, L1D, L2 for data, DTLB. That a
-/// branch was mispredicted the buffer knows in any case.
+/// Tags of an entry of the reorder buffer: L1I, L2 for code, ITLB, L1D, L2 for data, DTLB. A tag
+/// for mispredictions is not needed, as the buffer marks mispredicted branches in any case.
 const TAGS: u64 = 6;
 
 /// The cycles of a component.
@@ -31,7 +31,7 @@ pub(super) fn cycles(component: Component, counts: &Counts, geometry: &Geometry)
     }
 }
 
-/// The bits beside the counters.
+/// The bits besides the counters.
 pub(super) fn bits(geometry: &Geometry) -> u64 {
     TAGS * u64::from(geometry.reorder_uops)
 }

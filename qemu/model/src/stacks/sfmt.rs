@@ -1,14 +1,16 @@
-//! The simplified table (sFMT): as the FMT, with one set of counters of the instruction side for
-//! all branches, and a bit in each entry of the reorder buffer that its instruction waited there.
+//! The simplified table (sFMT): the FMT with one set of counters of the instruction side for all
+//! branches, and a bit in each entry of the reorder buffer that marks an instruction that waited
+//! there.
 //!
-//! Completing such an instruction adds the set to the global counters and clears it. Completing a
-//! mispredicted branch clears it without adding: what was counted behind the branch so far was on
-//! the wrong path, or on the right one before the branch retired, which is lost.
+//! Completion of such an instruction adds the set to the global counters and clears the set.
+//! Completion of a mispredicted branch clears the set without adding it: the cycles counted since
+//! the branch belong to the wrong path, or to the right path before the branch retired, and these
+//! are lost.
 
 use super::{component::Component, fmt};
 use crate::{counts::Counts, geometry::Geometry, signal::Signal};
 
-/// The counter of a component; those of branches and of the back end are the FMT's.
+/// The counter of a component. Branches and the back end use the FMT's.
 pub(super) fn signal(component: Component) -> Signal {
     match component {
         Component::L1i => Signal::SfmtL1i,
@@ -18,25 +20,26 @@ pub(super) fn signal(component: Component) -> Signal {
     }
 }
 
-/// The bits beside the global counters.
+/// The bits besides the global counters.
 pub(super) fn bits(geometry: &Geometry) -> u64 {
     fmt::shared_bits(geometry) + fmt::miss_bits() + u64::from(geometry.reorder_uops)
 }
 
-/// The table, as the last cycle in which it was cleared: an instruction whose wait was counted
-/// since then completes later than every mispredicted branch before it, and adds it.
+/// The table, represented by the last cycle in which it was cleared: an instruction whose wait was
+/// counted since then completes later than every mispredicted branch before it, and adds the wait.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sfmt {
     cleared_at: u64,
 }
 
 impl Sfmt {
-    /// A mispredicted branch completes.
+    /// Clears the set at `cycle`, when a mispredicted branch completes.
     pub(super) fn clear(&mut self, cycle: u64) {
         self.cleared_at = self.cleared_at.max(cycle);
     }
 
-    /// Dispatch got nothing from cycle `from` up to `until` because of a miss.
+    /// Counts the cycles from `from` up to `until`, in which dispatch got nothing because of a
+    /// miss.
     pub(super) fn unfed(&self, from: u64, until: u64, miss: Component, counts: &mut Counts) {
         counts[signal(miss)] += until.saturating_sub(from.max(self.cleared_at));
     }

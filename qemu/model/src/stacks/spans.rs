@@ -9,7 +9,7 @@ use super::component::Component;
 pub(super) struct Spans(VecDeque<(u64, u64, Component)>);
 
 impl Spans {
-    /// Adds a span behind all others.
+    /// Adds a span after all others.
     pub(super) fn push(&mut self, from: u64, until: u64, component: Component) {
         match self.0.back_mut() {
             Some((_, end, same)) if *end == from && *same == component => *end = until,
@@ -18,14 +18,14 @@ impl Spans {
         }
     }
 
-    /// Drops what lies before `cycle`: it is not asked for any more.
+    /// Drops the spans before `cycle`, which are not queried any more.
     pub(super) fn drop_before(&mut self, cycle: u64) {
         while self.0.front().is_some_and(|(_, until, _)| *until <= cycle) {
             self.0.pop_front();
         }
     }
 
-    /// The cycles from `from` up to `until` in pieces, each with its component, or none between
+    /// The cycles from `from` up to `until` in pieces, each with its component, or `None` between
     /// spans.
     pub(super) fn over(
         &self,

@@ -1,4 +1,4 @@
-//! The architectures that count as the pipeline runs, and the spans of time that they count.
+//! The architectures that count as the pipeline runs, and the time spans that they count.
 
 use super::{
     component::Component,
@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{access::ServedBy, counts::Counts, geometry::Geometry, signal::Signal};
 
-/// Between two dispatches: the waits of fetch, and the misprediction before. Behind them: what
-/// retirement and the store queue wait for.
+/// State between two dispatches: the waits of fetch and the last misprediction, and the spans in
+/// which retirement and the store queue wait.
 #[derive(Clone, Debug)]
 pub(crate) struct Stacks {
     waits: Vec<(u64, u64, Component)>,
@@ -28,7 +28,7 @@ pub(crate) struct Stacks {
 struct Pending {
     dispatched: u64,
     branch: Mispredicted,
-    /// Whether it has a row in the table.
+    /// Whether the branch has a row in the table.
     has_row: bool,
 }
 
@@ -50,7 +50,7 @@ impl Stacks {
         self.dispatched_at
     }
 
-    /// The last instruction is a branch, which retires at `retires_at`.
+    /// Records that the last instruction is a branch, which retires at `retires_at`.
     pub(crate) fn branch(
         &mut self,
         retires_at: u64,
@@ -65,13 +65,14 @@ impl Stacks {
         }
     }
 
-    /// The pipeline is empty: everything has retired.
+    /// Retires all rows: the pipeline is empty.
     pub(crate) fn drain(&mut self, counts: &mut Counts) {
         self.fmt.retire_until(u64::MAX, counts);
     }
 
-    /// The back end was full from cycle `from` up to `until`: what blocks the oldest instruction
-    /// counts, or else, behind a full store queue, what blocks the oldest store.
+    /// Counts the cycles from `from` up to `until`, in which the back end was full: to the
+    /// component that blocks the oldest instruction, or else, behind a full store queue, to the one
+    /// that blocks the oldest store.
     fn full(&self, from: u64, until: u64, behind_stores: bool, counts: &mut Counts) {
         for (from, until, head) in self.heads.over(from, until) {
             if let Some(component) = head {
@@ -85,8 +86,8 @@ impl Stacks {
         }
     }
 
-    /// The cycles from a mispredicted branch's dispatch to that of the right path; returns the
-    /// first cycle that is not the branch's.
+    /// Counts the cycles from a mispredicted branch's dispatch to that of the right path; returns
+    /// the first cycle that is not charged to the branch.
     fn redirect(&self, pending: Pending, next: Dispatched, counts: &mut Counts) -> u64 {
         let Pending { dispatched, branch, has_row } = pending;
         let Mispredicted { full_at, resolved, refilled } = branch;
@@ -108,7 +109,7 @@ impl Stacks {
         refilled.max(begun)
     }
 
-    /// The cycles in which the reorder buffer was empty before a dispatch.
+    /// Counts the cycles in which the reorder buffer was empty before a dispatch.
     fn empty(&self, next: Dispatched, counts: &mut Counts) {
         let Dispatched { empty_from, at, .. } = next;
         if empty_from >= at {
@@ -153,7 +154,7 @@ impl Watch for Stacks {
         }
         self.fmt.retire_until(next.at, counts);
         self.dispatched_at = next.at;
-        // A later question is about a later cycle.
+        // Later queries are about later cycles.
         self.heads.drop_before(next.at);
         self.stores.drop_before(next.at);
     }

@@ -1,23 +1,23 @@
-//! What the pipeline reports, for whoever watches it.
+//! The pipeline's reports to a watcher.
 
 use super::component::Component;
 use crate::{access::ServedBy, counts::Counts, signal::Signal};
 
-/// What fetch waits for.
+/// Cause of a wait of fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FetchWait {
-    /// A line of code, which this level serves.
+    /// A line of code that this level serves.
     Code(ServedBy),
     /// A translation.
     Translation,
-    /// The way back from behind a taken branch of which it did not know.
+    /// The redirection of fetch after a taken branch that it did not know.
     Resteer,
     /// The decoders.
     Decoders,
 }
 
 impl FetchWait {
-    /// The cause of the cycles without retirement.
+    /// The cause that cycles without retirement get.
     pub(crate) fn cause(self) -> Signal {
         match self {
             FetchWait::Code(_) => Signal::StallL1i,
@@ -26,7 +26,7 @@ impl FetchWait {
         }
     }
 
-    /// None for what the paper has no counter of.
+    /// The component; `None` for causes for which the paper has no counter.
     pub(super) fn component(self) -> Option<Component> {
         match self {
             FetchWait::Code(ServedBy::L1 | ServedBy::L2) => Some(Component::L1i),
@@ -46,7 +46,7 @@ pub(crate) struct Dispatched {
     pub(crate) full_until: u64,
     /// Whether the last structure to have room was the store queue.
     pub(crate) behind_stores: bool,
-    /// The first cycle behind the retirement of all older instructions.
+    /// The first cycle after the retirement of all older instructions.
     pub(crate) empty_from: u64,
     /// The cycle of dispatch.
     pub(crate) at: u64,
@@ -55,23 +55,25 @@ pub(crate) struct Dispatched {
 /// A mispredicted branch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mispredicted {
-    /// The cycle from which its wrong path fills the reorder buffer, if it is not resolved before.
+    /// The cycle from which the wrong path fills the reorder buffer, if the branch is not resolved
+    /// before.
     pub(crate) full_at: u64,
-    /// The cycle at which it is resolved.
+    /// The cycle at which the branch is resolved.
     pub(crate) resolved: u64,
     /// The first cycle at which the right path can be dispatched.
     pub(crate) refilled: u64,
 }
 
-/// What watches the pipeline. Calls are in the order of the program.
+/// A watcher of the pipeline. Calls are in program order.
 pub(crate) trait Watch {
-    /// Fetch waited in these cycles.
+    /// Reports that fetch waited in these cycles.
     fn fetch_waited(&mut self, _from: u64, _until: u64, _wait: FetchWait) {}
-    /// An instruction was dispatched.
+    /// Reports that an instruction was dispatched.
     fn dispatched(&mut self, _dispatched: Dispatched, _counts: &mut Counts) {}
-    /// Retirement waited in these cycles for this cause.
+    /// Reports that retirement waited in these cycles for this cause.
     fn stalled(&mut self, _from: u64, _until: u64, _cause: Signal, _counts: &mut Counts) {}
-    /// The oldest store of the store queue waited in these cycles for data from this level.
+    /// Reports that the oldest store of the store queue waited in these cycles for data from this
+    /// level.
     fn store_waited(&mut self, _from: u64, _until: u64, _by: ServedBy) {}
 }
 

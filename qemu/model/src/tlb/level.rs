@@ -1,10 +1,10 @@
-//! One translation look-aside buffer, for pages of all sizes.
+//! A translation look-aside buffer, for pages of all sizes.
 //!
-//! An entry for a large page that shares the ways of 4 KiB pages is kept as a translation of one of
-//! the 4 KiB pages in it, its representative. No 4 KiB page has that number at the same time, so
-//! that entries of both kinds have different keys; and an access to the representative itself finds
-//! its right frame like any other. Representatives of neighbouring large pages are in neighbouring
-//! sets.
+//! An entry for a large page that shares the ways of 4 KiB pages is stored as a translation of one
+//! of the 4 KiB pages in it, its representative. The guest cannot map a 4 KiB page with that number
+//! at the same time, so entries of both kinds have different keys; and an access to the
+//! representative itself finds its right frame like any other. Representatives of neighbouring
+//! large pages are in neighbouring sets.
 
 use crate::{
     cache::Map,
@@ -15,7 +15,8 @@ use crate::{
 /// A translation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Translation {
-    /// The physical page of 4 KiB: of an entry, its key's; of a page that was asked for, its own.
+    /// The physical page of 4 KiB: in an entry, of the entry's key; in a result, of the requested
+    /// page.
     pub(crate) frame: u32,
     /// The size that the entry covers.
     span: PageSize,
@@ -26,10 +27,10 @@ pub(crate) struct Translation {
 /// A TLB.
 #[derive(Clone, Debug)]
 pub(crate) struct Level<const ROOM: usize> {
-    /// The entries of 4 KiB pages, and of large ones that share them.
+    /// The entries for 4 KiB pages, and for large pages that share them.
     entries: Map<ROOM, Translation>,
     set_bits: u32,
-    /// What there is for large pages; none if there are none.
+    /// The entries for large pages, if they are modelled.
     large: Option<Large<ROOM>>,
 }
 
@@ -38,7 +39,7 @@ pub(crate) struct Level<const ROOM: usize> {
 struct Large<const ROOM: usize> {
     kinds: LargeTlb,
     own: [Option<Map<ROOM, Translation>>; 2],
-    /// The most ways of a set that pages of one large size share, where that is half of them.
+    /// The most ways of a set that pages of one large size can use, if the size is limited to half.
     half_ways: usize,
 }
 
@@ -61,8 +62,8 @@ impl<const ROOM: usize> Level<ROOM> {
         self.entries.recent(page).map(|entry| entry.frame)
     }
 
-    /// The translation of `page`, which becomes the most recent of its set.
-    #[inline(always)] // As it was before there were large pages.
+    /// The translation of `page`; makes it the most recent of its set.
+    #[inline(always)] // Inlined as before large pages were modelled.
     pub(crate) fn find(&mut self, page: u64) -> Option<Translation> {
         match self.entries.find(page) {
             None if self.large.is_some() => self.find_large(page),
@@ -75,15 +76,15 @@ impl<const ROOM: usize> Level<ROOM> {
         PageSize::LARGE.into_iter().find_map(|span| {
             let key = self.key(page, span)?;
             let map = self.map(span);
-            // An entry of a 4 KiB page can have the key, and is not used here.
+            // The key can belong to an entry of a 4 KiB page, which is not used here.
             let entry = map.peek(key).filter(|entry| entry.span == span)?;
             map.find(key);
             Some(Translation { frame: entry.frame & !within(span) | low(page, span), ..entry })
         })
     }
 
-    /// Inserts the translation of `page`, which is absent, for as much as an entry covers of its
-    /// page of that size.
+    /// Inserts the translation of `page`, which is absent. The entry covers the page of `size`, or
+    /// the part of it that an entry can cover.
     pub(crate) fn fill(&mut self, page: u64, frame: u32, size: PageSize) {
         let span = self.span(size);
         if span == PageSize::Small {
@@ -95,7 +96,7 @@ impl<const ROOM: usize> Level<ROOM> {
         self.map(span).fill(key, Translation { frame, span, size });
     }
 
-    /// The size that an entry covers for a page of this size.
+    /// The size that an entry covers in a page of this size.
     fn span(&self, size: PageSize) -> PageSize {
         let has = |size: &PageSize| !matches!(self.kind(*size), LargeEntries::Parts);
         PageSize::LARGE.into_iter().rev().filter(|span| *span <= size).find(has).unwrap_or_default()
@@ -109,7 +110,7 @@ impl<const ROOM: usize> Level<ROOM> {
         }
     }
 
-    /// The key of the entry of this span for `page`; none if there are no such entries.
+    /// The key of the entry of this span for `page`; `None` if there are no such entries.
     fn key(&self, page: u64, span: PageSize) -> Option<u64> {
         let number = page >> span.shift();
         match self.kind(span) {
@@ -121,7 +122,7 @@ impl<const ROOM: usize> Level<ROOM> {
         }
     }
 
-    /// The entries among which those of this span are.
+    /// The map that contains the entries of this span.
     fn map(&mut self, span: PageSize) -> &mut Map<ROOM, Translation> {
         let own = self.large.as_mut().map(|large| &mut large.own);
         let own = match (own, span) {
@@ -131,16 +132,16 @@ impl<const ROOM: usize> Level<ROOM> {
         own.unwrap_or(&mut self.entries)
     }
 
-    /// Removes the least recent entry of this span from the key's set if there are as many as can
-    /// share it.
+    /// Removes the least recent entry of this span from the key's set if there are as many as may
+    /// share the set.
     fn make_room(&mut self, key: u64, span: PageSize) {
         if let (LargeEntries::SharedHalf, Some(large)) = (self.kind(span), &self.large) {
             self.entries.make_room(key, large.half_ways, |entry| entry.span == span);
         }
     }
 
-    /// Removes the entries for which `keep` returns false, given a 4 KiB page of theirs and the
-    /// size of the page that the guest has mapped.
+    /// Removes the entries for which `keep` returns false. Its arguments are a 4 KiB page of the
+    /// entry and the size of the page that the guest has mapped.
     pub(crate) fn retain(&mut self, keep: &impl Fn(u64, PageSize) -> bool) {
         self.entries.retain(|page, entry| keep(page, entry.size));
         let own = self.large.as_mut().map(|large| &mut large.own).into_iter().flatten();
@@ -152,12 +153,12 @@ impl<const ROOM: usize> Level<ROOM> {
     }
 }
 
-/// The bits of a frame that are inside a page of this size.
+/// The bits of a frame number that select a 4 KiB frame within a page of this size.
 fn within(span: PageSize) -> u32 {
     span.within() as u32
 }
 
-/// These bits of a page's number, which those of its frame are equal to.
+/// The low bits of a page number, which are equal in the number of its frame.
 fn low(page: u64, span: PageSize) -> u32 {
     (page & span.within()) as u32
 }

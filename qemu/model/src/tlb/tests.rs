@@ -1,11 +1,11 @@
-//! Translations of an address space whose pages of all sizes change.
+//! Tests of translations in an address space whose pages of all sizes change.
 
 use std::collections::BTreeMap;
 
 use super::{Found, TlbLevel, Tlbs};
 use crate::{Geometry, PageSize};
 
-/// Pages of 4 KiB in one of 2 MiB, and in one of 1 GiB.
+/// Number of 4 KiB pages in a page of 2 MiB, and of 1 GiB.
 const LARGE: u64 = 1 << 9;
 const HUGE: u64 = 1 << 18;
 
@@ -18,11 +18,11 @@ impl Random {
     }
 }
 
-/// An address space of gigabytes that are pages, or else 2 MiB that are pages or 512 of 4 KiB. What
-/// is mapped where changes; so do the frames.
+/// An address space whose gigabytes are pages or divided into 2 MiB regions, which are pages or
+/// divided into 4 KiB pages. The division changes, and so do the frames.
 #[derive(Default)]
 struct Space {
-    /// By their numbers: generations. An odd one is a page, an even one is divided.
+    /// Generations by number. An odd generation is a page, an even one is divided.
     huge: BTreeMap<u64, u64>,
     large: BTreeMap<u64, u64>,
 }
@@ -40,7 +40,8 @@ impl Space {
         }
     }
 
-    /// Frames of a large page follow each other and begin at a multiple of its size.
+    /// The frame of a page. Frames of a large page are consecutive and begin at a multiple of its
+    /// size.
     fn frame(&self, page: u64) -> u64 {
         let of = |map: &BTreeMap<u64, u64>, number| map.get(&number).copied().unwrap_or_default();
         let (huge, large) = (of(&self.huge, page / HUGE), of(&self.large, page / LARGE));
@@ -54,7 +55,8 @@ impl Space {
         }
     }
 
-    /// Divides a page, or makes one of its parts; invalidates what was there as a kernel does.
+    /// Divides a page, or merges its parts into a page; invalidates the old translation as a kernel
+    /// does.
     fn change(&mut self, page: u64, tlbs: &mut Tlbs, random: &mut Random) {
         let was = self.size(page);
         if was == PageSize::Huge || random.below(20) == 0 {
@@ -74,8 +76,9 @@ impl Space {
     }
 }
 
-/// A page: few gigabytes in both halves of the address space, and few 2 MiB of each, so that pages
-/// of all sizes are often used again; of these often the ones by which large pages are known.
+/// A random page: from few gigabytes in both halves of the address space, and few 2 MiB regions of
+/// each, so that pages of all sizes are often used again. Representatives of large pages are
+/// frequent.
 fn any_page(random: &mut Random) -> u64 {
     let gigabyte = random.below(3) + if random.below(2) == 0 { 0 } else { (1 << 18) - 3 };
     let large = random.below(40) * 13 % LARGE;
@@ -112,7 +115,7 @@ fn a_translation_is_the_page_tables_whatever_is_mapped() {
                 }
             };
             levels[level as usize] += 1;
-            // It is there now, and the most recent.
+            // The translation is present now, and the most recent.
             assert_eq!(tlbs.data(page), Some(right.0), "{name}: {page:#x}");
             if random.below(4) == 0 {
                 let Found { size, .. } = tlbs.code(page, || right);
@@ -130,7 +133,8 @@ fn a_translation_is_the_page_tables_whatever_is_mapped() {
 fn a_page_of_4_kib_is_not_taken_for_the_large_page_that_it_would_stand_for() {
     for (name, geometry) in Geometry::ALL {
         let mut tlbs = Tlbs::new(&Geometry { has_large_pages: true, ..*geometry });
-        // All pages of 4 KiB in some 2 MiB, the one by which these would be known as a page first.
+        // All 4 KiB pages of a region of 2 MiB, beginning with the one that would represent a large
+        // page.
         let first = 5 * LARGE;
         let scattered = |page: u64| page * 7 + 1;
         let pages =
@@ -140,7 +144,7 @@ fn a_page_of_4_kib_is_not_taken_for_the_large_page_that_it_would_stand_for() {
             let found = tlbs.refill_data(page, || (scattered(page), PageSize::Small));
             assert_eq!((found.frame, found.level), (scattered(page), TlbLevel::Walk), "{name}");
         }
-        // INVLPG removes one of them alone.
+        // INVLPG removes only one of them.
         tlbs.flush_page(first + 100);
         let walks = |page: &u64| {
             let found = tlbs.refill_data(*page, || (scattered(*page), PageSize::Small));

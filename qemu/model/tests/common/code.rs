@@ -1,18 +1,18 @@
-//! Code in memory, for wrong paths, in an encoding of these tests' own.
+//! Code in memory, for wrong paths, in an encoding of these tests.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
 use tally_model::{BranchKind, CODE_LINE_BYTES, CodeAt, CodeMemory};
 
-/// Memory full of code that nothing but wrong paths runs: lines that cannot be read, branches of
-/// every kind, instructions of every length.
+/// Memory full of code that only wrong paths run: lines that cannot be read, branches of every
+/// kind, instructions of every length.
 pub const NOISE: CodeMemory = CodeMemory { line: noise, decode };
 
-/// What a test has [`put`] there.
+/// Memory with the code that a test has [`put`] there.
 pub const WRITTEN: CodeMemory = CodeMemory { line: written, decode };
 
 const BYTES: u64 = CODE_LINE_BYTES as u64;
-/// Kinds of instructions, by the first byte's lower half. Behind them is none.
+/// Kinds of instructions, by the first byte's lower half. Higher values are no instructions.
 const KINDS: [BranchKind; 7] = BranchKind::ALL;
 
 thread_local! {
@@ -20,20 +20,20 @@ thread_local! {
     static LINES: RefCell<BTreeMap<u64, [u8; CODE_LINE_BYTES]>> = RefCell::default();
 }
 
-/// Forgets what was put.
+/// Removes all code that was put.
 pub fn clear() {
     LINES.with_borrow_mut(BTreeMap::clear);
 }
 
-/// Puts an instruction of `length` bytes at `pc`, at least 4, which may lead to `target`. What is
-/// put nowhere in a line are instructions of 4 bytes that are no branches.
+/// Puts an instruction of at least 4 bytes (`length`) at `pc`, which may lead to `target`. The rest
+/// of the line contains instructions of 4 bytes that are no branches.
 pub fn put(pc: u64, length: u8, kind: BranchKind, target: u64) {
     let kind = KINDS.iter().position(|other| *other == kind).unwrap_or(KINDS.len());
     write(pc, &[length << 4 | kind as u8]);
     write(pc + 1, &(target.wrapping_sub(pc) as i32).to_le_bytes()[..3]);
 }
 
-/// Puts what is no instruction.
+/// Puts bytes that are no instruction.
 pub fn put_end(pc: u64) {
     write(pc, &[0x4f]);
 }
@@ -66,8 +66,8 @@ fn noise(line: u64) -> Option<[u8; CODE_LINE_BYTES]> {
     (!state.is_multiple_of(16)).then_some(bytes)
 }
 
-/// The upper half of the first byte is the length; the next three are the displacement, of which
-/// that of noise stays near.
+/// Decodes: the upper half of the first byte is the length; the next three bytes are the
+/// displacement, which is kept small in noise.
 fn decode(bytes: &[u8], pc: u64) -> CodeAt {
     let Some([first, displacement @ ..]) = bytes.first_chunk::<4>() else {
         return CodeAt::Incomplete;

@@ -15,16 +15,16 @@ use tally_model::{
 pub struct Ran {
     pub insn: Insn,
     pub kind: BranchKind,
-    /// Address, size, and whether it was a store.
+    /// Address, size, and whether the access was a store.
     pub accesses: Vec<(u64, u64, bool)>,
     pub next_pc: u64,
-    /// Where it leads if it is a direct branch.
+    /// The target, if the instruction is a direct branch.
     pub target: Option<u64>,
     pub ring: Privilege,
 }
 
 impl Ran {
-    /// An instruction of four bytes at `pc`, behind which execution continues.
+    /// Makes an instruction of four bytes at `pc`; execution continues after it.
     pub fn new(pc: u64, operation: Operation) -> Ran {
         let mut insn = Insn { pc, length: 4, uops: 1, operation, ..Insn::default() };
         let divides = matches!(operation.unit, Unit::Divide | Unit::FpDivide);
@@ -42,19 +42,19 @@ impl Ran {
         }
     }
 
-    /// The same with a load.
+    /// Adds a load.
     pub fn load(mut self, address: u64) -> Ran {
         self.accesses.push((address, 8, false));
         self
     }
 
-    /// The same with a store.
+    /// Adds a store.
     pub fn store(mut self, address: u64) -> Ran {
         self.accesses.push((address, 8, true));
         self
     }
 
-    /// The same as a branch to `target`.
+    /// Makes the instruction a branch to `target`.
     pub fn branch(mut self, kind: BranchKind, target: u64) -> Ran {
         self.kind = kind;
         self.next_pc = target;
@@ -100,7 +100,7 @@ pub fn store_op(address: u8, value: u8) -> Operation {
     }
 }
 
-/// Pages of all sizes: every second one of 2 MiB is one, and every fourth of 1 GiB.
+/// Pages of all sizes: every second region of 2 MiB is a page, and every fourth of 1 GiB.
 const SIZES: PageSizes = PageSizes { of: |_, address| size(address), tables: 0 };
 
 fn size(address: u64) -> PageSize {
@@ -111,8 +111,8 @@ fn size(address: u64) -> PageSize {
     }
 }
 
-/// A core with these pages, of which it sees the sizes if its geometry has large ones, and with
-/// code everywhere for its wrong paths.
+/// A core with these pages and with code everywhere for its wrong paths. The core uses the sizes if
+/// its geometry models large pages.
 pub fn core_of(geometry: &Geometry) -> Core {
     let mut core = Core::new(geometry);
     core.set_page_sizes(SIZES);
@@ -120,12 +120,12 @@ pub fn core_of(geometry: &Geometry) -> Core {
     core
 }
 
-/// Physical addresses: not equal to the virtual ones, nor in their order.
+/// Translates to a physical address: not equal to the virtual one, and in another order.
 fn physical(address: u64) -> u64 {
     (address >> 12 ^ 5) << 12 | address & 0xfff
 }
 
-/// Likewise where there are large pages, whose frames are in order.
+/// Translates as [`physical`] does; large pages have contiguous frames.
 fn physical_of_sizes(address: u64) -> u64 {
     if size(address) == PageSize::Small { physical(address) } else { address ^ 1 << 38 }
 }
@@ -173,12 +173,12 @@ fn feed_block(core: &mut Core, ran: &[Ran]) {
     core.retire(&block, last.next_pc);
 }
 
-/// What a core counts of a stream in ring 3.
+/// The counts of a new core for a stream in ring 3.
 pub fn user_counts(geometry: &Geometry, stream: &[Ran]) -> Counts {
     user_counts_of(Core::new(geometry), stream)
 }
 
-/// What this core counts of a stream in ring 3.
+/// The counts of this core for a stream in ring 3.
 pub fn user_counts_of(mut core: Core, stream: &[Ran]) -> Counts {
     feed(&mut core, stream, |_| false);
     core.counts()[0].clone()
@@ -223,7 +223,7 @@ pub fn warm_cycles(geometry: &Geometry, stream: &[Ran]) -> u64 {
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next one, below `bound`.
+    /// The next number, below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 33) % bound

@@ -1,4 +1,4 @@
-//! Published measurements of the modelled cores, beside what small programs measure in the model.
+//! Published measurements of the modelled cores, and the results of small programs in the model.
 
 use tally_model::{
     Access, Block, Branch, BranchKind, Core, Geometry, Insn, Operation, PageSize, PageSizes,
@@ -8,8 +8,8 @@ use tally_model::{
 const PC: u64 = 0x40_0000;
 const DATA: u64 = 0x1000_0000;
 
-/// A quantity, where it was published, and the published value of each profile in the order of
-/// [`Geometry::ALL`]; none where no source is certain.
+/// A quantity, its source, and the published value of each profile in the order of
+/// [`Geometry::ALL`]; `None` where no source is certain.
 struct Quantity {
     name: &'static str,
     source: &'static str,
@@ -40,7 +40,7 @@ const QUANTITIES: [Quantity; 15] = [
         name: "L1 data TLB, entries",
         source: "Intel, AMD",
         published: [Some("64"), Some("96"), Some("64"), Some("72")],
-        // A line of each page, in another set of the L1 than the page before.
+        // One line in each page, in another set of the L1 than the page before.
         measure: |geometry| largest(geometry, 8 * 4160, 4160) / 4160.0,
     },
     Quantity {
@@ -48,7 +48,7 @@ const QUANTITIES: [Quantity; 15] = [
         source: "Intel, AMD",
         published: [Some("32"), Some("32"), Some("64"), Some("72")],
         measure: |geometry| {
-            // Likewise.
+            // One line in each large page, each in another set.
             let step = (2 << 20) + 64;
             largest(&Geometry { has_large_pages: true, ..*geometry }, 8 * step, step) / step as f64
         },
@@ -115,7 +115,7 @@ const QUANTITIES: [Quantity; 15] = [
     },
 ];
 
-/// The table, as the crate's page has it.
+/// The table in the form that the crate's page has.
 pub fn table() -> String {
     let mut text = "| ours, published | source |".to_owned();
     Geometry::ALL.iter().for_each(|(name, _)| text += &format!(" {name} |"));
@@ -146,7 +146,7 @@ fn block(geometry: &Geometry, branch: BranchKind, operations: &[Operation]) -> B
     Block::new(Privilege::User, geometry.width, (1 << 20, 1 << 20), branch, &insns)
 }
 
-/// Cycles of the second of two runs, for each of `count`.
+/// Cycles of the second of two runs, divided by `count`.
 fn warm(geometry: &Geometry, count: u64, mut run: impl FnMut(&mut Core)) -> f64 {
     let mut core = Core::new(geometry);
     run(&mut core);
@@ -156,16 +156,16 @@ fn warm(geometry: &Geometry, count: u64, mut run: impl FnMut(&mut Core)) -> f64 
 }
 
 /// Cycles of a load whose result is the next one's address, over `bytes` in steps of `step`, in an
-/// order that no neighbourhood helps.
+/// order without locality.
 fn chase(geometry: &Geometry, bytes: u64, step: u64) -> f64 {
     let pointer = RegisterSet::general(1);
     let load = Operation { address: pointer, writes: pointer, ..Operation::default() };
     let block = block(geometry, BranchKind::None, &[load]);
     let mut geometry = *geometry;
-    // Pages are chased in steps of a page and a line.
+    // The chase over pages has steps of a page and a line.
     geometry.perfect.dtlb = step == 64;
     let (places, mut at) = (bytes / step, 0);
-    // Every place comes once in a round.
+    // Every place is visited once per round.
     let shared = |stride: &u64| {
         (2..=*stride).any(|by| stride.is_multiple_of(by) && places.is_multiple_of(by))
     };
@@ -183,7 +183,7 @@ fn chase(geometry: &Geometry, bytes: u64, step: u64) -> f64 {
     })
 }
 
-/// The most bytes over which a chase is as fast as over `fewest`.
+/// The largest size in bytes for which a chase is as fast as for `fewest`.
 fn largest(geometry: &Geometry, fewest: u64, step: u64) -> f64 {
     let fast = chase(geometry, fewest, step) + 0.01;
     let longer = (1..).map(|times| times * fewest);
@@ -215,7 +215,7 @@ fn independent(geometry: &Geometry, unit: Unit) -> f64 {
     computing(geometry, &operations)
 }
 
-/// The deepest calls, each from another place, whose returns are all predicted.
+/// The deepest nesting of calls, each from another place, whose returns are all predicted.
 fn returns(geometry: &Geometry) -> f64 {
     let branch = |kind, place: u64| {
         let insn = Insn { pc: PC + 64 * place, length: 4, uops: 1, ..Insn::default() };
@@ -238,7 +238,7 @@ fn returns(geometry: &Geometry) -> f64 {
     (1..100).take_while(|depth| mispredicted(*depth) == 0).last().unwrap_or(0) as f64
 }
 
-/// The most jumps, 16 bytes apart, of all of which fetch knows the second time.
+/// The largest number of jumps, 16 bytes apart, that fetch knows in the second round.
 fn targets(geometry: &Geometry) -> f64 {
     const STEP: u64 = 16;
     const JUMPS: u64 = 256;
@@ -264,7 +264,7 @@ fn targets(geometry: &Geometry) -> f64 {
     (1..100).map(|count| count * JUMPS).take_while(are_known).last().unwrap_or(0) as f64
 }
 
-/// A line of code with as many instructions, which take all of it.
+/// A line of code with `insns` instructions, which fill it.
 fn line(geometry: &Geometry, number: u64, insns: u64) -> Block {
     let length = 64 / insns;
     let insn = |index| Insn {
@@ -278,7 +278,7 @@ fn line(geometry: &Geometry, number: u64, insns: u64) -> Block {
     Block::new(Privilege::User, geometry.width, (line, line), Branch::default(), &insns)
 }
 
-/// Runs as many lines, again and again; returns the core.
+/// Runs the lines `rounds` times; returns the core.
 fn run_lines(geometry: &Geometry, lines: &[Block], rounds: usize) -> Core {
     let mut geometry = Geometry { has_uop_cache: true, ..*geometry };
     (geometry.perfect.l1i, geometry.perfect.itlb) = (true, true);
@@ -292,9 +292,9 @@ fn run_lines(geometry: &Geometry, lines: &[Block], rounds: usize) -> Core {
     core
 }
 
-/// The most micro-operations of which none is decoded twice.
+/// The largest number of micro-operations of which none is decoded twice.
 fn cached(geometry: &Geometry) -> f64 {
-    // Lines with as many micro-operations as some entries have.
+    // Each line has as many micro-operations as some entries have.
     let entry = u64::from(geometry.decode.entry_uops);
     let insns = 16 / entry * entry;
     let are_cached = |count: &u64| {
@@ -306,7 +306,7 @@ fn cached(geometry: &Geometry) -> f64 {
     (lines.unwrap_or(0) * insns) as f64
 }
 
-/// Instructions a cycle of code that no cache of micro-operations holds.
+/// Instructions per cycle of code that does not fit in the micro-op cache.
 fn decoded(geometry: &Geometry) -> f64 {
     let lines: Vec<Block> = (0..2_000).map(|number| line(geometry, number, 16)).collect();
     let mut core = run_lines(geometry, &lines, 1);
@@ -314,7 +314,7 @@ fn decoded(geometry: &Geometry) -> f64 {
     insns as f64 / (core.clock() as f64 / f64::from(geometry.width))
 }
 
-/// Cycles by which a branch that is mispredicted half the time is slower, for each misprediction.
+/// The extra cycles of a branch that is mispredicted half the time, per misprediction.
 fn misprediction(geometry: &Geometry) -> f64 {
     let branch = Operation { unit: Unit::Branch, ..Operation::default() };
     let block = block(geometry, BranchKind::Cond, &[branch]);

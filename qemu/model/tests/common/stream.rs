@@ -15,7 +15,7 @@ const UNITS: [Unit; 8] = [
     Unit::Shuffle,
 ];
 
-/// A stream of instructions of every kind, of a program of some kilobytes.
+/// A stream of instructions of every kind, from a program of some kilobytes.
 pub fn stream(seed: u64, length: usize) -> Vec<Ran> {
     let mut random = Random(seed);
     let mut pc = 0x40_0f00;

@@ -7,14 +7,14 @@ use tally_model::{Assist, Geometry, Perfect, Pipeline, PipelineMode, Prefetchers
 
 /// The name of a shadow core without perfect structures.
 const REAL: &str = "none";
-/// Shadow cores that one CPU can have. Each takes the memory and the time of a whole one.
+/// The most shadow cores of a CPU. Each takes the memory and the time of a whole core.
 const MOST_SHADOWS: usize = 32;
 
-/// Instructions that a bundle can have. One is `mode=single`.
+/// Sizes of bundles in instructions. A size of one is `mode=single`.
 const BUNDLES: RangeInclusive<u8> = 2..=16;
 
-/// A core that runs beside a CPU's own on the same stream, with other perfect structures, and
-/// changes nothing there.
+/// A shadow core: runs beside a CPU's own core on the same stream, with other perfect structures,
+/// without any effect on the CPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shadow {
     /// The option's text.
@@ -40,7 +40,7 @@ pub(super) fn pipeline(name: Option<&str>, mode: Option<&str>) -> Result<Pipelin
     }
 }
 
-/// `bundles:N`.
+/// Parses `bundles:N`.
 fn bundles(mode: &str) -> Result<PipelineMode, String> {
     let Some(most) = mode.strip_prefix("bundles:") else {
         return Err(format!("unknown mode '{mode}': use real, bundles:N, single or inorder"));
@@ -52,7 +52,7 @@ fn bundles(mode: &str) -> Result<PipelineMode, String> {
     })
 }
 
-/// Structures joined by `+`, as QEMU's own option parser splits at commas.
+/// Parses perfect structures joined by `+`, as QEMU's own option parser splits at commas.
 pub(super) fn perfect(names: Option<&str>) -> Result<Perfect, String> {
     let names = names.into_iter().flat_map(|names| names.split('+'));
     structures(names).map_err(|name| {
@@ -61,8 +61,8 @@ pub(super) fn perfect(names: Option<&str>) -> Result<Perfect, String> {
     })
 }
 
-/// The prefetchers that are on after reset: `off`, a machine without any, `on`, all of them, or
-/// names joined by `+`.
+/// Parses the prefetchers that are on after reset: `off` for a machine without any, `on` for all of
+/// them, or names joined by `+`.
 pub(super) fn prefetch(names: Option<&str>) -> Result<Option<Prefetchers>, String> {
     let names = match names {
         None | Some("off") => return Ok(None),
@@ -79,7 +79,7 @@ pub(super) fn prefetch(names: Option<&str>) -> Result<Option<Prefetchers>, Strin
     }
 }
 
-/// The structure that paper 004's table assists.
+/// Parses the structure that paper 004's table assists.
 pub(super) fn assist(name: Option<&str>) -> Result<Option<Assist>, String> {
     let Some(name) = name else { return Ok(None) };
     let assist = Assist::ALL.into_iter().find(|assist| assist.name() == name);
@@ -88,7 +88,7 @@ pub(super) fn assist(name: Option<&str>) -> Result<Option<Assist>, String> {
     })
 }
 
-/// These structures; the name that is none's.
+/// Makes the named structures perfect; the error is the first unknown name.
 fn structures<'a>(names: impl Iterator<Item = &'a str>) -> Result<Perfect, &'a str> {
     let mut perfect = Perfect::default();
     for name in names {
@@ -99,7 +99,7 @@ fn structures<'a>(names: impl Iterator<Item = &'a str>) -> Result<Perfect, &'a s
     Ok(perfect)
 }
 
-/// Checks that CPI stacks, which only one pipeline has, are asked for of that.
+/// Checks that CPI stacks are requested only with the pipeline that counts them.
 pub(super) fn check_pipeline(geometry: &Geometry) -> Result<(), String> {
     if geometry.stacks && geometry.pipeline == Pipeline::Interval {
         return Err("stacks=yes needs the other pipeline: add pipeline=ooo".to_owned());
@@ -107,7 +107,7 @@ pub(super) fn check_pipeline(geometry: &Geometry) -> Result<(), String> {
     Ok(())
 }
 
-/// The cores of a list like `l1i+branch/none`.
+/// Parses a list of shadow cores like `l1i+branch/none`.
 pub(super) fn shadows(list: Option<&str>) -> Result<Vec<Shadow>, String> {
     let Some(list) = list else { return Ok(Vec::new()) };
     let one = |name: &str| {

@@ -9,31 +9,31 @@ pub enum AccessResult {
     Done(u64),
     /// A general-protection fault.
     Fault,
-    /// Not a register of the PMU.
+    /// Register is not the PMU's.
     Foreign,
 }
 
-/// The part of the PMU in the answer to a CPUID leaf.
+/// The PMU's part of the answer to a CPUID leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CpuidKind {
-    /// All of it.
+    /// The whole answer.
     Whole,
-    /// Some bits.
+    /// Some bits of it.
     Patched,
-    /// Nothing.
+    /// No part of it.
     Foreign,
 }
 
 /// A selection or register write by the guest that the profile does not model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unmodelled {
-    /// An event select that counts nothing.
+    /// An event select whose event is not modelled: it counts nothing.
     Select(u64),
-    /// An event select with unit-mask bits that count nothing.
+    /// An event select with unit-mask bits that are not modelled: they count nothing.
     UnitMask(u64),
-    /// An off-core response filter with requests that do not occur.
+    /// An off-core response filter for requests that the model does not have.
     Offcore(u64),
-    /// An event of the counter unit, or an event's level or edges, that counts nothing.
+    /// A counter of the unit whose event, level or edges are not modelled: it counts nothing.
     Unit(u64),
     /// A register of precise sampling, branch records or other counters.
     Register(u32),
@@ -83,9 +83,9 @@ pub(crate) mod select {
     pub(crate) const CMASK_SHIFT: u32 = 24;
 }
 
-/// Debug control: freeze the counters at a PMI; the same bit for both vendors.
+/// Debug control bit of both vendors: freeze the counters at a PMI.
 pub(crate) const DEBUGCTL_FREEZE_ON_PMI: u64 = 1 << 12;
-/// Debug control: freeze the counters in system-management mode; Intel's alone.
+/// Debug control bit of Intel: freeze the counters in system-management mode.
 pub(crate) const DEBUGCTL_FREEZE_WHILE_SMM: u64 = 1 << 14;
 /// Global status: an interrupt has frozen the counters (SDM, "CTR_FRZ").
 pub(crate) const STATUS_FROZEN: u64 = 1 << 59;

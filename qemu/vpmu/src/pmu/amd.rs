@@ -17,8 +17,8 @@ mod msr {
     pub(super) const GLOBAL_STATUS_CLEAR: u32 = 0xc000_0302;
     pub(super) const GLOBAL_STATUS_SET: u32 = 0xc000_0303;
     pub(super) const DEBUGCTL: u32 = 0x1d9;
-    /// Instruction-based sampling's controls, the branch records', and the first selects of the
-    /// L3's and the data fabric's counters.
+    /// Controls of instruction-based sampling and of branch records, and the first selects of the
+    /// L3 and data fabric counters: not modelled.
     pub(super) const ABSENT: [u32; 5] =
         [0xc001_1030, 0xc001_1033, 0xc000_010f, 0xc001_0230, 0xc001_0240];
 }
@@ -28,7 +28,7 @@ mod msr {
 const DEBUGCTL_VALID: u64 = 0x183f;
 /// Global status: the branch records are frozen (APM vol. 2, "PerfCntrGlobalStatus").
 const STATUS_LBR_FROZEN: u64 = 1 << 58;
-/// CPUID 8000_0022H EAX: PerfMonV2, and that counters can be frozen (LbrAndPmcFreeze).
+/// CPUID 8000_0022H EAX: PerfMonV2, and freezing of counters (LbrAndPmcFreeze).
 const CPUID_PERFMON: u32 = 1 | 1 << 2;
 
 /// Counters that the legacy K7 registers reach.
@@ -40,7 +40,7 @@ const SELECT_RESERVED: u64 = !0x0000_030f_ffd7_ffff;
 /// CPUID 8000_0001H ECX: PerfCtrExtCore.
 const CPUID_CORE_EXTENSION: u32 = 1 << 23;
 
-/// One register of the counter banks.
+/// A register of the counter banks.
 enum Register {
     Select(usize),
     Counter(usize),

@@ -1,4 +1,4 @@
-//! Starts, stops and freezes the counters, and handles their overflows.
+//! Start, stop and freeze of the counters, and their overflows.
 
 use tally_model::{Counts, Privilege, Signal};
 
@@ -16,15 +16,14 @@ use crate::{
     unit::Moment,
 };
 
-/// What the handler of a system-management interrupt executes and takes.
+/// Instructions and cycles of the handler of a system-management interrupt.
 const SMI_INSTRUCTIONS: u64 = 2_000;
 const SMI_CYCLES: u64 = 50_000;
 /// Fixed counter control: interrupt at the overflow of fixed counter 3.
 const FIXED_CTRL_SLOTS_INT: u64 = 1 << 15;
 
 impl VirtualPmu {
-    /// Handles overflows: sets their status bits, and makes an interrupt pending where one is
-    /// enabled.
+    /// Handles overflows: sets their status bits, and makes an interrupt pending if one is enabled.
     pub fn sync(&mut self, counts: &[Counts; 2]) {
         let retired = counts.iter().map(|ring| ring[Signal::Instructions]).sum();
         self.hold(retired, counts);
@@ -53,14 +52,14 @@ impl VirtualPmu {
             self.interrupt_pending = true;
             self.freeze(counts);
         }
-        // The unit's interrupt freezes nothing.
+        // The unit's interrupt does not freeze counters.
         if let Some(unit) = &mut self.unit {
             self.interrupt_pending |=
                 unit.sync(Moment { counts, geometry: &self.profile.geometry });
         }
     }
 
-    /// Takes the general counter that is to count nothing, if its time has come.
+    /// Makes the held counter count nothing from its time on.
     fn hold(&mut self, retired: u64, counts: &[Counts; 2]) {
         let is_due = |held: &Held| retired >= held.from_instructions;
         if !self.is_holding && self.held.as_ref().is_some_and(is_due) {
@@ -69,8 +68,8 @@ impl VirtualPmu {
         }
     }
 
-    /// The system-management interrupts up to now: counters that count ring 0 count what their
-    /// handler executes, unless `IA32_DEBUGCTL` freezes them there.
+    /// Handles the system-management interrupts up to now: counters of ring 0 count the handler's
+    /// instructions and cycles, unless `IA32_DEBUGCTL` freezes them there.
     fn manage_system(&mut self, retired: u64) {
         let Some(every) = self.smi else { return };
         let new = retired / every - self.smis;
@@ -92,9 +91,9 @@ impl VirtualPmu {
         if self.debugctl & DEBUGCTL_FREEZE_ON_PMI == 0 {
             return;
         }
-        // SDM vol. 3, "Freezing LBR and Performance Counters on PMI": the legacy way clears global
-        // control, version 4's streamlined way sets a status bit, as AMD's does (APM vol. 2,
-        // "PerfMonV2").
+        // SDM vol. 3, "Freezing LBR and Performance Counters on PMI": the legacy method clears
+        // global control, the streamlined one of version 4 sets a status bit, as does AMD's (APM
+        // vol. 2, "PerfMonV2").
         match (self.profile.vendor, self.profile.version) {
             (Vendor::Intel, 0..4) => self.global_ctrl = 0,
             _ => self.status |= STATUS_FROZEN,
@@ -102,7 +101,7 @@ impl VirtualPmu {
         self.restart(counts);
     }
 
-    /// Starts and stops the counters by the control registers.
+    /// Starts and stops the counters as the control registers say.
     pub(crate) fn restart(&mut self, counts: &[Counts; 2]) {
         for index in 0..self.counters.len() {
             let enabled = self.selects[index] & select::EN != 0
@@ -126,7 +125,7 @@ impl VirtualPmu {
             counter.run(source, counts, &self.profile.geometry);
         }
         if let Some(metrics) = &mut self.metrics {
-            // It needs fixed counter 3.
+            // PERF_METRICS needs fixed counter 3.
             let (control, both) = (self.fixed_ctrl >> 12, STATUS_METRICS | 1 << 35);
             let runs = control & 3 != 0 && self.global_ctrl & both == both && !frozen;
             let rings = runs.then_some((control & 2 != 0, control & 1 != 0));

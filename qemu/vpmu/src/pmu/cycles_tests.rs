@@ -1,4 +1,4 @@
-//! The cycle registers.
+//! Tests of the cycle registers.
 
 use tally_model::Privilege;
 
@@ -7,7 +7,7 @@ use super::{
     tests::{Machine, USER_INSTRUCTIONS},
 };
 
-/// SDM volume 3, "Hardware Coordination Feedback".
+/// Source: SDM volume 3, "Hardware Coordination Feedback".
 #[test]
 fn the_processors_cycles_count_in_every_ring_and_do_not_freeze() {
     let [mperf, aperf] = [0xe7, 0xe8];
@@ -23,7 +23,7 @@ fn the_processors_cycles_count_in_every_ring_and_do_not_freeze() {
         assert_eq!(machine.read(mperf), AccessResult::Done(2_000 * reference / 1_000 / width));
         machine.write(aperf, 5);
         assert_eq!(machine.read(aperf), AccessResult::Done(5));
-        // Frozen at an interrupt, the PMU's counters stop.
+        // The PMU's counters, frozen at an interrupt, stop.
         let counters = match profile {
             "zen4" => [0xc001_0200, 0xc001_0201],
             _ => [0x186, 0xc1],

@@ -1,4 +1,4 @@
-//! The register accesses of a guest, by vendor.
+//! Dispatch of a guest's register accesses by vendor.
 
 use tally_model::Counts;
 
@@ -61,7 +61,7 @@ impl VirtualPmu {
         }
     }
 
-    /// CPUID: `[EAX, EBX, ECX, EDX]` of the processor, with the PMU's changes.
+    /// CPUID: changes the processor's `[EAX, EBX, ECX, EDX]` for the PMU.
     pub fn cpuid(&self, leaf: u32, subleaf: u32, registers: [u32; 4]) -> [u32; 4] {
         if leaf == cycles::CPUID_LEAF {
             let [eax, ebx, ecx, edx] = registers;
@@ -77,7 +77,7 @@ impl VirtualPmu {
         }
     }
 
-    /// The part of the PMU in the answer to a CPUID leaf.
+    /// The PMU's part of the answer to a CPUID leaf.
     pub fn cpuid_kind(&self, leaf: u32) -> CpuidKind {
         match (self.profile.vendor, leaf) {
             (Vendor::Intel, 0xa) => CpuidKind::Whole,

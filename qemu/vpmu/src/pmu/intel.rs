@@ -30,8 +30,8 @@ mod msr {
     pub(super) const PEBS_LD_LAT: u32 = 0x3f6;
     pub(super) const FRONTEND: u32 = 0x3f7;
     pub(super) const A_PMC0: u32 = 0x4c1;
-    /// Precise sampling and branch records: PEBS_ENABLE, PEBS_DATA_CFG, DS_AREA, LBR_SELECT,
-    /// LBR_TOS and the architectural LBR's control.
+    /// Precise sampling and branch records, not modelled: PEBS_ENABLE, PEBS_DATA_CFG, DS_AREA,
+    /// LBR_SELECT, LBR_TOS and the architectural LBR's control.
     pub(super) const ABSENT: [u32; 6] = [0x3f1, 0x3f2, 0x600, 0x1c8, 0x1c9, 0x14ce];
 }
 
@@ -47,18 +47,19 @@ const DEBUGCTL_ABSENT: u64 = 1 | 1 << 6 | 1 << 7;
 const SELECT_RESERVED: u64 = 0xffff_ffff_0000_0000;
 /// The event select's AnyThread bit, which versions 3 and 4 have.
 const SELECT_ANY_THREAD: u64 = 1 << 21;
-/// Status bits beside the counters' that can be reset: OvfUncore, OvfDSBuffer, CondChgd.
+/// Status bits other than the counters' that can be reset: OvfUncore, OvfDSBuffer, CondChgd.
 const STATUS_OTHER: u64 = 1 << 61 | 1 << 62 | 1 << 63;
-/// Likewise from version 4 on: LBR_FRZ and CTR_FRZ.
+/// Status bits that can also be reset from version 4 on: LBR_FRZ and CTR_FRZ.
 const STATUS_FREEZES: u64 = 1 << 58 | STATUS_FROZEN;
 /// `IA32_DEBUGCTL` bits that can be set: LBR to TR, BTS, freezing, uncore PMI, SMM freezing.
 const DEBUGCTL_VALID: u64 = 0xffc3;
 /// The bits of one counter in FIXED_CTR_CTRL: OS, user and interrupt, without AnyThread.
 const FIXED_CTRL_VALID: u64 = 0b1011;
-/// The AnyThread bit of one counter in it.
+/// The AnyThread bit of one counter in FIXED_CTR_CTRL.
 const FIXED_CTRL_ANY_THREAD: u64 = 0b0100;
 /// Event select and unit mask of the architectural events in CPUID leaf 0AH, by their bits in EBX:
-/// the seven, and top-down slots (SDM vol. 3, "Pre-defined Architectural Performance Events").
+/// the original seven, and top-down slots (SDM vol. 3, "Pre-defined Architectural Performance
+/// Events").
 const ARCHITECTURAL_EVENTS: [(u16, u8); 8] = [
     (0x3c, 0x00),
     (0xc0, 0x00),
@@ -70,7 +71,7 @@ const ARCHITECTURAL_EVENTS: [(u16, u8); 8] = [
     (0xa4, 0x01),
 ];
 
-/// The index of `msr` in a bank of `count` registers from `first` on.
+/// The index of `msr` in a bank of `count` registers that begins at `first`.
 fn bank(msr: u32, first: u32, count: usize) -> Option<usize> {
     let index = msr.checked_sub(first)? as usize;
     (index < count).then_some(index)
@@ -82,8 +83,8 @@ impl VirtualPmu {
         general | ((1u64 << self.fixed.len()) - 1) << 32
     }
 
-    /// Returns whether event selects have AnyThread, for both threads of a core: in versions 3 and
-    /// 4. The model's cores have one thread.
+    /// Returns whether event selects have AnyThread (count both threads of a core): in versions 3
+    /// and 4. The model's cores have one thread.
     fn has_any_thread(&self) -> bool {
         matches!(self.profile.version, 3 | 4)
     }
@@ -295,10 +296,10 @@ impl VirtualPmu {
                 let last = if self.profile.tsc_hz.is_some() { TSC_LEAF } else { 0xa };
                 [eax.max(last), ebx, ecx, edx]
             }
-            // Family, model and stepping of the machine; PDCM.
+            // The machine's family, model and stepping; PDCM.
             1 => [self.profile.signature, ebx, ecx | 1 << 15, edx],
             0xa => self.intel_leaf_a(),
-            // The counter's ratio to the crystal's frequency, and that.
+            // The ratio of the counter's frequency to the crystal's, and the latter.
             TSC_LEAF => self.profile.tsc_hz.map_or(registers, |hz| [1, 1, hz, 0]),
             _ => registers,
         }
@@ -322,11 +323,11 @@ impl VirtualPmu {
     }
 }
 
-/// The CPUID leaf with the time-stamp counter's frequency.
+/// The CPUID leaf that has the time-stamp counter's frequency.
 pub(super) const TSC_LEAF: u32 = 0x15;
 
 /// The result of an access to a register that this PMU does not have: a fault if a PMU with more
-/// counters has it, or else foreign.
+/// counters has it, else foreign.
 fn absent(msr: u32) -> AccessResult {
     let banks = [msr::PMC0, msr::A_PMC0, msr::PERFEVTSEL0];
     let of_a_bank = banks.iter().any(|first| bank(msr, *first, 8).is_some());

@@ -1,20 +1,20 @@
-//! Every hardware event and hardware-cache event that Linux 6.12 defines for the profiles.
+//! Tests of every hardware event and hardware-cache event that Linux 6.12 defines for the profiles.
 //!
-//! The encodings are those of `arch/x86/events/intel/core.c` (`intel_perfmon_event_map`,
+//! The encodings are from `arch/x86/events/intel/core.c` (`intel_perfmon_event_map`,
 //! `skl_hw_cache_event_ids` and `_extra_regs` with the changes for Ice Lake,
 //! `glc_hw_cache_event_ids` and `_extra_regs`) and `arch/x86/events/amd/core.c`
 //! (`amd_zen2_perfmon_event_map`, `amd_zen4_perfmon_event_map`, `amd_hw_cache_event_ids_f17h`).
-//! Names are perf's. What Linux itself refuses (encodings 0 and -1) is not here.
+//! Names are perf's. Events that Linux itself refuses (encodings 0 and -1) are not here.
 
 use super::{Unmodelled, VirtualPmu, access::select};
 use crate::{event::Event, offcore, profile::Profile};
 
-/// Why an event counts nothing.
+/// Reason why an event counts nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Absent {
-    /// Memory of another socket, of which the machine has one.
+    /// Another socket's memory: the machine has one socket.
     RemoteMemory,
-    /// Hardware prefetchers, of which the profile has no event.
+    /// Hardware prefetchers: the profile has no event for them.
     Prefetchers,
     /// The processor itself does not have the event: Linux removed it from its table later (commit
     /// "perf/x86/amd/core: Fix Family 17h+ instruction cache events").
@@ -23,8 +23,8 @@ enum Absent {
 
 use Absent::{Prefetchers, Processor, RemoteMemory};
 
-/// A name of perf's, unit mask and code as Linux has them, the off-core filter that Linux writes,
-/// and why the event counts nothing, if it does.
+/// An event: perf's name, unit mask and code as in Linux, the off-core filter that Linux writes,
+/// and the reason if the event counts nothing.
 type Entry = (&'static str, u64, u64, Option<Absent>);
 
 /// A plain event.
@@ -114,7 +114,8 @@ const LINUX: [(&str, [&[Entry]; 2]); 4] = [
     ("zen4", [AMD, ZEN4]),
 ];
 
-/// What the first counter counts with that select and off-core filter, and what was reported.
+/// The events that the first counter counts with this select and off-core filter, and the reports
+/// of unmodelled ones.
 fn selected(
     profile: Profile,
     encoding: u64,

@@ -3,7 +3,7 @@
 //! Intel: `MSR_MISC_FEATURE_CONTROL`, 1A4H (SDM vol. 4; "Disclosure of Hardware Prefetcher Control
 //! on Some Intel Processors", 2014). AMD: Prefetch Control, C000_0108H, from Zen 4 on (APM vol. 2,
 //! appendix A; PPR for family 19H model 11H), which CPUID 8000_0021H, EAX bit 13, announces; Zen 3
-//! has no documented register. Without the option `prefetch` neither is there.
+//! has no documented register. Without the option `prefetch` neither register exists.
 
 use tally_model::Prefetchers;
 
@@ -28,7 +28,7 @@ struct Control {
 
 const INTEL: Control =
     Control { msr: 0x1a4, valid: 0xf, stream: 1 << 0, pair: 1 << 1, next: 1 << 2, stride: 1 << 3 };
-/// Bit 2 is L1 Region's, which is not modelled: it can be set, to no effect.
+/// AMD's register. Bit 2 controls L1 Region, which is not modelled: it can be set, without effect.
 const AMD: Control = Control {
     msr: 0xc000_0108,
     valid: 0b10_1111,
@@ -39,7 +39,8 @@ const AMD: Control = Control {
 };
 
 impl Control {
-    /// The register of a processor; none if its model has no prefetchers, or it has no register.
+    /// The register of a processor; `None` if its model has no prefetchers, or the processor no
+    /// register.
     fn of(profile: &Profile) -> Option<&'static Control> {
         profile.geometry.prefetch?;
         match profile.vendor {
@@ -48,7 +49,7 @@ impl Control {
         }
     }
 
-    /// The prefetchers that a value leaves on.
+    /// The prefetchers that a register value leaves on.
     fn on(&self, value: u64) -> Prefetchers {
         let on = |bit: u64| value & bit == 0;
         Prefetchers {
@@ -59,7 +60,7 @@ impl Control {
         }
     }
 
-    /// The value after reset, with these on: as firmware leaves it.
+    /// The register value after reset with these prefetchers on, as firmware sets it.
     fn value(&self, on: Prefetchers) -> u64 {
         let all = [
             (on.l1_stride, self.stride),
@@ -83,18 +84,18 @@ pub(super) fn is_announced(profile: &Profile) -> bool {
 }
 
 impl VirtualPmu {
-    /// The prefetchers that its register leaves on; none without a register.
+    /// The prefetchers that the register leaves on; `None` without a register.
     pub fn prefetchers(&self) -> Option<Prefetchers> {
         Control::of(&self.profile).map(|control| control.on(self.prefetch_control))
     }
 
-    /// RDMSR, if it is the register.
+    /// RDMSR, if the address is the register's.
     pub(super) fn prefetch_rdmsr(&self, msr: u32) -> Option<AccessResult> {
         let control = Control::of(&self.profile)?;
         (msr == control.msr).then_some(AccessResult::Done(self.prefetch_control))
     }
 
-    /// WRMSR, if it is the register.
+    /// WRMSR, if the address is the register's.
     pub(super) fn prefetch_wrmsr(&mut self, msr: u32, value: u64) -> Option<AccessResult> {
         let control = Control::of(&self.profile).filter(|control| control.msr == msr)?;
         if value & !control.valid != 0 {

@@ -1,4 +1,4 @@
-//! Ways of machines that the manuals do not promise.
+//! Tests of hardware quirks that the manuals do not promise.
 
 use tally_model::Privilege;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::quirks::{Held, Quirks};
 
-/// Ice Lake with four general counters, and these ways.
+/// Ice Lake with four general counters, and these quirks.
 fn machine(quirks: &Quirks) -> Machine {
     let mut machine = Machine::new("icelake-server", 4);
     machine.pmu = machine.pmu.with_quirks(quirks);
@@ -73,7 +73,7 @@ fn a_missing_event_counts_nothing_and_cpuid_names_an_architectural_one() {
         assert_eq!(machine.read(0xc2), AccessResult::Done(0));
         let others = if select == 0xc0 { 0 } else { 8 };
         assert_eq!(machine.read(0xc1), AccessResult::Done(others), "{name}");
-        // It is none that the model lacks.
+        // The missing event is not reported as unmodelled.
         assert_eq!(machine.pmu.take_unmodelled(), []);
     }
 }

@@ -1,9 +1,9 @@
-//! What an event select makes a general counter count.
+//! The input of a general counter by its event select.
 //!
 //! Code, unit mask, counter mask, invert and edge are matched as one pattern with the events of the
-//! profile. If none has all of them, those that it lacks are applied to the event that has the
-//! others, where the model has its level or its episodes ([`crate::mode`]). Any other select counts
-//! nothing and is reported ([`Unmodelled::Select`]).
+//! profile. If no event has all of them, the missing modifiers are applied to the event that has
+//! the others, provided that the model has that event's level or its episodes ([`crate::mode`]).
+//! Any other select counts nothing and is reported ([`Unmodelled::Select`]).
 
 use crate::{
     counter::CounterInput,
@@ -20,7 +20,7 @@ use crate::{
 /// The bits of an event select that choose the rings.
 const IN_RINGS: u64 = select::USR | select::OS;
 
-/// What an event select encodes beside the rings.
+/// Fields of an event select other than the rings.
 struct Encoding {
     code: u16,
     umask: u8,
@@ -29,12 +29,12 @@ struct Encoding {
     edge: bool,
 }
 
-/// Events in the rings of an event select.
+/// Makes an input of events in the rings of an event select.
 fn in_rings(value: u64, events: Vec<&'static Event>) -> CounterInput {
     CounterInput::of(events, [select::USR, select::OS].map(|ring| value & ring != 0))
 }
 
-/// Returns whether the events are all that an AMD select value selects.
+/// Returns whether the events cover the whole unit mask of an AMD select value.
 fn is_whole(value: u64, events: &[&Event]) -> bool {
     let umask = (value >> 8) as u8;
     events.first().is_some_and(|event| event.umask == umask)
@@ -42,7 +42,7 @@ fn is_whole(value: u64, events: &[&Event]) -> bool {
 }
 
 impl VirtualPmu {
-    /// What the event select of general counter `index` makes it count.
+    /// The input that the event select of general counter `index` selects.
     pub(super) fn source(&mut self, index: usize) -> CounterInput {
         if self.is_holding && self.held.is_some_and(|held| usize::from(held.index) == index) {
             return CounterInput::default();
@@ -63,8 +63,8 @@ impl VirtualPmu {
         in_rings(value, events)
     }
 
-    /// What a select value makes of an event without its invert and edge, and without a counter
-    /// mask of 1; and the counters that have the event.
+    /// The input if a select value's invert and edge, and a counter mask of 1, are applied to the
+    /// event without them; and the counters that have the event.
     fn modified(&self, value: u64) -> Option<(CounterInput, u8)> {
         let Encoding { code, umask, cmask, inv, edge } = self.encoding(value);
         let mode = match (edge, inv) {
@@ -77,7 +77,7 @@ impl VirtualPmu {
         let without = [cmask, 0].into_iter().filter(|without| *without == cmask || cmask == 1);
         let mut plain =
             without.filter_map(|cmask| self.profile.event(code, umask, cmask, false, false));
-        // Of a vendor's event the invert can be a part.
+        // The invert can be a part of a vendor's event.
         let inverted = (inv && edge).then(|| self.profile.event(code, umask, cmask, true, false));
         let event = inverted.flatten().or_else(|| plain.next())?;
         let is_missing = self.missing.is_some_and(|missing| missing.name == event.name);
@@ -97,7 +97,7 @@ impl VirtualPmu {
         }
     }
 
-    /// The event with all of a select value's encoding.
+    /// The event that matches all of a select value's encoding.
     fn event(&self, value: u64) -> Option<&'static Event> {
         let Encoding { code, umask, cmask, inv, edge } = self.encoding(value);
         self.profile.event(code, umask, cmask, inv, edge)
@@ -117,7 +117,7 @@ impl VirtualPmu {
         event.filter(|event| event.counters >> index & 1 != 0).into_iter().collect()
     }
 
-    /// The off-core response register that a select value counts by.
+    /// The off-core response register that a select value uses.
     fn offcore_slot(&self, value: u64) -> Option<usize> {
         let code = (value & 0xff) as u16;
         let plain = value >> 8 & 0xff == 1 && value >> select::CMASK_SHIFT == 0;
@@ -145,8 +145,8 @@ impl VirtualPmu {
     }
 
     /// The events of a select value for a counter of the unit, which has no off-core filter: all
-    /// that it selects, or none. Event 0 of Intel's has the fixed counters' events, by their unit
-    /// masks.
+    /// that the value selects, or none. On Intel, event code 0 selects the fixed counters' events
+    /// by their unit masks.
     pub(super) fn unit_events(&self, value: u64) -> Vec<&'static Event> {
         let mut events: Vec<&Event> = match self.profile.vendor {
             Vendor::Intel => {
@@ -164,14 +164,14 @@ impl VirtualPmu {
     }
 
     /// The events of a select value: one with its whole unit mask, or one for each bit that the
-    /// profile knows. What the other bits select does not occur in the model.
+    /// profile knows. Events of the other bits do not occur in the model.
     fn amd_known(&self, value: u64) -> Vec<&'static Event> {
         if let Some(event) = self.event(value) {
             return vec![event];
         }
         let Encoding { code, umask, cmask, inv, edge } = self.encoding(value);
         if code == TALLY_CODE {
-            // Its unit masks are numbers.
+            // Unit masks of Tally's own events are numbers.
             return Vec::new();
         }
         let bits = (0..8).map(|bit| 1u8 << bit).filter(|bit| umask & bit != 0);

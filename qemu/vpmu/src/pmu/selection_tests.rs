@@ -1,4 +1,4 @@
-//! Counter masks, inverts and edges that the vendors' events do not have.
+//! Tests of counter masks, inverts and edges that are not part of the vendors' events.
 
 use tally_model::{Access, Block, Branch, Insn, PipelineMode, Privilege, Signal};
 
@@ -32,7 +32,7 @@ fn modifiers_are_modelled_where_there_is_a_level_or_there_are_episodes() {
         ("zen4", 0x01d6 | C1, true),
         ("zen4", 0x01d6 | C1 | INV, true),
         ("zen4", 0x01d6 | (2 * C1), false),
-        // Without a mask nothing is compared.
+        // Without a mask there is no comparison.
         ("zen4", 0x01d6 | INV, false),
         ("zen4", 0xd3 | EDGE, true),
         ("zen4", 0xd3 | C1 | EDGE, true),
@@ -77,13 +77,13 @@ fn edges_of_stalls_are_their_episodes_out_of_order() {
     let mut profile = Profile::find("sapphire-rapids").unwrap();
     profile.geometry = profile.geometry.out_of_order(PipelineMode::Real);
     let mut machine = Machine::of(profile, 4);
-    // UOPS_RETIRED.STALL_CYCLES has an invert of its own.
+    // The event UOPS_RETIRED.STALL_CYCLES itself has an invert.
     for name in ["icelake-server", "sapphire-rapids"] {
         let mut profile = Profile::find(name).unwrap();
         profile.geometry = profile.geometry.out_of_order(PipelineMode::Real);
         assert!(Machine::of(profile, 4).pmu.models(0x02c2 | C1 | INV | EDGE, 0), "{name}");
     }
-    // CYCLE_ACTIVITY.STALLS_TOTAL, its edges, those of the inverse, and UOPS_RETIRED.CYCLES.
+    // CYCLE_ACTIVITY.STALLS_TOTAL, its edges, the edges of its inverse, and UOPS_RETIRED.CYCLES.
     let stalls = 4 << select::CMASK_SHIFT | 0x04a3;
     let rings = select::USR | select::OS | select::EN;
     let selects = [stalls, stalls | EDGE, stalls | INV | EDGE, 0x02c2 | C1 | EDGE];

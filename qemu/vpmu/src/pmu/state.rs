@@ -36,15 +36,16 @@ pub struct VirtualPmu {
     /// The counter unit, if there is one.
     pub(crate) unit: Option<Unit>,
     pub(crate) interrupt_pending: bool,
-    /// A general counter that counts nothing.
+    /// The general counter that counts nothing, from a given time on.
     pub(crate) held: Option<Held>,
-    /// Whether it does so already.
+    /// Whether that time has come.
     pub(crate) is_holding: bool,
-    /// A general counter whose registers ignore writes.
+    /// The general counter whose registers ignore writes.
     pub(crate) locked: Option<u8>,
-    /// An event whose select counts nothing.
+    /// The event whose select counts nothing.
     pub(crate) missing: Option<&'static Event>,
-    /// The distance of system-management interrupts, in instructions, and how many there were.
+    /// The distance of system-management interrupts, in instructions, and the number of them up to
+    /// now.
     pub(crate) smi: Option<u64>,
     pub(crate) smis: u64,
     /// Whether interrupts in ring 3 are counted as instructions.
@@ -53,7 +54,7 @@ pub struct VirtualPmu {
 }
 
 impl VirtualPmu {
-    /// A PMU after reset, with this many general counters.
+    /// Makes a PMU after reset, with `counters` general counters.
     pub fn new(profile: Profile, counters: u8) -> VirtualPmu {
         let all = (1u64 << counters) - 1;
         VirtualPmu {
@@ -61,8 +62,8 @@ impl VirtualPmu {
             selects: vec![0; counters.into()],
             fixed: vec![Counter::default(); profile.fixed.into()],
             fixed_ctrl: 0,
-            // Both vendors' global control enables every general counter after reset, so that older
-            // software works.
+            // Both vendors' global control enables every general counter after reset, for older
+            // software.
             global_ctrl: all,
             status: 0,
             debugctl: 0,
@@ -84,7 +85,7 @@ impl VirtualPmu {
         }
     }
 
-    /// The same PMU on a machine with these ways.
+    /// Adds hardware quirks.
     #[must_use]
     pub fn with_quirks(mut self, quirks: &Quirks) -> VirtualPmu {
         self.held = quirks.held;
@@ -107,8 +108,8 @@ impl VirtualPmu {
         self
     }
 
-    /// An interrupt or exception in ring 3. Where it is counted as an instruction, the running
-    /// counters of retired instructions there count one more.
+    /// Handles an interrupt or exception in ring 3. With the overcount quirk, the running counters
+    /// of retired instructions in ring 3 count one more.
     pub fn interrupted_in_ring_3(&mut self) {
         if !self.overcounts {
             return;
@@ -118,7 +119,7 @@ impl VirtualPmu {
         }
     }
 
-    /// The profile that it implements.
+    /// The profile that the PMU implements.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
@@ -144,12 +145,12 @@ impl VirtualPmu {
         overflows.chain(fires).min().unwrap_or(u64::MAX >> 1)
     }
 
-    /// What the guest selected or wrote since the last call that the profile does not model.
+    /// The guest's selections and writes since the last call that the profile does not model.
     pub fn take_unmodelled(&mut self) -> Vec<Unmodelled> {
         std::mem::take(&mut self.unmodelled)
     }
 
-    /// The counts with what is needed to read them.
+    /// The counts with the geometry that is needed to read them.
     pub(crate) fn moment<'a>(&'a self, counts: &'a [Counts; 2]) -> Moment<'a> {
         Moment { counts, geometry: self.geometry() }
     }

@@ -1,4 +1,4 @@
-//! The register rules, one by one.
+//! Tests of the register rules, one by one.
 
 use tally_model::{Block, Branch, Core, Insn, Privilege};
 
@@ -146,8 +146,9 @@ fn fixed_counters_follow_their_control_and_the_global_one() {
     assert_eq!(machine.read(0x309), AccessResult::Done(5));
 }
 
-/// Lets counter 0 overflow with freezing enabled: it stands still until the status is cleared. The
-/// registers: the counter and where it is written, its select, the status and where it is cleared.
+/// Lets counter 0 overflow with freezing enabled: it stops until the status is cleared. The
+/// registers: the counter, the register that writes it, its select, the status, and the register
+/// that clears it.
 fn check_freezing(machine: &mut Machine, [counter, preload, select, status, clear]: [u32; 5]) {
     machine.write(0x1d9, 1 << 12);
     machine.write(preload, (1 << 48) - 5);
@@ -205,7 +206,7 @@ fn metrics_are_the_fractions_of_the_slots() {
 #[test]
 fn the_first_level_of_metrics_adds_up_to_the_whole() {
     let mut machine = with_metrics("icelake-server");
-    // A quarter of the slots each.
+    // Each part gets a quarter of the slots.
     machine.write(0x30c, 4000);
     machine.write(0x329, 0x4040_4040);
     assert_eq!(machine.read(0x329), AccessResult::Done(0x3f40_4040));

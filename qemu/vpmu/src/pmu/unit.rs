@@ -1,4 +1,4 @@
-//! The accesses to the counter unit's registers.
+//! Accesses to the counter unit's registers.
 
 use tally_model::Counts;
 
@@ -15,23 +15,23 @@ use crate::{
     },
 };
 
-/// The bits of `CONFIG` that name the event and the rings, as in an event select.
+/// The bits of `CONFIG` that select event and rings, as in an event select.
 const SELECT: u64 =
     0xffff | select::USR | select::OS | select::EDGE | select::INV | 0xff << select::CMASK_SHIFT;
 /// AMD's upper four bits of the event's code.
 const CODE_HIGH: u64 = 0xf << 32;
-/// The other bits of `CONFIG` that may be written; the one that is read only is ignored.
+/// The other bits of `CONFIG` that may be written; writes to the read-only bit are ignored.
 const OTHERS: u64 = config::INT | config::EN | config::MODE | config::SUPPORTED;
 
 impl VirtualPmu {
-    /// The same PMU with a counter unit, if `has_unit`.
+    /// Adds a counter unit, if `has_unit`.
     #[must_use]
     pub fn with_unit(mut self, has_unit: bool) -> VirtualPmu {
         self.unit = has_unit.then(Unit::new);
         self
     }
 
-    /// The counters of its unit; 0 without one.
+    /// The number of the unit's counters; 0 without a unit.
     pub fn unit_counters(&self) -> u32 {
         if self.unit.is_some() { COUNTERS as u32 } else { 0 }
     }
@@ -81,8 +81,8 @@ impl VirtualPmu {
         Some(AccessResult::Done(self.unit.as_mut()?.count(counter, now)))
     }
 
-    /// Writes a counter's `CONFIG`. What the model does not have counts nothing, and is read as not
-    /// supported.
+    /// Writes a counter's `CONFIG`. An event or mode that the model does not have counts nothing,
+    /// and reads as not supported.
     fn configure(&mut self, index: usize, value: u64, counts: &[Counts; 2]) -> AccessResult {
         let code_high = if self.profile.vendor == Vendor::Amd { CODE_HIGH } else { 0 };
         let mode = SignalMode::decode((value & config::MODE) >> config::MODE_SHIFT);

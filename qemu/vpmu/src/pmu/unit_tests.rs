@@ -1,4 +1,4 @@
-//! The counter unit's registers, one by one.
+//! Tests of the counter unit's registers, one by one.
 
 use tally_model::{Privilege, Signal};
 
@@ -66,7 +66,7 @@ fn one_write_starts_and_stops_all_counters() {
 #[test]
 fn a_threshold_fires_once_after_the_events_that_its_preload_leaves() {
     let mut machine = machine("icelake-server");
-    // 4096 · 2 + 100 instructions.
+    // Fires after 4096 · 2 + 100 instructions.
     machine.write(CONFIG + 200, USER_INSTRUCTIONS | INT);
     machine.write(COUNT + 200, 4096 - 100);
     machine.write(THRESHOLD + 200, 2 << 12);
@@ -116,7 +116,7 @@ fn reserved_bits_and_addresses_fault() {
 
 const DONE: AccessResult = AccessResult::Done(0);
 
-/// Whether the unit of a profile has an event, named by its select, in each of the five modes.
+/// Whether a profile's unit supports an event, given by its select, in each of the five modes.
 fn supported(profile: &str, event: u64) -> [bool; 5] {
     let mut machine = machine(profile);
     std::array::from_fn(|number| {
@@ -149,16 +149,16 @@ fn levels_and_edges_are_refused_where_the_model_has_none() {
         // DTLB_LOAD_MISSES.WALK_PENDING, ARITH.DIVIDER_ACTIVE: walks and divisions can overlap.
         ("icelake-server", 0x1008, with(edges.clone())),
         ("icelake-server", 1 << 24 | 0x0914, with(edges.clone())),
-        // The vendor's own edges are an event: INT_MISC.CLEARS_COUNT.
+        // The vendor's edge detection is part of the event: INT_MISC.CLEARS_COUNT.
         ("icelake-server", 1 << 24 | 1 << 18 | 0x010d, events),
-        // Not in the table; another counter mask; an off-core response.
+        // An event that is not in the table; another counter mask; an off-core response.
         ("icelake-server", 0xffff, [false; 5]),
         ("icelake-server", 2 << 24 | 0x0914, [false; 5]),
         ("icelake-server", 0x01b7, [false; 5]),
         ("zen4", 0xc0, events),
         ("zen4", 0x01d6, with(level.clone())),
         ("zen4", 0xd3, with(edges)),
-        // A unit mask of which the profile has a part only.
+        // A unit mask that the profile has only a part of.
         ("zen4", 0xffd6, [false; 5]),
         ("zen4", 0x0200, [false; 5]),
     ] {

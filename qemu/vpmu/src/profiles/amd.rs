@@ -1,15 +1,15 @@
-//! What AMD's profiles share: events, and the sets of signals that events count.
+//! Shared parts of AMD's profiles: events, and the sets of signals that events count.
 //!
-//! Names and encodings are those of AMD's Processor Programming Reference in libpfm4's spelling,
-//! the unit mask's name after a dot; a test compares them with the catalogue. The sentences
-//! describe what the model counts.
+//! Names and encodings are from AMD's Processor Programming Reference in libpfm4's spelling, the
+//! unit mask's name after a dot; a test compares them with the catalogue. The sentences describe
+//! the counts in the model.
 
 use tally_model::Signal::*;
 
 use super::shared::{LOADS, MISPREDICTS_TAKEN, e};
 use crate::event::{Conversion, Event};
 
-/// Events of both.
+/// Events of both profiles.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
 pub(super) const COMMON: &[Event] = &[
     e("RETIRED_INSTRUCTIONS", 0xc0, 0x00, &[Instructions], "Instructions retired."),
@@ -135,9 +135,8 @@ pub(super) const COMMON: &[Event] = &[
         "Cycles for which a full retire queue kept an instruction from dispatch.").out_of_order(),
 ];
 
-/// What Linux selects for its own events and libpfm4's table of the processor lacks. Both are in
-/// AMD's Processor Programming References: PMCx040, "Data Cache Accesses", and PMCx0A9, "Op Queue
-/// Empty".
+/// Events that Linux selects and that libpfm4's table of the processor lacks. Both are in AMD's
+/// Processor Programming References: PMCx040, "Data Cache Accesses", and PMCx0A9, "Op Queue Empty".
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
 pub(super) const LINUX: &[Event] = &[
     e("LS_DC_ACCESSES", 0x40, 0x00, &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss, Stores],

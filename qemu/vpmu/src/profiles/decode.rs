@@ -1,5 +1,5 @@
-//! Events of the decoders and of the cache of decoded micro-operations: Intel's decoded stream
-//! buffer (DSB) and legacy decode pipeline (MITE), AMD's op cache.
+//! Events of the decoders and of the micro-op cache: Intel's decoded stream buffer (DSB) and legacy
+//! decode pipeline (MITE), AMD's op cache.
 
 use tally_model::Signal::*;
 

@@ -1,6 +1,6 @@
-//! Events of Intel's profiles that count what executes in a cycle, and on which port. The
-//! out-of-order pipeline alone has ports; in the interval pipeline cycles are divided by the shares
-//! of its samples.
+//! Events of Intel's profiles by the number of micro-operations that execute in a cycle, and by
+//! port. Only the out-of-order pipeline has ports; the interval pipeline divides cycles in
+//! proportion to its samples.
 
 use tally_model::Signal::{self, *};
 
@@ -13,7 +13,7 @@ const FROM_2: &[Signal] = &[Executed2, Executed3, Executed4, Executed5];
 const FROM_3: &[Signal] = &[Executed3, Executed4, Executed5];
 const FROM_4: &[Signal] = &[Executed4, Executed5];
 
-/// Events of both.
+/// Events of both profiles.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
 pub(super) const COMMON: &[Event] = &[
     e("EXE_ACTIVITY.1_PORTS_UTIL", 0xa6, 0x02, &[Executed1],
@@ -62,8 +62,8 @@ pub(super) const ICE_LAKE: &[Event] = &[
         "Addresses of stores computed.").out_of_order(),
 ];
 
-/// Events of Sapphire Rapids only, or with another encoding. In the model port 10 is the fifth for
-/// integers and port 11 the third for loads, other than in the events' names.
+/// Events of Sapphire Rapids only, or with another encoding. In the model port 10 is the fifth port
+/// for integers and port 11 the third for loads, contrary to the events' names.
 #[rustfmt::skip] // As above.
 pub(super) const SAPPHIRE_RAPIDS: &[Event] = &[
     e("EXE_ACTIVITY.EXE_BOUND_0_PORTS", 0xa6, 0x80, &[IdleUnits],

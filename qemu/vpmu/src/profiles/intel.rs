@@ -1,8 +1,8 @@
-//! What Intel's profiles share: events, and the sets of signals that events count.
+//! Shared parts of Intel's profiles: events, and the sets of signals that events count.
 //!
-//! Names, encodings and counter restrictions are those of Intel's published tables for the
-//! processors (perfmon, icelakex and sapphirerapids); a test compares them with the catalogue. The
-//! sentences describe what the model counts.
+//! Names, encodings and counter restrictions are from Intel's published tables for the processors
+//! (perfmon, icelakex and sapphirerapids); a test compares them with the catalogue. The sentences
+//! describe the counts in the model.
 
 use tally_model::Signal::*;
 
@@ -24,13 +24,13 @@ pub(super) const BEYOND_L2: &[tally_model::Signal] = &[
     L2PrefetchCodeHit, L2PrefetchCodeMiss,
 ];
 /// Every read of data that goes beyond the L2, prefetchers' too.
-#[rustfmt::skip] // Likewise.
+#[rustfmt::skip] // By requester.
 pub(super) const DATA_BEYOND_L2: &[tally_model::Signal] = &[
     LlcReadHit, LlcReadMiss,
     L1PrefetchLlcHit, L1PrefetchLlcMiss, L2PrefetchLlcHit, L2PrefetchLlcMiss,
 ];
 
-/// Events of both.
+/// Events of both profiles.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
 pub(super) const COMMON: &[Event] = &[
     e("INST_RETIRED.ANY_P", 0xc0, 0x00, &[Instructions], "Instructions retired."),

@@ -1,5 +1,5 @@
 //! The processors that the virtual PMU implements, one file for each: registers, events, and the
-//! machine of QEMU with which it is booted.
+//! machine of QEMU that is booted with it.
 //!
 //! A new profile needs a file, a `mod` line and a line in [`Profile::ALL`]; its caches, TLBs and
 //! pipeline are in `tally-model`'s file of the same name.
@@ -20,7 +20,7 @@ use crate::profile::Profile;
 pub(crate) use shared::{BAD_SPECULATION_SLOTS, FETCH_SLOTS};
 
 impl Profile {
-    /// Every profile. The options of `cargo xtask` and the checks take theirs from this list.
+    /// All profiles. The options of `cargo xtask` and the checks use this list.
     pub const ALL: &[Profile] =
         &[icelake_server::PROFILE, sapphire_rapids::PROFILE, zen3::PROFILE, zen4::PROFILE];
 
@@ -43,8 +43,8 @@ mod tests {
         profile::Vendor,
     };
 
-    /// Every profile with all events that hold together: those of the out-of-order pipeline, CPI
-    /// stacks, and the cache of decoded micro-operations.
+    /// Every profile with all events that can exist together: those of the out-of-order pipeline,
+    /// CPI stacks, and the micro-op cache.
     fn profiles() -> impl Iterator<Item = Profile> {
         Profile::ALL.iter().map(|profile| {
             let pipeline = Pipeline::OutOfOrder(PipelineMode::Real);

@@ -1,10 +1,10 @@
-//! What the tables of both vendors share: a shorthand for an event, and sets of signals.
+//! Shared parts of the vendors' tables: a shorthand for an event, and sets of signals.
 
 use tally_model::Signal::{self, *};
 
 use crate::event::Event;
 
-/// Shorthand for the tables.
+/// Makes an event: shorthand for the tables.
 pub(super) const fn e(
     name: &'static str,
     code: u16,
@@ -15,7 +15,7 @@ pub(super) const fn e(
     Event::new(name, code, umask, signals, about)
 }
 
-/// Every load, by where it was served.
+/// Every load, by the level that served it.
 pub(super) const LOADS: &[Signal] = &[LoadL1Hit, LoadL2Hit, LoadL3Hit, LoadL3Miss];
 /// Taken branches that were mispredicted.
 pub(super) const MISPREDICTS_TAKEN: &[Signal] =
@@ -25,20 +25,20 @@ const IN_LOADS: [Signal; 5] = [StallL1Hit, StallL2Hit, StallL3Hit, StallMemory, 
 const IN_MEMORY: [Signal; 6] = Signal::MEMORY_STALLS;
 const IN_UNITS: [Signal; 3] = [StallDivider, StallFp, StallInteger];
 
-/// Every cause of a cycle without retirement that lies in loads.
+/// The causes of cycles without retirement that lie in loads.
 pub(super) const LOAD_STALLS: &[Signal] = &IN_LOADS;
-/// Every cause of a cycle without retirement that lies in memory.
+/// The causes of cycles without retirement that lie in memory.
 pub(super) const MEMORY: &[Signal] = &IN_MEMORY;
-/// Every cause of a cycle in which the oldest operation has not done its work.
+/// The causes of cycles in which the oldest operation is not complete.
 pub(super) const NOT_COMPLETE: &[Signal] = &join::<6, 3, 9>(IN_MEMORY, IN_UNITS);
 /// Slots that dispatch lost behind full structures and serializing instructions.
 pub(crate) const BACK_END_SLOTS: &[Signal] = &[SlotsMemory, SlotsCore];
-/// Slots that dispatch lost because fetch gave too little, wrong paths aside.
+/// Slots that dispatch lost because fetch delivered too little, wrong paths aside.
 pub(crate) const FETCH_SLOTS: &[Signal] = &[SlotsFetchLatency, SlotsFetchBandwidth];
-/// Slots lost to wrong paths: their micro-operations, and the way back.
+/// Slots lost to wrong paths: their micro-operations, and the recovery.
 pub(crate) const BAD_SPECULATION_SLOTS: &[Signal] = &[SlotsWrongPath, SlotsRefill];
 
-/// The signals of both, the first ones first.
+/// Concatenates two arrays of signals.
 const fn join<const N: usize, const M: usize, const BOTH: usize>(
     first: [Signal; N],
     second: [Signal; M],

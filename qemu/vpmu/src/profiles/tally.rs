@@ -1,14 +1,14 @@
-//! Events that are no vendor's: causes of cycles that the model tells apart, and the CPI stacks of
-//! paper 001's counter architectures. Every profile has them, at an event code that no vendor uses
-//! on any processor of the catalogue.
+//! Tally's own events: causes of cycles that the model distinguishes, and the CPI stacks of paper
+//! 001's counter architectures. Every profile has them, at an event code that no vendor uses on any
+//! processor of the catalogue.
 
 use tally_model::Signal::*;
 
 use super::shared::e;
 use crate::event::{Event, TALLY_CODE as CODE};
 
-/// The events: causes as they pass (00H), causes by which retirement resumed (10H), a set for
-/// each architecture (20H to 60H), and what executes in a cycle (70H).
+/// The events, by unit mask: causes of cycles without retirement (00H), causes by which retirement
+/// resumed (10H), a set for each architecture (20H to 60H), and activity of cycles (70H).
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendors' tables.
 pub(super) const TALLY: &[Event] = &[
     e("tally.stall.serialize", CODE, 0x00, &[StallSerialize],

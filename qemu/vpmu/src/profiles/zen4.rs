@@ -45,11 +45,11 @@ pub(super) const PROFILE: Profile = Profile {
     tables: &[COMMON, LINUX, &[QUEUE_EMPTY.unlisted()], EVENTS, decode::AMD, TALLY],
 };
 
-/// What is dispatched: what retires, and wrong paths.
+/// Dispatched micro-operations: those that retire, and those of wrong paths.
 const DISPATCHED: &[Signal] = &[Uops, SlotsWrongPath];
-/// Of these what the op cache did not have; of wrong paths it has nothing.
+/// Dispatched micro-operations that the op cache did not deliver; it has none of wrong paths.
 pub(super) const DECODED: &[Signal] = &[UopsDecoded, UopsMicrocode, SlotsWrongPath];
-/// Slots that the front end left empty; on the way back from a wrong path too.
+/// Slots that the front end left empty, also during the recovery from a wrong path.
 const FRONT_END_SLOTS: &[Signal] = &[SlotsFetchLatency, SlotsFetchBandwidth, SlotsRefill];
 
 /// Events of Zen 4 only.

@@ -2,8 +2,8 @@
 //! that the maintenance machine updates (Salapura and others, ISPASS 2008, sections 4 and 5).
 //!
 //! The machine visits one counter in each cycle, in turn, so that it visits each one every
-//! [`ROUND_CYCLES`] cycles. No more than [`MOST_EVENTS`] events come in a cycle, so two carries of
-//! a counter are as far apart: no carry finds its latch set, and a counter whose upper bits match
+//! [`ROUND_CYCLES`] cycles. A cycle has at most [`MOST_EVENTS`] events, so two carries of a counter
+//! are at least that far apart: no carry finds its latch set, and a counter whose upper bits match
 //! is armed before its next carry.
 
 /// The counters of a unit.
@@ -13,19 +13,19 @@ pub(crate) const LOW_BITS: u32 = 12;
 /// Events from one carry to the next.
 const CARRY_EVENTS: u64 = 1 << LOW_BITS;
 const LOW: u64 = CARRY_EVENTS - 1;
-/// The bits of a word of memory, in place.
+/// Mask of the bits that the word of memory has.
 pub(crate) const WORD: u64 = !LOW;
 /// Cycles from one visit of a counter to the next.
 pub(crate) const ROUND_CYCLES: u64 = COUNTERS as u64;
 /// The most events of a counter in a cycle.
 pub(crate) const MOST_EVENTS: u64 = CARRY_EVENTS / ROUND_CYCLES;
 
-/// Time that has passed, in core cycles.
+/// A span of time, in core cycles.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cycles {
-    /// After this cycle.
+    /// The cycle before the span.
     pub(super) from: u64,
-    /// Up to and with this one.
+    /// The last cycle of the span.
     pub(super) to: u64,
 }
 
@@ -36,7 +36,7 @@ impl Cycles {
         visits(self.to) > visits(self.from)
     }
 
-    /// The cycle in which event number `event` of `events` comes, if they come evenly.
+    /// The cycle of event number `event` of `events`, if they are evenly spaced.
     fn of_event(self, event: u64, events: u64) -> u64 {
         let passed = u128::from(self.to - self.from) * u128::from(event);
         self.from + passed.div_ceil(u128::from(events)) as u64
@@ -50,9 +50,9 @@ pub(super) struct HybridCounter {
     low: u64,
     /// The carry latch: the register has rolled over since the last visit.
     carry: bool,
-    /// The word in memory, in place: bits 63:12.
+    /// The word in memory: bits 63:12 of the value, in place.
     word: u64,
-    /// The threshold's word, in place.
+    /// The threshold's word: bits 63:12, in place.
     threshold: u64,
     /// Whether the threshold raises an interrupt.
     interrupts: bool,
@@ -61,13 +61,13 @@ pub(super) struct HybridCounter {
 }
 
 impl HybridCounter {
-    /// Its value: a carry that is not in the word yet belongs to it.
+    /// The value, including a carry that is not in the word yet.
     pub(super) fn value(&self) -> u64 {
         let carry = if self.carry { CARRY_EVENTS } else { 0 };
         self.word.wrapping_add(carry) | self.low
     }
 
-    /// Sets its value.
+    /// Sets the value.
     pub(super) fn set_value(&mut self, value: u64) {
         (self.low, self.word) = (value & LOW, value & WORD);
         self.carry = false;
@@ -91,14 +91,13 @@ impl HybridCounter {
         self.visit();
     }
 
-    /// Returns whether its threshold raises an interrupt.
+    /// Returns whether the threshold raises an interrupt.
     pub(super) fn has_interrupts(&self) -> bool {
         self.interrupts
     }
 
-    /// A visit of the machine: adds the carry to the word and compares the word with the
-    /// threshold's. Software's writes go through the same port to the memory, and end in the same
-    /// comparison.
+    /// Visits the counter: adds the carry to the word and compares the word with the threshold's.
+    /// Software's writes go through the same memory port, and end in the same comparison.
     fn visit(&mut self) {
         if std::mem::take(&mut self.carry) {
             self.word = self.word.wrapping_add(CARRY_EVENTS);
@@ -106,16 +105,16 @@ impl HybridCounter {
         self.armed = self.interrupts && self.word == self.threshold;
     }
 
-    /// The register rolls over. Returns whether that raises the interrupt.
+    /// Rolls the register over. Returns whether the carry raises the interrupt.
     fn carry_out(&mut self) -> bool {
         debug_assert!(!self.carry, "a carry is lost");
         self.carry = true;
         self.armed
     }
 
-    /// Counts events that come evenly in `time`, at most [`MOST_EVENTS`] for each of its cycles, as
-    /// counter number `index`. A visit in the cycle of
-    /// a carry comes before it. Returns whether the interrupt is raised.
+    /// Counts events of counter number `index`, spaced evenly over `time`, at most [`MOST_EVENTS`]
+    /// for each of its cycles. A visit in the cycle of a carry comes before the carry. Returns
+    /// whether the interrupt is raised.
     pub(super) fn count(&mut self, events: u64, time: Cycles, index: usize) -> bool {
         let skipped = self.skip(events);
         let (mut left, mut fires) = (events - skipped, false);
@@ -137,23 +136,23 @@ impl HybridCounter {
         fires
     }
 
-    /// Counts the first of the events at once, all but the last two carries of them, if no
-    /// threshold can fire. Returns how many.
+    /// Counts all events but those of the last two carries at once, if no threshold can fire.
+    /// Returns how many.
     fn skip(&mut self, events: u64) -> u64 {
         let skipped = events.saturating_sub(2 * CARRY_EVENTS) & WORD;
         if self.interrupts || skipped == 0 {
             return 0;
         }
-        // They take a round or more.
+        // The skipped events take a round or more.
         self.visit();
         self.word = self.word.wrapping_add(skipped);
         skipped
     }
 
-    /// Events until the carry at which the threshold fires: that out of the threshold's word.
+    /// Events until the threshold fires: at the carry out of the threshold's word.
     pub(super) fn events_to_fire(&self) -> u64 {
         let left = self.threshold.wrapping_add(CARRY_EVENTS).wrapping_sub(self.value());
-        // At that very value it has fired, and fires again after 2^64 events.
+        // At that very value the threshold has fired, and fires again after 2^64 events.
         if left == 0 { u64::MAX } else { left }
     }
 }
@@ -164,7 +163,8 @@ mod tests {
 
     use super::*;
 
-    /// The machine as the paper draws it (figures 3 and 4), event by event and cycle by cycle.
+    /// Reference: the machine as drawn in the paper (figures 3 and 4), event by event and cycle by
+    /// cycle.
     #[derive(Default)]
     struct Drawn {
         low: u64,
@@ -195,7 +195,7 @@ mod tests {
     }
 
     proptest! {
-        /// However the events of equal cycles are put together, the counter is the drawn one.
+        /// The counter equals the drawn one, however the events of equal cycles are grouped.
         #[test]
         fn it_is_the_machine_of_the_paper(
             index in 0..COUNTERS,
@@ -237,7 +237,7 @@ mod tests {
         counter.set_threshold(CARRY_EVENTS);
         counter.set_interrupts(true);
         assert!(!counter.armed);
-        // The carry comes in the cycle of a visit, behind it: a round passes before the next.
+        // The carry comes in the cycle of a visit, after it: the next visit is a round later.
         let round = |number| number * ROUND_CYCLES;
         assert!(!counter.count(CARRY_EVENTS, Cycles { from: 0, to: round(1) }, 0));
         assert!(!counter.count(0, Cycles { from: round(1), to: round(2) - 1 }, 0));

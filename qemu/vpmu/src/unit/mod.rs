@@ -1,13 +1,13 @@
-//! The counter unit: 256 counters of 64 bits that count at the same time, of one CPU.
+//! The counter unit of a CPU: 256 counters of 64 bits that count at the same time.
 //!
-//! After Salapura and others, "Next-Generation Performance Counters: Towards Monitoring over
-//! Thousand Concurrent Events" (ISPASS 2008); decision 55 lists what differs. As everything here it
-//! gets the model's counts so far, and its counters are differences of them. Time is the model's
-//! cycles in both rings.
+//! The design is that of Salapura and others, "Next-Generation Performance Counters: Towards
+//! Monitoring over Thousand Concurrent Events" (ISPASS 2008); decision 55 lists the differences.
+//! Like the rest of the crate, it gets the model's counts up to now, and its counters are
+//! differences of them. Time is the model's cycles in both rings.
 //!
-//! Invariant: a counter's value is the sum of its input while it counted. A counter is brought up
-//! to date when it is accessed, and if its threshold raises an interrupt also whenever
-//! [`Unit::sync`] is called: what comes between two such times comes evenly.
+//! Invariant: a counter's value is the sum of its input while it counted. A counter is updated when
+//! it is accessed and, if its threshold raises an interrupt, also whenever [`Unit::sync`] is
+//! called. Events between two updates are assumed to be evenly spaced.
 
 mod hybrid;
 mod registers;
@@ -25,7 +25,7 @@ pub(crate) use self::{
 /// The words of `STATUS`.
 const STATUS_WORDS: usize = COUNTERS / 64;
 
-/// The model's counts, and what is needed to read them.
+/// The model's counts, with the geometry that is needed to read them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment<'a> {
     pub(crate) counts: &'a [Counts; 2],
@@ -33,7 +33,7 @@ pub(crate) struct Moment<'a> {
 }
 
 impl Moment<'_> {
-    /// Core cycles so far, in both rings.
+    /// Core cycles up to now, in both rings.
     fn cycle(self) -> u64 {
         let slots: u64 = self.counts.iter().map(|ring| ring[Signal::Slots]).sum();
         slots / u64::from(self.geometry.width)
@@ -43,31 +43,31 @@ impl Moment<'_> {
 /// A counter with its configuration.
 #[derive(Clone, Debug, Default)]
 struct UnitCounter {
-    /// `CONFIG`, without the bit that is read only.
+    /// `CONFIG` without the read-only bit.
     config: u64,
-    /// What it counts; none if the model does not have that.
+    /// Input; `None` if the model does not have the event in this mode.
     input: Option<CounterInput>,
     hybrid: HybridCounter,
-    /// The input's total up to which it has counted.
+    /// The input's total at the last update.
     seen: u64,
-    /// The cycle up to which it has counted. The out-of-order pipeline charges slots of dispatch
-    /// ahead of its clock, more in a cycle than can come in one: then this is ahead too.
+    /// The cycle of the last update. The out-of-order pipeline charges slots of dispatch ahead of
+    /// its clock, more in a cycle than a counter can count: then this is ahead of the clock, too.
     cycle: u64,
 }
 
 impl UnitCounter {
-    /// What it counts while the unit is started.
+    /// The input that is counted while the unit is started.
     fn enabled(&self) -> Option<&CounterInput> {
         self.input.as_ref().filter(|_| self.config & config::EN != 0)
     }
 
-    /// What came since it was brought up to date.
+    /// Events since the last update.
     fn new_events(&self, runs: bool, now: Moment<'_>) -> u64 {
         let input = self.enabled().filter(|_| runs);
         input.map_or(0, |input| input.total(now.counts, now.geometry) - self.seen)
     }
 
-    /// Brings it up to date; returns whether its threshold has fired.
+    /// Updates the counter; returns whether its threshold has fired.
     fn advance(&mut self, index: usize, runs: bool, now: Moment<'_>) -> bool {
         let events = self.new_events(runs, now);
         let end = self.cycle + events.div_ceil(MOST_EVENTS);
@@ -77,7 +77,7 @@ impl UnitCounter {
         self.hybrid.count(events, time, index)
     }
 
-    /// Makes it count from here on.
+    /// Starts counting at the present total.
     fn restart(&mut self, now: Moment<'_>) {
         let input = self.enabled();
         self.seen = input.map_or(0, |input| input.total(now.counts, now.geometry));
@@ -90,18 +90,18 @@ pub(crate) struct Unit {
     counters: Vec<UnitCounter>,
     /// Whether the counters count: the start/stop register.
     runs: bool,
-    /// The thresholds that have fired.
+    /// Bits of the thresholds that have fired.
     status: [u64; STATUS_WORDS],
 }
 
 impl Unit {
-    /// A unit after reset: stopped, everything 0.
+    /// Makes a unit after reset: stopped, everything 0.
     pub(crate) fn new() -> Unit {
         let counters = vec![UnitCounter::default(); COUNTERS];
         Unit { counters, runs: false, status: [0; STATUS_WORDS] }
     }
 
-    /// Brings the counters up to date whose thresholds raise interrupts; returns whether one is
+    /// Updates the counters whose thresholds raise interrupts; returns whether an interrupt is
     /// raised.
     pub(crate) fn sync(&mut self, now: Moment<'_>) -> bool {
         let mut raised = false;
@@ -113,7 +113,7 @@ impl Unit {
         raised
     }
 
-    /// Brings a counter up to date; returns whether an interrupt is raised.
+    /// Updates a counter; returns whether an interrupt is raised.
     fn advance(&mut self, index: usize, now: Moment<'_>) -> bool {
         let fires = self.counters[index].advance(index, self.runs, now);
         self.status[index / 64] |= u64::from(fires) << (index % 64);
@@ -156,7 +156,7 @@ impl Unit {
         counter.config | supported
     }
 
-    /// Sets `CONFIG` of a counter, whose event and mode are this input.
+    /// Sets `CONFIG` of a counter, whose event and mode give `input`.
     pub(crate) fn set_config(
         &mut self,
         index: usize,

@@ -1,11 +1,11 @@
 //! The unit's registers: their addresses and bits.
 //!
-//! They lie above 4F00_0000H, where neither vendor has registers. RDPMC's index of a counter is the
-//! address of its `COUNT`. `qemu/README.md` has the table.
+//! The addresses are above 4F00_0000H, where neither vendor has registers. RDPMC's index of a
+//! counter is the address of its `COUNT`. `qemu/README.md` has the table.
 
 use super::hybrid::{COUNTERS, LOW_BITS, MOST_EVENTS, ROUND_CYCLES};
 
-/// `CONFIG` of counter 0; those of the others follow.
+/// `CONFIG` of counter 0; those of the other counters follow.
 const CONFIG: u32 = 0x4f00_0000;
 /// `COUNT` of counter 0.
 pub(crate) const COUNT: u32 = 0x4f00_0100;
@@ -13,33 +13,33 @@ pub(crate) const COUNT: u32 = 0x4f00_0100;
 const THRESHOLD: u32 = 0x4f00_0200;
 const CONTROL: u32 = 0x4f00_0300;
 const CAPABILITIES: u32 = 0x4f00_0301;
-/// The first of the words of `STATUS`, each of 64 counters.
+/// The first of the words of `STATUS`, with 64 counters each.
 const STATUS: u32 = 0x4f00_0304;
-/// The end of those words, and of the block.
+/// The end of the `STATUS` words, and the end of the block.
 const STATUS_END: u32 = 0x4f00_0308;
 const END: u32 = 0x4f00_0400;
 
 /// A register of the unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnitRegister {
-    /// What a counter counts.
+    /// Configuration of a counter.
     Config(usize),
-    /// Its 64 bits.
+    /// Value of a counter, 64 bits.
     Count(usize),
-    /// The word out of which its carry raises the interrupt.
+    /// Threshold of a counter: a carry out of this word raises the interrupt.
     Threshold(usize),
-    /// Starts and stops all counters.
+    /// Start and stop of all counters.
     Control,
-    /// What the unit is.
+    /// Properties of the unit.
     Capabilities,
-    /// Which thresholds have fired, 64 counters in a word.
+    /// Status: the thresholds that have fired, 64 counters in a word.
     Status(usize),
-    /// None, but inside of the block.
+    /// No register, but inside the block.
     Reserved,
 }
 
 impl UnitRegister {
-    /// The register at an address, if that lies in the block.
+    /// The register at an address, if the address is in the block.
     pub(crate) fn at(msr: u32) -> Option<UnitRegister> {
         let index = |first: u32| (msr - first) as usize;
         Some(match msr {
@@ -55,11 +55,11 @@ impl UnitRegister {
     }
 }
 
-/// Bits of `CONFIG`. Those that name the event and the rings are the vendor's event select's.
+/// Bits of `CONFIG`. Event and rings use the bits of the vendor's event select.
 pub(crate) mod config {
-    /// The threshold raises an interrupt.
+    /// Interrupt enable: the threshold raises an interrupt.
     pub(crate) const INT: u64 = 1 << 20;
-    /// The counter counts while the unit is started.
+    /// Enable: the counter counts while the unit is started.
     pub(crate) const EN: u64 = 1 << 22;
     /// Bits 42:40: the signal mode.
     pub(crate) const MODE_SHIFT: u32 = 40;

@@ -11,7 +11,7 @@ use tally_vpmu::{Profile, Vendor};
 
 use crate::machine::{Machine, Selected, profiles};
 
-/// The registers of a CPU that a test also runs.
+/// The registers of a CPU, shared with the test that runs it.
 struct Registers(Rc<RefCell<Machine>>);
 
 impl Bus for Registers {
@@ -53,7 +53,8 @@ impl Driven {
         self.catalogue.on_unit(&events[0]).unwrap_or_else(|| panic!("{name} is not on the unit"))
     }
 
-    /// The events that the vendor's table lists, in both rings, and how often each has happened.
+    /// The events that the vendor's table lists, in both rings, each with its number of
+    /// occurrences.
     fn listed(&self) -> Vec<(String, u64)> {
         let in_both = self.inputs.iter().filter(|input| input.is_plain());
         let listed = in_both.filter(|input| self.catalogue.find(input.name()).is_some());
@@ -66,7 +67,8 @@ impl Driven {
     }
 }
 
-/// All events of every profile at once, each a logical counter without multiplexing: exact.
+/// All events of every profile count exactly at once, each in a logical counter without
+/// multiplexing.
 #[test]
 fn every_event_has_a_counter_and_counts_exactly() {
     for profile in profiles() {

@@ -1,4 +1,4 @@
-//! A CPU with a counter unit, a program for it, and what the unit's counters are to count.
+//! A CPU with a counter unit, a program for it, and the expected counts of the unit's counters.
 
 use tally_model::{Core, Counts, Pipeline, PipelineMode, Privilege, Signal};
 use tally_vpmu::{AccessResult, Conversion, Event, Profile, VirtualPmu};
@@ -24,7 +24,7 @@ pub fn profiles() -> Vec<Profile> {
     Profile::ALL.iter().flat_map(|profile| pipelines.map(|of| with(profile, of))).collect()
 }
 
-/// What a counter counts: an event in rings, in a mode.
+/// The input of a counter: an event in rings, in a mode.
 #[derive(Clone, Debug)]
 pub struct Selected {
     event: &'static Event,
@@ -54,7 +54,7 @@ impl Selected {
         self.event.name
     }
 
-    /// Returns whether it is the event itself, in both rings.
+    /// Returns whether the input is the event itself, in both rings.
     pub fn is_plain(&self) -> bool {
         (self.rings, self.mode) == (3, 0)
     }
@@ -82,7 +82,7 @@ fn episodes(event: &Event) -> Option<Signal> {
     }
 }
 
-/// A CPU, and the program that it runs over and over.
+/// A CPU, and the program that it repeats.
 pub struct Machine {
     pmu: VirtualPmu,
     core: Core,
@@ -92,7 +92,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A CPU before a random program.
+    /// Makes a CPU that is about to run a random program.
     pub fn new(profile: Profile, seed: u64) -> Machine {
         Machine {
             pmu: VirtualPmu::new(profile, profile.counters.0).with_unit(true),
@@ -107,7 +107,7 @@ impl Machine {
         self.pmu.profile()
     }
 
-    /// Runs instructions, in blocks that also end where `cut` says so.
+    /// Runs instructions, in blocks that also end where `cut` returns true.
     pub fn run(&mut self, mut instructions: usize, mut cut: impl FnMut(usize) -> bool) {
         while instructions > 0 {
             let part = instructions.min(self.program.len() - self.at);
@@ -118,7 +118,7 @@ impl Machine {
         self.counts = self.core.counts().clone();
     }
 
-    /// The model's sum of what a counter counts, so far.
+    /// The model's sum up to now for a counter's input.
     pub fn sum(&self, selected: &Selected) -> u64 {
         let counts = &self.counts;
         let geometry = &self.profile().geometry;

@@ -1,4 +1,4 @@
-//! An ordinary Rust program: prints the same here as under Linux. `rust FILE THREADS`
+//! An ordinary Rust program: its output is the same as under Linux. `rust FILE THREADS`
 
 use std::{
     cell::RefCell,
@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// The name of a file, and its later name.
+/// First name of a file, and its later name.
 const NAMES: [&str; 2] = ["rust.tmp", "rust.new"];
 
 thread_local! {
@@ -43,7 +43,7 @@ fn environment() -> io::Result<()> {
     Ok(())
 }
 
-/// The most frequent words of a text, in order, from a hash table with random keys.
+/// Prints the most frequent words of a text, in order, from a hash table with random keys.
 fn words(file: &str) -> io::Result<()> {
     let mut counts: HashMap<String, u32> = HashMap::new();
     for line in BufReader::new(fs::File::open(file)?).lines().take(2000) {
@@ -91,7 +91,7 @@ fn time() {
     println!("{:?}", date.elapsed().is_ok_and(|passed| passed >= Duration::from_millis(19)));
 }
 
-/// Threads that share a table, a sum and a barrier, each with thread-local data.
+/// Runs threads that share a table, a sum and a barrier, each with thread-local data.
 fn work(threads: usize) {
     static ONCE: OnceLock<u64> = OnceLock::new();
     let (table, sum) = (RwLock::new(BTreeMap::new()), Mutex::new(0));
@@ -120,7 +120,7 @@ fn work(threads: usize) {
     println!("{firsts} first, sum {}, {:?}", sum.into_inner().unwrap(), table.read().unwrap());
 }
 
-/// A channel that is full most of the time, and a receive with a timeout.
+/// Uses a channel that is full most of the time, and a receive with a timeout.
 fn messages(threads: usize) {
     let (send, receive) = mpsc::sync_channel(2);
     let all: Vec<_> = (0..threads as u64)
@@ -136,7 +136,7 @@ fn messages(threads: usize) {
     println!("{:?}", receive.recv_timeout(Duration::from_millis(15)));
 }
 
-/// Two threads that alternate.
+/// Runs two threads that alternate.
 fn turns() {
     let shared = Arc::new((Mutex::new(0_u32), Condvar::new()));
     let other = Arc::clone(&shared);
@@ -155,7 +155,7 @@ fn turns() {
     println!("{} turns, {}", *waited.0, waited.1.timed_out());
 }
 
-/// Panics that are caught, one of them in another thread, which poisons a lock.
+/// Catches panics, one of them in another thread, where it poisons a lock.
 fn panics() {
     struct Noisy(&'static str);
     impl Drop for Noisy {
@@ -163,7 +163,7 @@ fn panics() {
             println!("{} dropped", self.0);
         }
     }
-    // The whole message has the thread's number, which differs.
+    // The whole message contains the thread's number, which differs.
     panic::set_hook(Box::new(|about| println!("{:?}", about.payload_as_str())));
     let caught = panic::catch_unwind(|| {
         let _noisy = Noisy("value");

@@ -1,8 +1,7 @@
-//! Reads its logical counters in the bank, without system calls, and compares them with the
-//! kernel's readings.
+//! Reads the program's own logical counters in the bank, without system calls, and compares them
+//! with the kernel's readings.
 //!
-//! `bank INSTRUCTIONS EVENTS`: the name of the event of instructions, which is pinned, and other
-//! events.
+//! `bank INSTRUCTIONS EVENTS`: the pinned event of instructions, and other events.
 
 #![no_std]
 #![no_main]
@@ -24,7 +23,7 @@ use tally_test_guests::Checks;
 
 tally::main!(main);
 
-/// Three instructions an iteration.
+/// Executes three instructions per iteration.
 fn spin(iterations: u64) {
     // SAFETY: counts a register down.
     unsafe {
@@ -32,7 +31,7 @@ fn spin(iterations: u64) {
     }
 }
 
-/// Loads, stores and branches in changing proportions.
+/// Executes loads, stores and branches in changing proportions.
 fn work(memory: &mut [u64; 1024], iterations: u64) {
     let mut sum = iterations | 1;
     for iteration in 0..iterations {
@@ -45,8 +44,8 @@ fn work(memory: &mut [u64; 1024], iterations: u64) {
     black_box(memory);
 }
 
-/// Instructions of a reading of `counter`: the median of many, as a group switch during a reading
-/// repeats it.
+/// Instructions of a reading of `counter`: the median of many, because a group switch repeats the
+/// reading that it interrupts.
 fn cost(exact: LogicalCounter<'_>, counter: LogicalCounter<'_>) -> u64 {
     let mut costs = [0; 101];
     for cost in &mut costs {
@@ -54,7 +53,7 @@ fn cost(exact: LogicalCounter<'_>, counter: LogicalCounter<'_>) -> u64 {
         let middle = exact.read();
         let value = counter.read();
         let end = exact.read();
-        // A reading of the exact counter is in both differences.
+        // Both differences include a reading of the exact counter.
         *cost = (end - middle) - (middle - start);
         black_box(value);
     }
@@ -62,13 +61,13 @@ fn cost(exact: LogicalCounter<'_>, counter: LogicalCounter<'_>) -> u64 {
     costs[costs.len() / 2]
 }
 
-/// The least of several counts. The instructions between two readings are the same each time,
-/// unless a group switch repeats a reading, which adds the instructions of one.
+/// Least of several counts. The number of instructions between two readings is constant, except
+/// that a reading interrupted by a group switch is repeated.
 fn least_of(count: impl FnMut() -> u64) -> u64 {
     core::iter::repeat_with(count).take(7).min().expect("seven are taken")
 }
 
-/// Runs loops of known length: differences are exact.
+/// Checks that differences over loops of known length are exact.
 fn exact_differences(checks: &mut Checks, instructions: LogicalCounter<'_>) {
     let between = [1_000, 2_000, 1_000_000, 1_001_000].map(|iterations| {
         least_of(|| {
@@ -85,7 +84,7 @@ fn exact_differences(checks: &mut Checks, instructions: LogicalCounter<'_>) {
     );
 }
 
-/// A reading takes 15 instructions, and a move of the value one.
+/// Checks that a reading takes 15 instructions, and a move of its value one.
 fn cheap_readings(checks: &mut Checks, counters: &[LogicalCounter<'_>]) {
     let costs: Vec<u64> = counters[1..].iter().map(|counter| cost(counters[0], *counter)).collect();
     println!("bank: readings and a move of the value cost {costs:?} instructions");
@@ -115,14 +114,14 @@ fn agreement(checks: &mut Checks, event: usize, counter: LogicalCounter<'_>, rea
     match reading.value {
         Value::Exact { count: truth } => checks.equal("an exact count in the bank", count, truth),
         Value::Estimated { estimate, half_width_95, .. } => {
-            // The bank rounds down, the kernel to the nearest; and a value of the bank is not below
-            // an earlier one, by which its half width is larger.
+            // The bank rounds down, the kernel to the nearest. A value of the bank is never below
+            // an earlier one; its half width grows by the difference.
             let half_width = details.half_width_95.unwrap_or(0.0);
             let close = count + 1 >= estimate && count as f64 - estimate as f64 <= half_width + 1.0;
             checks.equal(&format!("event {event}: {count} and {estimate}"), close, true);
-            // The stop cut a slice short: the kernel counts it as a whole one that other groups
-            // have not seen, the bank by its cycles. What the value was raised by is in the bank's
-            // half width alone, to one event as both are rounded.
+            // The stop cut a slice short: the kernel counts it as a whole slice that other groups
+            // have not seen, the bank by its cycles. Only the bank's half width includes the amount
+            // by which the value was raised, to within one event, because both are rounded.
             let own = half_width - count.saturating_sub(estimate) as f64;
             let near = (0.99 * half_width_95 - 1.0..1.5 * half_width_95 + 1.0).contains(&own);
             checks.equal(&format!("event {event}: {own} and {half_width_95}"), near, true);
@@ -134,14 +133,15 @@ fn agreement(checks: &mut Checks, event: usize, counter: LogicalCounter<'_>, rea
     }
 }
 
-/// Where the threshold of a preloaded counter fired.
+/// Count at which the threshold of a preloaded counter fired.
 static FIRED_AT: AtomicU64 = AtomicU64::new(0);
 
 extern "C" fn note(_event: usize, count: u64) {
     FIRED_AT.store(count, Ordering::Relaxed);
 }
 
-/// Instructions, reset and preloaded while they count, and a threshold on what is shown.
+/// Resets and preloads the counter of instructions while it counts, and sets a threshold on the
+/// shown value.
 fn preloaded(checks: &mut Checks, session: &Session, instructions: LogicalCounter<'_>) {
     let mut shown = instructions.reset();
     let since = [1_000, 2_000].map(|iterations| {
@@ -154,10 +154,10 @@ fn preloaded(checks: &mut Checks, session: &Session, instructions: LogicalCounte
     checks.equal("instructions of 1,000 more since a reset", since[1] - since[0], 3_000);
     checks.equal("few more instructions than the loop's", since[0] - 3_000 < 100, true);
     checks.equal("an exact value", shown.details().half_width_95, Some(0.0));
-    // Wraps to 0 after as many.
+    // The shown value wraps to 0 after 100,000 instructions.
     shown.preload(0_u64.wrapping_sub(100_000));
     let at = shown.count_at(0);
-    // SAFETY: the handler uses an atomic alone.
+    // SAFETY: the handler uses only an atomic.
     let set = unsafe { session.set_threshold_handler(0, at, note) };
     checks.equal("a threshold at 0", set, Ok(()));
     spin(100_000);
@@ -167,7 +167,7 @@ fn preloaded(checks: &mut Checks, session: &Session, instructions: LogicalCounte
     checks.equal("its threshold fired at 0", late < 20, true);
 }
 
-/// Preloads of a counter that stands still, exact or estimated.
+/// Preloads a stopped counter, exact or estimated.
 fn preloaded_at_rest(checks: &mut Checks, counter: LogicalCounter<'_>) {
     let (mut shown, whole) = (counter.preload(7), counter.details());
     checks.equal("a preloaded value", (shown.read(), shown.details().value), (7, 7));

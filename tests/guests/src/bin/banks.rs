@@ -1,8 +1,8 @@
-//! Reads the banks of all CPUs while programs run there, and sets thresholds on what they do.
+//! Reads the banks of all CPUs while programs run there, and sets thresholds on the CPUs' counts.
 //!
-//! `banks EVENTS ITERATIONS CPUS`: EVENTS are two pinned events, instructions first, and others;
-//! a child on each of CPUS spins for ITERATIONS, `banks child ITERATIONS`. `banks thief SESSION`
-//! tries to use a session of another program's.
+//! `banks EVENTS ITERATIONS CPUS`: EVENTS are two pinned events, instructions first, and others. A
+//! child on each of CPUS spins for ITERATIONS, `banks child ITERATIONS`. `banks thief SESSION`
+//! tries to use a session of another program.
 
 #![no_std]
 #![no_main]
@@ -21,10 +21,10 @@ use tally_test_guests::{Checks, PER_ITERATION, spin, yield_turn};
 
 tally::main!(main);
 
-/// Events that are exact, at the start of the list.
+/// Number of exact events, at the start of the list.
 const PINNED: usize = 2;
 
-/// Upcalls of thresholds of instructions, and the sum of the counts at which they fired.
+/// Upcalls of thresholds on instructions, and the sum of the counts at which they fired.
 static UPCALLS: AtomicU64 = AtomicU64::new(0);
 static FIRED_AT: AtomicU64 = AtomicU64::new(0);
 
@@ -50,7 +50,7 @@ fn main() -> i32 {
     checks.status()
 }
 
-/// A session belongs to the program that opened it.
+/// Checks that a session belongs to the program that opened it.
 fn thief(checks: &mut Checks, session: u64) {
     for number in [sys::SESSION_MAP, sys::SESSION_THRESHOLD, sys::SESSION_INSTANCE] {
         // SAFETY: the call is refused.
@@ -86,15 +86,15 @@ fn monitor(checks: &mut Checks, events: &str, iterations: u64, cpus: usize) {
     let thief = Program::load(&["banks", "thief", &number]).expect("it is here");
     thief.run().expect("it was not started");
     let banks: Vec<Bank> = (0..cpus).map(|cpu| session.map_cpu(cpu).expect("no start")).collect();
-    // One is set before the start and one after it.
+    // One threshold is set before the start and one after it.
     let middle = iterations * PER_ITERATION / 2;
-    // Cycles: there are fewer than instructions.
+    // Cycles are fewer than instructions, hence half of the middle.
     let first = session.set_cpu_threshold(cpus - 1, 1, middle / 2);
     checks.equal("a threshold before the start", first, Ok(()));
     checks.equal("start by a bank", banks[0].start(), Ok(()));
     checks.equal("map when it is started", session.map().err(), Some(Error::WrongState));
     for cpu in 0..cpus {
-        // SAFETY: the handler uses atomics alone.
+        // SAFETY: the handler uses only atomics.
         let set = unsafe { session.set_cpu_threshold_handler(cpu, 0, middle, handler) };
         checks.equal("a threshold after the start", set, Ok(()));
     }
@@ -141,7 +141,8 @@ fn watch(
     println!("banks: {seen} values of the first CPU, at {} ns", now_ns());
 }
 
-/// A value of a bank is at most the exact one of now, and the one after that is not less.
+/// Checks that a value of a bank is at most the exact value read after it, which is at most the
+/// bank's next value.
 fn agree(checks: &mut Checks, banks: &[Bank], session: &Session) {
     let before = values(banks);
     let instances = session.instances().expect("it counts CPUs apart");
@@ -155,7 +156,7 @@ fn agree(checks: &mut Checks, banks: &[Bank], session: &Session) {
     }
 }
 
-/// What the banks show at the end, which is what the kernel reports.
+/// Checks that the final values of the banks equal those reported by the kernel.
 fn judge(checks: &mut Checks, session: &Session, banks: &[Bank], middle: u64) {
     let cpus = banks.len() as u64;
     checks.equal("upcalls", UPCALLS.load(Ordering::Relaxed), cpus);
@@ -176,8 +177,8 @@ fn judge(checks: &mut Checks, session: &Session, banks: &[Bank], middle: u64) {
                     let half_width = details.half_width_95.unwrap_or(-1.0);
                     checks.equal("the half width of an estimate", half_width > 0.0, true);
                     let differs = (details.value as f64 - estimate as f64).abs();
-                    // The session's value is at least what an earlier reading was, and the bank's
-                    // is not: their intervals have values in common.
+                    // The session's value is at least any earlier reading; the bank's value need
+                    // not be. Their intervals overlap.
                     let overlaps = differs <= half_width + half_width_95;
                     checks.equal("the bank's estimate", overlaps, true);
                 }

@@ -1,8 +1,8 @@
-//! Several sessions at once, which begin and end at different times.
+//! Runs several sessions at once, which begin and end at different times.
 //!
-//! `beside LIST ONE` runs phases of about a million instructions with rates of their own, beside
-//! three sessions on LIST: of the whole program, of a part in the middle, and of two parts. Another
-//! on ONE, events of one group, is read and stopped in its bank.
+//! `beside LIST ONE` runs phases of about a million instructions with different rates, and three
+//! sessions on LIST: of the whole program, of a part in the middle, and of two parts. A fourth
+//! session on ONE, events of one group, is read and stopped in its bank.
 
 #![no_std]
 #![no_main]
@@ -16,12 +16,12 @@ use tally_test_guests::{Checks, PER_ITERATION, instructions, random::Random, spi
 
 tally::main!(main);
 
-/// Phases of the program.
+/// Number of phases of the program.
 const PHASES: usize = 60;
 /// Iterations of the loop of known content.
 const KNOWN: u64 = 300_000;
 
-/// A phase: sums of words at random places, branches on random bits, or a loop in registers.
+/// Runs a phase: sums of words at random places, branches on random bits, or a loop in registers.
 fn phase(kind: u64, random: &mut Random, words: &[u64]) -> u64 {
     let mut sum = 0_u64;
     match kind {
@@ -50,7 +50,8 @@ fn live(checks: &mut Checks, bank: &Bank, last: &mut [u64]) {
     }
 }
 
-/// What a session stopped by the control word misses, and nothing else: the first event is exact.
+/// Checks that a session stopped by the control word misses exactly the instructions executed
+/// meanwhile.
 fn stopped(checks: &mut Checks, session: &Session, bank: &Bank) {
     bank.stop();
     let before = instructions(session).expect("it was started");

@@ -1,10 +1,9 @@
-//! Loses most of its cycles to one cause, which is known by construction.
+//! Loses most of its cycles to one cause, known by construction.
 //!
-//! `bottleneck chase|stream|branch|jumps|divide|calls STEPS`: loads of which each needs the one
-//! before, from 4 MiB; loads from 4 MiB in order; branches that random numbers decide; such ones
-//! with many jumps behind them; divisions of which each needs the one before; system calls, in
-//! which the kernel has the work. Several such pairs of words are done one after the other, and
-//! with a number before them that many times.
+//! `bottleneck chase|stream|branch|jumps|divide|calls STEPS`: dependent loads from 4 MiB; loads
+//! from 4 MiB in order; branches on random numbers; such branches followed by many jumps; dependent
+//! divisions; system calls, whose work is in the kernel. Several such pairs of words run one after
+//! another. A number before them repeats the whole.
 
 #![no_std]
 #![no_main]
@@ -22,14 +21,14 @@ use tally_test_guests::random::Random;
 
 tally::main!(main);
 
-/// A kind of work, by its number of steps.
+/// Kind of work, called with its number of steps.
 type Work = fn(u64) -> u64;
 
-/// Numbers of the chain of loads, of 4 bytes: more than the second-level caches hold, and few
-/// enough for the translations of their pages to be in the second-level TLBs.
+/// Numbers in the chain of loads, of 4 bytes each: more than the second-level caches hold, and few
+/// enough that the second-level TLBs hold the translations of their pages.
 const NUMBERS: u32 = 1 << 20;
 
-/// The sequence of a linear congruential generator, which visits all numbers.
+/// Loads along the sequence of a linear congruential generator, which visits all numbers.
 fn chase(steps: u64) -> u64 {
     let next = |at: u32| at.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) % NUMBERS;
     let chain: Vec<u32> = (0..NUMBERS).map(next).collect();
@@ -53,11 +52,12 @@ fn branch(steps: u64) -> u64 {
     taken
 }
 
-/// Random branches, from both sides of which every second line of code jumps to the next but one.
+/// Executes random branches, on both sides of which every second line of code jumps to the next but
+/// one.
 fn jumps(steps: u64) -> u64 {
     let mut random = Random(1);
     for _ in 0..steps {
-        // SAFETY: it changes nothing but flags.
+        // SAFETY: the code changes only flags.
         unsafe {
             asm!(
                 "test {random}, 1",

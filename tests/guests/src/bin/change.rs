@@ -1,8 +1,8 @@
-//! Sessions that change their events.
+//! Changes the events of sessions.
 //!
-//! `change LIST OTHER` counts loops of known content by one list and then by the other, whose first
-//! events are instructions, and has lists refused. It does so of a child too, `change child`, while
-//! that runs.
+//! `change LIST OTHER` counts loops of known content by one list and then by the other. The first
+//! event of each list is instructions. Invalid lists are refused. The program also does so for a
+//! child, `change child`, while the child runs.
 
 #![no_std]
 #![no_main]
@@ -14,7 +14,7 @@ tally::main!(main);
 
 /// Iterations of the loop of known content.
 const KNOWN: u64 = 300_000;
-/// Those of the child.
+/// Iterations of the child's loop.
 const CHILDS: u64 = 30_000_000;
 /// Instructions of a start, a stop and a call between them.
 const AROUND: u64 = 1_000;
@@ -43,7 +43,7 @@ fn counts_loop(checks: &mut Checks, session: &Session) {
     checks.equal("the loop is counted", (known..known + AROUND).contains(&counted), true);
 }
 
-/// The program's own session, with a bank.
+/// Changes the program's own session, with a bank.
 fn own(checks: &mut Checks, [list, other]: [&str; 2]) {
     let mut session = Session::open(list, SessionConfig::default()).expect("the events exist");
     session.map().expect("it is not started");
@@ -62,7 +62,7 @@ fn own(checks: &mut Checks, [list, other]: [&str; 2]) {
     }
 }
 
-/// One that cannot be beside another.
+/// Changes an exclusive session.
 fn alone(checks: &mut Checks, [list, other]: [&str; 2]) {
     let config = SessionConfig { exclusive: true, ..SessionConfig::default() };
     let mut session = Session::open(list, config).expect("there is no other");
@@ -71,7 +71,7 @@ fn alone(checks: &mut Checks, [list, other]: [&str; 2]) {
     counts_loop(checks, &session);
 }
 
-/// A session on another program, which runs.
+/// Changes a session on another program, which runs.
 fn child(checks: &mut Checks, [list, other]: [&str; 2]) {
     let program = Program::load(&["change", "child"]).expect("it is in the ramdisk");
     let config = SessionConfig::default();

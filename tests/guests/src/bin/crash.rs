@@ -1,4 +1,4 @@
-//! Faults in the way that its argument names. The kernel must report the fault and continue.
+//! Faults in the way named by its argument. The kernel must report the fault and continue.
 
 #![no_std]
 #![no_main]
@@ -9,14 +9,14 @@ use tally::{println, runtime::arguments};
 
 tally::main!(main);
 
-/// An address in the kernel's half.
+/// Address in the kernel's half.
 const KERNEL_ADDRESS: u64 = 0xffff_8000_0000_0000;
 
 fn main() -> i32 {
     let way = arguments().nth(1).unwrap_or_default();
     println!("crash: {way}");
-    // SAFETY: none of these is sound: the processor raises an exception before they have an effect,
-    // and the kernel ends the program.
+    // SAFETY: none: each of these is unsound, but the processor raises an exception before it has
+    // an effect, and the kernel ends the program.
     unsafe {
         match way {
             "read-null" => asm!("mov rax, [0]", out("rax") _),

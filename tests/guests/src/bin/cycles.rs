@@ -1,9 +1,9 @@
-//! Reads where its cycles go at random moments while it works, for a comparison of each reading
-//! with the truth at that moment.
+//! Reads its own breakdown of cycles at random moments while it works, for a comparison of each
+//! reading with the truth at that moment.
 //!
 //! `cycles SEED READINGS`: prints a line for each part: the moment, the part's cycles, its half
-//! width at 95 %, its name. A moment is that of `live`: region `n` of the truth is open from the
-//! moment before it to moment `n`.
+//! width at 95 %, its name. Moments are defined as in `live`: region `n` of the truth is open from
+//! moment `n - 1` to moment `n`.
 
 #![no_std]
 #![no_main]
@@ -23,8 +23,8 @@ tally::main!(main);
 /// Words of the memory: 4 MiB, more than an L2 cache.
 const WORDS: usize = 1 << 19;
 
-/// One phase of the program's work: loads at random places, unpredictable branches, divisions, or
-/// nothing but retirement.
+/// Runs a phase of the program's work: loads at random places, unpredictable branches, divisions,
+/// or mere retirement.
 fn phase(kind: u64, steps: u64, memory: &mut [u64], random: &mut Random) {
     let mut value = random.next();
     for step in 0..steps {
@@ -71,7 +71,7 @@ fn main() -> i32 {
             let kind = random.below(4);
             phase(kind, steps + random.below(steps), &mut memory, &mut random);
         }
-        // Regions are instructions of the virtual PMU, and no system calls.
+        // Regions are marked by instructions of the virtual PMU, not by system calls.
         region::close(moment as u32);
         region::open(moment as u32 + 1);
         if let Some(parts) = cycles.read() {

@@ -1,4 +1,4 @@
-//! Owns counters in direct mode, beside other such programs and beside sessions, and checks their
+//! Owns counters in direct mode, next to other such programs and to sessions, and checks their
 //! counts.
 //!
 //! `direct EVENTS ITERATIONS`: EVENTS are instructions, branches and others, in this order. The
@@ -19,7 +19,8 @@ use tally_test_guests::{Checks, spin, yield_turn};
 
 tally::main!(main);
 
-/// Instructions and branches of `iterations` of [`spin`], with those of the readings around it.
+/// Counts the instructions and branches of `iterations` of [`spin`], with those of the readings
+/// around it.
 #[inline(never)] // So that the code around the loop is the same at every call.
 fn count(direct: &Direct, iterations: u64) -> [u64; 2] {
     let before = [direct.read(0), direct.read(1)];
@@ -35,7 +36,7 @@ fn main() -> i32 {
     let mut checks = Checks::default();
     refusals(&mut checks, events);
     let direct = Direct::open(events, Mode::User).expect("there is a counter for each event");
-    // The readings add the same each time.
+    // The readings always add the same number.
     let [around, branches_around] = count(&direct, 1).map(|count| count - 1);
     let around = around - 1;
     let start = direct.read(0);
@@ -54,7 +55,7 @@ fn main() -> i32 {
     checks.equal("a session after direct mode", session(events), None);
     let session = Session::open(events, SessionConfig::default()).expect("the events exist");
     let _bank = session.map().expect("it was not started");
-    // The kernel has scrubbed what the counters counted before, for this program or for another.
+    // The kernel has cleared the earlier counts of the counters, for this program and for others.
     let shown: u64 = (2..4).map(rdpmc).sum();
     checks.equal("counters without an event after direct mode", shown, 0);
     drop(session);
@@ -65,7 +66,7 @@ fn main() -> i32 {
     (0..1_000_u64).for_each(|iteration| {
         black_box(iteration);
     });
-    // On every PMU the one event is on another counter.
+    // On every PMU the single event is on another counter.
     checks.equal("a counter that is not in use", rdpmc(3), 0);
     println!("direct: done, {around} around");
     checks.status()
@@ -93,7 +94,7 @@ fn refusals(checks: &mut Checks, events: &str) {
     // More distinct events than any processor has counters.
     let many = "r0101,r0102,r0104,r0108,r0110,r0120,r0140,r0180,r0201";
     checks.equal("more events than counters", open(many), Some(Error::TooManyEvents));
-    // SAFETY: the kernel refuses addresses that are not this program's.
+    // SAFETY: the kernel refuses addresses that do not belong to this program.
     let raw = |mode: u64, indices: u64| unsafe {
         let list = [events.as_ptr() as u64, events.len() as u64];
         Error::from_return(call(sys::DIRECT_OPEN, [list[0], list[1], mode, indices, 0, 0]))

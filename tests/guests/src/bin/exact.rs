@@ -34,7 +34,7 @@ fn spin(iterations: u64) {
     }
 }
 
-/// The values of the three events: exact counts of ring 3, and estimates where ring 0 counts too.
+/// Values of the three events: exact counts of ring 3, and estimates where ring 0 counts too.
 fn count(events: &str, config: SessionConfig, iterations: u64) -> [u64; 3] {
     let session = Session::open(events, config).expect("the events exist");
     session.start().expect("it was not started");
@@ -51,7 +51,7 @@ fn count(events: &str, config: SessionConfig, iterations: u64) -> [u64; 3] {
 fn main() -> i32 {
     let events = arguments().nth(1).expect("usage: exact EVENTS");
     let mut checks = Checks::default();
-    // One iteration with the same slice shows what start and stop add.
+    // One iteration with the same slice gives the instructions that start and stop add.
     for slice in [Slice::Cycles(200_000), Slice::Cycles(20_000), Slice::Instructions(50_000)] {
         let config = SessionConfig { slice, ..SessionConfig::default() };
         let base = count(events, config, 1);
@@ -71,8 +71,8 @@ fn main() -> i32 {
     checks.status()
 }
 
-/// Where the kernel's instructions are counted, the count has bounds: the loop has millions of
-/// instructions, and the kernel's overflow interrupts and timer interrupts add at most 5 %.
+/// Checks bounds of the count where the kernel's instructions are included: the loop has millions
+/// of instructions, and the kernel's overflow interrupts and timer interrupts add at most 5 %.
 fn other_modes(checks: &mut Checks, events: &str) {
     const ITERATIONS: u64 = 3_000_001;
     let [kernel, full] = [Mode::Kernel, Mode::Full].map(|mode| {

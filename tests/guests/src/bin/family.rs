@@ -1,9 +1,9 @@
 //! Loads child programs, measures them, and leaves some without a parent.
 //!
 //! `family EVENTS ITERATIONS`: EVENTS are pinned events, instructions first; ITERATIONS are those
-//! of the measured child, `family child ITERATIONS`. They take several turns of the scheduler and,
-//! where programs run in parallel, longer than the host may delay the parent. `family leave EVENTS`
-//! ends before its own child.
+//! of the measured child, `family child ITERATIONS`. The child runs for several turns of the
+//! scheduler and, where programs run in parallel, longer than the host may delay the parent.
+//! `family leave EVENTS` ends before its own child.
 
 #![no_std]
 #![no_main]
@@ -36,7 +36,7 @@ fn main() -> i32 {
                 .start()
                 .expect("it was not started");
             child.run().expect("it was not started");
-            // Dropping it would close the session.
+            // Dropping the session would close it.
             core::mem::forget(session);
             0
         }
@@ -57,13 +57,13 @@ fn all(events: &str, iterations: u64) -> i32 {
     let left = Program::load(&["family", "leave", events]).expect("it is in the ramdisk");
     left.run().expect("it was not started");
     checks.equal("the status of a child that leaves its own child", left.wait(), Ok(0));
-    // Loaded and never started: the machine must end all the same.
+    // The child is loaded and never started: the machine must end nevertheless.
     child(1);
     println!("family: done");
     checks.status()
 }
 
-/// The statuses of children, and calls on programs that are no children.
+/// Checks the statuses of children, and calls on programs that are not children.
 fn endings(checks: &mut Checks) {
     let quick = Program::load(&["status", "7"]).expect("it is in the ramdisk");
     checks.equal("start a child", quick.run(), Ok(()));
@@ -89,7 +89,7 @@ fn endings(checks: &mut Checks) {
     calls_on_others(checks);
 }
 
-/// Calls on programs that are no children.
+/// Makes calls on programs that are not children.
 fn calls_on_others(checks: &mut Checks) {
     // 1 is this program.
     let words = SessionConfig::default().to_words();
@@ -119,7 +119,7 @@ fn calls_on_others(checks: &mut Checks) {
     }
 }
 
-/// What cannot be measured.
+/// Checks the errors of sessions that cannot be opened or started.
 fn refusals(checks: &mut Checks, events: &str) {
     let config = SessionConfig::default();
     let child =
@@ -151,7 +151,7 @@ fn refusals(checks: &mut Checks, events: &str) {
 }
 
 /// Starts, reads, stops and restarts a session on a child while the child runs. The last count
-/// leaves out what the child executed while the session was stopped.
+/// excludes the time in which the session was stopped.
 fn measured(checks: &mut Checks, events: &str, iterations: u64) {
     let child = child(iterations);
     let session = Session::open_on(&child, events, SessionConfig::default())

@@ -1,6 +1,6 @@
 //! Reads the trace rings of all CPUs while sessions of this and other programs write to them.
 //!
-//! `follow EVENTS CPUS`: the counts in the slice records of its session sum up to the session's
+//! `follow EVENTS CPUS`: the counts in the slice records of its session add up to the session's
 //! count. `follow refused ERROR`: the kernel refuses with this error. `follow write`: writes to a
 //! ring.
 
@@ -23,7 +23,7 @@ use tally_test_guests::{Checks, instructions, yield_turn};
 
 tally::main!(main);
 
-/// Pieces of work, after each of which the rings are read.
+/// Pieces of work; the rings are read after each.
 const PIECES: u64 = 50;
 /// Iterations of a piece.
 const ITERATIONS: u64 = 50_000;
@@ -51,7 +51,7 @@ fn main() -> i32 {
     }
 }
 
-/// The sums of the records.
+/// Sums of the records.
 #[derive(Default)]
 struct Seen {
     /// Instructions in the slices of each address space.

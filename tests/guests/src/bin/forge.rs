@@ -1,8 +1,8 @@
 //! Tries to change the truth of its own session: `forge EVENTS`.
 //!
-//! During a session it sends operations to the virtual PMU from ring 3, by its CPUID leaf: it
-//! closes the sessions with the first tags, ends the truth, and opens and closes regions with the
-//! same tags. Its status is 1 if the virtual PMU reports success for an operation of ring 0.
+//! During a session the program sends operations to the virtual PMU from ring 3, by its CPUID leaf:
+//! it closes the sessions with the first tags, ends the truth, and opens and closes regions with
+//! the same tags. Its status is 1 if the virtual PMU reports success for an operation of ring 0.
 
 #![no_std]
 #![no_main]
@@ -18,10 +18,11 @@ fn work() {
     (0..10_000u32).for_each(|round| _ = black_box(round));
 }
 
-/// Sends an operation to the virtual PMU; its answer in EAX.
+/// Sends an operation to the virtual PMU and returns its answer in EAX.
 fn send(op: Op, tag: u32) -> u32 {
     let answer: u32;
-    // SAFETY: CPUID changes these four registers only; RBX is the compiler's, so it is restored.
+    // SAFETY: CPUID changes only these four registers; RBX is reserved by the compiler, so it is
+    // restored.
     unsafe {
         core::arch::asm!(
             "mov {saved}, rbx", "cpuid", "mov rbx, {saved}",

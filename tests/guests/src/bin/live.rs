@@ -3,15 +3,15 @@
 //!
 //! `live SEED READINGS SOURCE SLICE [EVENTS]`: SOURCE is `bank` (readings in the bank), `calls`
 //! (readings by system call) or `both` (by system call, with a bank that is mapped and read).
-//! Without EVENTS it counts the processor's default list.
+//! Without EVENTS the processor's default list is counted.
 //!
-//! A moment is a point in time at which values are read. Region `n` of the truth is open from the
-//! moment before it (the session's start before the first) to moment `n`, which begins at 1; so
-//! the truth of a value is the sum of the regions up to its moment. All values of a system call
-//! have the same moment; each counter of the bank has a moment of its own.
+//! A moment is a point in time at which values are read; moments are numbered from 1. Region `n` of
+//! the truth is open from moment `n - 1` (the session's start for the first) to moment `n`, so the
+//! truth of a value is the sum of the regions up to its moment. All values of a system call have
+//! the same moment; each counter of the bank has its own.
 //!
-//! It prints a line for each value: its moment, the event's index, the value and its half width at
-//! 95 % (`-` where it is not known).
+//! Output is a line for each value: its moment, the event's index, the value and its half width at
+//! 95 % (`-` where it is unknown).
 
 #![no_std]
 #![no_main]
@@ -33,29 +33,29 @@ tally::main!(main);
 /// Words of the memory that the phases use: 4 MiB, more than an L2 cache.
 const WORDS: usize = 1 << 19;
 
-/// A value and its half width, if it has one.
+/// Value and its half width, if known.
 type Pair = (u64, Option<f64>);
 
-/// A value, its event and its moment.
+/// Value with its event and its moment.
 struct Line {
     moment: u32,
     event: usize,
     pair: Pair,
 }
 
-/// The moments of the truth.
+/// Counter of the truth's moments.
 struct Moments {
     next: u32,
 }
 
 impl Moments {
-    /// The session is about to start.
+    /// Opens the first region, before the session's start.
     fn begin() -> Moments {
         region::open(1);
         Moments { next: 1 }
     }
 
-    /// Returns the present moment.
+    /// Ends the region of the present moment and returns the moment.
     fn mark(&mut self) -> u32 {
         let moment = self.next;
         self.next += 1;
@@ -64,7 +64,7 @@ impl Moments {
     }
 }
 
-/// One phase of the program's work, of `steps` steps.
+/// Runs one phase of the program's work, of `steps` steps.
 fn phase(kind: u64, steps: u64, memory: &mut [u64], random: &mut Random) {
     let mut index = random.next();
     for step in 0..steps {
@@ -115,7 +115,7 @@ fn by_bank(bank: &Bank<'_>, moments: &mut Moments, lines: &mut Vec<Line>) {
     }
 }
 
-/// What the program is asked to do.
+/// Task of the program, from its arguments.
 struct Task<'a> {
     random: Random,
     readings: u32,
@@ -158,7 +158,7 @@ fn main() -> i32 {
     let mut moments = Moments::begin();
     session.start().expect("it was not started");
     for _ in 0..readings {
-        // Exponential: most phases are short, some long.
+        // The lengths are exponentially distributed: most phases are short, some long.
         let steps = 2_000 << random.below(9);
         for _ in 0..=random.below(3) {
             let kind = random.below(4);

@@ -1,4 +1,4 @@
-//! Reads the counts of a program that it has loaded from that one's bank, while it runs.
+//! Reads the counts of a child program from the child's bank, while the child runs.
 //!
 //! `monitor EVENTS ITERATIONS`: EVENTS are two pinned events, instructions first, and others;
 //! ITERATIONS are those of the measured child, `monitor child ITERATIONS`.
@@ -18,7 +18,7 @@ use tally_test_guests::{Checks, PER_ITERATION, spin, yield_turn};
 
 tally::main!(main);
 
-/// Events that are exact, at the start of the list.
+/// Number of exact events, at the start of the list.
 const PINNED: usize = 2;
 
 fn main() -> i32 {
@@ -85,7 +85,8 @@ fn monitor(checks: &mut Checks, events: &str, iterations: u64) {
     println!("monitor: {seen} values of the child, at {} ns", now_ns());
 }
 
-/// A value of the bank is at most the exact one of now, and the one after that is not less.
+/// Checks that a value of the bank is at most the exact value read after it, which is at most the
+/// bank's next value.
 fn agree(checks: &mut Checks, bank: &Bank, session: &Session) {
     let before = values(bank);
     let exact: Vec<u64> = match session.read() {
@@ -114,7 +115,7 @@ fn values(bank: &Bank) -> Vec<u64> {
     counters.map(|counter| counter.read()).collect()
 }
 
-/// What is refused, and that a bank outlives its program.
+/// Checks the refusals after a program's end, and that a bank outlives its program.
 fn ended(checks: &mut Checks, events: &str) {
     let program = child(1000);
     let (mapped, unmapped) = (open(&program, events), open(&program, events));
@@ -128,7 +129,7 @@ fn ended(checks: &mut Checks, events: &str) {
     let exact = mapped.read().expect("it can be read")[0].value;
     checks.equal("the last value", counter.read(), count(exact));
     extern "C" fn handler(_: usize, _: u64) {}
-    // SAFETY: it is refused.
+    // SAFETY: the call is refused.
     let refused = unsafe { mapped.set_threshold_handler(0, 1, handler) };
     checks.equal("a handler for another program", refused, Err(Error::WrongState));
 }

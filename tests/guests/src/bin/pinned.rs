@@ -1,4 +1,4 @@
-//! Sets the affinities of child programs, before they run and while they do.
+//! Sets the affinities of child programs, before their start and while they run.
 //!
 //! `pinned` loads two children for each CPU; `pinned child CPU` checks that it runs on that CPU.
 
@@ -21,7 +21,7 @@ fn set(of: u64, cpus: u64) -> i64 {
     unsafe { sys::call(sys::SCHED_SETAFFINITY, [of, 8, (&raw const cpus) as u64, 0, 0, 0]) }
 }
 
-/// The affinity of a program, or 0.
+/// Affinity of a program, or 0.
 fn affinity(of: u64) -> u64 {
     let mut cpus = 0_u64;
     let to = &raw mut cpus as u64;
@@ -30,7 +30,7 @@ fn affinity(of: u64) -> u64 {
     cpus
 }
 
-/// The CPU that this program runs on.
+/// CPU that this program runs on.
 fn cpu() -> u32 {
     let mut cpu = u32::MAX;
     // SAFETY: the word is valid for writing.

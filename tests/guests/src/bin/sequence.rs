@@ -22,7 +22,7 @@ fn main() -> i32 {
     first
 }
 
-/// The status of a program.
+/// Runs a program and returns its status.
 fn run(words: &[&str]) -> i32 {
     let program = match Program::load(words) {
         Ok(program) => program,

@@ -1,4 +1,4 @@
-//! Shares a CPU with other instances: the memory, registers and counts of one never appear in
+//! Shares a CPU with other instances. Memory, registers and counts of one instance never appear in
 //! another.
 //!
 //! `share ID EVENTS ITERATIONS` runs a loop whose length and floating-point results depend on ID,
@@ -16,10 +16,10 @@ tally::main!(main);
 
 static mut MINE: u64 = 0;
 
-/// A loop of three instructions, with a sum in an SSE register.
+/// Runs a loop of three instructions, with a sum in an SSE register.
 fn spin(iterations: u64, step: f64) -> f64 {
     let mut sum = 0.0_f64;
-    // SAFETY: changes registers alone.
+    // SAFETY: the code changes only registers.
     unsafe {
         asm!(
             "2:",
@@ -57,7 +57,7 @@ fn main() -> i32 {
         // SAFETY: as above.
         let mine = unsafe { (&raw const MINE).read_volatile() };
         checks.equal("the word in memory", mine, id * 1000 + piece);
-        // The code around the loop is the same each time, and so is the count, except in the first
+        // The code around the loop is always the same, and so is the count, except in the first
         // piece, in which the heap allocates memory.
         checks.equal("the count of a piece", counted, last.unwrap_or(counted));
         last = (piece > 0).then_some(counted);

@@ -1,7 +1,7 @@
-//! Runs attacks on the kernel one after another, checks before, during and after each that counting
-//! is exact, and prints the status of each.
+//! Runs attacks on the kernel one after another. Checks before, during and after each attack that
+//! counting is exact, and prints the status of each.
 //!
-//! `siege PROGRAM EVENT NAME…`: EVENT is the name of instructions, each NAME an attack of PROGRAM.
+//! `siege PROGRAM EVENT NAME…`: EVENT counts instructions, each NAME is an attack of PROGRAM.
 
 #![no_std]
 #![no_main]
@@ -18,7 +18,7 @@ tally::main!(main);
 /// Iterations of [`spin`]: several turns of the scheduler.
 const ITERATIONS: u64 = 6_000_000;
 
-/// The count of `iterations` of [`spin`] and of the readings around it.
+/// Count of `iterations` of [`spin`] and of the readings around it.
 fn counted(session: &Session, iterations: u64) -> u64 {
     let now = || instructions(session).expect("it was started");
     let before = now();

@@ -1,11 +1,11 @@
-//! Changes, in the middle of a long call of another thread, the code that makes the call, or the
-//! ranges that it works on: `steps CHANGE`.
+//! During a long call of another thread, changes the code that makes the call, or the ranges that
+//! the call works on: `steps CHANGE`.
 //!
-//! - `read`: the call becomes one that reads ten bytes.
-//! - `unmap`: it becomes one that unmaps the memory.
-//! - `kernel`: it becomes a move of a page into the kernel's half.
-//! - `bank`: a mapping moves, and a bank is mapped where it moves to.
-//! - `truncate`: a mapping of a file is unmapped, and the file is cut off.
+//! - `read`: the call is rewritten to a read of ten bytes.
+//! - `unmap`: the call is rewritten to unmap the memory.
+//! - `kernel`: the call is rewritten to move a page into the kernel's half.
+//! - `bank`: a mapping moves, and a bank is mapped at its destination.
+//! - `truncate`: a mapping of a file is unmapped, and the file is truncated.
 //! - `own`: no other thread; a file is read into and written from an untouched mapping of itself.
 //! - `protect`: access to a mapping changes, and a bank is mapped in its middle.
 
@@ -25,16 +25,16 @@ tally::main!(main);
 
 /// Bytes of the long call, which takes some turns of the scheduler.
 const BYTES: u64 = 100 << 20;
-/// Bytes of a file, of which there is less memory.
+/// Bytes of a file, more than there is memory.
 const FILE_BYTES: u64 = 64 << 20;
-/// Where the code is, which is not where `mmap` gives out addresses.
+/// Address of the code, outside of the addresses that `mmap` gives out.
 const CODE: u64 = 0x2000_0000_0000;
 /// `mov` of RAX, RDI, RSI, RDX, R10, R8 from a constant.
 const MOVES: [[u8; 2]; 6] =
     [[0x48, 0xb8], [0x48, 0xbf], [0x48, 0xbe], [0x48, 0xba], [0x49, 0xba], [0x49, 0xb8]];
-/// Where the long call's SYSCALL is in the code, behind its constants.
+/// Offset of the long call's SYSCALL in the code, after its constants.
 const SYSCALL: u64 = 10 * MOVES.len() as u64;
-/// Where the other call is.
+/// Offset of the other call.
 const OTHER: u64 = 128;
 const RUNNING: i64 = i64::MIN;
 
@@ -45,7 +45,7 @@ static RESULT: AtomicI64 = AtomicI64::new(RUNNING);
 type Call = [u64; 6];
 
 fn call([number, a, b, c, d, e]: Call) -> i64 {
-    // SAFETY: the calls touch memory that this program has mapped for them alone.
+    // SAFETY: the calls only touch memory that this program has mapped for them.
     unsafe { sys::call(number, [a, b, c, d, e, 0]) }
 }
 
@@ -77,7 +77,7 @@ fn begin(words: Call) {
     call([sys::MMAP, CODE, 4096, 3, 0x32, 0]);
     write_call(CODE, words);
     call([sys::MPROTECT, CODE, 4096, 5, 0, 0]);
-    // SAFETY: one thread uses it.
+    // SAFETY: only one thread uses the stack.
     let stack = unsafe { (&raw mut STACK).as_mut().expect("it is there") };
     spawn(stack, work, 0, None);
     while BEGUN.load(SeqCst) == 0 {
@@ -94,7 +94,7 @@ extern "C" fn work(_: u64) -> ! {
     end()
 }
 
-/// The call in the code becomes another. Returns what it returns.
+/// Replaces the call in the code by another. Returns the result of that call.
 fn become_other(words: Call) -> i64 {
     call([sys::MPROTECT, CODE, 4096, 3, 0, 0]);
     write_call(CODE + OTHER, words);
@@ -120,7 +120,7 @@ fn open(events: &str) -> Session {
     Session::open(events, SessionConfig::default()).expect("the events exist")
 }
 
-/// A long read becomes `other`.
+/// Starts a long read and replaces it by `other`.
 fn read_becomes(other: impl FnOnce(u64, u64) -> Call) -> (u64, i64) {
     let (zeros, memory) = (zeros(), map(BYTES));
     begin([sys::READ, zeros, memory, BYTES, 0, 0]);
@@ -132,11 +132,11 @@ fn is_mapped(page: u64) -> bool {
     call([sys::MSYNC, page, 4096, 4, 0, 0]) == 0
 }
 
-/// Another thread's bank, in a range that a long call works on.
+/// Maps the bank of another thread into a range that a long call works on.
 fn bank_in(begin_call: impl FnOnce(u64), at: impl FnOnce(u64) -> u64) {
     let memory = map(BYTES);
     touch(memory, BYTES);
-    // It cannot grow where it is.
+    // The page after the mapping keeps it from growing in place.
     call([sys::MMAP, memory + BYTES, 4096, 0, 0x32, 0]);
     let session = open("instructions,branches,branch-misses");
     begin_call(memory);
@@ -151,7 +151,7 @@ fn bank_in(begin_call: impl FnOnce(u64), at: impl FnOnce(u64) -> u64) {
     println!("steps: bank {} {}", result, counted > 2000);
 }
 
-/// A file of `bytes`, and a shared mapping of it.
+/// Creates a file of `bytes`, and a shared mapping of it.
 fn file(bytes: u64) -> (u64, u64) {
     let fd = call([sys::OPEN, c"/tmp/steps".as_ptr() as u64, 0o102, 0o600, 0, 0]) as u64;
     call([sys::FTRUNCATE, fd, bytes, 0, 0, 0]);
@@ -183,7 +183,7 @@ fn main() -> i32 {
         }
         "bank" => bank_in(
             |memory| begin([sys::MREMAP, memory, BYTES, BYTES + 4096, 1, 0]),
-            // Where the mapping moves to: behind it, with a page between.
+            // Destination of the mapping: after its old place, with a page in between.
             |memory| memory + BYTES + 8192 + BYTES - (64 << 12),
         ),
         "protect" => bank_in(

@@ -1,6 +1,7 @@
-//! Stops and starts a session, by calls and through its bank, while it samples and has thresholds,
-//! beside others that are started and stopped: `stops EVENTS SEED STEPS`. The others, one of them
-//! the command line's, have exact counts of what the program did while they were started.
+//! Stops and starts a session, by calls and through its bank, while the session samples and has
+//! thresholds: `stops EVENTS SEED STEPS`. Other sessions are started and stopped at the same time.
+//! These, one of them the command line's, have exact counts for the time in which they were
+//! started.
 
 #![no_std]
 #![no_main]
@@ -26,7 +27,7 @@ fn main() -> i32 {
     let mut other_started = false;
     for _ in 0..steps {
         let event = random.below(2) as usize;
-        // What is not possible now is refused, which changes nothing.
+        // Operations that are impossible in the present state are refused, which changes nothing.
         match random.below(10) {
             0 => _ = sampled.sample(event, random.of(&[0, 5_000, 20_000, 300_000])),
             1 => {

@@ -1,10 +1,10 @@
-//! Stops and starts its logical counters in the bank, again and again. Events while they are
-//! stopped are in no count.
+//! Stops and starts its logical counters in the bank repeatedly. Events while the counters are
+//! stopped are not counted.
 //!
 //! `switch SLICE EVENTS [ITERATIONS]`: EVENTS are pinned, instructions first. A region of the
-//! virtual PMU's truth, whose tag is SLICE, is open while the counters count; those of the next
-//! tags are around each start, around each stop, and around nothing. ITERATIONS are the most of the
-//! loop in between, 2,000 if they are not given.
+//! virtual PMU's truth with tag SLICE is open while the counters count; those with the next tags
+//! enclose each start, each stop, and nothing. ITERATIONS is the maximum for the loop in between,
+//! 2,000 by default.
 
 #![no_std]
 #![no_main]
@@ -26,14 +26,14 @@ use tally_test_guests::Checks;
 tally::main!(main);
 
 const PAIRS: usize = 4_000;
-/// The most iterations of the counted loop. In memory: a register for it would be saved and loaded
-/// again around each start, in the region that counts the start's instructions.
+/// Maximum iterations of the counted loop. The value is in memory because a register for it would
+/// be saved and reloaded around each start, in the region that counts the start's instructions.
 static COUNTED: AtomicU64 = AtomicU64::new(2_000);
 
-/// Three instructions an iteration, among them a branch and a load.
+/// Executes three instructions per iteration, among them a branch and a load.
 fn spin(iterations: u64) {
     let word = 7_u64;
-    // SAFETY: reads a local word and changes two registers.
+    // SAFETY: the code reads a local word and changes two registers.
     unsafe {
         asm!(
             "2:",
@@ -48,15 +48,15 @@ fn spin(iterations: u64) {
     }
 }
 
-/// Instructions that the starts and stops of all pairs add: the least, the median and the most.
+/// Instructions that the starts and stops of all pairs add: least, median and most.
 struct Added {
     least: u64,
     median: u64,
     most: u64,
 }
 
-/// Starts and stops the counters [`PAIRS`] times, with a loop of known length in between and one
-/// behind.
+/// Starts and stops the counters [`PAIRS`] times, with a loop of known length inside and one after
+/// each pair.
 fn pairs(checks: &mut Checks, bank: Bank<'_>, counters: &[LogicalCounter<'_>], tag: u32) -> Added {
     let read = || counters.iter().map(|counter| counter.read()).collect::<Vec<u64>>();
     let mut added: Vec<u64> = Vec::with_capacity(PAIRS);
@@ -108,8 +108,8 @@ fn main() -> i32 {
     let mut checks = Checks::default();
     checks.equal("a bank before its first start is stopped", bank.is_stopped(), true);
     let Added { least, median, most } = pairs(&mut checks, bank, &counters, slice);
-    // A start is of one of two lengths: it continues the slice, or makes a system call, which takes
-    // the library some 42 instructions more.
+    // A start has one of two lengths: it continues the slice, or makes a system call, which takes
+    // the library about 42 more instructions.
     checks.equal("the median of what a pair adds is near the least", median <= least + 45, true);
     checks.equal("an interrupted pair adds at most 400", most <= least + 400, true);
     let stats = session.stats().expect("the session is open");

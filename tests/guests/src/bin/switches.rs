@@ -1,4 +1,4 @@
-//! Runs through many group switches, which `cargo xtask bench switch` measures.
+//! Runs through many group switches, whose cost `cargo xtask bench switch` measures.
 //!
 //! `switches EVENTS CYCLES MODE COUNT` opens a session with slices of CYCLES in the mode `user`,
 //! `kernel` or `full`, prints `begin` after a warm-up, and runs until COUNT overflow interrupts
@@ -13,10 +13,10 @@ use tally::{Mode, Session, SessionConfig, Slice, println, runtime::arguments, se
 
 tally::main!(main);
 
-/// Overflow interrupts after which each group has been switched to.
+/// Overflow interrupts after which every group has had its turn.
 const WARM_UP: u64 = 20;
 
-/// Loads, stores, branches and multiplications, so that most events occur.
+/// Executes loads, stores, branches and multiplications, so that most events occur.
 fn work(memory: &mut [u64; 512]) {
     let mut sum = 1_u64;
     for iteration in 0..2000 {
@@ -38,7 +38,7 @@ fn main() -> i32 {
         other => panic!("{other:?} is not a mode: use user, kernel or full"),
     };
     let count: u64 = words.next().and_then(|word| word.parse().ok()).expect("a number of switches");
-    // No budget, so that the slices keep their length.
+    // Without a budget the slices keep their length.
     let slice = Slice::Cycles(cycles);
     let budget_ppm = session::NO_BUDGET_PPM;
     let config = SessionConfig { mode, slice, budget_ppm, ..SessionConfig::default() };

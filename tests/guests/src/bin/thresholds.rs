@@ -1,5 +1,5 @@
 //! Sets thresholds with handlers: each must run once, at the count, and the interrupted code must
-//! keep all of its registers.
+//! keep all its registers.
 //!
 //! `thresholds EVENTS`: instructions, cycles, conditional branches and loads, in this order, and
 //! any others. `thresholds EVENTS fault` has a handler that faults; `thresholds EVENTS armed` exits
@@ -32,14 +32,14 @@ const BRANCHES: usize = 2;
 const LOADS: usize = 3;
 
 const MOST: usize = 64;
-/// Handlers that have run; the events, counts and iterations of the first [`MOST`].
+/// Number of handlers that have run; the events, counts and iterations of the first [`MOST`].
 static FIRED: AtomicUsize = AtomicUsize::new(0);
 static EVENTS: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
 static COUNTS: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
-/// The iteration of [`spin`] at each handler, and the current one.
+/// Iteration of [`spin`] at each handler, and the current one.
 static ITERATIONS: [AtomicU64; MOST] = [const { AtomicU64::new(0) }; MOST];
 static ITERATION: AtomicU64 = AtomicU64::new(0);
-/// Handlers that are running, and the most that were at once.
+/// Number of handlers that are running, and its maximum.
 static RUNNING: AtomicU64 = AtomicU64::new(0);
 static MOST_RUNNING: AtomicU64 = AtomicU64::new(0);
 
@@ -52,8 +52,8 @@ extern "C" fn note(event: usize, count: u64) {
         ITERATIONS[index].store(ITERATION.load(Relaxed), Relaxed);
     }
     FIRED.store(index + 1, Relaxed);
-    // SAFETY: changes the flags, registers that a handler may change, and words below the stack
-    // pointer.
+    // SAFETY: the code changes the flags, registers that a handler may change, and words below the
+    // stack pointer.
     unsafe {
         asm!("xorps xmm0, xmm0", "xorps xmm15, xmm15", "push 0", "pop rax", "std", "cld", "cmp rax, 1",
              out("rax") _, out("xmm0") _, out("xmm15") _);
@@ -76,7 +76,7 @@ extern "C" fn note_and_end_thread(event: usize, count: u64) {
     end();
 }
 
-/// The second thread.
+/// Entry of the second thread.
 extern "C" fn spin_in_thread(_: u64) -> ! {
     spin(100_000);
     end();
@@ -103,19 +103,18 @@ extern "C" fn fault(_: usize, _: u64) {
 
 /// Sets a threshold with a handler.
 fn set(session: &Session, event: usize, at: u64, handler: Handler) {
-    // SAFETY: the handlers here use atomics and registers alone, or end their thread or the
-    // program.
+    // SAFETY: the handlers here use only atomics and registers, or end their thread or the program.
     let set = unsafe { session.set_threshold_handler(event, at, handler) };
     set.expect("the event and the bank are there");
 }
 
-/// Five instructions an iteration, among them a conditional branch, a load and a store. Uses the
-/// red zone and registers of all kinds, and gives what they contain in the end.
+/// Executes five instructions per iteration, among them a conditional branch, a load and a store.
+/// Uses the red zone and registers of all kinds, and returns their final contents.
 fn spin(iterations: u64) -> [u64; 4] {
     let (mut sum, mut float, mut red) = (0_u64, 0.0_f64, 0x1234_5678_u64);
     let address = ITERATION.as_ptr();
     ITERATION.store(0, Relaxed);
-    // SAFETY: changes registers, the static counter, and eight bytes of the red zone.
+    // SAFETY: the code changes registers, the static counter, and eight bytes of the red zone.
     unsafe {
         asm!(
             "mov [rsp - 128], {red}",
@@ -140,12 +139,12 @@ fn spin(iterations: u64) -> [u64; 4] {
     [sum, float as u64, red, ITERATION.load(Relaxed)]
 }
 
-/// What [`spin`] must give.
+/// Expected result of [`spin`].
 fn spun(iterations: u64) -> [u64; 4] {
     [3 * iterations, iterations, 0x1234_5679, iterations]
 }
 
-/// The event, count and iteration of a handler.
+/// Event, count and iteration of a handler.
 fn fired(index: usize) -> (usize, u64, u64) {
     let [event, count, iteration] =
         [&EVENTS, &COUNTS, &ITERATIONS].map(|all| all[index].load(Relaxed));
@@ -167,7 +166,7 @@ impl Guest {
         bank.counter(event).expect("the list has the event").read()
     }
 
-    /// Thresholds on pinned events fire at the count, again and again.
+    /// Checks that thresholds on pinned events fire at the count, repeatedly.
     fn exact(&mut self) {
         let bank = self.session.map().expect("the session has a bank");
         let mut latest = 0;
@@ -200,7 +199,7 @@ impl Guest {
         println!("thresholds: pinned events fired at most {latest} events late");
     }
 
-    /// Several thresholds at once, some of which fire in the handler of another.
+    /// Sets several thresholds at once, some of which fire in the handler of another.
     fn nested(&mut self) {
         let bank = self.session.map().expect("the session has a bank");
         reset();
@@ -220,8 +219,8 @@ impl Guest {
         println!("thresholds: in the order {events:?}");
     }
 
-    /// A threshold that fires in a handler that ends its thread calls its handler in the next
-    /// thread.
+    /// Sets a threshold that fires in a handler that ends its thread: its own handler runs in the
+    /// next thread.
     fn in_threads(&mut self) {
         let bank = self.session.map().expect("the session has a bank");
         reset();
@@ -233,7 +232,7 @@ impl Guest {
         reset();
     }
 
-    /// A threshold that was cleared does not fire, and the next one does.
+    /// Checks that a cleared threshold does not fire, and the next one does.
     fn cleared(&mut self) {
         let bank = self.session.map().expect("the session has a bank");
         let at = self.read(bank, INSTRUCTIONS) + 10_000;
@@ -249,7 +248,7 @@ impl Guest {
         reset();
     }
 
-    /// Thresholds on multiplexed events fire when the count in the bank reaches them.
+    /// Checks that thresholds on multiplexed events fire when the count in the bank reaches them.
     fn estimated(&mut self) {
         let bank = self.session.map().expect("the session has a bank");
         let events = self.session.events();
@@ -276,7 +275,7 @@ impl Guest {
         reset();
     }
 
-    /// Everything that a program with handlers checks, for exact events or for multiplexed ones.
+    /// Runs all checks of a program with handlers, for exact events or for multiplexed ones.
     fn check(mut self) -> Self {
         if self.session.events() == LOADS + 1 {
             self.exact();
@@ -302,7 +301,7 @@ impl Guest {
     }
 }
 
-/// Calls that the kernel refuses: before the bank is mapped, and with it.
+/// Makes calls that the kernel refuses: before the bank is mapped, and with it.
 fn refusals(session: &Session, checks: &mut Checks) {
     let early = session.set_threshold(INSTRUCTIONS, 5);
     checks.equal("a threshold without a bank", early, Err(Error::WrongState));

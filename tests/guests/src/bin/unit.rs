@@ -1,4 +1,4 @@
-//! Counts on the counter unit beside the multiplexed counters, and reads both.
+//! Counts on the counter unit and on the multiplexed counters at the same time, and reads both.
 //!
 //! `unit EVENTS ITERATIONS`: EVENTS are instructions and others.
 

@@ -1,7 +1,7 @@
-//! Has a threshold call a handler many times, which `cargo xtask bench switch` measures.
+//! Lets a threshold call a handler many times, whose cost `cargo xtask bench switch` measures.
 //!
-//! `upcalls EVENT COUNT`: EVENT counts instructions. Prints the handler's address, and how far the
-//! count was beyond the threshold when it was handled, at most.
+//! `upcalls EVENT COUNT`: EVENT counts instructions. Prints the handler's address, and the largest
+//! distance of the count from the threshold at the time of the handler.
 
 #![no_std]
 #![no_main]
@@ -16,7 +16,7 @@ tally::main!(main);
 /// Instructions from the bank's value to the threshold.
 const AHEAD: u64 = 5_000;
 
-/// How often the handler has run, and the count that it was given last.
+/// Number of handler calls, and the count passed to the last one.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
@@ -37,7 +37,7 @@ fn main() -> i32 {
     let (mut checks, mut latest) = (Checks::default(), 0);
     for call in 1..=calls {
         let at = instructions.read() + AHEAD;
-        // SAFETY: the handler uses atomics alone.
+        // SAFETY: the handler uses only atomics.
         unsafe { session.set_threshold_handler(0, at, note) }.expect("the event is there");
         spin(AHEAD);
         checks.equal("calls of the handler", CALLS.load(Relaxed), call);

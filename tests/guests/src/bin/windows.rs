@@ -1,10 +1,10 @@
-//! Raises an overflow interrupt at one instruction after another while a session starts, switches,
-//! stops and closes.
+//! Raises an overflow interrupt at successive instructions while a session starts, switches, stops
+//! and closes.
 //!
 //! `windows EVENTS STEP COUNT` starts a session, works for some slices and stops it, COUNT times.
-//! Each time an interrupt strikes STEP instructions later than the time before, counted from just
-//! before the start, in the program or in the kernel. Then the same for a session's close, an
-//! eighth as often.
+//! Each interrupt arrives STEP instructions later than the previous one, counted from just before
+//! the start, in the program or in the kernel. Then the program does the same for the close of a
+//! session, an eighth as often.
 
 #![no_std]
 #![no_main]

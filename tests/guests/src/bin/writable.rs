@@ -1,4 +1,4 @@
-//! Prints how many pages around a mapping the kernel lets it write to: `writable N`.
+//! Prints the number of pages around a mapping to which the kernel allows writes: `writable N`.
 
 #![no_std]
 #![no_main]
@@ -16,8 +16,8 @@ fn main() -> i32 {
     let first = mapped as u64 - PAGES * PAGE_BYTES;
     let pages = (first..).step_by(PAGE_BYTES as usize).take(2 * PAGES as usize);
     let writable = pages.filter(|page| {
-        // SAFETY: no value of this program lies there: the heap is not used, and the stack is far
-        // above.
+        // SAFETY: no value of this program lies in the page: the heap is not used, and the stack is
+        // far above.
         unsafe { sys::call(sys::GETRANDOM, [page + PAGE_BYTES - 1, 1, 0, 0, 0, 0]) == 1 }
     });
     println!("writable {}", writable.count());

@@ -1,4 +1,4 @@
-//! Writes as many lines as its argument says, all the same.
+//! Writes a number of equal lines; the number is its argument.
 
 #![no_std]
 #![no_main]

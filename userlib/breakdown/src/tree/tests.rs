@@ -1,4 +1,4 @@
-//! The formulas beside perf's, and trees that close.
+//! Comparison of the formulas with perf's, and trees whose parts add up.
 
 use std::{borrow::ToOwned, cell::RefCell, collections::BTreeSet, string::String};
 
@@ -42,8 +42,8 @@ fn the_events_are_those_that_the_formulas_read() {
     }
 }
 
-/// What `perf stat -M` gives for the same counts, computed by hand from the expressions in
-/// Linux's files.
+/// Expected values are those of `perf stat -M` for the same counts, computed by hand from the
+/// expressions in Linux's files.
 #[test]
 #[expect(clippy::too_many_lines, reason = "two tables of counts and metrics")]
 fn metrics_are_those_of_perf() {

@@ -1,4 +1,4 @@
-//! What handlers executed and accessed, summed by step, from the virtual PMU's file
+//! Instructions and accesses of overflow handlers, summed by step, from the virtual PMU's file
 //! (`qemu/plugin/src/handlers.rs`).
 
 use std::{collections::BTreeSet, iter::zip};
@@ -15,7 +15,7 @@ const LINE_BITS: u32 = 6;
 pub(super) enum Recorded {
     /// An instruction, and the binary logarithm of the size of its page.
     Instruction { address: u64, page_bits: u32 },
-    /// An access of it; no cache holds what a `device` answers.
+    /// An access of the last instruction; no cache holds the data of a `device`.
     Access { address: u64, bytes: u64, page_bits: u32, device: bool },
 }
 
@@ -33,16 +33,16 @@ impl Recorded {
     }
 }
 
-/// What one step did, or several; of several switches the mean.
+/// The cost of one or several steps; for several switches their mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Cost {
     pub(super) instructions: f64,
     pub(super) msr_accesses: f64,
     pub(super) rdpmcs: f64,
-    /// Cache lines of data and of code, each counted once in a step.
+    /// Cache lines of data and of code, each counted once per step.
     pub(super) data_lines: f64,
     pub(super) code_lines: f64,
-    /// Pages, and so entries of the TLB, of data and of code.
+    /// Pages, and so TLB entries, of data and of code.
     pub(super) data_pages: f64,
     pub(super) code_pages: f64,
 }
@@ -87,7 +87,7 @@ impl Touched {
     }
 }
 
-/// What one step of one switch did.
+/// Work of one step of one switch.
 #[derive(Clone, Debug, Default)]
 struct Footprint {
     instructions: u32,
@@ -130,8 +130,8 @@ pub(super) struct Costs {
     pub(super) whole: Cost,
 }
 
-/// Sums what was done from each `entry` to the IRET by step. `classify` returns an instruction's
-/// step, its access to the PMU, and whether it is IRET.
+/// Sums the work from each `entry` to the IRET by step. `classify` returns an instruction's step,
+/// its access to the PMU, and whether it is IRET.
 pub(super) fn account(
     events: impl Iterator<Item = Recorded>,
     entry: u64,
@@ -215,7 +215,8 @@ mod tests {
         assert_eq!(["", "x 12", "10", " 10 8"].map(Recorded::parse), [None; 4]);
     }
 
-    /// A handler at 0x1000, whose IRET is at 0x1041; what is above 0x2000 logs.
+    /// Classifies a handler at 0x1000, whose IRET is at 0x1041. Addresses above 0x2000 belong to
+    /// logging.
     fn classify(address: u64) -> (PathStep, PmuAccess, bool) {
         let step = if address >= 0x2000 { PathStep::Log } else { PathStep::Read };
         (step, if address == 0x1001 { PmuAccess::Msr } else { PmuAccess::None }, address == 0x1041)
@@ -225,7 +226,7 @@ mod tests {
     fn a_line_or_page_counts_once_in_each_step_and_once_in_all() {
         let handler = "1000 12\n ffe 8 12\n1001 12\n2000 12\n 1000 8 12\n 40000000 8 21\n1041 12\n \
              1010 8 12\n 1080 4 12 device";
-        // What runs between handlers counts nothing, and the last one has no end.
+        // Instructions between handlers count nothing, and the last handler has no end.
         let file =
             format!("1041 12\n{handler}\n5000 12\n 5000 8 12\n{handler}\n1000 12\n ffe 8 12");
         let costs = account(file.lines().filter_map(Recorded::parse), 0x1000, classify);

@@ -1,4 +1,4 @@
-//! What the end of an interval takes where phases are tracked: from the first instruction of
+//! The cost of the end of an interval if phases are tracked: from the first instruction of
 //! `Session::end_interval` to its return, outside of the overflow interrupt.
 
 use std::fmt;
@@ -20,13 +20,13 @@ use crate::{
 /// Instructions of an interval, and cycles of its slices.
 const INTERVAL: u64 = 2_000_000;
 const SLICE: u64 = 20_000;
-/// The longest call.
+/// Length of the longest call instruction.
 const CALL_BYTES: u64 = 7;
 
-/// Instructions of the ends of intervals: the least, the median, the most.
+/// Instructions of the ends of intervals: minimum, median, maximum.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct IntervalEnds {
-    /// Intervals that were measured.
+    /// Number of intervals that were measured.
     pub(super) intervals: usize,
     pub(super) instructions: [usize; 3],
 }
@@ -42,7 +42,7 @@ impl fmt::Display for IntervalEnds {
     }
 }
 
-/// Measures it on a machine.
+/// Measures the ends of intervals on a machine.
 ///
 /// # Errors
 /// The machine fails, or no interval ends.
@@ -64,10 +64,10 @@ pub(super) fn measure(artefacts: &Artefacts, pmu: Pmu) -> Result<IntervalEnds> {
         .ok_or_else(|| Failure::new(ExitStatus::MachineFailed, "no interval ended"))
 }
 
-/// The calls of the function at `end` in which the one at `evaluated` was called.
+/// The calls of the function at `end` that called the one at `evaluated`.
 fn ends(recording: &Recording, end: u64, evaluated: u64) -> Option<IntervalEnds> {
     let (mut all, mut last) = (Vec::new(), 0);
-    // The call that is followed: from where, how many instructions, whether it evaluates.
+    // The call that is followed: its caller, its instructions up to now, whether it evaluates.
     let mut call: Option<(u64, usize, bool)> = None;
     for event in &recording.events {
         let Recorded::Instruction { address, .. } = *event else { continue };
@@ -77,7 +77,7 @@ fn ends(recording: &Recording, end: u64, evaluated: u64) -> Option<IntervalEnds>
                 all.extend(evaluates.then_some(*instructions));
                 call = None;
             }
-            // What followed was not written down.
+            // The rest of the call was not recorded.
             Some(_) if address == recording.entry => call = None,
             Some((_, instructions, evaluates)) => {
                 *instructions += 1;

@@ -1,18 +1,18 @@
 //! `cargo xtask bench switch`: the cost of a group switch, by step.
 //!
-//! The kernel runs the guest program `switches` on the virtual PMU, which writes down every
-//! instruction and memory access from the PMI's entry to its IRET. Each is attributed to the step
-//! whose function the instruction was inlined from, by the kernel's line tables. The counts are of
-//! what was executed and do not depend on the host. Cache lines and pages are counted as many times
-//! as there are different ones; a page counts as one entry of the TLB, whatever its size. The
-//! interrupt controller's registers take an entry of the TLB and no line. What the processor itself
-//! accesses to deliver the interrupt is not counted.
+//! The kernel runs the guest program `switches` on the virtual PMU, which records every instruction
+//! and memory access from the PMI's entry to its IRET. Each is attributed to the step whose
+//! function the instruction was inlined from, by the kernel's line tables. The counts are of
+//! executed instructions and accesses and do not depend on the host. The numbers of cache lines and
+//! pages are those of different ones; a page counts as one TLB entry, whatever its size. The
+//! interrupt controller's registers take a TLB entry and no line. The processor's own accesses to
+//! deliver the interrupt are not counted.
 //!
 //! The latency of a threshold is the number of instructions from the crossing to the first of its
 //! handler in the program.
 //!
-//! The end of an interval, where phases are tracked, is the instructions of its evaluation, which
-//! comes after the interrupt.
+//! The cost of the end of an interval, if phases are tracked, is the instructions of its
+//! evaluation, which comes after the interrupt.
 //!
 //! The skew is the number of instructions that a switch adds to or removes from a count: the count
 //! of a pinned event less the truth of the region, per switch.
@@ -105,10 +105,10 @@ pub fn main(project: &Project, args: &SwitchArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// The costs on every machine.
+/// Measures the costs on every machine.
 ///
 /// # Errors
-/// A machine does not do what it should.
+/// A machine fails or does not give the expected results.
 pub(super) fn measure(artefacts: &Artefacts) -> Result<Vec<Switch>> {
     let mut switches = Vec::new();
     for (pmu, events) in MACHINES {
@@ -141,7 +141,7 @@ fn trace(artefacts: &Artefacts, pmu: Pmu, events: &str, options: &str) -> Result
     let entry = code.address("pmi_entry").ok_or_else(|| {
         Failure::new(ExitStatus::HostError, "the kernel's file has no symbols of its entries")
     })?;
-    // The kernel runs at another address than that of its file.
+    // The kernel runs at another address than that in its file.
     let offset = recording.entry.wrapping_sub(entry);
     let classify = |address: u64| {
         let address = address.wrapping_sub(offset);
@@ -158,7 +158,7 @@ impl Switch {
         traced: &Costs,
         (threshold, interval, skews): (Latency, IntervalEnds, Vec<Skew>),
     ) -> Switch {
-        // Two of the counters read are those of pinned events.
+        // Two of the counters read belong to pinned events.
         let counters = costs.switch.rdpmcs - 2.0;
         Switch {
             pmu: name(pmu),

@@ -1,4 +1,4 @@
-//! A machine whose virtual PMU writes down what overflow interrupts' handlers do.
+//! A machine whose virtual PMU records the work of overflow interrupt handlers.
 
 use std::{
     fs,
@@ -13,13 +13,13 @@ use crate::{
     machine::{self, Artefacts, Outcome, Pmu, Request},
 };
 
-/// A run whose handlers were written down.
+/// A run whose handlers were recorded.
 pub(super) struct Recording {
     /// The first instruction of every handler.
     pub(super) entry: u64,
-    /// What handlers did, and what the kernel did next until ring 3 went on.
+    /// The handlers' instructions and accesses, and the kernel's after each until ring 3 resumes.
     pub(super) events: Vec<Recorded>,
-    /// What the programs wrote.
+    /// The programs' output.
     pub(super) output: String,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn record(artefacts: &Artefacts, pmu: Pmu, line: String) -> Result<Re
     let vpmu = vec![format!("handlers={}", path.display())];
     let boot = machine::boot(artefacts, &Request { pmu, vpmu, ..Request::new(line) }, &mut |_| {})?;
     let file = fs::File::open(&path).map_err(|error| Failure::io("open", &path, &error))?;
-    // The open file stays readable.
+    // The open file stays readable after its removal.
     let _ = fs::remove_file(&path);
     let lines = BufReader::new(file).lines().map_while(std::io::Result::ok);
     let events: Vec<_> = lines.filter_map(|line| Recorded::parse(&line)).collect();

@@ -1,5 +1,5 @@
 //! The skew of a switch: the session's count of instructions, a pinned event, less their truth,
-//! which is without the PMI handlers.
+//! which excludes the PMI handlers.
 
 use serde::Serialize;
 use tally_abi::ExitStatus;
@@ -10,9 +10,9 @@ use crate::{
     report::Report,
 };
 
-/// Length of a slice, short to have many switches in little time.
+/// Length of a slice, short to get many switches in little time.
 pub(super) const SLICE_CYCLES: u64 = 10_000;
-/// PMIs of a run, so many that its start and end do not matter.
+/// PMIs of a run: enough to make its start and end negligible.
 const SWITCHES: u64 = 2000;
 
 /// The skew of one mode of counting.

@@ -1,5 +1,5 @@
-//! Attributes instructions to steps of the overflow path, by the functions that they were inlined
-//! from.
+//! Attribution of instructions to steps of the overflow path, by the functions that they were
+//! inlined from.
 
 use std::{borrow::Cow, collections::HashMap, path::Path};
 
@@ -128,7 +128,7 @@ impl KernelCode {
         found.map(|(_, address)| *address)
     }
 
-    /// The address, in the file, of the function with this name whose path has `owner`.
+    /// The address, in the file, of the function with this name whose path contains `owner`.
     pub(super) fn function(&self, owner: &str, name: &str) -> Option<u64> {
         let is_it = |mangled: &str| {
             let path = addr2line::demangle_auto(Cow::Borrowed(mangled), None);
@@ -149,7 +149,7 @@ impl KernelCode {
     }
 
     fn step(&self, address: u64) -> PathStep {
-        // From the innermost function outwards.
+        // From the innermost inlined function outwards.
         let mut names = Vec::new();
         if let Ok(mut frames) = self.loader.find_frames(address) {
             while let Ok(Some(frame)) = frames.next() {

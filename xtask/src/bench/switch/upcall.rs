@@ -1,4 +1,4 @@
-//! The latency of a threshold of a pinned event: what runs from the crossing to the first
+//! The latency of a threshold of a pinned event: the instructions from the crossing to the first
 //! instruction of its handler in the program.
 
 use serde::Serialize;
@@ -19,16 +19,16 @@ const CALLS: usize = 200;
 /// The latency, in instructions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Latency {
-    /// Calls that were measured.
+    /// Number of calls that were measured.
     pub(super) calls: usize,
-    /// In ring 0, from the overflow interrupt's first instruction on: the least, the median, the
-    /// most.
+    /// Instructions in ring 0, from the overflow interrupt's first instruction on: minimum, median,
+    /// maximum.
     pub(super) kernel: [usize; 3],
-    /// In ring 3, from the crossing to the interrupt: the most.
+    /// Instructions in ring 3, from the crossing to the interrupt: the maximum.
     pub(super) user: u64,
 }
 
-/// Measures it on a machine.
+/// Measures the latency on a machine.
 ///
 /// # Errors
 /// The machine fails, or its program calls no handler.
@@ -56,8 +56,8 @@ fn latency(recording: &Recording) -> Option<Latency> {
     Some(Latency { calls: kernel.len(), kernel: kernel_of, user: word("late")?.parse().ok()? })
 }
 
-/// For each time that `handler` comes next after a handler's `entry`: the instructions from the
-/// entry to it.
+/// The instructions from a PMI handler's `entry` to `handler`, for each entry after which `handler`
+/// comes next.
 fn kernel_instructions(events: &[Recorded], entry: u64, handler: u64) -> Vec<usize> {
     let (mut of_calls, mut since) = (Vec::new(), 0);
     for event in events {

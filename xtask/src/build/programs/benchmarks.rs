@@ -21,30 +21,30 @@ const PACKAGES: &str = "benchmarks";
 /// The word of a command that stands for the number of parts.
 const PARTS: &str = "{n}";
 
-/// A program.
+/// A program of the list.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Benchmark {
-    /// The name of its file.
+    /// Name of the program's file.
     pub name: String,
-    /// What it does.
+    /// Description of the program.
     pub about: String,
-    /// What it computes with.
+    /// Kind of arithmetic.
     pub kind: Kind,
-    /// What it is there for.
+    /// Role in the studies.
     pub role: Role,
     /// Whether tests and `--quick` run it.
     #[serde(default)]
     pub quick: bool,
-    /// Where it comes from.
+    /// Origin of the program.
     pub from: Origin,
-    /// Its command; the word `{n}` stands for the number of parts.
+    /// Command; the word `{n}` stands for the number of parts.
     pub run: Vec<String>,
-    /// Instructions of one part in user mode, about.
+    /// Approximate number of instructions of one part in user mode.
     pub instructions: u64,
 }
 
-/// What a program computes with.
+/// Kind of arithmetic that a program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -54,15 +54,15 @@ pub enum Kind {
     Floating,
 }
 
-/// What a program is there for.
+/// Role of a program in the studies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Its results count.
+    /// Judge: its results count.
     Judge,
-    /// What a study chooses is chosen by it.
+    /// Tuning: a study's choices are made with it.
     Tune,
-    /// Paper 002's table and figure are of it.
+    /// Subject of paper 002's table and figure.
     Paper002,
 }
 
@@ -77,7 +77,7 @@ impl Benchmark {
     /// Reads the list.
     ///
     /// # Errors
-    /// It cannot be read, or is wrong.
+    /// The list cannot be read, or is wrong.
     pub fn all(project: &Project) -> Result<Vec<Benchmark>> {
         let path = project.root.join(FOLDER).join("list.toml");
         let text = String::from_utf8_lossy(&project::read(&path)?).into_owned();
@@ -86,7 +86,8 @@ impl Benchmark {
         })
     }
 
-    /// The programs with these names, in the order of the list; those that judge without names.
+    /// The programs with these names, in the order of the list; without names, those with the role
+    /// of judges.
     ///
     /// # Errors
     /// The list has no program of a name.
@@ -108,7 +109,7 @@ impl Benchmark {
         all.iter().filter(|it| it.quick).cloned().collect()
     }
 
-    /// The command of a run of about this many instructions, at least one part.
+    /// The command of a run of about `instructions` instructions, at least one part.
     pub fn command(&self, instructions: u64) -> Vec<String> {
         let parts = ((instructions + self.instructions / 2) / self.instructions).max(1);
         let word = |word: &String| if word == PARTS { parts.to_string() } else { word.clone() };
@@ -124,7 +125,7 @@ pub fn make(project: &Project, all: &[Benchmark], wanted: &[Benchmark]) -> Resul
     make_with(project, all, wanted, Symbols::No)
 }
 
-/// The same, with or without symbols.
+/// Fetches or builds programs as [`make`] does, with or without symbols.
 ///
 /// # Errors
 /// As [`make`].
@@ -137,7 +138,7 @@ pub fn make_with(
     let built = BUILT[usize::from(symbols == Symbols::Yes)];
     let (folder, sources) = (project.target.join(built), project.root.join(FOLDER));
     project::make_folder(&folder)?;
-    // Of all programs, so that another choice does not fetch them again.
+    // The packages of all programs are fetched, so that another choice does not fetch them again.
     let root = setup::packages(project, PACKAGES, &packages_of(all.iter().map(|it| &it.from)))?;
     let mut made = BTreeSet::new();
     for Benchmark { name, from, run, .. } in wanted {

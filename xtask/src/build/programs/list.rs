@@ -25,22 +25,22 @@ pub struct List {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
-    /// The name of its file.
+    /// Name of the program's file.
     pub name: String,
-    /// What is tested by it.
+    /// The subject of the test.
     pub about: String,
     /// Whether a boot test runs it.
     #[serde(default)]
     pub quick: bool,
-    /// Where it comes from.
+    /// Origin of the program.
     pub from: Origin,
     /// The commands, each a list of words.
     pub run: Vec<Vec<String>>,
-    /// Why it does not do the same under Tally; it is not run.
+    /// Reason why the program behaves differently under Tally; it is not run then.
     pub differs: Option<String>,
 }
 
-/// Where a program comes from.
+/// Origin of a program.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(untagged, deny_unknown_fields)]
 pub enum Origin {
@@ -48,16 +48,16 @@ pub enum Origin {
     Package {
         /// The package.
         package: String,
-        /// The program's path in it.
+        /// The program's path in the package.
         file: String,
     },
     /// A file in C that is linked with the static libraries of Debian packages.
     Source {
-        /// Its name.
+        /// Name of the source.
         source: String,
         /// The packages.
         packages: Vec<String>,
-        /// Options of the compiler, behind its usual ones.
+        /// Options of the compiler, after the usual ones.
         #[serde(default)]
         options: Vec<String>,
         /// Options of the linker.
@@ -65,31 +65,31 @@ pub enum Origin {
     },
     /// A file in Go.
     Go {
-        /// Its name.
+        /// Name of the source.
         go: String,
     },
     /// A program of the package in `crates`.
     Crate {
-        /// Its name.
+        /// Name of the program.
         #[serde(rename = "crate")]
         name: String,
     },
-    /// A program of crates.io, of the name that the list gives it.
+    /// A program of crates.io, under the name in the list.
     Install {
         /// The crate.
         install: String,
-        /// Its version.
+        /// Version of the crate.
         version: String,
     },
     /// A test guest.
     Guest {
-        /// Its name.
+        /// Name of the guest.
         guest: String,
     },
 }
 
 impl Origin {
-    /// The options of the compiler that it has beside the usual ones.
+    /// The options of the compiler besides the usual ones.
     pub fn options(&self) -> &[String] {
         match self {
             Origin::Source { options, .. } => options,
@@ -102,7 +102,7 @@ impl List {
     /// Reads the list.
     ///
     /// # Errors
-    /// It cannot be read, or is wrong.
+    /// The list cannot be read, or is wrong.
     pub fn read(project: &Project) -> Result<List> {
         let path = project.root.join(FOLDER).join("list.toml");
         let text = project::read(&path)?;
@@ -112,13 +112,13 @@ impl List {
         })
     }
 
-    /// The programs that are run, only those of the boot tests if `quick` is set.
+    /// The programs to run; only those of the boot tests if `quick` is set.
     pub fn wanted(&self, quick: bool) -> impl Iterator<Item = &Listed> {
         self.programs.iter().filter(move |it| it.differs.is_none() && (it.quick || !quick))
     }
 
-    /// The list with only the programs of these names, or with all if there is no name. A program
-    /// that one of their commands runs is not dropped.
+    /// The list with only the programs of these names, or with all if there is no name. Programs
+    /// that are run by a command of a named one are kept.
     #[must_use]
     pub fn only(mut self, names: &[String]) -> List {
         let is_named = |name: &String| names.is_empty() || names.contains(name);
@@ -144,7 +144,8 @@ impl List {
         }
         let commands = self.programs.iter().flat_map(|program| &program.run);
         for words in commands {
-            // Both separate programs, on the kernel's command line and of the guest `sequence`.
+            // Words that separate programs on the kernel's command line and in the guest
+            // `sequence`.
             if words.iter().any(|word| word == "--" || word == ";") {
                 return Err(format!("{words:?}: the words -- and ; are not possible"));
             }

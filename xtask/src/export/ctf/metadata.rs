@@ -11,7 +11,7 @@ use crate::{
     trace_file::{Form, Raw, Type},
 };
 
-/// What is the same in every trace.
+/// The part that is the same in every trace.
 const HEAD: &str = r#"/* CTF 1.8 */
 
 typealias integer { size = 8; align = 8; signed = false; } := uint8_t;
@@ -32,7 +32,7 @@ trace {
 };
 "#;
 
-/// What is the same in every trace, behind the clock.
+/// The part after the clock that is the same in every trace.
 const STREAM: &str = r#"
 typealias integer { size = 64; align = 8; signed = false; map = clock.tsc.value; } := tsc_t;
 
@@ -53,14 +53,14 @@ stream {
 };
 "#;
 
-/// A type of records with the system calls that its records have.
+/// A type of records, with the system calls that its records have.
 pub(super) struct Class<'a> {
     of: &'a Type,
     calls: BTreeSet<u64>,
 }
 
 impl<'a> Class<'a> {
-    /// The type `of`, by these records.
+    /// Makes the class of type `of` from these records.
     pub(super) fn of<'r>(of: &'a Type, records: impl Iterator<Item = &'r Raw>) -> Class<'a> {
         let is_call = |form: &Form| *form == Form::Syscall;
         let calls = of.fields.iter().find(|field| is_call(&field.form)).map(|field| {
@@ -97,7 +97,7 @@ impl fmt::Display for Class<'_> {
         let Type { kind, name, .. } = self.of;
         writeln!(f, "\nevent {{\n\tid = {kind};\n\tname = {};", quoted(name))?;
         writeln!(f, "\tstream_id = 0;\n\tfields := struct {{")?;
-        // Readers take off the underscore, without which a name could be a word of the language.
+        // Readers remove the underscore, without which a name could be a word of the language.
         for field in &self.of.fields {
             writeln!(f, "\t\t{} _{};", self.form(&field.form), field.name)?;
         }

@@ -1,9 +1,9 @@
 //! The Common Trace Format 1.8, which babeltrace2 and Trace Compass open.
 //!
 //! Source: diamon.org/ctf/v1.8.3. The trace is a folder: the text `metadata` describes the types of
-//! events, and the file `cpu-N` has the records of a CPU, in the order of time. Types are those of
-//! the trace's own head, so that every record and field is there under its name; lists of counts
-//! have the names of their events. The clock is the TSC.
+//! events, and the file `cpu-N` has the records of a CPU, in the order of time. The types are taken
+//! from the trace's own head, so that every record and field keeps its name; lists of counts have
+//! the names of their events. The clock is the TSC.
 
 mod metadata;
 
@@ -69,7 +69,7 @@ fn packet(of: &Recording, trace: &Trace<'_>, records: &[Raw], cpu: u16, lost: u6
     head.u64(bits).u64(bits).u64(lost).u32(cpu.into()).raw(&events.0).0
 }
 
-/// A record: the number of its class, its time, its fields, its list.
+/// Appends a record: the number of its class, its time, its fields, its list.
 fn event(of: &Recording, record: &Raw, t: &Type, to: Bytes) -> Bytes {
     let mut to = to.u16(t.kind.into()).u64(record.tsc);
     for field in &t.fields {
@@ -90,7 +90,7 @@ fn event(of: &Recording, record: &Raw, t: &Type, to: Bytes) -> Bytes {
     names.iter().zip(list).fold(to, |to, (name, count)| to.text(name).u64(*count))
 }
 
-/// The events of a record's list: those of its session and group.
+/// The names of the events in a record's list: those of its session and group.
 fn names(of: &Recording, record: &Raw, t: &Type, count: usize) -> Vec<String> {
     let number = |name| t.value(record, name).and_then(|bits| u32::try_from(bits).ok());
     let session = number("session").and_then(|session| of.session(session));

@@ -12,9 +12,9 @@ use crate::{compare, export::bytes::Bytes, recording::Recording, trace::run::Pro
 pub(super) const ATTR_BYTES: u32 = 112;
 /// `PERF_TYPE_RAW`: the configuration is an event select.
 const TYPE_RAW: u32 = 4;
-/// What a sample has: `PERF_SAMPLE_IDENTIFIER`, `IP`, `TID`, `TIME`, `CPU`, `PERIOD`.
+/// Fields of a sample: `PERF_SAMPLE_IDENTIFIER`, `IP`, `TID`, `TIME`, `CPU`, `PERIOD`.
 const SAMPLE_TYPE: u64 = 1 << 16 | 1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 8;
-/// What it has too where stacks were recorded: `PERF_SAMPLE_CALLCHAIN`.
+/// Further field if stacks were recorded: `PERF_SAMPLE_CALLCHAIN`.
 const SAMPLE_CALLERS: u64 = 1 << 5;
 /// The attribute's flags `exclude_user`, `exclude_kernel` and `exclude_hv`.
 const EXCLUDE_USER: u64 = 1 << 4;
@@ -25,7 +25,7 @@ const FLAGS: u64 = 1 << 8 | 1 << 9 | 1 << 18 | 1 << 23;
 
 /// An event that was sampled.
 pub(super) struct Sampled {
-    /// The number that its samples have.
+    /// The id in the event's samples.
     pub(super) id: u64,
     pub(super) name: String,
     /// The event select; 0 if the catalogue does not know the event.
@@ -63,7 +63,7 @@ pub(super) fn events(of: &Recording) -> Events {
 /// The select of an event of the processor's catalogue.
 fn config(native: &str, of: &Processor) -> Option<u64> {
     let (catalogue, vendor) = match of.vendor.as_str() {
-        // Steppings differ on processors that have no catalogue of their own here.
+        // Steppings matter only on processors that have no catalogue here.
         "GenuineIntel" => (Catalogue::intel(of.family, of.model, u8::MAX), Vendor::Intel),
         "AuthenticAMD" => (Catalogue::amd(of.family, of.model), Vendor::Amd),
         _ => return None,
@@ -72,7 +72,7 @@ fn config(native: &str, of: &Processor) -> Option<u64> {
     Some(compare::select(resolved.first()?, vendor).0)
 }
 
-/// Appends a `perf_event_attr`. Its period is 0, as each sample has its own.
+/// Appends a `perf_event_attr`. Its period is 0, as each sample has its own period.
 pub(super) fn attribute(event: &Sampled, to: Bytes) -> Bytes {
     let end = to.len() as usize + ATTR_BYTES as usize;
     let exclude = match event.mode {
@@ -81,7 +81,7 @@ pub(super) fn attribute(event: &Sampled, to: Bytes) -> Bytes {
         Mode::Full => EXCLUDE_HYPERVISOR,
     };
     let mut attr = to.u32(TYPE_RAW).u32(ATTR_BYTES).u64(event.config);
-    // The period, what samples have, what reads have, flags; zeros are the rest.
+    // Period, fields of samples, fields of reads, flags; the rest is zero.
     let sample_type = SAMPLE_TYPE | if event.has_callers { SAMPLE_CALLERS } else { 0 };
     attr = attr.u64(0).u64(sample_type).u64(0).u64(FLAGS | exclude);
     attr.0.resize(end, 0);

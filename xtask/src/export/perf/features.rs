@@ -22,13 +22,13 @@ const CPUID: u8 = 9;
 const COMMAND_LINE: u8 = 11;
 const EVENTS: u8 = 12;
 const SAMPLE_TIME: u8 = 21;
-/// `PERF_RECORD_HEADER_BUILD_ID`, and the bit that says that the build id's size is there.
+/// `PERF_RECORD_HEADER_BUILD_ID`, and the flag that the build id's size is present.
 const BUILD_ID_RECORD: u32 = 67;
 const WITH_SIZE: u16 = 1 << 15;
-/// Texts have lengths that are multiples of this (`NAME_ALIGN`).
+/// Alignment of texts' lengths in bytes (`NAME_ALIGN`).
 const TEXT_ALIGN: usize = 64;
 
-/// The features that are known, by their numbers.
+/// The known features by their numbers.
 pub(super) fn features(
     of: &Recording,
     symbolizer: &Symbolizer,
@@ -47,7 +47,7 @@ pub(super) fn features(
     }
     if let Some(of) = &run.processor {
         all.insert(CPU_DESCRIPTION, text(&format!("{}, {}", of.catalogue, of.pmu)));
-        // The stepping is not known, and perf does not disassemble without one.
+        // The stepping is not known, but perf does not disassemble without one.
         all.insert(CPUID, text(&format!("{},{},{},0", of.vendor, of.family, of.model)));
     }
     let times = of.records.samples.iter().map(|sample| of.ns(sample.tsc));
@@ -61,7 +61,7 @@ pub(super) fn features(
     all
 }
 
-/// A text with its length.
+/// A text preceded by its length.
 fn text(text: &str) -> Bytes {
     let text = Bytes::default().text(text).align(TEXT_ALIGN);
     Bytes::default().u32(text.len() as u32).raw(&text.0)

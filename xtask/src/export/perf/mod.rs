@@ -1,8 +1,8 @@
 //! perf's own file, `perf.data`, which `perf report`, `perf script` and `perf annotate` open.
 //!
 //! Sources: Linux 6.12, tools/perf/Documentation/perf.data-file-format.txt for the file, and
-//! include/uapi/linux/perf_event.h for attributes and records. The kept crate that writes such
-//! files, `tracepoint_perf`, leaves records to its caller and writes to a named file only.
+//! include/uapi/linux/perf_event.h for attributes and records. The maintained crate that writes
+//! such files, `tracepoint_perf`, leaves records to its caller and writes to a named file only.
 //!
 //! A sampled event of a session is an event of the file; a program is a process, whose threads all
 //! have its name. Times are nanoseconds from the trace's earliest time stamp, and a sample's period
@@ -22,7 +22,7 @@ use crate::{
 const MAGIC: &[u8; 8] = b"PERFILE2";
 /// Bytes of the file's header.
 const HEADER_BYTES: u64 = 104;
-/// Bytes of the place of a section: where it begins and its length, both of 64 bits.
+/// Bytes of a section's descriptor: its offset and its length, both of 64 bits.
 const SECTION_BYTES: u64 = 16;
 /// Bytes of an event's id.
 const ID_BYTES: u64 = 8;
@@ -49,7 +49,7 @@ pub(super) fn write(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> 
     file = file.u64(u64::from(ATTR_BYTES) + SECTION_BYTES);
     file = section(file, HEADER_BYTES, attrs_bytes);
     file = section(file, records_at, records.len());
-    // A section that current versions do not read, and a bit for each feature.
+    // A section that current versions do not read, then a bit for each feature.
     file = section(file, 0, 0);
     file = file.u64(features.keys().map(|bit| 1 << bit).sum()).u64(0).u64(0).u64(0);
     file = file.raw(&attrs.0).raw(&ids.0).raw(&records.0);
@@ -61,7 +61,7 @@ pub(super) fn write(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> 
     Ok(features.values().fold(file, |file, feature| file.raw(&feature.0)).0)
 }
 
-/// Appends the place of a section.
+/// Appends a section's descriptor.
 fn section(file: Bytes, at: u64, bytes: u64) -> Bytes {
     file.u64(at).u64(bytes)
 }

@@ -1,4 +1,4 @@
-//! The records: what programs there are, where their code is, and the samples.
+//! The records: programs, locations of their code, and samples.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +15,8 @@ const LOST: u32 = 2;
 const COMM: u32 = 3;
 const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
-/// The bits `misc` of records: where the address is, that the program is new in its process, and
-/// that a build id is there.
+/// Values of records' `misc`: the address is in the kernel, it is in user mode, the program is new
+/// in its process, a build id is present.
 const IN_KERNEL: u16 = 1;
 pub(super) const IN_USER: u16 = 2;
 const EXEC: u16 = 1 << 13;
@@ -26,12 +26,13 @@ pub(super) const BUILD_ID_BYTES: usize = 20;
 /// `PROT_READ | PROT_EXEC`, `MAP_PRIVATE`.
 const PROTECTION: u32 = 5;
 const PRIVATE: u32 = 2;
-/// Before the addresses of a stack: where they are (`PERF_CONTEXT_USER`, `PERF_CONTEXT_KERNEL`).
+/// Markers before the addresses of a stack: in user mode or in the kernel (`PERF_CONTEXT_USER`,
+/// `PERF_CONTEXT_KERNEL`).
 const CONTEXT_USER: u64 = -512_i64 as u64;
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
-/// Any process.
+/// Process number for any process.
 pub(super) const ANY: u32 = u32::MAX;
-/// Bytes of a process' name with the zero behind it.
+/// Bytes of a process' name with the terminating zero.
 const NAME_BYTES: usize = 16;
 /// Bytes of a record's header.
 const HEADER_BYTES: usize = 8;
@@ -42,7 +43,7 @@ const USER_HALF: CodeSegment =
 const KERNEL: CodeSegment =
     CodeSegment { start: KERNEL_BASE, bytes: 1 << 40, file_offset: KERNEL_BASE };
 
-/// What stands behind every record but samples: when it was, and of whom.
+/// Trailer of every record except samples: its time, its process and thread.
 #[derive(Clone, Copy)]
 struct Tag {
     program: u32,
@@ -80,7 +81,7 @@ pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) 
     timed.into_iter().fold(first, |all, (_, record)| all.raw(&record.0))
 }
 
-/// The programs that were sampled, with their code; and the kernel's, if it was sampled.
+/// The programs that were sampled, with their code; and the kernel's code, if it was sampled.
 fn programs(of: &Recording, symbolizer: &Symbolizer) -> Bytes {
     let mut sampled: BTreeMap<(u32, &str), BTreeSet<u32>> = BTreeMap::new();
     for sample in &of.records.samples {
@@ -98,7 +99,7 @@ fn programs(of: &Recording, symbolizer: &Symbolizer) -> Bytes {
             all = all.raw(&comm(Tag { thread, ..tag }, 0, short).0);
         }
         let Some(file) = symbolizer.file(of, name) else {
-            // A name that is no path: perf must not look for the file on this machine.
+            // A name that is no path: perf must not look for the file on the host.
             all = all.raw(&mapping(tag, IN_USER, USER_HALF, &format!("[{short}]"), &[]).0);
             continue;
         };
@@ -114,13 +115,13 @@ fn programs(of: &Recording, symbolizer: &Symbolizer) -> Bytes {
     all
 }
 
-/// The name of a thread.
+/// Names a thread.
 fn comm(tag: Tag, misc: u16, name: &str) -> Bytes {
     let body = Bytes::default().u32(tag.program).u32(tag.thread);
     tagged(COMM, misc, body.text(name).align(HEADER_BYTES), tag)
 }
 
-/// A file's code in a process.
+/// Maps a file's code into a process.
 fn mapping(tag: Tag, misc: u16, at: CodeSegment, path: &str, build_id: &[u8]) -> Bytes {
     let body = Bytes::default().u32(tag.program).u32(tag.thread);
     let body = body.u64(at.start).u64(at.bytes).u64(at.file_offset);
@@ -134,13 +135,13 @@ fn mapping(tag: Tag, misc: u16, at: CodeSegment, path: &str, build_id: &[u8]) ->
     tagged(MMAP2, misc, body, tag)
 }
 
-/// A record with its tag: process, thread, time, CPU, and the id of no event.
+/// Appends the tag to a record: process, thread, time, CPU, and the id of no event.
 fn tagged(kind: u32, misc: u16, body: Bytes, tag: Tag) -> Bytes {
     let body = body.u32(tag.program).u32(tag.thread).u64(tag.ns);
     record(kind, misc, &body.u32(tag.cpu.into()).u32(0).u64(0))
 }
 
-/// A record with its header.
+/// Adds the header to a record.
 pub(super) fn record(kind: u32, misc: u16, body: &Bytes) -> Bytes {
     let bytes = HEADER_BYTES + body.0.len();
     Bytes::default().u32(kind).u16(misc).u16(bytes as u16).raw(&body.0)

@@ -1,5 +1,5 @@
-//! A view that a panic ends, in a terminal of its own. Its other ends are those of the tool
-//! (`tests/boot/live.rs`).
+//! Test of a view that a panic ends, in its own terminal. `tests/boot/live.rs` tests the other ends
+//! with the tool.
 
 use std::io::Read;
 
@@ -9,7 +9,7 @@ use super::*;
 
 const HELD: &str = "what a program wrote";
 const PANIC: &str = "the panic's text";
-/// Set in the process whose view is to panic.
+/// Variable that is set in the process whose view must panic.
 const PANICS: &str = "TALLY_TEST_VIEW_PANICS";
 
 #[test]
@@ -24,7 +24,7 @@ fn a_panic_restores_the_terminal() {
     let mut from = pair.master.try_clone_reader().unwrap();
     let reader = thread::spawn(move || {
         let mut all = Vec::new();
-        // It ends with an error once no process has the terminal.
+        // Reading ends with an error once no process has the terminal open.
         let _ = from.read_to_end(&mut all);
         String::from_utf8_lossy(&all).into_owned()
     });
@@ -34,13 +34,13 @@ fn a_panic_restores_the_terminal() {
     let written = reader.join().unwrap();
     let flags = format!("{:?}", mode.local_flags);
     assert!(["ECHO", "ICANON", "ISIG"].iter().all(|flag| flags.contains(flag)), "{flags}");
-    // The main screen and the cursor are back before the panic's text is written.
+    // The main screen and the cursor are restored before the panic's text is written.
     let places = ["\u{1b}[?1049h", "\u{1b}[?1049l", "\u{1b}[?25h", PANIC];
     let places = places.map(|text| written.find(text).unwrap_or_else(|| panic!("{written:?}")));
     assert!(places.is_sorted() && written.contains(HELD), "{places:?}: {written:?}");
 }
 
-/// No test by itself: [`a_panic_restores_the_terminal`] runs it in a process of its own.
+/// Helper of [`a_panic_restores_the_terminal`], which runs it in a separate process.
 #[test]
 fn a_view_that_panics() {
     if env::var_os(PANICS).is_none() {

@@ -1,4 +1,4 @@
-//! Pictures of made-up states.
+//! Tests of pictures of made-up states.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::{
     trace_file::Records,
 };
 
-/// Slices of 1,000 cycles and 500 instructions with about this many events each.
+/// Slices of 1,000 cycles and 500 instructions, each with 40 to 42 events.
 fn records(slices: u64) -> Records {
     let slice = |at: u64| {
         let mut slice = record(
@@ -115,7 +115,7 @@ fn rates_of_the_window_have_error_bars() {
             q stop   ↑↓ scroll   Tab next session
         "#]],
     );
-    // What does not fit is cut, and scrolled to.
+    // Lines that do not fit are cut, and can be scrolled to.
     state.scrolled = 99;
     assert(
         &state,

@@ -1,4 +1,4 @@
-//! Frames that come in pieces, or broken.
+//! Tests of frames that arrive in pieces, or damaged.
 
 use super::*;
 use tally_abi::wire::MAX_FRAME_BYTES;

@@ -1,4 +1,4 @@
-//! No bytes of a program, in whatever pieces, give anything but marked rows of text with colours.
+//! Tests that a program's bytes, in whatever pieces, give only marked rows of text with colours.
 
 use proptest::prelude::*;
 
@@ -7,13 +7,13 @@ use super::*;
 const COLUMNS: usize = 20;
 const TERMINAL: Terminal = Terminal { columns: COLUMNS, has_colors: true };
 
-/// What a terminal gets for these pieces.
+/// The terminal's text for these pieces.
 fn passed(pieces: &[&[u8]]) -> String {
     let (mut marked, mut row) = (Marked::default(), Row::default());
     pieces.iter().map(|piece| marked.pass(piece, &mut row, TERMINAL)).collect()
 }
 
-/// The text without its colours; none if another sequence is in it, or colours are left at its end.
+/// The text without its colours; `None` if it contains another sequence, or ends with colours set.
 fn plain(text: &str) -> Option<String> {
     let mut parts = text.split('\x1b');
     let (mut plain, mut is_plain) = (parts.next()?.to_owned(), true);
@@ -27,7 +27,7 @@ fn plain(text: &str) -> Option<String> {
     is_plain.then_some(plain)
 }
 
-/// Why the text may not come to a terminal, if it may not.
+/// The reason why the text must not be written to a terminal, if there is one.
 fn complaint(text: &str) -> Option<String> {
     let Some(plain) = plain(text) else { return Some("another sequence".into()) };
     if let Some(c) = plain.chars().find(|c| !is_shown(*c) && !"\n\t".contains(*c)) {
@@ -131,7 +131,7 @@ fn a_terminal_without_sequences_gets_none() {
     assert_eq!(text, "│ a\n│ b");
 }
 
-/// Bytes of which many are parts of sequences.
+/// Random bytes, many of them parts of sequences.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let parts = prop_oneof![
         any::<u8>().prop_map(|byte| vec![byte]),

@@ -1,8 +1,9 @@
-//! How the events of each group differ between slices, and what that tells of sums of them.
+//! The variation of each group's events between slices, and the resulting errors of sums of events.
 //!
-//! Of an event the residuals are what is left of its slices' counts when its rate per cycle is
-//! taken away. Sums of their products, of each two events of a group, give the variance of any sum
-//! of events: events of one group err together, and a difference of two errs by less (decision 58).
+//! An event's residuals are its counts in the slices less its mean rate per cycle. Sums of the
+//! products of residuals, for each two events of a group, give the variance of any sum of events:
+//! errors of events in one group are correlated, as the events are counted in the same slices, so a
+//! difference of two has a smaller error (decision 58).
 
 use tally_engine::{Plan, estimate::student_t_95, plan::CounterAssignment};
 
@@ -11,18 +12,18 @@ use super::super::{
     slices::{self, Slice},
 };
 
-/// Slices that the whole session's spread counts for beside an interval's own, divided by the
-/// number of these (decision 69).
+/// Prior weight: the session-wide spread counts as `OF_SESSION / n` slices beside an interval's own
+/// `n`, because few slices say little about their spread (decision 69).
 const OF_SESSION: f64 = 4.0;
 
-/// The slices of one group.
+/// The slices of a group.
 #[derive(Clone, Debug, Default)]
 struct Spread {
     slices: f64,
     cycles: f64,
-    /// By place: events a cycle.
+    /// Events per cycle, by the event's place in the group.
     rates: Vec<f64>,
-    /// By place and place: the sum of the products of residuals.
+    /// The sums of the products of two events' residuals, by their places.
     products: Vec<Vec<f64>>,
 }
 
@@ -32,8 +33,7 @@ pub(super) struct Spreads {
     /// Cycles of all slices.
     cycles: f64,
     groups: Vec<Spread>,
-    /// Of each event of the list, its group and its place there, if it was counted part of the
-    /// time.
+    /// By event of the list: its group and its place there, if it was counted part of the time.
     places: Vec<Option<(u16, usize)>>,
 }
 
@@ -59,7 +59,7 @@ impl Spread {
         Spread { slices: own.len() as f64, cycles, rates, products }
     }
 
-    /// The sum of the squared residuals of a sum of events, each by its place and with its factor.
+    /// The sum of the squared residuals of a sum of events, each given by its place and its factor.
     fn squares(&self, terms: &[(usize, f64)]) -> f64 {
         let product = |a: usize, b: usize| self.products.get(a).and_then(|row| row.get(b));
         let with = |(a, by): &(usize, f64)| {
@@ -80,19 +80,21 @@ impl Spreads {
         }
     }
 
-    /// The estimate of an event of the list in all of these slices (ratio estimator); none if it
-    /// was counted in fewer than two.
+    /// The estimate of an event of the list in all of these slices (ratio estimator); `None` if the
+    /// event was counted in fewer than two.
     pub(super) fn estimate(&self, event: usize) -> Option<f64> {
         let (group, place) = self.places.get(event).copied().flatten()?;
         let of = self.groups.get(usize::from(group)).filter(|of| of.slices >= 2.0)?;
         Some(of.rates.get(place)? * self.cycles)
     }
 
-    /// Half the width of the 95 % interval of a sum of events of the list, each by its index and
-    /// with its factor; these slices are some of those of `session`.
+    /// Half the width of the 95 % interval of a sum of events of the list, each given by its index
+    /// and its factor. These slices are some of those of `session`.
     ///
-    /// Groups were counted in other slices, drawn independently. An interval can have few slices of
-    /// a group, which say little of their own spread: the mean square of the session's is added
+    /// Groups were counted in different slices, drawn independently. An interval can have few
+    /// slices of a group, which say little about their own spread. So the session's mean square is
+    /// added with weight ([`OF_SESSION`]), and a squared error for events that no slice may have
+    /// met.
     /// ([`OF_SESSION`]), and squared events that no slice may have met.
     pub(super) fn error(&self, terms: &[(usize, f64)], session: &Spreads) -> f64 {
         let of_group = |group: usize| {
@@ -112,7 +114,8 @@ impl Spreads {
             let weight = OF_SESSION / here.slices;
             let degrees = here.slices - 1.0 + weight;
             let variance = (here.squares(&own) + weight * of_session + unseen) / degrees;
-            // Of a sum of residuals of the slices that were counted, in units of their number.
+            // Scale the deviation of the counted slices' sum to the cycles in which they were not
+            // counted.
             let uncounted = (1.0 - here.cycles / self.cycles).max(0.0);
             let deviation = (here.slices * variance * uncounted).sqrt() * self.cycles / here.cycles;
             (student_t_95(degrees) * deviation).powi(2)

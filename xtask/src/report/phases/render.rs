@@ -58,14 +58,15 @@ pub fn glyph(phase: u8) -> char {
     char::from_digit(phase.into(), 36).unwrap_or('?')
 }
 
-/// The phases over time, in at most 80 columns: in each the most frequent phase of its intervals.
+/// The phases over time, in at most 80 columns: each shows the most frequent phase of its
+/// intervals.
 fn strip(report: &PhaseReport) -> String {
     let number = report.intervals.len();
     let columns = number.min(COLUMNS);
     let column = |index: usize| {
         let own = &report.intervals[index * number / columns..(index + 1) * number / columns];
         let times = |phase: u8| own.iter().filter(|interval| interval.phase == phase).count();
-        // Of equally frequent ones the first.
+        // The first of equally frequent phases.
         let most = own.iter().rev().max_by_key(|interval| times(interval.phase));
         most.map_or('?', |interval| glyph(interval.phase))
     };

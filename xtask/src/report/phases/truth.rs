@@ -1,5 +1,5 @@
-//! The true vectors of a session's intervals, from the series of the virtual PMU, and how the
-//! intervals compare with them.
+//! The true vectors of a session's intervals, from the series of the virtual PMU, and the
+//! comparison with the intervals.
 
 use tally_abi::phase::COSTS;
 use tally_engine::phase::{Cost, Counted, Estimate, MAX_TERMS, Model, Vector, classify::classes};
@@ -7,8 +7,8 @@ use tally_engine::phase::{Cost, Counted, Estimate, MAX_TERMS, Model, Vector, cla
 use super::{super::series::Series, PhaseInterval, PhaseReport};
 
 impl Series {
-    /// The true counts of intervals that follow each other from the session's start, of a series by
-    /// instructions; none for an event that it does not have.
+    /// The true counts of consecutive intervals from the session's start, from a series by
+    /// instructions; `None` if the series does not have an event.
     pub fn counted(&self, intervals: &[PhaseInterval], events: &[&str]) -> Option<Vec<Counted>> {
         let mut start = 0;
         intervals
@@ -27,22 +27,23 @@ impl Series {
     }
 }
 
-/// How a session's intervals compare with the truth.
+/// Comparison of a session's intervals with the truth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Judged {
-    /// Intervals.
+    /// Number of intervals.
     pub intervals: usize,
-    /// Those whose class is sure, and of these those whose true vector has the same class.
+    /// Intervals whose class is sure.
     pub sure: usize,
-    /// See [`Self::sure`].
+    /// Sure intervals whose true vector has the same class.
     pub same: usize,
-    /// Costs with a bar, and those whose interval contains the truth.
+    /// Costs with a bar.
     pub bars: usize,
-    /// See [`Self::bars`].
+    /// Costs with a bar whose interval contains the truth.
     pub held: usize,
     /// Intervals whose largest cost is the truth's.
     pub bottleneck: usize,
-    /// Intervals to which the same classes on the host give another number than the kernel did: 0.
+    /// Intervals to which the same classes on the host give another number than the kernel's; must
+    /// be 0.
     pub replayed_otherwise: usize,
 }
 
@@ -57,8 +58,9 @@ impl PhaseInterval {
 }
 
 impl PhaseReport {
-    /// Compares the intervals with their true counts, in the order of the model's terms: classes
-    /// are given once more, and at each step the true vector is looked up in the same classes.
+    /// Compares the intervals with their true counts, which are in the order of the model's terms.
+    /// The classes are assigned again on the host, and at each step the true vector is looked up in
+    /// the same classes.
     pub fn judge(&self, model: &Model, truth: &[Counted]) -> Judged {
         let mut known = classes(self.classes, self.unit);
         let mut judged = Judged { intervals: self.intervals.len(), ..Judged::default() };

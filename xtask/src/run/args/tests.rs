@@ -1,4 +1,4 @@
-//! Which runs count what by default.
+//! Tests of what runs count by default.
 
 use super::*;
 

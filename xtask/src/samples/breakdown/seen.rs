@@ -1,4 +1,4 @@
-//! What the samples of a session's events say of each piece of code, with the errors of sums of
+//! Statistics of the samples of a session's events by piece of code, with the errors of sums of
 //! events.
 
 use std::collections::BTreeMap;
@@ -13,14 +13,14 @@ use crate::{
     trace::run::{TracedEvent, TracedSession},
 };
 
-/// Samples of an event that might be in a piece of code by chance, and are not, at 95 %: the rule
-/// of three.
+/// Samples of an event that a piece of code may have at most, at 95 %, if none was observed: the
+/// rule of three.
 const UNSEEN: f64 = 3.0;
 
-/// Where the samples of an event err together: a group's slices, or nowhere.
+/// Source of correlation between the samples of an event: a group's slices, or none.
 type Group = Option<u16>;
 
-/// The samples of one event.
+/// The samples of an event.
 #[derive(Debug, Default)]
 struct OfEvent {
     group: Group,
@@ -29,14 +29,14 @@ struct OfEvent {
     /// The events that the samples stand for.
     events: f64,
     samples: u64,
-    /// By piece of code.
+    /// Events by piece of code.
     code: BTreeMap<String, f64>,
-    /// By cluster: the events of all samples, and by piece of code.
+    /// By cluster: the events of all samples, and those by piece of code.
     clusters: BTreeMap<usize, (f64, BTreeMap<String, f64>)>,
 }
 
 impl OfEvent {
-    /// No sample so far.
+    /// Makes the statistics of an event without samples.
     fn of(event: &TracedEvent) -> OfEvent {
         let group = match event.place {
             SlicePlace::List { group, .. } => Some(group),
@@ -47,7 +47,7 @@ impl OfEvent {
         OfEvent { group, total, ..OfEvent::default() }
     }
 
-    /// Adds a sample in this piece of code that stands for this many events.
+    /// Adds a sample in this piece of code that stands for `events` events.
     fn add(&mut self, name: &str, cluster: usize, events: f64) {
         let (all, code) = self.clusters.entry(cluster).or_default();
         *all += events;
@@ -57,7 +57,7 @@ impl OfEvent {
         self.samples += 1;
     }
 
-    /// Events of the session for each that samples stand for.
+    /// Events of the session per event that samples stand for.
     fn scale(&self) -> f64 {
         if self.events > 0.0 { self.total[0] / self.events } else { 0.0 }
     }
@@ -67,7 +67,7 @@ impl OfEvent {
         if self.events > 0.0 { own / self.events } else { 0.0 }
     }
 
-    /// What the piece's number would be above its share in a cluster.
+    /// Deviation of the piece's number in a cluster from its share, in events of the session.
     fn residual(&self, cluster: usize, name: &str) -> f64 {
         let Some((all, code)) = self.clusters.get(&cluster) else { return 0.0 };
         let own = code.get(name).copied().unwrap_or_default();
@@ -102,8 +102,8 @@ impl Seen {
             of.records.samples.iter().filter(|it| it.session == session.session).collect();
         samples.sort_by_key(|sample| sample.tsc);
         let mut last: BTreeMap<u16, u64> = BTreeMap::new();
-        // One without an address was due at a context switch or in a system call: what it stands
-        // for is in the next.
+        // A sample without an address was due at a context switch or in a system call: its events
+        // are part of the next sample.
         let known = samples.into_iter().filter(|sample| sample.address != 0);
         for (number, sample) in known.enumerate() {
             let Some(event) = session.events.get(usize::from(sample.event)) else { continue };
@@ -142,13 +142,13 @@ impl Seen {
         self.samples.get(name).copied().unwrap_or_default()
     }
 
-    /// The samples of an event.
+    /// The number of samples of an event.
     pub(super) fn of_event(&self, event: &str) -> u64 {
         self.events.get(event).map_or(0, |of| of.samples)
     }
 
-    /// Gives events without a sample the code of `event`, to which they are added so: there are so
-    /// few of them that it hardly matters where they are. Their bars have all of them.
+    /// Distributes events without samples like the code of `event`. They are so few that their
+    /// place hardly matters; their half width is set to at least their whole number.
     pub(super) fn fill_from(&mut self, event: &str) {
         let Some(known) = self.events.get(event) else { return };
         let (events, code) = (known.events, known.code.clone());
@@ -191,7 +191,8 @@ impl Seen {
             };
             let squares: Vec<f64> = clusters.iter().map(residual).collect();
             if number > 1.0 {
-                // Few clusters have most of a piece of code that runs seldom (decision 28).
+                // Few clusters contain most of a piece of code that runs seldom, which limits the
+                // degrees of freedom (decision 28).
                 let t = student_t_95(degrees(&squares).min(number - 1.0));
                 square += t * t * squares.iter().sum::<f64>() * number / (number - 1.0);
             }

@@ -8,11 +8,11 @@ use tally_breakdown::CyclePart;
 
 use super::{ByCode, Code, Skid};
 
-/// The least share of all cycles of a part that is printed by itself.
+/// The least share of all cycles with which a part is printed separately.
 const LEAST_PART: f64 = 0.005;
-/// The least share of all cycles of a piece of code that is printed by itself.
+/// The least share of all cycles with which a piece of code is printed separately.
 const LEAST_CODE: f64 = 0.001;
-/// Pieces of code that are printed with their parts.
+/// The most pieces of code that are printed with their parts.
 const SHOWN: usize = 10;
 /// Columns of a name.
 const COLUMNS: usize = 46;
@@ -97,7 +97,7 @@ impl Code {
 }
 
 impl Code {
-    /// The parts that are shown one by one, and the share of the others; of all `cycles`.
+    /// The parts that are shown one by one, and the share of the others in all `cycles`.
     pub(crate) fn shown(&self, cycles: f64) -> (impl Iterator<Item = &CyclePart>, f64) {
         let shares = self.parts.iter().map(|part| part.cycles / cycles);
         let rest = shares.filter(|share| *share < LEAST_PART).sum();
@@ -105,7 +105,7 @@ impl Code {
     }
 }
 
-/// The cell of a truth: `!` marks what the interval does not contain.
+/// The cell of a truth: `!` marks a truth outside the interval.
 fn truth_cell(truth: Option<f64>, share: f64, half_width: f64) -> String {
     let Some(truth) = truth else { return "       -".into() };
     let mark = if (truth - share).abs() > half_width + 1e-5 { "!" } else { "" };

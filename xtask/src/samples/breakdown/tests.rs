@@ -1,4 +1,4 @@
-//! The breakdown by code, of made-up samples whose truth is known.
+//! Tests of the breakdown by code with made-up samples whose truth is known.
 
 use tally_abi::{
     Mode, Reading, Value,
@@ -14,8 +14,9 @@ use crate::{
     trace_file::Records,
 };
 
-/// Cycles of a slice, and the events of Zen 4's tree in it behind cycles and instructions, in the
-/// function that waits for fetch and in the one that waits for loads. They are in two groups.
+/// Cycles of a slice, and its numbers of the events of Zen 4's tree after cycles and instructions:
+/// in the function that waits for fetch and in the one that waits for loads. The events are in two
+/// groups.
 const CYCLES: u64 = 10_000;
 const GROUP: usize = 5;
 const RATES: [[u64; 2 * GROUP]; 2] = [
@@ -25,17 +26,17 @@ const RATES: [[u64; 2 * GROUP]; 2] = [
 /// Slots of a slice.
 const SLOTS: f64 = 6.0 * CYCLES as f64;
 
-/// Addresses: of no code, of the function that waits for fetch, of the other.
+/// Addresses: no code, the function that waits for fetch, the other function.
 const ADDRESSES: [u64; 3] = [0, 0x1000, 0x2000];
 
-/// The function that a slice is in: of five, two are in the first.
+/// The function that a slice is in: two of five slices are in the first.
 fn function(slice: u64) -> usize {
     usize::from(slice % 5 >= 2)
 }
 
 /// The samples of `slices` slices, one of each event of the slice's group in each slice, and the
-/// slices' records. The groups take turns, so totals are twice what was counted. Every
-/// hundred-and-first slice ends in the kernel, where samples have no address.
+/// slices' records. The groups alternate, so totals are twice the counts. Every hundred-and-first
+/// slice ends in the kernel, where samples have no address.
 #[expect(clippy::too_many_lines, reason = "two kinds of records with all of their fields")]
 pub(crate) fn recording(slices: u64) -> Recording {
     let stack = STACKS[2];
@@ -119,7 +120,7 @@ pub(crate) fn recording(slices: u64) -> Recording {
     Recording { run, records, stacks, start_tsc: 0, tsc_hz: 1_000_000_000 }
 }
 
-/// Two functions, one with this name.
+/// A breakdown of two functions, one with this name.
 pub(crate) fn two_functions(other: &str) -> ByCode {
     let named = |sample: &SampleRecord| {
         let name = name(sample);
@@ -188,7 +189,8 @@ fn too_few_samples_are_refused_with_what_can_be_had() {
     assert!(why.contains("record --breakdown PROGRAM"), "{why}");
 }
 
-/// A sample is late by some instructions, so its address alone says little of where its event was.
+/// The address of a sample alone says little about its event's place, as samples are late by some
+/// instructions.
 #[test]
 fn code_without_symbols_is_one_piece() {
     let recording = recording(700);

@@ -14,7 +14,7 @@ pub(crate) struct CodeTruth {
     blocks: Vec<Block>,
 }
 
-/// One block.
+/// A block of code.
 #[derive(Debug)]
 struct Block {
     address_space: u64,
@@ -27,7 +27,7 @@ impl CodeTruth {
     /// Reads the file.
     ///
     /// # Errors
-    /// It cannot be read, or is no such file.
+    /// The file cannot be read, or is no such file.
     pub(crate) fn read(path: &Path) -> Result<CodeTruth> {
         let bytes = project::read(path)?;
         let text = String::from_utf8_lossy(&bytes);
@@ -55,8 +55,8 @@ impl CodeTruth {
         Some(CodeTruth { events, blocks })
     }
 
-    /// The counts of the stack's events in each piece of the code of the program that `of` is a
-    /// sample of, in ring 3.
+    /// The counts of the stack's events in each piece of code in ring 3, for the program that
+    /// contains the sample `of`.
     pub(super) fn by_code(
         &self,
         stack: &'static Stack,

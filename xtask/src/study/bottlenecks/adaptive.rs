@@ -1,8 +1,9 @@
-//! One table that serves the largest bottleneck (paper 004, section VIII, Figures 9 and 10).
+//! The table that serves the largest bottleneck (paper 004, section VIII, Figures 9 and 10).
 //!
-//! Each program runs with the table assisting nothing and each of three structures. The adaptive
-//! run is put together from these: the costs of an interval, in the run with the assist that was
-//! then chosen, choose the next interval's. So a change costs nothing, and finds the table trained.
+//! Each program runs without assist and with the table assisting each of three structures. The
+//! adaptive run is assembled from these runs: the costs of an interval, in the run with the assist
+//! that was active, choose the assist of the next interval. So a change of the assist costs
+//! nothing, and the table is always trained.
 
 use serde::Serialize;
 use tally_abi::phase::Bottleneck;
@@ -14,7 +15,7 @@ use super::{
     structures::{Cycles, SERVED, STRUCTURES},
 };
 
-/// What the table can assist.
+/// Number of structures that the table can assist.
 const ASSISTS: usize = Assist::ALL.len();
 
 /// The runs of a program: without the table, and with each assist in the order of
@@ -25,14 +26,14 @@ pub(super) struct Runs<'a> {
     pub(super) with: &'a [Vec<Interval>; ASSISTS],
 }
 
-/// By how much a program is faster than without the table: 0.1 is 10 %.
+/// Speed-up of a program relative to the run without the table: 0.1 is 10 %.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Adaptive {
     /// With one assist all the time.
     pub(super) alone: [f64; ASSISTS],
     /// With the assist of the largest cost of the interval before.
     pub(super) adaptive: f64,
-    /// With the best assist of each interval, which no cost knows.
+    /// With the best assist of each interval: a bound that no choice by costs can reach.
     pub(super) best: f64,
     /// With the assisted structure perfect.
     pub(super) perfect: [f64; ASSISTS],
@@ -41,7 +42,7 @@ pub(super) struct Adaptive {
 }
 
 impl Adaptive {
-    /// Of a program whose costs are this model's.
+    /// Computes the speed-ups of a program whose costs are given by this model.
     pub(super) fn of(model: &Model, runs: Runs, cycles: &Cycles) -> Adaptive {
         let count = runs.with.iter().map(Vec::len).fold(runs.without.len(), usize::min);
         let sum = |run: &[Interval]| run[..count].iter().map(|one| one.cycles).sum::<u64>();
@@ -76,7 +77,7 @@ fn adapt(model: &Model, runs: Runs, count: usize) -> (u64, [usize; ASSISTS]) {
     (cycles, chosen)
 }
 
-/// The assist of the largest of the costs that the table can serve; none if all are 0.
+/// The assist for the largest of the costs that the table can serve; `None` if all are 0.
 fn choose(model: &Model, interval: &Interval) -> Option<usize> {
     let costs = model.cycles(&interval.counted());
     let cost = |kinds: &[Bottleneck]| -> u64 {
@@ -112,7 +113,7 @@ mod tests {
         let cycles = Cycles { own: 400, perfect: [200; STRUCTURES.len()] };
         let runs = Runs { without: &without, with: &with };
         let adaptive = Adaptive::of(&model, runs, &cycles);
-        // Nothing at first, then code twice, then branches.
+        // No assist at first, then code twice, then branches.
         assert!((adaptive.adaptive - (400.0 / 330.0 - 1.0)).abs() < 1e-9, "{adaptive:?}");
         assert_eq!(adaptive.chosen, [0.0, 0.5, 0.25]);
         assert!((adaptive.best - (400.0 / 260.0 - 1.0)).abs() < 1e-9, "{adaptive:?}");

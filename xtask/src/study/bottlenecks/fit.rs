@@ -13,35 +13,38 @@ use super::{
     terms::{CAUSES, Source, Term},
 };
 
-/// A penalty that is twice the published one, or 0, weighs as much as this error of every interval.
+/// Weight of the published values: a penalty of twice the published one, or 0, counts as this error
+/// of every interval.
 const PULL: f64 = 0.002;
-/// Times that is decided anew in which intervals a full queue costs more than what filled it.
+/// Number of times that the set of intervals in which a full queue has its own cost is computed
+/// again.
 const ROUNDS: usize = 12;
 
-/// How the penalties of a model are found.
+/// Method of finding a model's penalties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Way {
     /// The catalogue's events and penalties: the model of `run --phases`.
     Catalogue,
-    /// All events, published penalties.
+    /// All events, with published penalties.
     Published,
-    /// The processor's events, penalties fitted to the other programs' cycles.
+    /// The processor's events, with penalties fitted to the other programs' cycles.
     Vendor,
-    /// All events, likewise.
+    /// All events, with penalties fitted to the other programs' cycles.
     Cycles,
-    /// All events, penalties fitted to the other programs' cycles and savings.
+    /// All events, with penalties fitted to the other programs' cycles and savings.
     Savings,
-    /// The processor's events, penalties fitted to the program's own cycles up to then.
+    /// The processor's events, with penalties fitted to the program's own cycles up to the
+    /// interval.
     Own,
 }
 
 impl Way {
-    /// All, in the order of the tables.
+    /// All methods, in the order of the tables.
     pub(super) const ALL: [Way; 6] =
         [Way::Catalogue, Way::Published, Way::Vendor, Way::Cycles, Way::Savings, Way::Own];
 
-    /// Its name in tables.
+    /// The method's name in tables.
     pub(super) fn word(self) -> &'static str {
         match self {
             Way::Catalogue => "catalogue",
@@ -61,8 +64,8 @@ impl Way {
         }
     }
 
-    /// The penalties of a model, in cycles in the order of the terms, for a program that is none of
-    /// these.
+    /// The penalties of a model, in cycles in the order of the terms, for a program that is not
+    /// among `others`.
     pub(super) fn penalties(self, width: u32, terms: &[Term], others: &[&[Interval]]) -> Vec<f64> {
         let published = |term: &Term| {
             if self.uses(term) { f64::from(term.published_cycles) } else { 0.0 }
@@ -76,7 +79,7 @@ impl Way {
     }
 }
 
-/// The engine's model with these penalties.
+/// Makes the engine's model with these penalties.
 pub(super) fn model(width: u32, terms: &[Term], penalties: &[f64]) -> Model {
     let mut model = Model { width, ..Model::default() };
     for (slot, (term, penalty)) in model.terms.iter_mut().zip(terms.iter().zip(penalties)) {
@@ -85,9 +88,9 @@ pub(super) fn model(width: u32, terms: &[Term], penalties: &[f64]) -> Model {
     model
 }
 
-/// A fit of penalties. The cost of a full queue is what is beyond the costs of execution, so that
-/// the model is linear only where it is known in which intervals there is such a rest. These are
-/// found in turns with the penalties.
+/// A fit of penalties. The cost of a full queue is the part beyond the costs of execution, so the
+/// model is linear only for a known set of intervals with such a rest. The set and the penalties
+/// are computed alternately.
 struct Fit<'a> {
     width: u32,
     terms: &'a [Term],
@@ -109,7 +112,7 @@ impl Fit<'_> {
         best.1
     }
 
-    /// The rows of all intervals, in shares of their cycles; all programs count the same.
+    /// The rows of all intervals, in shares of their cycles. All programs have the same weight.
     fn rows(&self, penalties: &[f64], programs: &[&[Interval]]) -> Rows {
         let mut rows = Rows::new(self.terms.len());
         self.published(&mut rows, programs.len());
@@ -130,7 +133,8 @@ impl Fit<'_> {
         rows
     }
 
-    /// Rows that draw penalties to the published ones: where programs say little of an event.
+    /// Adds rows that pull penalties to the published ones, for events on which programs say
+    /// little.
     fn published(&self, rows: &mut Rows, programs: usize) {
         for (index, term) in self.terms.iter().enumerate().filter(|(_, term)| self.way.uses(term)) {
             let published = f64::from(term.published_cycles);
@@ -141,7 +145,7 @@ impl Fit<'_> {
         }
     }
 
-    /// By how much each penalty's cycle adds to the sum of these costs.
+    /// The contribution of a cycle of each penalty to the sum of these costs.
     fn factors(&self, interval: &Interval, is_full: bool, kinds: &[Bottleneck]) -> Vec<f64> {
         let fills = is_full && kinds.contains(&Bottleneck::QueueFull);
         let factor = |(term, count): (&Term, &u64)| {
@@ -151,7 +155,7 @@ impl Fit<'_> {
             }
             match formula(term.kind) {
                 Formula::Stops => count * f64::from(u8::from(is_own)),
-                // The rest of a full queue is the less, the more these cost.
+                // The rest that is a full queue's own cost is reduced by these costs.
                 Formula::Overlaps => {
                     let parts = f64::from(u8::from(is_own)) - f64::from(u8::from(fills));
                     parts * count / interval.parallelism()
@@ -166,14 +170,14 @@ impl Fit<'_> {
         interval.instructions as f64 / f64::from(self.width)
     }
 
-    /// What full queues cost beyond the costs of execution; below 0 if that is nothing.
+    /// The cost of full queues beyond the costs of execution; negative if there is none.
     fn rest(&self, penalties: &[f64], interval: &Interval) -> f64 {
         let factors = self.factors(interval, true, &[Bottleneck::QueueFull]);
         factors.iter().zip(penalties).map(|(factor, penalty)| factor * penalty).sum()
     }
 
-    /// Half the sum of squares of the model's relative errors, and of the causes' if they are
-    /// fitted to.
+    /// Half the sum of squares of the model's relative errors, and of the causes' errors if they
+    /// are part of the fit.
     fn error(&self, penalties: &[f64], programs: &[&[Interval]]) -> f64 {
         let of = |interval: &Interval, kinds: &[Bottleneck], target: f64| -> f64 {
             let is_full = self.rest(penalties, interval) > 0.0;
@@ -201,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// Terms of these kinds, of which the truth alone has the last.
+    /// Terms of these kinds; the last is counted by the truth alone.
     fn terms(kinds: &[Bottleneck]) -> Vec<Term> {
         let term = |(index, kind): (usize, &Bottleneck)| Term {
             kind: *kind,
@@ -213,12 +217,12 @@ mod tests {
         kinds.iter().enumerate().map(term).collect()
     }
 
-    /// A number below 10,000 that looks random.
+    /// A pseudo-random number below 10,000.
     fn event(key: u64) -> u64 {
         (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).wrapping_mul(2_654_435_761) % 10_000
     }
 
-    /// Intervals whose cycles are the model's with these penalties.
+    /// Intervals whose cycles are those of the model with these penalties.
     fn planted(terms: &[Term], penalties: &[f64], seed: u64) -> Vec<Interval> {
         let model = model(4, terms, penalties);
         let of = |number: u64| {
@@ -230,7 +234,7 @@ mod tests {
                     .collect(),
                 ..Interval::default()
             };
-            // The cycles are on both sides: f is of them.
+            // The cycles are on both sides of the equation, as f depends on them.
             for _ in 0..40 {
                 interval.cycles = model.time(&interval.counted());
             }

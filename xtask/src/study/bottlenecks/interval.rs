@@ -1,11 +1,11 @@
-//! Intervals of a program's run, and what was counted in each.
+//! Intervals of a program's run, and their counts.
 
 use tally_engine::phase::{Counted, Estimate};
 
 use super::terms::{CAUSES, Term};
 use crate::report::Series;
 
-/// What was counted in an interval.
+/// Counts of an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Interval {
     /// Core cycles.
@@ -14,15 +14,15 @@ pub(super) struct Interval {
     pub(super) instructions: u64,
     /// The events, in the order of the terms.
     pub(super) events: Vec<u64>,
-    /// The cycles that it would save without each cause, in the order of [`CAUSES`]; 0 if it would
-    /// take more.
+    /// The cycles that the interval would save without each cause, in the order of [`CAUSES`]; 0 if
+    /// it would take more.
     pub(super) saved: [u64; CAUSES.len()],
 }
 
 impl Interval {
-    /// The intervals of `length` instructions of a series of signals, from its start; what remains
-    /// at the end is left out. `beside` has the series of the core without each cause. None if a
-    /// series lacks a column.
+    /// The intervals of `length` instructions of a series of signals, from its start, without a
+    /// partial one at the end. `beside` has the series of the shadow core for each cause. `None` if
+    /// a series lacks a column.
     pub(super) fn read(
         series: &Series,
         beside: &[Series],
@@ -54,7 +54,7 @@ impl Interval {
             .collect()
     }
 
-    /// Intervals that each consist of `number` of these; what remains at the end is left out.
+    /// Merges each `number` intervals into one, without a partial one at the end.
     pub(super) fn together(intervals: &[Interval], number: usize) -> Vec<Interval> {
         intervals.chunks_exact(number.max(1)).map(Interval::sum).collect()
     }
@@ -71,7 +71,7 @@ impl Interval {
         sum
     }
 
-    /// As the engine's model takes it, without errors.
+    /// The counts in the form of the engine's model, without errors.
     pub(super) fn counted(&self) -> Counted {
         let (cycles, instructions) = (self.cycles, self.instructions);
         let mut counted = Counted { cycles, instructions, ..Counted::default() };

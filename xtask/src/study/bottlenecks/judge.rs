@@ -1,4 +1,4 @@
-//! What a model says of a program's intervals, beside the truth.
+//! Comparison of a model of a program's intervals with the truth.
 
 use serde::Serialize;
 use tally_engine::phase::Model;
@@ -12,24 +12,24 @@ use crate::report::AS_GOOD;
 /// A model of a program, judged by its intervals of one length.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Judged {
-    /// Intervals.
+    /// Number of intervals.
     pub(super) intervals: usize,
     /// The mean of |T − T_model| / T (formula 2), 0 to 1 and more.
     pub(super) error: f64,
-    /// The share of intervals whose largest cost is of a cause without which they would save most,
-    /// or nearly, 0 to 1.
+    /// The share of intervals, 0 to 1, whose largest cost belongs to a cause without which they
+    /// would save most, or nearly most.
     pub(super) named: f64,
-    /// By cause: the share of the cycles that is saved without it, and the mean of the differences
-    /// of the cost's share from it.
+    /// By cause: the share of the cycles that is saved without it, and the mean difference of the
+    /// cost's share from it.
     pub(super) causes: [(f64, f64); CAUSES.len()],
 }
 
-/// Judges a model of all intervals; none without intervals.
+/// Judges one model of all intervals; `None` without intervals.
 pub(super) fn judge(model: &Model, intervals: &[Interval]) -> Option<Judged> {
     judge_each(intervals, |_| *model)
 }
 
-/// Judges a model of each interval; none without intervals.
+/// Judges a model per interval; `None` without intervals.
 pub(super) fn judge_each(
     intervals: &[Interval],
     mut model: impl FnMut(usize) -> Model,

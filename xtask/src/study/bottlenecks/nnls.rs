@@ -1,8 +1,8 @@
 //! Least squares without negative coefficients.
 
-/// Sweeps at most: each costs the square of the number of coefficients.
+/// The most sweeps: each costs the square of the number of coefficients.
 const SWEEPS: usize = 20_000;
-/// No coefficient moves more than this part of the largest: done.
+/// Termination: no coefficient moves by more than this part of the largest.
 const LEAST_MOVE: f64 = 1e-9;
 
 /// The sums of rows that coefficients are fitted to (the normal equations).
@@ -15,7 +15,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// No row, of so many coefficients.
+    /// Makes sums without any row, for this number of coefficients.
     pub(super) fn new(coefficients: usize) -> Rows {
         Rows {
             products: vec![vec![0.0; coefficients]; coefficients],
@@ -23,7 +23,7 @@ impl Rows {
         }
     }
 
-    /// Adds a row: `factors` times the coefficients is to be `target`.
+    /// Adds a row: `factors` times the coefficients should be `target`.
     pub(super) fn add(&mut self, factors: &[f64], target: f64, weight: f64) {
         for (index, factor) in factors.iter().enumerate().filter(|(_, factor)| **factor != 0.0) {
             for (sum, other) in self.products[index].iter_mut().zip(factors) {
@@ -33,9 +33,9 @@ impl Rows {
         }
     }
 
-    /// The coefficients, none of them negative, with the least sum of squares: by coordinates in
-    /// turn, each set to its best value at or above 0. The sum is convex, so that this converges to
-    /// its least; a coefficient that no row has is 0.
+    /// The non-negative coefficients with the least sum of squares, by coordinate descent: each in
+    /// turn is set to its best value at or above 0. The sum is convex, so that this converges to
+    /// its minimum. A coefficient that is in no row is 0.
     pub(super) fn solve(&self) -> Vec<f64> {
         let mut solution = vec![0.0_f64; self.targets.len()];
         for _ in 0..SWEEPS {
@@ -62,7 +62,7 @@ impl Rows {
 mod tests {
     use super::*;
 
-    /// Numbers of 0 to 1 that look random.
+    /// Pseudo-random numbers from 0 to 1.
     fn numbers(mut state: u64) -> impl FnMut() -> f64 {
         move || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -77,7 +77,7 @@ mod tests {
         for _ in 0..200 {
             let mut factors: Vec<f64> = planted.iter().map(|_| next()).collect();
             let target = factors.iter().zip(planted).map(|(factor, x)| factor * x).sum();
-            // The last is in no row.
+            // The last coefficient is in no row.
             factors.push(0.0);
             rows.add(&factors, target, 0.5);
         }

@@ -1,5 +1,5 @@
-//! The phases of a program by its costs, and how well the next one is predicted (sections VI and
-//! VII).
+//! The phases of a program by its costs, and the success of predicting the next one (sections VI
+//! and VII).
 
 use serde::Serialize;
 use tally_abi::phase::{Classifier, DEFAULT_UNIT, MAX_PHASES, PREDICTORS};
@@ -7,7 +7,7 @@ use tally_engine::phase::{Model, Predictors, Vector, classify::classes};
 
 use super::interval::Interval;
 
-/// Cost units of Figure 7, in cycles per 1,000 instructions; the paper's own among them.
+/// Cost units of Figure 7, in cycles per 1,000 instructions, including the paper's own.
 pub(super) const UNITS: [u32; 7] = [8, 16, 32, 64, DEFAULT_UNIT, 256, 512];
 
 /// The phases of a program by one kind of classes and one unit.
@@ -15,23 +15,24 @@ pub(super) const UNITS: [u32; 7] = [8, 16, 32, 64, DEFAULT_UNIT, 256, 512];
 pub(super) struct Classified {
     /// The unit.
     pub(super) unit: u32,
-    /// Phases: of more than 32 all others are one more.
+    /// Number of phases; beyond 32, all others count as one.
     pub(super) phases: usize,
-    /// The mean over intervals of the sum of the costs' differences from the phase's means, as a
-    /// share of the cycles.
+    /// The sum of the costs' differences from their phase's means, as a share of the cycles: mean
+    /// over the intervals.
     pub(super) within: f64,
-    /// Intervals with another phase than the one before.
+    /// Number of intervals whose phase differs from that of the one before.
     pub(super) transitions: usize,
-    /// How often each predictor was right, in the order of [`tally_abi::phase::Predictor::ALL`].
+    /// The share of right predictions by predictor, in the order of
+    /// [`tally_abi::phase::Predictor::ALL`].
     pub(super) right: [f64; PREDICTORS],
-    /// The same for transitions alone; none without any.
+    /// The share of right predictions at transitions; `None` without transitions.
     pub(super) right_at_transitions: Option<[f64; PREDICTORS]>,
     /// The phase of each interval.
     #[serde(skip)]
     pub(super) sequence: Vec<u8>,
 }
 
-/// Gives the intervals phases, by both kinds of classes and each unit.
+/// Assigns phases to the intervals, by both kinds of classes and each unit.
 pub(super) fn classified(model: &Model, intervals: &[Interval]) -> [Vec<Classified>; 2] {
     let vectors: Vec<Vector> =
         intervals.iter().map(|interval| model.vector(&interval.counted())).collect();
@@ -56,7 +57,7 @@ fn classify(kind: Classifier, unit: u32, vectors: &[Vector]) -> Classified {
     }
 }
 
-/// How often each predictor was right, in all and at transitions, and the number of these.
+/// The share of right predictions by predictor, in all and at transitions, and the number of these.
 fn predicted(sequence: &[u8]) -> ([f64; PREDICTORS], Option<[f64; PREDICTORS]>, usize) {
     let mut predictors = Predictors::default();
     let (mut all, mut at_transitions, mut transitions) = ([0; PREDICTORS], [0; PREDICTORS], 0);
@@ -92,9 +93,9 @@ fn within(vectors: &[Vector], sequence: &[u8]) -> f64 {
     vectors.iter().zip(sequence).map(of).sum::<f64>() / vectors.len().max(1) as f64
 }
 
-/// What the nearest centroid's last value would be right at the within-class error of the hash with
-/// the paper's unit, less what the hash's is: between two units in proportion. None if no centroids
-/// are as near or none as far.
+/// Gain of centroids over the hash with the last-value predictor: the success of centroids at the
+/// within-class error of the hash with the paper's unit, interpolated between two units, less the
+/// success of the hash. `None` if no centroids have as small an error or none as large.
 pub(super) fn gain(hash: &[Classified], centroid: &[Classified]) -> Option<f64> {
     let wanted = hash.iter().find(|of| of.unit == DEFAULT_UNIT)?;
     let mut points: Vec<(f64, f64)> = centroid.iter().map(|of| (of.within, of.right[0])).collect();
@@ -120,7 +121,7 @@ mod tests {
         let vectors: Vec<Vector> =
             (0..200_u64).map(|n| vector(100 + 500 * (n / 4 % 2) + n % 2)).collect();
         let of = classify(Classifier::Centroid, DEFAULT_UNIT, &vectors);
-        // The first vector of a new class has the phase before.
+        // The first vector of a new class still has the phase before.
         assert_eq!((of.phases, of.transitions), (2, 49));
         assert!(of.within < 0.01, "{of:?}");
         let [last, _, markov, run_length, _] = of.right_at_transitions.unwrap();

@@ -17,7 +17,7 @@ use crate::{
 const MAP: (u32, u32) = (900, 250);
 const MARGINS: (i32, i32) = (170, 30);
 const ROW: i32 = 16;
-/// Columns of a map: of some intervals together.
+/// Columns of a map, each for several intervals.
 const COLUMNS: usize = 180;
 /// Steps from white to black.
 const STEPS: u64 = 10;
@@ -123,7 +123,7 @@ fn map(area: &Area<'_>, program: &ProgramResult) -> Drawn {
     strip(area, y, &phases, |phase| Some(color(phase as usize).filled()))
 }
 
-/// A row of rectangles, those that are the same in a row together.
+/// Draws a row of rectangles; equal neighbours are joined.
 fn strip(
     area: &Area<'_>,
     y: i32,
@@ -183,7 +183,7 @@ mod tests {
         for kind in Bottleneck::ALL {
             assert_eq!(map.lines().filter(|line| *line == kind.word()).count(), 2, "{map}");
         }
-        // The costs of one row change with the phase.
+        // The costs of each row change with the phase.
         assert!(map.matches("<rect").count() > 100, "{map}");
         assert!(error.contains("catalogue") && phases.contains("centroid"));
     }

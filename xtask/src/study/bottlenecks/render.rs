@@ -1,4 +1,4 @@
-//! The study as text, beside what the paper says.
+//! The study as text, with the paper's statements.
 
 use tally_abi::phase::{DEFAULT_UNIT, PREDICTORS, Predictor};
 
@@ -12,13 +12,13 @@ use super::{
 };
 use crate::build::programs::benchmarks::Kind;
 
-/// The model's sum errs by this at 10 million instructions (section V.B, and the aim).
+/// Aim for the error of the model's sum at 10 million instructions (section V.B).
 const AIM_ERROR: f64 = 0.05;
-/// The largest cost is of what saves most as often.
+/// Aim for the share of intervals whose largest cost belongs to the cause that saves most.
 const AIM_NAMED: f64 = 0.9;
-/// Centroids are better by this at equal error within classes.
+/// Aim for the gain of centroids at equal error within classes.
 const AIM_GAIN: f64 = 0.05;
-/// Programs that the aims take.
+/// The fewest programs for which the aims are checked.
 const FEWEST: usize = 10;
 
 /// The study as text, of at most 80 columns.

@@ -1,4 +1,4 @@
-//! The study's results, as JSON has them.
+//! The study's results, in the form of the JSON object.
 
 use serde::Serialize;
 use tally_model::Assist;
@@ -18,7 +18,7 @@ use crate::build::programs::benchmarks::Kind;
 pub(super) const INTERVAL: u64 = 1_000_000;
 /// Lengths of Figure 4, in intervals: 1, 10 and 100 million instructions.
 pub(super) const LENGTHS: [usize; 3] = [1, 10, 100];
-/// The length at which the aims are: 10 million instructions.
+/// Index in [`LENGTHS`] of the length for which the aims are: 10 million instructions.
 pub(super) const AIMED: usize = 1;
 
 /// A program and its intervals.
@@ -26,13 +26,13 @@ pub(super) const AIMED: usize = 1;
 pub(super) struct Run {
     /// The program.
     pub(super) name: String,
-    /// Its command.
+    /// Command of the program.
     pub(super) command: String,
-    /// What it computes with.
+    /// Kind of arithmetic.
     pub(super) kind: Kind,
-    /// Its intervals.
+    /// Intervals of the run.
     pub(super) intervals: Vec<Interval>,
-    /// With perfect structures and the table, if that was asked for.
+    /// Runs with perfect structures and with the table, if requested.
     pub(super) structures: Option<Structures>,
 }
 
@@ -45,23 +45,23 @@ pub(super) struct Structures {
     pub(super) with: [Vec<Interval>; Assist::ALL.len()],
 }
 
-/// What perfect structures and the table are worth to a program.
+/// Gains by perfect structures and by the table.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Worth {
-    /// Each structure beside its costs.
+    /// The saving of each structure, with its costs.
     pub(super) saved: Vec<Saved>,
-    /// The table.
+    /// Gains by the table.
     pub(super) table: Adaptive,
 }
 
-/// What a way of finding penalties says of a program.
+/// Result of a method of finding penalties for a program.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Modelled {
-    /// The way.
+    /// The method.
     pub(super) way: Way,
     /// The penalties in cycles, in the order of the terms.
     pub(super) penalties: Vec<f64>,
-    /// By length; none if the program is shorter.
+    /// Judgements by length; `None` if the program is shorter.
     pub(super) judged: [Option<Judged>; LENGTHS.len()],
 }
 
@@ -70,11 +70,11 @@ pub(super) struct Modelled {
 pub(super) struct ProgramResult {
     /// The program.
     pub(super) program: String,
-    /// Its command.
+    /// Command of the program.
     pub(super) command: String,
-    /// What it computes with.
+    /// Kind of arithmetic.
     pub(super) kind: Kind,
-    /// Its intervals of a million instructions.
+    /// Number of intervals of a million instructions.
     pub(super) intervals: usize,
     /// The models, in the order of [`Way::ALL`].
     pub(super) models: Vec<Modelled>,
@@ -82,10 +82,10 @@ pub(super) struct ProgramResult {
     pub(super) hash: Vec<Classified>,
     /// Phases by the nearest centroid, by unit.
     pub(super) centroid: Vec<Classified>,
-    /// Only with `--structures`.
+    /// Gains by structures; only with `--structures`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) structures: Option<Worth>,
-    /// See [`gain`].
+    /// Gain of centroids; see [`gain`].
     pub(super) gain: Option<f64>,
     /// The costs of each interval in cycles per 1,000 instructions.
     #[serde(skip)]
@@ -95,7 +95,7 @@ pub(super) struct ProgramResult {
 /// The study.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Study {
-    /// The processor.
+    /// Name of the processor.
     pub(super) pmu: &'static str,
     /// The events of the model.
     pub(super) terms: Vec<Term>,
@@ -103,11 +103,11 @@ pub(super) struct Study {
     pub(super) programs: Vec<ProgramResult>,
 }
 
-/// Phases are of costs that a program can count.
+/// Method of the costs that phases are made from: those that a program can count.
 const OF_PHASES: Way = Way::Vendor;
 
 impl Study {
-    /// Of runs: each program's penalties are fitted to all others.
+    /// Makes the study from runs: each program's penalties are fitted to all others.
     pub(super) fn of(pmu: &'static str, width: u32, terms: Vec<Term>, runs: &[Run]) -> Study {
         let program = |(index, run): (usize, &Run)| {
             let others = runs.iter().enumerate().filter(|(other, _)| *other != index);
@@ -123,7 +123,7 @@ impl Study {
         self.mean_of(None, way, length, of)
     }
 
-    /// The same over the programs of a kind.
+    /// The mean over the programs of a kind that are long enough, and their number.
     pub(super) fn mean_of(
         &self,
         kind: Option<Kind>,
@@ -142,7 +142,7 @@ impl Study {
 }
 
 /// Judges a model whose penalties are calibrated on line: at first the catalogue's, then fitted to
-/// the intervals before, anew behind each of the first ten and each tenth.
+/// the earlier intervals, again after each of the first ten and after each tenth.
 fn calibrated(width: u32, terms: &[Term], intervals: &[Interval]) -> Option<Judged> {
     let mut model = fit::model(width, terms, &Way::Catalogue.penalties(width, terms, &[]));
     judge_each(intervals, |index| {

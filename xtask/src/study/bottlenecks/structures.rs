@@ -1,4 +1,4 @@
-//! Each cost beside the cycles that its structure saves when it is perfect.
+//! Comparison of each cost with the cycles that its structure saves when it is perfect.
 
 use serde::Serialize;
 use tally_abi::{
@@ -13,20 +13,20 @@ use crate::{
     shadows::{self, wrong},
 };
 
-/// A structure, and the costs that stand for its misses.
+/// A structure, and the costs of its misses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Structure {
-    /// The virtual PMU's name of a core where it is perfect.
+    /// The virtual PMU's name of a core with the perfect structure.
     pub(super) perfect: &'static str,
     /// The costs.
     pub(super) kinds: &'static [Bottleneck],
 }
 
-/// The L1 instruction cache, that for data, and predictors of all branches: the places of these
-/// three in [`STRUCTURES`].
+/// Indices in [`STRUCTURES`] of the structures that the table can serve: the L1 instruction cache,
+/// the L1 data cache, and the predictors of all branches.
 pub(super) const SERVED: [usize; 3] = [6, 1, 3];
 
-/// The structures. Costs without one are those of execution and of full queues.
+/// The structures. Costs of execution and of full queues have none.
 pub(super) const STRUCTURES: [Structure; 9] = {
     use Bottleneck as B;
     const fn of(perfect: &'static str, kinds: &'static [B]) -> Structure {
@@ -45,7 +45,7 @@ pub(super) const STRUCTURES: [Structure; 9] = {
     ]
 };
 
-/// Core cycles of a run, and with each structure perfect.
+/// Core cycles of a run, and those with each structure perfect.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cycles {
     pub(super) own: u64,
@@ -53,7 +53,7 @@ pub(super) struct Cycles {
 }
 
 impl Cycles {
-    /// Of the truth of a session.
+    /// Reads the cycles from the truth of a session.
     ///
     /// # Errors
     /// The truth lacks a core or an event.
@@ -73,16 +73,17 @@ impl Cycles {
         Ok(Cycles { own: shadows::cycles(own)?, perfect })
     }
 
-    /// The share of the cycles that a structure saves when it is perfect; below 0 if it costs some.
+    /// The share of the cycles that a structure saves when it is perfect; negative if it costs
+    /// some.
     pub(super) fn saved(&self, structure: usize) -> f64 {
         1.0 - self.perfect[structure] as f64 / self.own.max(1) as f64
     }
 }
 
-/// What a structure saves, and what is said of it, in shares of the cycles.
+/// The saving of a structure, and its costs by the models, in shares of the cycles.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Saved {
-    /// Its name.
+    /// Name of the structure.
     pub(super) structure: &'static str,
     /// The cycles that it saves when it is perfect.
     pub(super) saved: f64,
@@ -90,7 +91,7 @@ pub(super) struct Saved {
     pub(super) costs: [f64; Way::ALL.len()],
 }
 
-/// Every structure of a program, whose models are in the order of [`Way::ALL`].
+/// Compares every structure of a program, whose models are in the order of [`Way::ALL`].
 pub(super) fn saved(
     cycles: &Cycles,
     models: &[Model; Way::ALL.len()],
@@ -105,7 +106,7 @@ pub(super) fn saved(
     STRUCTURES.iter().enumerate().map(one).collect()
 }
 
-/// What these kinds cost in these intervals, in cycles.
+/// The costs of these kinds in these intervals, in cycles.
 fn cost(model: &Model, kinds: &[Bottleneck], intervals: &[Interval]) -> u64 {
     let of = |interval: &Interval| -> u64 {
         let costs = model.cycles(&interval.counted());

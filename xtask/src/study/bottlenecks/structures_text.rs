@@ -7,7 +7,7 @@ use super::{
     structures::{STRUCTURES, Saved},
 };
 
-/// Both tables, if the programs ran for them; else nothing.
+/// Both tables, if the programs ran for them; otherwise empty.
 pub(super) fn render(study: &Study) -> String {
     let all: Vec<(&ProgramResult, &Worth)> = study
         .programs
@@ -48,7 +48,7 @@ fn saved(all: &[(&ProgramResult, &Worth)]) -> String {
     text + "\n"
 }
 
-/// The way's name in seven columns.
+/// The method's name in seven columns.
 fn short(way: Way) -> &'static str {
     match way {
         Way::Catalogue => "catal.",

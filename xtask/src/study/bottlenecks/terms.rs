@@ -1,8 +1,8 @@
 //! The events of the cost model, and the causes whose removal they are judged against.
 //!
-//! The catalogue has the events of each processor (`kernel/pmu/src/catalogue/costs.rs`). What it
-//! lacks is added here from the model's signals: under its vendor's name where the processor has
-//! such an event, else as truth alone, which no program can count.
+//! The catalogue has the events of each processor (`kernel/pmu/src/catalogue/costs.rs`). Events
+//! that it lacks are added here from the model's signals: under the vendor's name if the processor
+//! has such an event, else as truth alone, which no program can count.
 
 use serde::Serialize;
 use tally_abi::{ExitStatus, phase::Bottleneck};
@@ -15,20 +15,20 @@ use crate::{Failure, Result, phases, report::GROUPS};
 /// A term of the model: an event that costs cycles.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Term {
-    /// What its cycles are for.
+    /// Kind of the cost.
     pub(super) kind: Bottleneck,
     /// The vendor's name, or the signal's.
     pub(super) name: String,
-    /// Where it comes from.
+    /// Source of the event.
     pub(super) source: Source,
-    /// The published penalty of one in cycles.
+    /// The published penalty per event, in cycles.
     pub(super) published_cycles: u32,
-    /// The columns of a series of signals that it is the sum of.
+    /// The columns of a series of signals whose sum is the event.
     #[serde(skip)]
     pub(super) columns: Vec<String>,
 }
 
-/// Where an event of the model comes from.
+/// Source of an event of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Source {
@@ -40,17 +40,17 @@ pub(super) enum Source {
     TruthOnly,
 }
 
-/// A group of causes of lost cycles, and the costs that stand for it.
+/// A group of causes of lost cycles, and its costs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cause {
-    /// Its name, that of a group of `--what-if`.
+    /// Name: that of a group of `--what-if`.
     pub(super) name: &'static str,
-    /// The costs: those that one core with perfect structures takes away together.
+    /// The costs that one core with perfect structures removes together.
     pub(super) kinds: &'static [Bottleneck],
 }
 
 impl Cause {
-    /// The structures of the core that runs without it.
+    /// The perfect structures of the shadow core for this cause.
     pub(super) fn perfect(&self) -> &'static str {
         let found = GROUPS.iter().find(|group| group.name == self.name);
         found.map_or("none", |group| group.perfect)
@@ -72,10 +72,10 @@ pub(super) const CAUSES: [Cause; GROUPS.len()] = {
     ]
 };
 
-/// What the catalogue's tables lack: a cost, signals whose sum is its event, a published penalty. A
-/// full queue costs its cycles, and so does a busy port; floating-point additions and
-/// multiplications have a latency of 4. Loads that hit the first level and taken branches, behind
-/// which fetch gives nothing in their cycle, cost nothing in the paper: all that they have is
+/// Terms that the catalogue's tables lack: a cost, signals whose sum is its event, a published
+/// penalty. A full queue costs its cycles, and so does a busy port; floating-point additions and
+/// multiplications have a latency of 4. Loads that hit the first level, and taken branches, after
+/// which fetch delivers nothing in their cycle, cost nothing in the paper: their penalties are only
 /// fitted.
 const LACKING: [(Bottleneck, &[Signal], u32); 9] = [
     (Bottleneck::QueueFull, &[Signal::FullReorder], 1),
@@ -93,7 +93,7 @@ fn columns(signals: &[Signal]) -> Vec<String> {
     signals.iter().map(|signal| format!("{signal:?}")).collect()
 }
 
-/// The terms of a processor: those of the catalogue that the virtual PMU counts, then what it
+/// The terms of a processor: those of the catalogue that the virtual PMU counts, then those that it
 /// lacks.
 ///
 /// # Errors
@@ -156,7 +156,7 @@ mod tests {
                 assert_eq!(of, 1, "{kind:?}");
             }
             assert!(CAUSES.iter().all(|cause| cause.perfect() != "none"));
-            // No event of a vendor counts a full scheduler in the model.
+            // In the model no vendor's event counts a full scheduler.
             let scheduler = terms.iter().find(|term| term.columns == ["FullScheduler"]).unwrap();
             assert_eq!(scheduler.source, Source::TruthOnly);
             for (index, term) in terms.iter().enumerate() {

@@ -1,15 +1,15 @@
-//! What a breakdown names first, beside what the program would save without it.
+//! Comparison of the cause that a breakdown names first with the program's savings without it.
 
 use serde::Serialize;
 use tally_breakdown::{Breakdown, CyclePart};
 
 use crate::report::{AS_GOOD, WhatIf};
 
-/// The least share of the runs of which what is named first is right.
+/// The least share of the runs in which the cause that is named first must be right.
 pub(super) const LEAST_RIGHT: f64 = 0.9;
 
 /// Parts of the tree, and the group of causes whose removal they are compared with. Retiring is
-/// none: it is what is left without any.
+/// excluded: it is the part that no removal reduces.
 const GROUPS: [(&[&str], &str); 4] = [
     (&["mispredicted branches", "refill behind mispredictions"], "branches"),
     (&["fetch latency", "instruction fetch", "fetch bandwidth"], "code"),
@@ -17,19 +17,18 @@ const GROUPS: [(&[&str], &str); 4] = [
     (&["core"], "units"),
 ];
 
-/// A run.
+/// Answer of a run.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Answer {
     pub(super) program: String,
     pub(super) pipeline: String,
-    /// The groups of the parts that may be the largest loss, the largest first; none if it is not
-    /// known.
+    /// The groups of the parts that may be the largest loss, the largest first; empty if unknown.
     pub(super) named: Vec<&'static str>,
-    /// The group that saves most.
+    /// The group whose removal saves most.
     pub(super) largest: &'static str,
-    /// Of each group: its parts' share, and what the program would save without it.
+    /// By group: its parts' share, and the program's saving without it.
     pub(super) groups: Vec<(&'static str, f64, f64)>,
-    /// Whether one that is named saves most, or nearly; none if none is named.
+    /// Whether a named group saves most, or nearly most; `None` if none is named.
     pub(super) is_right: Option<bool>,
     /// The truth of each part of the first level, as a share of the cycles.
     pub(super) level_1: Vec<(String, f64)>,
@@ -63,8 +62,8 @@ impl Answer {
         }
     }
 
-    /// The largest difference of a part of the first level from the same program's in another
-    /// pipeline, and the part's name.
+    /// The first-level part that differs most from the same program's in another pipeline, and the
+    /// difference.
     pub(super) fn furthest(&self, other: &Answer) -> Option<(&str, f64)> {
         let distance = |(name, share): &'_ (String, f64)| {
             let (_, of_other) = other.level_1.iter().find(|(its, _)| its == name)?;

@@ -1,4 +1,4 @@
-//! Bars beside the truth, over seeds and programs.
+//! Comparison of error bars with the truth, over seeds and programs.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use tally_breakdown::Breakdown;
 use super::answer::{Answer, LEAST_RIGHT};
 use crate::{samples::breakdown::ByCode, study::seeds::CLAIMED};
 
-/// The least share of a part of the whole that is judged, and of a function's, by the estimate or
-/// the truth: of smaller ones, most bars hold because both are about 0.
+/// The least share of the whole with which a part is judged, by the estimate or the truth: most
+/// bars of smaller parts hold because estimate and truth are about 0.
 pub(super) const LEAST_SHARE: f64 = 0.001;
-/// See [`LEAST_SHARE`].
+/// The least share with which a function's part is judged; see [`LEAST_SHARE`].
 pub(super) const LEAST_OF_FUNCTION: f64 = 0.005;
-/// Shares of functions are asked to be as near to the truth.
+/// Distance from the truth within which shares of functions should be.
 const NEAR: f64 = 0.02;
-/// The parts of a kind that are shown in one row are of this kind of whole.
+/// Kind of the whole that a row's parts belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
@@ -27,7 +27,7 @@ pub(super) enum Kind {
     OfFunctions,
 }
 
-/// A bar. All are shares of the whole run's cycles or slots.
+/// A bar. All values are shares of the whole run's cycles or slots.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Judged {
     program: String,
@@ -45,14 +45,14 @@ pub(super) struct Row {
     pub(super) kind: Kind,
     pub(super) name: String,
     pub(super) judged: usize,
-    /// The share that contains the truth.
+    /// The share of bars that contain the truth.
     pub(super) within: f64,
-    /// Of the half widths, and of the distances from the truth.
+    /// Medians of the half widths, and of the distances from the truth.
     pub(super) median_half_width: f64,
     pub(super) median_error: f64,
-    /// How many are within two points of the truth.
+    /// Number of estimates within two points of the truth.
     pub(super) near: usize,
-    /// The root of the mean squared distance in half widths, times 1.96: 1 if errors are normal and
+    /// The root mean square of the distances in half widths, times 1.96: 1 if errors are normal and
     /// bars are right.
     pub(super) spread: f64,
 }
@@ -62,13 +62,13 @@ pub(super) struct Row {
 pub(super) struct Study {
     pub(super) pmu: &'static str,
     pub(super) seeds: [u64; 2],
-    /// Of each kind.
+    /// Rows by kind.
     pub(super) kinds: Vec<Row>,
     pub(super) programs: Vec<Row>,
     pub(super) parts: Vec<Row>,
     /// The claimed range of each kind.
     pub(super) claimed: [f64; 2],
-    /// What is named first beside what the program would save, of each run.
+    /// Answers of the runs: the causes named first, compared with the program's savings.
     pub(super) answers: Vec<Answer>,
     pub(super) holds: bool,
     /// The runs that failed, each with its reason.
@@ -77,7 +77,7 @@ pub(super) struct Study {
 }
 
 impl Judged {
-    /// The parts of a run.
+    /// Judges the parts of a run.
     pub(super) fn of_whole(program: &str, of: &Breakdown) -> Vec<Judged> {
         let all = of.cycles.max(1) as f64;
         let part = |part: &tally_breakdown::CyclePart| {
@@ -89,7 +89,7 @@ impl Judged {
         parts.filter(|bar| bar.is_at_least(LEAST_SHARE)).collect()
     }
 
-    /// The functions of a run that are shown, and their parts.
+    /// Judges the functions of a run that are shown, and their parts.
     pub(super) fn of_functions(program: &str, by: &ByCode) -> Vec<Judged> {
         let all = by.cycles.max(1.0);
         let mut judged = Vec::new();

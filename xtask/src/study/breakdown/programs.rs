@@ -1,5 +1,5 @@
-//! The programs of the study: those of `tests/benchmarks` that judge and tune, and others, by which
-//! nothing was chosen.
+//! The programs of the study: those of `tests/benchmarks` that judge and tune, and others, with
+//! which no parameter was chosen.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ const OTHERS: [&str; 14] = [
     "redb",
 ];
 
-/// A program that runs.
+/// A program to run.
 #[derive(Clone, Debug)]
 pub(super) struct Program {
     pub(super) name: String,

@@ -5,7 +5,7 @@ use super::{
     judge::{Kind, LEAST_OF_FUNCTION, LEAST_SHARE, Row, Study},
 };
 
-/// Two pipelines agree on parts that are as near to each other.
+/// Tolerance within which two pipelines agree on a part.
 const LEAST_APART: f64 = 0.03;
 
 /// Columns of a name.
@@ -42,7 +42,8 @@ pub(super) fn render(study: &Study) -> String {
     text
 }
 
-/// What each run names first beside what saves most, and the parts' mean distance from savings.
+/// The first-named and the most saving group of each run, and the parts' mean distance from
+/// savings.
 fn answers(study: &Study) -> String {
     let Some(first) = study.answers.first() else { return String::new() };
     let mut text =
@@ -78,7 +79,7 @@ fn answers(study: &Study) -> String {
     )
 }
 
-/// How far the first level's parts of the same program are from each other in two pipelines.
+/// The distances of the same program's first-level parts in two pipelines.
 fn pipelines(answers: &[Answer]) -> String {
     let mut furthest: Vec<(f64, String)> = Vec::new();
     for (at, one) in answers.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! What paper 001 says of each architecture, in its sections 2, 3 and 5. Its figures are pictures,
-//! and the numbers in its text are lost in our copy: only the statements can be compared.
+//! Paper 001's statements on each architecture, from its sections 2, 3 and 5. Its figures are
+//! pictures, and the numbers in its text are lost in our copy: only the statements can be compared.
 
 /// A method, and the paper's statement of it.
 const STATEMENTS: [(&str, &str); 5] = [

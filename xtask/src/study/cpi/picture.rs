@@ -1,4 +1,4 @@
-//! The study's picture: for each program a bar for each stack, as the paper's figure has it.
+//! The study's picture: a bar for each stack of each program, as in the paper's figure.
 
 use plotters::prelude::*;
 

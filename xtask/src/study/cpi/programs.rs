@@ -9,7 +9,7 @@ use crate::{
     project::{self, Project},
 };
 
-/// What a program computes with.
+/// Kind of arithmetic that a program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Float,
 }
 
-/// Whether the counters' rules were chosen by a program, or are judged by it.
+/// Use of a program: to choose the counters' rules, or to judge them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Use {
@@ -33,7 +33,7 @@ pub(super) struct Program {
     pub(super) kind: Kind,
     #[serde(rename = "use")]
     pub(super) used_for: Use,
-    /// The program of the list of programs that is run; none for Tally's own.
+    /// Name in the list of programs; `None` for one of Tally's own.
     pub(super) from: Option<String>,
     /// The command, word by word.
     pub(super) run: Vec<String>,
@@ -46,7 +46,7 @@ struct Table {
     programs: Vec<Program>,
 }
 
-/// The programs of these names, or all.
+/// Reads the programs of these names, or all.
 ///
 /// # Errors
 /// The file cannot be read, or is wrong; there is no program of a name.
@@ -92,7 +92,7 @@ mod tests {
             assert!(judged.filter(|one| one.kind == kind).count() >= 4, "{kind:?}");
         }
         assert!(programs.iter().any(|program| program.used_for == Use::Tuning));
-        // Those that boot tests run are fetched or compiled in seconds.
+        // Programs that boot tests run are fetched or compiled in seconds.
         let list = List::read(&project).unwrap();
         for from in programs.iter().filter_map(|program| program.from.as_ref()) {
             assert!(list.wanted(true).any(|listed| listed.name == *from), "{from}");

@@ -54,8 +54,8 @@ fn stacks(program: &ProgramResult) -> String {
     text
 }
 
-/// A line for each architecture: its errors on the programs that are there to judge and to tune,
-/// its cost, and the paper's statement.
+/// A line for each architecture: its errors on the programs that judge and on those that tune, its
+/// cost, and the paper's statement.
 fn summary(study: &CpiStudy) -> String {
     let (judged, tuned): (Vec<&ProgramResult>, Vec<&ProgramResult>) =
         study.programs.iter().partition(|program| program.is_judged());

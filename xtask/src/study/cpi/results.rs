@@ -1,4 +1,4 @@
-//! The errors of each architecture, and what they are to be.
+//! The errors of each architecture, and their targets.
 
 use serde::Serialize;
 use tally_model::Architecture;
@@ -9,12 +9,12 @@ use super::{
 };
 use crate::{Result, machine::Pmu};
 
-/// What FMT's largest errors are to be at most: their mean, and each.
+/// Targets for FMT's largest errors: their mean, and each of them.
 const MEAN: f64 = 0.03;
 const MOST: f64 = 0.06;
-/// How far sFMT's mean may be from FMT's.
+/// Target for the distance of sFMT's mean from FMT's.
 const APART: f64 = 0.005;
-/// The share of programs on which the others are to be worse than FMT.
+/// Target for the share of programs on which the other architectures are worse than FMT.
 const WORSE: f64 = 0.8;
 
 /// An architecture's stack of a program, and its largest error against both references.
@@ -23,7 +23,7 @@ pub(super) struct MethodResult {
     pub(super) method: &'static str,
     pub(super) stack: Stack,
     pub(super) error: f64,
-    /// The component with that error.
+    /// The component with the largest error.
     pub(super) component: &'static str,
     pub(super) error_inverse: f64,
 }
@@ -42,7 +42,7 @@ pub(super) struct ProgramResult {
 }
 
 impl ProgramResult {
-    /// Of a run.
+    /// Computes the results of a run.
     ///
     /// # Errors
     /// The truth lacks a count.
@@ -65,7 +65,7 @@ impl ProgramResult {
         })
     }
 
-    /// Returns whether the architectures are judged by it.
+    /// Returns whether the program judges the architectures.
     pub(super) fn is_judged(&self) -> bool {
         self.used_for == Use::Judging
     }
@@ -76,7 +76,7 @@ impl ProgramResult {
     }
 }
 
-/// Something that is to hold, and whether it does.
+/// A target, and whether it is met.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Target {
     pub(super) what: &'static str,
@@ -92,7 +92,7 @@ pub(super) fn errors(programs: &[&ProgramResult], method: &str) -> (f64, f64) {
     (mean, all.into_iter().fold(0.0, f64::max))
 }
 
-/// The targets, by the programs that are there to judge.
+/// Checks the targets with the programs that judge.
 pub(super) fn targets(programs: &[ProgramResult]) -> Vec<Target> {
     let judged: Vec<&ProgramResult> =
         programs.iter().filter(|program| program.is_judged()).collect();
@@ -128,11 +128,11 @@ pub(super) fn targets(programs: &[ProgramResult]) -> Vec<Target> {
     targets
 }
 
-/// What an architecture costs.
+/// Hardware cost of an architecture.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Cost {
     pub(super) method: &'static str,
-    /// Beside its global counters.
+    /// Bits besides the global counters.
     pub(super) bits: u64,
 }
 
@@ -148,11 +148,11 @@ pub(super) struct CpiStudy {
 }
 
 impl CpiStudy {
-    /// The study of these programs.
+    /// Makes the study of these programs.
     pub(super) fn of(pmu: Pmu, programs: Vec<ProgramResult>) -> CpiStudy {
         let profile = pmu.profile();
         let geometry = &profile.geometry;
-        // The last method is FMT with a counter more.
+        // The last method is FMT with one more counter.
         let architectures = Architecture::ALL.into_iter().chain([Architecture::Fmt]);
         let cost = |(method, architecture): (&Method, Architecture)| {
             let more = if method.takes_units { Architecture::units_bits(geometry) } else { 0 };

@@ -1,5 +1,5 @@
-//! CPI stacks: of the reference, by runs with perfect structures, and of each architecture, by its
-//! counters.
+//! CPI stacks: of the reference, from runs with perfect structures, and of each architecture, from
+//! its counters.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,18 @@ use crate::{
 /// The components of a stack, from the bottom.
 pub(super) const COMPONENTS: [&str; 8] =
     ["base", "l1i", "l2i", "itlb", "branch", "l1d", "l2d", "dtlb"];
-/// Those that an architecture counts: all but the base.
+/// Number of components that an architecture counts: all except the base.
 const COUNTED: usize = COMPONENTS.len() - 1;
 
-/// A way to count a stack.
+/// A method of counting a stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Method {
-    /// The name of its events.
+    /// The architecture's name in the names of the events.
     events: &'static str,
-    /// The paper's name, or one beside it.
+    /// The paper's name, or a name for a variant.
     pub(super) name: &'static str,
-    /// Whether the cycles of units behind a mispredicted branch are the branch's.
+    /// Whether cycles of units before the resolution of a mispredicted branch are attributed to the
+    /// branch.
     pub(super) takes_units: bool,
 }
 
@@ -32,7 +33,7 @@ const fn method(events: &'static str, name: &'static str) -> Method {
     Method { events, name, takes_units: false }
 }
 
-/// The paper's architectures, and the table with one counter more in a row.
+/// The paper's architectures, and the table with one more counter per row.
 pub(super) const METHODS: [Method; 6] = [
     method("naive", "naive"),
     method("nonspec", "naive non-spec"),
@@ -42,15 +43,16 @@ pub(super) const METHODS: [Method; 6] = [
     Method { takes_units: true, ..method("fmt", "FMT+units") },
 ];
 
-/// A core of the reference: the structures that never miss, as the virtual PMU's option has them.
+/// A core of the reference: its perfect structures, as in the virtual PMU's option.
 const BASE: &str = "l1i+l1d+itlb+dtlb+branch+indirect+returns";
 const WITH_L1D: &str = "l1i+l2d+itlb+dtlb+branch+indirect+returns";
 const WITH_BRANCH: &str = "l1i+l2d+itlb+dtlb";
 
-/// The core that is real, which is the machine's own.
+/// The real core: the machine's own.
 const REAL: &str = "";
 
-/// The structures that become real one after another: each with its component.
+/// The components with the structures that are perfect in turn: from one entry to the next, one
+/// structure becomes real.
 type Order = [(&'static str, &'static str); COMPONENTS.len()];
 
 /// The paper's order: the front end before the back end's long misses.
@@ -65,7 +67,7 @@ const DIRECT: Order = [
     ("dtlb", REAL),
 ];
 
-/// The inverse of its last two groups.
+/// The order with its last two groups exchanged.
 const INVERSE: Order = [
     ("base", BASE),
     ("l1d", WITH_L1D),
@@ -82,7 +84,8 @@ const INVERSE: Order = [
 pub(super) struct Stack(pub(super) [f64; COMPONENTS.len()]);
 
 impl Stack {
-    /// The component in which another stack differs most, and by how much of the total.
+    /// The component in which another stack differs most, and the difference as a share of the
+    /// total.
     pub(super) fn largest_error(&self, reference: &Stack) -> (&'static str, f64) {
         let total: f64 = reference.0.iter().sum();
         let apart = self.0.iter().zip(&reference.0).map(|(one, other)| (one - other).abs() / total);
@@ -91,7 +94,7 @@ impl Stack {
     }
 }
 
-/// The option of the virtual PMU that has all cores of both orders.
+/// The option of the virtual PMU for all cores of both orders.
 pub(super) fn shadows() -> String {
     let mut all: Vec<&str> = Vec::new();
     for (_, perfect) in DIRECT.iter().chain(&INVERSE) {
@@ -102,7 +105,7 @@ pub(super) fn shadows() -> String {
     format!("shadows={}", all.join("/"))
 }
 
-/// What a run counted in ring 3: the machine's own core, and each shadow by its structures.
+/// Counts of a run in ring 3: of the machine's own core, and of each shadow core by its structures.
 #[derive(Clone, Debug)]
 pub(super) struct Counted {
     own: BTreeMap<String, u64>,
@@ -111,10 +114,11 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Of the truth's region of the program, and of the same region of the shadows.
+    /// Reads the counts from the truth's region of the program, and from the same region of the
+    /// shadow cores.
     ///
     /// # Errors
-    /// The truth lacks an event or executed something else on a shadow.
+    /// The truth lacks an event, or a shadow core executed something else.
     pub(super) fn of(own: &Region, shadows: &[(&str, &Region)]) -> Result<Counted> {
         let mut cycles = shadows::beside(own, shadows)?;
         cycles.insert(REAL.to_owned(), shadows::cycles(own)?);
@@ -128,7 +132,7 @@ impl Counted {
         self.instructions.max(1)
     }
 
-    /// The reference's stack, in the paper's order and in the inverse.
+    /// The reference's stacks, in the paper's order and in the inverse order.
     ///
     /// # Errors
     /// A core of the order did not run.
@@ -141,7 +145,7 @@ impl Counted {
         for (component, perfect) in order {
             let cycles = self.cycles.get(*perfect);
             let cycles = *cycles.ok_or_else(|| wrong(format!("no core {perfect} ran")))? as f64;
-            // A structure that misses can shorten a run, by other overlaps.
+            // A real structure can shorten a run, by other overlaps.
             stack.0[index(component)] = (cycles - before) / self.instructions() as f64;
             before = cycles;
         }
@@ -199,7 +203,7 @@ pub(super) mod tests {
     }
 
     /// A program of 1,000 instructions. Each structure that becomes real costs 100 cycles, whatever
-    /// the order; FMT's counters are right but for 20 cycles of branches.
+    /// the order. FMT's counters are right except for 20 cycles of branches.
     pub(in super::super) fn counted() -> Counted {
         let perfect = |order: &Order| order.map(|(_, perfect)| perfect);
         let cores =

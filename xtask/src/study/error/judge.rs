@@ -1,4 +1,4 @@
-//! Estimates beside the truth, over seeds and programs.
+//! Comparison of estimates with the truth, over seeds and programs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::{
     study::seeds::CLAIMED,
 };
 
-/// A truth above it, in events, makes an event frequent.
+/// Truth, in events, above which an event is frequent.
 pub(super) const FREQUENT: u64 = 1_000;
 /// The claim for each program: the least share of its estimates whose interval contains the truth.
 pub(super) const CLAIMED_OF_EACH: f64 = 0.92;
@@ -17,13 +17,13 @@ pub(super) const CLAIMED_OF_EACH: f64 = 0.92;
 /// A program's words and its reports by seed.
 pub(super) type ProgramReports<'a> = (&'a &'a str, &'a [Report]);
 
-/// One event's results over all seeds and programs.
+/// Results of an event over all seeds and programs.
 #[derive(Debug, Serialize)]
 pub(super) struct EventError {
     pub(super) name: String,
-    /// Values with an interval and a truth.
+    /// Number of values with an interval and a truth.
     pub(super) judged: u64,
-    /// The share of these whose interval contains the truth.
+    /// The share of judged values whose interval contains the truth.
     pub(super) within: f64,
     /// Mean of |estimate − truth| / truth, without truths of 0.
     pub(super) mean_relative_error: Option<f64>,
@@ -31,38 +31,38 @@ pub(super) struct EventError {
     pub(super) mean_relative_half_width: Option<f64>,
 }
 
-/// How good estimates are, without exact values.
+/// Accuracy of estimates, without exact values.
 #[derive(Debug, Serialize)]
 pub(super) struct Accuracy {
     /// The number of estimates with an interval and a truth.
     pub(super) estimated: u64,
-    /// The share of these whose interval contains the truth.
+    /// The share of these estimates whose interval contains the truth.
     pub(super) estimated_within: f64,
     pub(super) frequent: FrequentError,
 }
 
-/// The errors of estimated values whose truth is above [`FREQUENT`]; none without such values.
+/// The errors of estimated values whose truth is above [`FREQUENT`]; `None` without such values.
 #[derive(Debug, Serialize)]
 pub(super) struct FrequentError {
     pub(super) values: u64,
-    /// Of |estimate − truth| / truth.
+    /// Median of |estimate − truth| / truth.
     pub(super) median_relative_error: Option<f64>,
-    /// The 99th percentile of the same.
+    /// The 99th percentile of |estimate − truth| / truth.
     pub(super) p99_relative_error: Option<f64>,
-    /// Of half width / estimate.
+    /// Median of half width / estimate.
     pub(super) median_relative_half_width: Option<f64>,
 }
 
-/// The estimates of one program over all seeds.
+/// The estimates of a program over all seeds.
 #[derive(Debug, Serialize)]
 pub(super) struct ProgramError {
-    /// Its words; none of the default job.
+    /// The program's words; empty for the default job.
     pub(super) program: String,
     #[serde(flatten)]
     pub(super) accuracy: Accuracy,
 }
 
-/// The values that have a refined estimate: how good the engine's estimates of them are, and the
+/// Accuracies of the values that have a refined estimate: by the engine's estimates, and by the
 /// refined ones.
 #[derive(Debug, Serialize)]
 pub(super) struct Refinement {
@@ -87,12 +87,12 @@ pub(super) struct ErrorStudy {
     pub(super) accuracy: Accuracy,
     /// The lowest share of a single run.
     pub(super) worst_seed_within: f64,
-    /// If refined estimates were asked for.
+    /// Accuracies of refined estimates, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) refinement: Option<Refinement>,
     /// The claimed range of `estimated_within`.
     pub(super) claimed: [f64; 2],
-    /// The claimed least of each program's.
+    /// The claimed lower bound for each program.
     pub(super) claimed_of_each: f64,
     /// Whether the claims hold, also for refined estimates.
     pub(super) holds: bool,
@@ -144,7 +144,7 @@ fn events(report: &Report) -> impl Iterator<Item = &EventReport> {
 }
 
 impl Accuracy {
-    /// Of the estimates among these values.
+    /// Computes the accuracy of the estimates among these values.
     fn of(values: &[&EventReport]) -> Accuracy {
         let is_estimated = |value: &&&EventReport| value.kind == Kind::Estimated;
         let estimates: Vec<_> = values.iter().filter(is_estimated).copied().collect();
@@ -196,14 +196,14 @@ fn judge_frequent(estimated: &[&EventReport]) -> FrequentError {
     }
 }
 
-/// The least of the sorted values that at least this share of them does not exceed.
+/// The quantile of sorted values: the least that a share of at least `share` does not exceed.
 fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied()
 }
 
 /// The number of values with an interval and a truth, and the share of them whose interval contains
-/// it.
+/// the truth.
 fn share_within(events: &[&EventReport]) -> (u64, f64) {
     let judged: Vec<bool> = events.iter().filter_map(|event| event.is_within()).collect();
     let within = judged.iter().filter(|within| **within).count();
@@ -221,7 +221,7 @@ mod tests {
     use crate::report::SessionReport;
     use tally_abi::{Reading, Value};
 
-    /// One seed's report of one event with the truth 100 and the half width 10.
+    /// A seed's report of one event with the truth 100 and the half width 10.
     fn report(estimate: u64) -> Report {
         let value = Value::Estimated { estimate, stderr: 5.0, half_width_95: 10.0 };
         let reading = Reading { value, counted: 0, counted_cycles: 1, total_cycles: 2, slices: 9 };

@@ -1,4 +1,4 @@
-//! The options of `cargo xtask study error`: what it runs, and with which seeds.
+//! The options of `cargo xtask study error`: programs and seeds.
 
 use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
@@ -16,10 +16,10 @@ use crate::{
     study::seeds,
 };
 
-/// Of one machine: others may run at the same time.
+/// Time limit of a machine: others may run at the same time.
 const TIME_LIMIT: Duration = Duration::from_secs(600);
-/// With `--programs`, beside the default job: of Tally's own programs, and of Debian's busybox.
-/// Nothing in the engine was chosen by runs of these.
+/// Programs of `--programs`, besides the default job: Tally's own programs, and Debian's busybox.
+/// No parameter of the engine was chosen with these.
 const PROGRAMS: [&str; 10] = [
     // A start-up and then a steady loop.
     "busybox awk BEGIN{for(i=0;i<10000;i++)s+=i%7;print(s)}",
@@ -72,7 +72,7 @@ pub(in crate::study) struct ErrorArgs {
 }
 
 impl ErrorArgs {
-    /// The programs with their arguments; that without words is the default job.
+    /// The programs with their arguments; an empty text is the default job.
     pub(super) fn programs(&self) -> Vec<&str> {
         match (&*self.program, self.programs) {
             ([], false) => vec![""],
@@ -81,7 +81,7 @@ impl ErrorArgs {
         }
     }
 
-    /// The job with a seed.
+    /// The job of a program with a seed.
     pub(super) fn job(&self, seed: u64, program: &str) -> Job {
         let of_all = || events::default_list(self.pmu.signature());
         let all = || events::words(of_all()).collect::<Vec<_>>().join(",");
@@ -90,7 +90,7 @@ impl ErrorArgs {
         Job { seed, events, slice: self.slice, ..Job::default() }
     }
 
-    /// The words of a program; none for the default job.
+    /// The words of a program; empty for the default job.
     ///
     /// # Errors
     /// There are no words.
@@ -103,7 +103,7 @@ impl ErrorArgs {
         Ok(words)
     }
 
-    /// The machine for one seed of a program.
+    /// The machine for a seed of a program.
     ///
     /// # Errors
     /// An option is not valid.
@@ -115,7 +115,7 @@ impl ErrorArgs {
         Ok(Request { pmu: self.pmu, time_limit: TIME_LIMIT, ..Request::new(job) })
     }
 
-    /// The plan of a program's events, by which its trace is read.
+    /// The plan of a program's events, with which its trace is read.
     ///
     /// # Errors
     /// The list of events is unknown before the run, or refused.
@@ -142,7 +142,7 @@ impl ErrorArgs {
     /// Checks the options before anything is built.
     ///
     /// # Errors
-    /// One is not valid.
+    /// An option is not valid.
     pub(super) fn check(&self) -> Result<()> {
         for program in self.programs() {
             self.request(*self.seeds.start(), program)?;

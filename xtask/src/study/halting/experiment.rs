@@ -1,5 +1,5 @@
-//! The paper's experiments (003, Tables I and II), scaled: which halts, and what runs with them
-//! count.
+//! The paper's experiments (003, Tables I and II), scaled: the halts, and the counts of the runs
+//! with them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +20,10 @@ use crate::{
 
 /// The tag of the truth's region of a whole program.
 pub(super) const REGION: u32 = 3;
-/// What the program of a run with `Halts` may take of the host's time, in seconds.
+/// Time limit of a run on the host, in seconds.
 const TIME_LIMIT_S: u64 = 600;
 
-/// What differs from condition to condition of a line.
+/// Quantity that varies between the conditions of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Varied {
@@ -33,14 +33,14 @@ pub(super) enum Varied {
     Frequency,
 }
 
-/// A line of the paper's tables: what is held, in seconds of the paper, and what is varied.
+/// A line of the paper's tables: the constant and the varied quantity, in seconds of the paper.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     pub(super) varied: Varied,
-    /// The period, if lengths are varied; the length otherwise.
+    /// The constant period, if lengths are varied; otherwise the constant length.
     pub(super) held_s: f64,
-    /// The values of what is varied; for frequencies the periods, so that the number of halts
-    /// rises.
+    /// The values of the varied quantity; for frequencies the periods, in the order of rising
+    /// numbers of halts.
     pub(super) values_s: &'static [f64],
 }
 
@@ -52,12 +52,12 @@ pub(super) const LINES: [Line; 4] = [
     Line { varied: Varied::Frequency, held_s: 2.0, values_s: &[2.0, 0.5] },
 ];
 
-/// How the paper's seconds become cycles.
+/// Conversion of the paper's seconds to cycles.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Scale {
-    /// Cycles for a second of the paper's.
+    /// Cycles per second of the paper.
     pub(super) second_cycles: u64,
-    /// What each halt touches.
+    /// Bytes that each halt touches.
     pub(super) footprint_bytes: u64,
 }
 
@@ -91,16 +91,16 @@ impl Scale {
     }
 }
 
-/// What one run counted.
+/// Counts of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Counted {
     /// The truth of the program's events in ring 3.
     pub(super) events: BTreeMap<String, u64>,
-    /// Halts, and the mean of their core cycles.
+    /// Number of halts, and the mean of their core cycles.
     pub(super) halts: u64,
     pub(super) mean_cycles: f64,
-    /// Records of its trace, those of them that were lost, and how often it waited for the host to
-    /// have them.
+    /// Records of the run's trace, those of them that were lost, and the number of waits for the
+    /// host to receive records.
     pub(super) records: u64,
     pub(super) lost: u64,
     pub(super) waits: u64,
@@ -117,7 +117,7 @@ pub(super) fn command_line(
     format!("seed={seed} wire{} -- region={REGION} {program}", args.options())
 }
 
-/// The structures that decide how often these events happen, each once.
+/// The structures that determine the numbers of these events, each once.
 pub(super) fn structures<'a>(events: impl Iterator<Item = &'a String>) -> Vec<&'static str> {
     let words: BTreeSet<&str> = events.map(|name| Structure::of(name).word()).collect();
     words.into_iter().collect()

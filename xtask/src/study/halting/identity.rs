@@ -1,5 +1,5 @@
-//! Halts at the same places, of lengths over four orders of magnitude: what of a program's events
-//! depends on the length.
+//! Halts at the same places, with lengths over four orders of magnitude, to find the events of a
+//! program that depend on the length.
 //!
 //! Equal seeds and periods halt at equal places as long as the program takes as many cycles in
 //! ring 3. Each run without a footprint is compared with the run of the shortest halts.
@@ -19,21 +19,21 @@ use crate::{
 /// Lengths, in core cycles.
 pub(super) const LENGTHS: [u64; 5] = [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
-/// How a run's events differ from those of the run of the shortest halts.
+/// Differences of a run's events from those of the run of the shortest halts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Compared {
     pub(super) program: String,
-    /// What the scheduler's timer did during halts.
+    /// State of the scheduler's timer during halts.
     pub(super) timer: HaltTimer,
     pub(super) length_cycles: u64,
-    /// Halts, and the mean of their core cycles.
+    /// Number of halts, and the mean of their core cycles.
     pub(super) halts: u64,
     pub(super) mean_cycles: f64,
-    /// Events that were compared.
+    /// Number of events that were compared.
     pub(super) events: usize,
-    /// Those that differ, with their difference.
+    /// Events that differ, with their difference.
     pub(super) differing: BTreeMap<String, i64>,
-    /// The structures that decide how often these happen.
+    /// The structures that determine the numbers of the differing events.
     pub(super) structures: Vec<&'static str>,
 }
 

@@ -1,11 +1,11 @@
-//! The events of paper 003 (its Table III) and what it found of them (its section III).
+//! The events of paper 003 (its Table III) and its findings on them (its section III).
 
-/// An event of the paper's.
+/// An event of the paper.
 pub(super) struct Finding {
     pub(super) name: &'static str,
     /// The nearest events of Intel's and AMD's profiles; empty without one.
     pub(super) ours: [&'static str; 2],
-    /// The paper's class by length (section III.B). It names no finding for some.
+    /// The paper's class by length (section III.B), which has no finding for some events.
     pub(super) by_length: &'static str,
 }
 
@@ -13,8 +13,8 @@ const fn f(name: &'static str, ours: [&'static str; 2], by_length: &'static str)
     Finding { name, ours, by_length }
 }
 
-/// By frequency every event of the paper's was affected, most often linearly past a threshold
-/// (section III.C).
+/// The paper's class by frequency for every event: all were affected, most often linearly past a
+/// threshold (section III.C).
 pub(super) const BY_FREQUENCY: &str = "linear";
 
 /// The paper's events.
@@ -36,7 +36,7 @@ pub(super) const FINDINGS: [Finding; 15] = [
     f("loads", ["MEM_INST_RETIRED.ALL_LOADS", "LS_DISPATCH.LD_DISPATCH"], "step"),
     f("split loads", ["MEM_INST_RETIRED.SPLIT_LOADS", "MISALIGNED_LOADS.MA64"], "none"),
     f("split stores", ["MEM_INST_RETIRED.SPLIT_STORES", ""], "step"),
-    // Of the pipeline `ooo` alone.
+    // Counted in the pipeline `ooo` alone.
     f("store-buffer stalls", ["", ""], "none"),
     f("trace cache build mode", ["ICACHE_64B.IFTAG_MISS", "IC_TAG_HIT_MISS.IC_MISS"], "step"),
     f("time stamp, delivery mode", ["", ""], "linear"),

@@ -1,4 +1,4 @@
-//! The study's picture: what halts change in the paper's events, by length and by number.
+//! The study's picture: the effects of halts on the paper's events, by length and by number.
 
 use plotters::prelude::*;
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::median::median;
 
-/// Tables I and II: the experiments; III: the paper's events beside ours; then every event.
+/// Renders Tables I and II: the experiments; III: the paper's events with ours; then every event.
 pub(super) fn render(study: &HaltingStudy) -> String {
     let mut text = String::new();
     if !study.programs.is_empty() {
@@ -61,7 +61,7 @@ fn conditions(study: &HaltingStudy) -> String {
     text
 }
 
-/// The lines of all programs in which this is varied.
+/// The lines of all programs in which this quantity is varied.
 fn lines(study: &HaltingStudy, varied: Varied) -> impl Iterator<Item = &LineResult> {
     let all = study.programs.iter().flat_map(|program| &program.lines);
     all.filter(move |line| line.varied == varied)
@@ -73,7 +73,7 @@ fn results<'a>(study: &'a HaltingStudy, varied: Varied, event: &str) -> Vec<&'a 
     lines(study, varied).filter_map(of).collect()
 }
 
-/// How many results have each class, as `none/step/linear/saturating`.
+/// The number of results of each class, as `none/step/linear/saturating`.
 fn tally(results: &[&EventResult]) -> String {
     let count = |class: &Class| results.iter().filter(|it| it.class == *class).count();
     Class::ALL.map(|class| format!("{:>3}", count(&class))).concat()
@@ -88,7 +88,7 @@ fn relative(results: &[&EventResult]) -> impl Iterator<Item = f64> {
     results.iter().flat_map(of)
 }
 
-/// The longest period with a clear difference, in seconds of the paper's.
+/// The longest period with a clear difference, in seconds of the paper.
 fn threshold(study: &HaltingStudy, results: &[&EventResult]) -> Option<f64> {
     let affected = results.iter().filter(|result| result.class != Class::None);
     let clear = affected.flat_map(|result| &result.points).filter(|it| it.difference.is_clear());
@@ -137,7 +137,7 @@ fn findings(study: &HaltingStudy) -> String {
             longest period with an effect, in seconds of the paper's\n"
 }
 
-/// Every event by its classes, the most affected first; those without effect are one line.
+/// Every event with its classes, the most affected first; those without effect share one line.
 fn classes(study: &HaltingStudy, varied: Varied) -> String {
     let (what, per) = match varied {
         Varied::Length => ("length", "per 1,000 cycles"),

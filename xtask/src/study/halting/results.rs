@@ -1,4 +1,4 @@
-//! The results of the study, and how they are made of runs.
+//! The results of the study, and their computation from runs.
 
 use serde::Serialize;
 use tally_abi::halt::Halts;
@@ -10,18 +10,18 @@ use super::{
     traced::Traced,
 };
 
-/// The runs of one condition against the unhalted ones of the same seeds.
+/// The runs of a condition compared with the unhalted ones of the same seeds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Point {
     pub(super) length_cycles: u64,
     pub(super) period_cycles: u64,
-    /// The mean number of halts of a run.
+    /// The mean number of halts per run.
     pub(super) halts: f64,
     /// The mean difference, in events.
     pub(super) difference: Mean,
 }
 
-/// What a line of the experiment says of one event of one program.
+/// Result of a line of the experiment for an event of a program.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct EventResult {
     pub(super) event: String,
@@ -36,7 +36,7 @@ pub(super) struct EventResult {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct LineResult {
     pub(super) varied: Varied,
-    /// The period in cycles, if lengths are varied; the length otherwise.
+    /// The constant period in cycles, if lengths are varied; otherwise the constant length.
     pub(super) held_cycles: u64,
     pub(super) events: Vec<EventResult>,
 }
@@ -57,14 +57,14 @@ pub(super) struct HaltingStudy {
     #[serde(flatten)]
     pub(super) scale: Scale,
     pub(super) programs: Vec<ProgramResult>,
-    /// Halts at the same places.
+    /// Results of halts at the same places.
     pub(super) same_places: Vec<Compared>,
-    /// Traces that halt.
+    /// Results of traces that halt.
     pub(super) traced: Vec<Traced>,
 }
 
-/// The runs of one line: of each seed the unhalted run and those of all halts, in which the line's
-/// halts are at these places.
+/// The runs of a line: for each seed the unhalted run and those of all halts. `places` are the
+/// indices of the line's halts among these.
 struct Runs<'a> {
     varied: Varied,
     halts: Vec<Halts>,
@@ -108,12 +108,12 @@ fn count(run: &Counted, event: &str) -> f64 {
     run.events.get(event).copied().unwrap_or_default() as f64
 }
 
-/// How many events more than the unhalted run, which is the first, a run of the same seed has.
+/// The events of a run less those of the unhalted run of the same seed, which is the first.
 fn difference(runs: &[Counted], place: usize, event: &str) -> f64 {
     count(&runs[place], event) - count(&runs[0], event)
 }
 
-/// Compares the runs of one line. The runs of each seed are the unhalted one and those of `all`
+/// Compares the runs of a line. The runs of each seed are the unhalted one and those of `all`
 /// halts.
 pub(super) fn compare(
     line: &Line,

@@ -8,7 +8,7 @@
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The probability of an error of the first kind, over all events of one line of an experiment.
+/// The probability of an error of the first kind, over all events of a line of an experiment.
 const LEVEL: f64 = 0.05;
 
 /// A mean over seeds, with its 95 % interval and the test that it is 0.
@@ -22,7 +22,7 @@ pub(super) struct Mean {
 }
 
 impl Mean {
-    /// Of two values or more.
+    /// Computes the mean of two or more values.
     pub(super) fn of(values: &[f64]) -> Mean {
         let number = values.len() as f64;
         let mean = values.iter().sum::<f64>() / number;
@@ -37,7 +37,7 @@ impl Mean {
         Mean { mean, half_width_95: t.inverse_cdf(0.975) * error, p }
     }
 
-    /// Returns whether its own interval does not contain 0.
+    /// Returns whether the mean's own interval excludes 0.
     pub(super) fn is_clear(&self) -> bool {
         self.mean.abs() > self.half_width_95
     }
@@ -56,18 +56,18 @@ pub(super) fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Which of these probabilities are significant among all of them.
+/// Returns which of these probabilities are significant among all of them.
 pub(super) fn significant(p: &[f64]) -> Vec<bool> {
     holm(p).into_iter().map(|p| p <= LEVEL).collect()
 }
 
-/// The largest of these shares, which are infinite, or no number, where the count they are of is 0.
+/// The largest finite share. A share of a count of 0 is infinite or not a number.
 pub(super) fn largest(shares: impl Iterator<Item = f64>) -> Option<f64> {
     let finite = shares.filter(|share| share.is_finite());
     finite.max_by(|a, b| a.abs().total_cmp(&b.abs()))
 }
 
-/// The slope of the least-squares line through points; none if all have the same abscissa.
+/// The slope of the least-squares line through points; `None` if all have the same abscissa.
 pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
     let number = points.len() as f64;
     let mean_x = points.iter().map(|(x, _)| x).sum::<f64>() / number;
@@ -76,10 +76,10 @@ pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
     (squares > 0.0).then(|| products / squares)
 }
 
-/// A number of one seed's points.
+/// A statistic of a seed's points.
 type Statistic<'a> = dyn Fn(&[(f64, f64)]) -> f64 + 'a;
 
-/// How an event answers to halts.
+/// Response of an event to halts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Class {
@@ -87,9 +87,9 @@ pub(super) enum Class {
     None,
     /// An effect of halts that does not depend on their length, or number.
     Step,
-    /// An effect that grows with length, or number.
+    /// An effect that grows with the length, or the number, of halts.
     Linear,
-    /// An effect that grows less the longer, or the more, halts are.
+    /// An effect whose growth decreases with the length, or the number, of halts.
     Saturating,
 }
 
@@ -97,14 +97,14 @@ impl Class {
     pub(super) const ALL: [Class; 4] = [Class::None, Class::Step, Class::Linear, Class::Saturating];
 }
 
-/// What the runs of one line of an experiment say of an event.
+/// Effect of a line of an experiment on an event.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Effect {
-    /// The mean difference of halted runs to unhalted ones.
+    /// The mean difference between halted and unhalted runs.
     pub(super) shift: Mean,
-    /// What the difference grows by, for each unit of the abscissa, from halted run to halted run.
+    /// The growth of the difference per unit of the abscissa, among halted runs.
     pub(super) slope: Mean,
-    /// By how much steeper the upper half of the points is than the lower half; none with two
+    /// The slope of the upper half of the points less that of the lower half; `None` with two
     /// points.
     pub(super) bend: Option<Mean>,
     /// The slope of the lower half.
@@ -112,7 +112,7 @@ pub(super) struct Effect {
 }
 
 impl Effect {
-    /// Of the points of each seed: abscissas, which rise, and differences.
+    /// Computes the effect from the points of each seed: rising abscissas, and differences.
     pub(super) fn of(seeds: &[Vec<(f64, f64)>]) -> Effect {
         let shifts = seeds.iter().map(|points| {
             points.iter().map(|(_, difference)| difference).sum::<f64>() / points.len() as f64
@@ -134,8 +134,8 @@ impl Effect {
     }
 }
 
-/// The classes of all events of one line: each of the three tests is corrected by Holm's procedure
-/// for the number of events.
+/// Classifies all events of a line. Each of the three tests is corrected by Holm's procedure for
+/// the number of events.
 pub(super) fn classify(effects: &[Effect]) -> Vec<Class> {
     let significant =
         |of: &dyn Fn(&Effect) -> f64| significant(&effects.iter().map(of).collect::<Vec<f64>>());
@@ -165,8 +165,8 @@ mod tests {
         (a - b).abs() < 1e-4
     }
 
-    /// Student's own sleep data (1908), differences of ten patients: t = 4.0621 with 9 degrees of
-    /// freedom, p = 0.002833, interval 0.7001 to 2.4599.
+    /// Source: Student's own sleep data (1908), differences of ten patients: t = 4.0621 with 9
+    /// degrees of freedom, p = 0.002833, interval 0.7001 to 2.4599.
     #[test]
     fn the_t_test_is_student_s() {
         let sleep = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4];
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!((Mean::of(&[0.0; 4]).p, Mean::of(&[0.0; 4]).is_clear()), (1.0, false));
     }
 
-    /// R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm").
+    /// Source: R, p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm").
     #[test]
     fn holm_s_probabilities_are_those_of_r() {
         let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(slope(&[(1.0, 1.0), (1.0, 3.0)]), None);
     }
 
-    /// Five seeds whose differences follow `of`, with a little noise.
+    /// Effect of five seeds whose differences follow `of`, with a little noise.
     fn seeds(of: fn(f64) -> f64) -> Effect {
         let noise = [0.02, -0.01, 0.0, 0.015, -0.025];
         let points = |seed: usize| {

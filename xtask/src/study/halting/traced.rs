@@ -1,7 +1,7 @@
-//! What a trace changes that halts its program while its ring is half full (`trace=halt`).
+//! Effects of a trace that halts its program while its ring is half full (`trace=halt`).
 //!
-//! Paper 003's machine is halted to empty its buffer. Here a session's slices are what is recorded,
-//! and the runs of the same session and seed without a trace are what it is compared with.
+//! Paper 003's machine is halted to empty its buffer. Here the records are a session's slices, and
+//! the traced runs are compared with runs of the same session and seed without a trace.
 
 use std::collections::BTreeMap;
 
@@ -18,14 +18,14 @@ use crate::{
     study::seeds,
 };
 
-/// Slices so short that the ring is half full many times; and by how much seeds lengthen them at
-/// most, so that each seed's runs are interrupted at other places.
+/// Length of a slice, so short that the ring is half full many times; and bound of the seeds'
+/// additions to it, which interrupt each seed's runs at other places.
 const SLICE_CYCLES: u64 = 4_000;
 const MOST_LONGER_CYCLES: u64 = 400;
-/// A prime, so that seeds that follow each other differ by much.
+/// Addition per seed: a prime, so that consecutive seeds differ by much.
 const LONGER_BY_SEED_CYCLES: u64 = 151;
 
-/// How an event of a traced program differs from that of untraced runs.
+/// Difference between an event of a traced program and that of untraced runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Affected {
     /// The mean count of untraced runs.
@@ -34,26 +34,26 @@ pub(super) struct Affected {
     pub(super) difference: Mean,
 }
 
-/// A program's traced runs against its untraced ones.
+/// A program's traced runs compared with its untraced ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Traced {
     pub(super) program: String,
     pub(super) ring_pages: u64,
     /// The mean number of records of a run.
     pub(super) records: f64,
-    /// Records that were lost, in all runs.
+    /// Number of lost records, in all runs.
     pub(super) lost: u64,
     /// The mean number of halts.
     pub(super) halts: f64,
-    /// Events that were compared.
+    /// Number of events that were compared.
     pub(super) events: usize,
-    /// Those with a difference that is significant among all of them.
+    /// Events with a difference that is significant among all of them.
     pub(super) affected: BTreeMap<String, Affected>,
-    /// The structures that decide how often these happen.
+    /// The structures that determine the numbers of the affected events.
     pub(super) structures: Vec<&'static str>,
 }
 
-/// The kernel's command line of a run: untraced without a ring.
+/// The kernel's command line of a run; untraced without a ring.
 fn command_line(program: &str, seed: u64, ring_pages: Option<u64>) -> String {
     let trace = ring_pages.map(|pages| format!(" trace=halt trace-ring={pages}"));
     let slice = SLICE_CYCLES + seed.wrapping_mul(LONGER_BY_SEED_CYCLES) % MOST_LONGER_CYCLES;
@@ -93,7 +93,7 @@ fn compare(program: &str, ring_pages: u64, pairs: &[[Counted; 2]]) -> Traced {
     }
 }
 
-/// Runs the programs with each seed, untraced and traced with a ring of so many pages.
+/// Runs the programs with each seed, untraced, and traced with a ring of `ring_pages` pages.
 ///
 /// # Errors
 /// A run fails.

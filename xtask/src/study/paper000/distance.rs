@@ -1,24 +1,24 @@
 //! The Kullback-Leibler distance of two distributions over time (paper 000, section 6.2).
 //!
-//! The paper does not say what it does with an interval in which the sampled slice has no event and
-//! the full count has some: its distance would be infinite. Here such a slice counts as half an
-//! event, as in the estimate of Krichevsky and Trofimov, *The performance of universal encoding*
-//! (1981); so does an estimate below it.
+//! The paper does not say how it treats an interval in which the sampled slice has no event and the
+//! full count has some: its distance would be infinite. Here such a slice counts as half an event,
+//! as in the estimate of Krichevsky and Trofimov, *The performance of universal encoding* (1981);
+//! so does an estimate below that.
 
-/// What a sampled interval without an event counts as, in events.
+/// Count of a sampled interval without an event, in events.
 const NONE_SAMPLED: f64 = 0.5;
-/// An event or cause that is less often than once in so many cycles or instructions is not
-/// significant: the paper's N/A.
+/// Cycles or instructions per event or cause up to which it is significant; rarer ones are the
+/// paper's N/A.
 const SIGNIFICANT: u64 = 10_000;
 
-/// What was counted in a part of an interval.
+/// Counts of a part of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sample {
-    /// Events.
+    /// Number of events.
     pub(super) events: u64,
-    /// Cycles of the part, and of the interval.
+    /// Cycles of the part.
     pub(super) part: u64,
-    /// See [`Self::part`].
+    /// Cycles of the interval.
     pub(super) whole: u64,
 }
 
@@ -28,7 +28,7 @@ impl Sample {
         self.scale(self.events as f64)
     }
 
-    /// The same for a distribution, in which nothing is impossible.
+    /// The scaled count for a distribution, in which no interval has probability 0.
     fn possible(self) -> f64 {
         self.scale((self.events as f64).max(NONE_SAMPLED))
     }
@@ -38,18 +38,18 @@ impl Sample {
     }
 }
 
-/// The distance of sampled counts from full ones, in bits; none without an event.
+/// The distance of sampled counts from full ones, in bits; `None` without an event.
 pub(super) fn of_samples(full: &[u64], sampled: &[Sample]) -> Option<f64> {
     distance(full, sampled.iter().map(|sample| sample.possible()))
 }
 
-/// The distance of estimates, or of other full counts, from full ones, in bits; none without an
+/// The distance of estimates, or of other full counts, from full ones, in bits; `None` without an
 /// event.
 pub(super) fn of_estimates(full: &[u64], other: &[f64]) -> Option<f64> {
     distance(full, other.iter().map(|count| count.max(NONE_SAMPLED)))
 }
 
-/// Σ P log₂(P/P′), of intervals of which each has a count above 0 in P′.
+/// Σ P log₂(P/P′) over intervals, each of which has a count above 0 in P′.
 fn distance(full: &[u64], other: impl Iterator<Item = f64> + Clone) -> Option<f64> {
     let sum = full.iter().sum::<u64>() as f64;
     let other_sum: f64 = other.clone().sum();
@@ -57,7 +57,7 @@ fn distance(full: &[u64], other: impl Iterator<Item = f64> + Clone) -> Option<f6
         let (p, q) = (*full as f64 / sum, other / other_sum);
         if p > 0.0 { p * (p / q).log2() } else { 0.0 }
     };
-    // The sum is not below 0 (Gibbs' inequality); a rounding can be.
+    // The sum is not below 0 (Gibbs' inequality), but rounding can make it so.
     (sum > 0.0).then(|| full.iter().zip(other).map(term).sum::<f64>().max(0.0))
 }
 

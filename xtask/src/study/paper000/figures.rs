@@ -9,7 +9,7 @@ use crate::{
     picture::{self, Panel},
 };
 
-/// The pictures of what was run: names of files, and SVG documents.
+/// The pictures of the parts that were run: names of files, and SVG documents.
 ///
 /// # Errors
 /// The plotting library fails.

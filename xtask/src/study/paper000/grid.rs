@@ -2,41 +2,41 @@
 
 use serde::Serialize;
 
-/// A distance above it is not acceptable (paper 000, section 6.2), in bits.
+/// Largest acceptable distance (paper 000, section 6.2), in bits.
 pub(super) const ACCEPTABLE: f64 = 0.20;
-/// What is aimed at for frequent events, in bits.
+/// Target distance of frequent events, in bits.
 pub(super) const ACCEPTABLE_OF_FREQUENT: f64 = 0.05;
-/// Programs in 80 columns.
+/// Number of programs in 80 columns.
 const COLUMNS: usize = 8;
-/// Columns of a row's name, and of a program.
+/// Width of a row's name, in columns.
 const NAME: usize = 16;
-/// See [`NAME`].
+/// Width of a program's cell, in columns.
 const CELL: usize = 8;
 
-/// One distance.
+/// A distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Cell {
-    /// In bits, the mean over the seeds; none if the event is not significant.
+    /// Distance in bits, the mean over the seeds; `None` if the event is not significant.
     pub(super) distance: Option<f64>,
-    /// Whether it happens once in 100 cycles or more.
+    /// Whether the event happens once in 100 cycles or more.
     pub(super) is_frequent: bool,
 }
 
 /// A row.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
-    /// Its event or cause.
+    /// Event or cause of the row.
     pub(super) name: String,
-    /// By program.
+    /// Cells by program.
     pub(super) cells: Vec<Cell>,
 }
 
-/// How many cells are acceptable.
+/// Number of acceptable cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Within {
-    /// Those at or below the limit.
+    /// Number of cells at or below the limit.
     pub(super) within: usize,
-    /// Those with a distance.
+    /// Number of cells with a distance.
     pub(super) of: usize,
 }
 
@@ -49,21 +49,21 @@ pub(super) struct Grid {
     pub(super) rows: Vec<Row>,
 }
 
-/// The number of distances at or below the limit, and of distances.
+/// The number of distances at or below the limit, and of all distances.
 pub(super) fn share_within(cells: impl Iterator<Item = Option<f64>>, limit: f64) -> (usize, usize) {
     let known: Vec<f64> = cells.flatten().collect();
     (known.iter().filter(|distance| **distance <= limit).count(), known.len())
 }
 
 impl Within {
-    /// The share in percent; 0 of no cells.
+    /// The share in percent; 0 without cells.
     pub(super) fn percent(self) -> f64 {
         100.0 * self.within as f64 / self.of.max(1) as f64
     }
 }
 
 impl Grid {
-    /// A table of the paper's.
+    /// Makes a table of the paper.
     pub(super) fn of_paper<'a>(
         programs: &[&str],
         rows: impl Iterator<Item = (&'a str, [Option<f64>; 8])>,
@@ -77,21 +77,21 @@ impl Grid {
         Grid { programs, rows: rows.map(row).collect() }
     }
 
-    /// How many cells are acceptable.
+    /// The number of acceptable cells.
     pub(super) fn acceptable(&self) -> Within {
         let cells = self.rows.iter().flat_map(|row| &row.cells).map(|cell| cell.distance);
         let (within, of) = share_within(cells, ACCEPTABLE);
         Within { within, of }
     }
 
-    /// How many cells of frequent events are as good as is aimed at.
+    /// The number of cells of frequent events that meet the target.
     pub(super) fn frequent(&self) -> Within {
         let cells = self.rows.iter().flat_map(|row| &row.cells).filter(|cell| cell.is_frequent);
         let (within, of) = share_within(cells.map(|cell| cell.distance), ACCEPTABLE_OF_FREQUENT);
         Within { within, of }
     }
 
-    /// The table in 80 columns, eight programs beside each other.
+    /// The table in 80 columns, eight programs side by side.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for first in (0..self.programs.len()).step_by(COLUMNS) {
@@ -110,8 +110,8 @@ impl Grid {
     }
 }
 
-/// With two decimals, as the paper has them: 0 is a distance that rounds to 0.00. A star marks what
-/// is not acceptable.
+/// A distance with two decimals, as in the paper: 0 stands for one that rounds to 0.00. A star
+/// marks a distance that is not acceptable.
 fn shown(cell: Cell) -> String {
     match cell.distance {
         None => "N/A ".into(),

@@ -1,5 +1,5 @@
-//! Figure 7: where the cycles of a program went over time, with bars, as `run --breakdown
-//! --over-time` has it.
+//! Figure 7: cycles of a program by cause over time, with error bars, as `run --breakdown
+//! --over-time` computes them.
 
 use serde::Serialize;
 use tally_abi::ExitStatus;

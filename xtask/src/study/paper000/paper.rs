@@ -1,4 +1,4 @@
-//! The paper's tables (000, Tables 2 and 3), and what stands here for its events and causes.
+//! The paper's tables (000, Tables 2 and 3), and the substitutes for its events and causes.
 
 use tally_model::Signal;
 use tally_vpmu::Vendor;
@@ -6,13 +6,13 @@ use tally_vpmu::Vendor;
 /// An event of Table 2.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PaperEvent {
-    /// Its name here.
+    /// Name of the event here.
     pub(super) name: &'static str,
-    /// Intel's and AMD's event.
+    /// Intel's event.
     intel: &'static str,
-    /// See [`Self::intel`].
+    /// AMD's event.
     amd: &'static str,
-    /// The paper's distances; none where it has N/A, 0 where it has less than 0.01.
+    /// The paper's distances; `None` for N/A, 0 for less than 0.01.
     pub(super) paper: [Option<f64>; 8],
 }
 
@@ -101,34 +101,35 @@ pub(super) const TABLE_2: [PaperEvent; 9] = [
 /// A cause of Table 3.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PaperCause {
-    /// Its name.
+    /// Name of the cause.
     pub(super) name: &'static str,
     /// The model's causes that it consists of.
     signals: &'static [Signal],
-    /// The paper's distances of single mode and of inorder mode; none where it has N/A.
+    /// The paper's distances of single mode and of inorder mode; `None` for N/A.
     pub(super) single: [Option<f64>; 8],
     /// See [`Self::single`].
     pub(super) inorder: [Option<f64>; 8],
 }
 
 impl PaperCause {
-    /// The columns of a series of signals that it consists of.
+    /// The columns of a series of signals that the cause consists of.
     pub(super) fn columns(&self, charging: Charging) -> impl Iterator<Item = String> {
         self.signals.iter().map(move |signal| format!("{:?}", charging.signal(*signal)))
     }
 }
 
-/// To which cause a stall's cycles are charged.
+/// Method of charging a stall's cycles to causes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Charging {
-    /// All to the last, when retirement resumes: the paper's way (section 5.1).
+    /// All cycles are charged to the last cause, when retirement resumes: the paper's method
+    /// (section 5.1).
     Resumption,
-    /// To the successive steps of the oldest instruction.
+    /// Cycles are charged to the successive steps of the oldest instruction.
     Steps,
 }
 
 impl Charging {
-    /// The signal of a cause that is charged in this way.
+    /// The signal of a cause with this method of charging.
     fn signal(self, stall: Signal) -> Signal {
         match self {
             Charging::Steps => stall,
@@ -146,9 +147,9 @@ const fn cause(
     PaperCause { name, signals, single: cells(single), inorder: cells(inorder) }
 }
 
-/// Table 3, and the divider: it is both the integer and the floating-point unit's, and the model
-/// does not tell whose work it does. A load that hits the first level, a serializing instruction
-/// and a front end that has nothing to give for another cause are in none of the paper's causes.
+/// Table 3, and the divider, which serves both integer and floating-point divisions, and which the
+/// model does not divide between them. Loads that hit the first level, serializing instructions,
+/// and a front end that delivers nothing for other causes belong to none of the paper's causes.
 pub(super) const TABLE_3: [PaperCause; 8] = [
     cause(
         "L1I miss",

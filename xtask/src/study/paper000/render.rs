@@ -12,12 +12,12 @@ use super::{
 };
 use crate::study::overhead::{self, Machine};
 
-/// What is aimed at, in percent of the cells: of Table 2, of Table 3.
+/// Targets in percent of the cells: for Table 2, for Table 3.
 const AIM: [f64; 2] = [95.0, 90.0];
 /// Parts of the time in Figure 7's table.
 const QUARTERS: usize = 4;
 
-/// All that was run.
+/// Renders all parts that were run.
 pub(super) fn render(results: &Results) -> String {
     let Results { pmu, pipeline, .. } = results;
     let mut parts = vec![programs(results)];
@@ -57,7 +57,7 @@ fn verdict(within: Within, aim: f64) -> String {
     format!("{good} of {of} ({:.1} %); aim {aim} %: {reached}", within.percent())
 }
 
-/// The cells of the paper's tables, and how many are acceptable.
+/// Writes the cells of the paper's tables, and the number of acceptable ones.
 fn paper_s(text: &mut String, grid: &Grid) {
     let Within { within, of } = grid.acceptable();
     *text += &format!("the paper's, with {within} of {of} cells within {ACCEPTABLE:.2} bits:\n");

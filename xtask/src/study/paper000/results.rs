@@ -1,4 +1,4 @@
-//! The study's results, as JSON has them.
+//! The study's results, in the form of the JSON object.
 
 use serde::Serialize;
 
@@ -13,28 +13,28 @@ use super::{
 };
 use crate::study::overhead;
 
-/// The events of Figure 5, by their places in Table 2.
+/// The events of Figure 5, as indices in Table 2.
 pub(super) const FIGURE_5: [usize; 2] = [0, 3];
 
 /// Rounds of an interval with short slices.
 const SHORT: usize = 10;
 
-/// What of the study was run.
+/// The parts of the study that were run.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Results {
     /// The processor.
     pub(super) pmu: &'static str,
-    /// Instructions that were asked for of each program, in user mode.
+    /// Requested instructions of each program, in user mode.
     pub(super) instructions: u64,
     /// The programs of the tables.
     pub(super) programs: Vec<ProgramResult>,
     /// The seeds of Table 2; the other parts have the first.
     pub(super) seeds: [u64; 2],
-    /// Length of a slice.
+    /// Length of a slice in cycles.
     pub(super) slice_cycles: u64,
     /// Slices of a round.
     pub(super) ratio: usize,
-    /// The pipeline of all but Table 3, which has the one that tells causes.
+    /// The pipeline of all parts except Table 3, which uses the one that distinguishes causes.
     pub(super) pipeline: &'static str,
     /// Table 2.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,25 +63,25 @@ pub(super) struct Table2 {
     pub(super) scaled: Grid,
     /// With predictions.
     pub(super) predicted: Grid,
-    /// Both, with slices of a tenth.
+    /// With linear scaling, and slices of a tenth.
     pub(super) short_scaled: Grid,
-    /// See [`Self::short_scaled`].
+    /// With predictions, and slices of a tenth.
     pub(super) short_predicted: Grid,
-    /// Cycles of the overflow handlers for each cycle of the session, 0 to 1: the least and the
-    /// most of the runs with long and with short slices.
+    /// Cycles of the overflow handlers per cycle of the session, 0 to 1: the least and the most of
+    /// the runs with long and with short slices.
     pub(super) handlers: [[f64; 2]; 2],
 }
 
 /// A program.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ProgramResult {
-    /// Its name.
+    /// Name of the program.
     pub(super) name: String,
-    /// Its command.
+    /// Command of the program.
     pub(super) command: String,
-    /// Its instructions in Table 2's first run; none without it.
+    /// Instructions of the program in Table 2's first run; `None` without that run.
     pub(super) instructions: Option<u64>,
-    /// Its rounds there.
+    /// Rounds of the program in that run.
     pub(super) rounds: Option<usize>,
 }
 
@@ -99,18 +99,19 @@ pub(super) struct Figure5 {
 /// An event's rate by round.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct RateOverTime {
-    /// Its name.
+    /// Name of the event.
     pub(super) name: &'static str,
-    /// Events in a cycle by the full count.
+    /// Events per cycle by the full count.
     pub(super) full: Vec<f64>,
-    /// Events in a cycle of the round's sampled slice.
+    /// Events per cycle of the round's sampled slice.
     pub(super) sampled: Vec<f64>,
-    /// Events in a cycle with predictions.
+    /// Events per cycle with predictions.
     pub(super) predicted: Vec<f64>,
 }
 
 impl Table2 {
-    /// Of the runs of each program, one for each seed, and of those with short slices.
+    /// Makes the table from the runs of each program, one for each seed, and those with short
+    /// slices.
     pub(super) fn of(
         programs: &[ProgramResult],
         runs: &[&[SampledRun]],
@@ -140,7 +141,7 @@ fn grid(programs: &[ProgramResult], runs: &[&[SampledRun]], how: Estimated) -> G
     }
 }
 
-/// The mean of those that are significant; frequent if all are.
+/// The mean of the significant cells; frequent if all are.
 fn mean(cells: impl Iterator<Item = Cell>) -> Cell {
     let cells: Vec<Cell> = cells.collect();
     let known: Vec<f64> = cells.iter().filter_map(|cell| cell.distance).collect();
@@ -152,7 +153,7 @@ fn mean(cells: impl Iterator<Item = Cell>) -> Cell {
 }
 
 impl Figure5 {
-    /// Of a program's run.
+    /// Makes the figure from a program's run.
     pub(super) fn of(program: &str, run: &SampledRun) -> Figure5 {
         let rate = |event: usize| {
             let OverTime { full, sampled, predicted } = &run.events[event];
@@ -174,13 +175,13 @@ impl Figure5 {
 }
 
 impl Results {
-    /// How events are sampled.
+    /// Parameters of sampling.
     pub(super) fn sampling(&self) -> Sampling {
         let Results { slice_cycles, ratio, pipeline, .. } = *self;
         Sampling { slice_cycles, ratio, rounds: 1, pipeline }
     }
 
-    /// The same in intervals of as many cycles, with slices of a tenth.
+    /// Parameters for intervals of as many cycles, with slices of a tenth.
     pub(super) fn short_sampling(&self) -> Sampling {
         let sampling = self.sampling();
         Sampling { slice_cycles: sampling.slice_cycles / SHORT as u64, rounds: SHORT, ..sampling }

@@ -1,5 +1,5 @@
-//! The rounds of a session, from its slices: in each, every group is counted in one slice. Some
-//! rounds in a row are an interval.
+//! The rounds of a session, from its slices: in a round every group is counted in one slice. An
+//! interval consists of some consecutive rounds.
 
 use std::ops::Range;
 
@@ -8,25 +8,25 @@ use tally_engine::Plan;
 use super::distance::Sample;
 use crate::report::{Slice, place};
 
-/// Rounds shorter than this share of the slices' length are left out: those at the start, whose
-/// slices are shorter (decision 25).
+/// Share of the slices' length below which rounds are left out: those at the start, whose slices
+/// are shorter (decision 25).
 const WHOLE: f64 = 0.75;
 
-/// Some rounds in a row.
+/// Some consecutive rounds.
 #[derive(Clone, Debug)]
 pub(super) struct Rounds {
-    /// Core cycles of the session from its start to them.
+    /// Core cycles of the session from its start to these rounds.
     pub(super) start_cycles: u64,
-    /// Their core cycles.
+    /// Core cycles of these rounds.
     pub(super) cycles: u64,
-    /// The places of its slices.
+    /// The indices of their slices.
     pub(super) slices: Range<usize>,
 }
 
 impl Rounds {
-    /// What the slices of the event at this place of the plan's list counted. Instructions and
-    /// cycles are counted in every slice; here the slices of the first group stand for all, as in
-    /// the paper, where they have no counter of their own.
+    /// The counts of the slices for the event at this index of the plan's list. Instructions and
+    /// cycles are counted in every slice; the slices of the first group stand for all, as in the
+    /// paper, where these events have no separate counter.
     pub(super) fn sample(&self, slices: &[Slice], plan: &Plan, event: usize) -> Option<Sample> {
         let place = place(plan, plan.assignments[event]);
         let (group, index) = place.map_or((0, None), |(group, index)| (group, Some(index)));
@@ -41,7 +41,7 @@ impl Rounds {
         Some(sample)
     }
 
-    /// These and the next ones, if those follow at once.
+    /// Joins these rounds with the next ones, if those follow at once.
     fn with(self, next: Rounds) -> Option<Rounds> {
         (self.slices.end == next.slices.start).then(|| Rounds {
             start_cycles: self.start_cycles,
@@ -51,8 +51,8 @@ impl Rounds {
     }
 }
 
-/// The intervals of `of_interval` whole rounds of a session's slices of this length; none if the
-/// slices are not in rounds of all groups.
+/// The intervals of `of_interval` whole rounds, from a session's slices of this length; `None` if
+/// the slices are not in rounds of all groups.
 pub(super) fn intervals(
     slices: &[Slice],
     plan: &Plan,
@@ -106,7 +106,7 @@ mod tests {
     fn a_round_has_a_slice_of_each_group_and_short_ones_are_left_out() {
         let plan = four_groups();
         let mut slices = slices(&[100, 500, 1_000, 1_000]);
-        // It has begun another round.
+        // Another round has begun.
         slices.push(slices[0].clone());
         let rounds = intervals(&slices, &plan, 1_000, 1).unwrap();
         let at: Vec<_> = rounds.iter().map(|round| (round.start_cycles, round.cycles)).collect();

@@ -1,5 +1,5 @@
-//! Runs with multiplexed events: what was sampled in each interval, and the full count (paper 000,
-//! section 6.2).
+//! Runs with multiplexed events: the sampled counts in each interval, and the full count (paper
+//! 000, section 6.2).
 
 use tally_abi::ExitStatus;
 use tally_engine::Plan;
@@ -18,19 +18,19 @@ use crate::{
     study::timed::{self, Machines, Program, Recorded},
 };
 
-/// An event in so many cycles or fewer is frequent: the paper's "infrequent" is rarer.
+/// Cycles per event up to which it is frequent; the paper's "infrequent" is rarer.
 const FREQUENT: u64 = 100;
-/// Rows of the series in an interval, which begins and ends between two of them.
+/// Rows of the series in an interval, whose bounds lie between rows.
 const ROWS_OF_AN_INTERVAL: u64 = 40;
-/// The shortest interval of a series here.
+/// The shortest row of a series.
 const SHORTEST_ROW_CYCLES: u64 = 2_000;
-/// With fewer intervals a distance says nothing.
+/// The fewest intervals for a meaningful distance.
 const FEWEST_INTERVALS: usize = 4;
 
-/// How events are sampled.
+/// Parameters of sampling.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sampling {
-    /// Length of a slice.
+    /// Length of a slice in cycles.
     pub(super) slice_cycles: u64,
     /// Slices of a round: groups of events.
     pub(super) ratio: usize,
@@ -46,7 +46,7 @@ impl Sampling {
         self.slice_cycles * (self.ratio * self.rounds) as u64
     }
 
-    /// The truth over time beside it.
+    /// The truth over time to record with the run.
     fn recorded(self, vendor: Vendor) -> Recorded<'static> {
         let row_cycles = (self.interval_cycles() / ROWS_OF_AN_INTERVAL).max(SHORTEST_ROW_CYCLES);
         Recorded {
@@ -60,31 +60,31 @@ impl Sampling {
     }
 }
 
-/// How an event's count in an interval is estimated.
+/// Method of estimating an event's count in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Estimated {
-    /// From the slices in which it was counted, by linear scaling: the paper's way.
+    /// From the slices in which it was counted, by linear scaling: the paper's method.
     Scaled,
-    /// The counts of the other slices are predicted from slices that are like them (decision 37).
+    /// The counts of the other slices are predicted from similar slices (decision 37).
     Predicted,
 }
 
 /// The events of a sampled run and their plan.
 #[derive(Clone, Debug)]
 pub(super) struct EventList {
-    /// Table 2's, then others, which fill the groups.
+    /// Table 2's events, then others, which fill the groups.
     events: Vec<String>,
     plan: Plan,
 }
 
-/// An event over time: by interval.
+/// An event over time: values by interval.
 #[derive(Clone, Debug)]
 pub(super) struct OverTime {
-    /// Its full counts.
+    /// Full counts.
     pub(super) full: Vec<u64>,
-    /// What its slices counted.
+    /// Counts of its slices.
     pub(super) sampled: Vec<Sample>,
-    /// Its counts with those of slices in which it was not counted predicted (decision 37).
+    /// Counts including predictions for slices in which the event was not counted (decision 37).
     pub(super) predicted: Vec<f64>,
 }
 
@@ -93,16 +93,17 @@ pub(super) struct OverTime {
 pub(super) struct SampledRun {
     /// Instructions of the whole run.
     pub(super) instructions: u64,
-    /// By interval: the session's cycles up to its start, and its own.
+    /// By interval: the session's cycles up to its start, and the interval's cycles.
     pub(super) intervals: Vec<(u64, u64)>,
     /// The events of Table 2.
     pub(super) events: Vec<OverTime>,
-    /// Cycles of the overflow handlers for each cycle of the session, 0 to 1.
+    /// Cycles of the overflow handlers per cycle of the session, 0 to 1.
     pub(super) handlers: f64,
 }
 
 impl EventList {
-    /// Table 2's events, and as many of the processor's others as make `ratio` groups.
+    /// Makes a list of Table 2's events, and of as many other events of the processor as are needed
+    /// for `ratio` groups.
     ///
     /// # Errors
     /// There are more groups already, or too few events.
@@ -178,7 +179,7 @@ pub(super) fn run(
     })
 }
 
-/// The events of Table 2 in these intervals; none if one is missing.
+/// The events of Table 2 in these intervals; `None` if one is missing.
 fn events(
     series: &Series,
     vendor: Vendor,

@@ -1,5 +1,5 @@
-//! Table 3: whether stalls are where they were, if instructions retire one by one, or in order
-//! (paper 000, section 6.3). The truth in four modes, aligned by instructions.
+//! Table 3: whether stalls remain at the same instructions if instructions retire one by one, or in
+//! order (paper 000, section 6.3). It compares the truth in four modes, aligned by instructions.
 
 use serde::Serialize;
 use tally_abi::ExitStatus;
@@ -14,22 +14,22 @@ use crate::{
     study::timed::{self, Machines, Program, Recorded},
 };
 
-/// The pipeline's modes. The paper's processor retires bundles of five instructions; today's retire
-/// each instruction for itself.
+/// The pipeline's modes. The paper's processor retires bundles of five instructions; today's
+/// processors retire instructions individually.
 const MODES: [&str; 4] = ["bundles:5", "real", "single", "inorder"];
 const BUNDLES: usize = 0;
 const REAL: usize = 1;
-/// Those that are compared with one of the two.
+/// Indices of the modes that are compared with the first two.
 const RESTRICTED: [usize; 2] = [2, 3];
-/// Rows of the series in an interval: an interval begins and ends between two of them.
+/// Rows of the series in an interval, whose bounds lie between rows.
 const ROWS_OF_AN_INTERVAL: u64 = 10;
-/// With fewer intervals a distance says nothing.
+/// The fewest intervals for a meaningful distance.
 const FEWEST_INTERVALS: u64 = 4;
 
 /// Stalls over time.
 struct Stalls {
     instructions: u64,
-    /// By way of charging, cause and interval: cycles.
+    /// Cycles by method of charging, cause and interval.
     causes: [Vec<Vec<u64>>; 2],
 }
 
@@ -42,13 +42,14 @@ pub(super) struct StallStudy {
     pub(super) single: Grid,
     /// Distances of instructions in order from bundles.
     pub(super) inorder: Grid,
-    /// The same, from instructions that retire each for itself.
+    /// Distances of one instruction at a time from individual retirement.
     pub(super) single_from_real: Grid,
-    /// See `single_from_real`.
+    /// Distances of instructions in order from individual retirement.
     pub(super) inorder_from_real: Grid,
-    /// The same, and of stalls that are charged to successive steps.
+    /// Distances of one instruction at a time from individual retirement, of stalls charged to
+    /// steps.
     pub(super) single_by_steps: Grid,
-    /// See `single_by_steps`.
+    /// Distances of instructions in order from individual retirement, of stalls charged to steps.
     pub(super) inorder_by_steps: Grid,
 }
 
@@ -154,8 +155,8 @@ fn stalls(
     Ok(Stalls { instructions: series.end(), causes })
 }
 
-/// The distance of a cause's stalls in another mode, by interval, from those in the first, of a run
-/// of this many instructions.
+/// The distance of a cause's stalls in another mode from those in `from`, by interval, for a run of
+/// `instructions` instructions.
 fn cell(from: &[u64], other: &[u64], instructions: u64) -> Cell {
     let other: Vec<f64> = other.iter().map(|cycles| *cycles as f64).collect();
     let distance = distance::is_significant(from.iter().sum(), instructions)

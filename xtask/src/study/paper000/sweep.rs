@@ -12,24 +12,24 @@ use crate::{
     study::timed::{Machines, Program},
 };
 
-/// The figure's events, by their places in Table 2.
+/// The figure's events, as indices in Table 2.
 pub(super) const EVENTS: [usize; 3] = [3, 6, 8];
 /// Lengths of slices, in percent of Table 2's, with Table 2's ratio.
 const LENGTHS: [u64; 5] = [25, 50, 100, 250, 500];
-/// Ratios, at the length of the last but one: the paper's 500,000 cycles.
+/// Ratios, at the last but one of the lengths: the paper's 500,000 cycles.
 const RATIOS: [usize; 5] = [2, 5, 10, 15, 20];
 
-/// One run.
+/// A run.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Point {
-    /// Length of a slice.
+    /// Length of a slice in cycles.
     pub(super) slice_cycles: u64,
     /// Slices of a round.
     pub(super) ratio: usize,
-    /// The distances of the figure's events in bits, with linear scaling; none if an event is not
+    /// The distances of the figure's events in bits, with linear scaling; `None` if an event is not
     /// significant. Empty if the program has too few such rounds.
     pub(super) scaled: Vec<Option<f64>>,
-    /// The same with predictions.
+    /// The distances with predictions.
     pub(super) predicted: Vec<Option<f64>>,
 }
 
@@ -40,9 +40,9 @@ pub(super) struct Sweep {
     pub(super) program: String,
     /// The names of the events.
     pub(super) events: [&'static str; 3],
-    /// Over the length of slices.
+    /// Points over the length of slices.
     pub(super) lengths: Vec<Point>,
-    /// Over the ratio.
+    /// Points over the ratio.
     pub(super) ratios: Vec<Point>,
 }
 

@@ -9,7 +9,7 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// Those of a machine.
+    /// The list of a machine.
     pub(super) fn of(&self, pmu: Pmu) -> &[&'static str] {
         match pmu {
             Pmu::Amd => &self.amd,
@@ -89,10 +89,10 @@ pub(super) const TABLE_1: Lists = Lists {
     ],
 };
 
-/// The machine of Figure 7: the model counts floating-point instructions by width on Intel alone.
+/// The machine of Figure 7: the model counts floating-point instructions by width only on Intel.
 pub(super) const FIGURE_7: Pmu = Pmu::Intel;
 
-/// Figure 7's: instructions on one number and on two at a time, and what they load and store.
+/// Figure 7's events: instructions on one number and on two at a time, and their loads and stores.
 pub(super) const VECTORS: [&str; 5] = [
     "INST_RETIRED.ANY",
     "FP_ARITH_INST_RETIRED.SCALAR_DOUBLE",

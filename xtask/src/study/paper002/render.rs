@@ -8,7 +8,7 @@ use super::{
 };
 use crate::report::{EventReport, Kind};
 
-/// Characters of a bar for the longest.
+/// Length of the longest bar in characters.
 const LONGEST: f64 = 40.0;
 
 pub(super) fn render(results: &Results) -> String {
@@ -29,7 +29,7 @@ fn table_1(table: &Table) -> String {
     );
     for Row { name, cpus } in rows {
         for (cpu, event) in cpus.iter().enumerate() {
-            // A long name has a line of its own.
+            // A long name has a separate line.
             let name = match (cpu, name.len() > 40) {
                 (0, true) => format!("{name}\n{:<40}", ""),
                 (0, false) => format!("{name:<40}"),

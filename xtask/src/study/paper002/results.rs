@@ -1,4 +1,4 @@
-//! What the study has measured.
+//! The study's measurements.
 
 use serde::Serialize;
 
@@ -11,23 +11,23 @@ pub(super) struct Row {
     pub(super) cpus: [EventReport; 2],
 }
 
-/// The table of one machine.
+/// The table of a machine.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Table {
     pub(super) pmu: &'static str,
     pub(super) rows: Vec<Row>,
 }
 
-/// What the figure has of one way to compile the program.
+/// The figure's data for one way to compile the program.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Bar {
     pub(super) program: &'static str,
-    /// How it was compiled.
+    /// Options of the compiler.
     pub(super) options: String,
     pub(super) events: Vec<EventReport>,
 }
 
-/// What was run.
+/// The results of all parts.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Results {
     pub(super) table_1: Vec<Table>,

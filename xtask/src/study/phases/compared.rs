@@ -1,10 +1,11 @@
-//! The nearest centroid against the paper's hash (section VI.C), on the true vectors of a run: at
-//! the same error within a class, how often is the next phase the one that was predicted?
+//! Comparison of the nearest centroid with the paper's hash (section VI.C), on the true vectors of
+//! a run: the share of right predictions of the next phase at the same error within a class.
 //!
-//! The hash has the paper's unit. The centroids have the largest radius of [`RADII`] at which
-//! their error within a class is not above the hash's. Nothing else is chosen, and no prediction is
-//! looked at for it. Where no radius has an error as small, there is no gain: an interval in which
-//! a program changes has a class of its own by the hash, and that of the nearest by centroids.
+//! The hash has the paper's unit. The centroids have the largest radius of [`RADII`] at which their
+//! error within a class does not exceed the hash's. No other parameter is chosen, and the choice
+//! does not use predictions. If no radius has as small an error, there is no gain: an interval in
+//! which a program changes is a separate class for the hash, and belongs to the nearest class for
+//! centroids.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use serde::Serialize;
 use tally_abi::phase::{COSTS, Classifier, DEFAULT_UNIT, Predictor};
 use tally_engine::phase::{Predictors, Vector, classify::classes};
 
-/// Radii in cycles per 1,000 instructions: four in an octave.
+/// Radii in cycles per 1,000 instructions: four per octave.
 const RADII: [u32; 33] = radii();
 
 const fn radii() -> [u32; 33] {
@@ -28,21 +29,21 @@ const fn radii() -> [u32; 33] {
 /// Classes by one classifier, summed over runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Classified {
-    /// Classes, of all runs together.
+    /// Number of classes, of all runs together.
     pub(super) phases: usize,
-    /// Pairs of an interval and the next.
+    /// Number of pairs of an interval and the next.
     pub(super) pairs: usize,
     /// Sum over intervals of the costs' differences from the class's mean, as shares of the cycles.
     pub(super) within: f64,
-    /// Intervals.
+    /// Number of intervals.
     pub(super) intervals: usize,
-    /// Next phases that the last value had, and that the followed predictor had.
+    /// Right predictions of the last-value predictor.
     pub(super) last: usize,
-    /// See [`Self::last`].
+    /// Right predictions of the predictor `best`.
     pub(super) best: usize,
 }
 
-/// Both.
+/// Results of both classifiers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Compared {
     pub(super) hash: Classified,
@@ -50,7 +51,7 @@ pub(super) struct Compared {
 }
 
 impl Compared {
-    /// Of the true vectors of a run.
+    /// Classifies the true vectors of a run.
     pub(super) fn of(vectors: &[Vector]) -> Compared {
         let hash = Classified::of(vectors, &hashed(vectors));
         let of_radius = |radius| {
@@ -59,7 +60,7 @@ impl Compared {
                 vectors.iter().map(|vector| known.classify(vector).phase.into()).collect();
             Classified::of(vectors, &phases)
         };
-        // The largest of those whose error is small enough, or the one with the least error.
+        // The largest radius whose error is small enough, or the one with the least error.
         let larger = |best: Classified, next: Classified| {
             if next.within <= best.within.max(hash.within) { next } else { best }
         };
@@ -72,8 +73,8 @@ impl Compared {
         self.centroid.add(&other.centroid);
     }
 
-    /// By how much the centroids' next phases are predicted better by the last value, as a share; 0
-    /// if their error within a class is above the hash's.
+    /// Gain of centroids in the share of right last-value predictions; 0 if their error within a
+    /// class exceeds the hash's.
     pub(super) fn gain(&self) -> f64 {
         if self.centroid.within > self.hash.within {
             return 0.0;
@@ -83,7 +84,7 @@ impl Compared {
     }
 }
 
-/// The paper's classes, of which there is any number.
+/// The paper's classes, without a limit of their number.
 fn hashed(vectors: &[Vector]) -> Vec<u32> {
     let mut known: BTreeMap<[u64; COSTS], u32> = BTreeMap::new();
     let class = |vector: &Vector| {
@@ -110,7 +111,8 @@ impl Classified {
         };
         let (mut predictors, mut best) = (Predictors::default(), 0);
         for pair in phases.windows(2) {
-            // Predictors know 256 phases; two with one number are told apart by the last value.
+            // Predictors know 256 phases; the last-value check distinguishes two with the same
+            // number.
             predictors.observe(pair[0] as u8);
             best += usize::from(predictors.predict(Predictor::Best) == pair[1] as u8);
         }
@@ -146,8 +148,8 @@ mod tests {
 
     #[test]
     fn a_class_across_a_boundary_of_the_hash_is_one_of_the_centroids() {
-        // One cost crosses 256 at each interval, and the other has two values that the hash does
-        // not tell apart, in turns of 50.
+        // One cost crosses 256 at each interval; the other alternates every 50 intervals between
+        // two values that the hash does not distinguish.
         let of = |index: u64| vector(252 + 8 * (index % 2), 130 + 120 * (index / 50 % 2));
         let vectors: Vec<Vector> = (0..400).map(of).collect();
         let compared = Compared::of(&vectors);
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn there_is_no_gain_without_an_error_as_small() {
-        // A mixture that comes once.
+        // A mixture that occurs once.
         let of = |index: u64| vector(600 * u64::from(index >= 50) + 300 * u64::from(index > 50), 9);
         let vectors: Vec<Vector> = (0..100).map(of).collect();
         let compared = Compared::of(&vectors);

@@ -1,4 +1,4 @@
-//! How intervals compare with the truth, summed over runs.
+//! Comparison of intervals with the truth, summed over runs.
 
 use serde::Serialize;
 use tally_abi::phase::{PREDICTORS, Predictor};
@@ -10,42 +10,42 @@ use crate::{
     report::{Hits, PhaseReport},
 };
 
-/// Intervals after a change within which it is to be found.
+/// Number of intervals within which a change must be found.
 pub(super) const SOON: usize = 3;
-/// Intervals that a phase has to last before and after its end for that to be a change.
+/// Number of intervals that a phase must last before and after its end to make that a change.
 const LASTS: usize = 3;
 
-/// The numbers of one program, or of all.
+/// Numbers of a program, or of all.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Judgement {
     pub(super) intervals: usize,
-    /// Intervals whose class is sure, and of these those whose true vector has the same class.
+    /// Intervals whose class is sure, and the number of those whose true vector has the same class.
     pub(super) sure: usize,
     pub(super) same: usize,
-    /// Costs with a bar, and those whose bar contains the truth.
+    /// Costs with a bar, and the number of those whose bar contains the truth.
     pub(super) bars: usize,
     pub(super) held: usize,
     /// Intervals whose largest cost is the truth's.
     pub(super) largest: usize,
-    /// True changes, those found within [`SOON`] intervals, and changes found where there is none.
+    /// True changes, those found within [`SOON`] intervals, and false alarms.
     pub(super) changes: usize,
     pub(super) found: usize,
     pub(super) false_alarms: usize,
-    /// Pairs of an interval and the next, and those with two phases.
+    /// Pairs of consecutive intervals, and those with two different phases.
     pub(super) pairs: usize,
     pub(super) transitions: usize,
-    /// Right predictions of each predictor, and those of intervals with another phase than the one
-    /// before.
+    /// Right predictions of each predictor, for all intervals and for those whose phase differs
+    /// from that of the one before.
     pub(super) right: [usize; PREDICTORS],
     pub(super) right_at_transitions: [usize; PREDICTORS],
-    /// Pairs whose next phase any predictor had: the bound of a choice among them.
+    /// Pairs whose next phase any predictor predicted: the bound for a choice among predictors.
     pub(super) any_right: usize,
-    /// The classifiers, on the true vectors.
+    /// Results of the classifiers on the true vectors.
     pub(super) compared: Compared,
 }
 
 impl Judgement {
-    /// Of one run: its intervals and their true counts.
+    /// Judges a run: its intervals against their true counts.
     pub(super) fn of(found: &PhaseReport, model: &Model, truth: &[Counted]) -> Judgement {
         let judged = found.judge(model, truth);
         let mut known = classes(found.classes, found.unit);
@@ -74,7 +74,7 @@ impl Judgement {
         }
     }
 
-    /// The sum of several.
+    /// The sum of several judgements.
     pub(super) fn sum<'a>(all: impl IntoIterator<Item = &'a Judgement>) -> Judgement {
         all.into_iter().fold(Judgement::default(), |mut sum, one| {
             sum.intervals += one.intervals;
@@ -99,8 +99,8 @@ impl Judgement {
     }
 }
 
-/// True changes, how many of them an alarm follows within [`SOON`] intervals, and alarms that
-/// follow none. A change is where the phase of the truth differs from that before, and both last.
+/// True changes, those that an alarm follows within [`SOON`] intervals, and alarms that follow
+/// none. A change is where the true phase differs from the one before, and both last.
 fn changes(truly: &[u8], alarms: &[bool]) -> [usize; 3] {
     let lasts = |phases: Option<&[u8]>| {
         phases.is_some_and(|phases| phases.iter().all(|phase| *phase == phases[0]))
@@ -113,24 +113,24 @@ fn changes(truly: &[u8], alarms: &[bool]) -> [usize; 3] {
     let real: Vec<usize> = (1..truly.len()).filter(is_change).collect();
     let alarm_at = |at: usize| alarms.get(at).copied().unwrap_or_default();
     let found = real.iter().filter(|&&at| (at..at + SOON).any(alarm_at)).count();
-    // Where the phase of the truth does not last, an alarm is not wrong.
+    // An alarm at a true phase that does not last is not false.
     let differs = |at: usize| at > 0 && truly.get(at) != truly.get(at - 1);
     let is_false = |at: &usize| alarm_at(*at) && !(at.saturating_sub(SOON)..=*at).any(differs);
     [real.len(), found, (0..alarms.len()).filter(is_false).count()]
 }
 
-/// What the study found on one PMU, beside what is wanted.
+/// The study's results on one PMU, with the aims.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PmuStudy {
     pub(super) pmu: &'static str,
     pub(super) programs: Vec<(String, Judgement)>,
     pub(super) all: Judgement,
-    /// The median over programs of what centroids predict better than the hash, as a share.
+    /// The median over programs of the centroids' gain over the hash, as a share.
     pub(super) gain: f64,
     pub(super) holds: bool,
 }
 
-/// The least that is wanted of it.
+/// The least gain that is required.
 pub(super) const LEAST_GAIN: f64 = 0.05;
 
 impl PmuStudy {
@@ -148,7 +148,7 @@ impl PmuStudy {
     }
 }
 
-/// What the study found on all PMUs. Each has to hold by itself: a sum can hide a vendor.
+/// The study's results on all PMUs. Each must hold by itself, as a sum can hide a vendor.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Study {
     pub(super) pmus: Vec<PmuStudy>,
@@ -164,7 +164,7 @@ impl Study {
 }
 
 impl Judgement {
-    /// What is wanted, what was found, and whether it is as wanted.
+    /// The aims, their results, and whether they are met.
     pub(super) fn wanted(&self) -> [(&'static str, f64, bool); 5] {
         let held = share(self.held, self.bars);
         let same = share(self.same, self.sure);
@@ -189,7 +189,7 @@ impl Judgement {
     }
 }
 
-/// 0 of none.
+/// A share; 0 for none of none.
 pub(super) fn share(some: usize, of: usize) -> f64 {
     if of == 0 { 0.0 } else { some as f64 / of as f64 }
 }
@@ -221,7 +221,7 @@ mod tests {
             Study::of(pmus.to_vec())
         };
         assert!(study([90, 90]).holds);
-        // 92 % together.
+        // Both together have 92 %.
         let hidden = study([100, 84]);
         assert!(hidden.all.wanted().iter().all(|(_, _, holds)| *holds));
         assert!(!hidden.holds);
@@ -235,9 +235,9 @@ mod tests {
             (0..truly.len()).map(|index| at.contains(&index)).collect()
         };
         assert_eq!(changes(&truly, &alarms(&[5, 14])), [2, 2, 0]);
-        // Late, and without any change.
+        // One late alarm, and one without any change.
         assert_eq!(changes(&truly, &alarms(&[7, 10])), [2, 0, 1]);
-        // A phase of one interval is no change, and an alarm at it not false.
+        // A phase of one interval is no change, and an alarm at it is not false.
         let mixture = [0, 0, 0, 0, 1, 0, 0, 0, 0, 0];
         assert_eq!(changes(&mixture, &alarms(&[4])), [0, 0, 0]);
     }

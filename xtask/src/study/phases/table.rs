@@ -71,7 +71,7 @@ fn row(judged: &Judgement) -> String {
     )
 }
 
-/// How often each predictor was right, in all and where the phase was another one.
+/// The share of right predictions by predictor, in all and at transitions.
 fn predictors(judged: &Judgement) -> String {
     let mut text = format!("{:<12}{:>8}{:>16}\n", "predictor", "right", "at transitions");
     for name in Predictor::ALL {

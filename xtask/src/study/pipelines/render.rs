@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use super::results::{Cycles, Errors, LARGEST, MEAN, PipelinesStudy, Row};
 
-/// Causes that a row names.
+/// Number of causes that a row names.
 const CAUSES: usize = 2;
 
-/// A line for each program and machine, and the errors beside the goal.
+/// Renders a line for each program and machine, and the errors with the goal.
 pub(super) fn render(study: &PipelinesStudy) -> String {
     let mut text =
         "Cycles in ring 3 for 1,000 instructions, and where they differ most\n".to_owned();
@@ -49,7 +49,7 @@ fn line(row: &Row) -> String {
     line.trim_end().to_owned() + "\n"
 }
 
-/// The causes in which the pipelines differ most, in cycles for 1,000 instructions.
+/// The causes in which the pipelines differ most, in cycles per 1,000 instructions.
 fn largest_causes(interval: &Cycles, ooo: &Cycles) -> String {
     let difference = |cause: &String| {
         let of = |one: &Cycles| per_thousand(one.causes.get(cause).copied().unwrap_or(0), one);

@@ -13,9 +13,9 @@ use crate::{
 
 /// The largest mean of absolute errors (issue 16).
 pub(super) const MEAN: f64 = 0.10;
-/// The largest absolute error of one program (issue 16).
+/// The largest absolute error of a program (issue 16).
 pub(super) const LARGEST: f64 = 0.25;
-/// What the names of causes of stalls begin with.
+/// Prefix of the names of stall causes.
 const CAUSE: &str = "tally.stall.";
 
 /// A program of the study.
@@ -23,12 +23,12 @@ const CAUSE: &str = "tally.stall.";
 pub(super) struct Program {
     pub(super) name: String,
     pub(super) kind: Kind,
-    /// Whether pipeline `interval` may be tuned by it; the others judge.
+    /// Whether pipeline `interval` may be tuned with the program; the others judge.
     pub(super) tunes: bool,
     pub(super) command: Vec<String>,
 }
 
-/// What one pipeline gave, in ring 3.
+/// Result of a pipeline, in ring 3.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Cycles {
     pub(super) instructions: u64,
@@ -38,7 +38,7 @@ pub(super) struct Cycles {
 }
 
 impl Cycles {
-    /// Those of a region of the truth.
+    /// Reads the cycles from a region of the truth.
     ///
     /// # Errors
     /// The truth lacks an event.
@@ -57,7 +57,7 @@ impl Cycles {
 pub(super) struct Row {
     pub(super) program: String,
     pub(super) kind: Kind,
-    /// Whether `interval` may be tuned by it.
+    /// Whether `interval` may be tuned with the program.
     pub(super) tunes: bool,
     pub(super) profile: &'static str,
     pub(super) interval: Cycles,
@@ -91,12 +91,12 @@ pub(super) struct Errors {
     pub(super) rows: usize,
     pub(super) mean: f64,
     pub(super) largest: f64,
-    /// The program and the profile of the largest.
+    /// The program and the profile with the largest error.
     pub(super) of: String,
 }
 
 impl Errors {
-    /// None without rows.
+    /// Computes the errors; `None` without rows.
     fn of(rows: &[&Row]) -> Option<Errors> {
         let sum: f64 = rows.iter().map(|row| row.error.abs()).sum();
         let worst = rows.iter().max_by(|a, b| a.error.abs().total_cmp(&b.error.abs()))?;
@@ -117,7 +117,7 @@ impl Errors {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PipelinesStudy {
     pub(super) rows: Vec<Row>,
-    /// Of the programs by which `interval` may be tuned, and of those that judge.
+    /// Errors of the programs with which `interval` may be tuned, and of those that judge.
     pub(super) tuning: Option<Errors>,
     pub(super) judging: Option<Errors>,
     pub(super) all: Option<Errors>,
@@ -165,7 +165,7 @@ pub(super) mod tests {
         // The largest is within the goal, the mean is not.
         let rows = vec![row("a", false, 120, 100), row("b", false, 85, 100)];
         assert!(!PipelinesStudy::of(rows).holds);
-        // Programs by which it was tuned do not make up for those that judge.
+        // Programs that tune do not compensate for those that judge.
         let rows = (0..9).map(|_| row("b", true, 1, 1)).chain([row("a", false, 115, 100)]);
         assert!(!PipelinesStudy::of(rows.collect()).holds);
     }

@@ -1,4 +1,4 @@
-//! Runs commands in one folder of a machine and of the build machine, and compares both.
+//! Comparison of a machine with the build machine: commands run in one folder of each.
 
 use std::{fmt, fs, path::Path, time::Duration};
 
@@ -17,19 +17,19 @@ use crate::{
 const SEQUENCE: &str = "sequence";
 /// The program number of that guest.
 const FIRST: u32 = 1;
-/// Bytes of a line that a difference shows.
+/// The most bytes of a line that a difference shows.
 const SHOWN_BYTES: usize = 100;
 
-/// What differs between a machine and the build machine.
+/// Difference between a machine and the build machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// What a command wrote to descriptor 1 or 2.
+    /// Output of a command to descriptor 1 or 2.
     Output(String),
     /// Files that commands created or changed.
     Files(String),
     /// The status of a command.
     Status(String),
-    /// The machine failed.
+    /// Failure of the machine.
     Machine(String),
 }
 
@@ -57,8 +57,8 @@ pub struct Comparison {
 /// machine. `artefacts` have the programs and their inputs on demand.
 ///
 /// # Errors
-/// A program cannot be run on the build machine, or QEMU not be started. A machine that fails is a
-/// difference.
+/// A program cannot be run on the build machine, or QEMU cannot be started. A machine that fails is
+/// a difference.
 pub fn compare(
     artefacts: &Artefacts,
     environment: &[String],
@@ -106,8 +106,8 @@ pub(in crate::study) fn command_line(environment: &[String], commands: &[&Vec<St
     line
 }
 
-/// Runs the commands on the build machine, in a new folder with what the ramdisk has. Returns what
-/// they did, and the folder before.
+/// Runs the commands on the build machine, in a new folder with the content of the ramdisk. Returns
+/// their results, and the folder's content before.
 fn run_here(
     artefacts: &Artefacts,
     environment: &[String],
@@ -127,18 +127,18 @@ fn run_here(
     Ok((ran.collect::<Result<Vec<_>>>()?, before))
 }
 
-/// How the machine failed, unless every program ended by itself or by a signal.
+/// The machine's failure, unless every program ended by itself or by a signal.
 pub(in crate::study) fn failure_of(outcome: &Outcome) -> Option<String> {
     match outcome {
         Outcome::Done(_) | Outcome::Faulted { .. } => None,
-        // A command of the sequence; its status differs.
+        // Such a program is a command of the sequence: its status differs.
         Outcome::Refused { program, .. } if program != SEQUENCE => None,
         failed => Some(failed.to_string()),
     }
 }
 
-/// What the commands did under Tally, as the guest's lines have it:
-/// `sequence: program NUMBER, status STATUS: WORDS`.
+/// The results of the commands under Tally, from the guest's lines `sequence: program NUMBER,
+/// status STATUS: WORDS`.
 pub(in crate::study) fn there(boot: &Boot) -> Vec<Ended> {
     let of = |pid: u32, fd: u8| -> Vec<u8> {
         let outputs = boot.transcript.output.iter();
@@ -190,7 +190,7 @@ fn first_difference(there: &[u8], here: &[u8]) -> Option<String> {
     Some(format!("line {}: {:?}, here {:?}", same + 1, shown(&there), shown(&here)))
 }
 
-/// What is in `folder` and was not before, or differs.
+/// The paths in `folder` that are new or have changed since `before`.
 fn changed(folder: &Path, before: &Tree) -> Result<Tree> {
     let mut tree = here::tree(folder)?;
     tree.retain(|path, node| before.get(path) != Some(node));

@@ -1,4 +1,4 @@
-//! Runs commands on the build machine, and reads what they leave in a folder.
+//! Runs commands on the build machine, and reads the resulting files of a folder.
 
 use std::{
     collections::BTreeMap,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::{Failure, Result, process, project};
 
-/// What a path is.
+/// Content of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Folder,
@@ -19,12 +19,12 @@ pub(super) enum Node {
     File(Vec<u8>),
 }
 
-/// What a command did.
+/// Result of a command.
 #[derive(Clone, Debug, Default)]
 pub(in crate::study) struct Ended {
-    /// What it wrote to descriptors 1 and 2.
+    /// Output to descriptors 1 and 2.
     pub output: [Vec<u8>; 2],
-    /// As shells report it.
+    /// Exit status as shells report it.
     pub status: i32,
 }
 
@@ -57,7 +57,7 @@ pub(super) fn tree(root: &Path) -> Result<Tree> {
     Ok(found)
 }
 
-/// Runs a command in `folder`, which has its program, with this environment and no other.
+/// Runs a command in `folder`, which contains its program, with exactly this environment.
 ///
 /// # Errors
 /// The program cannot be started.
@@ -68,7 +68,7 @@ pub(super) fn run(words: &[String], environment: &[String], folder: &Path) -> Re
     command.arg0(&words[0]).args(&words[1..]).current_dir(folder).env_clear().envs(variables);
     let ended = process::output(&mut command);
     let ended = ended.map_err(|error| Failure::io("run", &program, &error))?;
-    // As shells report a signal, and as Tally does.
+    // A signal gives the status that shells, and Tally, report.
     let by_signal = ended.status.signal().map(|signal| 128 + signal);
     let status = ended.status.code().or(by_signal).unwrap_or_default();
     Ok(Ended { output: [ended.stdout, ended.stderr], status })

@@ -2,9 +2,9 @@
 
 use tally::sys;
 
-/// An address that is never mapped.
+/// Address that is never mapped.
 pub const UNMAPPED: u64 = 0x10;
-/// An address in the kernel's half.
+/// Address in the kernel's half.
 pub const KERNEL: u64 = 0xffff_8000_0000_0000;
 
 /// Makes the system call `number`.

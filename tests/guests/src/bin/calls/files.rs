@@ -8,7 +8,7 @@ use tally_test_guests::Checks;
 
 use crate::call::{KERNEL, UNMAPPED, call};
 
-/// Checks the answers.
+/// Checks the results of the calls.
 pub fn check(checks: &mut Checks) {
     checks.equal("an unknown call", call(9999, [0; 6]), -errno::ENOSYS);
     paths(checks);
@@ -69,7 +69,7 @@ fn descriptors(checks: &mut Checks) {
     checks.equal("close twice", call(sys::CLOSE, [fd, 0, 0, 0, 0, 0]), -errno::EBADF);
 }
 
-/// An open that gets no descriptor changes no file.
+/// Checks that an open that gets no descriptor changes no file.
 fn without_a_free_descriptor(checks: &mut Checks) {
     let made = open(c"made", 0o102);
     checks.equal(

@@ -1,5 +1,4 @@
-//! Makes invalid system calls, one for each error that the documentation names, and checks the
-//! errors.
+//! Makes invalid system calls, one for each documented error, and checks the errors.
 
 #![no_std]
 #![no_main]

@@ -1,4 +1,4 @@
-//! Calls that map memory, take it away, and change access to it.
+//! Calls that map memory, unmap it, and change access to it.
 
 use tally::sys;
 use tally_abi::syscall::errno;
@@ -8,7 +8,7 @@ use crate::call::{KERNEL, call};
 
 const TERABYTE: u64 = 1 << 40;
 
-/// Checks the answers.
+/// Checks the results of the calls.
 pub fn check(checks: &mut Checks) {
     refused_mappings(checks);
     unmapping(checks);
@@ -103,7 +103,8 @@ fn heap(checks: &mut Checks) {
     checks.equal("brk into the kernel", call(sys::BRK, [KERNEL, 0, 0, 0, 0, 0]), heap + 10_000);
 }
 
-/// Memory without access takes no frames, and keeps its content when access is taken away.
+/// Checks that memory without access takes no frames, and that it keeps its content when access is
+/// revoked.
 fn without_access(checks: &mut Checks) {
     let large = reserve(TERABYTE) as u64;
     checks.equal("mmap of a terabyte without access", large < 1 << 46, true);
@@ -125,7 +126,7 @@ fn without_access(checks: &mut Checks) {
     checks.equal("read of unmapped memory", read(page), -errno::EFAULT);
 }
 
-/// Addresses are reused, and so are page tables.
+/// Checks that addresses and page tables are reused.
 fn reuse_of_addresses(checks: &mut Checks) {
     let mut map_and_unmap = || {
         let large = reserve(TERABYTE) as u64;
@@ -152,7 +153,7 @@ fn remapping(checks: &mut Checks) {
     checks.equal("mremap of half a page", remap(reserved + 8), -errno::EINVAL);
 }
 
-/// With the most mappings, one can be unmapped, and none can be split.
+/// Checks that at the limit of mappings one can be unmapped, and none can be split.
 fn most_mappings(checks: &mut Checks) {
     let map = || reserve(3 * 4096);
     let first = map();

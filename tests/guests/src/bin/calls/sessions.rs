@@ -12,7 +12,7 @@ use tally_test_guests::Checks;
 
 use crate::call::{KERNEL, call};
 
-/// Checks the answers, with sessions on `event`.
+/// Checks the results of the calls, with sessions on `event`.
 pub fn check(checks: &mut Checks, event: &str) {
     configurations(checks, event);
     states(checks, event);
@@ -26,7 +26,7 @@ fn open(event: &str) -> Session {
     Session::open(event, SessionConfig::default()).expect("the event exists")
 }
 
-/// The error of a call.
+/// Makes a call and returns its error.
 fn error(number: u64, arguments: [u64; 6]) -> Option<Error> {
     Error::from_return(call(number, arguments))
 }
@@ -73,7 +73,7 @@ fn states(checks: &mut Checks, event: &str) {
     checks.equal("a session after eight", Session::open(event, exclusive).err(), None);
 }
 
-/// The arguments of [`sys::SESSION_OPEN`] without a text for errors.
+/// Arguments of [`sys::SESSION_OPEN`] without a buffer for the error text.
 fn opening(event: &str, config: &ConfigWords) -> [u64; 6] {
     [event.as_ptr() as u64, event.len() as u64, config.as_ptr() as u64, 0, 0, 0]
 }
@@ -102,8 +102,8 @@ fn arguments_of_open(checks: &mut Checks, event: &str) {
     }
 }
 
-/// Calls with the number of a session that is open, and of one that is closed. The answer to
-/// `SESSION_OPEN`, which has the number of events beside the session's, is no number of a session.
+/// Makes calls with the number of an open session, and of a closed one. The result of
+/// `SESSION_OPEN` also holds the number of events, and is not itself a session number.
 fn by_number(checks: &mut Checks, event: &str) {
     let config = SessionConfig::default().to_words();
     let answer = call(sys::SESSION_OPEN, opening(event, &config)) as u64;

@@ -6,7 +6,7 @@ use tally_test_guests::Checks;
 
 use crate::call::{KERNEL, UNMAPPED, call};
 
-/// Checks the answers.
+/// Checks the results of the calls.
 pub fn check(checks: &mut Checks) {
     futexes_at_invalid_addresses(checks);
     futexes(checks);

@@ -32,7 +32,7 @@ const PATHS: [&[u8]; 12] = [
 ];
 const PROGRAMS: [&[u8]; 4] =
     [b"status\x007\0", b"crash\0divide\0", b"no such program\0", b"corpus.txt\0"];
-/// Lists of events, before which a program puts the name of one that exists.
+/// Lists of events. A program inserts the name of an existing event in front of each.
 pub const LISTS: [&str; 5] = [
     "instructions,branches,branch-misses,cache-misses,L1-dcache-loads,r00c4,r00c5,dTLB-loads",
     "instructions,cycles",
@@ -40,24 +40,24 @@ pub const LISTS: [&str; 5] = [
     "no-such-event",
     "r00c4@3,branches@70",
 ];
-/// The list with an unknown event.
+/// Index of the list with an unknown event.
 const UNKNOWN_EVENT: usize = 3;
-/// Numbers of Linux's calls are below this.
+/// Upper bound of the numbers of Linux's calls.
 const LINUX: u64 = 512;
 /// Bytes of the buffer for calls.
 const BUFFER: usize = 16 * 1024;
 
-/// A signal that the programs handle.
+/// Signal that the programs handle.
 pub const SIGUSR1: u64 = 10;
-/// A signal that the programs handle.
+/// Signal that the programs handle.
 pub const SIGALRM: u64 = 14;
 const SIGCHLD: u64 = 17;
 const SIGURG: u64 = 23;
-/// Signals after which a program exits, as a fault may repeat for ever.
+/// Signals after which a program exits, because a fault may repeat for ever.
 const SIGNALS: u64 = 2000;
-/// A program waits without a timeout in one of so many calls that may.
+/// A call that may wait does so without a timeout once in this many calls.
 const RARELY: u64 = 16;
-/// Timeouts: none, and a millisecond.
+/// Timeouts: zero, and a millisecond.
 static TIMES: [[u64; 2]; 2] = [[0, 0], [0, 1_000_000]];
 /// Intervals and delays of timers, in microseconds.
 static TIMERS: [[u64; 4]; 3] = [[0; 4], [0, 0, 0, 500], [0, 20_000, 0, 10_000]];
@@ -65,7 +65,7 @@ static TIMERS: [[u64; 4]; 3] = [[0; 4], [0, 0, 0, 500], [0, 20_000, 0, 10_000]];
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 static mut MEMORY: [u64; BUFFER / 8] = [0; BUFFER / 8];
 
-/// The handler of signals.
+/// Handler of signals.
 pub extern "C" fn handle(_: u64) {
     if HANDLED.fetch_add(1, Relaxed) > SIGNALS {
         sys::exit(5);
@@ -93,13 +93,14 @@ pub fn arguments_of(random: &mut Random, number: u64, lists: &[String]) -> [u64;
         sys::SELECT | sys::PSELECT6 => arguments[4] = time(random),
         // Most descriptors stay open.
         sys::CLOSE_RANGE => arguments[0] = arguments[0].max(8),
-        // An end of the program's locks is its own.
+        // Locks are requested without waiting, because the program itself may hold the lock for
+        // ever.
         sys::FLOCK => arguments[1] |= 4,
         sys::FCNTL if [7, 38].contains(&arguments[1]) => arguments[1] -= 1,
         sys::RT_SIGTIMEDWAIT | sys::PPOLL => arguments[2] = time(random),
         sys::EPOLL_PWAIT2 => arguments[3] = time(random),
         sys::SETITIMER => {
-            // Of real time, of CPU time, or none.
+            // Real time, CPU time, or an invalid kind.
             arguments[0] = random.below(4);
             arguments[1] = some_time(random);
         }
@@ -110,12 +111,12 @@ pub fn arguments_of(random: &mut Random, number: u64, lists: &[String]) -> [u64;
     arguments
 }
 
-/// The interval and the delay of a timer.
+/// Address of the interval and the delay of a timer.
 fn some_time(random: &mut Random) -> u64 {
     random.of(&[&TIMERS[0], &TIMERS[1], &TIMERS[2]]).as_ptr() as u64
 }
 
-/// The address of a `struct sigevent`, which asks for a signal or for none; or 0.
+/// Address of a `struct sigevent` that requests a signal or no signal; or 0.
 fn some_event(random: &mut Random) -> u64 {
     if random.below(4) == 0 {
         return 0;
@@ -128,7 +129,7 @@ fn some_event(random: &mut Random) -> u64 {
     words as u64
 }
 
-/// A timeout, rarely none.
+/// Address of a timeout, rarely 0 for no timeout.
 fn time(random: &mut Random) -> u64 {
     match random.below(RARELY) {
         0 => 0,
@@ -136,7 +137,7 @@ fn time(random: &mut Random) -> u64 {
     }
 }
 
-/// A timeout, rarely none.
+/// Timeout in milliseconds, rarely no timeout.
 fn milliseconds(random: &mut Random) -> u64 {
     match random.below(RARELY) {
         0 => u64::MAX,
@@ -144,18 +145,19 @@ fn milliseconds(random: &mut Random) -> u64 {
     }
 }
 
-/// `O_NONBLOCK`, rarely not.
+/// `O_NONBLOCK`, rarely 0.
 fn nonblocking(random: &mut Random) -> u64 {
     if random.below(RARELY) == 0 { 0 } else { 0o4000 }
 }
 
-/// A call of Linux's that the kernel knows. Not those that would end the program or its thread, or
-/// wait for years.
+/// Linux call that the kernel implements. Calls that would end the program or its thread, or wait
+/// for years, are excluded.
 fn linux(random: &mut Random) -> u64 {
     loop {
         match random.below(LINUX) {
             sys::EXIT | sys::EXIT_GROUP | sys::CLONE | sys::PAUSE | sys::RT_SIGSUSPEND => {}
-            // `wild` forges frames at its end; earlier one could lead into an endless loop.
+            // `wild` forges frames at its end; a forged frame before that could lead into an
+            // endless loop.
             sys::NANOSLEEP | sys::CLOCK_NANOSLEEP | sys::RT_SIGRETURN => {}
             number if sys::name(number).is_some() => return number,
             _ => {}
@@ -163,14 +165,15 @@ fn linux(random: &mut Random) -> u64 {
     }
 }
 
-/// A call of Tally's, one of Linux's, or a number that is no call.
+/// A call of Tally, a call of Linux, or a number that is not a call.
 pub fn choose(random: &mut Random) -> u64 {
     match random.below(40) {
-        // No sleeps, which may last for years. Few of these, as the log has a line for each unknown
-        // number.
+        // Sleeps, which may last for years, are excluded. These numbers are rare, because the log
+        // has a line for each unknown number.
         0 if random.below(10) == 0 => match random.below(LINUX) {
             sys::NANOSLEEP | sys::CLOCK_NANOSLEEP => sys::GETPID,
-            // `wild` forges frames at its end; earlier one could lead into an endless loop.
+            // `wild` forges frames at its end; a forged frame before that could lead into an
+            // endless loop.
             sys::RT_SIGRETURN => sys::GETPID,
             number => number,
         },
@@ -186,7 +189,7 @@ pub fn choose(random: &mut Random) -> u64 {
     }
 }
 
-/// The address of a signal's action.
+/// Address of a signal's action.
 fn some_action(random: &mut Random) -> u64 {
     let flags = random.of(&[0, 0x0800_0000, 0x1000_0000, 0x4000_0000, 0x8000_0000]);
     let words = (&raw mut MEMORY).cast::<[u64; 4]>();
@@ -195,7 +198,7 @@ fn some_action(random: &mut Random) -> u64 {
     words as u64
 }
 
-/// The address of a session's configuration.
+/// Address of a session's configuration.
 fn some_config(random: &mut Random) -> u64 {
     let config = SessionConfig {
         slice: Slice::Cycles(random.of(&[5_000, 20_000, 200_000])),
@@ -211,7 +214,7 @@ fn some_config(random: &mut Random) -> u64 {
     words as u64
 }
 
-/// The address of how phases are tracked. Some intervals are shorter than a round of slices.
+/// Address of a configuration of phases. Some intervals are shorter than a round of slices.
 fn some_phases(random: &mut Random) -> u64 {
     let config = PhaseConfig {
         interval_instructions: random.of(&[1_000, 200_000, 1_000_000]),
@@ -307,7 +310,7 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
             let session = random.below(end);
             [session, some_phases(random), random.of(&[0, memory]), memory, 0, 0]
         }
-        // Numbers of sessions and programs grow with each one that was created.
+        // Sessions and programs are numbered in order of creation.
         sys::SESSION_START..=sys::PROGRAM_KILL => {
             let end = 1 << random.below(16);
             [random.below(end), memory, small, 0, 0, 0]
@@ -316,8 +319,8 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
     }
 }
 
-/// The index of a list of events. The kernel compares an unknown name with all that it knows, which
-/// takes as long as hundreds of other calls.
+/// Index of a list of events. The kernel compares an unknown name with all known names, which takes
+/// as long as hundreds of other calls.
 fn list_of(random: &mut Random) -> usize {
     match random.below(LISTS.len() as u64) as usize {
         UNKNOWN_EVENT if random.below(10) != 0 => 0,
@@ -325,7 +328,7 @@ fn list_of(random: &mut Random) -> usize {
     }
 }
 
-/// A place among some pages that programs map at fixed addresses.
+/// Address of one of the pages that programs map at fixed addresses.
 fn page(random: &mut Random) -> u64 {
     0x5000_0000 + 4096 * random.below(64)
 }
@@ -339,14 +342,14 @@ fn mapping(random: &mut Random, fd: u64) -> [u64; 6] {
     [address, size(random), access, kind | fixed, fd, 4096 * random.below(3)]
 }
 
-/// A length: a few pages, rarely a megabyte.
+/// Length: a few pages, rarely a megabyte.
 fn size(random: &mut Random) -> u64 {
     let most = random.of(&[1 << 12, 1 << 13, 1 << 13, 1 << 14]);
     let most = if random.below(64) == 0 { 1 << 20 } else { most };
     random.below(most)
 }
 
-/// A signal, rarely one that ends the program.
+/// Signal, rarely one that ends the program.
 fn signal(random: &mut Random) -> u64 {
     match random.below(300) {
         0 => 1 + random.below(64),
@@ -354,26 +357,26 @@ fn signal(random: &mut Random) -> u64 {
     }
 }
 
-/// The number of this program or a thread, or one near it.
+/// Number of this program or a thread, or one near it.
 fn of_thread(random: &mut Random) -> u64 {
     // SAFETY: the call touches no memory.
     let thread = unsafe { sys::call(sys::GETTID, [0; 6]) } as u64;
     (thread + random.below(5)).saturating_sub(2)
 }
 
-/// An address in the buffer.
+/// Address in the buffer.
 pub fn memory(random: &mut Random) -> u64 {
     (&raw const MEMORY) as u64 + random.below(BUFFER as u64)
 }
 
-/// A random word: often an address that is invalid or special.
+/// Random word: often an address that is invalid or special.
 pub fn anything(random: &mut Random) -> u64 {
     match random.below(10) {
         0 => random.next(),
         1 => random.of(&[0, 1, u64::MAX, 1 << 63, i64::MAX as u64]),
         2 => random.of(&[0x10, 0x7fff_fffe_f000, 0x7fff_ffff_0000, 0x8000_0000_0000]),
         3 => random.of(&[0xffff_8000_0000_0000, 0xffff_ff00_0000_0000, u64::MAX - 7]),
-        // Text, which is not writable.
+        // An address of the text, which is not writable.
         4 => handle as extern "C" fn(u64) as usize as u64,
         5 => 1 << random.below(64),
         6 => random.below(64),

@@ -1,6 +1,6 @@
-//! The keeper of a program: a thread that makes no random calls. Random calls soon wait for what
-//! never happens; the keeper interrupts them with a signal, so that the program makes its other
-//! calls too.
+//! The keeper of a program: a thread that makes no random calls. Random calls soon wait for an
+//! event that never happens. The keeper interrupts them with a signal, so that the program makes
+//! its other calls too.
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -9,42 +9,43 @@ use tally_test_guests::threads::action;
 
 use crate::calls::{SIGUSR1, handle};
 
-/// The most threads that make random calls.
+/// Maximum number of threads that make random calls.
 pub const THREADS: usize = 4;
-/// What is slept between two looks: a `struct timespec` of five milliseconds.
+/// Pause between two looks: a `struct timespec` of five milliseconds.
 static PAUSE: [u64; 2] = [0, 5_000_000];
-/// Looks without a call of any thread after which the program ends: all block the signal.
+/// Looks without a call of any thread after which the program ends, because all threads block the
+/// signal.
 const IDLE_LOOKS: u32 = 50;
 
-/// A thread that makes random calls.
+/// Thread that makes random calls.
 struct Kept {
-    /// Its number; 0: it has not begun, or has ended.
+    /// Thread number; 0 before its start and after its end.
     tid: AtomicU64,
-    /// The calls that it has made.
+    /// Number of calls made.
     made: AtomicU64,
 }
 
 static KEPT: [Kept; THREADS] =
     [const { Kept { tid: AtomicU64::new(0), made: AtomicU64::new(0) } }; THREADS];
 
-/// The calling thread begins its calls, as the one of this index.
+/// Registers the calling thread under this index before its first call.
 pub fn begin(index: usize) {
     // SAFETY: the call touches no memory.
     KEPT[index].tid.store(unsafe { sys::call(sys::GETTID, [0; 6]) } as u64, Relaxed);
 }
 
-/// The thread of this index has made a call. Returns how many all threads have made.
+/// Counts a call of the thread with this index. Returns the number of calls of all threads.
 pub fn made(index: usize) -> u64 {
     KEPT[index].made.fetch_add(1, Relaxed);
     KEPT.iter().map(|kept| kept.made.load(Relaxed)).sum()
 }
 
-/// The thread of this index has made its last call.
+/// Unregisters the thread with this index after its last call.
 pub fn finish(index: usize) {
     KEPT[index].tid.store(0, Relaxed);
 }
 
-/// Lets the calling thread receive the keeper's signal again.
+/// Unblocks the keeper's signal in the calling thread.
 pub fn unblock() {
     let set = 1_u64 << (SIGUSR1 - 1);
     let unblock = 1;
@@ -52,7 +53,7 @@ pub fn unblock() {
     unsafe { sys::call(sys::RT_SIGPROCMASK, [unblock, &raw const set as u64, 0, 8, 0, 0]) };
 }
 
-/// The keeper.
+/// Entry of the keeper's thread.
 pub extern "C" fn keep(_: u64) -> ! {
     let (mut seen, mut idle) = ([0; THREADS], 0);
     loop {
@@ -73,7 +74,7 @@ pub extern "C" fn keep(_: u64) -> ! {
     }
 }
 
-/// Sends the signal to a thread, whatever random calls have made of its handler.
+/// Sends the signal to a thread, after restoring its handler, which random calls may have changed.
 fn interrupt(tid: u64) {
     let action = action(handle, 0, 0);
     // SAFETY: the words are valid for reading; the other call touches no memory.

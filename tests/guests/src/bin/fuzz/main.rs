@@ -1,11 +1,11 @@
-//! Makes random system calls: with valid arguments, with random ones, and with some of both.
-//! Several programs run at the same time, some with several threads; they fault, handle signals,
-//! leave sessions open and exit inside them. Threads change ranges and code that other threads'
-//! calls use.
+//! Makes random system calls: with valid arguments, with random ones, and with a mixture. Several
+//! programs run at the same time, some with several threads. They fault, handle signals, leave
+//! sessions open and exit inside them. Threads change ranges and code that calls of other threads
+//! use.
 //!
-//! `fuzz CALLS SEED EVENT` makes at least CALLS, up to some thousands in each program, and then
-//! checks that counting is exact, as it does beside them whenever one ends. `fuzz wild CALLS SEED
-//! EVENT FILE` is one of those programs; it writes the number of its calls to FILE.
+//! `fuzz CALLS SEED EVENT` makes at least CALLS, up to some thousands in each program. Whenever a
+//! program ends, and at the end, it checks that counting is exact. `fuzz wild CALLS SEED EVENT
+//! FILE` is one of those programs; it writes the number of its calls to FILE.
 
 #![no_std]
 #![no_main]
@@ -37,37 +37,37 @@ use keeper::THREADS;
 
 tally::main!(main);
 
-/// The most calls of one program.
+/// Maximum number of calls of one program.
 const CALLS: u64 = 4000;
 /// Programs that run at the same time.
 const AT_ONCE: usize = 4;
 /// Calls between two writes of their number.
 const NOTED: u64 = 50;
-/// The descriptor of the file for the number: the highest, as random calls use low ones.
+/// Descriptor of the file for the number: the highest, because random calls use low ones.
 const NOTES: u64 = 63;
-/// Progress lines.
+/// Number of progress lines.
 const LINES: u64 = 20;
-/// The address of programs' text.
+/// Address of the text of programs.
 const CODE: u64 = 1 << 21;
 
-/// One of so many calls is on the ranges that threads change, one is made in code that they
-/// rewrite, and after one a thread rewrites such code.
+/// Frequencies, as one in this many calls: calls on the ranges that threads change, calls made in
+/// code that threads rewrite, and calls followed by a rewrite of such code.
 const ON_RANGES: u64 = 24;
 const IN_CODE: u64 = 4;
 const REWRITES: u64 = 64;
 
-/// What a thread gets that runs code which another rewrites.
+/// Signals received by a thread whose code another thread rewrites.
 const SIGILL: u64 = 4;
 const SIGSEGV: u64 = 11;
-/// The handler gets the thread's registers.
+/// Flag for handlers that receive the thread's registers.
 const SA_SIGINFO: u64 = 4;
 
-/// The words of a thread's stack.
+/// Words of a thread's stack.
 const STACK_WORDS: usize = 4096;
-/// One in so many programs has no keeper, and can wait for ever, which the kernel has to see.
+/// Frequency of programs without a keeper, which may wait for ever; the kernel must detect that.
 const UNKEPT: u64 = 8;
 
-/// The stacks of the threads beside the first, and of the keeper.
+/// Stacks of the additional threads and of the keeper.
 static mut STACKS: [[u128; STACK_WORDS]; THREADS] = [[0; STACK_WORDS]; THREADS];
 static mut LISTS_OF_EVENTS: &[String] = &[];
 
@@ -143,7 +143,7 @@ fn rest(running: Vec<(usize, Program)>, files: &[String]) -> u64 {
     running.into_iter().map(made).sum()
 }
 
-/// An index by a program's status: made all its calls, faulted, ended before.
+/// Index by a program's status: made all its calls, faulted, ended earlier.
 fn kind_of_end(status: u8) -> usize {
     match status {
         0 => 0,
@@ -152,20 +152,20 @@ fn kind_of_end(status: u8) -> usize {
     }
 }
 
-/// Reads and empties the file with the number of a program's calls. Its random calls may have
-/// changed the file.
+/// Reads and empties the file with the number of a program's calls. The program's random calls may
+/// have changed the file.
 fn noted(file: &str) -> u64 {
     let bytes = read_file(file).unwrap_or_default();
     let made = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
     let path = format!("{file}\0");
     // SAFETY: the path ends with a 0.
     unsafe { sys::call(sys::TRUNCATE, [path.as_ptr() as u64, 0, 0, 0, 0, 0]) };
-    // Threads make calls beside the first thread's.
+    // The number includes calls of additional threads.
     made.min(2 * CALLS)
 }
 
-/// Counts a loop twice, the second time with `more` iterations, two instructions each. Returns
-/// whether the counts are exact and differ by these.
+/// Counts a loop twice, the second time with `more` iterations, of two instructions each. Returns
+/// whether the counts are exact and differ accordingly.
 fn is_exact(event: &str, more: u64) -> bool {
     let config = SessionConfig::default();
     let session = match Session::open(event, config) {
@@ -188,7 +188,7 @@ fn is_exact(event: &str, more: u64) -> bool {
     counted[1] == counted[2] + 2 * more
 }
 
-/// One of the programs: makes its calls and exits.
+/// Runs one of the programs: makes its calls and exits.
 fn wild(calls: u64, seed: u64, event: &str, file: &str) -> ! {
     let mut random = Random(seed);
     discard_output();
@@ -223,16 +223,16 @@ fn wild(calls: u64, seed: u64, event: &str, file: &str) -> ! {
         let fpu = random.of(&[0, area, area, area, place, wild]);
         forge(rip, fpu, || anything(&mut random));
     }
-    // Without the heap, which random calls may have overwritten.
+    // Exit without the heap, which random calls may have overwritten.
     sys::exit(0)
 }
 
-/// Where some forged signal frames return to.
+/// Return address of some forged signal frames.
 extern "C" fn exit() -> ! {
     sys::exit(0)
 }
 
-/// Starts the threads beside the first, and the keeper.
+/// Starts the additional threads and the keeper.
 fn start_threads(random: &mut Random) {
     let (stacks, threads) = (&raw mut STACKS, random.below(THREADS as u64) as usize);
     // SAFETY: only this place refers to the stacks, and each thread has its own.
@@ -245,7 +245,7 @@ fn start_threads(random: &mut Random) {
     }
 }
 
-/// Another thread; its index is in the seed's lowest bits.
+/// Entry of an additional thread; its index is in the seed's lowest bits.
 extern "C" fn race(seed: u64) -> ! {
     make_calls(&mut Random(seed), seed as usize % THREADS, CALLS / 8);
     end()
@@ -263,13 +263,13 @@ fn next_call(random: &mut Random, lists: &[String]) -> ranges::Call {
 /// Makes the calls of the thread with this index.
 fn make_calls(random: &mut Random, index: usize, calls: u64) {
     keeper::begin(index);
-    // SAFETY: it was set before the second thread started.
+    // SAFETY: the static was set before the second thread started.
     let lists = unsafe { LISTS_OF_EVENTS };
     for _ in 0..calls {
         let (number, arguments) = next_call(random, lists);
         let takes_code = matches!(number, sys::MUNMAP | sys::MPROTECT) && arguments[0] <= CODE;
         if takes_code && random.below(50) != 0 {
-            // It would end the program.
+            // Such a call would end the program.
             continue;
         }
         let is_large = |bytes: &u64| (1 << 20..1 << 40).contains(bytes);

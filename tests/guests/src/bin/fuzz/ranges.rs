@@ -12,16 +12,16 @@ use tally_test_guests::random::Random;
 
 use crate::calls::{anything, arguments_of, choose};
 
-/// Behind the first addresses that `mmap` gives out, which the heap has.
+/// Start of the slots, above the first addresses that `mmap` gives out, which the heap uses.
 const FIRST: u64 = 0x1000_0000_0000 + SLOT_BYTES;
 const SLOTS: u64 = 4;
-/// From one slot to the next; a mapping takes half of it at most.
+/// Distance of two slots; a mapping takes at most half of it.
 const SLOT_BYTES: u64 = 8 << 20;
 const PAGE: u64 = 4096;
-/// A page of code, with a site for each thread.
+/// Address of a page of code, with a site for each thread.
 const CODE: u64 = 0x1100_0000_0000;
 const SITE_BYTES: u64 = 256;
-/// The descriptor of `/dev/zero`: random calls use low ones.
+/// Descriptor of `/dev/zero`: random calls use low ones.
 const ZERO: u64 = 62;
 
 const READ_WRITE: u64 = 3;
@@ -40,11 +40,11 @@ const STUB: [u8; 29] = [
     0x48, 0x8b, 0x7f, 0x08, // mov rdi, [rdi + 8]
     0x0f, 0x05, // syscall
 ];
-/// `ret`, behind room for a jump.
+/// `ret`, after room for a jump.
 const END: [u8; 4] = [0x90, 0x90, 0x90, 0xc3];
-/// Where SYSCALL is in a site.
+/// Offset of SYSCALL in a site.
 const SYSCALL: u64 = STUB.len() as u64 - 2;
-/// Where the other call of a site is.
+/// Offset of the other call in a site.
 const OTHER: u64 = 64;
 /// `mov REGISTER, imm64` of RAX, RDI, RSI, RDX, R10, R8, R9.
 const MOVES: [[u8; 2]; 7] = [
@@ -57,18 +57,18 @@ const MOVES: [[u8; 2]; 7] = [
     [0x49, 0xb9],
 ];
 
-/// Faults outside of the code, and in it, after which a program exits, as the last may repeat for
-/// ever.
+/// Numbers of faults outside of the code, and in it, after which a program exits, because faults in
+/// the code may repeat for ever.
 const MOST_FAULTS: u64 = 200;
 const MOST_IN_CODE: u64 = 10_000;
 static FAULTS: AtomicU64 = AtomicU64::new(0);
 static IN_CODE: AtomicU64 = AtomicU64::new(0);
-/// The instruction of the last fault in the code.
+/// Address of the instruction of the last fault in the code.
 static FAULTED: AtomicU64 = AtomicU64::new(0);
-/// The word of the instruction pointer in a `ucontext_t`.
+/// Index of the instruction pointer in a `ucontext_t`, in words.
 const RIP: usize = 21;
 
-/// The session that was opened last.
+/// Session that was opened last.
 static SESSION: AtomicU64 = AtomicU64::new(0);
 
 /// A call: its number and arguments.
@@ -80,8 +80,8 @@ pub fn make((number, arguments): Call) -> u64 {
     unsafe { sys::call(number, arguments) as u64 }
 }
 
-/// Maps the code, and what is free before the ranges, so that banks go into gaps of these; and
-/// opens what is read.
+/// Maps the code, and the free space below the ranges, so that banks go into gaps of the ranges.
+/// Opens the file that is read.
 pub fn begin(threads: usize) {
     make((sys::MMAP, [CODE, PAGE, READ_WRITE, FIXED, 0, 0]));
     (0..threads as u64).for_each(|site| write_stub(CODE + SITE_BYTES * site));
@@ -110,14 +110,15 @@ pub fn make_in_code(index: usize, (number, arguments): Call) -> u64 {
     let [a, b, c, d, e, f] = arguments;
     let words = [number, a, b, c, d, e, f];
     let site = CODE + SITE_BYTES * index as u64;
-    // SAFETY: as in `make`; the code is there unless random calls have changed that, and follows
-    // the C calling convention.
+    // SAFETY: as in `make`; the code exists unless random calls have changed it, and follows the C
+    // calling convention.
     let call: extern "C" fn(*const u64) -> u64 = unsafe { core::mem::transmute(site) };
     call(words.as_ptr())
 }
 
-/// The handler of faults: a thread may have run into code that was just being rewritten, or written
-/// to code that another has made executable meanwhile. Code that faults again is left.
+/// Handler of faults: a thread may have executed code during a rewrite, or written to code that
+/// another thread has made executable meanwhile. A thread that faults again at the same place
+/// leaves the code.
 pub extern "C" fn mend(_: u64, _: *const u64, context: *mut u64) {
     // SAFETY: the kernel passes a `ucontext_t`, which is longer.
     let rip = unsafe { &mut *context.add(RIP) };
@@ -137,13 +138,13 @@ pub extern "C" fn mend(_: u64, _: *const u64, context: *mut u64) {
     make((sys::MPROTECT, [CODE, PAGE, READ_WRITE, 0, 0, 0]));
 }
 
-/// Returns from the code, which leaves the stack pointer as it was.
+/// Returns from the code, which leaves the stack pointer unchanged.
 #[unsafe(naked)]
 unsafe extern "C" fn leave() {
     naked_asm!("ret")
 }
 
-/// Changes the code of a thread: in place of its call comes another, or its own again.
+/// Rewrites the code of a thread: its call is replaced by another, or restored.
 pub fn rewrite(random: &mut Random, threads: usize, lists: &[String]) {
     let site = CODE + SITE_BYTES * random.below(threads as u64);
     let (number, [a, b, c, d, e, f]) = some(random, lists);
@@ -165,18 +166,18 @@ pub fn rewrite(random: &mut Random, threads: usize, lists: &[String]) {
     make((sys::MPROTECT, [CODE, PAGE, READ_EXECUTE, 0, 0, 0]));
 }
 
-/// The start of a slot.
+/// Start of a slot.
 fn slot(random: &mut Random) -> u64 {
     FIRST + SLOT_BYTES * random.below(SLOTS)
 }
 
-/// A length of whole pages, up to half a slot.
+/// Length of whole pages, up to half a slot.
 fn length(random: &mut Random) -> u64 {
     let most = random.of(&[4, 4, 16, 16, 64, 64, 300, SLOT_BYTES / PAGE / 2]);
     PAGE * (1 + random.below(most))
 }
 
-/// A page of any slot.
+/// Address of a page of any slot.
 fn place(random: &mut Random) -> u64 {
     match random.below(3) {
         0 => slot(random),
@@ -184,7 +185,7 @@ fn place(random: &mut Random) -> u64 {
     }
 }
 
-/// A call on the ranges, or any other.
+/// A call on the ranges, or any other call.
 pub fn some(random: &mut Random, lists: &[String]) -> Call {
     let (from, bytes, to) = (place(random), length(random), place(random));
     match random.below(16) {
@@ -219,10 +220,10 @@ fn of_session(random: &mut Random, lists: &[String], place: u64) -> Call {
         4 => (sys::SESSION_CLOSE, [session, 0, 0, 0, 0, 0]),
         5 => (sys::TRACE_MAP, [0; 6]),
         6 => {
-            // A stack of signals: its address, flags and length.
+            // A signal stack: its address, flags and length.
             static mut STACK: [u64; 3] = [0; 3];
             let words = &raw mut STACK;
-            // SAFETY: other threads may write it at the same time, which the kernel checks.
+            // SAFETY: other threads may write the words at the same time, which the kernel checks.
             unsafe { words.write_volatile([place, 0, 4 * PAGE]) };
             (sys::SIGALTSTACK, [words as u64, 0, 0, 0, 0, 0])
         }
@@ -230,7 +231,7 @@ fn of_session(random: &mut Random, lists: &[String], place: u64) -> Call {
     }
 }
 
-/// Notes what a call has returned.
+/// Records the session that a call has opened.
 pub fn note((number, _): Call, result: u64) {
     if number == sys::SESSION_OPEN && (result as i64) > 0 {
         SESSION.store(result & u64::from(u32::MAX), Relaxed);

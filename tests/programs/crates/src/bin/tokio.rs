@@ -12,7 +12,7 @@ use tokio::{
 
 #[tokio::main(worker_threads = 3)]
 async fn main() {
-    // The message of a panic has the thread's number, which differs.
+    // The message of a panic contains the thread's number, which differs.
     std::panic::set_hook(Box::new(|_| ()));
     let (send, mut receive) = mpsc::channel(4);
     for task in 0..20_u64 {
