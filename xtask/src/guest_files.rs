@@ -12,7 +12,7 @@ use tally_elf::Program;
 
 use crate::{Failure, Result, project, visible::visible};
 
-/// The most bytes of all files: QEMU's firmware-configuration device has 32 bits for a length.
+/// Maximum bytes of all files: QEMU's firmware-configuration device has 32 bits for a length.
 const MAX_BYTES: u64 = 3 << 30;
 
 /// A file or an empty folder of the host, and its path on the machine.

@@ -98,7 +98,7 @@ fn per_instruction(interval: &Interval, cycles: f64) -> f64 {
     cycles / interval.instructions.max(1) as f64
 }
 
-/// The most cycles of all parts of an interval, per instruction of user mode.
+/// Maximum cycles of all parts of an interval, per instruction of user mode.
 fn highest(intervals: &[Interval], parts: PartsOf) -> f64 {
     let all = |of: &Interval| parts(of).iter().map(|part| part.cycles).sum();
     intervals.iter().map(|of| per_instruction(of, all(of))).fold(0.0, f64::max)

@@ -19,7 +19,7 @@ use crate::{
 
 /// Bytes that a [`Stream`] gets at a time.
 const PIECE: usize = 1000;
-/// The most events that are looked up in a table of perf.
+/// Maximum events that are looked up in a table of perf.
 const EVENTS: usize = 4;
 /// Name of the results in comparisons with themselves.
 const NAME: &str = "results";

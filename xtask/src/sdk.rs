@@ -46,7 +46,7 @@ const CRATES: [(&str, &str); 4] = [
 const CRATE_PARTS: [&str; 4] = ["Cargo.toml", "src", "tests", "benches"];
 /// Files that are copied from the clone.
 const LICENSES: [&str; 2] = ["LICENSE-MIT", "LICENSE-APACHE"];
-/// The most disk space that the folder takes.
+/// Maximum disk space that the folder takes.
 const NEEDED_MB: u64 = 20;
 
 /// Options of `cargo xtask sdk`.

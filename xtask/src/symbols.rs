@@ -23,10 +23,10 @@ use crate::{
     visible::visible,
 };
 
-/// The most levels of a backtrace of the kernel; a recursion that overflows the stack has
+/// Maximum levels of a backtrace of the kernel; a recursion that overflows the stack has
 /// thousands.
 const MAX_FRAMES: usize = 64;
-/// The most levels of a program's stack: `PERF_MAX_STACK_DEPTH` of Linux.
+/// Maximum levels of a program's stack: `PERF_MAX_STACK_DEPTH` of Linux.
 const MAX_CALLERS: usize = 127;
 
 /// A function and a line in it.

@@ -14,7 +14,7 @@ use crate::{
 /// Pages of 2 MiB to load from, and places in each, all in different pages of 4 KiB.
 const PAGES: u64 = 16;
 const PLACES: u64 = 8;
-/// The most pages that the guest's own kernel uses while it counts.
+/// Maximum pages that the guest's own kernel uses while it counts.
 const OWN: u64 = 3;
 
 /// A page table.

@@ -7,7 +7,7 @@ use bootloader_x86_64_common::legacy_memory_region::{LegacyFrameAllocator, Legac
 use tally_pvh::{MemoryEntry, StartInfo};
 use x86_64::{PhysAddr, structures::paging::PhysFrame};
 
-/// The most entries that QEMU writes.
+/// Maximum entries that QEMU writes.
 const MAX_REGIONS: usize = 128;
 /// The end of device memory, and of the range that the entry maps.
 const FOUR_GIB: u64 = 1 << 32;

@@ -11,11 +11,11 @@
 //! A hit beyond the first way compares all ways by a few vector instructions and swaps two. The
 //! oldest way is determined only when one has to be replaced.
 
-/// The most ways of a first-level TLB.
+/// Maximum ways of a first-level TLB.
 pub(crate) const SMALL: usize = 8;
-/// The most ways of an L1 cache or a second-level TLB.
+/// Maximum ways of an L1 cache or a second-level TLB.
 pub(crate) const NARROW: usize = 16;
-/// The most ways of an L2 cache.
+/// Maximum ways of an L2 cache.
 pub(crate) const WIDE: usize = 32;
 
 /// The ways of one set.

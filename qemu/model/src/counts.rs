@@ -24,7 +24,7 @@ impl Lanes {
     pub(crate) const ZERO: Lanes = Lanes([0; LANES]);
     /// The number of blocks that the sums can contain.
     pub(crate) const BLOCKS: u16 = 256;
-    /// The most that one block may add to any signal.
+    /// Maximum count that one block may add to any signal.
     const MAX: u32 = (u16::MAX / Lanes::BLOCKS) as u32;
 
     /// A block's counts as lanes, if they are small and the block counts no other signals.

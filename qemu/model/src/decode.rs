@@ -13,7 +13,7 @@ use crate::{
     recency::Recency,
 };
 
-/// The most consecutive entries of a line. Sandy Bridge had three for 32 bytes (Intel,
+/// Maximum consecutive entries of a line. Sandy Bridge had three for 32 bytes (Intel,
 /// "Optimization Reference Manual", "Decoded ICache").
 const MOST_ENTRIES: u32 = 6;
 /// Bits of the offset in a line.

@@ -107,7 +107,7 @@ pub struct DecodeShape {
     pub sets: u32,
     /// Ways.
     pub ways: u32,
-    /// The most micro-operations of an entry; the cache delivers an entry in a cycle.
+    /// Maximum micro-operations of an entry; the cache delivers an entry in a cycle.
     pub entry_uops: u8,
     /// Bytes of code, aligned, that the decoders take in a cycle.
     pub fetch_bytes: u8,

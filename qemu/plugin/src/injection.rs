@@ -65,7 +65,7 @@ pub(crate) fn is_near(left_instructions: u64) -> bool {
     left_instructions <= NEAR_INSTRUCTIONS
 }
 
-/// The least number of slots that pass before every block must be examined.
+/// Minimum number of slots that pass before every block must be examined.
 pub(crate) fn slots_to(left_instructions: u64) -> u64 {
     left_instructions.saturating_sub(NEAR_INSTRUCTIONS) / GROWTH_PER_SLOT
 }

@@ -26,7 +26,7 @@ use crate::{
     totals::instructions,
 };
 
-/// The most vCPUs that the plugin supports.
+/// Maximum vCPUs that the plugin supports.
 pub(crate) const MAX_VCPUS: usize = 256;
 
 static VCPUS: [AtomicPtr<Vcpu>; MAX_VCPUS] =

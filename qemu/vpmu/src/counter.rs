@@ -31,7 +31,7 @@ impl CounterInput {
         user + if self.kernel { in_ring(Privilege::Kernel) } else { 0 }
     }
 
-    /// The most that the count can grow per slot of the clock.
+    /// Maximum growth of the count per slot of the clock.
     pub(crate) fn growth_per_slot(&self) -> u64 {
         let signals = self.events.iter().flat_map(|event| event.signals);
         let all: u64 = signals.map(|signal| signal.growth_per_slot()).sum();
@@ -95,7 +95,7 @@ impl Counter {
         overflowed
     }
 
-    /// The least number of slots before the counter can overflow.
+    /// Minimum number of slots before the counter can overflow.
     pub(crate) fn slots_to_overflow(
         &self,
         counts: &[Counts; 2],

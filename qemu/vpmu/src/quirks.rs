@@ -24,7 +24,7 @@ pub struct Quirks {
     /// exception there. Source: Weaver, Terpstra, Moore, "Non-Determinism and Overcount on Modern
     /// Hardware Performance Counter Implementations", ISPASS 2013, section 4.
     pub overcount: bool,
-    /// The most instructions that retire between an overflow and its interrupt.
+    /// Maximum instructions that retire between an overflow and its interrupt.
     pub late: u64,
     /// Drops every N-th overflow interrupt: 1 for all.
     pub lost: Option<u64>,
@@ -76,7 +76,7 @@ pub struct Deliveries {
 impl Quirks {
     /// The longest delay, in instructions. Measured skids are far below it.
     const MAX_LATE: u64 = 1_000_000;
-    /// The least distance of system-management interrupts, in instructions. At a distance below a
+    /// Smallest distance of system-management interrupts, in instructions. At a distance below a
     /// handler's own instructions, programs would get no time.
     const MIN_SMI: u64 = 10_000;
 

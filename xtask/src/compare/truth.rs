@@ -10,7 +10,7 @@ use tally_abi::ExitStatus;
 
 use crate::{Failure, Result, project};
 
-/// The most by which the program's instructions may differ between the two systems, as a factor.
+/// Maximum ratio of the program's instructions on the two systems.
 const MOST: f64 = 1.5;
 
 /// Counts in ring 3 of one address space, by the vendor's names.

@@ -127,7 +127,7 @@ impl Plot {
     }
 }
 
-/// The least of [`AXES`] that contains the upper end of every second ratio's interval.
+/// Smallest of [`AXES`] that contains the upper end of every second ratio's interval.
 fn axis(diff: &Diff) -> f64 {
     let values = diff.sessions.iter().flat_map(|of| of.cycles.iter().chain(&of.events));
     let mut far: Vec<f64> = values.filter_map(|of| Some((of.ratio_high_95? - 1.0).abs())).collect();

@@ -22,7 +22,7 @@ const DIRECTORY: u32 = 0o040_755;
 const EXECUTABLE: u32 = 0o100_755;
 /// The folder of the user's files, in which the command runs.
 const HOME: &str = "root";
-/// The most bytes of the user's files. The guest has 1 GiB of memory, which holds the archive and
+/// Maximum bytes of the user's files. The guest has 1 GiB of memory, which holds the archive and
 /// its unpacked files at the same time.
 const MAX_FILES_BYTES: u64 = 384 << 20;
 

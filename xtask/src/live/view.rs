@@ -23,7 +23,7 @@ const NUMBER: usize = 12;
 const BAR: usize = 9;
 /// Columns from which on events also have their rates per second.
 const WIDE: u16 = 64;
-/// The most lines of the programs' output.
+/// Maximum lines of the programs' output.
 const OUTPUT_LINES: usize = 6;
 
 /// Appearance of the view.

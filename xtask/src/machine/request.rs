@@ -53,7 +53,7 @@ pub enum TracePort {
 const MEMORY_MIB: u64 = 256;
 /// The largest ramdisk for which `MEMORY_MIB` is enough, in MiB.
 const SMALL_RAMDISK_MIB: u64 = 48;
-/// The most memory of a machine, in MiB.
+/// Maximum memory of a machine, in MiB.
 const MAX_MEMORY_MIB: u64 = 16 << 10;
 
 /// The memory of a machine with a ramdisk of this size, in MiB. It leaves room for programs, and

@@ -17,9 +17,9 @@ const MARK_COLUMNS: usize = 2;
 const PLAIN: &str = "\x1b[0m";
 /// Columns from one tab stop to the next.
 const TAB: usize = 8;
-/// The least columns of a row, also on a terminal that has fewer, or does not report them.
+/// Minimum columns of a row, also on a terminal that has fewer, or does not report them.
 const LEAST_COLUMNS: usize = 8;
-/// The most bytes of the sequences that set the present colour.
+/// Maximum bytes of the sequences that set the present colour.
 const MOST_STYLE: usize = 256;
 
 /// A terminal.

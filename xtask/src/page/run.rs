@@ -125,7 +125,7 @@ impl<'a> SessionView<'a> {
     }
 }
 
-/// The most that interrupts are likely to have added to an event, as a part of its estimate.
+/// Likely maximum of the events that interrupts added, as a part of the estimate.
 #[derive(Serialize)]
 struct Added<'a> {
     event: &'a str,
@@ -217,7 +217,7 @@ impl Plot {
     }
 }
 
-/// The least of [`AXES`] that contains the whole interval of every second estimate.
+/// Smallest of [`AXES`] that contains the whole interval of every second estimate.
 fn axis(events: &[EventReport]) -> f64 {
     let estimated = events.iter().filter(|event| event.kind == Kind::Estimated);
     let mut widths: Vec<f64> = estimated.filter_map(EventReport::relative_half_width).collect();

@@ -58,7 +58,7 @@ pub struct EventReport {
     pub unit: Option<u64>,
     /// Reason why there is no estimate.
     pub reason: Option<Cow<'static, str>>,
-    /// The most events that the session's interrupts are likely to have added, by the events that
+    /// Maximum events that the session's interrupts are likely to have added, by the events that
     /// one interrupt added at most in experiments (decision 83); `None` in ring 0, and if it is not
     /// known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,7 +6,7 @@ use tally_abi::{Mode, SessionStats};
 use super::{estimate::Estimate, event::EventReport};
 use crate::machine::EventReading;
 
-/// The most events that the interrupts of a session of ring 3 are likely to have added; `None` if
+/// Maximum events that the interrupts of a session of ring 3 are likely to have added; `None` if
 /// that is not known.
 pub(super) fn likely_added(event: &EventReading, stats: &SessionStats) -> Option<f64> {
     let name = event.native.as_deref().unwrap_or(&event.name);
@@ -15,8 +15,8 @@ pub(super) fn likely_added(event: &EventReading, stats: &SessionStats) -> Option
 }
 
 impl EventReport {
-    /// The most that interrupts are likely to have added, as a part of the estimate up to 1; `None`
-    /// if it is negligible.
+    /// Likely maximum of the events that interrupts added, as a part of the estimate up to 1;
+    /// `None` if it is negligible.
     pub(crate) fn added_share(&self) -> Option<f64> {
         tally_breakdown::added_share(self.likely_added?, self.estimate? as f64)
     }

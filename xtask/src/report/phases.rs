@@ -21,7 +21,7 @@ pub use self::{
 /// The phases of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PhaseReport {
-    /// The least instructions of an interval.
+    /// Minimum instructions of an interval.
     pub interval_instructions: u64,
     /// The classes' unit, in cycles per 1,000 instructions.
     pub unit: u32,

@@ -25,7 +25,7 @@ use super::{
 const LEAST_SLICES: usize = 16;
 /// Additional weight of the largest square: chosen on seeds 1 to 6 of `study breakdown`.
 const LARGEST: f64 = 2.0;
-/// The least share of a residual that the fit of the other slices is assumed to leave.
+/// Smallest share of a residual that the fit of the other slices is assumed to leave.
 const LEAST_LEFT: f64 = 0.2;
 /// Bound of the squared relative variation of instructions per cycle below which slices are alike,
 /// so that their instructions explain nothing.

@@ -57,7 +57,7 @@ const PROGRAMS: [&str; 20] = [
     "busybox wc -l corpus.txt",
 ];
 
-/// The most interrupts of a run that counts as one without: the first slices are shorter (decision
+/// Maximum interrupts of a run that counts as one without: the first slices are shorter (decision
 /// 25), 34 million cycles and each twice as long as the one before.
 const MOST_INTERRUPTS: u64 = 4;
 

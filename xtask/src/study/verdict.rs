@@ -13,7 +13,7 @@ use crate::{
     report::{Kind, Report},
 };
 
-/// The least share of a run's estimates whose interval must contain the truth. It is low because
+/// Smallest share of a run's estimates whose interval must contain the truth. It is low because
 /// few estimates are judged, and those of one run are correlated.
 const LEAST_WITHIN: f64 = 0.6;
 

@@ -20,7 +20,7 @@ use crate::{
     stacks::FetchWait,
 };
 
-/// The most samplers that are kept besides the running domain's. Another one evicts the least
+/// Maximum samplers that are kept besides the running domain's. Another one evicts the least
 /// recent.
 const MOST_OTHERS: usize = 15;
 /// Cap on deferred stall cycles, in parts; blocks with a negative balance absorb cycles and so

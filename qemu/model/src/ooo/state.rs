@@ -18,7 +18,7 @@ use crate::{
     stacks::{FetchWait, Stacks},
 };
 
-/// The most accesses of one instruction that are modelled one by one; a repeated string instruction
+/// Maximum accesses of one instruction that are modelled one by one; a repeated string instruction
 /// can have any number.
 pub(super) const MOST_TOUCHES: usize = 1024;
 
@@ -44,7 +44,7 @@ pub(super) struct IntoL2 {
 /// The bundle: the instructions that were dispatched since the last retirement.
 #[derive(Clone, Debug)]
 pub(super) struct Bundle {
-    /// The most instructions of a bundle; 1 if each retires by itself.
+    /// Maximum instructions of a bundle; 1 if each retires by itself.
     pub(super) most: u8,
     pub(super) instructions: u8,
     /// Entries of the reorder buffer and of the load queue in use by the bundle.

@@ -31,7 +31,7 @@ use pair::Pairs;
 use stream::Streams;
 use stride::Strides;
 
-/// The most lines that an L2's prefetchers have in flight: the entries of Golden Cove's queue of
+/// Maximum lines that an L2's prefetchers have in flight: the entries of Golden Cove's queue of
 /// outstanding misses beyond the L2 (Intel, Architecture Day 2021); for the other cores no figure
 /// is published.
 pub(crate) const IN_FLIGHT: u32 = 48;

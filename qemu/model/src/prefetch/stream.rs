@@ -10,7 +10,7 @@
 use super::page::PAGE_LINES;
 
 const STREAMS: usize = 32;
-/// The most lines that a stream runs ahead.
+/// Maximum lines that a stream runs ahead.
 const AHEAD: i64 = 20;
 
 /// The requests inside a page.

@@ -2,12 +2,12 @@
 
 use super::Signal;
 
-/// The most that a signal, other than the divider's cycles, can grow while the clock advances by
-/// one slot ([`Signal::growth_per_slot`]).
+/// Maximum growth of a signal, other than the divider's cycles, while the clock advances by one
+/// slot ([`Signal::growth_per_slot`]).
 pub const GROWTH_PER_SLOT: u64 = 4;
 
 impl Signal {
-    /// The most that this signal can grow while the clock advances by one slot.
+    /// Maximum growth of this signal while the clock advances by one slot.
     pub const fn growth_per_slot(self) -> u64 {
         match self {
             // All cycles of a division are counted when it retires. Until the interval pipeline has

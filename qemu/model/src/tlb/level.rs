@@ -39,7 +39,7 @@ pub(crate) struct Level<const ROOM: usize> {
 struct Large<const ROOM: usize> {
     kinds: LargeTlb,
     own: [Option<Map<ROOM, Translation>>; 2],
-    /// The most ways of a set that pages of one large size can use, if the size is limited to half.
+    /// Maximum ways of a set that pages of one large size can use, if the size is limited to half.
     half_ways: usize,
 }
 

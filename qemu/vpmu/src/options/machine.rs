@@ -7,7 +7,7 @@ use tally_model::{Assist, Geometry, Perfect, Pipeline, PipelineMode, Prefetchers
 
 /// The name of a shadow core without perfect structures.
 const REAL: &str = "none";
-/// The most shadow cores of a CPU. Each takes the memory and the time of a whole core.
+/// Maximum shadow cores of a CPU. Each takes the memory and the time of a whole core.
 const MOST_SHADOWS: usize = 32;
 
 /// Sizes of bundles in instructions. A size of one is `mode=single`.

@@ -135,7 +135,7 @@ impl VirtualPmu {
         std::mem::take(&mut self.interrupt_pending)
     }
 
-    /// The least number of slots before any counter can overflow.
+    /// Minimum number of slots before any counter can overflow.
     pub fn slots_to_overflow(&self, counts: &[Counts; 2]) -> u64 {
         let (geometry, width) = (self.geometry(), self.profile.width);
         let running =

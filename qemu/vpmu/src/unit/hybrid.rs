@@ -17,7 +17,7 @@ const LOW: u64 = CARRY_EVENTS - 1;
 pub(crate) const WORD: u64 = !LOW;
 /// Cycles from one visit of a counter to the next.
 pub(crate) const ROUND_CYCLES: u64 = COUNTERS as u64;
-/// The most events of a counter in a cycle.
+/// Maximum events of a counter in a cycle.
 pub(crate) const MOST_EVENTS: u64 = CARRY_EVENTS / ROUND_CYCLES;
 
 /// A span of time, in core cycles.

@@ -125,7 +125,7 @@ impl Unit {
         self.runs && self.counters.iter().any(|counter| counter.enabled().is_some())
     }
 
-    /// The least number of slots before a threshold can fire.
+    /// Minimum number of slots before a threshold can fire.
     pub(crate) fn slots_to_fire(&self, now: Moment<'_>) -> u64 {
         let slots = |counter: &UnitCounter| {
             let input = counter.enabled().filter(|_| self.runs)?;

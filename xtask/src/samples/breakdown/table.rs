@@ -8,11 +8,11 @@ use tally_breakdown::CyclePart;
 
 use super::{ByCode, Code, Skid};
 
-/// The least share of all cycles with which a part is printed separately.
+/// Smallest share of all cycles with which a part is printed separately.
 const LEAST_PART: f64 = 0.005;
-/// The least share of all cycles with which a piece of code is printed separately.
+/// Smallest share of all cycles with which a piece of code is printed separately.
 const LEAST_CODE: f64 = 0.001;
-/// The most pieces of code that are printed with their parts.
+/// Maximum pieces of code that are printed with their parts.
 const SHOWN: usize = 10;
 /// Columns of a name.
 const COLUMNS: usize = 46;

@@ -1,6 +1,6 @@
 //! Least squares without negative coefficients.
 
-/// The most sweeps: each costs the square of the number of coefficients.
+/// Maximum sweeps: each costs the square of the number of coefficients.
 const SWEEPS: usize = 20_000;
 /// Termination: no coefficient moves by more than this part of the largest.
 const LEAST_MOVE: f64 = 1e-9;

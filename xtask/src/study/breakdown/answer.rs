@@ -5,7 +5,7 @@ use tally_breakdown::{Breakdown, CyclePart};
 
 use crate::report::{AS_GOOD, WhatIf};
 
-/// The least share of the runs in which the cause that is named first must be right.
+/// Smallest share of the runs in which the cause that is named first must be right.
 pub(super) const LEAST_RIGHT: f64 = 0.9;
 
 /// Parts of the tree, and the group of causes whose removal they are compared with. Retiring is

@@ -8,10 +8,10 @@ use tally_breakdown::Breakdown;
 use super::answer::{Answer, LEAST_RIGHT};
 use crate::{samples::breakdown::ByCode, study::seeds::CLAIMED};
 
-/// The least share of the whole with which a part is judged, by the estimate or the truth: most
+/// Smallest share of the whole with which a part is judged, by the estimate or the truth: most
 /// bars of smaller parts hold because estimate and truth are about 0.
 pub(super) const LEAST_SHARE: f64 = 0.001;
-/// The least share with which a function's part is judged; see [`LEAST_SHARE`].
+/// Smallest share with which a function's part is judged; see [`LEAST_SHARE`].
 pub(super) const LEAST_OF_FUNCTION: f64 = 0.005;
 /// Distance from the truth within which shares of functions should be.
 const NEAR: f64 = 0.02;

@@ -130,7 +130,7 @@ pub(super) struct PmuStudy {
     pub(super) holds: bool,
 }
 
-/// The least gain that is required.
+/// Smallest gain that is required.
 pub(super) const LEAST_GAIN: f64 = 0.05;
 
 impl PmuStudy {

@@ -17,7 +17,7 @@ use crate::{
 const SEQUENCE: &str = "sequence";
 /// The program number of that guest.
 const FIRST: u32 = 1;
-/// The most bytes of a line that a difference shows.
+/// Maximum bytes of a line that a difference shows.
 const SHOWN_BYTES: usize = 100;
 
 /// Difference between a machine and the build machine.
