@@ -1,11 +1,11 @@
 //! The allocator of physical memory, in frames of 4 KiB.
 //!
 //! There are three pools at fixed addresses: for what depends on the size of kernel and ramdisk,
-//! beside these; for the rest of the kernel; and for programs. A frame has the colour of the page that it is for: the
-//! bits of its number by which caches choose a set. So the frames of
-//! kernel and programs, and what shares sets of caches with what, do not depend on how large the kernel and the ramdisk are
-//! (docs/decisions/0096-colours-of-frames.md). A pool without a frame of a colour gets another's, and
-//! then the next colour's.
+//! beside these; for the rest of the kernel; and for programs. A frame has the colour of the page
+//! that it is for: the bits of its number by which caches choose a set. So the frames of kernel and
+//! programs, and what shares sets of caches with what, do not depend on how large the kernel and
+//! the ramdisk are (docs/decisions/0096-colours-of-frames.md). A pool without a frame of a colour
+//! gets another's, and then the next colour's.
 //!
 //! Of each colour the lowest frame is allocated first, so that page tables are below 4 GiB, where a
 //! starting processor can reach them. One lock guards the allocator; the overflow path allocates
@@ -18,15 +18,13 @@ use x86_64::{
     structures::paging::{PhysFrame, Size4KiB},
 };
 
+pub use super::frame::{FRAME_BYTES, LARGE_BYTES, kernel_view};
 use super::{
+    frame,
     pool::{self, Pool},
     records,
 };
 
-/// Bytes of a frame.
-pub const FRAME_BYTES: u64 = 4096;
-/// Bytes of a large page.
-pub const LARGE_BYTES: u64 = 2 << 20;
 /// Memory that programs cannot claim: a reserve for the kernel and for page tables.
 const RESERVE_BYTES: u64 = 32 << 20;
 /// Where the pools of the kernel and of the programs begin. Larger files of the machine take their
@@ -34,7 +32,6 @@ const RESERVE_BYTES: u64 = 32 << 20;
 const KERNEL_START: u64 = 64 << 20;
 const PROGRAMS_START: u64 = KERNEL_START + (16 << 20);
 
-static PHYSICAL_OFFSET: Once<u64> = Once::new();
 static FRAMES: Mutex<Frames> = Mutex::new(Frames {
     pools: [
         Pool::new(0..KERNEL_START),
@@ -76,16 +73,10 @@ struct Frames {
 
 /// Takes over the usable regions; `physical_offset` is where all physical memory is mapped.
 pub fn init(regions: &[MemoryRegion], physical_offset: u64) {
-    PHYSICAL_OFFSET.call_once(|| physical_offset);
+    frame::set_view(physical_offset);
     let mut frames = FRAMES.lock();
     frames.all = frames.pools.iter_mut().map(|pool| pool.add_all(regions)).sum();
     frames.left = frames.all;
-}
-
-/// The kernel's virtual address of a physical address.
-pub fn kernel_view(address: PhysAddr) -> VirtAddr {
-    let offset = PHYSICAL_OFFSET.get().expect("frames::init runs first");
-    VirtAddr::new(offset + address.as_u64())
 }
 
 /// Where the kernel's view of physical memory ends.

@@ -8,6 +8,7 @@ pub mod area;
 mod areas;
 pub mod audit;
 mod bytes;
+mod frame;
 pub mod frames;
 pub mod heap;
 pub mod kernel;

@@ -6,7 +6,7 @@ use bootloader_api::info::MemoryRegion;
 use x86_64::PhysAddr;
 
 use super::{
-    frames::{FRAME_BYTES, LARGE_BYTES, kernel_view},
+    frame::{FRAME_BYTES, LARGE_BYTES, kernel_view},
     usable::Usable,
 };
 

@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use bootloader_api::info::{MemoryRegion, MemoryRegionKind};
 
-use super::frames::FRAME_BYTES;
+use super::frame::FRAME_BYTES;
 
 /// Memory below this address is not allocated: a starting processor's trampoline and the firmware's
 /// tables are there.
