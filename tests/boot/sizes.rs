@@ -13,7 +13,7 @@ use xtask::{
 
 use crate::{artefacts, assert_success, boot_with};
 
-/// What grows.
+/// The part that grows.
 #[derive(Clone, Copy, Debug)]
 struct Growth {
     /// Bytes that every segment of the kernel has more.
@@ -81,7 +81,7 @@ fn grown(kernel: &[u8], bytes: usize) -> Vec<u8> {
     file
 }
 
-/// The same files, grown, in `folder`.
+/// Places the same files, grown, in `folder`.
 fn with(growth: Growth, artefacts: &Artefacts, folder: &Folder) -> Artefacts {
     let mut artefacts = artefacts.clone();
     let put = |name: &str, bytes: Vec<u8>| -> PathBuf {

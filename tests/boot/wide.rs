@@ -8,10 +8,10 @@ use xtask::{
 
 use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, boot, output_of};
 
-/// What `wide` prints, here and under Linux, up to its last line.
+/// The output of `wide`, here and under Linux, up to its last line.
 const CHECKED: &str = "wide: system calls\nwide: turns of threads\nwide: a new thread\n\
                        wide: handlers\nwide: handlers\nwide: forged frames\n";
-/// What `matrix` prints.
+/// The output of `matrix`.
 const PRODUCT: &str = "matrix: 212850104\n";
 
 /// A machine with three programs that take turns, each with registers of its own; the processor has
@@ -81,7 +81,7 @@ fn assert_counted(pmu: Pmu, events: &[&str]) {
     assert_exact_counts_are_true(&Report::of(&boot));
 }
 
-/// Of FMA's instructions each counts twice, of the others once.
+/// An instruction of FMA counts twice, the others once.
 #[test]
 fn arithmetic_is_counted_by_width_on_intel() {
     let events = [

@@ -22,7 +22,7 @@ const DEFAULT_MXCSR_MASK: u32 = 0xffbf;
 /// CPUID's leaf of extended state.
 const LEAF: u32 = 0xd;
 
-/// What programs have of the extended state, on every CPU.
+/// The extended state that programs have, on every CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtendedState {
     /// The components: XCR0's value. 0 if the processor has no XSAVE.
@@ -44,7 +44,7 @@ impl ExtendedState {
     }
 }
 
-/// What programs have.
+/// The state that programs have.
 ///
 /// # Panics
 /// No CPU has run [`enable`].
@@ -102,7 +102,7 @@ pub fn has_avx() -> bool {
     get().components & XCr0Flags::AVX.bits() != 0
 }
 
-/// What this CPU says of these components, which are enabled.
+/// Describes these components, which are enabled, by this CPU.
 fn describe(components: XCr0Flags) -> ExtendedState {
     let components = components.bits();
     let (bytes, has_xsaveopt) = if components == 0 {

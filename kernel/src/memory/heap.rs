@@ -4,8 +4,8 @@
 //! The block is in the kernel's view of physical memory, whose large pages need one TLB entry for
 //! all that the overflow path has there.
 //!
-//! The directory of the ramdisk is on a heap of its own ([`apart`]), so that its length moves nothing
-//! else.
+//! The directory of the ramdisk is on a heap of its own ([`apart`]), so that its length moves
+//! nothing else.
 //!
 //! Sessions, processes, threads and names are on it; programs' memory is in frames. The overflow
 //! path never allocates. The heap fails when the machine's memory is used up. So that programs

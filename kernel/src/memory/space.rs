@@ -85,9 +85,8 @@ impl AddressSpace {
         }
         let mut claim = self.claim(range.bytes())?;
         for page in range.pages() {
-            if let Err(error) =
-                self.map_page(page, access.flags(), || claim.allocate(page.address()))
-            {
+            let mapped = self.map_page(page, access.flags(), || claim.allocate(page.address()));
+            if let Err(error) = mapped {
                 self.unmap(range.split(page).0);
                 return Err(error);
             }

@@ -63,7 +63,7 @@ pub fn push(memory: &mut UserMemory, state: &mut FpuState, at: u64) -> Result<()
     memory.write(behind, &END.to_le_bytes()[..end]).map_err(drop)
 }
 
-/// What the area has.
+/// The software-reserved bytes of an area: what it has.
 fn software() -> [u8; SOFTWARE_END - SOFTWARE] {
     let extended = extended_state::get();
     let mut software = [0; SOFTWARE_END - SOFTWARE];
@@ -115,14 +115,14 @@ fn read(memory: &mut UserMemory, state: &mut FpuState, at: u64) -> Option<()> {
     state.accept(extended.components).ok()
 }
 
-/// What a frame says of its area.
+/// The description of a frame's area in its software-reserved bytes.
 struct Extended {
     components: u64,
     bytes: usize,
 }
 
 impl Extended {
-    /// That of a frame's area at `at`, which begins with `legacy`. Some(None): it has x87 and SSE
+    /// Parses a frame's area at `at`, which begins with `legacy`. Some(None): it has x87 and SSE
     /// alone. None: its end is not the program's to read.
     fn of(legacy: &[u8], memory: &mut UserMemory, at: u64) -> Option<Option<Extended>> {
         let word = |from: usize| {

@@ -28,7 +28,7 @@ const SSE: u64 = 2;
 /// The bits of the six exceptions.
 const EXCEPTIONS: u32 = 0x3f;
 
-/// What XRSTOR restores, and XSAVE saves, of XCR0's components: all.
+/// All of XCR0's components, which XRSTOR restores and XSAVE saves.
 const ALL: u32 = u32::MAX;
 
 const LINE_WORDS: usize = 8;

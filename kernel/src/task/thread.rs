@@ -42,7 +42,7 @@ pub struct Thread {
     ran: Times,
     /// Registers while the thread does not run.
     frame: Frame,
-    /// Its extended state while it does not run; while it does, an area to copy that by.
+    /// The extended state while the thread does not run; while it does, an area to copy that by.
     pub(super) fpu: FpuState,
 }
 

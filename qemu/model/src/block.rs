@@ -85,9 +85,9 @@ pub struct Insn {
     pub divider_cycles: u8,
     /// A repeated string instruction: retires at its end, not at each iteration.
     pub repeats: bool,
-    /// Its load or store is wider than QEMU's accesses, which are parts of it.
+    /// A load or store that is wider than QEMU's accesses, which are parts of it.
     pub wide: bool,
-    /// It calculates twice for each element: a multiplication and an addition.
+    /// Two calculations for each element: a multiplication and an addition.
     pub fused: bool,
     /// A software interrupt: it retires although it ends in an exception.
     pub traps: bool,

@@ -1,9 +1,9 @@
-//! What floating-point and vector instructions count, and how long divisions take.
+//! Floating-point and vector instructions: what they count, and how long divisions take.
 
 use iced_x86::{Code, CpuidFeature, Instruction, Mnemonic};
 use tally_model::{Insn, Signal};
 
-/// What a division takes: latencies of Ice Lake by uops.info.
+/// Latencies of divisions: those of Ice Lake by uops.info.
 pub(crate) fn divider(insn: &mut Insn, raw: &Instruction) {
     let is_wide = is_256(raw);
     let of = |narrow, wide| (if is_wide { wide } else { narrow }, 1);

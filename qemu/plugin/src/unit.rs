@@ -100,7 +100,7 @@ fn is_zeroing(raw: &Instruction) -> bool {
     raw.op1_kind() == OpKind::Register && raw.op0_register() == raw.op1_register()
 }
 
-/// The same of an instruction with two operands beside its result.
+/// Returns whether an instruction with two operands beside its result zeroes it.
 fn is_zeroing_vex(raw: &Instruction) -> bool {
     raw.op2_kind() == OpKind::Register && raw.op1_register() == raw.op2_register()
 }
