@@ -142,7 +142,9 @@ fn init_memory(info: &'static BootInfo) {
         unsafe { core::slice::from_raw_parts(start as *const u8, info.ramdisk_len as usize) }
     });
     heap::apart(|| {
-        ramdisk.map(ramdisk::init);
+        if let Some(ramdisk) = ramdisk {
+            ramdisk::init(ramdisk);
+        }
         files::init();
     });
 }

@@ -40,20 +40,8 @@ pub(super) struct Program {
     pub(super) command: String,
 }
 
-/// Makes the programs of these names, or all of the study; returns them and their files.
-///
-/// # Errors
-/// No list has a program of a name, a package cannot be fetched, or a program does not build.
-pub(super) fn make(
-    project: &Project,
-    names: &[String],
-    instructions: u64,
-    symbols: Symbols,
-) -> Result<(Vec<Program>, Vec<PathBuf>)> {
-    let (all, list) = (Benchmark::all(project)?, List::read(project)?);
-    let is_benchmark = |name: &String| all.iter().any(|it| it.name == *name);
-    let (own, mut others): (Vec<String>, Vec<String>) =
-        names.iter().cloned().partition(is_benchmark);
+/// Checks the names that are of no benchmark.
+fn check_others(all: &[Benchmark], others: &[String], symbols: Symbols) -> Result<()> {
     if let Some(unknown) = others.iter().find(|name| !OTHERS.contains(&name.as_str())) {
         let known = all.iter().map(|it| &*it.name).chain(OTHERS).collect::<Vec<_>>().join(", ");
         let why = format!("no program is named {unknown}: use one of {known}");
@@ -68,6 +56,24 @@ pub(super) fn make(
         );
         return Err(Failure::new(ExitStatus::Usage, why));
     }
+    Ok(())
+}
+
+/// Makes the programs of these names, or all of the study; returns them and their files.
+///
+/// # Errors
+/// No list has a program of a name, a package cannot be fetched, or a program does not build.
+pub(super) fn make(
+    project: &Project,
+    names: &[String],
+    instructions: u64,
+    symbols: Symbols,
+) -> Result<(Vec<Program>, Vec<PathBuf>)> {
+    let (all, list) = (Benchmark::all(project)?, List::read(project)?);
+    let is_benchmark = |name: &String| all.iter().any(|it| it.name == *name);
+    let (own, mut others): (Vec<String>, Vec<String>) =
+        names.iter().cloned().partition(is_benchmark);
+    check_others(&all, &others, symbols)?;
     let judges = |it: &&Benchmark| it.role != Role::Paper002;
     let wanted: Vec<Benchmark> = match names {
         [] => all.iter().filter(judges).cloned().collect(),
