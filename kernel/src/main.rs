@@ -141,12 +141,7 @@ fn init_memory(info: &'static BootInfo) {
         // unmaps it; its frames are not in the usable regions.
         unsafe { core::slice::from_raw_parts(start as *const u8, info.ramdisk_len as usize) }
     });
-    heap::apart(|| {
-        if let Some(ramdisk) = ramdisk {
-            ramdisk::init(ramdisk);
-        }
-        files::init();
-    });
+    heap::apart(|| files::init(ramdisk));
 }
 
 /// Command line: from the host's firmware configuration, else from the ramdisk.
@@ -191,7 +186,7 @@ fn calibrate_timer(rsdp: Option<u64>) -> u32 {
 
 fn announce(cpus: u32, ramdisk_bytes: u64, seed: u64) {
     let memory_bytes = frames::in_use_bytes() - ramdisk_bytes;
-    log::info!("{cpus} CPUs (maximum {MAX_CPUS}), {} KiB of memory in use", memory_bytes / 1024);
+    log::info!("{cpus} CPUs (maximum {MAX_CPUS})");
     let (tsc_hz, pmu) = (clock::tsc_hz(), measure::pmu_info());
     serial::send(&Message::Booted { cpus, memory_bytes, seed, tsc_hz, pmu });
     measure::send_checked();

@@ -81,10 +81,11 @@ pub fn is_as_at_boot(path: &str, content: &Content) -> bool {
     ramdisk::file(path).or_else(text).is_some_and(|bytes| content.is(bytes))
 }
 
-/// Makes the tree, with the ramdisk's files and with files that programs expect.
-pub fn init() {
-    for (name, bytes) in ramdisk::files() {
-        tree::plant(name, Node::File(inode::Inode::of_ramdisk(bytes)));
+/// Makes the tree, of the ramdisk's files and of what programs expect.
+pub fn init(ramdisk: Option<&'static [u8]>) {
+    let add = |path: &str, bytes| tree::plant(path, Node::File(inode::Inode::of_ramdisk(bytes)));
+    if let Some(archive) = ramdisk {
+        ramdisk::init(archive, add);
     }
     FOLDERS.into_iter().for_each(tree::plant_folder);
     for (path, node) in SPECIAL {
@@ -94,7 +95,7 @@ pub fn init() {
         tree::plant(path, Node::Text(text));
     }
     for (path, bytes) in TEXTS {
-        tree::plant(path, Node::File(inode::Inode::of_ramdisk(bytes)));
+        add(path, bytes);
     }
     LAST_AT_BOOT.call_once(inode::new_number);
 }

@@ -1,12 +1,12 @@
-//! The names of a folder. The first few are looked up in the order in which they were added: so
-//! what finding one of Tally's own files at the ramdisk's beginning takes does not depend on what
-//! else the ramdisk has.
+//! The names of a folder. The first few are looked up in the order in which they were added, and
+//! never move: so what finding one of Tally's own files at the ramdisk's beginning takes does not
+//! depend on what else the ramdisk has.
 
 use alloc::{collections::BTreeMap, string::String, vec::Vec};
 use core::ops::Bound::{Excluded, Unbounded};
 
 /// Names that are compared one by one.
-const FIRST: usize = 16;
+const FIRST: usize = 8;
 
 /// Names, each with what it stands for.
 pub(super) struct Names<T> {
@@ -38,16 +38,11 @@ impl<T> Names<T> {
     /// Adds a name that is not there.
     pub(super) fn insert(&mut self, name: &str, value: T) {
         if self.first.len() < FIRST {
+            self.first.reserve_exact(FIRST - self.first.len());
             self.first.push((name.into(), value));
         } else {
             self.rest.insert(name.into(), value);
         }
-    }
-
-    /// All, the first ones in the order in which they were added.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
-        let first = self.first.iter().map(|(name, value)| (name.as_str(), value));
-        first.chain(self.rest.iter().map(|(name, value)| (name.as_str(), value)))
     }
 
     pub(super) fn remove(&mut self, name: &str) -> Option<T> {

@@ -7,32 +7,28 @@ use super::names::Names;
 
 static FILES: Once<Names<&'static [u8]>> = Once::new();
 
-/// Reads the archive's directory. Without a readable archive there are no files.
-pub fn init(bytes: &'static [u8]) {
-    match TarArchiveRef::new(bytes) {
-        Ok(archive) => {
-            let mut files = Names::new();
-            for entry in archive.entries() {
-                if let Ok(name) = entry.filename().as_str() {
-                    // Of two with one name, the last.
-                    files.remove(plain(name));
-                    files.insert(plain(name), entry.data());
-                }
-            }
-            FILES.call_once(|| files);
+/// Reads the archive's directory, and hands each file to `add`. Without an archive that can be read,
+/// there are no files.
+pub(super) fn init(bytes: &'static [u8], add: impl Fn(&str, &'static [u8])) {
+    let archive = match TarArchiveRef::new(bytes) {
+        Ok(archive) => archive,
+        Err(error) => return log::error!("ramdisk is not a tar archive: {error}"),
+    };
+    let mut files = Names::new();
+    for entry in archive.entries() {
+        let name = entry.filename();
+        let Ok(name) = name.as_str().map(plain) else { continue };
+        if files.get(name).is_none() {
+            files.insert(name, entry.data());
+            add(name, entry.data());
         }
-        Err(error) => log::error!("ramdisk is not a tar archive: {error}"),
     }
+    FILES.call_once(|| files);
 }
 
 /// The bytes of the file with this name, in the form that [`plain`] returns.
 pub fn file(name: &str) -> Option<&'static [u8]> {
     FILES.get()?.get(name).copied()
-}
-
-/// The files. The archive's first come first.
-pub fn files() -> impl Iterator<Item = (&'static str, &'static [u8])> {
-    FILES.get().into_iter().flat_map(Names::iter).map(|(name, bytes)| (name, *bytes))
 }
 
 /// The file name of a path: the path without leading `/` and `./`.
