@@ -26,7 +26,7 @@ fn run(pmu: &str, what: &str, program: &str) -> WhatIf {
 }
 
 /// Programs of `causes`, each with the group that saves most and the parts that may be named first.
-const CAUSES: [(&str, &str, &[&str]); 12] = [
+const KNOWN: [(&str, &str, &[&str]); 12] = [
     ("random 300000", "branches", &["mispredicted branches"]),
     ("indirect 300000", "branches", &["mispredicted branches"]),
     ("returns 200000", "branches", &["mispredicted branches"]),
@@ -47,7 +47,7 @@ const FETCH: [&str; 3] = ["fetch latency", "instruction fetch", "fetch bandwidth
 fn the_cause_that_is_built_in_is_named_and_its_removal_saves_most() {
     for pmu in ["intel", "amd"] {
         for pipeline in ["ooo", "interval"] {
-            for (program, group, parts) in CAUSES {
+            for (program, group, parts) in KNOWN {
                 let command = format!(
                     "cargo xtask run --pmu {pmu} --vpmu pipeline={pipeline} --breakdown \
                      --what-if=groups -- causes {program}"
