@@ -30,7 +30,7 @@ macro_rules! default_job {
         pub mod $module {
             use super::*;
 
-            static BOOT: SharedBoot = SharedBoot::of_run(|| {
+            static BOOT: SharedBoot = SharedBoot::new(|| {
                 RunArgs::of($command).and_then(|args| args.request()).expect("it is a run")
             });
 

@@ -10,26 +10,19 @@ use crate::artefacts;
 /// boots it. The machine's folder remains until a later run removes old ones.
 pub struct SharedBoot {
     request: fn() -> Request,
-    is_run: bool,
     boot: OnceLock<Result<Boot, String>>,
 }
 
 impl SharedBoot {
     pub const fn new(request: fn() -> Request) -> SharedBoot {
-        SharedBoot { request, is_run: false, boot: OnceLock::new() }
-    }
-
-    /// Boot with the files of `cargo xtask run`, without test guests.
-    pub const fn of_run(request: fn() -> Request) -> SharedBoot {
-        SharedBoot { request, is_run: true, boot: OnceLock::new() }
+        SharedBoot { request, boot: OnceLock::new() }
     }
 
     /// Machine after its end. Prints the path of its log, which a failing test shows.
     pub fn get(&self) -> &Boot {
         let boot = self.boot.get_or_init(|| {
             let _permit = machine_permit();
-            let artefacts = if self.is_run { artefacts().of_run() } else { artefacts() };
-            let boot = machine::boot(&artefacts, &(self.request)(), &mut |_| {});
+            let boot = machine::boot(&artefacts(), &(self.request)(), &mut |_| {});
             boot.map_err(|failure| failure.to_string())
         });
         let boot = boot.as_ref().unwrap_or_else(|failure| panic!("{failure}"));

@@ -110,7 +110,7 @@ fn measured(command: &str, artefacts: &Artefacts) -> (Truth, String) {
 }
 
 fn assert_same(command: &str, growths: &[Growth]) {
-    let artefacts = artefacts().of_run();
+    let artefacts = artefacts();
     let folder = Folder::make(&Project::here()).unwrap();
     let (truth, report) = measured(command, &artefacts);
     for growth in growths {

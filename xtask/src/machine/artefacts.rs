@@ -31,9 +31,7 @@ pub const DISK_COMMAND_LINE: &str = "seed=1 codes=100 -- deflate --file status";
 pub struct Artefacts {
     /// The files that QEMU boots.
     pub boot: boot_files::BootFiles,
-    /// The files of a user's run, without test guests in the ramdisk; for tests only.
-    pub boot_of_run: Option<boot_files::BootFiles>,
-    /// The files with the kernel that checks memory after each system call, and that kernel's ELF
+    /// The same with the kernel that checks memory after each system call, and that kernel's ELF
     /// file with debug information; for the fuzzer only.
     pub audited: Option<(boot_files::BootFiles, PathBuf)>,
     /// The kernel's ELF file with debug information, which is not booted.
@@ -128,14 +126,12 @@ impl Artefacts {
         let (kernel, library) = (&built.kernel, &tools.library);
         let disk = boot_files::disk(project, kernel, &efi, &programs, library, DISK_COMMAND_LINE)?;
         let check_guest = Some(build::check_guest(project, library)?);
-        let of_run = boot_files::for_machine(project, &built, &built.with_files(&[]), library)?;
         let with_audit = build::Built { kernel: audited, ..built.clone() };
         let boot = boot_files::for_machine(project, &with_audit, &programs, library)?;
         let audited = Some((boot, symbols));
         let artefacts = Artefacts::of(project, tools, built, &programs)?;
-        let artefacts = Artefacts { boot_of_run: Some(of_run), audited, ..artefacts };
         let (disk, five_levels, linux) = (Some(disk), Some(efi.five_levels), Some(linux));
-        Ok(Artefacts { on_demand, disk, five_levels, check_guest, linux, ..artefacts })
+        Ok(Artefacts { audited, on_demand, disk, five_levels, check_guest, linux, ..artefacts })
     }
 
     fn of(
@@ -147,7 +143,6 @@ impl Artefacts {
         let boot = boot_files::for_machine(project, &built, programs, &tools.library)?;
         Ok(Artefacts {
             boot,
-            boot_of_run: None,
             audited: None,
             symbols: built.symbols,
             on_demand: Vec::new(),
@@ -160,15 +155,7 @@ impl Artefacts {
         })
     }
 
-    /// Replaces the ramdisk by that of a user's run: its size changes the physical addresses of
-    /// programs, and with them the contents of the caches.
-    #[must_use]
-    pub fn of_run(mut self) -> Artefacts {
-        self.boot = self.boot_of_run.take().unwrap_or(self.boot);
-        self
-    }
-
-    /// Replaces the kernel by the one that checks memory after each system call, if it was built.
+    /// The same with the kernel that checks memory after each system call, if it was built.
     #[must_use]
     pub fn audited(mut self) -> Artefacts {
         if let Some((boot, symbols)) = self.audited.take() {
