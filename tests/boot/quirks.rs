@@ -21,7 +21,7 @@ fn with(pmu: Pmu, quirks: &[&str], line: &str) -> Boot {
 
 #[test]
 fn late_and_lost_interrupts_leave_counts_right_and_are_told() {
-    let line = format!("wire -- tally stat --slice 20000 -e {EVENTS} deflate --level 1 --kib 768");
+    let line = format!("wire -- tally stat --slice 20000 -e {EVENTS} deflate --level 1");
     let (mut inside, mut all) = (0, 0);
     for (pmu, quirks) in [
         (Pmu::Intel, &["late=200"][..]),
