@@ -101,6 +101,7 @@ fn ring_0_has_a_breakdown_of_its_own_with_the_skew_in_its_bars() {
 /// time is the series without the mean cost of the engine's interrupts. The errors of one run are
 /// correlated.
 #[test]
+#[ignore = "long"]
 fn each_ring_has_a_stack_over_time() {
     let mut all = [0, 0];
     for machine in ["intel", "amd"] {

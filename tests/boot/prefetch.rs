@@ -48,6 +48,7 @@ fn a_stream_misses_without_prefetchers_alone() {
 }
 
 #[test]
+#[ignore = "long"]
 fn estimates_with_prefetchers_are_as_good_as_without() {
     let intel = "MEM_LOAD_RETIRED.L1_HIT,MEM_LOAD_RETIRED.L2_MISS,L1D.REPLACEMENT,L2_LINES_IN.ALL,\
                  LONGEST_LAT_CACHE.REFERENCE,LONGEST_LAT_CACHE.MISS,L2_RQSTS.ALL_DEMAND_DATA_RD,\

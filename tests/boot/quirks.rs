@@ -134,6 +134,7 @@ fn an_event_that_counts_nothing_beside_its_parts_has_no_value() {
 
 /// Applies the study's own judgement to a shorter default job, with each quirk and with some pairs.
 #[test]
+#[ignore = "long"]
 fn counts_with_quirks_are_right_or_refused() {
     let sets = quirks::sets();
     let (singles, pairs): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| set.len() == 1);

@@ -90,6 +90,7 @@ fn import_trace(words: &[&str]) -> (Output, Vec<u8>) {
 
 /// Crooked and blurred photographs and messages of a serial port give the same trace.
 #[test]
+#[ignore = "long"]
 fn a_trace_comes_back_by_codes() {
     let line = "trace trace-events=switches -- events=r01c4,r02c4,r08c4,r10c4,r20c4 slice=20000 \
                 rounds 1 3500";
