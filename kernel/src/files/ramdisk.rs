@@ -7,8 +7,8 @@ use super::names::Names;
 
 static FILES: Once<Names<&'static [u8]>> = Once::new();
 
-/// Reads the archive's directory, and hands each file to `add`. Without an archive that can be read,
-/// there are no files.
+/// Reads the archive's directory, and hands each file to `add`. Without an archive that can be
+/// read, there are no files.
 pub(super) fn init(bytes: &'static [u8], add: impl Fn(&str, &'static [u8])) {
     let archive = match TarArchiveRef::new(bytes) {
         Ok(archive) => archive,

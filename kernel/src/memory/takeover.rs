@@ -4,8 +4,8 @@
 //! memory among them, and uses up to tens of megabytes for the tables. The kernel makes tables of
 //! its own, for memory alone, and copies its image: code into large pages, the rest into frames of
 //! its pages' colours. The boot loader's tables that map the stack and the ramdisk in small pages
-//! stay, and the rest is freed. The boot loader also marks memory as its own that it only skipped; the
-//! kernel frees every such frame that no table maps.
+//! stay, and the rest is freed. The boot loader also marks memory as its own that it only skipped;
+//! the kernel frees every such frame that no table maps.
 //!
 //! All pages are global: the upper half is the same in every address space, and no page of it is
 //! unmapped or mapped anew.

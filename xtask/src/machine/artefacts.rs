@@ -31,7 +31,7 @@ pub const DISK_COMMAND_LINE: &str = "seed=1 codes=100 -- deflate --file status";
 pub struct Artefacts {
     /// The files that QEMU boots.
     pub boot: boot_files::BootFiles,
-    /// The same with the kernel that checks memory after each system call, and that kernel's ELF
+    /// Boot files with the kernel that checks memory after each system call, and that kernel's ELF
     /// file with debug information; for the fuzzer only.
     pub audited: Option<(boot_files::BootFiles, PathBuf)>,
     /// The kernel's ELF file with debug information, which is not booted.
@@ -155,7 +155,7 @@ impl Artefacts {
         })
     }
 
-    /// The same with the kernel that checks memory after each system call, if it was built.
+    /// Artefacts with the kernel that checks memory after each system call, if it was built.
     #[must_use]
     pub fn audited(mut self) -> Artefacts {
         if let Some((boot, symbols)) = self.audited.take() {
