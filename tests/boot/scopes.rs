@@ -345,6 +345,10 @@ fn whole_cpus_are_counted_from_c() {
 
 /// Panics unless the values that the program read in the banks equal those of the session, which
 /// the program checks itself, and the truth.
+/// Most instructions of a block of QEMU's translator (TCG_MAX_INSNS). The virtual PMU sees an overflow
+/// in a block, and QEMU takes the interrupt at that block's end.
+const BLOCK: u64 = 512;
+
 fn assert_banks(boot: &Boot, parts: usize) {
     assert_output(boot, "banks: done");
     assert!(!boot.transcript.text().contains("FAILED"), "{}", boot.transcript.text());
@@ -361,6 +365,6 @@ fn assert_banks(boot: &Boot, parts: usize) {
     let thresholds = &boot.transcript.thresholds;
     assert_eq!(thresholds.len(), parts + 1, "{thresholds:?}");
     for record in thresholds {
-        assert!((record.threshold..record.threshold + 20).contains(&record.count), "{record:?}");
+        assert!((record.threshold..record.threshold + BLOCK).contains(&record.count), "{record:?}");
     }
 }
