@@ -345,8 +345,8 @@ fn whole_cpus_are_counted_from_c() {
 
 /// Panics unless the values that the program read in the banks equal those of the session, which
 /// the program checks itself, and the truth.
-/// Most instructions of a block of QEMU's translator (TCG_MAX_INSNS). The virtual PMU sees an overflow
-/// in a block, and QEMU takes the interrupt at that block's end.
+/// Most instructions of a block of QEMU's translator (TCG_MAX_INSNS). The virtual PMU sees an
+/// overflow in a block, and QEMU takes the interrupt at that block's end.
 const BLOCK: u64 = 512;
 
 fn assert_banks(boot: &Boot, parts: usize) {
