@@ -43,10 +43,14 @@ impl Engine {
     pub(crate) fn touch(&mut self, touch: Touch, ahead: &[Ahead], repeats: bool) {
         let of_it = |other: &&Touch| other.access.insn == touch.access.insn;
         let again = |other: &Touch| (other.line, other.store) == (touch.line, touch.store);
+        // Touches are in the order of their instructions, so the one MOST_TOUCHES before the end
+        // tells whether the instruction has that many, without a count of them.
+        let has_most = || {
+            let at = self.touches.len().checked_sub(MOST_TOUCHES);
+            at.and_then(|at| self.touches.get(at)).as_ref().is_some_and(of_it)
+        };
         // The last load and the last store are compared, as they alternate.
-        if repeats
-            && (self.touches.iter().rev().take(2).take_while(of_it).any(again)
-                || self.touches.iter().rev().take_while(of_it).count() >= MOST_TOUCHES)
+        if repeats && (has_most() || self.touches.iter().rev().take(2).take_while(of_it).any(again))
         {
             return;
         }
