@@ -2,12 +2,13 @@
 //!
 //! At the end of an interval, counts of events become a vector of eleven costs with error bars
 //! ([`cost`]); the vector gets a class, the *phase* ([`classify`]); predictors predict the next
-//! phase ([`predict`]); and a detector finds the interval at which the program changed
-//! ([`change`]). A [`Tracker`] does all of it for one session, from its slices as they are folded.
+//! phase ([`predict`]); a detector finds the interval at which the program changed ([`change`]); and
+//! the penalties adapt to the program ([`calibrate`]). A [`Tracker`] does all of it for one session, from its slices as they are folded.
 //!
 //! Integers only; nothing allocates after [`Tracker::new`], and each step is bounded by constants:
 //! [`MAX_TERMS`] events, [`tally_abi::phase::MAX_PHASES`] classes, and tables of fixed size.
 
+pub mod calibrate;
 pub mod change;
 pub mod classify;
 pub mod cost;
@@ -18,6 +19,7 @@ mod tracker;
 mod weighed;
 
 pub use self::{
+    calibrate::Calibration,
     classify::{Class, Classes},
     cost::{Cost, Counted, Estimate, Formula, MAX_TERMS, Model, Vector},
     predict::{Predictors, Predicts},

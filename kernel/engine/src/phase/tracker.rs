@@ -9,6 +9,7 @@ use tally_abi::{
 
 pub use super::sums::Place;
 use super::{
+    calibrate::Calibration,
     change::Detector,
     classify::{Class, Classes, classes},
     cost::{Counted, MAX_TERMS, Model, Vector},
@@ -28,7 +29,7 @@ pub struct Ended {
     pub cycles: u64,
     /// Instructions, exactly.
     pub instructions: u64,
-    /// The interval's costs.
+    /// The interval's costs by the catalogue's penalties, which its class is of.
     pub vector: Vector,
     /// The interval's phase.
     pub class: Class,
@@ -37,21 +38,11 @@ pub struct Ended {
     /// The phase of the next interval, by each predictor in the order of
     /// [`tally_abi::phase::Predictor::ALL`].
     pub predicted: [u8; PREDICTORS],
-    /// The largest cost.
+    /// The largest cost by the penalties as calibrated so far.
     pub bottleneck: Bottleneck,
-    /// The sum of the costs, in cycles per 1,000 instructions with [`BITS`] fraction bits.
-    sum: u64,
-    /// The model's width.
-    width: u32,
-}
-
-impl Ended {
-    /// The model's time, T_model, in cycles ([`Model::time`]).
-    pub fn model_cycles(&self) -> u64 {
-        let ideal = self.instructions / u64::from(self.width.max(1));
-        let costs = u128::from(self.sum) * u128::from(self.instructions) / (1000 << BITS);
-        ideal.saturating_add(u64::try_from(costs).unwrap_or(u64::MAX))
-    }
+    /// The model's time, `T_model`, in cycles ([`Model::time`]), by the penalties as calibrated so
+    /// far.
+    pub model_cycles: u64,
 }
 
 /// Tracks the phases of a session.
@@ -60,6 +51,7 @@ pub struct Tracker {
     config: PhaseConfig,
     model: Model,
     places: Places,
+    calibration: Calibration,
     current: Sums,
     /// An interval that has ended and is not evaluated yet.
     closed: Option<Sums>,
@@ -77,6 +69,7 @@ impl Tracker {
             config,
             model,
             places: Places::new(places),
+            calibration: Calibration::default(),
             current: Sums::default(),
             closed: None,
             classes: classes(config.classifier, config.unit),
@@ -134,10 +127,13 @@ impl Tracker {
 
     #[inline]
     fn take(&mut self, weighed: &Weighed, cycles: u64, instructions: u64) -> Ended {
-        let Weighed { vector, sum } = *weighed;
+        let vector = weighed.vector;
         let class = self.classes.classify(&vector);
         let changed = self.detector.observe(class);
         self.predictors.observe(class.phase);
+        let calibrated = self.calibration.apply(&vector);
+        let model_cycles = self.model_cycles(&calibrated, weighed, instructions);
+        self.calibration.learn(&vector, cycles, model_cycles, instructions);
         let number = self.number;
         self.number += 1;
         self.changes += u64::from(changed);
@@ -149,10 +145,20 @@ impl Tracker {
             class,
             changed,
             predicted: self.predictors.all(),
-            bottleneck: vector.dominant(),
-            sum,
-            width: self.model.width,
+            bottleneck: calibrated.dominant(),
+            model_cycles,
         }
+    }
+
+    /// The model's time of an interval in cycles: that of an ideal pipeline plus all costs.
+    #[inline]
+    fn model_cycles(&self, calibrated: &Vector, weighed: &Weighed, instructions: u64) -> u64 {
+        let ideal = instructions / u64::from(self.model.width.max(1));
+        // Costs are in whole cycles; what rounding took from them is in their sum.
+        let rounded = weighed.sum.saturating_sub(weighed.vector.total() << BITS);
+        let sum = (calibrated.total() << BITS) + rounded;
+        let costs = u128::from(sum) * u128::from(instructions) / (1000 << BITS);
+        ideal.saturating_add(u64::try_from(costs).unwrap_or(u64::MAX))
     }
 
     /// The phase that an interval of these counts would have; `None` if no known class has it.

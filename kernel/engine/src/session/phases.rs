@@ -85,7 +85,7 @@ fn record(session: u32, at: Timestamp, ended: &Ended) -> PhaseRecord {
         best,
         cycles: ended.cycles,
         instructions: ended.instructions,
-        model_cycles: ended.model_cycles(),
+        model_cycles: ended.model_cycles,
         ..PhaseRecord::default()
     };
     let word = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);

@@ -2,7 +2,9 @@
 //! comparison with the intervals.
 
 use tally_abi::phase::COSTS;
-use tally_engine::phase::{Cost, Counted, Estimate, MAX_TERMS, Model, Vector, classify::classes};
+use tally_engine::phase::{
+    Calibration, Cost, Counted, Estimate, MAX_TERMS, Model, Vector, classify::classes,
+};
 
 use super::{super::series::Series, PhaseInterval, PhaseReport};
 
@@ -40,10 +42,10 @@ pub struct Judged {
     pub bars: usize,
     /// Costs with a bar whose interval contains the truth.
     pub held: usize,
-    /// Intervals whose largest cost is the truth's.
+    /// Intervals whose largest cost is that of the true counts, by the same penalties.
     pub bottleneck: usize,
-    /// Intervals to which the same classes on the host give another number than the kernel's; must
-    /// be 0.
+    /// Intervals to which the same classes and penalties on the host give another phase or another
+    /// largest cost than the kernel's; must be 0.
     pub replayed_otherwise: usize,
 }
 
@@ -63,13 +65,20 @@ impl PhaseReport {
     /// the same classes.
     pub fn judge(&self, model: &Model, truth: &[Counted]) -> Judged {
         let mut known = classes(self.classes, self.unit);
+        let mut calibration = Calibration::default();
         let mut judged = Judged { intervals: self.intervals.len(), ..Judged::default() };
         for (interval, counted) in self.intervals.iter().zip(truth) {
             let (vector, of_truth) = (interval.vector(), model.vector(counted));
             let class = known.classify(&vector);
-            judged.replayed_otherwise +=
-                usize::from((class.phase, class.sure) != (interval.phase, interval.sure));
-            judged.bottleneck += usize::from(of_truth.dominant() == interval.bottleneck);
+            let largest = calibration.apply(&vector).dominant();
+            judged.replayed_otherwise += usize::from(
+                (class.phase, class.sure, largest)
+                    != (interval.phase, interval.sure, interval.bottleneck),
+            );
+            let of_truth_largest = calibration.apply(&of_truth).dominant();
+            judged.bottleneck += usize::from(of_truth_largest == interval.bottleneck);
+            let (cycles, time) = (interval.cycles, interval.model_cycles);
+            calibration.learn(&vector, cycles, time, interval.instructions);
             if interval.sure {
                 judged.sure += 1;
                 judged.same += usize::from(known.lookup(&of_truth) == Some(interval.phase));

@@ -24,7 +24,7 @@ const ROUNDS: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Way {
-    /// The catalogue's events and penalties: the model of `run --phases`.
+    /// The catalogue's events and penalties: those with which `run --phases` starts.
     Catalogue,
     /// All events, with published penalties.
     Published,
@@ -34,15 +34,14 @@ pub(super) enum Way {
     Cycles,
     /// All events, with penalties fitted to the other programs' cycles and savings.
     Savings,
-    /// The processor's events, with penalties fitted to the program's own cycles up to the
-    /// interval.
-    Own,
+    /// The catalogue's events, with the catalogue's penalties calibrated on line: `run --phases`.
+    Calibrated,
 }
 
 impl Way {
     /// All methods, in the order of the tables.
     pub(super) const ALL: [Way; 6] =
-        [Way::Catalogue, Way::Published, Way::Vendor, Way::Cycles, Way::Savings, Way::Own];
+        [Way::Catalogue, Way::Published, Way::Vendor, Way::Cycles, Way::Savings, Way::Calibrated];
 
     /// The method's name in tables.
     pub(super) fn word(self) -> &'static str {
@@ -52,14 +51,14 @@ impl Way {
             Way::Vendor => "vendor's",
             Way::Cycles => "cycles",
             Way::Savings => "savings",
-            Way::Own => "own",
+            Way::Calibrated => "on-line",
         }
     }
 
     fn uses(self, term: &Term) -> bool {
         match self {
-            Way::Catalogue => term.source == Source::Catalogue,
-            Way::Vendor | Way::Own => term.source != Source::TruthOnly,
+            Way::Catalogue | Way::Calibrated => term.source == Source::Catalogue,
+            Way::Vendor => term.source != Source::TruthOnly,
             Way::Published | Way::Cycles | Way::Savings => true,
         }
     }
@@ -71,7 +70,7 @@ impl Way {
             if self.uses(term) { f64::from(term.published_cycles) } else { 0.0 }
         };
         let start: Vec<f64> = terms.iter().map(published).collect();
-        if matches!(self, Way::Catalogue | Way::Published) {
+        if matches!(self, Way::Catalogue | Way::Published | Way::Calibrated) {
             return start;
         }
         let fit = Fit { width, terms, way: self };

@@ -1,7 +1,8 @@
 //! Comparison of a model of a program's intervals with the truth.
 
 use serde::Serialize;
-use tally_engine::phase::Model;
+use tally_abi::{PhaseConfig, phase::COSTS};
+use tally_engine::phase::{Calibration, Counted, MAX_TERMS, Model, Tracker};
 
 use super::{
     interval::Interval,
@@ -26,24 +27,38 @@ pub(super) struct Judged {
 
 /// Judges one model of all intervals; `None` without intervals.
 pub(super) fn judge(model: &Model, intervals: &[Interval]) -> Option<Judged> {
-    judge_each(intervals, |_| *model)
+    judge_each(intervals, |counted| {
+        (model.cycles(counted).map(|cost| cost.cycles), model.time(counted))
+    })
 }
 
-/// Judges a model per interval; `None` without intervals.
-pub(super) fn judge_each(
+/// Judges the engine's tracker, which calibrates the penalties of a model interval by interval;
+/// `None` without intervals.
+pub(super) fn judge_calibrated(model: &Model, intervals: &[Interval]) -> Option<Judged> {
+    let mut tracker = Tracker::new(PhaseConfig::default(), *model, &[None; MAX_TERMS]);
+    let mut calibration = Calibration::default();
+    judge_each(intervals, |counted| {
+        let ended = tracker.observe(counted);
+        let costs = calibration.apply(&ended.vector).costs;
+        let (cycles, instructions) = (counted.cycles, counted.instructions);
+        calibration.learn(&ended.vector, cycles, ended.model_cycles, instructions);
+        (costs.map(|cost| cost.cycles * instructions / 1000), ended.model_cycles)
+    })
+}
+
+/// Judges the costs and the time of each interval, in cycles; `None` without intervals.
+fn judge_each(
     intervals: &[Interval],
-    mut model: impl FnMut(usize) -> Model,
+    mut model: impl FnMut(&Counted) -> ([u64; COSTS], u64),
 ) -> Option<Judged> {
     let number = intervals.len() as f64;
     let mut judged = Judged { intervals: intervals.len(), ..Judged::default() };
-    for (index, interval) in intervals.iter().enumerate() {
-        let (model, counted) = (model(index), interval.counted());
-        let (costs, time) = (model.cycles(&counted), model.time(&counted));
+    for interval in intervals {
+        let (costs, time) = model(&interval.counted());
         let cycles = interval.cycles.max(1) as f64;
         judged.error += (time as f64 - cycles).abs() / cycles / number;
-        let cost = |cause: &Cause| -> u64 {
-            cause.kinds.iter().map(|kind| costs[*kind as usize].cycles).sum()
-        };
+        let cost =
+            |cause: &Cause| -> u64 { cause.kinds.iter().map(|kind| costs[*kind as usize]).sum() };
         let own = CAUSES.each_ref().map(cost);
         let most = interval.saved.iter().max().copied().unwrap_or_default() as f64;
         let is_right =

@@ -135,7 +135,7 @@ fn aims(study: &Study) -> String {
     let mut text = "Aims at 10 million instructions: by how much the sum errs, and how often the\n\
          largest cost is of what saves most\n"
         .to_owned();
-    for way in [Way::Vendor, Way::Cycles, Way::Savings, Way::Own] {
+    for way in [Way::Calibrated, Way::Vendor, Way::Cycles, Way::Savings] {
         for (kind, word, fewest) in [
             (None, "all", FEWEST),
             (Some(Kind::Integer), "integer", FEWEST / 2),

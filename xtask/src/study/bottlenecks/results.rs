@@ -7,7 +7,7 @@ use super::{
     adaptive::{Adaptive, Runs},
     fit::{self, Way},
     interval::Interval,
-    judge::{Judged, judge, judge_each},
+    judge::{Judged, judge, judge_calibrated},
     phases::{Classified, classified, gain},
     structures::{Cycles, Saved, saved},
     terms::Term,
@@ -141,29 +141,14 @@ impl Study {
     }
 }
 
-/// Judges a model whose penalties are calibrated on line: at first the catalogue's, then fitted to
-/// the earlier intervals, again after each of the first ten and after each tenth.
-fn calibrated(width: u32, terms: &[Term], intervals: &[Interval]) -> Option<Judged> {
-    let mut model = fit::model(width, terms, &Way::Catalogue.penalties(width, terms, &[]));
-    judge_each(intervals, |index| {
-        if index > 0 && (index <= 10 || index % 10 == 0) {
-            let before = [&intervals[..index]];
-            model = fit::model(width, terms, &Way::Own.penalties(width, terms, &before));
-        }
-        model
-    })
-}
-
 impl ProgramResult {
     fn of(width: u32, terms: &[Term], run: &Run, others: &[&[Interval]]) -> ProgramResult {
         let lengths = LENGTHS.map(|length| Interval::together(&run.intervals, length));
         let modelled = |way: Way| {
-            let own = [&*run.intervals];
-            let of = if way == Way::Own { &own[..] } else { others };
-            let penalties = way.penalties(width, terms, of);
+            let penalties = way.penalties(width, terms, others);
             let model = fit::model(width, terms, &penalties);
             let judged = |intervals: &Vec<Interval>| match way {
-                Way::Own => calibrated(width, terms, intervals),
+                Way::Calibrated => judge_calibrated(&model, intervals),
                 _ => judge(&model, intervals),
             };
             Modelled { way, judged: lengths.each_ref().map(judged), penalties }
