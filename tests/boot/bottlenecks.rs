@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use tally_abi::ExitStatus;
-use xtask::{project::Project, study::bottlenecks};
+use tally_lab::study::bottlenecks;
+use xtask::project::Project;
 
 use crate::{artefacts, shared::machine_permit};
 

@@ -5,12 +5,8 @@ use std::{sync::OnceLock, time::Duration};
 
 use expect_test::expect;
 use tally_abi::ExitStatus;
-use xtask::{
-    compare::{self, CompareRequest, Compared, Comparison},
-    job::Job,
-    machine::Pmu,
-    report::Kind,
-};
+use tally_lab::compare::{self, CompareRequest, Compared, Comparison};
+use xtask::{job::Job, machine::Pmu, report::Kind};
 
 use crate::{artefacts, machine_permit, masked};
 

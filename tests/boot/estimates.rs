@@ -1,12 +1,12 @@
 //! Estimates of multiplexed events lie near the truth, within their errors, and are consistent.
 
+use tally_lab::study::live::{self, LiveStudy};
 use xtask::{
     docs, events,
     machine::{Boot, Pmu, Request},
     project::Project,
     report::{EventReport, Kind, Report, SessionReport, table},
     run::RunArgs,
-    study::live::{self, LiveStudy},
 };
 
 use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, boot, check::CHECK, run};

@@ -4,10 +4,8 @@
 
 use std::{path::PathBuf, sync::OnceLock, time::Duration};
 
-use xtask::{
-    linux,
-    machine::{LinuxGuest, Pmu},
-};
+use tally_lab::linux;
+use xtask::machine::{LinuxGuest, Pmu};
 
 use crate::{artefacts, machine_permit};
 

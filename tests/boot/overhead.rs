@@ -1,10 +1,10 @@
 //! Costs of the engine: for each session, and by the clock that limits them.
 
 use tally_abi::session::MIN_SLICE;
+use tally_lab::study::overhead;
 use xtask::{
     machine::{Pmu, Request},
     report::Report,
-    study::overhead,
 };
 
 use crate::{

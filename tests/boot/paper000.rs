@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use tally_abi::ExitStatus;
-use xtask::{project::Project, study::paper000};
+use tally_lab::study::paper000;
+use xtask::project::Project;
 
 use crate::{artefacts, shared::machine_permit};
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, fs, path::PathBuf, sync::OnceLock};
 
 use tally_abi::truth::RegionKind;
+use tally_lab::study::papi::{Verdict, run};
 use xtask::{
     build::{
         HEADERS,
@@ -12,7 +13,6 @@ use xtask::{
     machine::{Artefacts, DEFAULT_TIME_LIMIT, Pmu},
     project::Project,
     report::Report,
-    study::papi::{Verdict, run},
 };
 
 use crate::{

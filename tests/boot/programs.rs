@@ -1,12 +1,11 @@
 //! Ordinary programs run as under Linux, with either way of booting, and system calls with random
 //! arguments leave the kernel intact.
 
+use tally_lab::{fuzz, study::programs::compare};
 use xtask::{
     build::programs::list::List,
-    fuzz,
     machine::{DEFAULT_TIME_LIMIT, Pmu, Request},
     project::Project,
-    study::programs::compare,
 };
 
 use crate::{artefacts, assert_output, assert_success, boot, boot_with, machine_permit, run};

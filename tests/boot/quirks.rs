@@ -2,10 +2,10 @@
 //! counts stay right, or are refused with a reason.
 
 use tally_abi::ExitStatus;
+use tally_lab::study::{quirks, verdict::Verdict};
 use xtask::{
     machine::{Boot, Pmu, Request},
     report::{Kind, Report},
-    study::{quirks, verdict::Verdict},
 };
 
 use crate::{assert_exact_counts_are_true, assert_success, boot, outcomes::assert_refused};

@@ -2,9 +2,9 @@
 
 use std::{fs, path::PathBuf, process::Output, time::Duration};
 
+use tally_lab::camera::{self, Shown};
 use tally_photo::shot::{Shot, photograph};
 use xtask::{
-    camera::{self, Shown},
     machine::{self, Boot, Request},
     report::{Kind, Report},
     trace_file::{Records, Trace},

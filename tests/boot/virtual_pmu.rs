@@ -7,10 +7,10 @@ use std::{
 };
 
 use tally_abi::ExitStatus;
+use tally_lab::vpmu_check::check;
 use xtask::{
     machine::{self, ProfileName, Request},
     report::Kind,
-    vpmu_check::check,
 };
 
 use crate::{artefacts, exact, machine_permit, session_of};

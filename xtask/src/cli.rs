@@ -1,22 +1,24 @@
 //! The command line: the tasks, and their exit status.
 //!
 //! Used by `cargo xtask` and by `tally`, the same program installed by `cargo install --path
-//! xtask`.
+//! xtask`. The commands in [`LABORATORY`] are another program's, to which `cargo xtask` passes
+//! them; `tally` only names it.
 
 use std::env;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use tally_abi::ExitStatus;
+use xtask_start::{LABORATORY, laboratory_word};
 
 use crate::{
-    Result, bench, build, check, compare, diff, docs, events, export, fuzz, image, import, lint,
-    linux, output, project::Project, run, samples, sdk, setup, shell, study, test, trace,
-    vpmu_check,
+    Failure, Result, build, check, diff, docs, events, export, image, import, lint, output,
+    project::Project, run, samples, sdk, setup, shell, test, trace,
 };
 
 /// Tally's tasks: set up, build, run, test.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", arg_required_else_help = true)]
+#[command(after_help = laboratory_help())]
 struct Cli {
     #[command(subcommand)]
     task: Task,
@@ -34,8 +36,6 @@ enum Task {
     Import(import::ImportArgs),
     /// Boot a machine, run programs on it, and print the counts
     Run(Box<run::RunArgs>),
-    /// Count a program's events under Tally and under Linux with perf, both beside the truth
-    Compare(compare::CompareArgs),
     /// Compare two runs with each other: what differs by more than the intervals allow
     Diff(diff::DiffArgs),
     /// Compare two reports of `run --check`: what is right in one and not in the other
@@ -50,18 +50,8 @@ enum Task {
     Annotate(samples::annotate::AnnotateArgs),
     /// Write a trace file in the format of another viewer: Perfetto, perf, pprof, Parquet, …
     Export(export::ExportArgs),
-    /// Compare estimates with the truth, over runs or synthetic streams; programs with Linux
-    Study(study::StudyArgs),
-    /// Check every rule of the virtual PMU, one line per check
-    VpmuCheck(vpmu_check::CheckArgs),
     /// List or search the events of a machine's processor, with the definition of each
     Events(events::EventsArgs),
-    /// Run a command under an unmodified Linux with perf on the virtual PMU
-    Linux(linux::LinuxArgs),
-    /// Make random system calls from many programs at the same time
-    Fuzz(fuzz::FuzzArgs),
-    /// Measure speeds: virtual PMU, engine, trace ring, group switch
-    Bench(bench::BenchArgs),
     /// Write a folder with the library: headers, archives, a Rust crate, examples
     Sdk(sdk::SdkArgs),
     /// Run all tests, including those that boot
@@ -101,28 +91,45 @@ fn typed() -> &'static str {
     if env::var_os("CARGO_MANIFEST_DIR").is_some() { "cargo xtask" } else { shell::TOOL }
 }
 
+/// Last line of the help: the commands of the laboratory.
+fn laboratory_help() -> String {
+    format!("The laboratory, with cargo xtask only: {}", LABORATORY.join(", "))
+}
+
 /// Parses the command line and runs the task; returns the exit status.
 pub fn main() -> u8 {
-    let command = Cli::command().name(typed()).bin_name(typed());
-    let parsed = command.try_get_matches().and_then(|words| Cli::from_arg_matches(&words));
-    let cli = match parsed {
-        Ok(cli) => cli,
+    match laboratory_word(env::args()) {
+        Some(word) => {
+            let why = format!("{word} is a command of the laboratory: use cargo xtask {word}");
+            status(Err(Failure::new(ExitStatus::Usage, why)))
+        }
+        None => run(typed(), |cli: &Cli| dispatch(&cli.task)),
+    }
+}
+
+/// Parses the words that started this program, whose command is `name`, and runs `dispatch` with
+/// them. Prints the reason of a failure; returns the exit status.
+pub fn run<C: Parser>(name: &'static str, dispatch: impl FnOnce(&C) -> Result<u8>) -> u8 {
+    let command = C::command().name(name).bin_name(name);
+    match command.try_get_matches().and_then(|words| C::from_arg_matches(&words)) {
+        Ok(parsed) => status(dispatch(&parsed)),
         Err(error) => {
             // If standard error cannot be written, the exit status remains.
             let _ = error.print();
-            return if error.use_stderr() { ExitStatus::Usage.into() } else { 0 };
-        }
-    };
-    match dispatch(&cli.task) {
-        Ok(status) => status,
-        Err(failure) => {
-            output::error(format_args!("xtask: {failure}"));
-            failure.status.into()
+            if error.use_stderr() { ExitStatus::Usage.into() } else { 0 }
         }
     }
 }
 
-/// Returns whether `cargo xtask` accepts these words.
+/// The exit status of a task. Prints the reason of its failure.
+fn status(result: Result<u8>) -> u8 {
+    result.unwrap_or_else(|failure| {
+        output::error(format_args!("xtask: {failure}"));
+        failure.status.into()
+    })
+}
+
+/// Returns whether `tally` accepts these words.
 pub fn accepts<'a>(words: impl IntoIterator<Item = &'a str>) -> bool {
     Cli::try_parse_from(["cargo xtask"].into_iter().chain(words)).is_ok()
 }
@@ -138,7 +145,6 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Image(args) => image::main(&project, args),
         Task::Import(args) => import::main(args),
         Task::Run(args) => run::main(&project, args),
-        Task::Compare(args) => compare::main(&project, args),
         Task::Diff(args) => diff::main(args),
         Task::CheckDiff(args) => check::diff::main(args),
         Task::Trace(args) => trace::main(args),
@@ -146,12 +152,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Script(args) => samples::script::main(args),
         Task::Annotate(args) => samples::annotate::main(args),
         Task::Export(args) => export::main(args),
-        Task::Study(args) => study::main(&project, args),
-        Task::Linux(args) => linux::main(&project, args),
-        Task::VpmuCheck(args) => vpmu_check::main(&project, args),
         Task::Events(args) => events::main(args),
-        Task::Fuzz(args) => fuzz::main(&project, args),
-        Task::Bench(args) => bench::main(&project, args),
         Task::Sdk(args) => sdk::main(&project, args),
         Task::Test(args) => test::main(&project, args),
         Task::Lint => lint::main(&project),

@@ -19,7 +19,7 @@ use crate::{
 ///
 /// # Errors
 /// The command cannot be started, or fails: the message has its standard error.
-pub(crate) fn run(title: &str, command: &mut Command) -> Result<()> {
+pub fn run(title: &str, command: &mut Command) -> Result<()> {
     let step = Step::start(title);
     let name = command.get_program().to_string_lossy().into_owned();
     let refused = |error: std::io::Error| {

@@ -12,7 +12,8 @@ use tally_abi::{
 };
 
 use self::values::{delivery, percent, ppm, shares};
-pub(crate) use self::values::{level, slice, slice_option, trace_events};
+pub(crate) use self::values::{level, trace_events};
+pub use self::values::{slice, slice_option};
 use crate::{
     Failure, Result,
     program_words::{kernel_words, programs, tally},

@@ -1,16 +1,12 @@
 //! Pictures of a run, as SVG documents. Pure black and white mark the colours that a page changes
 //! in dark mode.
 
-mod panels;
 mod timeline;
 
 use plotters::{coord::Shift, prelude::*};
 use tally_abi::ExitStatus;
 
-pub use self::{
-    panels::{Panel, panels},
-    timeline::{Band, TimeLine, bands, phase_line, rate_line, stack_line},
-};
+pub use self::timeline::{Band, TimeLine, bands, phase_line, rate_line, stack_line};
 use crate::{
     Failure, Result,
     report::{CyclePart, Interval},

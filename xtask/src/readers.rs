@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use tally_photo::Photo;
 
 use crate::{
-    Result, check, compare, diff, export,
+    Result, check, diff, export,
     machine::{self, Boot},
+    perf,
     recording::{Recording, Symbolizer},
     report::{Report, table},
     samples,
@@ -101,7 +102,7 @@ pub fn check_report(bytes: &[u8]) -> Result<usize> {
 
 /// Reads perf's table of counts. Returns the number of counts.
 pub fn counts(bytes: &[u8]) -> usize {
-    let counts = compare::counts(&String::from_utf8_lossy(bytes), EVENTS);
+    let counts = perf::counts(&String::from_utf8_lossy(bytes), EVENTS);
     counts.map_or(0, |counts| counts.len())
 }
 

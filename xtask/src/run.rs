@@ -11,9 +11,8 @@ use std::path::Path;
 
 use tally_abi::{ExitStatus, command::help};
 
-pub use self::args::RunArgs;
-pub(crate) use self::sampled::by_function;
 pub(crate) use self::show::{show, write_trace};
+pub use self::{args::RunArgs, sampled::by_function};
 use self::{
     made::made,
     sampled::{sampled, show_breakdown},

@@ -18,7 +18,7 @@ const INSTRUCTIONS: [&str; 2] = ["INST_RETIRED.ANY", "RETIRED_INSTRUCTIONS"];
 ///
 /// # Errors
 /// The truth lacks the event.
-pub(crate) fn cycles(region: &Region) -> Result<u64> {
+pub fn cycles(region: &Region) -> Result<u64> {
     one_of(&region.events, CYCLES)
 }
 
@@ -26,12 +26,12 @@ pub(crate) fn cycles(region: &Region) -> Result<u64> {
 ///
 /// # Errors
 /// The truth lacks the event.
-pub(crate) fn instructions(region: &Region) -> Result<u64> {
+pub fn instructions(region: &Region) -> Result<u64> {
     one_of(&region.events, INSTRUCTIONS)
 }
 
 /// The failure of a check of the truth.
-pub(crate) fn wrong(why: String) -> Failure {
+pub fn wrong(why: String) -> Failure {
     Failure::new(ExitStatus::CheckFailed, why)
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn wrong(why: String) -> Failure {
 ///
 /// # Errors
 /// The truth lacks an event, or a core executed something else.
-pub(crate) fn beside(own: &Region, shadows: &[(&str, &Region)]) -> Result<BTreeMap<String, u64>> {
+pub fn beside(own: &Region, shadows: &[(&str, &Region)]) -> Result<BTreeMap<String, u64>> {
     let executed = instructions(own)?;
     let one = |(name, region): &(&str, &Region)| match instructions(region)? {
         same if same == executed => Ok(((*name).to_owned(), cycles(region)?)),

@@ -6,6 +6,7 @@ use std::{
 };
 
 use tally_abi::ExitStatus;
+use xtask_start::LABORATORY;
 
 /// Device on which every write fails as on a full disk.
 fn full() -> File {
@@ -75,25 +76,6 @@ fn explain_refuses_what_a_run_refuses() {
     ] {
         let status = status(&format!("run --explain {words}"), Stdio::null(), Stdio::null());
         assert_eq!(status, refused.map_or(Some(0), code), "{words}");
-    }
-}
-
-#[test]
-fn studies_refuse_lists_of_events_before_they_boot() {
-    for (words, refused) in [
-        ("live --events nonsense", ExitStatus::UnknownEvent),
-        ("live --events cycles,nonsense --pmu amd", ExitStatus::UnknownEvent),
-        ("live --events instructions:k", ExitStatus::CallRefused),
-        ("unobserved --events nonsense", ExitStatus::UnknownEvent),
-        ("unobserved --events cycles --slice 1", ExitStatus::SliceOutOfRange),
-        ("error --refine --events nonsense", ExitStatus::UnknownEvent),
-        ("error --programs --program hello", ExitStatus::Usage),
-        ("phases --classes nonsense", ExitStatus::Usage),
-        ("phases --seeds 0", ExitStatus::Usage),
-        ("phases --pmu zen3", ExitStatus::EventNotSupported),
-    ] {
-        let status = status(&format!("study {words}"), Stdio::null(), Stdio::null());
-        assert_eq!(status, code(refused), "{words}");
     }
 }
 
@@ -195,37 +177,6 @@ fn files_of_a_run_need_an_empty_folder() {
 }
 
 #[test]
-fn linux_refuses_options_before_it_fetches_anything() {
-    for (words, refused) in [
-        ("--icount --cpus 2 -- true", ExitStatus::Usage),
-        ("--file /nonexistent -- true", ExitStatus::ProgramNotFound),
-        ("--file Cargo.toml --file src/../Cargo.toml -- true", ExitStatus::Usage),
-        ("--icount", ExitStatus::Usage),
-        ("--vpmu speed=1 -- true", ExitStatus::Usage),
-    ] {
-        let status = status(&format!("linux {words}"), Stdio::null(), Stdio::null());
-        assert_eq!(status, code(refused), "{words}");
-    }
-}
-
-#[test]
-fn compare_refuses_options_before_it_builds_anything() {
-    for (words, refused) in [
-        ("--events cycles", ExitStatus::Usage),
-        ("--file Cargo.toml", ExitStatus::Usage),
-        ("--file /nonexistent --events cycles", ExitStatus::ProgramNotFound),
-        ("--file Cargo.toml --events nonsense", ExitStatus::UnknownEvent),
-        ("--file Cargo.toml --events ,", ExitStatus::Usage),
-        ("--file Cargo.toml --events branches:k", ExitStatus::Usage),
-        ("--file Cargo.toml --events cycles --slice 9", ExitStatus::SliceOutOfRange),
-        ("--file Cargo.toml --events cycles --vpmu profile=z80", ExitStatus::Usage),
-    ] {
-        let status = status(&format!("compare {words}"), Stdio::null(), Stdio::null());
-        assert_eq!(status, code(refused), "{words}");
-    }
-}
-
-#[test]
 fn halts_are_refused_before_anything_is_built() {
     for words in [
         "--halt 5000",
@@ -297,6 +248,22 @@ fn the_installed_tool_has_its_own_name_and_works_from_any_folder() {
 }
 
 #[test]
+fn commands_of_the_laboratory_are_refused_in_one_line() {
+    let help = installed(&["--help"]);
+    let help = String::from_utf8_lossy(&help.stdout);
+    for word in LABORATORY {
+        for words in [[word, "--help"], ["help", word]] {
+            let refused = installed(&words);
+            let why =
+                format!("xtask: {word} is a command of the laboratory: use cargo xtask {word}\n");
+            assert_eq!(String::from_utf8_lossy(&refused.stderr), why);
+            assert_eq!(refused.status.code(), code(ExitStatus::Usage), "{words:?}");
+        }
+        assert!(help.contains(word), "{help}");
+    }
+}
+
+#[test]
 fn shells_and_man_know_every_command() {
     let script = installed(&["completions", "bash"]).stdout;
     let text = String::from_utf8_lossy(&script);
@@ -309,7 +276,7 @@ fn shells_and_man_know_every_command() {
     // On a host without bash the script cannot be checked.
     assert!(checked.map_or(true, |status| status.success()), "the script is no bash");
     assert!(installed(&["man", folder.to_str().unwrap()]).status.success());
-    for page in ["tally.1", "tally-run.1", "tally-study-halting.1"] {
+    for page in ["tally.1", "tally-run.1", "tally-check-diff.1"] {
         let page = fs::read_to_string(folder.join(page)).unwrap_or_else(|e| panic!("{page}: {e}"));
         assert!(page.contains(".TH tally") && page.contains(".SH OPTIONS"), "{page}");
     }

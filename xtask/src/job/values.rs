@@ -24,15 +24,21 @@ pub(super) fn percent(text: &str) -> std::result::Result<f64, String> {
 }
 
 /// Parses `--slice`: a length as [`slice`], or `auto`.
-pub(crate) fn slice_option(text: &str) -> std::result::Result<Slice, String> {
+///
+/// # Errors
+/// As [`slice`].
+pub fn slice_option(text: &str) -> std::result::Result<Slice, String> {
     match Slice::parse(text) {
         Some(Slice::Auto) => Ok(Slice::Auto),
         _ => slice(text).map(Slice::Cycles),
     }
 }
 
-/// Parses the length of a slice, which is not 0. `Job::check` checks the range.
-pub(crate) fn slice(text: &str) -> std::result::Result<u64, String> {
+/// Parses the length of a slice in cycles, which is not 0. `Job::check` checks the range.
+///
+/// # Errors
+/// The text is not a number, or 0: the range to use.
+pub fn slice(text: &str) -> std::result::Result<u64, String> {
     let cycles: u64 = text.parse().map_err(|_| "it is not a number of cycles".to_owned())?;
     let why = || format!("use {MIN_SLICE} to {MAX_SLICE}");
     (cycles > 0).then_some(cycles).ok_or_else(why)

@@ -35,8 +35,7 @@ pub use debugger::{gdb, gdb_socket, in_shell};
 pub use files::{SentNode, prepare as prepare_files};
 pub(crate) use folder::tail;
 pub use folder::{Folder, keep_newest};
-pub use outcome::Outcome;
-pub(crate) use outcome::out_of_time;
+pub use outcome::{Outcome, out_of_time};
 pub use profile::{Pmu, ProfileName};
 pub use reported::{EventReading, Halted, ProgramOutput, Session};
 pub use request::{Accel, DEFAULT_TIME_LIMIT, LinuxGuest, Request, TracePort, memory_mib};
@@ -202,7 +201,7 @@ fn boot_in(
 ///
 /// # Errors
 /// The virtual PMU refused an option.
-pub(crate) fn check_options(folder: &Folder) -> Result<()> {
+pub fn check_options(folder: &Folder) -> Result<()> {
     let refused = end::refused_options(folder);
     refused.map_or(Ok(()), |why| Err(Failure::new(ExitStatus::Usage, why)))
 }
@@ -262,7 +261,10 @@ fn follow(
 }
 
 /// Reads the truth, if the virtual PMU wrote it.
-pub(crate) fn read_truth(folder: &Folder) -> Result<Option<Truth>> {
+///
+/// # Errors
+/// The file cannot be read, or has another form.
+pub fn read_truth(folder: &Folder) -> Result<Option<Truth>> {
     let path = folder.truth();
     if !path.exists() {
         return Ok(None);

@@ -88,7 +88,7 @@ impl Outcome {
 }
 
 /// The message that the time limit was reached.
-pub(crate) fn out_of_time(limit: Duration) -> String {
+pub fn out_of_time(limit: Duration) -> String {
     let limit = limit.as_secs();
     format!(
         "the machine did not end within {limit} s and was stopped; `--time-limit` sets another limit"

@@ -67,7 +67,7 @@ impl Pmu {
     }
 
     /// The machine's profile.
-    pub(crate) fn profile(self) -> &'static Known {
+    pub fn profile(self) -> &'static Known {
         &Known::ALL[self.0]
     }
 }

@@ -42,16 +42,14 @@ pub use self::{
     intervals::{Interval, IntervalEvent, intervals},
     made::Made,
     phases::{Hits, Judged, PhaseInterval, PhaseReport, PhaseShare, PredictorReport, glyph},
+    refined::over_time,
     rings::Rings,
     series::Series,
+    slices::{Slice, place, whole},
     what_if::{AS_GOOD, CAUSES, Cause, GROUPS, Interaction, Saving, Wanted, WhatIf},
 };
 #[cfg(test)]
 pub(crate) use self::{phases::tests::records as made_up_phases, slices::made_up};
-pub(crate) use self::{
-    refined::over_time,
-    slices::{Slice, place, whole},
-};
 use crate::machine::{Boot, EventReading, Outcome, Session};
 
 /// Reason why the engine's own instructions are unknown: the program uses all counters, so none

@@ -134,7 +134,7 @@ impl Group {
 
 /// The events of a session in each of its slices, by event in the order of its list: the count, or
 /// the prediction if the event was not counted. `None` for an event that was counted in no slice.
-pub(crate) fn over_time(slices: &[Slice], plan: &Plan) -> Vec<Option<Vec<f64>>> {
+pub fn over_time(slices: &[Slice], plan: &Plan) -> Vec<Option<Vec<f64>>> {
     let likeness = likeness(slices);
     let compared = |group: usize| -> Vec<Compared> {
         let is_own = |at: &usize| usize::from(slices[*at].group) == group;

@@ -5,12 +5,15 @@ use tally_engine::{Plan, plan::CounterAssignment};
 
 /// Counts of a slice.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Slice {
-    pub(crate) group: u16,
-    pub(crate) cycles: u64,
-    pub(crate) instructions: u64,
+pub struct Slice {
+    /// The group on the counters.
+    pub group: u16,
+    /// Core cycles.
+    pub cycles: u64,
+    /// Instructions.
+    pub instructions: u64,
     /// Events by place in the group.
-    pub(crate) events: Vec<u64>,
+    pub events: Vec<u64>,
 }
 
 impl Slice {
@@ -26,7 +29,7 @@ impl Slice {
 
 /// The slices that reached their lengths, from records in the order of time. A context switch cuts
 /// a slice into pieces, each of which has a record.
-pub(crate) fn whole(records: &[SliceRecord]) -> Vec<Slice> {
+pub fn whole(records: &[SliceRecord]) -> Vec<Slice> {
     let (whole, _) = whole_and_rest(records);
     whole
 }
@@ -51,7 +54,7 @@ fn whole_and_rest(records: &[SliceRecord]) -> (Vec<Slice>, Option<Slice>) {
 }
 
 /// The group of an event that is counted part of the time, and its place among the group's counts.
-pub(crate) fn place(plan: &Plan, assigned: CounterAssignment) -> Option<(u16, usize)> {
+pub fn place(plan: &Plan, assigned: CounterAssignment) -> Option<(u16, usize)> {
     match plan.place_in_slices(assigned) {
         SlicePlace::List { group, index } => Some((group, index.into())),
         SlicePlace::Cycles | SlicePlace::Instructions | SlicePlace::None => None,

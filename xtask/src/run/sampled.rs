@@ -58,7 +58,7 @@ pub(super) fn show_breakdown(
 ///
 /// # Errors
 /// As [`show_breakdown`].
-pub(crate) fn by_function(
+pub fn by_function(
     project: &Project,
     files: &[GuestFile],
     boot: &Boot,

@@ -45,12 +45,12 @@ const LEAST_OF_RATIO: u64 = 4;
 
 /// Cycles of a session's functions or lines, by cause.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct ByCode {
+pub struct ByCode {
     /// The program's number and name.
     program: u32,
     pub(crate) name: String,
     /// Core cycles and instructions of the session.
-    pub(crate) cycles: f64,
+    pub cycles: f64,
     instructions: f64,
     /// Number of samples of the session.
     pub(crate) samples: u64,
@@ -73,23 +73,24 @@ pub(crate) struct Skid {
 
 /// A piece of code.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Code {
+pub struct Code {
     /// The function, or the line.
-    pub(crate) name: String,
+    pub name: String,
     /// Number of its samples.
     samples: u64,
-    /// Share of the session's cycles, 0 to 1, and half the width of the 95 % interval.
-    pub(crate) share: f64,
-    pub(crate) half_width_95: f64,
+    /// Share of the session's cycles, 0 to 1.
+    pub share: f64,
+    /// Half the width of the share's 95 % interval.
+    pub half_width_95: f64,
     /// The virtual PMU's share, if requested (`--vpmu blocks=FILE`).
-    pub(crate) truth: Option<f64>,
+    pub truth: Option<f64>,
     /// Cycles per instruction; `None` if there are too few samples of either.
     pub(crate) cpi: Option<f64>,
     /// The cause that most of its cycles are lost to; `None` if there is none.
     pub(crate) largest_loss: Option<String>,
     /// The parts of its cycles, the largest first, as shares of the piece's cycles. They add up to
     /// the whole.
-    pub(crate) parts: Vec<CyclePart>,
+    pub parts: Vec<CyclePart>,
 }
 
 impl ByCode {

@@ -2,7 +2,7 @@
 //! commands of these names, by function, one by one, and by instruction.
 
 pub mod annotate;
-pub(crate) mod breakdown;
+pub mod breakdown;
 mod code;
 pub(crate) mod printed;
 pub mod report;

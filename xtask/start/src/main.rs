@@ -1,7 +1,8 @@
-//! `cargo xtask`: builds the tool, which takes minutes the first time, and becomes it.
+//! `cargo xtask`: builds the tool, which takes minutes the first time, and becomes it. For commands
+//! of the laboratory it builds and becomes the laboratory's program.
 //!
 //! The package has no dependencies, so the first line comes seconds after the first command. The
-//! tool is built in this program's own profile, beside it.
+//! program is built in this program's own profile, beside it.
 
 use std::{
     env,
@@ -15,10 +16,23 @@ use std::{
     time::{Duration, Instant},
 };
 
+use xtask_start::laboratory_word;
+
 /// The status of a tool that does not build, as `tally_abi::ExitStatus` has it.
 const BUILD_FAILED: u8 = 77;
 /// The time between two lines that say how far the build is.
 const INTERVAL: Duration = Duration::from_secs(10);
+
+/// A program that this one becomes.
+struct Tool {
+    package: &'static str,
+    program: &'static str,
+    /// The name in messages.
+    name: &'static str,
+}
+
+const TALLY: Tool = Tool { package: "xtask", program: "tally", name: "tool" };
+const LAB: Tool = Tool { package: "tally-lab", program: "lab", name: "laboratory" };
 
 fn main() -> ExitCode {
     match start() {
@@ -30,21 +44,23 @@ fn main() -> ExitCode {
     }
 }
 
-/// Builds the tool and replaces this process with it.
+/// Builds the program of the command and replaces this process with it.
 fn start() -> Result<std::convert::Infallible, String> {
     let own = env::current_exe().map_err(|error| format!("the tool's folder: {error}"))?;
     let folder = own.parent().ok_or("the tool has no folder")?;
-    build(folder.ends_with("release"))?;
-    let tool = folder.join("tally");
-    let error = Command::new(&tool).args(env::args_os().skip(1)).exec();
-    Err(format!("{}: {error}", tool.display()))
+    let words = env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let tool = if laboratory_word(words).is_some() { LAB } else { TALLY };
+    build(&tool, folder.ends_with("release"))?;
+    let program = folder.join(tool.program);
+    let error = Command::new(&program).args(env::args_os().skip(1)).exec();
+    Err(format!("{}: {error}", program.display()))
 }
 
-/// Builds the tool, with a line as soon as anything is compiled and every few seconds after that.
-fn build(is_release: bool) -> Result<(), String> {
+/// Builds a program, with a line as soon as anything is compiled and every few seconds after that.
+fn build(tool: &Tool, is_release: bool) -> Result<(), String> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);
-    command.args(["build", "--package", "xtask", "--bin", "tally"]);
+    command.args(["build", "--package", tool.package, "--bin", tool.program]);
     command.args(is_release.then_some("--release"));
     command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
@@ -56,7 +72,7 @@ fn build(is_release: bool) -> Result<(), String> {
         // The receiver ends with the last sender.
         lines.map_while(Result::ok).for_each(|line| drop(sender.send(line)));
     });
-    let mut progress = Progress::new();
+    let mut progress = Progress::new(tool.name);
     loop {
         match lines.recv_timeout(INTERVAL) {
             Ok(line) => progress.line(line),
@@ -67,7 +83,7 @@ fn build(is_release: bool) -> Result<(), String> {
     let status = child.wait().map_err(|error| format!("cargo: {error}"))?;
     if !status.success() {
         progress.rest.iter().for_each(|line| eprintln!("{line}"));
-        return Err("the tool does not build: cargo's reason is above".to_owned());
+        return Err(format!("the {} does not build: cargo's reason is above", tool.name));
     }
     progress.end();
     Ok(())
@@ -75,6 +91,8 @@ fn build(is_release: bool) -> Result<(), String> {
 
 /// How far the build is, by cargo's lines.
 struct Progress {
+    /// The name of what is built.
+    name: &'static str,
     start: Instant,
     /// The time of the last line that was printed; none before the first.
     printed: Option<Instant>,
@@ -84,8 +102,8 @@ struct Progress {
 }
 
 impl Progress {
-    fn new() -> Progress {
-        Progress { start: Instant::now(), printed: None, compiled: 0, rest: Vec::new() }
+    fn new(name: &'static str) -> Progress {
+        Progress { name, start: Instant::now(), printed: None, compiled: 0, rest: Vec::new() }
     }
 
     /// Takes a line of cargo's.
@@ -98,7 +116,7 @@ impl Progress {
             _ => return self.rest.push(line),
         }
         if self.printed.is_none() {
-            eprintln!("Building the tool, which takes minutes the first time …");
+            eprintln!("Building the {}, which takes minutes the first time …", self.name);
             self.printed = Some(Instant::now());
         }
         self.tell();
@@ -108,14 +126,14 @@ impl Progress {
     fn tell(&mut self) {
         let Some(_) = self.printed.filter(|last| last.elapsed() >= INTERVAL) else { return };
         let seconds = self.start.elapsed().as_secs();
-        eprintln!("Building the tool: {} packages in {seconds} s", self.compiled);
+        eprintln!("Building the {}: {} packages in {seconds} s", self.name, self.compiled);
         self.printed = Some(Instant::now());
     }
 
     /// Prints the last line, if there was a first.
     fn end(&self) {
         if self.printed.is_some() {
-            eprintln!("Building the tool: {:.1} s", self.start.elapsed().as_secs_f64());
+            eprintln!("Building the {}: {:.1} s", self.name, self.start.elapsed().as_secs_f64());
         }
     }
 }

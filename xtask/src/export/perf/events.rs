@@ -6,7 +6,7 @@ use tally_abi::session::Mode;
 use tally_pmu::Catalogue;
 use tally_vpmu::Vendor;
 
-use crate::{compare, export::bytes::Bytes, recording::Recording, trace::run::Processor};
+use crate::{export::bytes::Bytes, perf, recording::Recording, trace::run::Processor};
 
 /// Bytes of an attribute: `PERF_ATTR_SIZE_VER5`.
 pub(super) const ATTR_BYTES: u32 = 112;
@@ -69,7 +69,7 @@ fn config(native: &str, of: &Processor) -> Option<u64> {
         _ => return None,
     };
     let resolved = catalogue.resolve(native, Mode::User).ok()?;
-    Some(compare::select(resolved.first()?, vendor).0)
+    Some(perf::select(resolved.first()?, vendor).0)
 }
 
 /// Appends a `perf_event_attr`. Its period is 0, as each sample has its own period.

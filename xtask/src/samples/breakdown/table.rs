@@ -44,7 +44,7 @@ impl fmt::Display for ByCode {
 
 impl ByCode {
     /// The pieces that are shown one by one, and the rest.
-    pub(crate) fn shown(&self) -> (&[Code], &[Code]) {
+    pub fn shown(&self) -> (&[Code], &[Code]) {
         let large = self.code.iter().take_while(|code| code.share >= LEAST_CODE).count();
         self.code.split_at(large.clamp(1, SHOWN).min(self.code.len()))
     }
