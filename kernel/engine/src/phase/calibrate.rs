@@ -5,8 +5,8 @@
 //! the model's time by leaky, regularized, normalized least mean squares (Haykin, *Adaptive Filter
 //! Theory*, the chapter on normalized LMS): after an interval with costs v, cycles T and error e =
 //! T − `T_model`, a factor grows by e · v / (Σ v² + (T / 8)²), and moves towards 1 by a 64th of its
-//! distance. The second square keeps costs that are small beside T from explaining all of the error,
-//! and the move towards 1 gives kinds that no longer occur their published penalties back. The time
+//! distance. The second square keeps costs that are small beside T from explaining all of the
+//! error, and the move towards 1 gives kinds that no longer occur their published penalties back. The time
 //! of an interval is computed with the factors of the intervals before it.
 
 use tally_abi::phase::COSTS;

@@ -2,8 +2,9 @@
 //!
 //! At the end of an interval, counts of events become a vector of eleven costs with error bars
 //! ([`cost`]); the vector gets a class, the *phase* ([`classify`]); predictors predict the next
-//! phase ([`predict`]); a detector finds the interval at which the program changed ([`change`]); and
-//! the penalties adapt to the program ([`calibrate`]). A [`Tracker`] does all of it for one session, from its slices as they are folded.
+//! phase ([`predict`]); a detector finds the interval at which the program changed ([`change`]);
+//! and the penalties adapt to the program ([`calibrate`]). A [`Tracker`] does all of it for one
+//! session, from its slices as they are folded.
 //!
 //! Integers only; nothing allocates after [`Tracker::new`], and each step is bounded by constants:
 //! [`MAX_TERMS`] events, [`tally_abi::phase::MAX_PHASES`] classes, and tables of fixed size.
