@@ -6,8 +6,8 @@
 //! Theory*, the chapter on normalized LMS): after an interval with costs v, cycles T and error e =
 //! T − `T_model`, a factor grows by e · v / (Σ v² + (T / 8)²), and moves towards 1 by a 64th of its
 //! distance. The second square keeps costs that are small beside T from explaining all of the
-//! error, and the move towards 1 gives kinds that no longer occur their published penalties back. The time
-//! of an interval is computed with the factors of the intervals before it.
+//! error, and the move towards 1 gives kinds that no longer occur their published penalties back.
+//! The time of an interval is computed with the factors of the intervals before it.
 
 use tally_abi::phase::COSTS;
 
@@ -26,8 +26,8 @@ const MOST_FACTOR: i64 = 4 << FACTOR_BITS;
 const REGULAR_BITS: u32 = 3;
 /// Bits by which a factor's distance from 1 is shifted for its move towards 1.
 const LEAK_BITS: u32 = 6;
-/// Fraction bits of the error over the squares. An error has at most 29 bits, and |e| · v / Σ v² ≤
-/// |e|.
+/// Fraction bits of the error over the squares. An error has at most 29 bits, and
+/// the quotient times a cost at most as many.
 const GAIN_BITS: u32 = 30;
 /// Maximum of an error, in cycles per 1,000 instructions.
 const MOST_ERROR: u64 = MOST_COST;
