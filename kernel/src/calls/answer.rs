@@ -50,11 +50,15 @@ impl From<SpaceError> for Errno {
 
 /// Error of a call that would block and is repeated. Programs do not see it.
 pub(super) const RETRY: i64 = 512;
+/// Error of a call on a name that another program has changed meanwhile: the call walks its path
+/// again, as one more step. Programs do not see it.
+pub(super) const CHANGED: i64 = 513;
 
 impl From<PathError> for Errno {
     fn from(error: PathError) -> Self {
         Errno(match error {
-            PathError::Missing | PathError::Changed => errno::ENOENT,
+            PathError::Missing => errno::ENOENT,
+            PathError::Changed => CHANGED,
             PathError::NotFolder => errno::ENOTDIR,
             PathError::IsFolder => errno::EISDIR,
             PathError::Exists => errno::EEXIST,

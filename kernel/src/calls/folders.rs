@@ -17,7 +17,7 @@ use crate::{
     files::{
         location::{self, Base},
         open::{Descriptor, OpenFolder},
-        tree::{Node, PathError},
+        tree::Node,
     },
     memory::heap,
     task::Process,
@@ -91,12 +91,8 @@ fn remove(process: &mut Process, at: u64, path: u64, of_folder: bool) -> Result<
         }
         _ => {}
     }
-    loop {
-        match place(process, at, path, false)?.remove(of_folder) {
-            Err(PathError::Changed) => {}
-            removed => return Ok(removed.map(|()| 0)?),
-        }
-    }
+    place(process, at, path, false)?.remove(of_folder)?;
+    Ok(0)
 }
 
 /// `rename`, `renameat` and `renameat2`.
@@ -113,17 +109,13 @@ fn rename(
     // "." and ".." name a folder by no name of its own, so it cannot be renamed by them.
     let is_name = |path: &str| !matches!(last_part(path), "." | "..");
     let are_names = is_name(&read_path(process, from)?) && is_name(&read_path(process, to)?);
-    loop {
-        let old = place(process, from_at, from, false)?;
-        let new = place(process, to_at, to, false)?;
-        if !are_names {
-            return Err(Errno(EBUSY));
-        }
-        match old.rename(new, flags == 0) {
-            Err(PathError::Changed) => {}
-            renamed => return Ok(renamed.map(|()| 0)?),
-        }
+    let old = place(process, from_at, from, false)?;
+    let new = place(process, to_at, to, false)?;
+    if !are_names {
+        return Err(Errno(EBUSY));
     }
+    old.rename(new, flags == 0)?;
+    Ok(0)
 }
 
 /// `link` and `linkat`.

@@ -41,7 +41,7 @@ mod transfer;
 use tally_abi::{Error, syscall};
 
 use self::{
-    answer::{Answer, Errno, RETRY, Unanswered},
+    answer::{Answer, CHANGED, Errno, RETRY, Unanswered},
     inspect::preempt_and_restart,
     steps::in_steps,
     trace::Traced,
@@ -285,7 +285,10 @@ fn of_family(
         [files::call, signal_files::call, paths::call, folders::call, system::call, process::call]
     {
         if let Some(answer) = family(process, number, arguments) {
-            return answer.map(Answer::Value);
+            return match answer {
+                Err(Errno(CHANGED)) => Ok(Answer::continue_at(0)),
+                answer => answer.map(Answer::Value),
+            };
         }
     }
     Err(Errno(syscall::errno::ENOSYS))
