@@ -158,6 +158,22 @@ impl Seen {
         }
     }
 
+    /// Adds to each event one sample that is spread like the code of `event`. In a piece of code
+    /// without samples of two events, whose ratio divides a part, the ratio is then nearly the
+    /// session's, not that of 0 and 0.
+    pub(super) fn smooth_by(&mut self, event: &str) {
+        let Some(known) = self.events.get(event).filter(|known| known.events > 0.0) else { return };
+        let (events, code) = (known.events, known.code.clone());
+        let others = self.events.iter_mut().filter(|(name, of)| **name != event && of.samples > 0);
+        for (_, of) in others {
+            let each = of.events / of.samples as f64;
+            for (name, own) in &code {
+                *of.code.entry(name.clone()).or_default() += each * own / events;
+            }
+            of.events += each;
+        }
+    }
+
     /// An event's number in the session.
     pub(super) fn total(&self, event: &str) -> f64 {
         self.events.get(event).map_or(0.0, |of| of.total[0])
