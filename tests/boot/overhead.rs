@@ -36,8 +36,7 @@ fn the_engines_share_is_within_the_budget() {
 }
 
 /// Work of the kernel for the program is not charged to the engine: a program that spends a tenth
-/// of its time on page faults, in every slice, has slices of about the length of a program with
-/// hardly any.
+/// of its time on page faults, in every slice, pays for colder caches and not for the faults.
 #[test]
 fn page_faults_are_no_cost_of_switches() {
     const INTEL: &str = "BR_INST_RETIRED.COND_TAKEN,BR_MISP_RETIRED.COND,L1D.REPLACEMENT,\
@@ -52,10 +51,13 @@ fn page_faults_are_no_cost_of_switches() {
             let session = session_of(&run);
             [session.cycles_per_switch.unwrap() as f64, session.cycles_per_slice.unwrap()]
         };
-        let (often, rarely) = (of(12_800, 1_500), of(64, 300_000));
-        for (often, rarely) in often.into_iter().zip(rarely) {
-            assert!((0.7..3.0).contains(&(often / rarely)), "{pmu}: {often} {rarely}");
-        }
+        let ([switch, slice], [least_switch, least_slice]) = (of(12_800, 1_500), of(64, 300_000));
+        // Charged faults would be a tenth of each slice, and slices are lengthened as switches cost
+        // more. Colder caches cost a part of that.
+        let charged = slice / 10.0;
+        let what = format!("{pmu}: {switch} of {slice}, {least_switch} of {least_slice}");
+        assert!(switch - least_switch < charged / 2.0, "{what}");
+        assert!(slice / least_slice < charged / 2.0 / least_switch, "{what}");
     }
 }
 
