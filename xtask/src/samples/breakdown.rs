@@ -123,8 +123,7 @@ impl ByCode {
                  only"
             )));
         }
-        seen.fill_from(stack.cycles);
-        seen.smooth_by(stack.cycles);
+        seen.spread_like(stack.cycles);
         let truth = truth.map(|truth| truth.by_code(stack, samples[0], key));
         let mut code: Vec<Code> =
             seen.keys().map(|name| Code::of(name, &seen, stack, truth.as_ref())).collect();

@@ -147,30 +147,22 @@ impl Seen {
         self.events.get(event).map_or(0, |of| of.samples)
     }
 
-    /// Distributes events without samples like the code of `event`. They are so few that their
-    /// place hardly matters; their half width is set to at least their whole number.
-    pub(super) fn fill_from(&mut self, event: &str) {
-        let Some(known) = self.events.get(event) else { return };
-        let (events, code) = (known.events, known.code.clone());
-        for of in self.events.values_mut().filter(|of| of.samples == 0) {
-            (of.events, of.code) = (events, code.clone());
-            of.total[1] = of.total[1].max(of.total[0]);
-        }
-    }
-
-    /// Adds to each event one sample that is spread like the code of `event`. In a piece of code
-    /// without samples of two events, whose ratio divides a part, the ratio is then nearly the
-    /// session's, not that of 0 and 0.
-    pub(super) fn smooth_by(&mut self, event: &str) {
+    /// Adds to each other event one sample that is spread like the code of `event`. In a piece of
+    /// code without samples of two events, whose ratio divides a part, the ratio is then nearly the
+    /// session's, not that of 0 and 0. Events without any sample are so few that their place hardly
+    /// matters; their half width is set to at least their whole number.
+    pub(super) fn spread_like(&mut self, event: &str) {
         let Some(known) = self.events.get(event).filter(|known| known.events > 0.0) else { return };
         let (events, code) = (known.events, known.code.clone());
-        let others = self.events.iter_mut().filter(|(name, of)| **name != event && of.samples > 0);
-        for (_, of) in others {
-            let each = of.events / of.samples as f64;
+        for of in self.events.iter_mut().filter(|(name, _)| **name != event).map(|(_, of)| of) {
+            let each = if of.samples == 0 { 1.0 } else { of.events / of.samples as f64 };
             for (name, own) in &code {
                 *of.code.entry(name.clone()).or_default() += each * own / events;
             }
             of.events += each;
+            if of.samples == 0 {
+                of.total[1] = of.total[1].max(of.total[0]);
+            }
         }
     }
 
