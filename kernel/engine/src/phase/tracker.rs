@@ -85,6 +85,11 @@ impl Tracker {
         self.config
     }
 
+    /// The penalties' factors, by the intervals so far.
+    pub fn calibration(&self) -> &Calibration {
+        &self.calibration
+    }
+
     /// Changes found so far.
     pub fn changes(&self) -> u64 {
         self.changes

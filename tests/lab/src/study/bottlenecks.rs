@@ -109,7 +109,6 @@ pub(super) fn main(project: &Project, args: &BottlenecksArgs) -> Result<u8> {
 ///
 /// # Errors
 /// A word is wrong, or a machine fails.
-/// A word is wrong, or a machine fails.
 pub fn run_words(
     project: &Project,
     artefacts: &Artefacts,

@@ -57,6 +57,15 @@ impl PhaseInterval {
         let cpi = (u128::from(self.cycles) * 1000 / u128::from(self.instructions.max(1))) as u64;
         Vector { costs: self.costs.map(cost), cpi }
     }
+
+    /// The costs by the factors of the intervals before, which then learn this one, as in the
+    /// kernel.
+    pub fn calibrate(&self, calibration: &mut Calibration) -> Vector {
+        let vector = self.vector();
+        let calibrated = calibration.apply(&vector);
+        calibration.learn(&vector, self.cycles, self.model_cycles, self.instructions);
+        calibrated
+    }
 }
 
 impl PhaseReport {
@@ -70,15 +79,13 @@ impl PhaseReport {
         for (interval, counted) in self.intervals.iter().zip(truth) {
             let (vector, of_truth) = (interval.vector(), model.vector(counted));
             let class = known.classify(&vector);
-            let largest = calibration.apply(&vector).dominant();
+            let of_truth_largest = calibration.apply(&of_truth).dominant();
+            let largest = interval.calibrate(&mut calibration).dominant();
             judged.replayed_otherwise += usize::from(
                 (class.phase, class.sure, largest)
                     != (interval.phase, interval.sure, interval.bottleneck),
             );
-            let of_truth_largest = calibration.apply(&of_truth).dominant();
             judged.bottleneck += usize::from(of_truth_largest == interval.bottleneck);
-            let (cycles, time) = (interval.cycles, interval.model_cycles);
-            calibration.learn(&vector, cycles, time, interval.instructions);
             if interval.sure {
                 judged.sure += 1;
                 judged.same += usize::from(known.lookup(&of_truth) == Some(interval.phase));

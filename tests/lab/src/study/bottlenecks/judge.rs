@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tally_abi::{PhaseConfig, phase::COSTS};
-use tally_engine::phase::{Calibration, Counted, MAX_TERMS, Model, Tracker};
+use tally_engine::phase::{Counted, MAX_TERMS, Model, Tracker};
 use xtask::report::AS_GOOD;
 
 use super::{
@@ -36,13 +36,11 @@ pub(super) fn judge(model: &Model, intervals: &[Interval]) -> Option<Judged> {
 /// `None` without intervals.
 pub(super) fn judge_calibrated(model: &Model, intervals: &[Interval]) -> Option<Judged> {
     let mut tracker = Tracker::new(PhaseConfig::default(), *model, &[None; MAX_TERMS]);
-    let mut calibration = Calibration::default();
     judge_each(intervals, |counted| {
+        let before = tracker.calibration().clone();
         let ended = tracker.observe(counted);
-        let costs = calibration.apply(&ended.vector).costs;
-        let (cycles, instructions) = (counted.cycles, counted.instructions);
-        calibration.learn(&ended.vector, cycles, ended.model_cycles, instructions);
-        (costs.map(|cost| cost.cycles * instructions / 1000), ended.model_cycles)
+        let costs = before.apply(&ended.vector).costs;
+        (costs.map(|cost| cost.cycles * counted.instructions / 1000), ended.model_cycles)
     })
 }
 
