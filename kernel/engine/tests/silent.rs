@@ -1,5 +1,5 @@
-//! Events that count nothing although events that are a part of them are counted: they have no
-//! value, and their parts keep theirs.
+//! Events that count nothing: those of a CPU that runs nothing are 0; those whose parts are counted
+//! have no value, and their parts keep theirs.
 
 mod fake;
 #[expect(dead_code, reason = "it is for several tests")]
@@ -37,4 +37,18 @@ fn a_whole_of_which_nothing_happened_is_zero() {
     for value in read(events) {
         assert!(matches!(value, Value::Estimated { estimate: 0, .. }), "{value:?}");
     }
+}
+
+#[test]
+fn events_of_a_cpu_that_runs_nothing_are_0_and_exact() {
+    let mut bench = Bench::new(2, 1, 0);
+    bench.session.count_idle();
+    for event in 0..bench.session.events() {
+        assert_eq!(bench.session.reading(event).value, Value::Exact { count: 0 });
+        assert_eq!(bench.session.snapshot().reading(event).value, Value::Exact { count: 0 });
+    }
+    bench.resume();
+    bench.run(SLICE, &[1; 8]);
+    let reason = Reason::TooFewSlices;
+    assert_eq!(bench.session.reading(0).value, Value::NotMeasured { reason });
 }

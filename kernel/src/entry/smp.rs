@@ -25,8 +25,9 @@ use crate::{
 
 const INIT: u32 = 0x4500;
 const START_UP: u32 = 0x4600;
-/// Maximum time for a processor's start, in steps of [`STEP_US`].
-const MAX_STEPS: u32 = 200;
+/// Maximum time for a processor's start, in steps of [`STEP_US`]: 10 s, as Linux waits
+/// (arch/x86/kernel/smpboot.c). A virtual machine's processor starts when its host schedules it.
+const MAX_STEPS: u32 = 10_000;
 const STEP_US: u64 = 1_000;
 
 /// Number of started processors that stay offline because their PMU differs from the first one's.

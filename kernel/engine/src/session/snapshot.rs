@@ -34,6 +34,8 @@ pub(super) struct Totals {
     pub(super) counts: Counts,
     /// Whether all events were counted all the time.
     pub(super) is_exact: bool,
+    /// Whether counts of nothing are exact; see [`Session::count_idle`].
+    pub(super) counts_idle: bool,
     /// Slices in a round.
     pub(super) round: u64,
     /// Slices that have ended.
@@ -77,6 +79,9 @@ impl Totals {
     ) -> Reading {
         let total_cycles = self.counts[Pinned::Cycles];
         let (value, counted, counted_cycles, slices) = match assigned {
+            Some(_) if self.counts == Counts::default() && self.counts_idle => {
+                (Value::Exact { count: 0 }, 0, 0, 0)
+            }
             _ if self.counts == Counts::default() => (not_started(), 0, 0, 0),
             None => (not_started(), 0, 0, 0),
             Some(CounterAssignment::Pinned(pinned)) => {
@@ -120,6 +125,12 @@ fn not_started() -> Value {
 }
 
 impl Session {
+    /// Records that the session counts a CPU from now on, which may run no program: then nothing
+    /// happens in ring 3, and the counts are 0 and exact.
+    pub fn count_idle(&mut self) {
+        self.counts_idle = true;
+    }
+
     /// Bytes of a [`Snapshot`] and of its readings.
     pub fn snapshot_bytes(&self) -> usize {
         let event_bytes = size_of::<CounterAssignment>() + size_of::<Reading>();
@@ -170,6 +181,7 @@ impl Session {
         Totals {
             counts: self.total,
             is_exact: self.plan.groups.len() == 1 && !self.beside.was_passed,
+            counts_idle: self.counts_idle,
             round: self.round,
             finished: self.finished,
             slices: self.stats.slices,

@@ -89,6 +89,8 @@ pub struct Session {
     pub(super) ticks_until: u64,
     /// How this session shares the counters with other sessions of the program.
     pub(super) beside: Beside,
+    /// See [`Session::count_idle`].
+    pub(super) counts_idle: bool,
 }
 
 /// A session's relation to the other sessions of its program.
@@ -280,6 +282,7 @@ impl Session {
             phases: None,
             ticks_until: 0,
             beside: Beside::alone(round),
+            counts_idle: false,
             plan,
         };
         session.draw_first();

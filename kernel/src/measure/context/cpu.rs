@@ -41,6 +41,11 @@ impl Context {
         upcalls.map(|upcall| upcalls::post(session, cpu, upcall)).count() > 0
     }
 
+    /// Records that the CPU counts for the session from now on, also while it runs no program.
+    pub(in crate::measure) fn start_on_cpu(&mut self) {
+        self.session.count_idle();
+    }
+
     /// Records that the CPU starts to run a program, which has used `usage` before. The program's
     /// address space is active.
     pub(in crate::measure) fn begin_on_cpu(&mut self, usage: Usage) {

@@ -72,7 +72,8 @@ impl Measure {
 }
 
 impl CpuSide for Measure {
-    fn take_on(&mut self, context: Option<Box<Context>>, running: Option<Usage>) {
+    fn take_on(&mut self, mut context: Option<Box<Context>>, running: Option<Usage>) {
+        context.iter_mut().for_each(|context| context.start_on_cpu());
         self.of_cpu.waiting.extend(context);
         if let Some(usage) = running {
             self.suspend(End::SwitchedOut);
