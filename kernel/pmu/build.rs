@@ -1,109 +1,197 @@
-//! Converts the tables of events into Rust: opening a session parses no text, and a line with a
-//! wrong format ends the build.
+//! Converts the tables of events into one packed pool and the list of processors into Rust: the
+//! kernel parses no text, and a line with a wrong format ends the build.
 //!
-//! Lines that begin with `#` are comments. Each other line is an event:
+//! Lines that begin with `#` are comments. Each other line of `events.tsv` is an event:
 //!
-//! name, code, umask, cmask, inv, edge, counters, flag, msr, value
+//! name, code, umask, cmask, counters, flags, register, value, processors
 //!
 //! separated by tabs; numbers are hexadecimal without prefix. `counters` is a mask of general
 //! counters, or `fixedN` for fixed counter N, in which case code and umask are the vendor's
-//! pseudo-encoding. `flag` is `a` for an event that is counted alone, `t` for one that counts the
-//! other thread of its core too, else `-`. `msr` is the address of an extra register that the event
-//! needs, 0 if none, and `value` the value that it needs there; for an event with two registers,
-//! `code` and `msr` are two numbers each, with a comma.
+//! pseudo-encoding. The high byte of `umask` is the second unit mask (bits 40 to 47 of the select).
+//! `flags` are `i` inverted, `e` edges, `a` counted alone, `t` counts the other thread of its core
+//! too, `d` deprecated; `-` for none. `register` is the address of an extra register that the event
+//! needs, `-` if none, and `value` the value that it needs there. For an event that may use one of
+//! two registers, `register` is both with a comma, and `code` or `umask` may be; an event with more
+//! registers keeps the first two. `processors` are names of `processors.tsv`; the tables written by
+//! hand, which have no such column, are each of one processor.
+//!
+//! A line of `processors.tsv` is
+//!
+//! name, vendor, microarchitecture, libpfm4's names, number of events, signatures, source
+//!
+//! and `tally-catalogue` (`xtask/catalogue/src/processors.rs`) documents a signature.
 
-use std::{env, fs, path::Path};
+use std::{collections::BTreeMap, env, fs, path::Path};
 
 const FOLDER: &str = "src/catalogue";
+/// Tables written by hand, after those of `processors.tsv`: name, vendor, microarchitecture,
+/// libpfm4's names.
+const BY_HAND: [(&str, &str, &str, &str); 3] = [
+    ("architectural-intel", "intel", "Intel", "ix86arch"),
+    ("architectural-amd", "amd", "Amd", ""),
+    ("tally", "intel", "Intel", ""),
+];
 
 fn main() {
     println!("cargo::rerun-if-changed={FOLDER}");
     println!("cargo::rerun-if-changed=build.rs");
-    let mut code = String::new();
-    for name in [
-        "skylake-server",
-        "icelake-server",
-        "sapphire-rapids",
-        "architectural-intel",
-        "zen3",
-        "zen4",
-        "architectural-amd",
-        "tally",
-    ] {
+    let read = |name: &str| {
         let path = format!("{FOLDER}/{name}.tsv");
         let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let mut events = Vec::new();
-        for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.starts_with('#')) {
-            let event = event(line).unwrap_or_else(|| panic!("{path}:{number}: this is no event"));
-            events.push(event);
-        }
-        let constant = name.replace('-', "_").to_uppercase();
-        code += &format!("pub(super) static {constant}: Table = {};\n", table(&events));
-    }
-    let out = env::var("OUT_DIR").expect("cargo says where");
-    fs::write(Path::new(&out).join("tables.rs"), code).expect("cargo's folder can be written to");
-}
-
-/// Line of a table.
-struct Event {
-    name: String,
-    /// Event code, and another one with a second extra register.
-    codes: Vec<u32>,
-    /// Entry as Rust code.
-    entry: String,
-}
-
-/// Returns a table as Rust code, with its indices (see `Table`).
-fn table(events: &[Event]) -> String {
-    let mut by_name: Vec<usize> = (0..events.len()).collect();
-    by_name.sort_by_key(|index| events[*index].name.to_ascii_uppercase());
-    let codes = |(index, event): (usize, &Event)| {
-        event.codes.iter().map(|code| (*code, index)).collect::<Vec<_>>()
+        let lines = text.lines().zip(1..).filter(|(line, _)| !line.starts_with('#'));
+        lines
+            .map(|(line, number)| (line.to_owned(), format!("{path}:{number}")))
+            .collect::<Vec<_>>()
     };
-    let mut by_code: Vec<(u32, usize)> = events.iter().enumerate().flat_map(codes).collect();
-    by_code.sort_unstable();
-    let entries: Vec<&str> = events.iter().map(|event| event.entry.as_str()).collect();
+    let mut rows = Vec::new();
+    let mut names = Vec::new();
+    for (line, at) in read("processors") {
+        let (name, row) = processor(&line).unwrap_or_else(|| panic!("{at}: this is no processor"));
+        names.push(name);
+        rows.push(row);
+    }
+    let generated = names.len();
+    for (name, vendor, core, pfm) in BY_HAND {
+        // Both architectural tables have one name.
+        let (shown, _) = name.split_once('-').unwrap_or((name, ""));
+        rows.push(row(shown, vendor, core, pfm, &[]));
+        names.push(name.into());
+    }
+    let mut pool: BTreeMap<(String, Vec<u8>), u64> = BTreeMap::new();
+    let mut add = |line: &str, at: &str, processors: u64| {
+        let event = event(line).unwrap_or_else(|| panic!("{at}: this is no event"));
+        *pool.entry(event).or_default() |= processors;
+    };
+    for (line, at) in read("events") {
+        let (event, of) = line.rsplit_once('\t').unwrap_or((&line, ""));
+        let bit = |name: &str| names[..generated].iter().position(|known| known == name);
+        let of = of.split(',').map(|name| bit(name).unwrap_or_else(|| panic!("{at}: '{name}'")));
+        add(event, &at, of.fold(0, |all, bit| all | 1 << bit));
+    }
+    for (index, (name, ..)) in BY_HAND.iter().enumerate() {
+        for (line, at) in read(name) {
+            add(&line, &at, 1 << (generated + index));
+        }
+    }
+    let (events, sets) = packed(&pool);
+    let out = env::var("OUT_DIR").expect("cargo says where");
+    let out = Path::new(&out);
+    fs::write(out.join("events.bin"), events).expect("cargo's folder can be written to");
+    let count = rows.len();
+    let code = format!(
+        "pub(super) const COUNT: usize = {count};\n\
+         pub(super) static PROCESSORS: [Processor; COUNT] = [{}];\n\
+         pub(super) const SETS: &[u64] = &{sets:?};\n",
+        rows.join(",\n")
+    );
+    fs::write(out.join("processors.rs"), code).expect("cargo's folder can be written to");
+}
+
+/// Returns a processor's name, and its row as Rust code.
+fn processor(line: &str) -> Option<(String, String)> {
+    let fields: [&str; 7] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
+    let [name, vendor, core, pfm, _events, signatures, _source] = fields;
+    let signatures: Option<Vec<String>> = signatures.split(',').map(signature).collect();
+    Some((name.into(), row(name, vendor, core, pfm, &signatures?)))
+}
+
+fn row(name: &str, vendor: &str, core: &str, pfm: &str, signatures: &[String]) -> String {
+    let vendor = if vendor == "intel" { "Intel" } else { "Amd" };
+    let pfm: Vec<&str> = pfm.split(',').filter(|name| !name.is_empty()).collect();
     format!(
-        "Table {{ entries: &[{}], by_name: &{by_name:?}, by_code: &{by_code:?} }}",
-        entries.join(",\n")
+        "Processor {{ name: {name:?}, vendor: Vendor::{vendor}, core: Core::{core}, pfm: &{pfm:?}, \
+         signatures: &[{}] }}",
+        signatures.join(", ")
     )
 }
 
-fn event(line: &str) -> Option<Event> {
-    let fields: [&str; 10] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
-    let [name, code, umask, cmask, inv, edge, counters, flag, msr, value] = fields;
-    let [umask, cmask, inv, edge] = [umask, cmask, inv, edge].map(|n| u8::from_str_radix(n, 16));
-    let (umask, cmask, inv, edge) = (umask.ok()?, cmask.ok()?, inv.ok()? != 0, edge.ok()? != 0);
-    let counter = match counters.strip_prefix("fixed") {
-        Some(index) => format!("Counter::Fixed({})", index.parse::<u8>().ok()?),
-        None => format!("Counter::General({})", u8::from_str_radix(counters, 16).ok()?),
+/// Returns a signature as Rust code: `family-model[..model][/stepping..stepping][@core.native]`.
+fn signature(text: &str) -> Option<String> {
+    let hex = |text: &str| u32::from_str_radix(text, 16).ok();
+    let range = |text: &str| match text.split_once("..") {
+        Some((first, last)) => Some((hex(first)?, hex(last)?)),
+        None => Some((hex(text)?, hex(text)?)),
     };
-    let flag = match flag {
-        "a" => "Alone",
-        "t" => "Threads",
-        "-" => "None",
-        _ => return None,
+    let (text, kind) = text.split_once('@').map_or((text, None), |(text, kind)| (text, Some(kind)));
+    let (text, steppings) = text.split_once('/').unwrap_or((text, "0..f"));
+    let (family, models) = text.split_once('-')?;
+    let family: u16 = family.parse().ok()?;
+    let ((first, last), steppings) = (range(models)?, range(steppings)?);
+    let kind = match kind {
+        Some(kind) => {
+            let (core, native) = kind.split_once('.')?;
+            Some((hex(core)?, hex(native)?))
+        }
+        None => None,
     };
-    let ((code, second_code), (msr, second_msr)) = (pair(code)?, pair(msr)?);
-    let value = u64::from_str_radix(value, 16).ok()?;
-    let second = second_msr.zip(second_code);
-    let extra = match msr {
-        0 => "None".into(),
-        _ => format!("Some(ExtraRegister {{ msr: {msr}, second: {second:?}, value: {value} }})"),
-    };
-    let entry = format!(
-        "Entry {{ name: {name:?}, code: {code}, umask: {umask}, cmask: {cmask}, inv: {inv}, \
-         edge: {edge}, counter: {counter}, flag: Flag::{flag}, extra: {extra} }}"
-    );
-    let codes = [Some(code), second.map(|(_, code)| code)].into_iter().flatten().collect();
-    Some(Event { name: name.into(), codes, entry })
+    Some(format!(
+        "Signature {{ family: {family}, models: ({first}, {last}), steppings: {steppings:?}, \
+         kind: {kind:?} }}"
+    ))
 }
 
-/// Parses one number, or two with a comma.
-fn pair(text: &str) -> Option<(u32, Option<u32>)> {
-    let number = |text| u32::from_str_radix(text, 16).ok();
-    match text.split_once(',') {
-        Some((first, second)) => Some((number(first)?, Some(number(second)?))),
-        None => Some((number(text)?, None)),
+/// Returns an event's name, and its fields as `pack.rs` documents them.
+fn event(line: &str) -> Option<(String, Vec<u8>)> {
+    let fields: [&str; 8] = line.split('\t').collect::<Vec<_>>().try_into().ok()?;
+    let [name, codes, umasks, cmask, counters, letters, registers, value] = fields;
+    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
+    let list = |text: &str| text.split(',').map(hex).collect::<Option<Vec<u64>>>();
+    let (codes, umasks) = (list(codes)?, list(umasks)?);
+    let registers = if registers == "-" { Vec::new() } else { list(registers)? };
+    let (is_fixed, counters) = match counters.strip_prefix("fixed") {
+        Some(index) => (true, index.parse().ok()?),
+        None => (false, hex(counters)?),
+    };
+    let mut flags = u8::from(is_fixed) << 5 | (registers.len().min(2) as u8) << 6;
+    for letter in letters.chars().filter(|letter| *letter != '-') {
+        flags |= 1 << "ieatd".find(letter)?;
     }
+    let mut bytes = vec![flags];
+    let mut put = |number: u64| leb128(&mut bytes, number);
+    put(counters);
+    put(*codes.first()?);
+    put(*umasks.first()?);
+    put(hex(cmask)?);
+    for (index, register) in registers.iter().take(2).enumerate() {
+        put(*register);
+        if index == 0 {
+            put(hex(value)?);
+        } else {
+            put(*codes.get(index).or(codes.first())?);
+            put(*umasks.get(index).or(umasks.first())?);
+        }
+    }
+    Some((name.into(), bytes))
+}
+
+/// Returns the events in the order of their names in upper case, and the sets of processors.
+fn packed(pool: &BTreeMap<(String, Vec<u8>), u64>) -> (Vec<u8>, Vec<u64>) {
+    let mut sets: Vec<u64> = Vec::new();
+    let mut bytes = Vec::new();
+    let mut before = "";
+    let mut all: Vec<_> = pool.iter().collect();
+    all.sort_by_key(|((name, fields), _)| (name.to_ascii_uppercase(), fields.clone()));
+    for ((name, fields), set) in all {
+        let shared = name.bytes().zip(before.bytes()).take_while(|(a, b)| a == b).count();
+        let index = sets.iter().position(|known| known == set).unwrap_or_else(|| {
+            sets.push(*set);
+            sets.len() - 1
+        });
+        bytes.push(u8::try_from(shared).expect("a name has at most 255 bytes"));
+        bytes.push(u8::try_from(name.len() - shared).expect("a name has at most 255 bytes"));
+        bytes.extend(&name.as_bytes()[shared..]);
+        leb128(&mut bytes, index as u64);
+        bytes.extend(fields);
+        before = name;
+    }
+    (bytes, sets)
+}
+
+/// Appends a number, seven bits a byte, the low ones first; all bytes but the last have bit 7.
+fn leb128(bytes: &mut Vec<u8>, mut number: u64) {
+    while number > 0x7f {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
 }

@@ -96,9 +96,9 @@ macro_rules! default_job {
 
 const ON_INTEL: &str = "cargo xtask run";
 const ON_AMD: &str = "cargo xtask run --pmu amd";
-default_job! { default_job_on_intel by ON_INTEL, with the catalogue "icelake-server" }
+default_job! { default_job_on_intel by ON_INTEL, with the catalogue "icelakex" }
 const WITH_UNIT: &str = "cargo xtask run --unit";
-default_job! { default_job_with_the_unit by WITH_UNIT, with the catalogue "icelake-server" }
+default_job! { default_job_with_the_unit by WITH_UNIT, with the catalogue "icelakex" }
 default_job! { default_job_on_amd by ON_AMD, with the catalogue "zen4" }
 
 #[test]

@@ -94,11 +94,14 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
     let (family, model) = family_and_model(signature.eax);
     let (mut kind, catalogue) = match &vendor {
         b"GenuineIntel" => {
-            let catalogue = Catalogue::intel(family, model, signature.eax as u8 & 0xf);
-            let has_extra = catalogue.has_extra_registers() && (!hypervisor || is_tcg(&cpuid));
-            let extra = if has_extra { intel::EXTRA } else { 0 };
+            let kind = if leaf.eax >= 0x1a { cpuid.cpuid1(0x1a).eax } else { 0 };
+            let catalogue = Catalogue::intel(family, model, signature.eax as u8 & 0xf, kind);
+            let has_extra = !hypervisor || is_tcg(&cpuid);
+            let extra = if has_extra { catalogue.extra_registers() } else { 0 };
             let kind = detect_intel(&cpuid, leaf.eax, hypervisor, extra)?;
-            (kind, catalogue.without(absent_events(&cpuid)))
+            let has_second_umask = leaf.eax >= 0x23 && cpuid.cpuid2(0x23, 0).ebx & 1 == 1;
+            let catalogue = catalogue.without(absent_events(&cpuid));
+            (kind, if has_second_umask { catalogue } else { catalogue.without_second_umask() })
         }
         b"AuthenticAMD" => (detect_amd(&cpuid, hypervisor)?, Catalogue::amd(family, model)),
         _ => return Err(NoPmu::Vendor(vendor)),

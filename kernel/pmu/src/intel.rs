@@ -37,7 +37,7 @@ mod timer;
 
 use self::timer::Timer;
 pub(crate) use self::{
-    extra::{EXTRA, extra_register},
+    extra::{extra_address, extra_register},
     features::Features,
 };
 

@@ -1,37 +1,43 @@
-//! A line of a table, in the format read by `tally_pmu::catalogue::Entry`.
+//! A line of `events.tsv`, in the format that `kernel/pmu/build.rs` reads and documents.
 
 use std::fmt;
 
 /// Comment that names the columns.
 pub(crate) const COLUMNS: &str =
-    "# name\tcode\tumask\tcmask\tinv\tedge\tcounters\tflag\tmsr\tvalue\n";
+    "# name\tcode\tumask\tcmask\tcounters\tflags\tregister\tvalue\tprocessors\n";
 
-/// Line of an event.
-pub(crate) struct Line {
+/// Event of a processor.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Event {
     pub(crate) name: String,
-    /// Event code, or two separated by a comma, one per extra register.
-    pub(crate) code: String,
-    pub(crate) umask: u8,
+    /// Event code, or two, one for each extra register.
+    pub(crate) codes: Vec<u16>,
+    /// Unit mask, or one for each extra register. The high byte is the second unit mask.
+    pub(crate) umasks: Vec<u16>,
     pub(crate) cmask: u8,
-    pub(crate) inv: bool,
-    pub(crate) edge: bool,
-    /// Mask in hexadecimal, or `fixedN` for a fixed counter.
+    /// Mask of general counters, or `fixedN` for a fixed counter.
     pub(crate) counters: String,
-    /// `a` if the event must be counted alone, `t` if it also counts the sibling thread, else `-`.
-    pub(crate) flag: char,
-    /// Extra registers, separated by a comma, of which the event needs one; 0 if none.
-    pub(crate) msr: String,
+    /// `i`: inverted, `e`: edges, `a`: counted alone, `t`: counts the sibling thread, `d`:
+    /// deprecated.
+    pub(crate) flags: String,
+    /// Extra registers, of which the event needs one; empty if none.
+    pub(crate) registers: Vec<u16>,
     /// Value of the extra register.
     pub(crate) value: u64,
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Line { name, code, umask, cmask, inv, edge, counters, flag, msr, value } = self;
-        let (inv, edge) = (u8::from(*inv), u8::from(*edge));
-        writeln!(
+        let Event { name, codes, umasks, cmask, counters, flags, registers, value } = self;
+        let list = |numbers: &[u16]| {
+            let words: Vec<String> = numbers.iter().map(|number| format!("{number:x}")).collect();
+            if words.is_empty() { "-".into() } else { words.join(",") }
+        };
+        let (codes, umasks, registers) = (list(codes), list(umasks), list(registers));
+        let flags = if flags.is_empty() { "-" } else { flags };
+        write!(
             f,
-            "{name}\t{code}\t{umask:x}\t{cmask:x}\t{inv}\t{edge}\t{counters}\t{flag}\t{msr}\t{value:x}"
+            "{name}\t{codes}\t{umasks}\t{cmask:x}\t{counters}\t{flags}\t{registers}\t{value:x}"
         )
     }
 }

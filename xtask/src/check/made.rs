@@ -82,10 +82,10 @@ impl CheckReport {
             pinned: pmu.pinned,
             width_bits: pmu.width_bits,
         };
-        let catalogue = match pmu.vendor.as_str() {
+        let catalogue = Catalogue::named(&pmu.catalogue).unwrap_or_else(|| match &*pmu.vendor {
             "AuthenticAMD" => Catalogue::amd(pmu.family, pmu.model),
-            _ => Catalogue::intel(pmu.family, pmu.model, stepping),
-        };
+            _ => Catalogue::intel(pmu.family, pmu.model, stepping, 0),
+        });
         // Pinned events have separate counters, which are checked.
         let is_pinned = |event: &str| {
             let resolved = catalogue.resolve(event, Mode::User);

@@ -51,7 +51,7 @@ fn right() -> CheckReport {
             cpus: 1,
             tsc_hz: 2_000_000_000,
             pmu: "Intel architectural performance monitoring, version 5".into(),
-            catalogue: "icelake-server".into(),
+            catalogue: "icelakex".into(),
             general: 1,
             pinned: 1,
             width_bits: 48,
@@ -92,7 +92,7 @@ fn the_text_has_every_part() {
     expect![[r#"
         processor  GenuineIntel, family 6, model 106, stepping 6, without a hypervisor
         PMU        Intel architectural performance monitoring, version 5
-        events     icelake-server
+        events     icelakex
         counters   1 general of 48 bits, 1 pinned
         CPUs       1, time-stamp counter 2,000,000,000 Hz
 

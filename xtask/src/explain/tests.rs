@@ -39,7 +39,7 @@ fn a_plan_is_printed_by_group_and_counter() {
     let text = text(&explain(&found(Pmu::Intel, &["counters=2"]), &asked(events)).unwrap());
     expect![[r#"
         Intel architectural performance monitoring, version 5
-        catalogue                icelake-server
+        catalogue                icelakex
         general counters         2
         events                   5 events
         groups                   2 (optimal: no plan has fewer)
@@ -115,7 +115,7 @@ fn refusals_are_those_of_a_run() {
         ],
     );
     expect![[r#"
-        65: BR_INST_RETIRED.ALL_BRANCHE: the catalogue icelake-server has no such event; nearest: BR_INST_RETIRED.ALL_BRANCHES, BR_MISP_RETIRED.ALL_BRANCHES, BR_INST_RETIRED.FAR_BRANCH
+        65: BR_INST_RETIRED.ALL_BRANCHE: the catalogue icelakex has no such event; nearest: BR_INST_RETIRED.ALL_BRANCHES, BR_MISP_RETIRED.ALL_BRANCHES, BR_INST_RETIRED.FAR_BRANCH
         78: cpu/event=0x100/: 'event=0x100': more than 0xff
         66: 1025 events were asked for; a plan holds 1024
         78: the list of events is empty; name at least one

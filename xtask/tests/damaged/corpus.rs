@@ -33,7 +33,7 @@ const PMU: PmuInfo<'_> = PmuInfo {
     family: 6,
     model: 0x6a,
     name: "version 5",
-    catalogue: "icelake-server",
+    catalogue: "icelakex",
     general: 8,
     pinned: 3,
     width_bits: 48,

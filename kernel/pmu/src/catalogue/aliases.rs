@@ -1,13 +1,15 @@
 //! Names that are not the vendors': perf's generic events, as Linux's drivers map them
-//! (arch/x86/events/intel/core.c, `intel_perfmon_event_map`, `skl_…` and `glc_hw_cache_event_ids`;
-//! arch/x86/events/amd/core.c, `amd_zen2_…` and `amd_zen4_perfmon_event_map`,
-//! `amd_hw_cache_event_ids_f17h`), and PAPI's presets (src/papi_events.csv: `skx`,
-//! `amd64_fam19h_zen3`; newer Intel processors after the same definitions).
+//! (arch/x86/events/intel/core.c, `intel_perfmon_event_map`, `hsw_…`, `skl_…`, `glc_…`, `glm_…` and
+//! `glp_hw_cache_event_ids`; arch/x86/events/amd/core.c, `amd_zen2_…` and
+//! `amd_zen4_perfmon_event_map`, `amd_hw_cache_event_ids_f17h`), and PAPI's presets
+//! (src/papi_events.csv: `skx`, `amd64_fam19h_zen3`; other processors after the same definitions).
 //!
 //! The definition of an alias is the spelling of its event, or `+` or `-` with the two events whose
-//! sum or difference it is, or `!` with the reason why it is refused.
+//! sum or difference it is, or `!` with the reason why it is refused. Where processors name an event
+//! differently, definitions are separated by `|`: the first whose events the table has counts. An
+//! alias does not exist where the table has none of them.
 
-use super::Processor;
+use super::{Catalogue, processors::Core};
 
 /// Meaning of an alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +33,9 @@ pub struct Derived {
 
 type Table = &'static [(&'static str, &'static str)];
 
+const NONE: &str = "!Linux maps it to no event of this processor";
+const NO_STALLS: &str = "!Linux maps it to no event of this processor; top-down events come near";
+
 const INTEL: Table = &[
     ("cycles", "r3c"),
     ("cpu-cycles", "r3c"),
@@ -42,14 +47,8 @@ const INTEL: Table = &[
     ("branch-misses", "rc5"),
     ("cache-references", "r4f2e"),
     ("cache-misses", "r412e"),
-    (
-        "stalled-cycles-frontend",
-        "!Linux maps it to no event of this processor; IDQ_UOPS_NOT_DELIVERED.CORE comes near",
-    ),
-    (
-        "stalled-cycles-backend",
-        "!Linux maps it to no event of this processor; CYCLE_ACTIVITY.STALLS_TOTAL comes near",
-    ),
+    ("stalled-cycles-frontend", NO_STALLS),
+    ("stalled-cycles-backend", NO_STALLS),
     ("PAPI_TOT_CYC", "r3c"),
     ("PAPI_TOT_INS", "rc0"),
     ("PAPI_REF_CYC", "cpu/event=0,umask=3/"),
@@ -59,21 +58,25 @@ const INTEL: Table = &[
     ("PAPI_L3_TCM", "r412e"),
 ];
 
-/// Aliases for Skylake, Ice Lake and Sapphire Rapids servers.
-const INTEL_SERVERS: Table = &[
+/// Aliases for all cores but Knights Landing's: instructions with memory operands.
+const MEMORY: Table = &[
     ("L1-dcache-loads", "r81d0"),
     ("L1-dcache-stores", "r82d0"),
     ("dTLB-loads", "r81d0"),
     ("dTLB-stores", "r82d0"),
-    ("PAPI_LD_INS", "MEM_INST_RETIRED.ALL_LOADS"),
-    ("PAPI_SR_INS", "MEM_INST_RETIRED.ALL_STORES"),
-    ("PAPI_LST_INS", "MEM_INST_RETIRED.ANY"),
+];
+
+/// PAPI's presets by names of events.
+const PRESETS: Table = &[
+    ("PAPI_LD_INS", "MEM_INST_RETIRED.ALL_LOADS|MEM_UOPS_RETIRED.ALL_LOADS"),
+    ("PAPI_SR_INS", "MEM_INST_RETIRED.ALL_STORES|MEM_UOPS_RETIRED.ALL_STORES"),
+    ("PAPI_LST_INS", "MEM_INST_RETIRED.ANY|MEM_UOPS_RETIRED.ALL"),
     ("PAPI_L1_DCM", "L1D.REPLACEMENT"),
     ("PAPI_L1_ICM", "L2_RQSTS.ALL_CODE_RD"),
     ("PAPI_L1_LDM", "L2_RQSTS.ALL_DEMAND_DATA_RD"),
     ("PAPI_L1_STM", "L2_RQSTS.ALL_RFO"),
     ("PAPI_L1_TCM", "+L1D.REPLACEMENT L2_RQSTS.ALL_CODE_RD"),
-    ("PAPI_L2_DCA", "re724"),
+    ("PAPI_L2_DCA", "L2_RQSTS.ALL_DEMAND_REFERENCES"),
     ("PAPI_L2_DCR", "L2_RQSTS.ALL_DEMAND_DATA_RD"),
     ("PAPI_L2_DCM", "-LONGEST_LAT_CACHE.REFERENCE L2_RQSTS.CODE_RD_MISS"),
     ("PAPI_L2_ICA", "L2_RQSTS.ALL_CODE_RD"),
@@ -82,22 +85,33 @@ const INTEL_SERVERS: Table = &[
     ("PAPI_L2_ICR", "L2_RQSTS.ALL_CODE_RD"),
     ("PAPI_L2_LDM", "L2_RQSTS.DEMAND_DATA_RD_MISS"),
     ("PAPI_L2_STM", "L2_RQSTS.RFO_MISS"),
-    ("PAPI_L2_TCA", "+re724 L2_RQSTS.ALL_CODE_RD"),
+    ("PAPI_L2_TCA", "+L2_RQSTS.ALL_DEMAND_REFERENCES L2_RQSTS.ALL_CODE_RD"),
     ("PAPI_L2_TCR", "+L2_RQSTS.ALL_DEMAND_DATA_RD L2_RQSTS.ALL_CODE_RD"),
     ("PAPI_L3_DCA", "-LONGEST_LAT_CACHE.REFERENCE L2_RQSTS.CODE_RD_MISS"),
     ("PAPI_L3_DCR", "OFFCORE_REQUESTS.DEMAND_DATA_RD"),
     ("PAPI_L3_DCW", "L2_RQSTS.RFO_MISS"),
     ("PAPI_L3_ICA", "L2_RQSTS.CODE_RD_MISS"),
     ("PAPI_L3_ICR", "L2_RQSTS.CODE_RD_MISS"),
-    ("PAPI_L3_LDM", "MEM_LOAD_RETIRED.L3_MISS"),
+    ("PAPI_L3_LDM", "MEM_LOAD_RETIRED.L3_MISS|MEM_LOAD_UOPS_RETIRED.L3_MISS"),
     ("PAPI_L3_TCW", "L2_RQSTS.RFO_MISS"),
     ("PAPI_TLB_DM", "+DTLB_LOAD_MISSES.WALK_COMPLETED DTLB_STORE_MISSES.WALK_COMPLETED"),
     ("PAPI_MEM_WCY", "RESOURCE_STALLS.SB"),
-    ("PAPI_STL_CCY", "UOPS_RETIRED.STALL_CYCLES"),
-    ("PAPI_BR_CN", "BR_INST_RETIRED.COND"),
-    ("PAPI_BR_NTK", "BR_INST_RETIRED.COND_NTAKEN"),
-    ("PAPI_BR_UCN", "-BR_INST_RETIRED.ALL_BRANCHES BR_INST_RETIRED.COND"),
+    ("PAPI_STL_CCY", "UOPS_RETIRED.STALL_CYCLES|UOPS_RETIRED.STALLS"),
+    ("PAPI_BR_CN", "BR_INST_RETIRED.COND|BR_INST_RETIRED.CONDITIONAL|BR_INST_RETIRED.JCC"),
+    ("PAPI_BR_NTK", "BR_INST_RETIRED.COND_NTAKEN|BR_INST_RETIRED.NOT_TAKEN"),
+    (
+        "PAPI_BR_UCN",
+        "-BR_INST_RETIRED.ALL_BRANCHES BR_INST_RETIRED.COND|-BR_INST_RETIRED.ALL_BRANCHES BR_INST_RETIRED.CONDITIONAL|-BR_INST_RETIRED.ALL_BRANCHES BR_INST_RETIRED.JCC",
+    ),
     ("PAPI_BR_PRC", "-PAPI_BR_CN PAPI_BR_MSP"),
+    ("PAPI_TLB_IM", "ITLB_MISSES.WALK_COMPLETED|ITLB_MISSES.MISS_CAUSES_A_WALK"),
+    ("PAPI_RES_STL", "RESOURCE_STALLS.ANY"),
+    ("PAPI_BR_MSP", "BR_MISP_RETIRED.COND|BR_MISP_RETIRED.CONDITIONAL|BR_MISP_RETIRED.JCC"),
+    (
+        "PAPI_BR_TKN",
+        "BR_INST_RETIRED.COND_TAKEN|-BR_INST_RETIRED.COND BR_INST_RETIRED.NOT_TAKEN|\
+         -BR_INST_RETIRED.CONDITIONAL BR_INST_RETIRED.NOT_TAKEN|BR_INST_RETIRED.TAKEN_JCC",
+    ),
     ("PAPI_FP_OPS", FLOPS),
     ("PAPI_SP_OPS", FLOPS),
     ("PAPI_DP_OPS", FLOPS),
@@ -107,16 +121,39 @@ const INTEL_SERVERS: Table = &[
 
 const FLOPS: &str = "!it is a weighted sum: count the events FP_ARITH_INST_RETIRED.*";
 
-/// Aliases for Skylake servers.
-const SKYLAKE: Table = &[
-    ("iTLB-loads", "r2085"),
-    ("PAPI_TLB_IM", "ITLB_MISSES.MISS_CAUSES_A_WALK"),
-    ("PAPI_RES_STL", "RESOURCE_STALLS.ANY"),
-    ("PAPI_BR_MSP", "BR_MISP_RETIRED.CONDITIONAL"),
-    ("PAPI_BR_TKN", "-BR_INST_RETIRED.COND BR_INST_RETIRED.NOT_TAKEN"),
+/// Aliases for Haswell and Broadwell.
+const HASWELL_AND_BROADWELL: Table = &[
+    ("L1-dcache-load-misses", "r151"),
+    ("L1-icache-load-misses", "r280"),
+    ("LLC-loads", "cpu/event=0xb7,umask=1,offcore_rsp=0x10001/"),
+    ("LLC-stores", "cpu/event=0xb7,umask=1,offcore_rsp=0x10002/"),
+    ("node-load-misses", "cpu/event=0xb7,umask=1,offcore_rsp=0x1fb8000001/"),
+    ("node-store-misses", "cpu/event=0xb7,umask=1,offcore_rsp=0x1fb8000002/"),
+    ("dTLB-load-misses", "r108"),
+    ("dTLB-store-misses", "r149"),
+    ("iTLB-loads", "r6085"),
+    ("iTLB-load-misses", "r185"),
+    ("branch-loads", "rc4"),
+    ("branch-load-misses", "rc5"),
 ];
 
-/// Aliases for Skylake and Ice Lake servers.
+const HASWELL: Table = &[
+    ("LLC-load-misses", "cpu/event=0xb7,umask=1,offcore_rsp=0x3fb8400001/"),
+    ("LLC-store-misses", "cpu/event=0xb7,umask=1,offcore_rsp=0x3fb8400002/"),
+    ("node-loads", "cpu/event=0xb7,umask=1,offcore_rsp=0x1f80400001/"),
+    ("node-stores", "cpu/event=0xb7,umask=1,offcore_rsp=0x1f80400002/"),
+];
+
+const BROADWELL: Table = &[
+    ("LLC-load-misses", "cpu/event=0xb7,umask=1,offcore_rsp=0x1fbc000001/"),
+    ("LLC-store-misses", "cpu/event=0xb7,umask=1,offcore_rsp=0x1fbc000002/"),
+    ("node-loads", "cpu/event=0xb7,umask=1,offcore_rsp=0x1f84000001/"),
+    ("node-stores", "cpu/event=0xb7,umask=1,offcore_rsp=0x1f84000002/"),
+];
+
+const SKYLAKE: Table = &[("iTLB-loads", "r2085")];
+
+/// Aliases for Skylake and Sunny Cove.
 const SKYLAKE_AND_ICE_LAKE: Table = &[
     ("L1-dcache-load-misses", "r151"),
     ("L1-icache-load-misses", "r283"),
@@ -135,16 +172,14 @@ const SKYLAKE_AND_ICE_LAKE: Table = &[
     ("branch-load-misses", "rc5"),
 ];
 
-/// Aliases for Ice Lake and Sapphire Rapids servers.
-const SINCE_ICE_LAKE: Table = &[
+/// Aliases for Sunny Cove and later cores of its line.
+const SINCE_SUNNY_COVE: Table = &[
     ("slots", "cpu/event=0,umask=4/"),
     ("iTLB-loads", "!Linux maps it to no event of this processor; ITLB_MISSES.STLB_HIT comes near"),
-    ("PAPI_TLB_IM", "ITLB_MISSES.WALK_COMPLETED"),
-    ("PAPI_BR_MSP", "BR_MISP_RETIRED.COND"),
-    ("PAPI_BR_TKN", "BR_INST_RETIRED.COND_TAKEN"),
 ];
 
-const SAPPHIRE_RAPIDS: Table = &[
+/// Aliases for Golden Cove and later cores of its line.
+const SINCE_GOLDEN_COVE: Table = &[
     ("L1-dcache-load-misses", "re124"),
     ("L1-icache-load-misses", "re424"),
     ("LLC-loads", "cpu/event=0x2a,umask=1,offcore_rsp=0x10001/"),
@@ -159,6 +194,39 @@ const SAPPHIRE_RAPIDS: Table = &[
     ("branch-loads", "r4c4"),
     ("branch-load-misses", "r4c5"),
 ];
+
+const NO_RESPONSES: &str =
+    "!its off-core responses need MSR_OFFMODULE_RSP, which the engine does not drive";
+
+const COYOTE_COVE: Table = &[
+    ("LLC-loads", NO_RESPONSES),
+    ("LLC-load-misses", NO_RESPONSES),
+    ("LLC-stores", NO_RESPONSES),
+    ("LLC-store-misses", NO_RESPONSES),
+    ("node-loads", NO_RESPONSES),
+    ("node-load-misses", NO_RESPONSES),
+];
+
+/// Aliases for Atom cores from Goldmont on.
+const ATOM: Table = &[
+    ("L1-dcache-load-misses", NONE),
+    ("L1-icache-loads", "r380"),
+    ("L1-icache-load-misses", "r280"),
+    ("iTLB-load-misses", "r481"),
+    ("branch-loads", "rc4"),
+    ("branch-load-misses", "rc5"),
+];
+
+const GOLDMONT: Table =
+    &[("dTLB-load-misses", NONE), ("dTLB-store-misses", NONE), ("iTLB-loads", "rc0")];
+
+/// Aliases for Goldmont Plus and Tremont.
+const GOLDMONT_PLUS: Table =
+    &[("dTLB-load-misses", "re08"), ("dTLB-store-misses", "re49"), ("iTLB-loads", "rc0")];
+
+/// Aliases for Gracemont and later Atom cores.
+const SINCE_GRACEMONT: Table =
+    &[("dTLB-load-misses", "re08"), ("dTLB-store-misses", "re49"), ("iTLB-loads", NONE)];
 
 const NO_LLC: &str = "!the last-level cache's counters are not the core's, and are not driven";
 
@@ -179,7 +247,7 @@ const AMD: Table = &[
 const MERGED_FLOPS: &str = "!PMCx003 takes two counters that the event Merge joins, and the planner does \
     not make such pairs; RETIRED_MMX_FP_INSTRUCTIONS.SSE_INSTR counts the instructions";
 
-/// Aliases for Zen 3 and Zen 4.
+/// Aliases for all of AMD's Zen cores.
 const ZEN: Table = &[
     ("cache-references", "rff60"),
     ("cache-misses", "r964"),
@@ -220,37 +288,71 @@ const ZEN: Table = &[
     ("PAPI_FSQ_INS", MERGED_FLOPS),
 ];
 
-const ZEN4: Table = &[("ref-cycles", "r100000120")];
+/// Aliases for Zen 4 and later.
+const SINCE_ZEN4: Table = &[("ref-cycles", "r100000120")];
 
-fn tables(processor: Processor) -> &'static [Table] {
-    match processor {
-        Processor::SkylakeServer => &[INTEL, INTEL_SERVERS, SKYLAKE_AND_ICE_LAKE, SKYLAKE],
-        Processor::IceLakeServer => &[INTEL, INTEL_SERVERS, SKYLAKE_AND_ICE_LAKE, SINCE_ICE_LAKE],
-        Processor::SapphireRapids => &[INTEL, INTEL_SERVERS, SINCE_ICE_LAKE, SAPPHIRE_RAPIDS],
-        Processor::Intel => &[INTEL],
-        Processor::Zen3 => &[AMD, ZEN],
-        Processor::Zen4 => &[AMD, ZEN, ZEN4],
-        Processor::Amd => &[AMD],
+fn tables(core: Core) -> &'static [Table] {
+    match core {
+        Core::Haswell => &[INTEL, MEMORY, PRESETS, HASWELL_AND_BROADWELL, HASWELL],
+        Core::Broadwell => &[INTEL, MEMORY, PRESETS, HASWELL_AND_BROADWELL, BROADWELL],
+        Core::Skylake => &[INTEL, MEMORY, PRESETS, SKYLAKE_AND_ICE_LAKE, SKYLAKE],
+        Core::SunnyCove => &[INTEL, MEMORY, PRESETS, SKYLAKE_AND_ICE_LAKE, SINCE_SUNNY_COVE],
+        Core::GoldenCove | Core::RedwoodCove | Core::LionCove => {
+            &[INTEL, MEMORY, PRESETS, SINCE_SUNNY_COVE, SINCE_GOLDEN_COVE]
+        }
+        Core::CoyoteCove => {
+            &[INTEL, MEMORY, PRESETS, SINCE_SUNNY_COVE, COYOTE_COVE, SINCE_GOLDEN_COVE]
+        }
+        Core::Goldmont => &[INTEL, MEMORY, PRESETS, ATOM, GOLDMONT],
+        Core::GoldmontPlus | Core::Tremont => &[INTEL, MEMORY, PRESETS, ATOM, GOLDMONT_PLUS],
+        Core::Gracemont | Core::Crestmont | Core::Skymont | Core::ArcticWolf => {
+            &[INTEL, MEMORY, PRESETS, ATOM, SINCE_GRACEMONT]
+        }
+        Core::KnightsLanding => &[INTEL, PRESETS],
+        Core::Intel => &[INTEL],
+        Core::Zen1 | Core::Zen2 | Core::Zen3 => &[AMD, ZEN],
+        Core::Zen4 | Core::Zen5 | Core::Zen6 => &[AMD, ZEN, SINCE_ZEN4],
+        Core::Amd => &[AMD],
     }
 }
 
 /// Looks up an alias, ignoring case.
-pub(super) fn alias(processor: Processor, name: &str) -> Option<Alias> {
-    let mut all = tables(processor).iter().copied().flatten();
-    let (_, event) = all.find(|(alias, _)| alias.eq_ignore_ascii_case(name))?;
-    Some(match event.split_at(1) {
-        ("!", why) => Alias::Refused(why),
-        (sign @ ("+" | "-"), terms) => derived(sign, terms),
-        _ => Alias::Event(event),
+pub(super) fn alias(catalogue: &Catalogue, name: &str) -> Option<Alias> {
+    let (_, definitions) = all(catalogue).find(|(alias, _)| alias.eq_ignore_ascii_case(name))?;
+    definition(catalogue, definitions)
+}
+
+fn all(catalogue: &Catalogue) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
+    tables(catalogue.processor.core).iter().copied().flatten().copied()
+}
+
+/// Returns the first of the definitions whose events exist.
+fn definition(catalogue: &Catalogue, definitions: &'static str) -> Option<Alias> {
+    definitions.split('|').find_map(|definition| match definition.split_at(1) {
+        ("!", why) => Some(Alias::Refused(why)),
+        (sign @ ("+" | "-"), terms) => derived(catalogue, sign, terms),
+        _ => exists(catalogue, definition).then_some(Alias::Event(definition)),
     })
 }
 
-fn derived(sign: &str, terms: &'static str) -> Alias {
-    let (first, second) = terms.split_once(' ').unwrap_or((terms, ""));
-    Alias::Derived(Derived { terms: [first, second], subtracts: sign == "-" })
+fn derived(catalogue: &Catalogue, sign: &str, terms: &'static str) -> Option<Alias> {
+    let (first, second) = terms.split_once(' ')?;
+    let exist = exists(catalogue, first) && exists(catalogue, second);
+    let derived = Derived { terms: [first, second], subtracts: sign == "-" };
+    exist.then_some(Alias::Derived(derived))
+}
+
+/// Returns whether a definition's event exists: given by numbers, in the table, or an alias.
+fn exists(catalogue: &Catalogue, event: &str) -> bool {
+    let is_number = event.starts_with("cpu/")
+        || event.strip_prefix('r').is_some_and(|hex| hex.bytes().all(|it| it.is_ascii_hexdigit()));
+    is_number || catalogue.find(event).is_some() || alias(catalogue, event).is_some()
 }
 
 /// Returns the names of all aliases.
-pub(super) fn aliases(processor: Processor) -> impl Iterator<Item = &'static str> {
-    tables(processor).iter().copied().flatten().map(|(name, _)| *name)
+pub(super) fn aliases(catalogue: &Catalogue) -> impl Iterator<Item = &'static str> + use<> {
+    let catalogue = *catalogue;
+    let exists =
+        move |(_, definitions): &(_, &'static str)| definition(&catalogue, definitions).is_some();
+    all(&catalogue).filter(exists).map(|(name, _)| name)
 }

@@ -5,7 +5,7 @@ use alloc::{borrow::Cow, format, string::String};
 use tally_abi::Mode;
 use tally_engine::{Demand, Extra, Pinned, Selector};
 
-use super::{Catalogue, Counter, Entry, ExtraRegister, Flag, Vendor};
+use super::{Catalogue, Counter, Entry, ExtraRegister, Flag, processors::Vendor};
 use crate::{
     intel,
     registers::{
@@ -21,6 +21,8 @@ use crate::{
 
 const TWO_COUNTERS: &str = "it takes two counters that the event Merge joins, as it can happen more than 15 times \
     a cycle, and the planner does not make such pairs";
+/// MSR_PEBS_LD_LAT_THRESHOLD.
+const LOAD_LATENCY: u32 = 0x3f6;
 const MERGES: &str =
     "Merge counts nothing itself: it would change what the counter below it counts";
 
@@ -71,6 +73,11 @@ impl Catalogue {
         let Counter::General(counters) = entry.counter else {
             return not_supported("only a fixed counter counts it");
         };
+        let Some(counters) = driven(counters) else {
+            return not_supported(
+                "only counters above 7 count it, which the engine does not drive",
+            );
+        };
         self.refuse_what_counts_nothing(&entry)?;
         let extra = match entry.extra {
             None => None,
@@ -81,13 +88,13 @@ impl Catalogue {
             alone: entry.flag == Flag::Alone,
             kernel: mode.kernel(),
             retired: self.is_retired(&entry),
-            ..Demand::general(self.selector(&entry, entry.code, mode), counters)
+            ..Demand::general(self.selector(&entry, mode), counters)
         })
     }
 
     /// Returns whether the event counts retired instructions or branches of any kind.
     fn is_retired(&self, entry: &Entry<'_>) -> bool {
-        match self.vendor {
+        match self.processor.vendor {
             Vendor::Intel => [INSTRUCTIONS_RETIRED, BRANCHES_RETIRED].contains(&entry.code),
             Vendor::Amd => RETIRED.contains(&entry.code),
         }
@@ -96,12 +103,19 @@ impl Catalogue {
     /// Refuses an event that a general counter cannot count by itself.
     fn refuse_what_counts_nothing(&self, entry: &Entry<'_>) -> Result<(), Why> {
         let not_supported = |why: &str| Err(Why::NotSupported(why.into()));
-        match (self.vendor, entry.code) {
+        match (self.processor.vendor, entry.code) {
             (Vendor::Amd, RETIRED_SSE_AVX_FLOPS) => return not_supported(TWO_COUNTERS),
             (Vendor::Amd, MERGE) => return not_supported(MERGES),
             _ => {}
         }
-        let is_this = |event: &(u16, u8)| *event == (entry.code, entry.umask);
+        if self.lacks_second_umask && entry.umask > 0xff {
+            return not_supported(
+                "the processor, or a hypervisor, says that selects have no second unit mask (CPUID \
+                 leaf 23H)",
+            );
+        }
+        let is_this =
+            |(code, umask): &(u16, u8)| (*code, u16::from(*umask)) == (entry.code, entry.umask);
         match ARCHITECTURAL_EVENTS.iter().position(is_this) {
             Some(bit) if self.absent >> bit & 1 == 1 => Err(Why::NotSupported(format!(
                 "the processor, or a hypervisor, says that it has no such event (CPUID leaf 0AH, EBX \
@@ -115,19 +129,27 @@ impl Catalogue {
     fn extra(&self, entry: &Entry<'_>, register: ExtraRegister, mode: Mode) -> Result<Extra, Why> {
         let ExtraRegister { msr, second, value } = register;
         let Some(number) = intel::extra_register(msr) else {
-            return Err(Why::NotSupported(format!(
-                "register {msr:#x} (load latency) works by PEBS alone, which the engine does not \
-                 drive"
-            )));
+            let what = match msr {
+                LOAD_LATENCY => "(load latency) works by PEBS alone, which",
+                _ => "is one that",
+            };
+            let why = format!("register {msr:#x} {what} the engine does not drive");
+            return Err(Why::NotSupported(why));
         };
-        let valid = self.processor.extra_bits(msr);
+        let valid = self.processor.core.extra_bits(msr);
         if value & !valid != 0 {
             let bits = value & !valid;
-            return Err(Why::Bad(format!("register {msr:#x} has no bits {bits:#x}")));
+            let why = format!("register {msr:#x} has no bits {bits:#x}");
+            // A value of the table that Linux's mask of the register does not permit.
+            let is_listed = !entry.name.is_empty();
+            return Err(if is_listed { Why::NotSupported(why) } else { Why::Bad(why) });
         }
-        let second = second.and_then(|(msr, code)| Some((intel::extra_register(msr)?, code)));
-        let (also, code) = second.map_or((0, entry.code), |(number, code)| (1 << number, code));
-        Ok(Extra { value, registers: 1 << number | also, second: self.selector(entry, code, mode) })
+        let second = second.and_then(|of| Some((1 << intel::extra_register(of.msr)?, of)));
+        let (also, other) = second.map_or((0, *entry), |(also, of)| {
+            (also, Entry { code: of.code, umask: of.umask, ..*entry })
+        });
+        let second = self.selector(&other, mode);
+        Ok(Extra { value, registers: 1 << number | also, second })
     }
 
     /// Returns the event for general counters: itself, or its twin that the vendors name with `_P`.
@@ -159,7 +181,7 @@ impl Catalogue {
         if (entry.cmask, entry.inv, entry.edge) != (0, false, false) {
             return None;
         }
-        match (self.vendor, entry.counter, entry.code, entry.umask) {
+        match (self.processor.vendor, entry.counter, entry.code, entry.umask) {
             (Vendor::Intel, Counter::Fixed(0), 0, 1) if !entry.name.ends_with("PREC_DIST") => {
                 Some(Pinned::Instructions)
             }
@@ -175,10 +197,12 @@ impl Catalogue {
         }
     }
 
-    fn selector(&self, entry: &Entry<'_>, code: u16, mode: Mode) -> Selector {
-        Selector(match self.vendor {
+    fn selector(&self, entry: &Entry<'_>, mode: Mode) -> Selector {
+        Selector(match self.processor.vendor {
             Vendor::Intel => {
-                let mut select = PerfEvtSel::event(code as u8, entry.umask).with_cmask(entry.cmask)
+                let mut select = PerfEvtSel::event(entry.code as u8, entry.umask as u8)
+                    .with_cmask(entry.cmask)
+                    .with_second_umask((entry.umask >> 8) as u8)
                     | PerfEvtSel::EN;
                 select.set(PerfEvtSel::USR, mode.user());
                 select.set(PerfEvtSel::OS, mode.kernel());
@@ -187,8 +211,9 @@ impl Catalogue {
                 select.bits()
             }
             Vendor::Amd => {
-                let mut select =
-                    PerfCtl::event(code, entry.umask).with_cmask(entry.cmask) | PerfCtl::EN;
+                let mut select = PerfCtl::event(entry.code, entry.umask as u8)
+                    .with_cmask(entry.cmask)
+                    | PerfCtl::EN;
                 select.set(PerfCtl::USR, mode.user());
                 select.set(PerfCtl::OS, mode.kernel());
                 select.set(PerfCtl::INV, entry.inv);
@@ -197,6 +222,11 @@ impl Catalogue {
             }
         })
     }
+}
+
+/// Returns the counters of a mask that the engine drives; `None` if there are none.
+fn driven(counters: u16) -> Option<u8> {
+    Some((counters & 0xff) as u8).filter(|counters| *counters != 0)
 }
 
 /// Reason why an event is refused: it cannot be counted here, or its attributes are wrong.
@@ -224,7 +254,7 @@ impl Vendor {
     /// Mask of the counters that can count any event. Of Intel's eight, counters 4 to 7 support
     /// fewer events: Linux's `intel_icl_event_constraints` and `intel_glc_event_constraints`
     /// exclude whole ranges of codes from them.
-    pub(super) fn any_counter(self) -> u8 {
+    pub(super) fn any_counter(self) -> u16 {
         match self {
             Vendor::Intel => 0x0f,
             Vendor::Amd => 0x3f,

@@ -12,14 +12,15 @@ use tally_abi::{
 use tally_engine::{Demand, MAX_SHARE};
 
 use super::{
-    Catalogue, Counter, Entry, Flag, Vendor,
+    Catalogue, Counter, Entry, Flag,
     aliases::{Alias, Derived, alias, aliases},
     demand::Why,
+    processors::Vendor,
     resolved::{ResolveError, Resolved},
     spelling::{self, Spelling},
-    table::ExtraRegister,
+    table::{ExtraRegister, Second},
 };
-use crate::registers::intel::PerfEvtSel;
+use crate::{intel, registers::intel::PerfEvtSel};
 
 /// Maximum length of one event's spelling: it has to fit into messages.
 const MAX_SPELLING_BYTES: usize = 255;
@@ -64,19 +65,19 @@ impl Catalogue {
     /// Returns the names that are not the vendor's: perf's generic events, and PAPI's presets. Some
     /// are refused when they are resolved.
     pub fn generic_names(&self) -> impl Iterator<Item = &'static str> + use<> {
-        aliases(self.processor)
+        aliases(self)
     }
 
     /// Returns whether `name`, ignoring case, is an entry's or an alias of a single event. Unlike
     /// [`Self::resolve`] it does not search for similar names.
     pub fn has(&self, name: &str) -> bool {
         let is_event = |alias| matches!(alias, Alias::Event(_));
-        self.find(name).is_some() || alias(self.processor, name).is_some_and(is_event)
+        self.find(name).is_some() || alias(self, name).is_some_and(is_event)
     }
 
     /// Returns the two events whose sum or difference `name`, ignoring case, stands for.
     pub fn derived(&self, name: &str) -> Option<Derived> {
-        match alias(self.processor, name) {
+        match alias(self, name) {
             Some(Alias::Derived(derived)) => Some(derived),
             _ => None,
         }
@@ -89,12 +90,15 @@ impl Catalogue {
         }
         let spelling = Spelling::parse(word).map_err(|why| (Error::BadArgument, why))?;
         if let Some(pmu) = spelling.pmu
-            && !self.pfm.contains(&pmu)
+            && !self.pfm_names().contains(&pmu)
         {
-            let known = self.pfm.join(", ");
+            let known = self.pfm_names().join(", ");
             return Err((
                 Error::UnknownEvent,
-                format!("'{pmu}::' is not this processor; the catalogue {} is {known}", self.name),
+                format!(
+                    "'{pmu}::' is not this processor; the catalogue {} is {known}",
+                    self.name()
+                ),
             ));
         }
         let share = spelling.share.unwrap_or(1);
@@ -145,15 +149,22 @@ impl Catalogue {
         let mut entry = match (spelling.config, spelling.name) {
             (Some(config), _) => self.raw(config)?,
             (None, "") => EMPTY,
-            (None, _) => self.named(spelling)?,
+            (None, _) => self.spelled(spelling)?,
         };
         let fields = spelling.fields;
         let changes = fields != spelling::Fields::default();
         if let Some(code) = fields.code {
-            if self.vendor == Vendor::Intel && code > 0xff {
+            if self.processor.vendor == Vendor::Intel && code > 0xff {
                 return Err((Error::BadArgument, format!("'event={code:#x}': more than 0xff")));
             }
             entry.code = code;
+        }
+        if let Some(umask) = fields.umask
+            && umask > 0xff
+            && !self.table.has_second_umask
+        {
+            let why = format!("'umask={umask:#x}': this processor's unit masks are at most 0xff");
+            return Err((Error::BadArgument, why));
         }
         entry.umask = fields.umask.unwrap_or(entry.umask);
         entry.cmask = fields.cmask.unwrap_or(entry.cmask);
@@ -174,12 +185,12 @@ impl Catalogue {
     }
 
     /// Returns the event with this name: an entry of the table, or an alias's event.
-    fn named(&self, spelling: &Spelling<'_>) -> Result<Entry<'static>, Refused> {
+    fn spelled(&self, spelling: &Spelling<'_>) -> Result<Entry<'static>, Refused> {
         let name = spelling.full_name();
         if let Some(entry) = self.find(&name).or_else(|| self.find_masks(spelling)) {
             return Ok(entry);
         }
-        match alias(self.processor, &name) {
+        match alias(self, &name) {
             Some(Alias::Event(event)) => {
                 let target = Spelling::parse(event).map_err(|why| (Error::BadArgument, why))?;
                 let entry = self.entry(&target)?;
@@ -201,10 +212,10 @@ impl Catalogue {
                 Err((Error::EventNotSupported, why))
             }
             None => {
-                let names = self.entries().map(|entry| entry.name).chain(aliases(self.processor));
+                let names = self.entries().map(|entry| entry.name).chain(aliases(self));
                 let software = SOFTWARE.iter().map(|(software, _)| *software);
                 let names = nearest(&name, names.chain(software)).join(", ");
-                let table = self.name;
+                let table = self.name();
                 let why = format!("the catalogue {table} has no such event; nearest: {names}");
                 Err((Error::UnknownEvent, why))
             }
@@ -227,7 +238,8 @@ impl Catalogue {
 
     /// Returns the event for a numeric event select, without the table's constraints.
     fn raw(&self, config: u64) -> Result<Entry<'static>, Refused> {
-        let own = self.vendor.event_bits();
+        let second = if self.table.has_second_umask { PerfEvtSel::SECOND_UMASK.bits() } else { 0 };
+        let own = self.processor.vendor.event_bits() | second;
         if config & !own != 0 {
             let bits = config & !own;
             let why = format!(
@@ -236,9 +248,13 @@ impl Catalogue {
             );
             return Err((Error::BadArgument, why));
         }
+        let (code_high, umask_high) = match self.processor.vendor {
+            Vendor::Intel => (0, 0xff00),
+            Vendor::Amd => (0xf00, 0),
+        };
         Ok(Entry {
-            code: (config & 0xff | config >> 24 & 0xf00) as u16,
-            umask: (config >> 8) as u8,
+            code: (config & 0xff | config >> 24 & code_high) as u16,
+            umask: (config >> 8 & 0xff | config >> 32 & umask_high) as u16,
             cmask: (config >> 24) as u8,
             inv: config & PerfEvtSel::INV.bits() != 0,
             edge: config & PerfEvtSel::EDGE.bits() != 0,
@@ -249,9 +265,22 @@ impl Catalogue {
     /// Returns whether an Intel event depends on an extra register on every processor that has the
     /// event: off-core responses, retired front-end events, load latency (Linux's
     /// `intel_skl_extra_regs` to `intel_glc_extra_regs`).
-    fn wants_some_register(&self, code: u16, umask: u8) -> bool {
+    fn wants_some_register(&self, code: u16, umask: u16) -> bool {
         let is = matches!((code, umask), (0xb7 | 0xbb | 0x2a | 0x2b | 0xcd, 1) | (0xc6, 1 | 3));
-        is && self.vendor == Vendor::Intel
+        is && self.processor.vendor == Vendor::Intel
+    }
+
+    /// Returns the extra register of off-core responses, for a table that has the event without
+    /// values.
+    fn response(&self, entry: &Entry<'_>) -> Option<ExtraRegister> {
+        let is_response = matches!(entry.code, 0xb7 | 0xbb) && entry.umask == 1;
+        let [first, second] = [0, 1].map(intel::extra_address);
+        let has_it = self.processor.core.extra_bits(first) != 0;
+        (is_response && has_it).then_some(ExtraRegister {
+            msr: first,
+            second: Some(Second { msr: second, code: 0xbb, umask: 1 }),
+            value: 0,
+        })
     }
 
     /// Gives `entry` the counters and the extra register of the most similar event of the table.
@@ -267,26 +296,27 @@ impl Catalogue {
         };
         let with_register = |e: &Entry<'_>| same(e) && e.extra.is_some();
         let of_code = || self.table.with_code(code);
-        let find = |most_like: &dyn Fn(&Entry<'_>) -> bool| of_code().find(|e| most_like(e));
+        let find =
+            |most_like: &dyn Fn(&Entry<'_>) -> bool| of_code().find(|e| most_like(e)).copied();
         let known = find(&with_register).or_else(|| find(&exact)).or_else(|| find(&same));
         if let Some(known) = known {
             (entry.counter, entry.flag, entry.code) = (known.counter, known.flag, known.code);
         } else {
             entry.counter = Counter::General(self.counters_of_unknown(entry)?);
         }
-        let wants = known.and_then(|known| known.extra);
+        let wants = known.and_then(|known| known.extra).or_else(|| self.response(entry));
         entry.extra = extra_of(entry, wants, extra)?;
         Ok(())
     }
 
     /// Returns the counters for an event whose unit mask is not in the table: those on which every
     /// event of its code can be counted.
-    fn counters_of_unknown(&self, entry: &Entry<'_>) -> Result<u8, Refused> {
-        if entry.code == 0 && self.vendor == Vendor::Intel {
+    fn counters_of_unknown(&self, entry: &Entry<'_>) -> Result<u16, Refused> {
+        if entry.code == 0 && self.processor.vendor == Vendor::Intel {
             let why = "code 0 is that of fixed counters; this is none of theirs";
             return Err((Error::EventNotSupported, why.into()));
         }
-        if !self.has_extra_registers() && self.wants_some_register(entry.code, entry.umask) {
+        if self.extra_registers() == 0 && self.wants_some_register(entry.code, entry.umask) {
             let why = "it needs an extra register, and this processor's are not known";
             return Err((Error::EventNotSupported, why.into()));
         }
@@ -296,7 +326,7 @@ impl Catalogue {
             Counter::Fixed(_) => None,
         });
         let common = counters.reduce(|all, counters| all & counters);
-        Ok(common.filter(|counters| *counters != 0).unwrap_or(self.vendor.any_counter()))
+        Ok(common.filter(|counters| *counters != 0).unwrap_or(self.processor.vendor.any_counter()))
     }
 }
 
@@ -332,7 +362,7 @@ const EMPTY: Entry<'static> = Entry {
     cmask: 0,
     inv: false,
     edge: false,
-    counter: Counter::General(0xff),
+    counter: Counter::General(0xffff),
     flag: Flag::None,
     extra: None,
 };

@@ -68,7 +68,7 @@ impl Privileges {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     pub(super) code: Option<u16>,
-    pub(super) umask: Option<u8>,
+    pub(super) umask: Option<u16>,
     pub(super) cmask: Option<u8>,
     pub(super) inv: Option<bool>,
     pub(super) edge: Option<bool>,
@@ -265,7 +265,9 @@ impl<'a> Spelling<'a> {
         let wide = |value| number(term, value, u64::MAX);
         match (key, value) {
             ("event", Some(_)) => once(&mut fields.code, term, number(term, value, 0xfff)? as u16)?,
-            ("umask", Some(_)) => once(&mut fields.umask, term, byte(value)?)?,
+            ("umask", Some(_)) => {
+                once(&mut fields.umask, term, number(term, value, 0xffff)? as u16)?
+            }
             ("cmask", Some(_)) => once(&mut fields.cmask, term, byte(value)?)?,
             ("inv", _) => once(&mut fields.inv, term, flag(term, value)?)?,
             ("edge", _) => once(&mut fields.edge, term, flag(term, value)?)?,

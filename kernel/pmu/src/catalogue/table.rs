@@ -1,35 +1,36 @@
-//! Entries of the event tables. `build.rs` makes the tables, and documents their format.
+//! Entries of the event tables. `pack.rs` makes the tables.
 
-/// Events of a processor, with indices for lookups.
-#[derive(Clone, Copy, Debug)]
+use alloc::boxed::Box;
+
+/// Events of a processor, with an index by code.
+#[derive(Clone, Debug)]
 pub struct Table {
-    /// Events, in the order of the text.
-    pub entries: &'static [Entry<'static>],
-    /// Indices into `entries`, sorted by the name in upper case, then by index.
-    pub by_name: &'static [u16],
+    /// Events, in the order of the names in upper case.
+    pub entries: Box<[Entry<'static>]>,
     /// Event codes, each with the index of an entry that has this code, also with its second
-    /// register; sorted.
-    pub by_code: &'static [(u16, u16)],
+    /// register; sorted by code, entries that are deprecated last.
+    pub by_code: Box<[(u16, u16)]>,
+    /// Whether the processor's selects have a second unit mask.
+    pub has_second_umask: bool,
 }
 
 impl Table {
-    /// Returns the first entry with this name, ignoring case.
-    pub fn find(&self, name: &str) -> Option<&'static Entry<'static>> {
-        let upper = |text: &'static str| text.bytes().map(|byte| byte.to_ascii_uppercase());
-        let wanted = || name.bytes().map(|byte| byte.to_ascii_uppercase());
-        let name_of = |index: u16| upper(self.entries[usize::from(index)].name);
-        let first = self.by_name.partition_point(|index| name_of(*index).lt(wanted()));
-        let found = self.by_name.get(first).filter(|index| name_of(**index).eq(wanted()))?;
-        self.entries.get(usize::from(*found))
+    /// Returns the entry with this name, ignoring case.
+    pub fn find(&self, name: &str) -> Option<&Entry<'static>> {
+        fn upper(text: &str) -> impl Iterator<Item = u8> {
+            text.bytes().map(|byte| byte.to_ascii_uppercase())
+        }
+        let compare = |entry: &Entry<'_>| upper(entry.name).cmp(upper(name));
+        let found = self.entries.binary_search_by(compare).ok()?;
+        self.entries.get(found)
     }
 
-    /// Returns the entries that have a code, also with their second register, in the order of the
-    /// text.
-    pub fn with_code(&self, code: u16) -> impl Iterator<Item = &'static Entry<'static>> + use<> {
+    /// Returns the entries that have a code, also with their second register; those that are
+    /// deprecated last.
+    pub fn with_code(&self, code: u16) -> impl Iterator<Item = &Entry<'static>> {
         let first = self.by_code.partition_point(|(other, _)| *other < code);
-        let entries = self.entries;
         let of_code = self.by_code[first..].iter().take_while(move |(other, _)| *other == code);
-        of_code.filter_map(move |(_, index)| entries.get(usize::from(*index)))
+        of_code.filter_map(|(_, index)| self.entries.get(usize::from(*index)))
     }
 }
 
@@ -40,8 +41,8 @@ pub struct Entry<'a> {
     pub name: &'a str,
     /// Event code: 8 bits on Intel's processors, 12 bits on AMD's.
     pub code: u16,
-    /// Unit mask.
-    pub umask: u8,
+    /// Unit mask; the high byte is the second unit mask, bits 40 to 47 of the select.
+    pub umask: u16,
     /// Counter mask.
     pub cmask: u8,
     /// Whether the comparison with the counter mask is inverted.
@@ -72,17 +73,28 @@ pub enum Flag {
 pub struct ExtraRegister {
     /// Address of the register.
     pub msr: u32,
-    /// Alternative register, with the event code that uses it.
-    pub second: Option<(u32, u16)>,
+    /// Alternative register.
+    pub second: Option<Second>,
     /// Value of the register.
     pub value: u64,
+}
+
+/// Alternative to an event's extra register, with the event that uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Second {
+    /// Address of the register.
+    pub msr: u32,
+    /// Event code.
+    pub code: u16,
+    /// Unit mask, as [`Entry::umask`].
+    pub umask: u16,
 }
 
 /// Counters that can count an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
     /// Mask of general counters.
-    General(u8),
+    General(u16),
     /// Index of a fixed counter.
     Fixed(u8),
 }

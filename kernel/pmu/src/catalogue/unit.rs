@@ -2,7 +2,7 @@
 
 use tally_engine::Pinned;
 
-use super::{Catalogue, Resolved, Vendor};
+use super::{Catalogue, Resolved, processors::Vendor};
 use crate::registers::{
     amd::{CYCLES_NOT_IN_HALT, PerfCtl, RETIRED_INSTRUCTIONS},
     intel::PerfEvtSel,
@@ -19,7 +19,7 @@ impl Catalogue {
         let Some(pinned) = event.demand.pinned else {
             return Some(UnitConfig::of_select(event.demand.selector.0));
         };
-        let select = match (self.vendor, pinned) {
+        let select = match (self.processor.vendor, pinned) {
             // The fixed counters' events have code 0 and unit masks from 1 on.
             (Vendor::Intel, _) => PerfEvtSel::event(0, 1 + pinned as u8).bits(),
             (Vendor::Amd, Pinned::Instructions) => PerfCtl::event(RETIRED_INSTRUCTIONS, 0).bits(),

@@ -72,7 +72,7 @@ fn real_processors_are_known() {
             family: 6,
             model: 0x6a,
             name: "Intel architectural performance monitoring, version 5",
-            catalogue: "icelake-server",
+            catalogue: "icelakex",
             general: 8,
             pinned: 3,
             width_bits: 48,
@@ -114,13 +114,18 @@ fn catalogues_are_chosen_by_family_model_and_stepping() {
     assert!(detect(zen3).unwrap().note.is_some_and(|note| note.contains("1292")));
     assert_eq!(detect(ZEN4).unwrap().note, None);
     let skylake = detect(Cpu { signature: 0x50654, ..ICELAKE }).unwrap();
-    assert_eq!((skylake.info().catalogue, skylake.layout().extra), ("skylake-server", 7));
+    assert_eq!((skylake.info().catalogue, skylake.layout().extra), ("skylakex", 7));
     // Zen 4c, and the other models of Zen 4 (Linux: `bsp_init_amd`, arch/x86/kernel/cpu/amd.c).
     for signature in [0xaa_0f01, 0xa7_0f41, 0xa9_0f00] {
         assert_eq!(detect(Cpu { signature, ..ZEN4 }).unwrap().info().catalogue, "zen4");
     }
     // Cascade Lake differs by its stepping.
-    let unknown = detect(Cpu { signature: 0x50657, ..ICELAKE }).unwrap();
+    let cascade = detect(Cpu { signature: 0x50657, ..ICELAKE }).unwrap();
+    assert_eq!((cascade.info().catalogue, cascade.layout().extra), ("cascadelakex", 7));
+    // An Atom core has no MSR_PEBS_FRONTEND, a processor without a table no known registers.
+    let atom = detect(Cpu { signature: 0xa06f3, ..ICELAKE }).unwrap();
+    assert_eq!((atom.info().catalogue, atom.layout().extra), ("sierraforest", 3));
+    let unknown = detect(Cpu { signature: 0x006f0, ..ICELAKE }).unwrap();
     assert_eq!((unknown.info().catalogue, unknown.layout().extra), ("architectural", 0));
 }
 

@@ -41,7 +41,7 @@ fn try_driver_beside(model: Model, reserved: u8) -> Result<Driver<Model>, InitEr
                 reserved,
                 reference: true,
                 capabilities: freeze,
-                extra: intel::EXTRA,
+                extra: 7,
                 widths,
             };
             Intel::new(model, features).map(Driver::Intel)

@@ -13,8 +13,6 @@ use crate::{
 
 /// Number of MSR_PEBS_FRONTEND among the extra registers; 0 and 1 are MSR_OFFCORE_RSP_0 and 1.
 const FRONTEND: usize = 2;
-/// Mask of all extra registers that the driver knows.
-pub(crate) const EXTRA: u8 = 1 << FRONTEND | 3;
 const _: () = assert!(FRONTEND < MAX_EXTRA);
 
 /// Returns the planner's number for an extra register; `None` for one that is not driven.
@@ -22,6 +20,15 @@ pub(crate) fn extra_register(msr: u32) -> Option<u8> {
     match msr {
         PebsFrontend::FIRST => Some(FRONTEND as u8),
         _ => (0..2).find(|index| OffcoreRsp::address(*index) == msr),
+    }
+}
+
+/// Returns the address of the extra register with the planner's number.
+pub(crate) fn extra_address(number: u8) -> u32 {
+    match usize::from(number) {
+        FRONTEND => PebsFrontend::FIRST,
+        0 | 1 => OffcoreRsp::address(number),
+        _ => 0,
     }
 }
 

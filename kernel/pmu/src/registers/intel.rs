@@ -33,6 +33,8 @@ bitflags! {
         const INV = 1 << 23;
         /// Counter mask: if not 0, counts cycles with at least this many events.
         const CMASK = 0xff << 24;
+        /// Second unit mask. Exists if CPUID.(EAX=23H,ECX=0):EBX[0] is set.
+        const SECOND_UMASK = 0xff << 40;
     }
 
     /// IA32_FIXED_CTR_CTRL: control of the fixed counters, four bits each. ("Architectural
@@ -166,7 +168,7 @@ counter!(
 impl Register for OffcoreRsp {
     const NAME: &'static str = "MSR_OFFCORE_RSP_";
     const FIRST: u32 = 0x1a6;
-    const VALID: u64 = (1 << 38) - 1;
+    const VALID: u64 = 0x800f_ffff_ffff_ffff;
 
     fn raw(self) -> u64 {
         self.0
@@ -233,5 +235,10 @@ impl PerfEvtSel {
     /// Returns the select with a counter mask.
     pub const fn with_cmask(self, cmask: u8) -> PerfEvtSel {
         PerfEvtSel::from_bits_retain(self.bits() & !(0xff << 24) | (cmask as u64) << 24)
+    }
+
+    /// Returns the select with a second unit mask.
+    pub const fn with_second_umask(self, umask: u8) -> PerfEvtSel {
+        PerfEvtSel::from_bits_retain(self.bits() & !(0xff << 40) | (umask as u64) << 40)
     }
 }

@@ -63,7 +63,7 @@ mod tests {
     fn catalogue(profile: &Profile) -> Catalogue {
         let model = (profile.signature >> 4 & 0xf | profile.signature >> 12 & 0xf0) as u8;
         match profile.vendor {
-            Vendor::Intel => Catalogue::intel(6, model, profile.signature as u8 & 0xf),
+            Vendor::Intel => Catalogue::intel(6, model, profile.signature as u8 & 0xf, 0),
             Vendor::Amd => Catalogue::amd(0x19, model),
         }
         .with_tallys()
@@ -73,7 +73,6 @@ mod tests {
     fn every_event_has_the_vendor_s_encoding() {
         for profile in profiles() {
             let catalogue = catalogue(&profile);
-            assert_eq!(catalogue.name(), profile.name);
             for event in profile.events() {
                 if event.is_unlisted {
                     assert!(catalogue.find(event.name).is_none(), "{} is listed", event.name);
@@ -81,7 +80,7 @@ mod tests {
                 }
                 let entry = catalogue.find(event.name);
                 let entry = entry.unwrap_or_else(|| panic!("{}: {}", profile.name, event.name));
-                let ours = (event.code, event.umask, event.cmask, event.inv, event.edge);
+                let ours = (event.code, u16::from(event.umask), event.cmask, event.inv, event.edge);
                 let theirs = (entry.code, entry.umask, entry.cmask, entry.inv, entry.edge);
                 assert_eq!(ours, theirs, "{}: {}", profile.name, event.name);
                 let mask = match entry.counter {

@@ -40,7 +40,7 @@ impl Driven {
         let unit = CounterUnit::new(Registers(machine.clone())).expect("the unit that it knows");
         let model = (profile.signature >> 4 & 0xf | profile.signature >> 12 & 0xf0) as u8;
         let catalogue = match profile.vendor {
-            Vendor::Intel => Catalogue::intel(6, model, profile.signature as u8 & 0xf),
+            Vendor::Intel => Catalogue::intel(6, model, profile.signature as u8 & 0xf, 0),
             Vendor::Amd => Catalogue::amd(0x19, model),
         };
         Driven { machine, unit, catalogue, inputs: Selected::all(&profile) }

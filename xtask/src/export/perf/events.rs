@@ -62,10 +62,14 @@ pub(super) fn events(of: &Recording) -> Events {
 
 /// The select of an event of the processor's catalogue.
 fn config(native: &str, of: &Processor) -> Option<u64> {
+    let named = Catalogue::named(&of.catalogue);
     let (catalogue, vendor) = match of.vendor.as_str() {
-        // Steppings matter only on processors that have no catalogue here.
-        "GenuineIntel" => (Catalogue::intel(of.family, of.model, u8::MAX), Vendor::Intel),
-        "AuthenticAMD" => (Catalogue::amd(of.family, of.model), Vendor::Amd),
+        "GenuineIntel" => {
+            (named.unwrap_or_else(|| Catalogue::intel(of.family, of.model, 0, 0)), Vendor::Intel)
+        }
+        "AuthenticAMD" => {
+            (named.unwrap_or_else(|| Catalogue::amd(of.family, of.model)), Vendor::Amd)
+        }
         _ => return None,
     };
     let resolved = catalogue.resolve(native, Mode::User).ok()?;

@@ -108,7 +108,7 @@ fn a_counter_that_is_wider_than_it_says_is_named() {
         reserved: 0,
         reference: true,
         capabilities: true,
-        extra: intel::EXTRA,
+        extra: 7,
         widths: Widths { pinned: WIDTH, general: WIDTH },
     };
     for (general, found) in [

@@ -1,0 +1,132 @@
+//! The packed pool of all processors' events (`build.rs` makes it), and the table of one processor
+//! out of it.
+//!
+//! Many processors have most events alike, so an event is in the pool once, with the set of its
+//! processors. Events are in the order of their names in upper case:
+//!
+//! | Bytes | Meaning |
+//! |---|---|
+//! | 1, 1, n | bytes that the name shares with the name before, further bytes, these |
+//! | number | index of the set of processors |
+//! | 1 | flags: inverted, edges, alone, other thread, deprecated, fixed counter; from bit 6 on the number of extra registers |
+//! | numbers | counters' mask or fixed counter's index, code, unit masks, counter mask |
+//! | numbers | of the first register: address, value; of the second: address, code, unit masks |
+//!
+//! A number has seven bits a byte, the low ones first.
+
+use alloc::{boxed::Box, string::String, vec::Vec};
+
+use super::table::{Counter, Entry, ExtraRegister, Flag, Second, Table};
+
+static POOL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bin"));
+
+const INVERTED: u8 = 1;
+const EDGES: u8 = 1 << 1;
+const ALONE: u8 = 1 << 2;
+const THREADS: u8 = 1 << 3;
+const DEPRECATED: u8 = 1 << 4;
+const FIXED: u8 = 1 << 5;
+
+/// Makes the table of the processor whose bit in the `sets` is `processor`. Its names stay in
+/// memory: a processor's table is made once.
+pub(super) fn table(processor: usize, sets: &[u64]) -> Table {
+    let mut reader = Reader(POOL);
+    let (mut name, mut names, mut found) = (String::new(), String::new(), Vec::new());
+    while let Some(shared) = reader.byte() {
+        name.truncate(shared.into());
+        let more = reader.byte().unwrap_or_default();
+        name += str::from_utf8(reader.bytes(more.into())).unwrap_or_default();
+        let set = sets.get(reader.number() as usize).copied().unwrap_or_default();
+        let (entry, is_deprecated) = reader.entry();
+        if set >> processor & 1 == 1 {
+            found.push((names.len(), name.len(), entry, is_deprecated));
+            names += &name;
+        }
+    }
+    let names: &'static str = Box::leak(names.into_boxed_str());
+    let named = |(at, length, entry, _): &(usize, usize, Entry<'static>, bool)| Entry {
+        name: names.get(*at..at + length).unwrap_or_default(),
+        ..*entry
+    };
+    let mut codes: Vec<(u16, bool, u16)> = Vec::new();
+    for (index, (.., entry, is_deprecated)) in (0..).zip(&found) {
+        codes.push((entry.code, *is_deprecated, index));
+        let second = entry.extra.and_then(|extra| extra.second);
+        if let Some(second) = second.filter(|second| second.code != entry.code) {
+            codes.push((second.code, *is_deprecated, index));
+        }
+    }
+    codes.sort_unstable();
+    Table {
+        has_second_umask: found.iter().any(|(_, _, entry, _)| entry.umask > 0xff),
+        entries: found.iter().map(named).collect(),
+        by_code: codes.into_iter().map(|(code, _, index)| (code, index)).collect(),
+    }
+}
+
+/// Reader of the pool.
+struct Reader(&'static [u8]);
+
+impl Reader {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn bytes(&mut self, count: usize) -> &'static [u8] {
+        let (bytes, rest) = self.0.split_at(count.min(self.0.len()));
+        self.0 = rest;
+        bytes
+    }
+
+    fn number(&mut self) -> u64 {
+        let (mut number, mut shift) = (0, 0);
+        while let Some(byte) = self.byte() {
+            number |= u64::from(byte & 0x7f) << shift;
+            shift = (shift + 7) % u64::BITS;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        number
+    }
+
+    /// Reads an event's fields. Returns the event without its name, and whether it is deprecated.
+    fn entry(&mut self) -> (Entry<'static>, bool) {
+        let flags = self.byte().unwrap_or_default();
+        let is_set = |flag: u8| flags & flag != 0;
+        let counters = self.number() as u16;
+        let (code, umask) = (self.number() as u16, self.number() as u16);
+        let cmask = self.number() as u8;
+        let extra = (flags >> 6 != 0).then(|| {
+            let (msr, value) = (self.number() as u32, self.number());
+            let second = (flags >> 6 == 2).then(|| Second {
+                msr: self.number() as u32,
+                code: self.number() as u16,
+                umask: self.number() as u16,
+            });
+            ExtraRegister { msr, second, value }
+        });
+        let entry = Entry {
+            name: "",
+            code,
+            umask,
+            cmask,
+            inv: is_set(INVERTED),
+            edge: is_set(EDGES),
+            counter: if is_set(FIXED) {
+                Counter::Fixed(counters as u8)
+            } else {
+                Counter::General(counters)
+            },
+            flag: match flags {
+                _ if is_set(THREADS) => Flag::Threads,
+                _ if is_set(ALONE) => Flag::Alone,
+                _ => Flag::None,
+            },
+            extra,
+        };
+        (entry, is_set(DEPRECATED))
+    }
+}
