@@ -49,7 +49,7 @@ fn a_file_that_cannot_run_is_refused_with_the_reason() {
     for (name, reason) in reasons {
         let is_it = |outcome: &&Outcome| {
             matches!(outcome, Outcome::Refused { program, status, why }
-                if program == name && *status == u8::from(ExitStatus::NotStaticElf)
+                if program == name && *status == u8::from(ExitStatus::NotRunnable)
                     && why.contains(reason))
         };
         let failures = &boot.transcript.failures;

@@ -63,7 +63,7 @@ fn what_an_image_cannot_run_is_refused_before_anything_is_written() {
     refused(&["--", "nobody"], ExitStatus::ProgramNotFound, "no such program");
     let text = folder.path("../Cargo.toml.tally-image");
     fs::write(&text, "no program").unwrap();
-    refused(&["--file", &text, "--", "Cargo.toml.tally-image"], ExitStatus::NotStaticElf, "ELF");
+    refused(&["--file", &text, "--", "Cargo.toml.tally-image"], ExitStatus::NotRunnable, "ELF");
     fs::remove_file(text).unwrap();
     refused(&["--phases", "--", "deflate"], ExitStatus::Usage, "name it with --pmu");
     refused(&["--size", "1M"], ExitStatus::NoSpace, "MiB, and the stick 1: use a larger one");

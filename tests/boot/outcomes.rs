@@ -117,7 +117,7 @@ fn a_command_line_without_a_program_is_refused() {
 
 #[test]
 fn a_file_that_is_no_elf_is_refused() {
-    assert_refused(ENDINGS.get(), ExitStatus::NotStaticElf, "ELF");
+    assert_refused(ENDINGS.get(), ExitStatus::NotRunnable, "ELF");
 }
 
 #[test]

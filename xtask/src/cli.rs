@@ -7,7 +7,7 @@
 use std::env;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, command::Verb};
 use xtask_start::{LABORATORY, laboratory_word};
 
 use crate::{
@@ -36,6 +36,12 @@ enum Task {
     Import(import::ImportArgs),
     /// Boot a machine, run programs on it, and print the counts
     Run(Box<run::RunArgs>),
+    /// Run a program of this machine and print counts as perf stat does
+    #[command(disable_help_flag = true)]
+    Stat(run::VerbArgs),
+    /// Run a program of this machine and take samples as perf record does
+    #[command(disable_help_flag = true)]
+    Record(run::VerbArgs),
     /// Compare two runs with each other: what differs by more than the intervals allow
     Diff(diff::DiffArgs),
     /// Compare two reports of `run --check`: what is right in one and not in the other
@@ -145,6 +151,8 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Image(args) => image::main(&project, args),
         Task::Import(args) => import::main(args),
         Task::Run(args) => run::main(&project, args),
+        Task::Stat(args) => run::of_verb(&project, Verb::Stat, args),
+        Task::Record(args) => run::of_verb(&project, Verb::Record, args),
         Task::Diff(args) => diff::main(args),
         Task::CheckDiff(args) => check::diff::main(args),
         Task::Trace(args) => trace::main(args),

@@ -2,8 +2,8 @@
 
 use std::{
     collections::BTreeSet,
-    fs, io,
-    path::{Component, Path, PathBuf},
+    env, fs, io,
+    path::{self, Component, Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
@@ -165,44 +165,85 @@ pub fn taken(file: &GuestFile) -> Failure {
     Failure::new(ExitStatus::Usage, why)
 }
 
-/// The path on the machine of the program that the user calls `name`: the file with this path, or
-/// the only one with this name in any folder. `None` if the program is one of the machine's `own`.
+/// The file of the program that the user calls `name`: the file with this path on the machine or on
+/// the host, or the only one with this name in any folder. `None` if there is none.
 ///
 /// # Errors
-/// There is no such program, or it is not a static x86-64 ELF file.
+/// Several files have this name.
+pub fn find<'a>(files: &'a [GuestFile], name: &str) -> Result<Option<&'a GuestFile>> {
+    let path = guest_path(Path::new(name), true);
+    let is_it = |file: &&GuestFile| path.as_ref() == Some(&file.guest);
+    let is_on_host = |file: &&GuestFile| file.host == Path::new(name);
+    let found = files.iter().find(is_it).or_else(|| files.iter().find(is_on_host));
+    if found.is_some() {
+        return Ok(found);
+    }
+    let mut named = files.iter().filter(|file| file.guest.rsplit('/').next() == Some(name));
+    match (named.next(), named.next()) {
+        (_, Some(_)) => {
+            let why =
+                format!("{name}: the machine has several programs of this name: give its path");
+            Err(Failure::new(ExitStatus::Usage, why))
+        }
+        (found, None) => Ok(found),
+    }
+}
+
+/// The program of the host that a shell would start as `name`: the file at this path, or, without
+/// a folder, the first one in the folders of `PATH`. The machine has it at the same path; a path
+/// that leaves the working folder becomes absolute.
+pub fn on_host(name: &str) -> Option<GuestFile> {
+    let path = Path::new(name);
+    if !name.contains('/') {
+        let folders = env::var_os("PATH")?;
+        let mut all = env::split_paths(&folders).map(|folder| folder.join(name));
+        let host = path::absolute(all.find(|path| path.is_file())?).ok()?;
+        return Some(GuestFile { guest: guest_path(&host, true)?, host });
+    }
+    if !path.is_file() {
+        return None;
+    }
+    let leaves = path.components().any(|part| part == Component::ParentDir);
+    let whole = if leaves { fs::canonicalize(path).ok()? } else { path.to_owned() };
+    Some(GuestFile { guest: guest_path(&whole, true)?, host: path.to_owned() })
+}
+
+/// The word by which the machine starts the program that the user calls `name`: the same word if
+/// it is the program's path. `None` if the program is one of the machine's `own`.
+///
+/// # Errors
+/// There is no such program, or it is not an x86-64 ELF file.
 pub fn program(files: &[GuestFile], own: &[&str], name: &str) -> Result<Option<String>> {
-    let path = name.trim_start_matches("./").trim_start_matches('/');
-    let of_name = |file: &&GuestFile| file.guest.rsplit('/').next() == Some(name);
-    let mut named = files.iter().filter(of_name);
-    let found = files.iter().find(|file| file.guest == path).or_else(|| named.next());
-    let Some(file) = found else {
-        if own.contains(&path) {
+    let path = guest_path(Path::new(name), true).unwrap_or_default();
+    let Some(file) = find(files, name)? else {
+        if own.contains(&&*path) {
             return Ok(None);
         }
         let folder = format!("{path}/");
-        let why = if files.iter().any(|file| file.guest.starts_with(&folder)) {
-            format!("{name}: a folder, not a program: name the program in it")
-        } else {
-            format!("{name}: the machine has no such program: give it the file with --file")
+        let is_folder = Path::new(name).is_dir() && name.contains('/')
+            || files.iter().any(|file| file.guest.starts_with(&folder));
+        let why = match () {
+            () if is_folder => "a folder, not a program: name the program in it",
+            () if name.contains('/') => "no such file",
+            () if Path::new(name).is_file() => {
+                "no such program in PATH or given with --file: for the file here add ./ before it"
+            }
+            () => "no such program in PATH or given with --file",
         };
-        return Err(Failure::new(ExitStatus::ProgramNotFound, why));
+        return Err(Failure::new(ExitStatus::ProgramNotFound, format!("{name}: {why}")));
     };
-    if file.guest != path && named.next().is_some() {
-        let why = format!("{name}: the machine has several programs of this name: give its path");
-        return Err(Failure::new(ExitStatus::Usage, why));
-    }
-    check_static(&file.host)?;
-    Ok(Some(file.guest.clone()))
+    check_program(&file.host)?;
+    Ok((file.guest != path).then(|| format!("/{}", file.guest)))
 }
 
-/// Checks that a program is a static x86-64 ELF file, as the kernel does.
+/// Checks that a program is an x86-64 ELF file, as the kernel does.
 ///
 /// # Errors
 /// The file is not one, or cannot be read.
-fn check_static(path: &Path) -> Result<()> {
+fn check_program(path: &Path) -> Result<()> {
     Program::parse(&project::read(path)?).map(drop).map_err(|what| {
         let why = format!("{}: {}", path.display(), visible(&what));
-        Failure::new(ExitStatus::NotStaticElf, why)
+        Failure::new(ExitStatus::NotRunnable, why)
     })
 }
 
@@ -264,21 +305,46 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_found_by_its_path_or_name_and_is_static() {
-        let this = std::env::current_exe().unwrap();
+    fn a_program_is_found_by_its_path_or_name() {
+        let this = env::current_exe().unwrap();
         let file = |guest: &str, host: &Path| GuestFile { guest: guest.into(), host: host.into() };
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let files = [file("bin/prog", &this), file("a/two", &this), file("b/two", &this)];
         let status = |name: &str| program(&files, &["deflate"], name).unwrap_err().status;
-        let dynamic = program(&files, &[], "prog").unwrap_err();
-        assert!(dynamic.message.contains("interpreter /lib64/ld-linux"), "{dynamic}");
-        assert_eq!(dynamic.status, ExitStatus::NotStaticElf);
-        assert_eq!(program(&files, &["deflate"], "deflate"), Ok(None));
+        let found = |name: &str| program(&files, &["deflate"], name);
+        for same in ["deflate", "./bin//prog", "/bin/prog", "bin/prog"] {
+            assert_eq!(found(same), Ok(None), "{same}");
+        }
+        assert_eq!(found("prog"), Ok(Some("/bin/prog".into())));
+        assert_eq!(found(this.to_str().unwrap()), Ok(Some("/bin/prog".into())));
         assert_eq!(
             (status("other"), status("two")),
             (ExitStatus::ProgramNotFound, ExitStatus::Usage)
         );
         let text = program(&[file("text", &manifest)], &[], "/text").unwrap_err();
-        assert_eq!(text.status, ExitStatus::NotStaticElf);
+        assert_eq!(text.status, ExitStatus::NotRunnable);
+        for (name, why) in [
+            ("./nobody", "./nobody: no such file"),
+            ("./src", "a folder, not a program"),
+            ("Cargo.toml", "for the file here add ./ before it"),
+            ("nobody", "no such program in PATH or given with --file"),
+        ] {
+            let refused = program(&files, &[], name).unwrap_err();
+            assert!(refused.message.ends_with(why), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_program_of_the_host_keeps_its_path_below_the_working_folder() {
+        let guest = |name: &str| on_host(name).map(|file| file.guest);
+        assert_eq!(
+            guest("./src/../Cargo.toml").as_deref(),
+            guest("../xtask/Cargo.toml").as_deref()
+        );
+        assert_eq!(guest("./Cargo.toml").as_deref(), Some("Cargo.toml"));
+        assert!(guest("../xtask/Cargo.toml").unwrap().ends_with("/xtask/Cargo.toml"));
+        assert_eq!(guest("/bin/sh").as_deref(), Some("bin/sh"));
+        assert!(guest("sh").unwrap().ends_with("bin/sh"));
+        assert_eq!((guest("Cargo.toml"), guest("./src"), guest("./nobody")), (None, None, None));
     }
 }

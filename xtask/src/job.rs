@@ -16,6 +16,7 @@ pub(crate) use self::values::{level, trace_events};
 pub use self::values::{slice, slice_option};
 use crate::{
     Failure, Result,
+    build::PROGRAM_NAMES,
     program_words::{kernel_words, programs, tally},
 };
 
@@ -33,6 +34,10 @@ pub struct Job {
     /// Events to count, separated by commas; without it, the program's own list
     #[arg(long, value_name = "LIST")]
     pub events: Option<String>,
+    /// Events to count, without `events`, of programs that are not Tally's own, until they open a
+    /// session themselves.
+    #[arg(skip)]
+    pub default: Option<String>,
     /// How the phases of the session around a command are tracked.
     #[arg(skip)]
     pub phases: Option<PhaseConfig>,
@@ -208,7 +213,12 @@ impl Job {
             );
             return Err(Failure::new(ExitStatus::Usage, why));
         }
-        if self.events.is_none() && self.is_configured() {
+        let events = match (&self.events, &self.default) {
+            (Some(events), _) => Some(("events", events)),
+            (None, Some(default)) if counts_by_default(command) => Some(("default", default)),
+            _ => None,
+        };
+        if events.is_none() && self.is_configured() {
             let why = format!(
                 "--slice, --budget, --shares and --unit have no effect without --events: add --events, or \
                  give {program} options of its own"
@@ -216,8 +226,8 @@ impl Job {
             return Err(Failure::new(ExitStatus::Usage, why));
         }
         let mut line = " --".to_owned() + &self.surroundings();
-        if let Some(events) = &self.events {
-            line += &format!(" events={events}");
+        if let Some((option, events)) = events {
+            line += &format!(" {option}={events}");
         }
         if let Some(slice) = self.slice {
             line += &format!(" slice={slice}");
@@ -269,6 +279,13 @@ impl Job {
         }
         line
     }
+}
+
+/// Returns whether the kernel counts the default events of these words: a program and its
+/// arguments, unless it is one of Tally's own, which count themselves.
+pub fn counts_by_default(words: &[String]) -> bool {
+    let is_own = |name: &String| PROGRAM_NAMES.contains(&&**name);
+    tally(words).is_none() && words.first().is_some_and(|name| !is_own(name))
 }
 
 fn variable(text: &str) -> std::result::Result<String, String> {

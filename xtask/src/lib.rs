@@ -22,6 +22,7 @@ pub mod halts;
 pub mod image;
 pub mod import;
 pub mod job;
+pub mod libraries;
 pub mod lint;
 mod live;
 pub mod machine;

@@ -5,6 +5,7 @@ mod made;
 mod over_time;
 mod sampled;
 mod show;
+mod verb;
 mod what_if;
 
 use std::path::Path;
@@ -12,7 +13,11 @@ use std::path::Path;
 use tally_abi::{ExitStatus, command::help};
 
 pub(crate) use self::show::{show, write_trace};
-pub use self::{args::RunArgs, sampled::by_function};
+pub use self::{
+    args::RunArgs,
+    sampled::by_function,
+    verb::{VerbArgs, main as of_verb},
+};
 use self::{
     made::made,
     sampled::{sampled, show_breakdown},
@@ -39,6 +44,9 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         output::silence_notes();
     }
     let args = &args.read()?;
+    if let Some(line) = verb::misplaced(&args.work.programs()) {
+        output::note(format_args!("xtask: {line}"));
+    }
     if let Some(status) = without_boot(args)? {
         return Ok(status);
     }
@@ -52,6 +60,13 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     }
     for path in args.trace.iter().chain(&args.over_time).chain(&args.report) {
         project::check_writable(path)?;
+    }
+    for file in args.work.implied().iter().filter(|_| args.verbose) {
+        output::note(format_args!(
+            "xtask: the machine gets {} as /{}",
+            file.host.display(),
+            file.guest
+        ));
     }
     let plan = args.plan()?;
     if let Some(folder) = &args.out {

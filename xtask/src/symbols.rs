@@ -105,11 +105,11 @@ impl Symbols {
     /// Reads the file of a program, which may lack symbols.
     ///
     /// # Errors
-    /// The file cannot be read, or is no static x86-64 ELF program.
+    /// The file cannot be read, or is no x86-64 ELF program.
     pub fn of_program(path: &Path) -> Result<Symbols> {
         let bytes = project::read(path)?;
         let program = Program::parse(&bytes)
-            .map_err(|why| unreadable(path, ExitStatus::NotStaticElf, &why))?;
+            .map_err(|why| unreadable(path, ExitStatus::NotRunnable, &why))?;
         let loader =
             Loader::new(path).map_err(|error| unreadable(path, ExitStatus::HostError, &error))?;
         let code = || program.segments.iter().filter(|segment| segment.is_executable);

@@ -20,7 +20,7 @@ use crate::{
     explain::{self, Asked},
     guest_files::GuestFile,
     halts::HaltArgs,
-    job::{Job, level},
+    job::{Job, counts_by_default, level},
     phases::PhaseArgs,
     program_words,
 };
@@ -40,7 +40,7 @@ pub struct Workload {
     #[arg(long, value_name = "LEVEL", default_value = "info", value_parser = level)]
     log: LogLevel,
     /// Put a file or folder of this machine into the ramdisk, at the same relative path, or at
-    /// another: a static program, or its input
+    /// another: a program's input, or a library that it loads later
     #[arg(long, value_name = "PATH|HOST:GUEST")]
     file: Vec<String>,
     /// A file of this machine that is the standard input of the programs
@@ -55,14 +55,18 @@ pub struct Workload {
           conflicts_with_all = ["program", "command", "events", "slice", "budget", "shares", "env",
                                 "phases", "check"])]
     pub jobs: Option<PathBuf>,
-    /// A program of the ramdisk and its arguments, in place of --program; --events counts its whole
-    /// run. `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does. `--` separates programs
-    /// that run at the same time
-    #[arg(last = true, value_name = "PROGRAM", conflicts_with_all = ["program", "check"])]
+    /// A program of this machine or of the ramdisk, in place of --program, and its arguments.
+    /// `stat -e EVENTS PROGRAM ARGUMENTS` counts as perf stat does. `--` separates programs that
+    /// run at the same time
+    #[arg(trailing_var_arg = true, value_name = "PROGRAM ARGUMENTS",
+          conflicts_with_all = ["program", "check"])]
     command: Vec<String>,
     /// The jobs, once they are read, or once their programs are found.
     #[arg(skip)]
     known: Option<Vec<JobPrograms>>,
+    /// Files that programs need and that were not given, once the jobs are read.
+    #[arg(skip)]
+    implied: Vec<GuestFile>,
 }
 
 impl Workload {
@@ -100,19 +104,32 @@ impl Workload {
         given.iter().cloned().chain(unit).collect()
     }
 
-    /// Reads the file of `--jobs`, which may be a pipe.
+    /// Reads the file of `--jobs`, which may be a pipe, and finds the files that the programs need.
     ///
     /// # Errors
-    /// As [`Self::all`].
+    /// As [`Self::all`] and [`Self::files`]; or a library of a program is missing.
     pub fn read(&self) -> Result<Workload> {
-        let known = if self.jobs.is_some() { Some(self.all()?) } else { None };
-        Ok(Workload { known, ..self.clone() })
+        let (given, mut jobs, mut implied) = (self.files()?, self.all()?, Vec::new());
+        for one in &mut jobs {
+            let more = inputs::implied(&given, &mut one.programs, &mut one.job);
+            implied.extend(more.map_err(|why| one.at_its_place(why))?);
+        }
+        implied.sort();
+        implied.dedup();
+        let job = if self.jobs.is_some() { &self.job } else { &jobs[0].job };
+        let (job, known) = (job.clone(), self.jobs.as_ref().map(|_| jobs));
+        Ok(Workload { job, known, implied, ..self.clone() })
+    }
+
+    /// The files that the programs need and that were not given.
+    pub fn implied(&self) -> &[GuestFile] {
+        &self.implied
     }
 
     /// Adds the paths of the programs on the machine.
     ///
     /// # Errors
-    /// A program is missing or is not a static x86-64 ELF file.
+    /// A program is missing or is not an x86-64 ELF file.
     pub fn located(&self) -> Result<Workload> {
         let (files, mut jobs) = (self.files()?, self.all()?);
         for one in &mut jobs {
@@ -129,9 +146,14 @@ impl Workload {
         all.unwrap_or_default().into_iter().flat_map(|one| one.programs).collect()
     }
 
-    /// Returns whether the program is that of a command line without options.
-    pub fn is_default_program(&self) -> bool {
-        self.programs().is_empty() && self.job.program == Job::default().program
+    /// Returns whether there is one program, which is counted by default: that of a command line
+    /// without options, or one that is not Tally's own.
+    pub fn is_counted_by_default(&self) -> bool {
+        match self.programs().as_slice() {
+            [] => self.job.program == Job::default().program,
+            [words] => counts_by_default(words),
+            _ => false,
+        }
     }
 
     /// The first program after `--` with its arguments; empty without one.
@@ -144,7 +166,8 @@ impl Workload {
     /// # Errors
     /// A file is missing, or has no path on the machine.
     pub fn files(&self) -> Result<Vec<GuestFile>> {
-        Ok(inputs::files(&self.file, self.stdin.as_deref())?.0)
+        let given = inputs::files(&self.file, self.stdin.as_deref())?.0;
+        Ok(given.into_iter().chain(self.implied.iter().cloned()).collect())
     }
 
     /// Checks the options before anything is built, for a machine with this memory in MiB.
@@ -190,7 +213,8 @@ impl Workload {
         let stdin = inputs::files(&self.file, self.stdin.as_deref())?.1;
         let mut line = self.job.options(&format!("{options}{}", self.options(is_trace)));
         for (index, one) in self.all()?.into_iter().enumerate() {
-            let job = Job { stdin: stdin.clone(), ..one.job.clone() };
+            let default = self.job.default.clone();
+            let job = Job { stdin: stdin.clone(), default, ..one.job.clone() };
             let words = job.words(&one.programs).map_err(|why| one.at_its_place(why))?;
             line += if index == 0 { " --" } else { " ---" };
             line += words.strip_prefix(" --").unwrap_or(&words);
@@ -216,7 +240,8 @@ impl Workload {
 
 /// Checks the events of a job, or of a program after `--`.
 fn check_events(job: &Job, words: &[String], pmu: &VirtualPmu) -> Result<()> {
-    if job.events.is_none() && program_words::tally(words).is_none() {
+    let is_known = job.events.is_some() || job.default.is_some() && counts_by_default(words);
+    if !is_known && program_words::tally(words).is_none() {
         return Ok(());
     }
     let asked = Asked::of(job, words, pmu.profile().signature)?;

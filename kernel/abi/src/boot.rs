@@ -45,7 +45,7 @@ pub const MAX_CPUS: usize = 64;
 /// separated by white space and escaped ([`crate::words`]). `env=NAME=VALUE` before a program adds
 /// to its environment, `stdin=PATH` names the file that is its standard input. `events=LIST` before
 /// a program makes the kernel count these events for the whole program, which needs no code for
-/// Tally. `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive|paired` configure that session,
+/// Tally; `default=LIST` until the program opens a session itself. `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive|paired` configure that session,
 /// and `phases=INSTRUCTIONS,UNIT,CLASSES,PREDICTOR` ([`crate::PhaseConfig`]) makes the kernel track
 /// its phases. `region=TAG` makes the virtual PMU count the truth of the whole program as the
 /// region of this tag.
@@ -272,6 +272,9 @@ mod tests {
         assert_eq!(programs[0].measure, Some(("a,cpu/x=1/", config)));
         assert_eq!(words(&programs[0]), ["p=1", "k=v"]);
         assert_eq!((programs[1].measure, words(&programs[1])), (None, vec!["q"]));
+        let line = CommandLine::parse("-- default=a p -- events=a q").unwrap();
+        let defaults = line.programs().map(|program| program.unwrap().is_default);
+        assert_eq!(defaults.collect::<Vec<_>>(), [true, false]);
         let line = CommandLine::parse("-- region=7 q").unwrap();
         let program = line.programs().next().unwrap().unwrap();
         assert_eq!((program.region, words(&program)), (Some(7), vec!["q"]));

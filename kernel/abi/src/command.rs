@@ -278,6 +278,13 @@ impl<'a> Command<'a> {
     }
 }
 
+/// Returns whether the next word is the value of this option of `verb`; `None` if it has no such
+/// option.
+pub fn takes_next(verb: Verb, word: &str) -> Option<bool> {
+    let (option, said) = split(word);
+    options::known(verb, option).map(|(_, has_value)| has_value && said.is_none())
+}
+
 /// The help text, if these words ask for it.
 pub fn help(words: &[&str]) -> Option<String> {
     let text = options::help(Verb::parse(words.first()?)?);

@@ -112,7 +112,7 @@ impl Error {
             Error::NoMemory => "out of memory; end other programs or give the machine more",
             Error::NoProgram => "there is no such program, or it is not the caller's",
             Error::NotPermitted => "the kernel's command line does not permit it",
-            Error::NotAProgram => "the file is not a static program that can run here",
+            Error::NotAProgram => "the file is not a program that can run here",
             Error::TooManySessions => {
                 "session limit reached: 8 on a program, 8 of a program on others; close one first"
             }
@@ -135,7 +135,7 @@ impl Error {
             Error::NoPmu => ExitStatus::NoPmu,
             Error::EventNotSupported => ExitStatus::EventNotSupported,
             Error::NoProgram => ExitStatus::ProgramNotFound,
-            Error::NotAProgram => ExitStatus::NotStaticElf,
+            Error::NotAProgram => ExitStatus::NotRunnable,
             _ => ExitStatus::CallRefused,
         }
     }

@@ -17,8 +17,8 @@ pub enum ExitStatus {
     SliceOutOfRange = 67,
     /// The program is not in the ramdisk.
     ProgramNotFound = 68,
-    /// The program is not a static x86-64 ELF.
-    NotStaticElf = 69,
+    /// The program is not an x86-64 ELF file that can run, or one of its libraries is missing.
+    NotRunnable = 69,
     /// See [`crate::Error::NoPmu`].
     NoPmu = 70,
     /// KVM was requested and cannot run a guest on this host.

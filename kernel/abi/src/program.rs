@@ -13,6 +13,8 @@ pub struct BadOption<'a>(pub &'a str);
 pub struct Program<'a> {
     /// The events to count for the whole program, and the session's configuration.
     pub measure: Option<(&'a str, SessionConfig)>,
+    /// Whether that session ends, without a report, when the program opens one itself.
+    pub is_default: bool,
     /// The configuration by which the session's phases are tracked, if they are.
     pub phases: Option<PhaseConfig>,
     /// Tag of the truth's region that contains the whole program.
@@ -34,8 +36,10 @@ impl<'a> Iterator for Variables<'a> {
 
     fn next(&mut self) -> Option<&'a str> {
         // The program's name, the first word that is not an option, ends the options.
-        const KNOWN: [&str; 9] =
-            ["env", "stdin", "events", "slice", "budget", "shares", "unit", "phases", "region"];
+        const KNOWN: [&str; 10] = [
+            "env", "stdin", "events", "default", "slice", "budget", "shares", "unit", "phases",
+            "region",
+        ];
         loop {
             let (name, value) = self.0.next()?.split_once('=')?;
             match name {
@@ -52,12 +56,14 @@ impl<'a> Program<'a> {
         let mut words = text.split_ascii_whitespace();
         let (mut events, mut config) = (None, SessionConfig::default());
         let (environment, mut input, mut region) = (Variables(words.clone()), None, None);
-        let mut phases = None;
+        let (mut phases, mut is_default) = (None, false);
         loop {
             let mut ahead = words.clone();
             let option = ahead.next().unwrap_or_default();
             match option.split_once('=') {
-                Some(("events", list)) => events = Some(list),
+                Some((kind @ ("events" | "default"), list)) => {
+                    (events, is_default) = (Some(list), kind == "default");
+                }
                 Some(("slice", length)) => {
                     config.slice = Slice::parse(length).ok_or(BadOption(option))?;
                 }
@@ -83,6 +89,6 @@ impl<'a> Program<'a> {
             words = ahead;
         }
         let measure = events.map(|list| (list, config));
-        Ok(Program { measure, phases, region, environment, input, words })
+        Ok(Program { measure, is_default, phases, region, environment, input, words })
     }
 }

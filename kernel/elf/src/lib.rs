@@ -1,4 +1,4 @@
-//! Static x86-64 ELF programs: segments and entry point, or the reason why a file is not one.
+//! x86-64 ELF programs: segments, entry point and interpreter, or the reason why a file is not one.
 //!
 //! Pure: the kernel loads programs with it, and the host uses it to refuse a file before a boot. A
 //! refusal describes the file, and the remedy if that is not obvious.
@@ -16,6 +16,8 @@ use elf::{ElfBytes, abi, endian::LittleEndian, segment::ProgramHeader};
 
 /// Load address of position-independent programs, fixed for reproducible runs.
 const PIE_BASE: u64 = 0x5555_5555_4000;
+/// Load address of interpreters: above all that `mmap` gives out, far below the stack.
+const INTERPRETER_BASE: u64 = 0x7fff_0000_0000;
 /// Machine types that a refusal can name.
 const MACHINES: [(u16, &str); 5] = [
     (abi::EM_386, "32-bit x86"),
@@ -24,10 +26,12 @@ const MACHINES: [(u16, &str); 5] = [
     (abi::EM_AARCH64, "64-bit Arm"),
     (abi::EM_RISCV, "RISC-V"),
 ];
+/// The file ends too early, or its headers contradict each other.
+const DAMAGED: &str = "a damaged ELF file: it may be truncated";
 /// A segment or the entry point has an address that no program can have.
 pub const OUTSIDE: &str = "a segment is outside the user half of the address space";
 
-/// A static x86-64 program.
+/// An x86-64 program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program<'a> {
     /// Address that loading adds to the addresses in the file: 0, or the fixed base of
@@ -43,6 +47,9 @@ pub struct Program<'a> {
     pub header_bytes: u16,
     /// Number of program headers.
     pub header_count: u16,
+    /// Path of the interpreter, which loads the libraries of a dynamic program; `None` for a static
+    /// one.
+    pub interpreter: Option<&'a str>,
 }
 
 /// A segment to load.
@@ -61,54 +68,98 @@ pub struct Segment<'a> {
 }
 
 impl Program<'_> {
-    /// Parses a file.
+    /// Parses the file of a program.
     ///
     /// # Errors
-    /// Describes the file if it is not a static x86-64 ELF program.
+    /// Describes the file if it is not an x86-64 ELF program.
     pub fn parse(file: &[u8]) -> Result<Program<'_>, Cow<'static, str>> {
-        if !file.starts_with(&abi::ELFMAGIC) {
-            return Err("not an ELF file".into());
+        parse_at(file, PIE_BASE)
+    }
+
+    /// Parses the file of an interpreter, which is loaded elsewhere than programs.
+    ///
+    /// # Errors
+    /// Describes the file if it is not an x86-64 ELF program that needs no interpreter itself.
+    pub fn parse_interpreter(file: &[u8]) -> Result<Program<'_>, Cow<'static, str>> {
+        let parsed = parse_at(file, INTERPRETER_BASE)?;
+        if parsed.interpreter.is_some() || parsed.base == 0 {
+            return Err("an interpreter is static and position-independent".into());
         }
-        let damaged = "a damaged ELF file: it may be truncated";
-        let elf = ElfBytes::<LittleEndian>::minimal_parse(file).map_err(|_| damaged)?;
-        let header = &elf.ehdr;
-        if header.e_machine != abi::EM_X86_64 || header.class != elf::file::Class::ELF64 {
-            return Err(foreign(header.e_machine));
-        }
-        let base = match header.e_type {
-            abi::ET_EXEC => 0,
-            // A static position-independent program relocates itself when it starts.
-            abi::ET_DYN => PIE_BASE,
-            abi::ET_REL => return Err("an object file, not an executable: link it".into()),
-            _ => return Err("an ELF file, but no executable".into()),
-        };
-        let all = elf.segments().ok_or("an ELF file without segments to load")?;
-        if let Some(interpreter) = all.iter().find(|s| s.p_type == abi::PT_INTERP) {
-            return Err(dynamic(file, &interpreter));
-        }
-        let (mut segments, mut headers) = (Vec::new(), 0);
-        for mut header in all.iter().filter(|s| s.p_type == abi::PT_LOAD && s.p_memsz > 0) {
-            header.p_vaddr = header.p_vaddr.checked_add(base).ok_or(OUTSIDE)?;
-            segments.push(segment(file, &header)?);
-            if header.p_offset == 0 {
-                headers = header.p_vaddr.saturating_add(elf.ehdr.e_phoff);
-            }
-        }
-        if segments.is_empty() {
-            return Err("an ELF file without segments to load".into());
-        }
-        let entry = header.e_entry.checked_add(base).ok_or(OUTSIDE)?;
-        let (header_bytes, header_count) = (header.e_phentsize, header.e_phnum);
-        Ok(Program { base, segments, entry, headers, header_bytes, header_count })
+        Ok(parsed)
     }
 }
 
+/// Parses a file that is loaded at `base` if it is position-independent.
+fn parse_at(file: &[u8], base: u64) -> Result<Program<'_>, Cow<'static, str>> {
+    if !file.starts_with(&abi::ELFMAGIC) {
+        return Err(no_elf(file));
+    }
+    let elf = ElfBytes::<LittleEndian>::minimal_parse(file).map_err(|_| DAMAGED)?;
+    let header = &elf.ehdr;
+    if header.e_machine != abi::EM_X86_64 || header.class != elf::file::Class::ELF64 {
+        return Err(foreign(header.e_machine));
+    }
+    let base = match header.e_type {
+        abi::ET_EXEC => 0,
+        // A static position-independent program relocates itself when it starts.
+        abi::ET_DYN => base,
+        abi::ET_REL => return Err("an object file, not an executable: link it".into()),
+        _ => return Err("an ELF file, but no executable".into()),
+    };
+    let all = elf.segments().ok_or("an ELF file without segments to load")?;
+    let (mut segments, mut headers, mut interpreter) = (Vec::new(), 0, None);
+    for mut header in all.iter().filter(|s| s.p_memsz > 0) {
+        if header.p_type == abi::PT_INTERP {
+            interpreter = Some(text(file, &header)?);
+        }
+        if header.p_type != abi::PT_LOAD {
+            continue;
+        }
+        header.p_vaddr = header.p_vaddr.checked_add(base).ok_or(OUTSIDE)?;
+        segments.push(segment(file, &header)?);
+        if header.p_offset == 0 {
+            headers = header.p_vaddr.saturating_add(elf.ehdr.e_phoff);
+        }
+    }
+    if segments.is_empty() {
+        return Err("an ELF file without segments to load".into());
+    }
+    let entry = header.e_entry.checked_add(base).ok_or(OUTSIDE)?;
+    let (header_bytes, header_count) = (header.e_phentsize, header.e_phnum);
+    Ok(Program { base, segments, entry, headers, header_bytes, header_count, interpreter })
+}
+
+/// The bytes of the file that a header names.
+fn bytes_of<'a>(file: &'a [u8], header: &ProgramHeader) -> Option<&'a [u8]> {
+    let range = header.p_offset..header.p_offset.checked_add(header.p_filesz)?;
+    file.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
+}
+
+/// The path in an interpreter's header, up to its zero byte.
+fn text<'a>(file: &'a [u8], header: &ProgramHeader) -> Result<&'a str, &'static str> {
+    let bytes = bytes_of(file, header).ok_or(DAMAGED)?;
+    let path = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    let path = core::str::from_utf8(path).ok().filter(|path| path.starts_with('/'));
+    path.ok_or("its interpreter has no path: link it again")
+}
+
+/// The reason why a file is no ELF file; for a script its interpreter.
+fn no_elf(file: &[u8]) -> Cow<'static, str> {
+    let Some(line) = file.strip_prefix(b"#!").and_then(|rest| rest.split(|b| *b == b'\n').next())
+    else {
+        return "not an ELF file".into();
+    };
+    let line = String::from_utf8_lossy(line);
+    let interpreter = &line[..line.floor_char_boundary(100)];
+    format!(
+        "a script, not an ELF file: run its interpreter, {}, and give it the script with --file",
+        interpreter.trim()
+    )
+    .into()
+}
+
 fn segment<'a>(file: &'a [u8], header: &ProgramHeader) -> Result<Segment<'a>, &'static str> {
-    let range = header.p_offset..header.p_offset.saturating_add(header.p_filesz);
-    let bytes = usize::try_from(range.start)
-        .ok()
-        .zip(usize::try_from(range.end).ok())
-        .and_then(|(start, end)| file.get(start..end))
+    let bytes = bytes_of(file, header)
         .filter(|bytes| bytes.len() as u64 <= header.p_memsz)
         .ok_or("a segment is outside the file: it may be truncated")?;
     let (is_writable, is_executable) =
@@ -124,19 +175,6 @@ fn foreign(machine: u16) -> Cow<'static, str> {
     let known = MACHINES.iter().find(|(number, _)| *number == machine);
     let name = known.map_or("another machine", |(_, name)| name);
     format!("an ELF file for {name}: build it for x86-64, 64-bit").into()
-}
-
-/// Refusal of a program whose segment `interpreter` names a dynamic loader.
-fn dynamic(file: &[u8], interpreter: &ProgramHeader) -> Cow<'static, str> {
-    let start = usize::try_from(interpreter.p_offset).unwrap_or(usize::MAX);
-    let name = file.get(start..).unwrap_or_default().split(|byte| *byte == 0).next();
-    let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
-    let name = &name[..name.floor_char_boundary(100)];
-    format!(
-        "dynamically linked, with the interpreter {name}: link it statically (cc -static; Rust: \
-         -C target-feature=+crt-static; Go: CGO_ENABLED=0)"
-    )
-    .into()
 }
 
 #[cfg(test)]
@@ -191,18 +229,40 @@ mod tests {
     }
 
     #[test]
+    fn a_dynamic_program_names_its_interpreter() {
+        let mut bytes = file(abi::ET_DYN, abi::EM_X86_64, &[CODE, (abi::PT_INTERP, 4, 8)]);
+        let program = Program::parse(&bytes).unwrap_err();
+        assert_eq!(program, "its interpreter has no path: link it again");
+        // The header's offset in the file, then the path behind all headers.
+        let at = bytes.len();
+        let offset = HEADER + SEGMENT + 8;
+        bytes[offset..offset + 8].copy_from_slice(&(at as u64).to_le_bytes());
+        bytes.extend(b"/ld.so\0x");
+        let program = Program::parse(&bytes).unwrap();
+        assert_eq!((program.interpreter, program.segments.len()), (Some("/ld.so"), 1));
+        assert!(Program::parse_interpreter(&bytes).is_err());
+        let own = file(abi::ET_DYN, abi::EM_X86_64, &[CODE]);
+        let own = Program::parse_interpreter(&own).unwrap();
+        assert_eq!((own.base, own.interpreter), (INTERPRETER_BASE, None));
+    }
+
+    #[test]
     fn a_refusal_says_what_the_file_is() {
         let of = |kind, machine, segments: &[_]| refused(&file(kind, machine, segments));
         let exec = |segments: &[_]| of(abi::ET_EXEC, abi::EM_X86_64, segments);
         for (why, part) in [
             (refused(b""), "not an ELF file"),
-            (refused(b"#!/bin/sh\n"), "not an ELF file"),
+            (
+                refused(b"#!/bin/sh -e\necho"),
+                "a script, not an ELF file: run its interpreter, /bin/sh -e, ",
+            ),
             (of(abi::ET_EXEC, abi::EM_AARCH64, &[CODE]), "64-bit Arm: build it for x86-64"),
             (of(abi::ET_EXEC, 9999, &[CODE]), "another machine"),
             (of(abi::ET_REL, abi::EM_X86_64, &[]), "an object file, not an executable: link it"),
             (of(abi::ET_CORE, abi::EM_X86_64, &[CODE]), "no executable"),
             (exec(&[]), "without segments"),
-            (exec(&[(abi::PT_INTERP, 4, 4), CODE]), "with the interpreter \x7fELF"),
+            (exec(&[(abi::PT_INTERP, 4, 4), CODE]), "its interpreter has no path"),
+            (exec(&[(abi::PT_INTERP, 4, 4000), CODE]), "it may be truncated"),
             (exec(&[(abi::PT_LOAD, 3, 10)]), "both writable and executable"),
             (exec(&[(abi::PT_LOAD, 4, 1000)]), "outside the file: it may be truncated"),
             (exec(&[(abi::PT_LOAD, 4, u64::MAX - 8)]), "it may be truncated"),

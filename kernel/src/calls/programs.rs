@@ -76,7 +76,7 @@ fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
         Process::load(pid, &words, &environment, kernel::space()).map_err(|(status, why)| Refusal {
             error: match status {
                 ExitStatus::ProgramNotFound => Error::NoProgram,
-                ExitStatus::NotStaticElf => Error::NotAProgram,
+                ExitStatus::NotRunnable => Error::NotAProgram,
                 _ => Error::NoMemory,
             },
             detail: alloc::format!("{}: {why}", words.first().copied().unwrap_or_default()),

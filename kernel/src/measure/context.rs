@@ -75,6 +75,8 @@ pub struct Context {
     pub(super) started: bool,
     /// Whether counting starts when the program is next switched in.
     pub(super) start_pending: bool,
+    /// Whether the session ends, without a report, when the program opens one itself.
+    pub is_default: bool,
     /// Address of the page that programs write, followed by the bank, in the memory of the program
     /// that opened the session, if that has mapped it.
     pub(super) bank: Option<u64>,
@@ -168,6 +170,7 @@ impl Context {
             program: subject.name,
             started: false,
             start_pending: false,
+            is_default: false,
             bank: None,
             lent: None,
             handlers: Vec::new(),

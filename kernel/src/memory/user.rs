@@ -66,13 +66,14 @@ pub struct UserMemory {
 }
 
 impl UserMemory {
-    /// That of a program loaded into `space`, with these areas.
-    pub fn new(space: AddressSpace, areas: impl IntoIterator<Item = (u64, Area)>) -> Self {
-        let (mut all, mut heap) = (Areas::default(), 0);
+    /// That of a program loaded into `space`, with these areas, and an empty heap at `heap`.
+    pub fn new(
+        space: AddressSpace,
+        areas: impl IntoIterator<Item = (u64, Area)>,
+        heap: u64,
+    ) -> Self {
+        let mut all = Areas::default();
         for (start, area) in areas {
-            if let Origin::Segment = area.origin {
-                heap = area.end.max(heap);
-            }
             let range = UserRange::new(start, area.end - start);
             all.insert(range.expect("the loader checks segments"), area);
         }

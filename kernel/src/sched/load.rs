@@ -40,7 +40,7 @@ pub(super) fn load_all(job: Job) -> bool {
 
 /// Loads a program; `None` if it is refused.
 fn load(program: Program) -> Option<Box<Process>> {
-    let Program { measure, phases, region, environment, input, words } = program;
+    let Program { measure, is_default, phases, region, environment, input, words } = program;
     let words: Vec<Cow<str>> = words.map(unescape).collect();
     let environment: Vec<Cow<str>> = environment.map(unescape).collect();
     let [words, environment]: [Vec<&str>; 2] =
@@ -65,7 +65,10 @@ fn load(program: Program) -> Option<Box<Process>> {
     }
     if let Some((list, config)) = measure {
         match Context::around(process.subject(), list, config, phases) {
-            Ok(context) => process.slot.context = Some(context),
+            Ok(mut context) => {
+                context.is_default = is_default;
+                process.slot.context = Some(context);
+            }
             Err(refused) => {
                 refuse(name, refused.error.exit_status(), &refused.detail);
                 return None;

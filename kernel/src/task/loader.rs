@@ -1,7 +1,9 @@
-//! Loads a static x86-64 ELF into a new address space, with its arguments on its stack as specified
-//! in the System V ABI for AMD64 (section 3.4.1, "Initial Stack and Register State").
+//! Loads an x86-64 ELF into a new address space, with its arguments on its stack as specified in the
+//! System V ABI for AMD64 (section 3.4.1, "Initial Stack and Register State").
+//!
+//! A dynamic program begins in its interpreter, which maps the libraries by system calls.
 
-use alloc::{borrow::Cow, string::String, vec::Vec};
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
 use tally_abi::ExitStatus;
 use tally_elf::{OUTSIDE, Program, Segment};
@@ -23,6 +25,7 @@ const AT_PHDR: u64 = 3;
 const AT_PHENT: u64 = 4;
 const AT_PHNUM: u64 = 5;
 const AT_PAGESZ: u64 = 6;
+const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
 const AT_UID: u64 = 11;
 const AT_EUID: u64 = 12;
@@ -42,8 +45,8 @@ pub const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 /// Reason why a program could not be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadError {
-    /// The file is not a static x86-64 ELF, for this reason.
-    NotStaticElf(Cow<'static, str>),
+    /// The file is not an x86-64 ELF that can run, for this reason.
+    NotRunnable(Cow<'static, str>),
     /// No memory is left for the program.
     OutOfMemory,
 }
@@ -52,7 +55,7 @@ impl LoadError {
     /// The exit status and the text for the user.
     pub fn explain(self) -> (ExitStatus, Cow<'static, str>) {
         match self {
-            LoadError::NotStaticElf(what) => (ExitStatus::NotStaticElf, what),
+            LoadError::NotRunnable(what) => (ExitStatus::NotRunnable, what),
             LoadError::OutOfMemory => (
                 ExitStatus::OutOfMemory,
                 "not enough memory to load it: give the machine more with --memory".into(),
@@ -61,18 +64,18 @@ impl LoadError {
     }
 }
 
-/// Makes the error of a file that is not a static x86-64 ELF.
-fn not_static(what: &'static str) -> LoadError {
-    LoadError::NotStaticElf(what.into())
+/// Makes the error of a file that is not an x86-64 ELF that can run.
+fn not_runnable(what: &'static str) -> LoadError {
+    LoadError::NotRunnable(what.into())
 }
 
 impl From<SpaceError> for LoadError {
     fn from(error: SpaceError) -> Self {
         match error {
             SpaceError::OutOfMemory => LoadError::OutOfMemory,
-            SpaceError::BadAddress | SpaceError::BehindFile => not_static(OUTSIDE),
+            SpaceError::BadAddress | SpaceError::BehindFile => not_runnable(OUTSIDE),
             SpaceError::Overlap => {
-                not_static("two segments share a page: link it with page-aligned segments")
+                not_runnable("two segments share a page: link it with page-aligned segments")
             }
         }
     }
@@ -82,6 +85,8 @@ impl From<SpaceError> for LoadError {
 pub struct Start {
     /// Segments and stack, by address: whole pages, disjoint.
     pub areas: Vec<(u64, Area)>,
+    /// Address of the heap: behind the program's last segment.
+    pub heap: u64,
     /// Address of the first instruction.
     pub rip: u64,
     /// Initial stack pointer.
@@ -99,23 +104,24 @@ pub struct Words<'a> {
     pub random: u128,
 }
 
-/// Maps the program `file` into `space`, and the part of its stack that `words` take.
+/// Maps the program `file` into `space`, its interpreter, which `find` returns by its path, and the
+/// part of its stack that `words` take.
 ///
 /// # Errors
-/// The file is not a static x86-64 ELF, or no memory is left.
-pub fn load(space: &mut AddressSpace, file: &[u8], words: Words) -> Result<Start, LoadError> {
-    let program = Program::parse(file).map_err(LoadError::NotStaticElf)?;
+/// The file is not an x86-64 ELF that can run, its interpreter is missing, or no memory is left.
+pub fn load(
+    space: &mut AddressSpace,
+    file: &[u8],
+    find: impl FnOnce(&str) -> Option<&'static [u8]>,
+    words: Words,
+) -> Result<Start, LoadError> {
+    let program = Program::parse(file).map_err(LoadError::NotRunnable)?;
     let mut areas = Vec::new();
-    for segment in &program.segments {
-        let (start, area) = load_segment(space, segment)?;
-        if areas.iter().any(|(other, of): &(u64, Area)| *other < area.end && start < of.end) {
-            return Err(SpaceError::Overlap.into());
-        }
-        areas.push((start, area));
-    }
-    let entry = program.entry;
-    if entry >= USER_END {
-        return Err(not_static("its entry point is outside the user half of the address space"));
+    load_segments(space, &program, &mut areas)?;
+    let heap = areas.iter().map(|(_, area)| area.end).max().unwrap_or_default();
+    let interpreter = program.interpreter.map(|path| interpreter(find(path), path)).transpose()?;
+    if let Some(interpreter) = &interpreter {
+        load_segments(space, interpreter, &mut areas)?;
     }
     add_stack(&mut areas)?;
     let auxiliary = [
@@ -123,7 +129,8 @@ pub fn load(space: &mut AddressSpace, file: &[u8], words: Words) -> Result<Start
         (AT_PHENT, program.header_bytes.into()),
         (AT_PHNUM, program.header_count.into()),
         (AT_PAGESZ, FRAME_BYTES),
-        (AT_ENTRY, entry),
+        (AT_BASE, interpreter.as_ref().map_or(0, |interpreter| interpreter.base)),
+        (AT_ENTRY, program.entry),
         (AT_UID, 0),
         (AT_EUID, 0),
         (AT_GID, 0),
@@ -134,7 +141,35 @@ pub fn load(space: &mut AddressSpace, file: &[u8], words: Words) -> Result<Start
         (AT_MINSIGSTKSZ, extended_frame::min_stack_bytes()),
     ];
     let rsp = push_words(space, words, &auxiliary)?;
-    Ok(Start { areas, rip: entry, rsp })
+    Ok(Start { areas, heap, rip: interpreter.map_or(program.entry, |it| it.entry), rsp })
+}
+
+/// Parses the interpreter `file` at `path`.
+fn interpreter(file: Option<&'static [u8]>, path: &str) -> Result<Program<'static>, LoadError> {
+    let refused =
+        |why: &str| LoadError::NotRunnable(format!("its interpreter {path} {why}").into());
+    let file = file
+        .ok_or_else(|| refused("is not on the machine: give it and the libraries with --file"))?;
+    Program::parse_interpreter(file).map_err(|why| refused(&format!("cannot run: {why}")))
+}
+
+/// Maps the segments of a program or an interpreter, and adds their areas.
+fn load_segments(
+    space: &mut AddressSpace,
+    program: &Program<'_>,
+    areas: &mut Vec<(u64, Area)>,
+) -> Result<(), LoadError> {
+    for segment in &program.segments {
+        let (start, area) = load_segment(space, segment)?;
+        if areas.iter().any(|(other, of)| *other < area.end && start < of.end) {
+            return Err(SpaceError::Overlap.into());
+        }
+        areas.push((start, area));
+    }
+    if program.entry >= USER_END {
+        return Err(not_runnable("its entry point is outside the user half of the address space"));
+    }
+    Ok(())
 }
 
 /// Adds the area of the first thread's stack.
@@ -161,7 +196,7 @@ fn load_segment(space: &mut AddressSpace, segment: &Segment<'_>) -> Result<(u64,
         (false, false) => PageAccess::Read,
     };
     if segment.end > USER_END {
-        return Err(not_static(OUTSIDE));
+        return Err(not_runnable(OUTSIDE));
     }
     let start = segment.start - segment.start % FRAME_BYTES;
     let end = segment.end.next_multiple_of(FRAME_BYTES);

@@ -87,7 +87,9 @@ impl Process {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(measure::seed() ^ u64::from(pid) << 32);
         let canary = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
         let words = Words { arguments, environment, random: canary };
-        let start = loader::load(&mut space, file, words).map_err(loader::LoadError::explain)?;
+        let find = |path: &str| ramdisk::file(ramdisk::plain(path));
+        let start =
+            loader::load(&mut space, file, find, words).map_err(loader::LoadError::explain)?;
         log::debug!("{name}: program {pid}, address space {:#x}", space.id());
         for (start, area) in &start.areas {
             log::debug!("{name}: area at {start:#x}, up to {:#x}", area.end);
@@ -97,7 +99,7 @@ impl Process {
             pid,
             name: name.into(),
             environment: environment.iter().map(|word| String::from(*word)).collect(),
-            memory: UserMemory::new(space, start.areas),
+            memory: UserMemory::new(space, start.areas, start.heap),
             arguments: arguments.iter().map(|word| String::from(*word)).collect(),
             folder: Base::root(),
             files: Descriptors::new(pid),

@@ -3,7 +3,11 @@
 use tally_abi::{ExitStatus, SessionConfig, command::Command, events};
 use tally_breakdown::{Metrics, stack_of};
 
-use crate::{Failure, Result, job::Job, program_words::tally};
+use crate::{
+    Failure, Result,
+    job::{Job, counts_by_default},
+    program_words::tally,
+};
 
 /// The program whose own list of events the host knows.
 const DEFAULT: &str = "deflate";
@@ -39,7 +43,8 @@ impl Asked {
             })?;
             return Ok(Asked { events: command.events().into(), config: command.config, paranoid });
         }
-        if let Some(events) = &job.events {
+        let default = job.default.as_ref().filter(|_| counts_by_default(command));
+        if let Some(events) = job.events.as_ref().or(default) {
             let paranoid = paranoid.filter(|_| command.is_empty());
             return Ok(Asked { events: events.clone(), config, paranoid });
         }

@@ -53,7 +53,7 @@ impl ProgramFile {
         let bytes = project::read(path)?;
         let refused = |why: String| {
             let why = format!("cannot read the segments of {}: {}", path.display(), visible(&why));
-            Failure::new(ExitStatus::NotStaticElf, why)
+            Failure::new(ExitStatus::NotRunnable, why)
         };
         let base = Program::parse(&bytes).map_err(|why| refused(why.into_owned()))?.base;
         let file = object::File::parse(&*bytes).map_err(|error| refused(error.to_string()))?;

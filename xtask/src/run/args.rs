@@ -81,6 +81,9 @@ pub struct RunArgs {
     /// failed
     #[arg(short, long, conflicts_with_all = ["explain", "gdb"])]
     pub(super) quiet: bool,
+    /// Name the files that the machine gets beside those given: programs and their libraries
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub(super) verbose: bool,
     /// Write a record of every slice, threshold and sample to this file, for `cargo xtask trace`
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
@@ -152,13 +155,37 @@ impl RunArgs {
         })
     }
 
-    /// The job, with the shares that `--unobserved` needs and the events of `--breakdown`.
+    /// The job, with the shares that `--unobserved` needs, the events of `--breakdown`, and those
+    /// that are counted by default.
     pub(super) fn sampled_job(&self) -> Job {
         let shares = if self.unobserved { Some(Shares::Paired) } else { self.work.job.shares };
-        let events = self.stack_events().or_else(|| self.work.job.events.clone());
+        let is_own = self.work.programs().is_empty();
+        let stack = self.stack_events();
+        let (of_stack, default) = match self.breakdown {
+            None if !is_own && self.prints_counts() => {
+                (None, Some(stack.unwrap_or_else(|| self.default_events())))
+            }
+            _ => (stack, None),
+        };
+        let events = of_stack.or_else(|| self.work.job.events.clone());
         let events = events.or_else(|| self.phase_events());
         let phases = self.work.phases.config().ok().flatten();
-        Job { shares, events, phases, ..self.work.job.clone() }
+        Job { shares, events, default, phases, ..self.work.job.clone() }
+    }
+
+    /// Returns whether counts are printed or written.
+    fn prints_counts(&self) -> bool {
+        !self.quiet || self.json || self.report.is_some() || self.trace.is_some()
+    }
+
+    /// The default job's events.
+    fn default_events(&self) -> String {
+        let list = match self.accel {
+            Accel::Tcg => events::default_list(self.pmu.signature()),
+            // The processor is not known before the run.
+            Accel::Kvm => events::DEFAULT_STAT,
+        };
+        events::words(list).collect::<Vec<_>>().join(",")
     }
 
     /// The stack of `--breakdown`, or its first level for a default run, if the processor has one.
@@ -183,13 +210,13 @@ impl RunArgs {
         })
     }
 
-    /// Returns whether the default program counts its own list, on one machine.
+    /// Returns whether one program is counted by default, on one machine.
     pub(super) fn is_default(&self) -> bool {
         let RunArgs { work, breakdown, unobserved, refine, .. } = self;
-        let is_own = work.is_default_program() && work.job.events.is_none() && !work.job.check;
+        let counts = work.is_counted_by_default() && work.job.events.is_none() && !work.job.check;
         let is_one = self.repeat.is_none() && work.jobs.is_none();
         let asks = breakdown.is_some() || *unobserved || *refine || work.phases.phases.is_some();
-        is_own && is_one && !asks
+        counts && is_one && !asks && (work.programs().is_empty() || self.prints_counts())
     }
 
     /// Returns whether the run is a default one, on a processor that is known before the run.
@@ -306,7 +333,7 @@ impl RunArgs {
     /// PMU is virtual.
     ///
     /// # Errors
-    /// A program is missing or is not a static x86-64 ELF file, or events are refused.
+    /// A program is missing or is not an x86-64 ELF file, or events are refused.
     pub(super) fn located(&self) -> Result<RunArgs> {
         let work = self.work.located()?;
         if self.accel == Accel::Tcg {

@@ -62,10 +62,10 @@ impl Code {
             Failure::new(status, why)
         };
         let base = tally_elf::Program::parse(&bytes)
-            .map_err(|why| failed(ExitStatus::NotStaticElf, &why))?
+            .map_err(|why| failed(ExitStatus::NotRunnable, &why))?
             .base;
         let file = object::File::parse(&*bytes)
-            .map_err(|error| failed(ExitStatus::NotStaticElf, &error))?;
+            .map_err(|error| failed(ExitStatus::NotRunnable, &error))?;
         let mut named: Vec<(u64, u64, String)> = Vec::new();
         for symbol in file.symbols().filter(|of| of.kind() == SymbolKind::Text) {
             let start = base.checked_add(symbol.address());

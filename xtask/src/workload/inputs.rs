@@ -1,15 +1,16 @@
 //! The files and the programs of a workload, with their paths on the machine. They are determined
 //! before anything is built.
 
-use std::path::Path;
+use std::{env, fs::File, io::Read, path::Path};
 
 use tally_abi::ExitStatus;
+use tally_elf::Program;
 
 use crate::{
     Failure, Result, build,
     guest_files::{self, GuestFile},
     job::Job,
-    machine, program_words, ramdisk,
+    libraries, machine, program_words, project, ramdisk,
 };
 
 /// The files of the words of `--file`, and the one of `--stdin`; and the path of the latter on the
@@ -17,7 +18,6 @@ use crate::{
 ///
 /// # Errors
 /// A file is missing, or has no path on the machine.
-/// One is missing, or has no path on the machine.
 pub(super) fn files(
     words: &[String],
     stdin: Option<&Path>,
@@ -47,28 +47,95 @@ pub(super) fn check(files: &[GuestFile], memory_mib: Option<u64>) -> Result<()> 
     machine::memory_for(bytes, memory_mib).map(drop)
 }
 
+/// The names of programs: in `programs`, each with its arguments, or in the job if there are none.
+fn names<'a>(programs: &'a mut [Vec<String>], job: &'a mut Job) -> Vec<&'a mut String> {
+    if programs.is_empty() {
+        return job.program.iter_mut().collect();
+    }
+    let name = |words: &'a mut Vec<String>| {
+        let index = program_words::program_index(words);
+        words.get_mut(index)
+    };
+    programs.iter_mut().filter_map(name).collect()
+}
+
+/// The files that the programs of a job need and that are not among those `given`: programs of the
+/// host, interpreters and libraries. Dynamic programs get the host's folders of libraries in their
+/// environment.
+///
+/// # Errors
+/// An interpreter or a library is not on the host, or a program cannot be read.
+pub(super) fn implied(
+    given: &[GuestFile],
+    programs: &mut [Vec<String>],
+    job: &mut Job,
+) -> Result<Vec<GuestFile>> {
+    let mut found = Vec::new();
+    for name in names(programs, job) {
+        if guest_files::find(given, name)?.is_none() && !build::PROGRAM_NAMES.contains(&&**name) {
+            found.extend(guest_files::on_host(name));
+        }
+        found.extend(guest_files::find(given, name)?.cloned());
+    }
+    let mut interpreters = Vec::new();
+    for file in &found {
+        let bytes = project::read(&file.host)?;
+        // A file that is no program is refused when it is located.
+        let interpreter = Program::parse(&bytes).ok().and_then(|program| program.interpreter);
+        interpreters.extend(interpreter.map(|path| (file.clone(), path.to_owned())));
+    }
+    let Some((_, first)) = interpreters.first().cloned() else { return Ok(found) };
+    // Programs load given libraries later; one that cannot be loaded may be of no use to them.
+    let libraries = given.iter().filter(|file| is_library(&file.host));
+    let folders = folders(job);
+    let mut needed: Vec<GuestFile> = libraries
+        .filter_map(|file| libraries::needed(file, &first, folders.as_deref()).ok())
+        .flatten()
+        .collect();
+    for (file, interpreter) in interpreters {
+        needed.extend(libraries::needed(&file, &interpreter, folders.as_deref())?);
+    }
+    found.extend(needed);
+    found.sort_by(|a, b| a.guest.cmp(&b.guest));
+    found.dedup_by(|a, b| a.guest == b.guest);
+    found.retain(|file| given.iter().all(|other| other.guest != file.guest));
+    Ok(found)
+}
+
+/// The value of `LD_LIBRARY_PATH` for the programs of a job: the job's own, or the host's, which is
+/// added to the job.
+fn folders(job: &mut Job) -> Option<String> {
+    let prefix = format!("{}=", libraries::FOLDERS);
+    if let Some(own) = job.env.iter().rev().find_map(|word| word.strip_prefix(&prefix)) {
+        return Some(own.to_owned());
+    }
+    let folders = env::var(libraries::FOLDERS).ok().filter(|folders| !folders.is_empty())?;
+    job.env.push(prefix + &folders);
+    Some(folders)
+}
+
+/// Returns whether a file is an x86-64 ELF file of the kind of libraries.
+fn is_library(path: &Path) -> bool {
+    // The magic number and the class, then the kind, ET_DYN, and the machine.
+    let mut head = [0; 20];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head.starts_with(b"\x7fELF\x02") && head[16..] == [3, 0, 62, 0]
+}
+
 /// Replaces the names of programs by their paths on the machine, in `programs`, each with its
 /// arguments, or in the job if there are none.
 ///
 /// # Errors
-/// A program is missing or is not a static x86-64 ELF file.
+/// A program is missing or is not an x86-64 ELF file.
 pub(super) fn locate(
     files: &[GuestFile],
     programs: &mut [Vec<String>],
     job: &mut Job,
 ) -> Result<()> {
-    let locate = |name: &mut String| -> Result<()> {
+    for name in names(programs, job) {
         if let Some(path) = guest_files::program(files, &build::PROGRAM_NAMES, name)? {
             *name = path;
         }
-        Ok(())
-    };
-    if programs.is_empty() {
-        job.program.iter_mut().try_for_each(locate)?;
-    }
-    for words in programs {
-        let index = program_words::program_index(words);
-        words.get_mut(index).map_or(Ok(()), locate)?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ const OF_THE_MACHINE: [&str; 4] = ["seed", "cpus", "paranoid", "overflows"];
 struct Line {
     #[command(flatten)]
     job: Job,
-    #[arg(last = true, conflicts_with = "program")]
+    #[arg(trailing_var_arg = true, conflicts_with = "program")]
     command: Vec<String>,
 }
 

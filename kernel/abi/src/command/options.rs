@@ -91,10 +91,7 @@ pub(super) fn known(verb: Verb, word: &str) -> Option<(&'static str, bool)> {
 
 /// The text that `--help` prints.
 pub(super) fn help(verb: Verb) -> String {
-    let name = match verb {
-        Verb::Stat => "stat",
-        Verb::Record => "record",
-    };
+    let name = verb.name();
     let mut text = format!("tally {name} [OPTIONS] [--] PROGRAM ARGUMENTS\n\n");
     for (short, long, value, of, about) in OPTIONS {
         if is_of(of, verb) {

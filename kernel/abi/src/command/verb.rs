@@ -12,10 +12,14 @@ pub enum Verb {
 impl Verb {
     /// Parses the verb's name.
     pub fn parse(word: &str) -> Option<Verb> {
-        match word {
-            "stat" => Some(Verb::Stat),
-            "record" => Some(Verb::Record),
-            _ => None,
+        [Verb::Stat, Verb::Record].into_iter().find(|verb| verb.name() == word)
+    }
+
+    /// The verb's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Verb::Stat => "stat",
+            Verb::Record => "record",
         }
     }
 }

@@ -133,6 +133,14 @@ impl Measure {
         Some(self)
     }
 
+    /// Ends the default session of the running program, which opens one itself, without a report.
+    pub fn end_default(&mut self, memory: &mut UserMemory) {
+        if self.slot.context.as_ref().is_some_and(|context| context.is_default) {
+            self.sync();
+            drop(self.close(memory));
+        }
+    }
+
     /// Puts the session whose turn it is on the counters again after [`Self::session`], or another
     /// one if it is no longer started.
     pub fn settle(&mut self) {
