@@ -41,10 +41,10 @@ fn a_file_that_cannot_run_is_refused_with_the_reason() {
     let line = "wire -- unusable-dynamic -- unusable-arm -- unusable-truncated -- unusable-text";
     let boot = boot(&Request::new(line));
     let reasons = [
-        ("unusable-dynamic", "interpreter /lib64/ld-linux-x86-64.so.2: link it statically"),
+        ("unusable-dynamic", "interpreter /lib64/ld-linux-x86-64.so.2 is not on the machine"),
         ("unusable-arm", "64-bit Arm"),
         ("unusable-truncated", "a damaged ELF file: it may be truncated"),
-        ("unusable-text", "not an ELF file"),
+        ("unusable-text", "a script, not an ELF file: run its interpreter, /bin/sh, "),
     ];
     for (name, reason) in reasons {
         let is_it = |outcome: &&Outcome| {

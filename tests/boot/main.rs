@@ -21,6 +21,7 @@ mod cycles;
 mod debugging;
 mod decode;
 mod direct;
+mod dynamic;
 mod estimates;
 mod export;
 mod foreign;

@@ -6,7 +6,7 @@ use xtask::{
     explain::{Asked, detect, planned},
     job::Job,
     machine::{Pmu, Request, virtual_pmu_of},
-    report::{Kind, Report},
+    report::{Kind, Report, SessionReport},
 };
 
 use crate::{assert_output, assert_success, boot, run};
@@ -211,4 +211,31 @@ fn sessions_change_their_events_on_intel() {
 #[test]
 fn sessions_change_their_events_on_amd() {
     check_changes(Pmu::Amd, [AMD, "RETIRED_INSTRUCTIONS,LS_DISPATCH.STORE_DISPATCH"]);
+}
+
+/// A default session counts a program that counts nothing itself, and is not reported for one that
+/// opens an exclusive session.
+fn check_default(pmu: Pmu, events: &str) {
+    let of = |program: &str| {
+        let line = format!("wire -- default={events} {program}");
+        let boot = boot(&Request { pmu, ..Request::new(line) });
+        assert_success(&boot);
+        let sessions: Vec<SessionReport> = Report::of(&boot).sessions().cloned().collect();
+        assert_eq!(sessions.len(), 1, "{program}");
+        sessions[0].events.iter().map(|event| (event.name.clone(), event.kind)).collect::<Vec<_>>()
+    };
+    let other = events.split(',').next().unwrap();
+    assert_eq!(of(&format!("deflate --events {other}")), [(other.into(), Kind::Exact)]);
+    let names = events.split(',').map(|name| (name.to_owned(), Kind::Exact));
+    assert_eq!(of("speaks 0"), names.collect::<Vec<_>>());
+}
+
+#[test]
+fn a_default_session_ends_when_the_program_opens_one_on_intel() {
+    check_default(Pmu::Intel, INTEL);
+}
+
+#[test]
+fn a_default_session_ends_when_the_program_opens_one_on_amd() {
+    check_default(Pmu::Amd, AMD);
 }

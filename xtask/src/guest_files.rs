@@ -330,7 +330,7 @@ mod tests {
             ("nobody", "no such program in PATH or given with --file"),
         ] {
             let refused = program(&files, &[], name).unwrap_err();
-            assert!(refused.message.ends_with(why), "{refused}");
+            assert!(refused.message.contains(why), "{refused}");
         }
     }
 

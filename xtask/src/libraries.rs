@@ -8,8 +8,8 @@
 use std::{
     collections::BTreeSet,
     fs,
-    path::{Component, Path, PathBuf},
-    process::Command,
+    path::{Component, Path},
+    process::{Command, Output},
 };
 
 use tally_abi::ExitStatus;
@@ -21,8 +21,7 @@ const CACHE: &str = "/etc/ld.so.cache";
 /// The variable with further folders of libraries.
 pub const FOLDERS: &str = "LD_LIBRARY_PATH";
 
-/// The files that the program or library `file` needs with this interpreter; `folders` is the value
-/// of [`FOLDERS`].
+/// The files that a program needs with this interpreter; `folders` is the value of [`FOLDERS`].
 ///
 /// # Errors
 /// The interpreter or a library is not on this machine.
@@ -31,45 +30,65 @@ pub fn needed(
     interpreter: &str,
     folders: Option<&str>,
 ) -> Result<Vec<GuestFile>> {
-    let missing = |what: &str, remedy: &str| {
-        let why = format!(
-            "{}: its {} is not on this machine: {remedy}",
-            file.host.display(),
-            visible(what)
-        );
-        Err(Failure::new(ExitStatus::NotRunnable, why))
+    let refused = |why: String| {
+        let why = format!("{}: {why}", file.host.display());
+        Failure::new(ExitStatus::NotRunnable, why)
     };
     if !Path::new(interpreter).is_file() {
-        let what = format!("interpreter {interpreter}");
-        return missing(&what, "install the C library that has it, or link statically");
+        let why = format!(
+            "its interpreter {} is not on this machine: install the C library that has it, or link \
+             statically",
+            visible(interpreter)
+        );
+        return Err(refused(why));
     }
-    // The interpreter takes `$ORIGIN` from the path that it is given.
-    let host = fs::canonicalize(&file.host).map_err(|e| Failure::io("read", &file.host, &e))?;
-    let mut call = Command::new(interpreter);
-    call.arg("--list").arg(&host).env_clear().envs(folders.map(|folders| (FOLDERS, folders)));
-    let output = process::output(&mut call)
-        .map_err(|error| Failure::io("run", Path::new(interpreter), &error))?;
-    let (listed, said) =
-        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if let Some(name) = missing_library(&listed).or_else(|| missing_library(&said)) {
-        let remedy = "install it, or name its folder with --env LD_LIBRARY_PATH=DIR";
-        return missing(&format!("library {name}"), remedy);
+    let output = list(&file.host, interpreter, folders)?;
+    let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    if let Some(name) = texts.iter().find_map(|text| missing_library(text)) {
+        let why = format!(
+            "its library {} is not on this machine: install it, or name its folder with --env \
+             {FOLDERS}=DIR",
+            visible(name)
+        );
+        return Err(refused(why));
     }
     if !output.status.success() {
-        let line = said.lines().next().unwrap_or_default();
-        let why = format!("{interpreter} cannot load {}: {}", file.host.display(), visible(line));
-        return Err(Failure::new(ExitStatus::NotRunnable, why));
+        let line = texts[1].lines().next().unwrap_or_default();
+        return Err(refused(format!("{interpreter} cannot load it: {}", visible(line))));
     }
-    let paths = listed.lines().filter_map(path_of).map(PathBuf::from);
-    let own = [interpreter, CACHE].map(PathBuf::from).into_iter().filter(|path| path.is_file());
+    let own = [interpreter, CACHE].into_iter().filter(|path| Path::new(path).is_file());
+    Ok(at_their_paths(file, own.chain(texts[0].lines().filter_map(path_of))))
+}
+
+/// The files that a library needs which programs load later, as far as they are on this machine: a
+/// program may have others itself. The arguments are those of [`needed`].
+pub fn needed_later(file: &GuestFile, interpreter: &str, folders: Option<&str>) -> Vec<GuestFile> {
+    let listed = list(&file.host, interpreter, folders).map(|output| output.stdout);
+    let listed = listed.unwrap_or_default();
+    at_their_paths(file, String::from_utf8_lossy(&listed).lines().filter_map(path_of))
+}
+
+/// Has the interpreter list the libraries of a file.
+fn list(host: &Path, interpreter: &str, folders: Option<&str>) -> Result<Output> {
+    // The interpreter takes `$ORIGIN` from the path that it is given.
+    let host = fs::canonicalize(host).map_err(|error| Failure::io("read", host, &error))?;
+    let mut call = Command::new(interpreter);
+    call.arg("--list").arg(host).env_clear().envs(folders.map(|folders| (FOLDERS, folders)));
+    process::output(&mut call).map_err(|error| Failure::io("run", Path::new(interpreter), &error))
+}
+
+/// Libraries at their own paths on the machine. One that lies beside `file` is also beside it there,
+/// where `$ORIGIN` finds it.
+fn at_their_paths<'a>(file: &GuestFile, paths: impl Iterator<Item = &'a str>) -> Vec<GuestFile> {
+    let host = fs::canonicalize(&file.host).unwrap_or_default();
+    let folder = Path::new(&file.guest).parent().unwrap_or(Path::new(""));
     let mut files = BTreeSet::new();
-    for path in own.chain(paths) {
-        let beside = host.parent().and_then(|folder| path.strip_prefix(folder).ok());
-        let folder = Path::new(&file.guest).parent().unwrap_or(Path::new(""));
-        let guests = beside.map(|rest| folder.join(rest)).into_iter().chain([path.clone()]);
-        files.extend(guests.map(|guest| GuestFile { guest: normal(&guest), host: path.clone() }));
+    for path in paths.map(Path::new) {
+        let beside = host.parent().and_then(|own| path.strip_prefix(own).ok());
+        let guests = beside.map(|rest| folder.join(rest)).into_iter().chain([path.to_owned()]);
+        files.extend(guests.map(|guest| GuestFile { guest: normal(&guest), host: path.into() }));
     }
-    Ok(files.into_iter().collect())
+    files.into_iter().collect()
 }
 
 /// The path of a library in a line of the list, `NAME => PATH (ADDRESS)` or `PATH (ADDRESS)`.

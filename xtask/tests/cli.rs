@@ -122,7 +122,6 @@ fn diff_refuses_what_is_not_a_run() {
 
 #[test]
 fn a_run_is_checked_before_anything_is_built() {
-    let dynamic = format!("--file {}:bin/prog -- prog", env!("CARGO_BIN_EXE_tally"));
     for (words, refused) in [
         ("--events nonsense -- deflate", ExitStatus::UnknownEvent),
         ("-- stat -e nonsense deflate", ExitStatus::UnknownEvent),
@@ -130,7 +129,12 @@ fn a_run_is_checked_before_anything_is_built() {
         ("-- stat nobody", ExitStatus::ProgramNotFound),
         ("-- deflate -- nobody", ExitStatus::ProgramNotFound),
         ("--file Cargo.toml -- Cargo.toml", ExitStatus::NotRunnable),
-        (&dynamic, ExitStatus::NotRunnable),
+        ("./Cargo.toml", ExitStatus::NotRunnable),
+        ("./nobody", ExitStatus::ProgramNotFound),
+        ("./src", ExitStatus::ProgramNotFound),
+        ("-- ./src", ExitStatus::ProgramNotFound),
+        ("--nonsense /bin/true", ExitStatus::Usage),
+        ("-- stat ./nobody", ExitStatus::ProgramNotFound),
         ("--file Cargo.toml --file Cargo.toml:x/../y -- deflate", ExitStatus::Usage),
         ("--file Cargo.toml:deflate -- deflate", ExitStatus::Usage),
         ("--file src:/ --file Cargo.toml:run.rs -- deflate", ExitStatus::Usage),
@@ -138,6 +142,25 @@ fn a_run_is_checked_before_anything_is_built() {
     ] {
         let status = status(&format!("run {words}"), Stdio::null(), Stdio::null());
         assert_eq!(status, code(refused), "{words}");
+    }
+}
+
+#[test]
+fn commands_that_count_a_program_are_checked_before_anything_is_built() {
+    for (words, refused) in [
+        ("stat", ExitStatus::Usage),
+        ("record -g", ExitStatus::Usage),
+        ("stat --nonsense /bin/true", ExitStatus::Usage),
+        ("stat --pmu z80 /bin/true", ExitStatus::Usage),
+        ("stat ./nobody --pmu z80", ExitStatus::ProgramNotFound),
+        ("record --pmu amd ./src", ExitStatus::ProgramNotFound),
+        ("record -c 99 ./Cargo.toml", ExitStatus::NotRunnable),
+        ("stat -e nonsense --pmu amd /bin/true", ExitStatus::UnknownEvent),
+    ] {
+        assert_eq!(status(words, Stdio::null(), Stdio::null()), code(refused), "{words}");
+    }
+    for words in ["stat --help", "record -h", "stat --pmu amd --help"] {
+        assert_eq!(status(words, Stdio::null(), Stdio::null()), Some(0), "{words}");
     }
 }
 

@@ -1,4 +1,7 @@
 //! Calls on CPU affinity: the program's own threads, and programs that it loaded.
+//!
+//! Threads of a program take turns on one CPU, so a program learns of one: a library that starts a
+//! thread for each CPU would let them wait for each other.
 
 use tally_abi::syscall::{
     self,
@@ -27,7 +30,7 @@ pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u6
     let [a, b, c, ..] = arguments;
     let answer = match number {
         syscall::GETCPU => write_cpu(process, index, a, b).map(Lookup::Parked),
-        syscall::SCHED_GETAFFINITY => get(process, a, b, c),
+        syscall::SCHED_GETAFFINITY => get(process, 1 << index, [a, b, c]),
         _ => set(process, a, b, c),
     };
     match answer {
@@ -54,8 +57,9 @@ fn write_cpu(process: &mut Process, index: u32, cpu: u64, node: u64) -> Result<u
     Ok(0)
 }
 
-/// `sched_getaffinity`: returns the number of bytes written.
-fn get(process: &mut Process, of: u64, bytes: u64, to: u64) -> Result<Lookup<u64>, Errno> {
+/// `sched_getaffinity`: writes one CPU of the set, `here` if that is one of them. Returns the number
+/// of bytes written.
+fn get(process: &mut Process, here: u64, [of, bytes, to]: [u64; 3]) -> Result<Lookup<u64>, Errno> {
     if bytes == 0 || !bytes.is_multiple_of(SET_BYTES) {
         return Err(Errno(EINVAL));
     }
@@ -63,7 +67,8 @@ fn get(process: &mut Process, of: u64, bytes: u64, to: u64) -> Result<Lookup<u64
         Lookup::Parked(set) => set & online::mask(),
         other => return Ok(other),
     };
-    process.memory.write_words(to, [set])?;
+    let first = set & set.wrapping_neg();
+    process.memory.write_words(to, [if set & here == 0 { first } else { here }])?;
     Ok(Lookup::Parked(SET_BYTES))
 }
 

@@ -1,4 +1,5 @@
-//! The texts of `/proc` and `/sys`, in Linux's form.
+//! The texts of `/proc` and `/sys`, in Linux's form. They have one CPU, the program's, however many
+//! the machine has; `possible` alone has all, by whose number programs size tables of CPUs.
 
 use alloc::{
     format,
@@ -40,7 +41,7 @@ pub(super) fn generate(process: &mut Process, text: Text) -> String {
         Text::CommandLine => words(&process.arguments),
         Text::Environment => words(&process.environment),
         Text::Name => format!("{}\n", short_name(process)),
-        Text::Processors => processors(),
+        Text::Processors => processor(process.cpu),
         Text::Memory => memory(),
         Text::Uptime => {
             let now = clock::now_ns();
@@ -48,8 +49,9 @@ pub(super) fn generate(process: &mut Process, text: Text) -> String {
             format!("{}.{hundredths:02} 0.00\n", now / SECOND_NS)
         }
         Text::Load => String::from("0.00 0.00 0.00 1/1 1\n"),
-        Text::Machine => machine(),
-        Text::Online => match online::count() {
+        Text::Machine => machine(process.cpu),
+        Text::Online => format!("{}\n", process.cpu),
+        Text::Possible => match online::count() {
             1 => String::from("0\n"),
             count => format!("0-{}\n", count - 1),
         },
@@ -121,7 +123,7 @@ fn stat(process: &mut Process) -> String {
 fn status(process: &mut Process) -> String {
     let (all, resident) = sizes(process);
     let parent = table::lock().parent(process.pid).unwrap_or(0);
-    let cpus = online::mask();
+    let cpus = 1_u64 << process.cpu;
     format!(
         "Name:\t{}\nState:\tR (running)\nTgid:\t{pid}\nPid:\t{pid}\nPPid:\t{parent}\n\
          Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nFDSize:\t64\nVmPeak:\t{all:8} kB\nVmSize:\t{all:8} kB\n\
@@ -135,7 +137,7 @@ fn status(process: &mut Process) -> String {
     )
 }
 
-fn processors() -> String {
+fn processor(index: u16) -> String {
     let id = CpuId::new();
     let vendor = id.get_vendor_info();
     let vendor = vendor.as_ref().map_or("unknown", |vendor| vendor.as_str());
@@ -144,16 +146,13 @@ fn processors() -> String {
     let (family, model, stepping) = id
         .get_feature_info()
         .map_or((0, 0, 0), |info| (info.family_id(), info.model_id(), info.stepping_id()));
-    let (count, flags) = (online::count(), extensions());
-    let one = |index: u32| {
-        format!(
-            "processor\t: {index}\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\n\
-             model name\t: {brand}\nstepping\t: {stepping}\nphysical id\t: 0\nsiblings\t: {count}\n\
-             core id\t\t: {index}\ncpu cores\t: {count}\nfpu\t\t: yes\n\
-             flags\t\t: fpu tsc cx8 cmov mmx fxsr sse sse2 syscall nx lm{flags}\n\n"
-        )
-    };
-    (0..count).map(one).collect()
+    let flags = extensions();
+    format!(
+        "processor\t: {index}\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: {model}\n\
+         model name\t: {brand}\nstepping\t: {stepping}\nphysical id\t: 0\nsiblings\t: 1\n\
+         core id\t\t: {index}\ncpu cores\t: 1\nfpu\t\t: yes\n\
+         flags\t\t: fpu tsc cx8 cmov mmx fxsr sse sse2 syscall nx lm{flags}\n\n"
+    )
 }
 
 /// The names of the extensions that programs may use and not every processor has.
@@ -199,12 +198,7 @@ fn memory() -> String {
     text
 }
 
-/// `/proc/stat`: the CPUs, with zeros as times.
-fn machine() -> String {
-    let mut text = String::from("cpu  0 0 0 0 0 0 0 0 0 0\n");
-    for index in 0..online::count() {
-        // Writing to a text cannot fail.
-        let _ = writeln!(text, "cpu{index} 0 0 0 0 0 0 0 0 0 0");
-    }
-    text
+/// `/proc/stat`: the CPU, with zeros as times.
+fn machine(cpu: u16) -> String {
+    format!("cpu  0 0 0 0 0 0 0 0 0 0\ncpu{cpu} 0 0 0 0 0 0 0 0 0 0\n")
 }

@@ -52,7 +52,7 @@ const MORE: [(&str, Text); 4] = [
     ("proc/loadavg", Text::Load),
     ("proc/stat", Text::Machine),
     ("sys/devices/system/cpu/online", Text::Online),
-    ("sys/devices/system/cpu/possible", Text::Online),
+    ("sys/devices/system/cpu/possible", Text::Possible),
 ];
 /// The file systems: the tree.
 const MOUNTS: &[u8] = b"tmpfs / tmpfs rw 0 0\n";

@@ -79,8 +79,10 @@ pub enum Text {
     Load,
     /// `/proc/stat`.
     Machine,
-    /// `/sys/devices/system/cpu/online` and `…/possible`.
+    /// `/sys/devices/system/cpu/online`.
     Online,
+    /// `/sys/devices/system/cpu/possible`.
+    Possible,
 }
 
 /// A folder.

@@ -32,6 +32,7 @@ pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
 fn switch_in(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     // SAFETY: a process is dropped in `exit::end` alone, after the kernel's own space is activated.
     unsafe { process.memory.space.activate() };
+    process.cpu = cpu.index;
     process.threads.run_next(frame);
     let mut slot = take(&mut process.slot);
     cpu.measure.lock().enter(&mut slot, || process.turn());

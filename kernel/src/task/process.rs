@@ -38,6 +38,8 @@ pub struct Process {
     pub memory: UserMemory,
     /// The program's name and arguments.
     pub arguments: Vec<String>,
+    /// Number of the CPU that runs it, or that ran it last.
+    pub cpu: u16,
     /// Working folder.
     pub folder: Base,
     /// Open files.
@@ -101,6 +103,7 @@ impl Process {
             environment: environment.iter().map(|word| String::from(*word)).collect(),
             memory: UserMemory::new(space, start.areas, start.heap),
             arguments: arguments.iter().map(|word| String::from(*word)).collect(),
+            cpu: 0,
             folder: Base::root(),
             files: Descriptors::new(pid),
             slot: Slot::default(),

@@ -98,8 +98,42 @@ pub fn library_guests(project: &Project) -> Result<Vec<PathBuf>> {
     programs.into_iter().map(compile).collect()
 }
 
-/// Makes files that cannot be loaded as programs, from one that can: a dynamic program, one for
-/// another machine, one that lacks its end, and a text.
+/// Compiles the dynamic programs: some of the C programs, position-independent, and one at a fixed
+/// address; and one with a library beside it and one that it loads while it runs.
+///
+/// # Errors
+/// A program does not build.
+pub fn dynamic_guests(project: &Project) -> Result<Vec<PathBuf>> {
+    const SOURCES: &str = "tests/guests/dynamic";
+    let folder = project.target.join(BUILT);
+    let sources = |names: &[&str]| -> Vec<PathBuf> {
+        names.iter().map(|name| project.root.join(SOURCES).join(name)).collect()
+    };
+    let compile = |name: &str, options: &[&str], sources: Vec<PathBuf>| -> Result<PathBuf> {
+        let program = folder.join(name);
+        let mut cc = Command::new("cc");
+        cc.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-I"]);
+        cc.arg(project.root.join(HEADERS)).arg("-o").arg(&program).args(sources);
+        cc.arg(format!("-L{}", folder.display())).args(options).arg("-lm");
+        compiler::run(&format!("Compiling {name}"), &mut cc)?;
+        Ok(program)
+    };
+    let mut made = Vec::new();
+    for name in ["libc", "signals", "threads"] {
+        made.push(compile(&format!("{name}-dynamic"), &["-pie"], files_of(project, name)?)?);
+    }
+    made.push(compile("libc-fixed", &["-no-pie"], files_of(project, "libc")?)?);
+    let library = ["-shared", "-fPIC"];
+    made.push(compile("libneeded.so", &library, sources(&["needed.c"]))?);
+    let plugin = ["-shared", "-fPIC", "-lneeded", "-Wl,-z,lazy"];
+    made.push(compile("plugin.so", &plugin, sources(&["plugin.c"]))?);
+    let opens = ["-pie", "-lneeded", "-Wl,-rpath,$ORIGIN"];
+    made.push(compile("opens", &opens, sources(&["opens.c"]))?);
+    Ok(made)
+}
+
+/// Makes files that cannot be loaded as programs, from one that can: a dynamic program without its
+/// interpreter, one for another machine, one that lacks its end, and a text.
 ///
 /// # Errors
 /// A file cannot be made.

@@ -70,36 +70,35 @@ pub(super) fn implied(
     programs: &mut [Vec<String>],
     job: &mut Job,
 ) -> Result<Vec<GuestFile>> {
-    let mut found = Vec::new();
+    let (mut implied, mut started) = (Vec::new(), Vec::new());
     for name in names(programs, job) {
-        if guest_files::find(given, name)?.is_none() && !build::PROGRAM_NAMES.contains(&&**name) {
-            found.extend(guest_files::on_host(name));
+        if let Some(file) = guest_files::find(given, name)? {
+            started.push(file.clone());
+        } else if !build::PROGRAM_NAMES.contains(&&**name) {
+            implied.extend(guest_files::on_host(name));
         }
-        found.extend(guest_files::find(given, name)?.cloned());
     }
-    let mut interpreters = Vec::new();
-    for file in &found {
+    started.extend(implied.iter().cloned());
+    let mut dynamic = Vec::new();
+    for file in started {
         let bytes = project::read(&file.host)?;
         // A file that is no program is refused when it is located.
         let interpreter = Program::parse(&bytes).ok().and_then(|program| program.interpreter);
-        interpreters.extend(interpreter.map(|path| (file.clone(), path.to_owned())));
+        dynamic.extend(interpreter.map(|path| (file, path.to_owned())));
     }
-    let Some((_, first)) = interpreters.first().cloned() else { return Ok(found) };
-    // Programs load given libraries later; one that cannot be loaded may be of no use to them.
-    let libraries = given.iter().filter(|file| is_library(&file.host));
-    let folders = folders(job);
-    let mut needed: Vec<GuestFile> = libraries
-        .filter_map(|file| libraries::needed(file, &first, folders.as_deref()).ok())
-        .flatten()
-        .collect();
-    for (file, interpreter) in interpreters {
-        needed.extend(libraries::needed(&file, &interpreter, folders.as_deref())?);
+    if let Some((_, interpreter)) = dynamic.first() {
+        let folders = folders(job);
+        for file in given.iter().filter(|file| is_library(&file.host)) {
+            implied.extend(libraries::needed_later(file, interpreter, folders.as_deref()));
+        }
+        for (file, interpreter) in &dynamic {
+            implied.extend(libraries::needed(file, interpreter, folders.as_deref())?);
+        }
     }
-    found.extend(needed);
-    found.sort_by(|a, b| a.guest.cmp(&b.guest));
-    found.dedup_by(|a, b| a.guest == b.guest);
-    found.retain(|file| given.iter().all(|other| other.guest != file.guest));
-    Ok(found)
+    implied.sort();
+    implied.dedup_by(|a, b| a.guest == b.guest);
+    implied.retain(|file| given.iter().all(|other| other.guest != file.guest));
+    Ok(implied)
 }
 
 /// The value of `LD_LIBRARY_PATH` for the programs of a job: the job's own, or the host's, which is

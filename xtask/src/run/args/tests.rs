@@ -3,6 +3,27 @@
 use super::*;
 
 #[test]
+fn a_program_of_the_user_s_is_counted_as_the_default_program() {
+    let of = |words: &str| RunArgs::of(&format!("cargo xtask run{words}")).unwrap();
+    let default = of("").sampled_job().events;
+    for words in [" -- prog", " prog --events cycles", " --slice 9000 prog", " -q --json prog"] {
+        let (args, job) = (of(words), of(words).sampled_job());
+        assert_eq!(
+            (job.events, job.default, args.stack().is_some()),
+            (None, default.clone(), true)
+        );
+        let line = args.request().unwrap().command_line;
+        assert!(line.contains(&format!(" default={}", default.as_deref().unwrap())), "{line}");
+    }
+    for words in
+        [" deflate", " stat prog", " --events cycles prog", " -q prog", " --breakdown prog"]
+    {
+        let line = of(words).request().unwrap().command_line;
+        assert!(!line.contains(" default="), "{words}: {line}");
+    }
+}
+
+#[test]
 fn a_default_run_has_the_first_level_of_where_its_cycles_go() {
     let of = |words: &str| RunArgs::of(&format!("cargo xtask run{words}")).unwrap();
     for words in ["", " --pmu amd", " --slice 20000 --seed 3", " --json", " --trace t"] {

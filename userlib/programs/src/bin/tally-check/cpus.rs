@@ -7,13 +7,10 @@ use tally::{Error, sys};
 /// Bytes of a set of CPUs.
 const SET_BYTES: u64 = 8;
 
-/// Returns the CPUs that programs run on.
+/// Returns the CPUs that programs run on, after having moved to each: a program learns only of the
+/// one that it runs on.
 pub fn all() -> Vec<u32> {
-    let mut set = 0_u64;
-    let to = &raw mut set as u64;
-    // SAFETY: the word is valid for writing.
-    unsafe { sys::call(sys::SCHED_GETAFFINITY, [0, SET_BYTES, to, 0, 0, 0]) };
-    (0..u64::BITS).filter(|cpu| set >> cpu & 1 == 1).collect()
+    (0..u64::BITS).take_while(|cpu| move_to(*cpu).is_ok()).collect()
 }
 
 /// Restricts the program to this CPU from here on.

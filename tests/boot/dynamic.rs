@@ -1,0 +1,61 @@
+//! Dynamic programs: the interpreter and the libraries come with the program, and it does the same
+//! as on the host.
+
+use std::{
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Command, Output},
+};
+
+use crate::{
+    command::{guest, run, text},
+    on_host,
+};
+
+/// Runs `words` on a machine of each vendor, with further options of the run, and compares output
+/// and status with the host's.
+fn compare(options: &[&str], words: &[&str]) {
+    let [program, arguments @ ..] = words else { panic!("no program") };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let here = on_host(Command::new(program).args(arguments).env_clear().current_dir(folder));
+    for pmu in ["intel", "amd"] {
+        let there = run(&[&["-q", "--pmu", pmu][..], options, words].concat());
+        let shown = |output: &Output| {
+            let signal = output.status.signal().map(|signal| 128 + signal);
+            (text(&output.stdout), text(&output.stderr), output.status.code().or(signal))
+        };
+        assert_eq!(shown(&there), shown(&here), "{words:?} on {pmu}");
+    }
+}
+
+#[test]
+fn programs_with_shared_libraries_do_the_same_as_on_the_host() {
+    for name in ["libc-dynamic", "libc-fixed", "signals-dynamic", "threads-dynamic"] {
+        compare(&[], &[&guest(name)]);
+    }
+}
+
+#[test]
+fn libraries_beside_the_program_and_loaded_ones_are_found() {
+    let (opens, plugin) = (guest("opens"), guest("plugin.so"));
+    let given = format!("{plugin}:{plugin}");
+    compare(&["--file", &given], &[&opens, &plugin]);
+}
+
+#[test]
+fn programs_of_the_host_do_the_same_here() {
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/guests/dynamic/opens.c");
+    let file = format!("{data}:{data}");
+    for words in [
+        &["/usr/bin/sort", "-r", data][..],
+        &["/usr/bin/sha256sum", data],
+        &["/bin/ls", "/nonexistent"],
+        &["/usr/bin/awk", "{ n += NF } END { print n, sqrt(n) }", data],
+        &["/usr/bin/perl", "-ne", "$n += tr/e//; END { print \"$n\\n\"; exit 5 }", data],
+    ] {
+        // Not every host has every program.
+        if Path::new(words[0]).exists() {
+            compare(&["--file", &file], words);
+        }
+    }
+}

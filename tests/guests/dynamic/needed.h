@@ -1,0 +1,2 @@
+/* Returns how often the calling thread has called it. */
+int needed_calls(void);
