@@ -7,8 +7,8 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
-    path::{Component, Path},
+    fs, io,
+    path::{Component, Path, PathBuf},
     process::{Command, Output},
 };
 
@@ -21,74 +21,110 @@ const CACHE: &str = "/etc/ld.so.cache";
 /// The variable with further folders of libraries.
 pub const FOLDERS: &str = "LD_LIBRARY_PATH";
 
-/// The files that a program needs with this interpreter; `folders` is the value of [`FOLDERS`].
-///
-/// # Errors
-/// The interpreter or a library is not on this machine.
-pub fn needed(
-    file: &GuestFile,
-    interpreter: &str,
-    folders: Option<&str>,
-) -> Result<Vec<GuestFile>> {
-    let refused = |why: String| {
-        let why = format!("{}: {why}", file.host.display());
-        Failure::new(ExitStatus::NotRunnable, why)
-    };
-    if !Path::new(interpreter).is_file() {
-        let why = format!(
-            "its interpreter {} is not on this machine: install the C library that has it, or link \
-             statically",
-            visible(interpreter)
-        );
-        return Err(refused(why));
-    }
-    let output = list(&file.host, interpreter, folders)?;
-    let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    if let Some(name) = texts.iter().find_map(|text| missing_library(text)) {
-        let why = format!(
-            "its library {} is not on this machine: install it, or name its folder with --env \
-             {FOLDERS}=DIR",
-            visible(name)
-        );
-        return Err(refused(why));
-    }
-    if !output.status.success() {
-        let line = texts[1].lines().next().unwrap_or_default();
-        return Err(refused(format!("{interpreter} cannot load it: {}", visible(line))));
-    }
-    let own = [interpreter, CACHE].into_iter().filter(|path| Path::new(path).is_file());
-    Ok(at_their_paths(file, own.chain(texts[0].lines().filter_map(path_of))))
+/// A dynamic program, and what decides which libraries it gets.
+#[derive(Clone, Copy, Debug)]
+pub struct Dynamic<'a> {
+    /// The program's file.
+    pub file: &'a GuestFile,
+    /// Path of its interpreter.
+    pub interpreter: &'a str,
+    /// The value of [`FOLDERS`].
+    pub folders: Option<&'a str>,
+    /// Libraries that it may load later, whose own libraries it then needs too.
+    pub later: &'a [GuestFile],
 }
 
-/// The files that a library needs which programs load later, as far as they are on this machine: a
-/// program may have others itself. The arguments are those of [`needed`].
-pub fn needed_later(file: &GuestFile, interpreter: &str, folders: Option<&str>) -> Vec<GuestFile> {
-    let listed = list(&file.host, interpreter, folders).map(|output| output.stdout);
-    let listed = listed.unwrap_or_default();
-    at_their_paths(file, String::from_utf8_lossy(&listed).lines().filter_map(path_of))
-}
-
-/// Has the interpreter list the libraries of a file.
-fn list(host: &Path, interpreter: &str, folders: Option<&str>) -> Result<Output> {
-    // The interpreter takes `$ORIGIN` from the path that it is given.
-    let host = fs::canonicalize(host).map_err(|error| Failure::io("read", host, &error))?;
-    let mut call = Command::new(interpreter);
-    call.arg("--list").arg(host).env_clear().envs(folders.map(|folders| (FOLDERS, folders)));
-    process::output(&mut call).map_err(|error| Failure::io("run", Path::new(interpreter), &error))
-}
-
-/// Libraries at their own paths on the machine. One that lies beside `file` is also beside it there,
-/// where `$ORIGIN` finds it.
-fn at_their_paths<'a>(file: &GuestFile, paths: impl Iterator<Item = &'a str>) -> Vec<GuestFile> {
-    let host = fs::canonicalize(&file.host).unwrap_or_default();
-    let folder = Path::new(&file.guest).parent().unwrap_or(Path::new(""));
-    let mut files = BTreeSet::new();
-    for path in paths.map(Path::new) {
-        let beside = host.parent().and_then(|own| path.strip_prefix(own).ok());
-        let guests = beside.map(|rest| folder.join(rest)).into_iter().chain([path.to_owned()]);
-        files.extend(guests.map(|guest| GuestFile { guest: normal(&guest), host: path.into() }));
+impl Dynamic<'_> {
+    /// The files that the program needs, besides itself and those that it loads later.
+    ///
+    /// # Errors
+    /// The interpreter or a library of the program is not on this machine.
+    pub fn needs(self) -> Result<Vec<GuestFile>> {
+        let Dynamic { file, interpreter, .. } = self;
+        let refused = |why: String| {
+            let why = format!("{}: {why}", file.host.display());
+            Failure::new(ExitStatus::NotRunnable, why)
+        };
+        if !Path::new(interpreter).is_file() {
+            let why = format!(
+                "its interpreter {} is not on this machine: install the C library that has it, or \
+                 link statically",
+                visible(interpreter)
+            );
+            return Err(refused(why));
+        }
+        let output = self.list()?;
+        let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        if let Some(name) = texts.iter().find_map(|text| missing_library(text)) {
+            let why = format!(
+                "its library {} is not on this machine: install it, or name its folder with --env \
+                 {FOLDERS}=DIR",
+                visible(name)
+            );
+            return Err(refused(why));
+        }
+        if !output.status.success() {
+            let line = texts[1].lines().next().unwrap_or_default();
+            return Err(refused(format!("{interpreter} cannot load it: {}", visible(line))));
+        }
+        let mut paths: Vec<PathBuf> =
+            texts[0].lines().filter_map(path_of).map(Into::into).collect();
+        // glibc loads its library of exceptions itself when a thread is cancelled or exits.
+        let libc = paths.iter().find(|path| path.ends_with("libc.so.6"));
+        let unwinder = libc.map(|path| path.with_file_name("libgcc_s.so.1"));
+        let own = [interpreter, CACHE].map(PathBuf::from).into_iter().chain(unwinder);
+        paths.extend(own.filter(|path| path.is_file()));
+        self.at_their_paths(&paths)
     }
-    files.into_iter().collect()
+
+    /// Has the interpreter list the libraries.
+    fn list(&self) -> Result<Output> {
+        let mut call = Command::new(self.interpreter);
+        let later = self.later.iter().filter_map(|file| whole(file).ok());
+        // The option's value is a list, whose words blanks and colons separate.
+        let is_word = |path: &String| !path.contains([' ', ':']);
+        let later: Vec<String> = later
+            .filter_map(|path| path.into_os_string().into_string().ok())
+            .filter(is_word)
+            .collect();
+        if !later.is_empty() {
+            call.arg("--preload").arg(later.join(":"));
+        }
+        // The interpreter takes `$ORIGIN` from the path that it is given.
+        call.arg("--list").arg(whole(self.file)?).env_clear();
+        call.envs(self.folders.map(|folders| (FOLDERS, folders)));
+        let failed = |error: io::Error| Failure::io("run", Path::new(self.interpreter), &error);
+        process::output(&mut call).map_err(failed)
+    }
+
+    /// Libraries at their own paths on the machine. One that lies beside the program, or beside a
+    /// library that it loads later, is also beside that there, where `$ORIGIN` finds it.
+    fn at_their_paths(self, paths: &[PathBuf]) -> Result<Vec<GuestFile>> {
+        let mut folders = BTreeSet::new();
+        for file in self.later.iter().chain([self.file]) {
+            let guest = Path::new(&file.guest).parent().unwrap_or(Path::new(""));
+            folders.extend(whole(file)?.parent().map(|host| (host.to_owned(), guest.to_owned())));
+        }
+        let mut files = BTreeSet::new();
+        for host in paths.iter().filter(|path| self.later.iter().all(|file| !is_same(file, path))) {
+            let beside =
+                |(own, guest): &(PathBuf, PathBuf)| Some(guest.join(host.strip_prefix(own).ok()?));
+            for guest in folders.iter().filter_map(beside).chain([host.clone()]) {
+                files.insert(GuestFile { guest: normal(&guest), host: host.clone() });
+            }
+        }
+        Ok(files.into_iter().collect())
+    }
+}
+
+/// The path of a file without links.
+fn whole(file: &GuestFile) -> Result<PathBuf> {
+    fs::canonicalize(&file.host).map_err(|error| Failure::io("read", &file.host, &error))
+}
+
+/// Returns whether the file is the one at this path.
+fn is_same(file: &GuestFile, path: &Path) -> bool {
+    whole(file).is_ok_and(|own| own == path)
 }
 
 /// The path of a library in a line of the list, `NAME => PATH (ADDRESS)` or `PATH (ADDRESS)`.
@@ -140,13 +176,15 @@ mod tests {
     #[test]
     fn a_dynamic_program_needs_its_interpreter_and_its_libraries() {
         let this = std::env::current_exe().unwrap();
-        let file = GuestFile { guest: "bin/prog".into(), host: this };
-        let files = needed(&file, "/lib64/ld-linux-x86-64.so.2", None).unwrap();
+        let file = &GuestFile { guest: "bin/prog".into(), host: this };
+        let interpreter = "/lib64/ld-linux-x86-64.so.2";
+        let dynamic = Dynamic { file, interpreter, folders: None, later: &[] };
+        let files = dynamic.needs().unwrap();
         for name in ["lib64/ld-linux-x86-64.so.2", "libc.so.6"] {
             assert!(files.iter().any(|file| file.guest.ends_with(name)), "{name}: {files:?}");
         }
         assert!(files.iter().all(|file| file.host.is_file()), "{files:?}");
-        let refused = needed(&file, "/nonexistent/ld.so", None).unwrap_err();
+        let refused = Dynamic { interpreter: "/nonexistent/ld.so", ..dynamic }.needs().unwrap_err();
         assert_eq!(refused.status, ExitStatus::NotRunnable);
         assert!(refused.message.contains("interpreter /nonexistent/ld.so is not"), "{refused}");
     }

@@ -10,7 +10,8 @@ use crate::{
     Failure, Result, build,
     guest_files::{self, GuestFile},
     job::Job,
-    libraries, machine, program_words, project, ramdisk,
+    libraries::{self, Dynamic},
+    machine, program_words, project, ramdisk,
 };
 
 /// The files of the words of `--file`, and the one of `--stdin`; and the path of the latter on the
@@ -86,13 +87,15 @@ pub(super) fn implied(
         let interpreter = Program::parse(&bytes).ok().and_then(|program| program.interpreter);
         dynamic.extend(interpreter.map(|path| (file, path.to_owned())));
     }
-    if let Some((_, interpreter)) = dynamic.first() {
+    if !dynamic.is_empty() {
         let folders = folders(job);
-        for file in given.iter().filter(|file| is_library(&file.host)) {
-            implied.extend(libraries::needed_later(file, interpreter, folders.as_deref()));
-        }
+        let is_later = |file: &&GuestFile| {
+            is_library(&file.host) && dynamic.iter().all(|(program, _)| program != *file)
+        };
+        let later: Vec<GuestFile> = given.iter().filter(is_later).cloned().collect();
         for (file, interpreter) in &dynamic {
-            implied.extend(libraries::needed(file, interpreter, folders.as_deref())?);
+            let (folders, later) = (folders.as_deref(), &*later);
+            implied.extend(Dynamic { file, interpreter, folders, later }.needs()?);
         }
     }
     implied.sort();
