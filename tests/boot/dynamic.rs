@@ -59,3 +59,26 @@ fn programs_of_the_host_do_the_same_here() {
         }
     }
 }
+
+#[test]
+fn a_compiler_and_an_interpreter_of_the_host_do_the_same_here() {
+    let line = |command: &mut Command| text(&on_host(command).stdout).trim().to_owned();
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("dynamic.i");
+    std::fs::write(&source, "int f(int x) { return x * 3 + 1; }\n").unwrap();
+    let source = source.to_str().unwrap();
+    let file = format!("{source}:{source}");
+    let compiler = line(Command::new("cc").arg("-print-prog-name=cc1"));
+    if Path::new(&compiler).is_absolute() {
+        let options = ["-quiet", "-O2", "-fpreprocessed", source, "-o", "/dev/stdout"];
+        compare(&["--file", &file], &[&[&*compiler], &options[..]].concat());
+    }
+    let python = "/usr/bin/python3";
+    if Path::new(python).exists() {
+        let path = "import sysconfig; print(sysconfig.get_path('stdlib'))";
+        let library = line(Command::new(python).args(["-c", path]));
+        let script = "import hashlib, json, math, sys; print(json.dumps([math.pi]), \
+                      hashlib.sha256(b'x').hexdigest()); sys.exit(4)";
+        let file = format!("{library}:{library}");
+        compare(&["--file", &file], &[python, "-c", script]);
+    }
+}

@@ -1,5 +1,5 @@
-//! The files that a dynamic program needs beside itself: its interpreter, and the libraries that the
-//! interpreter takes on this machine.
+//! The files that a dynamic program needs beside itself: its interpreter, and the libraries that
+//! the interpreter takes on this machine.
 //!
 //! The interpreter itself lists them, so that search paths, caches and `$ORIGIN` have the meaning
 //! that they have when the program runs here. On the machine the same interpreter searches in the

@@ -10,14 +10,13 @@ mod what_if;
 
 use std::path::Path;
 
-use tally_abi::{ExitStatus, command::help};
+use tally_abi::{
+    ExitStatus,
+    command::{Verb, help},
+};
 
 pub(crate) use self::show::{show, write_trace};
-pub use self::{
-    args::RunArgs,
-    sampled::by_function,
-    verb::{VerbArgs, main as of_verb},
-};
+pub use self::{args::RunArgs, sampled::by_function, verb::VerbArgs};
 use self::{
     made::made,
     sampled::{sampled, show_breakdown},
@@ -90,6 +89,17 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     }
     write_asked(project, args, &boot, &report, &request.command_line)?;
     shown
+}
+
+/// Runs the program behind `cargo xtask stat` or `record`.
+///
+/// # Errors
+/// As [`main`].
+pub fn of_verb(project: &Project, verb: Verb, args: &VerbArgs) -> Result<u8> {
+    match verb::parse(verb, args)? {
+        Ok(run) => main(project, &run),
+        Err(status) => Ok(status),
+    }
 }
 
 /// Hint after a default run: how to request more, or why there is no breakdown.

@@ -45,9 +45,10 @@ pub const MAX_CPUS: usize = 64;
 /// separated by white space and escaped ([`crate::words`]). `env=NAME=VALUE` before a program adds
 /// to its environment, `stdin=PATH` names the file that is its standard input. `events=LIST` before
 /// a program makes the kernel count these events for the whole program, which needs no code for
-/// Tally; `default=LIST` until the program opens a session itself. `slice=CYCLES`, `budget=PPM` and `shares=planned|adaptive|paired` configure that session,
-/// and `phases=INSTRUCTIONS,UNIT,CLASSES,PREDICTOR` ([`crate::PhaseConfig`]) makes the kernel track
-/// its phases. `region=TAG` makes the virtual PMU count the truth of the whole program as the
+/// Tally; `default=LIST` until the program opens a session itself. `slice=CYCLES`, `budget=PPM` and
+/// `shares=planned|adaptive|paired` configure that session, and
+/// `phases=INSTRUCTIONS,UNIT,CLASSES,PREDICTOR` ([`crate::PhaseConfig`]) makes the kernel track its
+/// phases. `region=TAG` makes the virtual PMU count the truth of the whole program as the
 /// region of this tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandLine<'a> {

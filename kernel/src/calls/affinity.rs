@@ -57,8 +57,8 @@ fn write_cpu(process: &mut Process, index: u32, cpu: u64, node: u64) -> Result<u
     Ok(0)
 }
 
-/// `sched_getaffinity`: writes one CPU of the set, `here` if that is one of them. Returns the number
-/// of bytes written.
+/// `sched_getaffinity`: writes one CPU of the set, `here` if that is one of them. Returns the
+/// number of bytes written.
 fn get(process: &mut Process, here: u64, [of, bytes, to]: [u64; 3]) -> Result<Lookup<u64>, Errno> {
     if bytes == 0 || !bytes.is_multiple_of(SET_BYTES) {
         return Err(Errno(EINVAL));

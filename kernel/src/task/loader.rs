@@ -1,5 +1,5 @@
-//! Loads an x86-64 ELF into a new address space, with its arguments on its stack as specified in the
-//! System V ABI for AMD64 (section 3.4.1, "Initial Stack and Register State").
+//! Loads an x86-64 ELF into a new address space, with its arguments on its stack as specified in
+//! the System V ABI for AMD64 (section 3.4.1, "Initial Stack and Register State").
 //!
 //! A dynamic program begins in its interpreter, which maps the libraries by system calls.
 

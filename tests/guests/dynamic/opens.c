@@ -1,5 +1,5 @@
-/* Loads a library by the path in its argument, in the first thread and in another, and one that does
- * not exist. Prints the same here as under Linux. */
+/* Loads a library by the path in its argument, calls it in two threads, and fails to load one that
+ * does not exist. Prints the same here as under Linux. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>

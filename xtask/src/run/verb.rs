@@ -2,10 +2,13 @@
 //! order before the program.
 
 use clap::{Arg, Args, Command, FromArgMatches};
-use tally_abi::command::{Verb, help, takes_next};
+use tally_abi::{
+    ExitStatus,
+    command::{Verb, help, takes_next},
+};
 
 use super::RunArgs;
-use crate::{Result, output, program_words::program_index, project::Project};
+use crate::{Result, output, program_words::program_index};
 
 /// The words behind `stat` or `record`.
 #[derive(Args, Clone, Debug)]
@@ -19,27 +22,26 @@ pub struct VerbArgs {
     words: Vec<String>,
 }
 
-/// Runs the program of these words, or prints the help of `verb`.
+/// Parses the words behind `verb` as those of `run`. The status, if there is nothing to run: the
+/// help or an error is printed then.
 ///
 /// # Errors
-/// See [`super::main`].
-pub fn main(project: &Project, verb: Verb, args: &VerbArgs) -> Result<u8> {
+/// Standard output cannot be written.
+pub(super) fn parse(verb: Verb, args: &VerbArgs) -> Result<std::result::Result<RunArgs, u8>> {
     let command = RunArgs::augment_args(Command::new("run").no_binary_name(true));
     let words = of_run(&command, verb, &args.words);
     let own = words.iter().skip_while(|word| *word != "--").skip(1);
     if let Some(text) = help(&own.map(String::as_str).collect::<Vec<_>>()) {
         let more = "\nOptions of `run` may stand among them: cargo xtask run --help";
-        return output::text(&format!("{text}{more}\n")).map(|()| 0);
+        return output::text(&format!("{text}{more}\n")).map(|()| Err(0));
     }
     let parsed = command.try_get_matches_from(words);
-    match parsed.and_then(|mut parsed| RunArgs::from_arg_matches_mut(&mut parsed)) {
-        Ok(run) => super::main(project, &run),
-        Err(error) => {
-            // If standard error cannot be written, the exit status remains.
-            let _ = error.print();
-            Ok(tally_abi::ExitStatus::Usage.into())
-        }
-    }
+    let parsed = parsed.and_then(|mut parsed| RunArgs::from_arg_matches_mut(&mut parsed));
+    Ok(parsed.map_err(|error| {
+        // If standard error cannot be written, the exit status remains.
+        let _ = error.print();
+        ExitStatus::Usage.into()
+    }))
 }
 
 /// The words of `run` for those of `verb`: the options that only `run` has, then `-- verb` with its

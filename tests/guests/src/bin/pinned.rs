@@ -7,9 +7,9 @@
 
 extern crate alloc;
 
-use alloc::{format, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
-use tally::{Program, println, runtime::arguments, sys};
+use tally::{Program, io::read_file, println, runtime::arguments, sys};
 use tally_abi::syscall::errno;
 use tally_test_guests::{Checks, yield_turn};
 
@@ -66,6 +66,16 @@ fn parent(checks: &mut Checks) {
     let cpus: Vec<u32> = (0..64).take_while(|cpu| set(0, 1 << cpu) == 0).collect();
     checks.equal("any CPU again", set(0, u64::MAX), 0);
     checks.equal("the CPUs of a program", affinity(0).count_ones(), 1);
+    let lines = |path: &str, start: &str| {
+        let text = read_file(path).unwrap_or_default();
+        let text = String::from_utf8(text).unwrap_or_default();
+        text.lines().filter(|line| line.starts_with(start)).count()
+    };
+    checks.equal("the processors in a text", lines("/proc/cpuinfo", "processor"), 1);
+    // The first line is of all CPUs together.
+    checks.equal("the CPUs with times", lines("/proc/stat", "cpu"), 2);
+    let online = read_file("/sys/devices/system/cpu/online").unwrap_or_default();
+    checks.equal("a CPU that is online", online.len(), 2);
     let mut children = Vec::new();
     for wanted in cpus.iter().chain(&cpus) {
         let child = Program::load(&["pinned", "child", &format!("{wanted}")])

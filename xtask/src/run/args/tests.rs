@@ -1,5 +1,7 @@
 //! Tests of what runs count by default.
 
+use tally_abi::events;
+
 use super::*;
 
 #[test]

@@ -1,0 +1,89 @@
+//! The events that a run counts: those named, those of a breakdown, or the default ones.
+
+use tally_abi::{Shares, events};
+
+use super::RunArgs;
+use crate::{
+    job::Job,
+    machine::{self, Accel},
+    phases,
+    report::{Rings, Stack, short_stack_of, stack_of, stalls_of},
+};
+
+impl RunArgs {
+    /// The job, with the shares that `--unobserved` needs, the events of `--breakdown`, and those
+    /// that are counted by default.
+    pub(in crate::run) fn sampled_job(&self) -> Job {
+        let shares = if self.unobserved { Some(Shares::Paired) } else { self.work.job.shares };
+        let is_own = self.work.programs().is_empty();
+        let stack = self.stack_events();
+        let (of_stack, default) = match self.breakdown {
+            None if !is_own && self.prints_counts() => {
+                (None, Some(stack.unwrap_or_else(|| self.default_events())))
+            }
+            _ => (stack, None),
+        };
+        let events = of_stack.or_else(|| self.work.job.events.clone());
+        let events = events.or_else(|| self.phase_events());
+        let phases = self.work.phases.config().ok().flatten();
+        Job { shares, events, default, phases, ..self.work.job.clone() }
+    }
+
+    /// Returns whether counts are printed or written.
+    fn prints_counts(&self) -> bool {
+        !self.quiet || self.json || self.report.is_some() || self.trace.is_some()
+    }
+
+    /// The default job's events.
+    fn default_events(&self) -> String {
+        let list = match self.accel {
+            Accel::Tcg => events::default_list(self.pmu.signature()),
+            // The processor is not known before the run.
+            Accel::Kvm => events::DEFAULT_STAT,
+        };
+        events::words(list).collect::<Vec<_>>().join(",")
+    }
+
+    /// The stack of `--breakdown`, or its first level for a default run, if the processor has one.
+    pub fn stack(&self) -> Option<&'static Stack> {
+        let signature = self.pmu.signature();
+        match self.breakdown {
+            Some(Rings::Stalls) => stalls_of(signature),
+            Some(_) => stack_of(signature),
+            None => short_stack_of(signature).filter(|_| self.is_known_default()),
+        }
+    }
+
+    /// The events of the stack; for a default run together with those that the program would count.
+    fn stack_events(&self) -> Option<String> {
+        let stack = self.stack()?;
+        Some(match self.breakdown {
+            Some(rings) => rings.list(stack),
+            None => {
+                let own = events::default_list(self.pmu.signature());
+                stack.before(events::words(own)).join(",")
+            }
+        })
+    }
+
+    /// Returns whether one program is counted by default, on one machine.
+    pub(in crate::run) fn is_default(&self) -> bool {
+        let RunArgs { work, breakdown, unobserved, refine, .. } = self;
+        let counts = work.is_counted_by_default() && work.job.events.is_none() && !work.job.check;
+        let is_one = self.repeat.is_none() && work.jobs.is_none();
+        let asks = breakdown.is_some() || *unobserved || *refine || work.phases.phases.is_some();
+        counts && is_one && !asks && (work.programs().is_empty() || self.prints_counts())
+    }
+
+    /// Returns whether the run is a default one, on a processor that is known before the run.
+    fn is_known_default(&self) -> bool {
+        self.is_default() && self.accel == Accel::Tcg
+    }
+
+    /// The events of the cost model, if phases are tracked.
+    fn phase_events(&self) -> Option<String> {
+        self.work.phases.phases?;
+        let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu).ok()?;
+        phases::events(&pmu).ok().map(|events| events.join(","))
+    }
+}
