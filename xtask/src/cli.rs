@@ -160,7 +160,7 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Script(args) => samples::script::main(args),
         Task::Annotate(args) => samples::annotate::main(args),
         Task::Export(args) => export::main(args),
-        Task::Events(args) => events::main(args),
+        Task::Events(args) => events::main(&project, args),
         Task::Sdk(args) => sdk::main(&project, args),
         Task::Test(args) => test::main(&project, args),
         Task::Lint => lint::main(&project),

@@ -12,8 +12,9 @@ use tally_vpmu::{Event, Need, Profile, VirtualPmu};
 
 use crate::{
     Failure, Result, explain,
-    machine::{self, Pmu},
+    machine::{self, Pmu, ProcessorArgs},
     output,
+    project::Project,
 };
 
 /// Columns of the text.
@@ -33,6 +34,8 @@ pub struct EventsArgs {
     /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pmu: Pmu,
+    #[command(flatten)]
+    processor: ProcessorArgs,
     /// Print one JSON array, with the events' encodings and counters
     #[arg(long)]
     json: bool,
@@ -72,8 +75,9 @@ struct Listed {
 ///
 /// # Errors
 /// No event matches: the message has similar names. Standard output cannot be written.
-pub fn main(args: &EventsArgs) -> Result<u8> {
-    let (catalogue, all) = listed(args.pmu)?;
+pub fn main(project: &Project, args: &EventsArgs) -> Result<u8> {
+    let (pmu, shown) = args.processor.shown(project)?.unzip();
+    let (catalogue, all) = listed(pmu.unwrap_or(args.pmu), &shown.unwrap_or_default())?;
     let count = all.len();
     let found: Vec<Listed> = all.into_iter().filter(|event| args.wants(event)).collect();
     if found.is_empty() {
@@ -96,7 +100,7 @@ pub fn main(args: &EventsArgs) -> Result<u8> {
 /// # Errors
 /// The machine's profile has no catalogue.
 pub fn list(pmu: Pmu) -> Result<String> {
-    names(&listed(pmu)?.1)
+    names(&listed(pmu, &[])?.1)
 }
 
 impl EventsArgs {
@@ -145,11 +149,12 @@ fn no_match(catalogue: &Catalogue, pattern: &str) -> Failure {
 
 /// All events in this order: names that other tools use, the vendor's, encodings that the vendor's
 /// table does not have, Tally's own.
-fn listed(pmu: Pmu) -> Result<(Catalogue, Vec<Listed>)> {
+fn listed(pmu: Pmu, shown: &[String]) -> Result<(Catalogue, Vec<Listed>)> {
     // Some events exist only with the out-of-order pipeline, with its CPI stacks, with a part of
     // the front end, or with large pages.
     let options = ["pipeline=ooo", "stacks=yes", "btb=yes", "uop-cache=yes", "large-pages=yes"];
-    let options = options.map(str::to_owned);
+    let options: Vec<String> =
+        options.map(str::to_owned).into_iter().chain(shown.iter().cloned()).collect();
     let virtual_pmu = machine::virtual_pmu_of(pmu, &options)?;
     let catalogue = explain::detect(&virtual_pmu)?.catalogue();
     let profile = virtual_pmu.profile();
@@ -282,11 +287,11 @@ mod tests {
 
     fn args(pattern: &str, pmu: Pmu) -> EventsArgs {
         let pattern = pattern.split_whitespace().map(str::to_owned).collect();
-        EventsArgs { pattern, pmu, json: false, list: false }
+        EventsArgs { pattern, pmu, processor: ProcessorArgs::default(), json: false, list: false }
     }
 
     fn all(pmu: Pmu) -> Vec<Listed> {
-        listed(pmu).unwrap().1
+        listed(pmu, &[]).unwrap().1
     }
 
     #[test]
@@ -379,7 +384,8 @@ mod tests {
 
     #[test]
     fn nothing_found_names_what_is_near() {
-        let failure = main(&args("br_inst_retired.al_branches", Pmu::Intel)).unwrap_err();
+        let failure =
+            main(&Project::here(), &args("br_inst_retired.al_branches", Pmu::Intel)).unwrap_err();
         assert_eq!(failure.status, ExitStatus::UnknownEvent);
         assert!(failure.message.contains("BR_INST_RETIRED.ALL_BRANCHES"), "{failure:?}");
     }

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use raw_cpuid::CpuIdResult;
 use serde::Serialize;
-use tally_abi::{Error, ExitStatus, Scope, Shares, events};
+use tally_abi::{Error, ExitStatus, Mode, Scope, Shares, events};
 use tally_engine::{
     Plan, Setup, for_each_counter,
     plan::{CounterAssignment, plan},
@@ -22,6 +22,16 @@ use crate::{Failure, Result, output};
 
 /// Columns of the left column, which names counters.
 const PLACE: usize = 24;
+
+/// Returns whether the machine counts an event right in user mode: the processor has it, and the
+/// virtual PMU models it.
+pub fn models(pmu: &VirtualPmu, found: &DetectedPmu, event: &str) -> bool {
+    let Ok(resolved) = found.catalogue().resolve(event, Mode::User) else { return false };
+    resolved.iter().all(|Resolved { demand, .. }| {
+        let filter = demand.extra.map_or(0, |extra| extra.value);
+        demand.pinned.is_some() || pmu.models(demand.selector.0, filter)
+    })
+}
 
 /// Detects the virtual PMU under QEMU's TCG as the kernel does.
 ///

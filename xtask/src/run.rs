@@ -42,7 +42,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if args.quiet {
         output::silence_notes();
     }
-    let args = &args.read()?;
+    let args = &args.read(project)?;
     if let Some(line) = verb::misplaced(&args.work.programs()) {
         output::note(format_args!("xtask: {line}"));
     }

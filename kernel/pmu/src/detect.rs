@@ -144,7 +144,7 @@ fn leave_counter_3<R: CpuIdReader>(
 }
 
 /// Computes display family and model, after both vendors' manuals (CPUID Fn0000_0001_EAX).
-fn family_and_model(eax: u32) -> (u16, u8) {
+pub(crate) fn family_and_model(eax: u32) -> (u16, u8) {
     let field = |shift: u32, bits: u32| eax >> shift & ((1 << bits) - 1);
     let (family, model) = (field(8, 4), field(4, 4));
     let extended = if family == 0xf { field(20, 8) } else { 0 };

@@ -20,6 +20,7 @@ mod mode;
 mod offcore;
 mod options;
 mod pmu;
+mod processor;
 mod profile;
 mod profiles;
 mod quirks;

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, path::PathBuf};
 
-use crate::{profile::Profile, quirks::Quirks};
+use crate::{processor, profile::Profile, quirks::Quirks};
 
 mod machine;
 
@@ -88,8 +88,9 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 40] = [
+const NAMES: [&str; 41] = [
     "profile",
+    "processor",
     "counters",
     "unlike",
     "held",
@@ -163,6 +164,8 @@ impl<'a> Given<'a> {
 
     fn profile(&self) -> Result<Profile, String> {
         let mut profile = self.get("profile").map_or(Ok(Profile::ALL[0]), profile)?;
+        profile =
+            self.path("processor")?.map_or(Ok(profile), |path| processor::read(profile, &path))?;
         let versions = "Intel's profiles have 1 to 5, AMD's no choice";
         let fixed = "Intel's profiles have 0 to 4 from version 2 on, AMD's none";
         let width = "Intel's profiles have 32 to 48, AMD's only 48";

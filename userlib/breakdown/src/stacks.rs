@@ -152,7 +152,7 @@ fn views_of(signature: u32) -> Option<&'static Views> {
     let model = signature >> 12 & 0xf0 | signature >> 4 & 0xf;
     match (signature & 0x0ff0_0f00, model) {
         (0x600, 0x6a | 0x6c) => Some(&ICE_LAKE_VIEWS),
-        (0x600, 0x8f) => Some(&SAPPHIRE_RAPIDS_VIEWS),
+        (0x600, 0x8f | 0xcf) => Some(&SAPPHIRE_RAPIDS_VIEWS),
         (0xa0_0f00, 0x10..=0x1f | 0x60..=0xaf) => Some(&ZEN_4_VIEWS),
         _ => None,
     }
@@ -160,8 +160,8 @@ fn views_of(signature: u32) -> Option<&'static Views> {
 
 /// Message that a processor has no stack, with the alternatives.
 pub fn missing() -> String {
-    "no events of this processor tell apart what cycles are lost to: Ice Lake and Sapphire Rapids \
-     servers and Zen 4 have such events. Sampling cycles finds where they go, without the cause: \
+    "no events of this processor tell apart what cycles are lost to: Ice Lake, Sapphire and Emerald \
+     Rapids servers and Zen 4 have such events. Sampling cycles finds where they go, without the cause: \
      `record -e cycles PROGRAM`; counts of single causes can be had: `stat -e \
      cycles,instructions,branch-misses,cache-misses PROGRAM`"
         .into()

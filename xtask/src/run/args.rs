@@ -18,9 +18,10 @@ use crate::{
     explain::{self, Asked},
     job::Job,
     live::{Known, Planned},
-    machine::{self, Accel, Pmu, Request, memory_mib},
+    machine::{self, Accel, Pmu, ProcessorArgs, Request, memory_mib},
     phases,
     program_words::record,
+    project::Project,
     report::{Additions, Rings, no_stack},
     workload::Workload,
 };
@@ -32,6 +33,8 @@ pub struct RunArgs {
     /// PMU of the machine
     #[arg(long, value_enum, default_value_t)]
     pub(super) pmu: Pmu,
+    #[command(flatten)]
+    processor: ProcessorArgs,
     /// Executor of the guest's instructions
     #[arg(long, value_enum, default_value_t)]
     pub(super) accel: Accel,
@@ -251,8 +254,13 @@ impl RunArgs {
     ///
     /// # Errors
     /// As [`Workload::read`].
-    pub(super) fn read(&self) -> Result<RunArgs> {
-        Ok(RunArgs { work: self.work.read()?, ..self.clone() })
+    pub(super) fn read(&self, project: &Project) -> Result<RunArgs> {
+        let mut args = RunArgs { work: self.work.read()?, ..self.clone() };
+        if let Some((pmu, options)) = self.processor.shown(project)? {
+            args.pmu = pmu;
+            args.vpmu.splice(0..0, options);
+        }
+        Ok(args)
     }
 
     /// Adds the paths of the programs on the machine. Checks the events as the kernel will, if the

@@ -108,6 +108,17 @@ impl Catalogue {
         self.processor.name
     }
 
+    /// Returns EAX of CPUID leaves 1 and 1AH of a processor with this catalogue; the second is 0 for
+    /// a processor without core types.
+    pub fn cpuid(&self) -> [u32; 2] {
+        self.processor.cpuid()
+    }
+
+    /// Returns whether the processor is Intel's.
+    pub fn is_intels(&self) -> bool {
+        self.processor.vendor == Vendor::Intel
+    }
+
     /// Returns libpfm4's names of the PMU.
     pub fn pfm_names(&self) -> &'static [&'static str] {
         self.processor.pfm

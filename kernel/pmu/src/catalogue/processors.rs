@@ -129,6 +129,19 @@ impl Processor {
         &PROCESSORS[..INTEL]
     }
 
+    /// Returns EAX of CPUID leaves 1 and 1AH of the first processor that has the table; the second
+    /// is 0 for a processor without core types.
+    pub(super) fn cpuid(&self) -> [u32; 2] {
+        let Some(Signature { family, models, steppings, kind }) = self.signatures.first() else {
+            return [0; 2];
+        };
+        let (family, model) = (u32::from(*family), u32::from(models.0));
+        let (base, extended) = (family.min(0xf), family.saturating_sub(0xf));
+        let model = (model & 0xf) << 4 | (model >> 4) << 16;
+        let kind = kind.map_or(0, |(core, native)| u32::from(core) << 24 | native);
+        [extended << 20 | base << 8 | model | u32::from(steppings.0), kind]
+    }
+
     /// Returns the table, which is made at the first call.
     pub(super) fn table(&'static self) -> &'static Table {
         let index = PROCESSORS.iter().position(|of| core::ptr::eq(of, self)).unwrap_or(INTEL);

@@ -66,6 +66,17 @@ fn every_line_is_read_and_every_name_is_there_once() {
 }
 
 #[test]
+fn default_lists_are_resolved_on_their_processors() {
+    for catalogue in Catalogue::all() {
+        let [signature, _] = catalogue.cpuid();
+        let list = tally_abi::events::default_list(signature);
+        let resolved = catalogue.resolve(list, Mode::User);
+        let resolved = resolved.unwrap_or_else(|why| panic!("{}: {why}", catalogue.name()));
+        assert!(resolved.len() >= 6, "{}", catalogue.name());
+    }
+}
+
+#[test]
 fn processors_are_found_by_their_signatures() {
     let intel = |model, stepping, kind| Catalogue::intel(6, model, stepping, kind).name();
     assert_eq!(intel(0x55, 4, 0), "skylakex");
@@ -92,6 +103,16 @@ fn processors_are_found_by_their_signatures() {
         assert_eq!(amd(family, model), name, "{family:x} {model:x}");
     }
     assert_eq!(amd(0x15, 0x02), "architectural");
+    for catalogue in Catalogue::all() {
+        let [leaf_1, leaf_1a] = catalogue.cpuid();
+        let (family, model) = crate::detect::family_and_model(leaf_1);
+        let found = if catalogue.is_intels() {
+            Catalogue::intel(family, model, leaf_1 as u8 & 0xf, leaf_1a)
+        } else {
+            Catalogue::amd(family, model)
+        };
+        assert_eq!(found.name(), catalogue.name());
+    }
     let by_name = |name| Catalogue::named(name).map(|it| it.name());
     assert_eq!(by_name("icx"), Some("icelakex"));
     assert_eq!(by_name("graniterapids"), Some("graniterapids"));

@@ -6,7 +6,7 @@ use crate::{
     pmu::{
         access::{AccessResult, CpuidKind},
         cycles,
-        intel::TSC_LEAF,
+        intel::{CORE_LEAF, TSC_LEAF},
         prefetch,
         state::VirtualPmu,
     },
@@ -82,6 +82,7 @@ impl VirtualPmu {
         match (self.profile.vendor, leaf) {
             (Vendor::Intel, 0xa) => CpuidKind::Whole,
             (Vendor::Intel, TSC_LEAF) if self.profile.tsc_hz.is_some() => CpuidKind::Whole,
+            (Vendor::Intel, CORE_LEAF) if self.profile.kind != 0 => CpuidKind::Whole,
             (Vendor::Amd, 0x8000_0022) if self.profile.version >= 2 => CpuidKind::Whole,
             (_, cycles::CPUID_LEAF) => CpuidKind::Patched,
             (_, prefetch::CPUID_LEAF) if prefetch::is_announced(&self.profile) => {

@@ -8,6 +8,7 @@ use crate::{
         access::{AccessResult, STATUS_FROZEN, STATUS_METRICS, Unmodelled, select},
         state::VirtualPmu,
     },
+    profile::Profile,
 };
 
 /// Register addresses (SDM vol. 4, "Architectural MSRs").
@@ -293,7 +294,11 @@ impl VirtualPmu {
         let [eax, ebx, ecx, edx] = registers;
         match leaf {
             0 => {
-                let last = if self.profile.tsc_hz.is_some() { TSC_LEAF } else { 0xa };
+                let last = match self.profile {
+                    Profile { kind: 1.., .. } => CORE_LEAF,
+                    Profile { tsc_hz: Some(_), .. } => TSC_LEAF,
+                    _ => 0xa,
+                };
                 [eax.max(last), ebx, ecx, edx]
             }
             // The machine's family, model and stepping; PDCM.
@@ -301,6 +306,7 @@ impl VirtualPmu {
             0xa => self.intel_leaf_a(),
             // The ratio of the counter's frequency to the crystal's, and the latter.
             TSC_LEAF => self.profile.tsc_hz.map_or(registers, |hz| [1, 1, hz, 0]),
+            CORE_LEAF if self.profile.kind != 0 => [self.profile.kind, 0, 0, 0],
             _ => registers,
         }
     }
@@ -322,6 +328,9 @@ impl VirtualPmu {
         [eax, missing, list, fixed | width << 5 | any_thread_gone]
     }
 }
+
+/// The CPUID leaf that has the core's type and native model.
+pub(super) const CORE_LEAF: u32 = 0x1a;
 
 /// The CPUID leaf that has the time-stamp counter's frequency.
 pub(super) const TSC_LEAF: u32 = 0x15;

@@ -31,6 +31,7 @@ pub(super) const PROFILE: Profile = Profile {
     tsc_hz: None,
     // Family 6, model 6AH.
     signature: 0x606a6,
+    kind: 0,
     machine: QemuMachine {
         name: "intel",
         cpu: "Icelake-Server,-rdrand,-rdseed",

@@ -25,6 +25,7 @@ pub(super) const PROFILE: Profile = Profile {
     second_level: true,
     // Family 6, model 8FH.
     signature: 0x806f8,
+    kind: 0,
     machine: QemuMachine {
         name: "sapphire-rapids",
         cpu: "SapphireRapids,-rdrand,-rdseed",

@@ -23,6 +23,7 @@ pub(super) const PROFILE: Profile = Profile {
     tsc_hz: None,
     // Family 19H, model 1.
     signature: 0xa0_0f11,
+    kind: 0,
     machine: QemuMachine {
         name: "zen3",
         cpu: "EPYC-Milan,-rdrand,-rdseed",

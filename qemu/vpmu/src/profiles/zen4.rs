@@ -31,6 +31,7 @@ pub(super) const PROFILE: Profile = Profile {
     tsc_hz: None,
     // Family 19H, model 11H.
     signature: 0xa1_0f11,
+    kind: 0,
     machine: QemuMachine {
         name: "amd",
         cpu: "EPYC-Genoa,-rdrand,-rdseed",

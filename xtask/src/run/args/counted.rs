@@ -1,9 +1,12 @@
 //! The events that a run counts: those named, those of a breakdown, or the default ones.
 
 use tally_abi::{Shares, events};
+use tally_pmu::DetectedPmu;
+use tally_vpmu::VirtualPmu;
 
 use super::RunArgs;
 use crate::{
+    explain,
     job::Job,
     machine::{self, Accel},
     phases,
@@ -24,6 +27,9 @@ impl RunArgs {
             _ => (stack, None),
         };
         let events = of_stack.or_else(|| self.work.job.events.clone());
+        // The default job's own list may have events that the machine does not model.
+        let is_shown = is_own && self.processor.is_given() && self.is_default();
+        let events = events.or_else(|| is_shown.then(|| self.default_events()));
         let events = events.or_else(|| self.phase_events());
         let phases = self.work.phases.config().ok().flatten();
         Job { shares, events, default, phases, ..self.work.job.clone() }
@@ -34,19 +40,38 @@ impl RunArgs {
         !self.quiet || self.json || self.report.is_some() || self.trace.is_some()
     }
 
-    /// The default job's events.
+    /// The signature that the machine's processor shows.
+    fn signature(&self) -> u32 {
+        self.machine().map_or(self.pmu.signature(), |(pmu, _)| pmu.profile().signature)
+    }
+
+    /// The virtual PMU, and what the kernel detects of it; `None` if its options are wrong.
+    fn machine(&self) -> Option<(VirtualPmu, DetectedPmu)> {
+        let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu).ok()?;
+        let found = explain::detect(&pmu).ok()?;
+        Some((pmu, found))
+    }
+
+    /// The default job's events, as far as the machine models them.
     fn default_events(&self) -> String {
         let list = match self.accel {
-            Accel::Tcg => events::default_list(self.pmu.signature()),
+            Accel::Tcg => events::default_list(self.signature()),
             // The processor is not known before the run.
             Accel::Kvm => events::DEFAULT_STAT,
         };
-        events::words(list).collect::<Vec<_>>().join(",")
+        let words = events::words(list);
+        match self.machine() {
+            Some((pmu, found)) if self.processor.is_given() => {
+                let is_modelled = |event: &&str| explain::models(&pmu, &found, event);
+                words.filter(is_modelled).collect::<Vec<_>>().join(",")
+            }
+            _ => words.collect::<Vec<_>>().join(","),
+        }
     }
 
     /// The stack of `--breakdown`, or its first level for a default run, if the processor has one.
     pub fn stack(&self) -> Option<&'static Stack> {
-        let signature = self.pmu.signature();
+        let signature = self.signature();
         match self.breakdown {
             Some(Rings::Stalls) => stalls_of(signature),
             Some(_) => stack_of(signature),
@@ -60,7 +85,7 @@ impl RunArgs {
         Some(match self.breakdown {
             Some(rings) => rings.list(stack),
             None => {
-                let own = events::default_list(self.pmu.signature());
+                let own = events::default_list(self.signature());
                 stack.before(events::words(own)).join(",")
             }
         })

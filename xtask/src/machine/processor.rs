@@ -1,0 +1,145 @@
+//! A machine that shows another processor than its profile's: that processor's CPUID and encodings
+//! over the nearest profile.
+
+use std::{fmt::Write as _, fs};
+
+use clap::Args;
+use tally_abi::{ExitStatus, nearest::nearest};
+use tally_pmu::catalogue::{Catalogue, Counter, Entry};
+
+use super::profile::Pmu;
+use crate::{
+    Failure, Result,
+    project::{self, Project},
+};
+
+/// The option of commands on a machine.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ProcessorArgs {
+    /// Show the CPUID of this processor, by the name of the vendor's table such as emeraldrapids or
+    /// zen5, over the nearest machine: its events by their names, as far as the virtual PMU models
+    /// them; `list` prints the names
+    #[arg(long, value_name = "NAME", conflicts_with = "pmu")]
+    processor: Option<String>,
+}
+
+/// Names that other processors have for an event of the machines' profiles, by the vendor's
+/// definitions.
+const SAME: [(&str, &str); 5] = [
+    ("UOPS_RETIRED.RETIRE_SLOTS", "UOPS_RETIRED.SLOTS"),
+    ("BR_INST_RETIRED.CONDITIONAL", "BR_INST_RETIRED.COND"),
+    ("BR_MISP_RETIRED.CONDITIONAL", "BR_MISP_RETIRED.COND"),
+    ("BR_INST_RETIRED.NOT_TAKEN", "BR_INST_RETIRED.COND_NTAKEN"),
+    ("CPU_CLK_UNHALTED.CORE_P", "CPU_CLK_UNHALTED.THREAD_P"),
+];
+
+impl ProcessorArgs {
+    /// Returns whether a processor is given.
+    pub fn is_given(&self) -> bool {
+        self.processor.is_some()
+    }
+
+    /// Returns the machine whose profile is nearest to the processor, and the options of the virtual
+    /// PMU that make the machine show it; `None` without a processor.
+    ///
+    /// # Errors
+    /// No table has the name, or the option's file cannot be written.
+    pub fn shown(&self, project: &Project) -> Result<Option<(Pmu, Vec<String>)>> {
+        let Some(name) = &self.processor else { return Ok(None) };
+        let catalogue = Catalogue::named(name).ok_or_else(|| unknown(name))?;
+        let folder = project.private().join("processors");
+        fs::create_dir_all(&folder).map_err(|error| Failure::io("make", &folder, &error))?;
+        let path = folder.join(format!("{}.tsv", catalogue.name()));
+        project::write(&path, text(&catalogue).as_bytes())?;
+        let options = vec![format!("processor={}", path.display()), counters(&catalogue)];
+        Ok(Some((like(&catalogue), options)))
+    }
+}
+
+fn unknown(name: &str) -> Failure {
+    let names: Vec<&str> = Catalogue::all().map(|it| it.name()).collect();
+    let why = if name == "list" {
+        format!("--processor takes one of {}", names.join(", "))
+    } else {
+        let near = nearest(name, names.iter().copied()).join(", ");
+        format!(
+            "--processor {name}: no table has this name; nearest: {near}; all: --processor list"
+        )
+    };
+    Failure::new(ExitStatus::Usage, why)
+}
+
+/// The machine of the same vendor with most of the processor's events.
+fn like(catalogue: &Catalogue) -> Pmu {
+    let has = |pmu: Pmu| {
+        let events = pmu.profile().events().filter(|event| !event.is_tallys());
+        events.filter(|event| catalogue.find(event.name).is_some()).count()
+    };
+    let (first, second) = if catalogue.is_intels() {
+        (Pmu::Intel, Pmu::SapphireRapids)
+    } else {
+        (Pmu::Amd, Pmu::Zen3)
+    };
+    if has(second) > has(first) { second } else { first }
+}
+
+/// The option for the number of counters that the processor's events use, at most 8.
+fn counters(catalogue: &Catalogue) -> String {
+    let masks = catalogue.entries().map(|entry| match entry.counter {
+        Counter::General(mask) => mask & 0xff,
+        Counter::Fixed(_) => 0,
+    });
+    let all = masks.fold(0, |all, mask| all | mask);
+    format!("counters={}", u16::BITS - all.leading_zeros())
+}
+
+/// The option's file (`qemu/vpmu/src/processor.rs`).
+fn text(catalogue: &Catalogue) -> String {
+    let [signature, kind] = catalogue.cpuid();
+    let mut text = format!("signature\t{signature:x}\t{kind:x}\n");
+    for entry in catalogue.entries() {
+        let Entry { name, code, umask, cmask, inv, edge, counter, .. } = entry;
+        let Counter::General(counters) = counter else { continue };
+        // The virtual PMU has no second unit mask, and no counters above 7.
+        if umask > 0xff || counters & 0xff == 0 || entry.extra.is_some() {
+            continue;
+        }
+        let (inv, edge, counters) = (u8::from(inv), u8::from(edge), counters & 0xff);
+        let modelled = SAME.iter().find(|(other, _)| *other == name).map_or(name, |(_, it)| it);
+        let _ = writeln!(
+            text,
+            "event\t{name}\t{modelled}\t{code:x}\t{umask:x}\t{cmask:x}\t{inv}\t{edge}\t\
+             {counters:x}"
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{explain, machine};
+
+    /// Each table can be shown: the machine detects that processor, and counts what it models of it.
+    #[test]
+    fn every_processor_can_be_shown() {
+        let project = Project::here();
+        for catalogue in Catalogue::all() {
+            let processor = Some(catalogue.name().to_owned());
+            let (pmu, mut options) = ProcessorArgs { processor }.shown(&project).unwrap().unwrap();
+            options.push("pipeline=ooo".to_owned());
+            let machine = machine::virtual_pmu_of(pmu, &options).unwrap();
+            let found = explain::detect(&machine).unwrap();
+            assert_eq!(found.catalogue().name(), catalogue.name());
+            let events = machine.profile().events().filter(|event| !event.is_tallys()).count();
+            println!("{}: {} of {}", catalogue.name(), events, catalogue.entries().count());
+            assert!(events >= 5, "{}: {events}", catalogue.name());
+        }
+        assert_eq!(ProcessorArgs::default().shown(&project).unwrap(), None);
+        let of = |name: &str| ProcessorArgs { processor: Some(name.into()) }.shown(&project);
+        assert!(of("emeraldrapid").unwrap_err().to_string().contains("nearest: emeraldrapids"));
+        assert!(of("list").unwrap_err().to_string().contains("icelakex"));
+        assert_eq!(of("emeraldrapids").unwrap().unwrap().0, Pmu::SapphireRapids);
+        assert_eq!(of("zen5").unwrap().unwrap().0, Pmu::Amd);
+    }
+}
