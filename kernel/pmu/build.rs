@@ -9,7 +9,7 @@
 //! counters, or `fixedN` for fixed counter N, in which case code and umask are the vendor's
 //! pseudo-encoding. The high byte of `umask` is the second unit mask (bits 40 to 47 of the select).
 //! `flags` are `i` inverted, `e` edges, `a` counted alone, `t` counts the other thread of its core
-//! too, `d` deprecated; `-` for none. `register` is the address of an extra register that the event
+//! too, `l` a later name of an event that the table has under another name before; `-` for none. `register` is the address of an extra register that the event
 //! needs, `-` if none, and `value` the value that it needs there. For an event that may use one of
 //! two registers, `register` is both with a comma, and `code` or `umask` may be; an event with more
 //! registers keeps the first two. `processors` are names of `processors.tsv`; the tables written by
@@ -144,7 +144,7 @@ fn event(line: &str) -> Option<(String, Vec<u8>)> {
     };
     let mut flags = u8::from(is_fixed) << 5 | (registers.len().min(2) as u8) << 6;
     for letter in letters.chars().filter(|letter| *letter != '-') {
-        flags |= 1 << "ieatd".find(letter)?;
+        flags |= 1 << "ieatl".find(letter)?;
     }
     let mut bytes = vec![flags];
     let mut put = |number: u64| leb128(&mut bytes, number);

@@ -41,6 +41,7 @@ mod papi;
 mod phases;
 mod ports;
 mod prefetch;
+mod processors;
 mod programs;
 mod quirks;
 mod recorded;

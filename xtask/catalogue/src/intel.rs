@@ -45,7 +45,6 @@ struct Row {
     msr_value: String,
     taken_alone: Option<String>,
     any_thread: Option<String>,
-    deprecated: Option<String>,
     /// Text, and what concerns sampling or can be told from other fields.
     #[serde(rename = "BriefDescription")]
     _brief_description: String,
@@ -53,6 +52,8 @@ struct Row {
     _public_description: String,
     #[serde(rename = "SampleAfterValue")]
     _sample_after_value: String,
+    #[serde(rename = "Deprecated")]
+    _deprecated: Option<String>,
     #[serde(rename = "PEBScounters")]
     _pebs_counters: Option<String>,
     #[serde(rename = "Precise")]
@@ -110,7 +111,6 @@ fn event(row: &Row) -> Option<Event> {
         ('e', is_set(&Some(row.edge_detect.clone()))?),
         ('a', is_set(&row.taken_alone)?),
         ('t', is_set(&row.any_thread)?),
-        ('d', is_set(&row.deprecated)?),
     ];
     let registers = shorts(&row.msr_index)?;
     let registers = if registers == [0] { Vec::new() } else { registers };

@@ -17,8 +17,8 @@ pub(crate) struct Event {
     pub(crate) cmask: u8,
     /// Mask of general counters, or `fixedN` for a fixed counter.
     pub(crate) counters: String,
-    /// `i`: inverted, `e`: edges, `a`: counted alone, `t`: counts the sibling thread, `d`:
-    /// deprecated.
+    /// `i`: inverted, `e`: edges, `a`: counted alone, `t`: counts the sibling thread, `l`: a later
+    /// name of an event, which the vendor's table has under another name before.
     pub(crate) flags: String,
     /// Extra registers, of which the event needs one; empty if none.
     pub(crate) registers: Vec<u16>,
@@ -39,5 +39,18 @@ impl fmt::Display for Event {
             f,
             "{name}\t{codes}\t{umasks}\t{cmask:x}\t{counters}\t{flags}\t{registers}\t{value:x}"
         )
+    }
+}
+
+/// Marks the later names of events in a table.
+pub(crate) fn mark_later_names(table: &mut [Event]) {
+    let mut seen: Vec<Event> = Vec::new();
+    for event in table {
+        let nameless = Event { name: String::new(), counters: String::new(), ..event.clone() };
+        if seen.contains(&nameless) {
+            event.flags.push('l');
+        } else {
+            seen.push(nameless);
+        }
     }
 }

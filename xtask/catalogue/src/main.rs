@@ -16,7 +16,7 @@ mod processors;
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path, process::ExitCode};
 
-use line::{COLUMNS, Event};
+use line::{COLUMNS, Event, mark_later_names};
 use processors::{AMD, KNOWN};
 
 const SOURCES: &str = "\
@@ -55,7 +55,8 @@ struct Table {
 }
 
 fn make(from: &Path, to: &Path) -> Result<(), String> {
-    let tables: Vec<Table> = intel_tables(from)?.into_iter().chain(amd_tables(from)?).collect();
+    let mut tables: Vec<Table> = intel_tables(from)?.into_iter().chain(amd_tables(from)?).collect();
+    tables.iter_mut().for_each(|table| mark_later_names(&mut table.events));
     let mut names = String::from(SOURCES);
     names += "# name\tvendor\tmicroarchitecture\tlibpfm4\tevents\tsignatures\tsource\n";
     let mut lines: BTreeMap<&Event, Vec<&str>> = BTreeMap::new();

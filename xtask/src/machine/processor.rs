@@ -4,7 +4,7 @@
 use std::{fmt::Write as _, fs};
 
 use clap::Args;
-use tally_abi::{ExitStatus, nearest::nearest};
+use tally_abi::{ExitStatus, Mode, nearest::nearest};
 use tally_pmu::catalogue::{Catalogue, Counter, Entry};
 
 use super::profile::Pmu;
@@ -34,6 +34,16 @@ const SAME: [(&str, &str); 5] = [
 ];
 
 impl ProcessorArgs {
+    /// Makes the option for the processor with this table.
+    pub fn of(name: &str) -> ProcessorArgs {
+        ProcessorArgs { processor: Some(name.into()) }
+    }
+
+    /// Names of all processors that have a table.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Catalogue::all().map(|catalogue| catalogue.name())
+    }
+
     /// Returns whether a processor is given.
     pub fn is_given(&self) -> bool {
         self.processor.is_some()
@@ -57,7 +67,7 @@ impl ProcessorArgs {
 }
 
 fn unknown(name: &str) -> Failure {
-    let names: Vec<&str> = Catalogue::all().map(|it| it.name()).collect();
+    let names: Vec<&str> = ProcessorArgs::names().collect();
     let why = if name == "list" {
         format!("--processor takes one of {}", names.join(", "))
     } else {
@@ -105,10 +115,13 @@ fn text(catalogue: &Catalogue) -> String {
             continue;
         }
         let (inv, edge, counters) = (u8::from(inv), u8::from(edge), counters & 0xff);
+        // The name by which the kernel reports the event, if the table has several.
+        let resolved = catalogue.resolve(name, Mode::User).ok();
+        let first = resolved.and_then(|all| all.first()?.native).unwrap_or(name);
         let modelled = SAME.iter().find(|(other, _)| *other == name).map_or(name, |(_, it)| it);
         let _ = writeln!(
             text,
-            "event\t{name}\t{modelled}\t{code:x}\t{umask:x}\t{cmask:x}\t{inv}\t{edge}\t\
+            "event\t{first}\t{modelled}\t{code:x}\t{umask:x}\t{cmask:x}\t{inv}\t{edge}\t\
              {counters:x}"
         );
     }
@@ -125,8 +138,8 @@ mod tests {
     fn every_processor_can_be_shown() {
         let project = Project::here();
         for catalogue in Catalogue::all() {
-            let processor = Some(catalogue.name().to_owned());
-            let (pmu, mut options) = ProcessorArgs { processor }.shown(&project).unwrap().unwrap();
+            let shown = ProcessorArgs::of(catalogue.name()).shown(&project).unwrap();
+            let (pmu, mut options) = shown.unwrap();
             options.push("pipeline=ooo".to_owned());
             let machine = machine::virtual_pmu_of(pmu, &options).unwrap();
             let found = explain::detect(&machine).unwrap();
@@ -136,7 +149,7 @@ mod tests {
             assert!(events >= 5, "{}: {events}", catalogue.name());
         }
         assert_eq!(ProcessorArgs::default().shown(&project).unwrap(), None);
-        let of = |name: &str| ProcessorArgs { processor: Some(name.into()) }.shown(&project);
+        let of = |name: &str| ProcessorArgs::of(name).shown(&project);
         assert!(of("emeraldrapid").unwrap_err().to_string().contains("nearest: emeraldrapids"));
         assert!(of("list").unwrap_err().to_string().contains("icelakex"));
         assert_eq!(of("emeraldrapids").unwrap().unwrap().0, Pmu::SapphireRapids);

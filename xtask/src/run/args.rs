@@ -135,7 +135,16 @@ impl RunArgs {
         }
         let parsed = RunArgs::augment_args(clap::Command::new("run")).try_get_matches_from(words);
         let parsed = parsed.and_then(|mut parsed| RunArgs::from_arg_matches_mut(&mut parsed));
-        parsed.map_err(|error| refused(error.to_string()))
+        parsed.map_err(|error| refused(error.to_string()))?.shown(&Project::here())
+    }
+
+    /// Makes the machine show the processor of `--processor`.
+    fn shown(mut self, project: &Project) -> Result<RunArgs> {
+        if let Some((pmu, options)) = self.processor.shown(project)? {
+            self.pmu = pmu;
+            self.vpmu.splice(0..0, options);
+        }
+        Ok(self)
     }
 
     /// The machine for these options.
@@ -255,12 +264,7 @@ impl RunArgs {
     /// # Errors
     /// As [`Workload::read`].
     pub(super) fn read(&self, project: &Project) -> Result<RunArgs> {
-        let mut args = RunArgs { work: self.work.read()?, ..self.clone() };
-        if let Some((pmu, options)) = self.processor.shown(project)? {
-            args.pmu = pmu;
-            args.vpmu.splice(0..0, options);
-        }
-        Ok(args)
+        RunArgs { work: self.work.read()?, ..self.clone() }.shown(project)
     }
 
     /// Adds the paths of the programs on the machine. Checks the events as the kernel will, if the

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | 1, 1, n | bytes that the name shares with the name before, further bytes, these |
 //! | number | index of the set of processors |
-//! | 1 | flags: inverted, edges, alone, other thread, deprecated, fixed counter; from bit 6 on the number of extra registers |
+//! | 1 | flags: inverted, edges, alone, other thread, later name, fixed counter; from bit 6 on the number of extra registers |
 //! | numbers | counters' mask or fixed counter's index, code, unit masks, counter mask |
 //! | numbers | of the first register: address, value; of the second: address, code, unit masks |
 //!
@@ -24,7 +24,7 @@ const INVERTED: u8 = 1;
 const EDGES: u8 = 1 << 1;
 const ALONE: u8 = 1 << 2;
 const THREADS: u8 = 1 << 3;
-const DEPRECATED: u8 = 1 << 4;
+const LATER: u8 = 1 << 4;
 const FIXED: u8 = 1 << 5;
 
 /// Makes the table of the processor whose bit in the `sets` is `processor`. Its names stay in
@@ -37,9 +37,9 @@ pub(super) fn table(processor: usize, sets: &[u64]) -> Table {
         let more = reader.byte().unwrap_or_default();
         name += str::from_utf8(reader.bytes(more.into())).unwrap_or_default();
         let set = sets.get(reader.number() as usize).copied().unwrap_or_default();
-        let (entry, is_deprecated) = reader.entry();
+        let (entry, is_later) = reader.entry();
         if set >> processor & 1 == 1 {
-            found.push((names.len(), name.len(), entry, is_deprecated));
+            found.push((names.len(), name.len(), entry, is_later));
             names += &name;
         }
     }
@@ -49,11 +49,11 @@ pub(super) fn table(processor: usize, sets: &[u64]) -> Table {
         ..*entry
     };
     let mut codes: Vec<(u16, bool, u16)> = Vec::new();
-    for (index, (.., entry, is_deprecated)) in (0..).zip(&found) {
-        codes.push((entry.code, *is_deprecated, index));
+    for (index, (.., entry, is_later)) in (0..).zip(&found) {
+        codes.push((entry.code, *is_later, index));
         let second = entry.extra.and_then(|extra| extra.second);
         if let Some(second) = second.filter(|second| second.code != entry.code) {
-            codes.push((second.code, *is_deprecated, index));
+            codes.push((second.code, *is_later, index));
         }
     }
     codes.sort_unstable();
@@ -92,7 +92,7 @@ impl Reader {
         number
     }
 
-    /// Reads an event's fields. Returns the event without its name, and whether it is deprecated.
+    /// Reads an event's fields. Returns the event without its name, and whether that is a later one.
     fn entry(&mut self) -> (Entry<'static>, bool) {
         let flags = self.byte().unwrap_or_default();
         let is_set = |flag: u8| flags & flag != 0;
@@ -127,6 +127,6 @@ impl Reader {
             },
             extra,
         };
-        (entry, is_set(DEPRECATED))
+        (entry, is_set(LATER))
     }
 }

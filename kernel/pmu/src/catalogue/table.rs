@@ -8,7 +8,7 @@ pub struct Table {
     /// Events, in the order of the names in upper case.
     pub entries: Box<[Entry<'static>]>,
     /// Event codes, each with the index of an entry that has this code, also with its second
-    /// register; sorted by code, entries that are deprecated last.
+    /// register; sorted by code, later names of events last.
     pub by_code: Box<[(u16, u16)]>,
     /// Whether the processor's selects have a second unit mask.
     pub has_second_umask: bool,
@@ -25,8 +25,8 @@ impl Table {
         self.entries.get(found)
     }
 
-    /// Returns the entries that have a code, also with their second register; those that are
-    /// deprecated last.
+    /// Returns the entries that have a code, also with their second register; later
+    /// names of events last.
     pub fn with_code(&self, code: u16) -> impl Iterator<Item = &Entry<'static>> {
         let first = self.by_code.partition_point(|(other, _)| *other < code);
         let of_code = self.by_code[first..].iter().take_while(move |(other, _)| *other == code);

@@ -14,13 +14,15 @@ extern crate alloc;
 use alloc::{format, string::String};
 
 use tally::{
-    ExitStatus, Session, SessionConfig, eprintln, io::read_file, println, runtime::arguments,
-    session,
+    ExitStatus, Session, SessionConfig, eprintln, events::ALWAYS, io::read_file, println,
+    runtime::arguments, session,
 };
 use tally_programs::{default_events, options::ProgramOptions, store::Store};
 
 tally::main!(main);
 
+/// Events that every processor counts.
+const ALWAYS: &str = "cycles,instructions";
 /// Exit status if the decompressed text differs.
 const MISMATCH: i32 = 1;
 
@@ -56,8 +58,22 @@ fn run() -> Result<(), Failure> {
         unit: options.unit,
         ..SessionConfig::default()
     };
-    let events = options.events.unwrap_or_else(default_events);
-    let session = match Session::open(events, config) {
+    let session = match (
+        Session::open(options.events.unwrap_or_else(default_events), config),
+        options.events,
+    ) {
+        // The processor has another list of its own: a virtual one, or one whose hypervisor hides
+        // events.
+        (Err(refused), None) if refused.error == tally::Error::EventNotSupported => {
+            let open = Session::open(ALWAYS, config);
+            if open.is_ok() {
+                println!("deflate: counts {ALWAYS}: {}", refused.detail);
+            }
+            open
+        }
+        (opened, _) => opened,
+    };
+    let session = match session {
         Ok(session) => Some(session),
         // The program is measured from outside, as by `tally stat`: its counters are not shared.
         Err(refused) if refused.error == tally::Error::Busy => None,
