@@ -14,8 +14,8 @@ extern crate alloc;
 use alloc::{format, string::String};
 
 use tally::{
-    ExitStatus, Session, SessionConfig, eprintln, events::ALWAYS, io::read_file, println,
-    runtime::arguments, session,
+    ExitStatus, Session, SessionConfig, eprintln, io::read_file, println, runtime::arguments,
+    session,
 };
 use tally_programs::{default_events, options::ProgramOptions, store::Store};
 
