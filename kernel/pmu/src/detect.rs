@@ -103,7 +103,10 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
             let catalogue = catalogue.without(absent_events(&cpuid));
             (kind, if has_second_umask { catalogue } else { catalogue.without_second_umask() })
         }
-        b"AuthenticAMD" => (detect_amd(&cpuid, hypervisor)?, Catalogue::amd(family, model)),
+        // Hygon's family 18h is AMD's Zen 1 (Linux, arch/x86/events/core.c).
+        b"AuthenticAMD" | b"HygonGenuine" => {
+            (detect_amd(&cpuid, hypervisor)?, Catalogue::amd(family, model))
+        }
         _ => return Err(NoPmu::Vendor(vendor)),
     };
     let note = leave_counter_3(&mut kind, &cpuid, leaf.eax).or(erratum(&vendor, family, model));

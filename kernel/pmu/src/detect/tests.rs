@@ -119,6 +119,8 @@ fn catalogues_are_chosen_by_family_model_and_stepping() {
     for signature in [0xaa_0f01, 0xa7_0f41, 0xa9_0f00] {
         assert_eq!(detect(Cpu { signature, ..ZEN4 }).unwrap().info().catalogue, "zen4");
     }
+    let hygon = Cpu { vendor: b"HygonGenuine", signature: 0x90_0f02, ..ZEN4 };
+    assert_eq!(detect(hygon).unwrap().info().catalogue, "zen1");
     // Cascade Lake differs by its stepping.
     let cascade = detect(Cpu { signature: 0x50657, ..ICELAKE }).unwrap();
     assert_eq!((cascade.info().catalogue, cascade.layout().extra), ("cascadelakex", 7));
