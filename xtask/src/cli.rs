@@ -6,7 +6,7 @@
 
 use std::env;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{Command, CommandFactory, Parser, Subcommand};
 use tally_abi::{ExitStatus, command::Verb};
 use xtask_start::{LABORATORY, laboratory_word};
 
@@ -17,8 +17,7 @@ use crate::{
 
 /// Tally's tasks: set up, build, run, test.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", arg_required_else_help = true)]
-#[command(after_help = laboratory_help())]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", arg_required_else_help = true, version)]
 struct Cli {
     #[command(subcommand)]
     task: Task,
@@ -97,9 +96,30 @@ fn typed() -> &'static str {
     if env::var_os("CARGO_MANIFEST_DIR").is_some() { "cargo xtask" } else { shell::TOOL }
 }
 
-/// Last line of the help: the commands of the laboratory.
-fn laboratory_help() -> String {
-    format!("The laboratory, with cargo xtask only: {}", LABORATORY.join(", "))
+/// The commands by what they are for, in the order of the help.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("Measure", &["run", "stat", "record"]),
+    ("Look", &["report", "annotate", "script", "export", "trace", "diff"]),
+    ("Events", &["events"]),
+    ("Hardware", &["image", "import", "check-diff"]),
+    ("Develop", &["sdk", "setup", "build", "test", "lint", "docs", "completions", "man", "help"]),
+];
+
+/// The command with its commands in groups in the help, and those of the laboratory at the end.
+fn grouped(mut command: Command) -> Command {
+    command.build();
+    let mut text = String::new();
+    for (group, names) in GROUPS {
+        text += &format!("{group}:\n");
+        for name in names {
+            let about = command.find_subcommand(name).and_then(Command::get_about);
+            text += &format!("  {name:<12} {}\n", about.cloned().unwrap_or_default());
+        }
+        text.push('\n');
+    }
+    text += &format!("The laboratory, with cargo xtask only: {}", LABORATORY.join(", "));
+    let template = "{about}\n\n{usage-heading} {usage}\n\n{after-help}\n\nOptions:\n{options}\n";
+    Cli::command().after_help(text).help_template(template)
 }
 
 /// Parses the command line and runs the task; returns the exit status.
@@ -109,14 +129,22 @@ pub fn main() -> u8 {
             let why = format!("{word} is a command of the laboratory: use cargo xtask {word}");
             status(Err(Failure::new(ExitStatus::Usage, why)))
         }
-        None => run(typed(), |cli: &Cli| dispatch(&cli.task)),
+        None => run_command(grouped(Cli::command()), typed(), |cli: &Cli| dispatch(&cli.task)),
     }
 }
 
 /// Parses the words that started this program, whose command is `name`, and runs `dispatch` with
 /// them. Prints the reason of a failure; returns the exit status.
 pub fn run<C: Parser>(name: &'static str, dispatch: impl FnOnce(&C) -> Result<u8>) -> u8 {
-    let command = C::command().name(name).bin_name(name);
+    run_command(C::command(), name, dispatch)
+}
+
+fn run_command<C: Parser>(
+    command: Command,
+    name: &'static str,
+    dispatch: impl FnOnce(&C) -> Result<u8>,
+) -> u8 {
+    let command = command.name(name).bin_name(name);
     match command.try_get_matches().and_then(|words| C::from_arg_matches(&words)) {
         Ok(parsed) => status(dispatch(&parsed)),
         Err(error) => {
@@ -177,6 +205,16 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_is_in_one_group_of_the_help() {
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        let mut command = Cli::command();
+        command.build();
+        let mut all: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        (grouped.sort_unstable(), all.sort_unstable());
+        assert_eq!(grouped, all);
     }
 
     #[test]

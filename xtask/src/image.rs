@@ -26,7 +26,7 @@ const PAGE_MS: u32 = 8_000;
 #[derive(Args, Debug)]
 pub struct ImageArgs {
     /// File to write, or the whole stick, such as /dev/sdX, which loses what it has
-    #[arg(long, default_value = "tally.img", value_name = "PATH")]
+    #[arg(short, long, default_value = "tally.img", value_name = "PATH")]
     out: PathBuf,
     /// Size of the stick, which the image must not exceed: MiB, or with the suffix M or G
     #[arg(long, value_name = "SIZE", value_parser = place::size)]

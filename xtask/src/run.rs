@@ -140,6 +140,11 @@ fn write_asked(
 ) -> Result<()> {
     if let Some(path) = &args.trace {
         write_trace(boot, report, command_line, path)?;
+        let path = path.display();
+        if args.work.programs().iter().any(|words| record(words).is_some()) {
+            let next = format!("cargo xtask report {path} --symbols PROGRAM");
+            output::note(format_args!("xtask: the samples are in {path}: {next}"));
+        }
     }
     let blocks = args.vpmu.iter().find_map(|option| option.strip_prefix("blocks="));
     let asked = (command_line, blocks.map(Path::new));

@@ -28,6 +28,7 @@ use crate::{
     output, project,
     recording::{Recording, Symbolizer},
     symbols::CallGraph,
+    trace_file::DEFAULT_TRACE,
 };
 
 /// Reason why a folder cannot be written to standard output.
@@ -36,13 +37,14 @@ const NO_FOLDER: &str = "this format is a folder: add --out DIR";
 /// Options of `cargo xtask export`.
 #[derive(Args, Clone, Debug)]
 pub struct ExportArgs {
-    /// Trace file that `cargo xtask run --trace FILE` wrote
+    /// Trace file that `cargo xtask record` or `run --trace FILE` wrote
+    #[arg(default_value = DEFAULT_TRACE)]
     trace: PathBuf,
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Format,
     /// The file to write, or with ctf the new folder [default: standard output]
-    #[arg(long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The file of a program that was sampled, for the names of its functions; repeatable
     #[arg(long, value_name = "FILE")]

@@ -63,7 +63,9 @@ fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
     if let Some(reason) = reason_of_all(events) {
         writeln!(text, "{} events, not measured: {reason}", events.len())?;
     } else {
-        events.iter().try_for_each(|event| write_event(text, event))?;
+        let measured = events.iter().filter(|event| event.reason.is_none());
+        measured.clone().try_for_each(|event| write_event(text, event))?;
+        write_unmeasured(text, events)?;
     }
     let outside = events.iter().filter(|event| event.is_within() == Some(false)).count();
     let judged = events.iter().filter(|event| event.is_within().is_some()).count();
@@ -90,11 +92,42 @@ fn reason_of_all(events: &[EventReport]) -> Option<&str> {
     first.reason.as_deref().filter(|_| is_same && !others.is_empty())
 }
 
+/// Writes the events that were not measured, those with the same reason together.
+fn write_unmeasured(text: &mut String, events: &[EventReport]) -> fmt::Result {
+    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+    for event in events {
+        let Some(reason) = event.reason.as_deref() else { continue };
+        match by_reason.iter_mut().find(|(other, _)| *other == reason) {
+            Some((_, names)) => names.push(event.name.clone()),
+            None => by_reason.push((reason, vec![event.name.clone()])),
+        }
+    }
+    for (reason, names) in by_reason {
+        wrapped(&names).iter().try_for_each(|line| writeln!(text, "{line}"))?;
+        writeln!(text, "  not measured: {reason}")?;
+    }
+    Ok(())
+}
+
+/// Lines of at most 80 columns with these names, unless one name is longer.
+fn wrapped(names: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for name in names {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + name.chars().count() + 2 <= 79 => {
+                *line += &format!(", {name}");
+            }
+            last => {
+                last.into_iter().for_each(|line| line.push(','));
+                lines.push(name.clone());
+            }
+        }
+    }
+    lines
+}
+
 fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {
     let name = &event.name;
-    if let Some(reason) = &event.reason {
-        return writeln!(text, "{name}\n  not measured: {reason}");
-    }
     if name.chars().count() > NAME {
         writeln!(text, "{name}")?;
         write!(text, "{:NAME$} ", "")?;

@@ -90,7 +90,7 @@ pub struct RunArgs {
     #[arg(short, long, conflicts_with = "quiet")]
     pub(super) verbose: bool,
     /// Write a record of every slice, threshold and sample to this file, for `cargo xtask trace`
-    #[arg(long, value_name = "FILE")]
+    #[arg(short = 'o', long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
     /// Show the run on the terminal while it runs: rates of events with error bars, where cycles
     /// go, phases. What programs write comes when the view has ended; q stops the machine

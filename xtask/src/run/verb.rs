@@ -8,7 +8,7 @@ use tally_abi::{
 };
 
 use super::RunArgs;
-use crate::{Result, output, program_words::program_index};
+use crate::{Result, output, program_words::program_index, trace_file::DEFAULT_TRACE};
 
 /// The words behind `stat` or `record`.
 #[derive(Args, Clone, Debug)]
@@ -37,11 +37,20 @@ pub(super) fn parse(verb: Verb, args: &VerbArgs) -> Result<std::result::Result<R
     }
     let parsed = command.try_get_matches_from(words);
     let parsed = parsed.and_then(|mut parsed| RunArgs::from_arg_matches_mut(&mut parsed));
+    let parsed = parsed.map(|run| with_trace(run, verb));
     Ok(parsed.map_err(|error| {
         // If standard error cannot be written, the exit status remains.
         let _ = error.print();
         ExitStatus::Usage.into()
     }))
+}
+
+/// A run of `record` writes a trace, if it boots one machine: the default one if no other is named.
+fn with_trace(mut run: RunArgs, verb: Verb) -> RunArgs {
+    if verb == Verb::Record && !run.explain && run.machines() == 1 {
+        run.trace.get_or_insert_with(|| DEFAULT_TRACE.into());
+    }
+    run
 }
 
 /// The words of `run` for those of `verb`: the options that only `run` has, then `-- verb` with its

@@ -18,6 +18,7 @@ use crate::{
     Result, output,
     recording::{Recording, Symbolizer},
     symbols::CallGraph,
+    trace_file::DEFAULT_TRACE,
 };
 
 /// Columns of the text.
@@ -26,7 +27,8 @@ const COLUMNS: usize = 80;
 /// Options that the three commands share.
 #[derive(Args, Clone, Debug)]
 pub struct SampleArgs {
-    /// Trace file that `cargo xtask run --trace FILE -- record …` wrote
+    /// Trace file that `cargo xtask record` or `run --trace FILE` wrote
+    #[arg(default_value = DEFAULT_TRACE)]
     trace: PathBuf,
     /// The file of a program that was sampled, for functions and lines; repeatable
     #[arg(long, value_name = "FILE")]

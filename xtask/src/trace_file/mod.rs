@@ -9,3 +9,6 @@ pub(crate) use file::tests;
 pub use file::{Bad, Field, Form, Raw, Trace, Type};
 pub use records::Records;
 pub use stream::Stream;
+
+/// The file that `record` writes and `report` reads, unless another is named.
+pub const DEFAULT_TRACE: &str = "tally.trace";
