@@ -224,6 +224,7 @@ pub fn program(files: &[GuestFile], own: &[&str], name: &str) -> Result<Option<S
             || files.iter().any(|file| file.guest.starts_with(&folder));
         let why = match () {
             () if is_folder => "a folder, not a program: name the program in it",
+            () if name.contains('/') && Path::new(name).exists() => "neither a file nor a folder",
             () if name.contains('/') => "no such file",
             () if Path::new(name).is_file() => {
                 "no such program in PATH or given with --file: for the file here add ./ before it"
@@ -325,6 +326,7 @@ mod tests {
         assert_eq!(text.status, ExitStatus::NotRunnable);
         for (name, why) in [
             ("./nobody", "./nobody: no such file"),
+            ("/dev/null", "neither a file nor a folder"),
             ("./src", "a folder, not a program"),
             ("Cargo.toml", "for the file here add ./ before it"),
             ("nobody", "no such program in PATH or given with --file"),

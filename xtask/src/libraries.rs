@@ -54,8 +54,9 @@ impl Dynamic<'_> {
             return Err(refused(why));
         }
         let output = self.list()?;
-        let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-        if let Some(name) = texts.iter().find_map(|text| missing_library(text)) {
+        let [listed, said] =
+            [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+        if let Some(name) = missing_library(&said).filter(|_| !output.status.success()) {
             let why = format!(
                 "its library {} is not on this machine: install it, or name its folder with --env \
                  {FOLDERS}=DIR",
@@ -64,11 +65,10 @@ impl Dynamic<'_> {
             return Err(refused(why));
         }
         if !output.status.success() {
-            let line = texts[1].lines().next().unwrap_or_default();
+            let line = said.lines().next().unwrap_or_default();
             return Err(refused(format!("{interpreter} cannot load it: {}", visible(line))));
         }
-        let mut paths: Vec<PathBuf> =
-            texts[0].lines().filter_map(path_of).map(Into::into).collect();
+        let mut paths: Vec<PathBuf> = listed.lines().filter_map(path_of).map(Into::into).collect();
         // glibc loads its library of exceptions itself when a thread is cancelled or exits.
         let libc = paths.iter().find(|path| path.ends_with("libc.so.6"));
         let unwinder = libc.map(|path| path.with_file_name("libgcc_s.so.1"));
@@ -137,9 +137,10 @@ fn path_of(line: &str) -> Option<&str> {
 /// The name of a library that is missing, as glibc's or musl's interpreter says it.
 fn missing_library(text: &str) -> Option<&str> {
     text.lines().find_map(|line| {
-        let glibc = line.trim().strip_suffix(" => not found");
-        let musl = line.strip_prefix("Error loading shared library ");
-        glibc.or(musl.and_then(|rest| rest.split(": ").next()))
+        let glibc = line.split_once("error while loading shared libraries: ");
+        let glibc = glibc.filter(|_| line.contains("cannot open")).map(|(_, rest)| rest);
+        let rest = glibc.or_else(|| line.strip_prefix("Error loading shared library "))?;
+        rest.split(": ").next()
     })
 }
 
@@ -167,7 +168,9 @@ mod tests {
         let paths: Vec<_> = glibc.lines().filter_map(path_of).collect();
         assert_eq!(paths, ["/lib/a b/libc.so.6", "/lib64/ld-linux-x86-64.so.2"]);
         assert_eq!(missing_library(glibc), None);
-        assert_eq!(missing_library("\tlibx.so => not found\n"), Some("libx.so"));
+        let missing = "/a: error while loading shared libraries: libx.so: cannot open shared object \
+                       file: No such file or directory\n";
+        assert_eq!(missing_library(missing), Some("libx.so"));
         let musl = "Error loading shared library libx.so: No such file (needed by p)\n";
         assert_eq!(missing_library(musl), Some("libx.so"));
         assert_eq!(normal(Path::new("/a/../../b/./c")), "b/c");
