@@ -7,6 +7,8 @@ use std::{
     process::{Command, Output},
 };
 
+use tally_abi::ExitStatus;
+
 use crate::{
     command::{guest, run, text},
     on_host,
@@ -40,6 +42,16 @@ fn libraries_beside_the_program_and_loaded_ones_are_found() {
     let (opens, plugin) = (guest("opens"), guest("plugin.so"));
     let given = format!("{plugin}:{plugin}");
     compare(&["--file", &given], &[&opens, &plugin]);
+}
+
+#[test]
+fn code_that_a_program_writes_runs_with_leave_and_is_refused_without() {
+    let jit = guest("jit");
+    compare(&["--jit"], &[&jit]);
+    let refused = run(&[&jit]);
+    let why = text(&refused.stderr);
+    assert!(why.contains("execution of memory without execute permission: for code"), "{why}");
+    assert_eq!(refused.status.code(), Some(u8::from(ExitStatus::ProgramFault).into()));
 }
 
 #[test]

@@ -60,6 +60,10 @@ pub struct Job {
     /// Add NAME=VALUE to the environment of the programs, which is empty otherwise; repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub env: Vec<String>,
+    /// Let the programs have memory that is writable and executable at once, as compilers at run
+    /// time and code on the stack need
+    #[arg(long)]
+    pub jit: bool,
     /// The file in the ramdisk that is the standard input of the programs.
     #[arg(skip)]
     pub stdin: Option<String>,
@@ -147,7 +151,8 @@ impl Job {
     fn surroundings(&self) -> String {
         let environment = self.env.iter().map(|word| format!(" env={}", escape(word)));
         let input = self.stdin.iter().map(|name| format!(" stdin={}", escape(name)));
-        environment.chain(input).collect()
+        let jit = self.jit.then(|| " jit=yes".to_owned());
+        environment.chain(input).chain(jit).collect()
     }
 
     /// The configuration of the job's sessions.

@@ -43,7 +43,7 @@ pub const MAX_CPUS: usize = 64;
 /// `seed=7 wire -- deflate --slice 100000 -- spin` runs two programs at the same time: a job. The
 /// programs after a `---` are another job, which begins when the one before has ended. Words are
 /// separated by white space and escaped ([`crate::words`]). `env=NAME=VALUE` before a program adds
-/// to its environment, `stdin=PATH` names the file that is its standard input. `events=LIST` before
+/// to its environment, `jit=yes` permits it memory that is writable and executable, `stdin=PATH` names the file that is its standard input. `events=LIST` before
 /// a program makes the kernel count these events for the whole program, which needs no code for
 /// Tally; `default=LIST` until the program opens a session itself. `slice=CYCLES`, `budget=PPM` and
 /// `shares=planned|adaptive|paired` configure that session, and
@@ -273,9 +273,10 @@ mod tests {
         assert_eq!(programs[0].measure, Some(("a,cpu/x=1/", config)));
         assert_eq!(words(&programs[0]), ["p=1", "k=v"]);
         assert_eq!((programs[1].measure, words(&programs[1])), (None, vec!["q"]));
-        let line = CommandLine::parse("-- default=a p -- events=a q").unwrap();
-        let defaults = line.programs().map(|program| program.unwrap().is_default);
-        assert_eq!(defaults.collect::<Vec<_>>(), [true, false]);
+        let line = CommandLine::parse("-- default=a jit=yes p -- events=a q").unwrap();
+        for (program, is_first) in line.programs().map(Result::unwrap).zip([true, false]) {
+            assert_eq!((program.is_default, program.may_write_code), (is_first, is_first));
+        }
         let line = CommandLine::parse("-- region=7 q").unwrap();
         let program = line.programs().next().unwrap().unwrap();
         assert_eq!((program.region, words(&program)), (Some(7), vec!["q"]));

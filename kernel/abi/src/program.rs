@@ -15,6 +15,8 @@ pub struct Program<'a> {
     pub measure: Option<(&'a str, SessionConfig)>,
     /// Whether that session ends, without a report, when the program opens one itself.
     pub is_default: bool,
+    /// Whether the program's memory may be writable and executable at once.
+    pub may_write_code: bool,
     /// The configuration by which the session's phases are tracked, if they are.
     pub phases: Option<PhaseConfig>,
     /// Tag of the truth's region that contains the whole program.
@@ -36,9 +38,9 @@ impl<'a> Iterator for Variables<'a> {
 
     fn next(&mut self) -> Option<&'a str> {
         // The program's name, the first word that is not an option, ends the options.
-        const KNOWN: [&str; 10] = [
-            "env", "stdin", "events", "default", "slice", "budget", "shares", "unit", "phases",
-            "region",
+        const KNOWN: [&str; 11] = [
+            "jit", "env", "stdin", "events", "default", "slice", "budget", "shares", "unit",
+            "phases", "region",
         ];
         loop {
             let (name, value) = self.0.next()?.split_once('=')?;
@@ -56,7 +58,7 @@ impl<'a> Program<'a> {
         let mut words = text.split_ascii_whitespace();
         let (mut events, mut config) = (None, SessionConfig::default());
         let (environment, mut input, mut region) = (Variables(words.clone()), None, None);
-        let (mut phases, mut is_default) = (None, false);
+        let (mut phases, mut is_default, mut may_write_code) = (None, false, false);
         loop {
             let mut ahead = words.clone();
             let option = ahead.next().unwrap_or_default();
@@ -75,6 +77,7 @@ impl<'a> Program<'a> {
                     config.shares = Shares::parse(shares).ok_or(BadOption(option))?;
                 }
                 Some(("unit", "yes")) => config.unit = true,
+                Some(("jit", "yes")) => may_write_code = true,
                 Some(("phases", how)) => {
                     phases = Some(PhaseConfig::parse(how).ok_or(BadOption(option))?);
                 }
@@ -89,6 +92,15 @@ impl<'a> Program<'a> {
             words = ahead;
         }
         let measure = events.map(|list| (list, config));
-        Ok(Program { measure, is_default, phases, region, environment, input, words })
+        Ok(Program {
+            measure,
+            is_default,
+            may_write_code,
+            phases,
+            region,
+            environment,
+            input,
+            words,
+        })
     }
 }

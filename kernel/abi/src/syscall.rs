@@ -34,10 +34,10 @@ pub const POLL: u64 = 7;
 /// `lseek(fd, offset, whence)` → new offset.
 pub const LSEEK: u64 = 8;
 /// `mmap(address, bytes, protection, flags, fd, offset)` → address. Pages take memory when they are
-/// touched. A page that would be writable and executable: `EACCES`.
+/// touched. A page that would be writable and executable: `EACCES`, without `jit=yes`.
 pub const MMAP: u64 = 9;
 /// `mprotect(address, bytes, protection)` → 0. Works only on pages that the program has mapped. A
-/// page that would be writable and executable: `EACCES`.
+/// page that would be writable and executable: `EACCES`, without `jit=yes`.
 pub const MPROTECT: u64 = 10;
 /// `munmap(address, bytes)` → 0. Works only on the program's own mappings; the range may contain
 /// none.

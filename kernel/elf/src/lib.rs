@@ -50,6 +50,8 @@ pub struct Program<'a> {
     /// Path of the interpreter, which loads the libraries of a dynamic program; `None` for a static
     /// one.
     pub interpreter: Option<&'a str>,
+    /// Whether the program executes code on its stack.
+    pub has_executable_stack: bool,
 }
 
 /// A segment to load.
@@ -107,6 +109,8 @@ fn parse_at(file: &[u8], base: u64) -> Result<Program<'_>, Cow<'static, str>> {
         _ => return Err("an ELF file, but no executable".into()),
     };
     let all = elf.segments().ok_or("an ELF file without segments to load")?;
+    let is_stack = |s: &ProgramHeader| s.p_type == abi::PT_GNU_STACK && s.p_flags & abi::PF_X != 0;
+    let has_executable_stack = all.iter().any(|segment| is_stack(&segment));
     let (mut segments, mut headers, mut interpreter) = (Vec::new(), 0, None);
     for mut header in all.iter().filter(|s| s.p_memsz > 0) {
         if header.p_type == abi::PT_INTERP {
@@ -126,7 +130,16 @@ fn parse_at(file: &[u8], base: u64) -> Result<Program<'_>, Cow<'static, str>> {
     }
     let entry = header.e_entry.checked_add(base).ok_or(OUTSIDE)?;
     let (header_bytes, header_count) = (header.e_phentsize, header.e_phnum);
-    Ok(Program { base, segments, entry, headers, header_bytes, header_count, interpreter })
+    Ok(Program {
+        base,
+        segments,
+        entry,
+        headers,
+        header_bytes,
+        header_count,
+        interpreter,
+        has_executable_stack,
+    })
 }
 
 /// The bytes of the file that a header names.

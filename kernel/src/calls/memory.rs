@@ -117,7 +117,7 @@ fn map(process: &mut Process, arguments: [u64; 6], from: Step) -> Result<Answer,
     if bytes == 0 || flags & !known != 0 || !offset.is_multiple_of(FRAME_BYTES) {
         return Err(Errno(EINVAL));
     }
-    let access = access(protection)?;
+    let access = access(process, protection)?;
     let origin = origin(process, access, arguments)?;
     let is_fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) != 0;
     let takes_memory = access != PageAccess::Nothing && matches!(origin, Origin::Zeros);
@@ -162,7 +162,7 @@ fn origin(process: &Process, access: PageAccess, arguments: [u64; 6]) -> Result<
         _ => return Err(Errno(ENODEV)),
     };
     let open = open.lock();
-    let writes_file = is_shared && access == PageAccess::Write;
+    let writes_file = is_shared && access.writes();
     if !open.reads || writes_file && !open.writes {
         return Err(Errno(EACCES));
     }
@@ -180,10 +180,11 @@ fn set_heap_end(process: &mut Process, end: u64, from: Step) -> Answer {
     after(next, process.memory.heap_end())
 }
 
-/// The access for `PROT_…` flags. No memory is writable and executable.
-fn access(protection: u64) -> Result<PageAccess, Errno> {
+/// The access for `PROT_…` flags. Memory is writable and executable only if the user permits it.
+fn access(process: &Process, protection: u64) -> Result<PageAccess, Errno> {
     match (protection & PROT_EXECUTE != 0, protection & PROT_WRITE != 0) {
         _ if protection & !PROTECTIONS != 0 => Err(Errno(EINVAL)),
+        (true, true) if process.may_write_code => Ok(PageAccess::All),
         (true, true) => Err(Errno(EACCES)),
         (true, false) => Ok(PageAccess::Execute),
         (false, true) => Ok(PageAccess::Write),
@@ -197,7 +198,7 @@ fn protect(
     [address, bytes, protection]: [u64; 3],
     from: Step,
 ) -> Result<Answer, Errno> {
-    let access = access(protection)?;
+    let access = access(process, protection)?;
     if !address.is_multiple_of(FRAME_BYTES) {
         return Err(Errno(EINVAL));
     }

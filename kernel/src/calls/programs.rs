@@ -72,15 +72,18 @@ fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let environment = &caller.process.environment;
         let environment: Vec<&str> = environment.iter().map(String::as_str).collect();
+        let may_write_code = caller.process.may_write_code;
         let pid = table::lock().allocate_number().ok_or(Refusal::from(Error::TooManyPrograms))?;
-        Process::load(pid, &words, &environment, kernel::space()).map_err(|(status, why)| Refusal {
-            error: match status {
-                ExitStatus::ProgramNotFound => Error::NoProgram,
-                ExitStatus::NotRunnable => Error::NotAProgram,
-                _ => Error::NoMemory,
+        Process::load(pid, &words, &environment, may_write_code, kernel::space()).map_err(
+            |(status, why)| Refusal {
+                error: match status {
+                    ExitStatus::ProgramNotFound => Error::NoProgram,
+                    ExitStatus::NotRunnable => Error::NotAProgram,
+                    _ => Error::NoMemory,
+                },
+                detail: alloc::format!("{}: {why}", words.first().copied().unwrap_or_default()),
             },
-            detail: alloc::format!("{}: {why}", words.first().copied().unwrap_or_default()),
-        })
+        )
     });
     match loaded {
         Ok(mut child) => {

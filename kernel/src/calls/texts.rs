@@ -77,6 +77,7 @@ fn maps(process: &Process) -> String {
             PageAccess::Read => "r--",
             PageAccess::Write => "rw-",
             PageAccess::Execute => "r-x",
+            PageAccess::All => "rwx",
         };
         let (kind, page, number, name) = match &area.origin {
             Origin::Copy(source, page) => ('p', *page, source.number(), String::new()),

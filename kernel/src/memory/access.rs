@@ -13,6 +13,8 @@ pub enum PageAccess {
     Write,
     /// Read and execute.
     Execute,
+    /// Read, write and execute.
+    All,
 }
 
 impl PageAccess {
@@ -25,6 +27,17 @@ impl PageAccess {
             PageAccess::Read => common | Flags::NO_EXECUTE,
             PageAccess::Write => common | Flags::WRITABLE | Flags::NO_EXECUTE,
             PageAccess::Execute => common,
+            PageAccess::All => common | Flags::WRITABLE,
         }
+    }
+
+    /// Returns whether the program may write.
+    pub fn writes(self) -> bool {
+        matches!(self, PageAccess::Write | PageAccess::All)
+    }
+
+    /// Returns whether the program may execute.
+    pub(super) fn executes(self) -> bool {
+        matches!(self, PageAccess::Execute | PageAccess::All)
     }
 }

@@ -111,7 +111,7 @@ impl Area {
     pub(super) fn permits(&self, access: PageAccess) -> bool {
         match self.origin {
             Origin::Kernel(_) | Origin::Arriving => false,
-            Origin::Shared(_, _, writable) => writable || access != PageAccess::Write,
+            Origin::Shared(_, _, writable) => writable || !access.writes(),
             _ => true,
         }
     }

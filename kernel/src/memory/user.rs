@@ -102,8 +102,8 @@ impl UserMemory {
         let access = area.access;
         let permits = match touch {
             Touch::Read => access != PageAccess::Nothing,
-            Touch::Write => access == PageAccess::Write,
-            Touch::Execute => access == PageAccess::Execute,
+            Touch::Write => access.writes(),
+            Touch::Execute => access.executes(),
         };
         if !permits || self.space.has_page(page) {
             return Err(SpaceError::BadAddress);
@@ -285,7 +285,7 @@ impl UserMemory {
         let guards = address..address.saturating_add(GUARD_BYTES);
         let mut above = self.areas.within(guards).filter(|(_, area)| !is_bad(area.access));
         let is_stack = above.next().is_some_and(|(range, area)| {
-            area.access == PageAccess::Write && range.contains(&rsp.saturating_add(OVERFLOW_BYTES))
+            area.access.writes() && range.contains(&rsp.saturating_add(OVERFLOW_BYTES))
         });
         below && is_stack && address.abs_diff(rsp) < OVERFLOW_BYTES
     }

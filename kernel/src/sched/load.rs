@@ -40,20 +40,22 @@ pub(super) fn load_all(job: Job) -> bool {
 
 /// Loads a program; `None` if it is refused.
 fn load(program: Program) -> Option<Box<Process>> {
-    let Program { measure, is_default, phases, region, environment, input, words } = program;
+    let Program { measure, is_default, may_write_code, phases, region, environment, input, words } =
+        program;
     let words: Vec<Cow<str>> = words.map(unescape).collect();
     let environment: Vec<Cow<str>> = environment.map(unescape).collect();
     let [words, environment]: [Vec<&str>; 2] =
         [&words, &environment].map(|all| all.iter().map(|word| &**word).collect());
     let name = words.first().copied().unwrap_or_default();
     let pid = table::lock().allocate_number().expect("a command line has few programs");
-    let mut process = match Process::load(pid, &words, &environment, kernel::space()) {
-        Ok(process) => process,
-        Err((status, why)) => {
-            refuse(name, status, &why);
-            return None;
-        }
-    };
+    let mut process =
+        match Process::load(pid, &words, &environment, may_write_code, kernel::space()) {
+            Ok(process) => process,
+            Err((status, why)) => {
+                refuse(name, status, &why);
+                return None;
+            }
+        };
     if let Some(path) = input.map(unescape) {
         match location::locate(&Base::root(), &path, true).and_then(|place| place.existing()) {
             Ok(Node::File(file)) => process.files.set_input(file),

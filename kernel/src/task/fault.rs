@@ -137,7 +137,9 @@ fn page_fault_cause(error: u64) -> &'static str {
         (false, true, _) => "execution of unmapped memory",
         (false, false, true) => "write to unmapped memory",
         (false, false, false) => "read of unmapped memory",
-        (true, true, _) => "execution of memory without execute permission",
+        (true, true, _) => {
+            "execution of memory without execute permission: for code that it writes add --jit"
+        }
         (true, false, true) => "write to memory without write permission",
         (true, false, false) => "read of memory without read permission",
     }

@@ -102,6 +102,8 @@ pub struct Words<'a> {
     pub environment: &'a [&'a str],
     /// `AT_RANDOM`.
     pub random: u128,
+    /// Whether the stack is executable, if the program asks for that.
+    pub may_write_code: bool,
 }
 
 /// Maps the program `file` into `space`, its interpreter, which `find` returns by its path, and the
@@ -123,7 +125,11 @@ pub fn load(
     if let Some(interpreter) = &interpreter {
         load_segments(space, interpreter, &mut areas)?;
     }
-    add_stack(&mut areas)?;
+    let of_stack = match program.has_executable_stack && words.may_write_code {
+        true => PageAccess::All,
+        false => PageAccess::Write,
+    };
+    add_stack(&mut areas, of_stack)?;
     let auxiliary = [
         (AT_PHDR, program.headers),
         (AT_PHENT, program.header_bytes.into()),
@@ -140,7 +146,7 @@ pub fn load(
         (AT_SECURE, 0),
         (AT_MINSIGSTKSZ, extended_frame::min_stack_bytes()),
     ];
-    let rsp = push_words(space, words, &auxiliary)?;
+    let rsp = push_words(space, of_stack, words, &auxiliary)?;
     Ok(Start { areas, heap, rip: interpreter.map_or(program.entry, |it| it.entry), rsp })
 }
 
@@ -173,13 +179,12 @@ fn load_segments(
 }
 
 /// Adds the area of the first thread's stack.
-fn add_stack(areas: &mut Vec<(u64, Area)>) -> Result<(), LoadError> {
+fn add_stack(areas: &mut Vec<(u64, Area)>, access: PageAccess) -> Result<(), LoadError> {
     let start = STACK_TOP - STACK_BYTES;
     if areas.iter().any(|(_, area)| area.end > start) {
         return Err(SpaceError::Overlap.into());
     }
-    let (access, origin) = (PageAccess::Write, Origin::Stack);
-    areas.push((start, Area { end: STACK_TOP, access, origin }));
+    areas.push((start, Area { end: STACK_TOP, access, origin: Origin::Stack }));
     Ok(())
 }
 
@@ -211,10 +216,11 @@ fn load_segment(space: &mut AddressSpace, segment: &Segment<'_>) -> Result<(u64,
 /// Puts argument count, pointers and strings on the stack. Returns the stack pointer.
 fn push_words(
     space: &mut AddressSpace,
+    access: PageAccess,
     words: Words,
     auxiliary: &[(u64, u64)],
 ) -> Result<u64, LoadError> {
-    let Words { arguments, environment, random } = words;
+    let Words { arguments, environment, random, .. } = words;
     let mut strings = String::new();
     let mut offsets = Vec::new();
     for word in arguments.iter().chain(environment) {
@@ -239,7 +245,7 @@ fn push_words(
     let rsp = (random_at - 8 * stack.len() as u64) & !15;
     let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
     let first = rsp - rsp % FRAME_BYTES;
-    space.map_zeroed(UserRange::new(first, STACK_TOP - first)?, PageAccess::Write)?;
+    space.map_zeroed(UserRange::new(first, STACK_TOP - first)?, access)?;
     space.fill(text, strings.as_bytes())?;
     space.fill(random_at, &random.to_le_bytes())?;
     space.fill(rsp, &bytes)?;

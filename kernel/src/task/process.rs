@@ -38,6 +38,8 @@ pub struct Process {
     pub memory: UserMemory,
     /// The program's name and arguments.
     pub arguments: Vec<String>,
+    /// Whether its memory may be writable and executable at once.
+    pub may_write_code: bool,
     /// Number of the CPU that runs it, or that ran it last.
     pub cpu: u16,
     /// Working folder.
@@ -70,7 +72,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Loads the program `arguments[0]` from the ramdisk.
+    /// Loads the program `arguments[0]` from the ramdisk; `may_write_code` is whether its memory may
+    /// be writable and executable at once.
     ///
     /// # Errors
     /// The exit status and the text for the user.
@@ -78,6 +81,7 @@ impl Process {
         pid: u32,
         arguments: &[&str],
         environment: &[&str],
+        may_write_code: bool,
         kernel: &AddressSpace,
     ) -> Result<Process, (ExitStatus, Cow<'static, str>)> {
         let name = ramdisk::plain(arguments.first().copied().unwrap_or_default());
@@ -88,7 +92,7 @@ impl Process {
         // Same seed and program, same numbers: runs are repeatable.
         let mut random = Xoshiro256PlusPlus::seed_from_u64(measure::seed() ^ u64::from(pid) << 32);
         let canary = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
-        let words = Words { arguments, environment, random: canary };
+        let words = Words { arguments, environment, random: canary, may_write_code };
         let find = |path: &str| ramdisk::file(ramdisk::plain(path));
         let start =
             loader::load(&mut space, file, find, words).map_err(loader::LoadError::explain)?;
@@ -103,6 +107,7 @@ impl Process {
             environment: environment.iter().map(|word| String::from(*word)).collect(),
             memory: UserMemory::new(space, start.areas, start.heap),
             arguments: arguments.iter().map(|word| String::from(*word)).collect(),
+            may_write_code,
             cpu: 0,
             folder: Base::root(),
             files: Descriptors::new(pid),

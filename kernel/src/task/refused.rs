@@ -10,7 +10,7 @@ use alloc::{
 
 use tally_abi::syscall::{
     self,
-    errno::{EAFNOSUPPORT, EINVAL, ENOSYS, EOPNOTSUPP},
+    errno::{EACCES, EAFNOSUPPORT, EINVAL, ENOSYS, EOPNOTSUPP},
 };
 
 /// Maximum number of kinds of refusals kept for a program.
@@ -27,7 +27,9 @@ pub struct RefusedCalls(BTreeMap<(u64, i64), u64>);
 impl RefusedCalls {
     /// Counts a call that failed with an error.
     pub fn count(&mut self, call: u64, error: i64) {
-        let is_refusal = matches!(error, ENOSYS | EINVAL | EOPNOTSUPP | EAFNOSUPPORT);
+        // Memory that is writable and executable at once.
+        let is_code = matches!(call, syscall::MMAP | syscall::MPROTECT) && error == EACCES;
+        let is_refusal = matches!(error, ENOSYS | EINVAL | EOPNOTSUPP | EAFNOSUPPORT) || is_code;
         if !is_refusal || EXPECTED.contains(&call) {
             return;
         }

@@ -67,7 +67,11 @@ pub(crate) fn show(boot: &Boot, report: &Report, json: bool, folder: Option<&Pat
         output::note(format_args!("xtask: CPU {cpu}: {lost} of {written} trace records lost"));
     }
     for (program, calls) in &boot.transcript.refused_calls {
-        output::note(format_args!("xtask: {program}: refused system calls: {calls}"));
+        let hint = match calls.contains("(EACCES)") {
+            true => "; for memory that is writable and executable at once add --jit",
+            false => "",
+        };
+        output::note(format_args!("xtask: {program}: refused system calls: {calls}{hint}"));
     }
     for (program, status) in boot.transcript.exits.iter().filter(|(_, status)| *status != 0) {
         output::note(format_args!("xtask: {program}: ended with status {status}"));
