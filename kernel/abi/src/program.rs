@@ -8,6 +8,12 @@ use crate::{PhaseConfig, SessionConfig, Shares, Slice, session::NO_BUDGET_PPM};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadOption<'a>(pub &'a str);
 
+/// The options of a program.
+const KNOWN: [&str; 11] = [
+    "env", "stdin", "jit", "events", "default", "slice", "budget", "shares", "unit", "phases",
+    "region",
+];
+
 /// A program to run.
 #[derive(Clone, Debug)]
 pub struct Program<'a> {
@@ -38,10 +44,6 @@ impl<'a> Iterator for Variables<'a> {
 
     fn next(&mut self) -> Option<&'a str> {
         // The program's name, the first word that is not an option, ends the options.
-        const KNOWN: [&str; 11] = [
-            "jit", "env", "stdin", "events", "default", "slice", "budget", "shares", "unit",
-            "phases", "region",
-        ];
         loop {
             let (name, value) = self.0.next()?.split_once('=')?;
             match name {
@@ -55,52 +57,57 @@ impl<'a> Iterator for Variables<'a> {
 
 impl<'a> Program<'a> {
     pub(crate) fn parse(text: &'a str) -> Result<Self, BadOption<'a>> {
-        let mut words = text.split_ascii_whitespace();
-        let (mut events, mut config) = (None, SessionConfig::default());
-        let (environment, mut input, mut region) = (Variables(words.clone()), None, None);
-        let (mut phases, mut is_default, mut may_write_code) = (None, false, false);
-        loop {
-            let mut ahead = words.clone();
-            let option = ahead.next().unwrap_or_default();
-            match option.split_once('=') {
-                Some((kind @ ("events" | "default"), list)) => {
-                    (events, is_default) = (Some(list), kind == "default");
-                }
-                Some(("slice", length)) => {
-                    config.slice = Slice::parse(length).ok_or(BadOption(option))?;
-                }
-                Some(("budget", ppm)) => {
-                    let ppm = ppm.parse().ok().filter(|ppm| (1..=NO_BUDGET_PPM).contains(ppm));
-                    config.budget_ppm = ppm.ok_or(BadOption(option))?;
-                }
-                Some(("shares", shares)) => {
-                    config.shares = Shares::parse(shares).ok_or(BadOption(option))?;
-                }
-                Some(("unit", "yes")) => config.unit = true,
-                Some(("jit", "yes")) => may_write_code = true,
-                Some(("phases", how)) => {
-                    phases = Some(PhaseConfig::parse(how).ok_or(BadOption(option))?);
-                }
-                Some(("region", tag)) => {
-                    region = Some(tag.parse().map_err(|_| BadOption(option))?);
-                }
-                Some(("env", _)) => {}
-                Some(("stdin", path)) => input = Some(path),
-                // A program's name may contain an equals sign.
-                _ => break,
-            }
-            words = ahead;
-        }
-        let measure = events.map(|list| (list, config));
-        Ok(Program {
-            measure,
-            is_default,
-            may_write_code,
-            phases,
-            region,
-            environment,
-            input,
+        let words = text.split_ascii_whitespace();
+        let mut program = Program {
+            measure: None,
+            is_default: false,
+            may_write_code: false,
+            phases: None,
+            region: None,
+            environment: Variables(words.clone()),
+            input: None,
             words,
-        })
+        };
+        let mut session = (None, SessionConfig::default());
+        loop {
+            let mut ahead = program.words.clone();
+            let option = ahead.next().unwrap_or_default();
+            // A program's name may contain an equals sign.
+            let known = option.split_once('=').filter(|(name, _)| KNOWN.contains(name));
+            let Some((name, value)) = known else { break };
+            program.set(name, value, &mut session).ok_or(BadOption(option))?;
+            program.words = ahead;
+        }
+        let (events, config) = session;
+        program.measure = events.map(|list| (list, config));
+        Ok(program)
+    }
+
+    /// Sets an option, or one of the session around the program. `None` if its value is unknown.
+    fn set(
+        &mut self,
+        name: &str,
+        value: &'a str,
+        (events, config): &mut (Option<&'a str>, SessionConfig),
+    ) -> Option<()> {
+        match (name, value) {
+            ("events" | "default", list) => {
+                (*events, self.is_default) = (Some(list), name == "default");
+            }
+            ("slice", length) => config.slice = Slice::parse(length)?,
+            ("budget", ppm) => {
+                let ppm = ppm.parse().ok().filter(|ppm| (1..=NO_BUDGET_PPM).contains(ppm));
+                config.budget_ppm = ppm?;
+            }
+            ("shares", shares) => config.shares = Shares::parse(shares)?,
+            ("unit", "yes") => config.unit = true,
+            ("jit", "yes") => self.may_write_code = true,
+            ("phases", how) => self.phases = Some(PhaseConfig::parse(how)?),
+            ("region", tag) => self.region = Some(tag.parse().ok()?),
+            ("env", _) => {}
+            ("stdin", path) => self.input = Some(path),
+            _ => return None,
+        }
+        Some(())
     }
 }
