@@ -213,7 +213,8 @@ mod tests {
         let mut command = Cli::command();
         command.build();
         let mut all: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
-        (grouped.sort_unstable(), all.sort_unstable());
+        grouped.sort_unstable();
+        all.sort_unstable();
         assert_eq!(grouped, all);
     }
 

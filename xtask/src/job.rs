@@ -234,23 +234,19 @@ impl Job {
         if let Some((option, events)) = events {
             line += &format!(" {option}={events}");
         }
-        if let Some(slice) = self.slice {
-            line += &format!(" slice={slice}");
-        }
-        if let Some(budget) = self.budget {
-            line += &format!(" budget={}", ppm(budget));
-        }
-        if let Some(shares) = self.shares {
-            line += &format!(" shares={}", shares.word());
-        }
-        if self.unit {
-            line += " unit=yes";
-        }
-        if let Some(phases) = self.phases {
-            line += &format!(" phases={phases}");
-        }
+        line += &self.of_session();
         words.iter().for_each(|word| line += &format!(" {}", escape(word)));
         Ok(line)
+    }
+
+    /// The kernel's options for the session around a program, each after a blank.
+    fn of_session(&self) -> String {
+        let slice = self.slice.map(|slice| format!(" slice={slice}"));
+        let budget = self.budget.map(|budget| format!(" budget={}", ppm(budget)));
+        let shares = self.shares.map(|shares| format!(" shares={}", shares.word()));
+        let unit = self.unit.then(|| " unit=yes".to_owned());
+        let phases = self.phases.map(|phases| format!(" phases={phases}"));
+        [slice, budget, shares, unit, phases].into_iter().flatten().collect()
     }
 
     /// The kernel's command line for the job's programs, with `options` after the job's own.

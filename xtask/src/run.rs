@@ -25,6 +25,7 @@ use self::{
 use crate::{
     Failure, Result, check as machine_check,
     explain::{self, Asked},
+    guest_files::GuestFile,
     live,
     machine::{self, Accel, Artefacts, Boot, Request},
     output, page,
@@ -43,9 +44,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         output::silence_notes();
     }
     let args = &args.read(project)?;
-    if let Some(line) = verb::misplaced(&args.work.programs()) {
-        output::note(format_args!("xtask: {line}"));
-    }
+    verb::misplaced(&args.work.programs()).iter().for_each(output::note);
     if let Some(status) = without_boot(args)? {
         return Ok(status);
     }
@@ -60,22 +59,15 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     for path in args.trace.iter().chain(&args.over_time).chain(&args.report) {
         project::check_writable(path)?;
     }
-    for file in args.work.implied().iter().filter(|_| args.verbose) {
-        output::note(format_args!(
-            "xtask: the machine gets {} as /{}",
-            file.host.display(),
-            file.guest
-        ));
+    if args.verbose {
+        args.work.implied().iter().for_each(name_file);
     }
     let plan = args.plan()?;
     if let Some(folder) = &args.out {
         machine::prepare_files(folder)?;
     }
     let artefacts = Artefacts::make_for_run(project, &args.work.files()?)?;
-    if let Some(socket) = &request.gdb {
-        let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
-        output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
-    }
+    request.gdb.iter().for_each(|socket| name_gdb(&artefacts, socket));
     let mut boot = boot(args, &artefacts, &request)?;
     let folder = boot.folder.keep().to_owned();
     machine::keep_newest(project);
@@ -89,6 +81,18 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     }
     write_asked(project, args, &boot, &report, &request.command_line)?;
     shown
+}
+
+/// Names a file that the machine gets beside those given.
+fn name_file(file: &GuestFile) {
+    let GuestFile { guest, host } = file;
+    output::note(format_args!("xtask: the machine gets {} as /{guest}", host.display()));
+}
+
+/// Prints the call of gdb for which the machine waits.
+fn name_gdb(artefacts: &Artefacts, socket: &Path) {
+    let gdb = machine::in_shell(&machine::gdb(&artefacts.symbols, socket));
+    output::note(format_args!("xtask: the machine waits for gdb; in another terminal:\n{gdb}"));
 }
 
 /// Runs the program behind `cargo xtask stat` or `record`.

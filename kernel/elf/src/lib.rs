@@ -93,6 +93,46 @@ impl Program<'_> {
 
 /// Parses a file that is loaded at `base` if it is position-independent.
 fn parse_at(file: &[u8], base: u64) -> Result<Program<'_>, Cow<'static, str>> {
+    let elf = for_this_machine(file)?;
+    let header = &elf.ehdr;
+    let base = match header.e_type {
+        abi::ET_EXEC => 0,
+        // A position-independent program or its interpreter relocates it when it starts.
+        abi::ET_DYN => base,
+        kind => return Err(not_executable(kind).into()),
+    };
+    let mut program = Program {
+        base,
+        segments: Vec::new(),
+        entry: header.e_entry.checked_add(base).ok_or(OUTSIDE)?,
+        headers: 0,
+        header_bytes: header.e_phentsize,
+        header_count: header.e_phnum,
+        interpreter: None,
+        has_executable_stack: false,
+    };
+    for mut header in elf.segments().into_iter().flatten() {
+        match header.p_type {
+            abi::PT_INTERP => program.interpreter = Some(text(file, &header)?),
+            abi::PT_GNU_STACK => program.has_executable_stack = header.p_flags & abi::PF_X != 0,
+            abi::PT_LOAD if header.p_memsz > 0 => {
+                header.p_vaddr = header.p_vaddr.checked_add(base).ok_or(OUTSIDE)?;
+                program.segments.push(segment(file, &header)?);
+                if header.p_offset == 0 {
+                    program.headers = header.p_vaddr.saturating_add(elf.ehdr.e_phoff);
+                }
+            }
+            _ => (),
+        }
+    }
+    if program.segments.is_empty() {
+        return Err("an ELF file without segments to load".into());
+    }
+    Ok(program)
+}
+
+/// Parses the header of an ELF file for 64-bit x86-64.
+fn for_this_machine(file: &[u8]) -> Result<ElfBytes<'_, LittleEndian>, Cow<'static, str>> {
     if !file.starts_with(&abi::ELFMAGIC) {
         return Err(no_elf(file));
     }
@@ -101,45 +141,15 @@ fn parse_at(file: &[u8], base: u64) -> Result<Program<'_>, Cow<'static, str>> {
     if header.e_machine != abi::EM_X86_64 || header.class != elf::file::Class::ELF64 {
         return Err(foreign(header.e_machine));
     }
-    let base = match header.e_type {
-        abi::ET_EXEC => 0,
-        // A static position-independent program relocates itself when it starts.
-        abi::ET_DYN => base,
-        abi::ET_REL => return Err("an object file, not an executable: link it".into()),
-        _ => return Err("an ELF file, but no executable".into()),
-    };
-    let all = elf.segments().ok_or("an ELF file without segments to load")?;
-    let is_stack = |s: &ProgramHeader| s.p_type == abi::PT_GNU_STACK && s.p_flags & abi::PF_X != 0;
-    let has_executable_stack = all.iter().any(|segment| is_stack(&segment));
-    let (mut segments, mut headers, mut interpreter) = (Vec::new(), 0, None);
-    for mut header in all.iter().filter(|s| s.p_memsz > 0) {
-        if header.p_type == abi::PT_INTERP {
-            interpreter = Some(text(file, &header)?);
-        }
-        if header.p_type != abi::PT_LOAD {
-            continue;
-        }
-        header.p_vaddr = header.p_vaddr.checked_add(base).ok_or(OUTSIDE)?;
-        segments.push(segment(file, &header)?);
-        if header.p_offset == 0 {
-            headers = header.p_vaddr.saturating_add(elf.ehdr.e_phoff);
-        }
+    Ok(elf)
+}
+
+/// The reason why an ELF file of this kind cannot run.
+fn not_executable(kind: u16) -> &'static str {
+    match kind {
+        abi::ET_REL => "an object file, not an executable: link it",
+        _ => "an ELF file, but no executable",
     }
-    if segments.is_empty() {
-        return Err("an ELF file without segments to load".into());
-    }
-    let entry = header.e_entry.checked_add(base).ok_or(OUTSIDE)?;
-    let (header_bytes, header_count) = (header.e_phentsize, header.e_phnum);
-    Ok(Program {
-        base,
-        segments,
-        entry,
-        headers,
-        header_bytes,
-        header_count,
-        interpreter,
-        has_executable_stack,
-    })
 }
 
 /// The bytes of the file that a header names.

@@ -29,6 +29,9 @@ pub(super) fn open(
     let _claim = frames::claim(MAX_SESSION_BYTES).ok_or(Error::NoMemory)?;
     let words: ConfigWords = process.memory.read_words(config).map_err(BadPointer::from)?;
     let config = SessionConfig::from_words(words).map_err(|_| Error::BadArgument)?;
+    if program == 0 {
+        measure.lock().end_default(&mut process.memory);
+    }
     let list = read_list(process, events, events_bytes).map_err(Unanswered::from);
     let opened = list.and_then(|list| match program {
         cpus if config.scope == Scope::Cpus => {
@@ -110,6 +113,7 @@ pub(super) fn open_direct(
     let [events, events_bytes, mode, indices, detail, detail_bytes] = arguments;
     let _claim = frames::claim(MAX_SESSION_BYTES).ok_or(Error::NoMemory)?;
     let mode = Mode::from_word(mode).map_err(|_| Error::BadArgument)?;
+    measure.lock().end_default(&mut process.memory);
     let opened = read_list(process, events, events_bytes).and_then(|list| {
         if measure.lock().slot().is_measured() {
             return Err(Error::Busy.into());

@@ -46,10 +46,6 @@ pub(super) fn call(
     }
     let measure = cpu.measure;
     let process = cpu.process();
-    let opens_own = number == syscall::SESSION_OPEN && arguments[5] == 0;
-    if opens_own || number == syscall::DIRECT_OPEN {
-        measure.lock().end_default(&mut process.memory);
-    }
     let value = match number {
         syscall::SESSION_OPEN => open(process, measure, arguments)?,
         // The session is closed already, and the steps above have reported it.

@@ -56,14 +56,11 @@ fn load(program: Program) -> Option<Box<Process>> {
                 return None;
             }
         };
-    if let Some(path) = input.map(unescape) {
-        match location::locate(&Base::root(), &path, true).and_then(|place| place.existing()) {
-            Ok(Node::File(file)) => process.files.set_input(file),
-            _ => {
-                refuse(name, ExitStatus::ProgramNotFound, "no such file as its standard input");
-                return None;
-            }
-        }
+    if let Some(path) = input.map(unescape)
+        && !set_input(&mut process, &path)
+    {
+        refuse(name, ExitStatus::ProgramNotFound, "no such file as its standard input");
+        return None;
     }
     if let Some((list, config)) = measure {
         match Context::around(process.subject(), list, config, phases) {
@@ -82,4 +79,13 @@ fn load(program: Program) -> Option<Box<Process>> {
         process.region = region;
     }
     Some(Box::new(process))
+}
+
+/// Makes a file the standard input of a program. Returns whether there is such a file.
+fn set_input(process: &mut Process, path: &str) -> bool {
+    match location::locate(&Base::root(), path, true).and_then(|place| place.existing()) {
+        Ok(Node::File(file)) => process.files.set_input(file),
+        _ => return false,
+    }
+    true
 }

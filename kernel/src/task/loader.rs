@@ -125,10 +125,8 @@ pub fn load(
     if let Some(interpreter) = &interpreter {
         load_segments(space, interpreter, &mut areas)?;
     }
-    let of_stack = match program.has_executable_stack && words.may_write_code {
-        true => PageAccess::All,
-        false => PageAccess::Write,
-    };
+    let executes_stack = program.has_executable_stack && words.may_write_code;
+    let of_stack = if executes_stack { PageAccess::All } else { PageAccess::Write };
     add_stack(&mut areas, of_stack)?;
     let auxiliary = [
         (AT_PHDR, program.headers),

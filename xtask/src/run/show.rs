@@ -67,9 +67,10 @@ pub(crate) fn show(boot: &Boot, report: &Report, json: bool, folder: Option<&Pat
         output::note(format_args!("xtask: CPU {cpu}: {lost} of {written} trace records lost"));
     }
     for (program, calls) in &boot.transcript.refused_calls {
-        let hint = match calls.contains("(EACCES)") {
-            true => "; for memory that is writable and executable at once add --jit",
-            false => "",
+        let hint = if calls.contains("(EACCES)") {
+            "; for memory that is writable and executable at once add --jit"
+        } else {
+            ""
         };
         output::note(format_args!("xtask: {program}: refused system calls: {calls}{hint}"));
     }

@@ -86,7 +86,9 @@ pub(super) fn misplaced(programs: &[Vec<String>]) -> Option<String> {
     programs.iter().find_map(|words| {
         let (name, arguments) = words.get(program_index(words)..)?.split_first()?;
         let word = arguments.iter().find(is_known)?;
-        Some(format!("{word} is an argument of {name}: an option of the run goes before {name}"))
+        Some(format!(
+            "xtask: {word} is an argument of {name}: an option of the run goes before {name}"
+        ))
     })
 }
 
@@ -121,7 +123,7 @@ mod tests {
         }
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let line = misplaced(&[words("a -e x"), words("stat -e x hello --events=cycles")]).unwrap();
-        assert!(line.starts_with("--events=cycles is an argument of hello: "), "{line}");
+        assert!(line.starts_with("xtask: --events=cycles is an argument of hello: "), "{line}");
         assert_eq!(misplaced(&[words("stat --slice 9 a --nonsense -e x")]), None);
         let record = of(Verb::Record, "-g --trace t -c 99 --file=f ./a");
         assert_eq!(record, "--trace t --file=f -- record -g -c 99 ./a");
