@@ -43,9 +43,10 @@ pub const MAX_CPUS: usize = 64;
 /// `seed=7 wire -- deflate --slice 100000 -- spin` runs two programs at the same time: a job. The
 /// programs after a `---` are another job, which begins when the one before has ended. Words are
 /// separated by white space and escaped ([`crate::words`]). `env=NAME=VALUE` before a program adds
-/// to its environment, `jit=yes` permits it memory that is writable and executable, `stdin=PATH` names the file that is its standard input. `events=LIST` before
-/// a program makes the kernel count these events for the whole program, which needs no code for
-/// Tally; `default=LIST` until the program opens a session itself. `slice=CYCLES`, `budget=PPM` and
+/// to its environment, `jit=yes` permits it memory that is writable and executable, `stdin=PATH`
+/// names the file that is its standard input. `events=LIST` before a program makes the kernel count
+/// these events for the whole program, which needs no code for Tally; `default=LIST` until the
+/// program opens a session itself. `slice=CYCLES`, `budget=PPM` and
 /// `shares=planned|adaptive|paired` configure that session, and
 /// `phases=INSTRUCTIONS,UNIT,CLASSES,PREDICTOR` ([`crate::PhaseConfig`]) makes the kernel track its
 /// phases. `region=TAG` makes the virtual PMU count the truth of the whole program as the

@@ -72,8 +72,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Loads the program `arguments[0]` from the ramdisk; `may_write_code` is whether its memory may
-    /// be writable and executable at once.
+    /// Loads the program `arguments[0]` from the ramdisk; `may_write_code` is whether its memory
+    /// may be writable and executable at once.
     ///
     /// # Errors
     /// The exit status and the text for the user.
