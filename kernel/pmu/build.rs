@@ -9,11 +9,12 @@
 //! counters, or `fixedN` for fixed counter N, in which case code and umask are the vendor's
 //! pseudo-encoding. The high byte of `umask` is the second unit mask (bits 40 to 47 of the select).
 //! `flags` are `i` inverted, `e` edges, `a` counted alone, `t` counts the other thread of its core
-//! too, `l` a later name of an event that the table has under another name before; `-` for none. `register` is the address of an extra register that the event
-//! needs, `-` if none, and `value` the value that it needs there. For an event that may use one of
-//! two registers, `register` is both with a comma, and `code` or `umask` may be; an event with more
-//! registers keeps the first two. `processors` are names of `processors.tsv`; the tables written by
-//! hand, which have no such column, are each of one processor.
+//! too, `l` a later name of an event that the table has under another name before; `-` for none.
+//! `register` is the address of an extra register that the event needs, `-` if none, and `value`
+//! the value that it needs there. For an event that may use one of two registers, `register` is
+//! both with a comma, and `code` or `umask` may be; an event with more registers keeps the first
+//! two. `processors` are names of `processors.tsv`; the tables written by hand, which have no such
+//! column, are each of one processor.
 //!
 //! A line of `processors.tsv` is
 //!
@@ -35,14 +36,6 @@ const BY_HAND: [(&str, &str, &str, &str); 3] = [
 fn main() {
     println!("cargo::rerun-if-changed={FOLDER}");
     println!("cargo::rerun-if-changed=build.rs");
-    let read = |name: &str| {
-        let path = format!("{FOLDER}/{name}.tsv");
-        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
-        let lines = text.lines().zip(1..).filter(|(line, _)| !line.starts_with('#'));
-        lines
-            .map(|(line, number)| (line.to_owned(), format!("{path}:{number}")))
-            .collect::<Vec<_>>()
-    };
     let mut rows = Vec::new();
     let mut names = Vec::new();
     for (line, at) in read("processors") {
@@ -73,7 +66,12 @@ fn main() {
             add(&line, &at, 1 << (generated + index));
         }
     }
-    let (events, sets) = packed(&pool);
+    write(&rows, &pool);
+}
+
+/// Writes the rows of the processors, and the pool of the events with their sets of processors.
+fn write(rows: &[String], pool: &BTreeMap<(String, Vec<u8>), u64>) {
+    let (events, sets) = packed(pool);
     let out = env::var("OUT_DIR").expect("cargo says where");
     let out = Path::new(&out);
     fs::write(out.join("events.bin"), events).expect("cargo's folder can be written to");
@@ -85,6 +83,14 @@ fn main() {
         rows.join(",\n")
     );
     fs::write(out.join("processors.rs"), code).expect("cargo's folder can be written to");
+}
+
+/// Reads the lines of a table, each with its place.
+fn read(name: &str) -> Vec<(String, String)> {
+    let path = format!("{FOLDER}/{name}.tsv");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let lines = text.lines().zip(1..).filter(|(line, _)| !line.starts_with('#'));
+    lines.map(|(line, number)| (line.to_owned(), format!("{path}:{number}"))).collect()
 }
 
 /// Returns a processor's name, and its row as Rust code.

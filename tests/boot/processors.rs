@@ -1,10 +1,10 @@
 //! Machines that show other processors: each counts its own events by their names and encodings.
 //!
-//! The virtual PMU finds an event by the encoding that the kernel writes, and counts what the profile
-//! models under the event's name: a count of another event has another truth.
+//! The virtual PMU finds an event by the encoding that the kernel writes, and counts what the
+//! profile models under the event's name: a count of another event has another truth.
 
 use xtask::{
-    events,
+    explain,
     machine::ProcessorArgs,
     report::{EventReport, Kind, SessionReport},
 };
@@ -19,7 +19,7 @@ const MOST: usize = 60;
 /// Counts events of the processor in the default job, and compares them with the truth. Returns the
 /// number of events, and how many intervals hold of how many.
 fn count(processor: &str) -> (usize, usize, usize) {
-    let own = events::modelled(processor).expect("it has a table");
+    let own = explain::modelled(processor).expect("it has a table");
     assert!(own.len() >= FEWEST, "{processor}: {own:?}");
     let list = own[..own.len().min(MOST)].join(",");
     let session = session_of(&format!(

@@ -103,20 +103,6 @@ pub fn list(pmu: Pmu) -> Result<String> {
     names(&listed(pmu, &[])?.1)
 }
 
-/// Events of a processor that a machine which shows it counts, by the vendor's names.
-///
-/// # Errors
-/// No table has the name.
-pub fn modelled(processor: &str) -> Result<Vec<String>> {
-    let shown = ProcessorArgs::of(processor).shown(&Project::here())?;
-    let (pmu, options) = shown.unwrap_or_default();
-    let virtual_pmu = machine::virtual_pmu_of(pmu, &options)?;
-    let found = explain::detect(&virtual_pmu)?;
-    let names = found.catalogue().entries().map(|entry| entry.name);
-    let modelled = names.filter(|name| explain::models(&virtual_pmu, &found, name));
-    Ok(modelled.map(str::to_owned).collect())
-}
-
 impl EventsArgs {
     fn wants(&self, event: &Listed) -> bool {
         let Listed { name, stands_for, definition, .. } = event;

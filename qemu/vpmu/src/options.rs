@@ -164,8 +164,7 @@ impl<'a> Given<'a> {
 
     fn profile(&self) -> Result<Profile, String> {
         let mut profile = self.get("profile").map_or(Ok(Profile::ALL[0]), profile)?;
-        profile =
-            self.path("processor")?.map_or(Ok(profile), |path| processor::read(profile, &path))?;
+        profile = processor::shown(profile, self.path("processor")?)?;
         let versions = "Intel's profiles have 1 to 5, AMD's no choice";
         let fixed = "Intel's profiles have 0 to 4 from version 2 on, AMD's none";
         let width = "Intel's profiles have 32 to 48, AMD's only 48";

@@ -7,24 +7,25 @@
 //!
 //! ```text
 //! signature <CPUID leaf 1, EAX> <CPUID leaf 1AH, EAX; 0 without core types>
-//! event <name> <profile's name> <code> <unit mask> <counter mask> <inverted> <edges> <mask of general counters>
+//! event <name> <profile's name> <code> <unit mask> <counter mask> <inverted> <edges> <counters>
 //! ```
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use crate::{
     event::{Event, TALLY_CODE},
     profile::Profile,
 };
 
-/// Reads the file and returns `profile` as that processor.
-pub(crate) fn read(profile: Profile, path: &Path) -> Result<Profile, String> {
+/// Returns `profile` as the processor of the file, if there is one.
+pub(crate) fn shown(profile: Profile, path: Option<PathBuf>) -> Result<Profile, String> {
+    let Some(path) = path else { return Ok(profile) };
     let why = |what: String| format!("processor={}: {what}", path.display());
-    let text = fs::read_to_string(path).map_err(|error| why(error.to_string()))?;
-    shown(profile, &text).map_err(why)
+    let text = fs::read_to_string(&path).map_err(|error| why(error.to_string()))?;
+    parse(profile, &text).map_err(why)
 }
 
-fn shown(profile: Profile, text: &str) -> Result<Profile, String> {
+fn parse(profile: Profile, text: &str) -> Result<Profile, String> {
     let mut profile = Profile { offcore: [0; 2], ..profile };
     let mut encodings = BTreeMap::new();
     for (line, number) in text.lines().zip(1..) {
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn events_are_the_same_by_name_with_the_processor_s_encoding() {
-        let profile = shown(Profile::ALL[0], TEXT).unwrap();
+        let profile = parse(Profile::ALL[0], TEXT).unwrap();
         assert_eq!((profile.signature, profile.kind), (0xc06f2, 0x4000_0001));
         assert_eq!(profile.offcore, [0; 2]);
         let (tallys, vendors): (Vec<&Event>, Vec<&Event>) =
@@ -119,10 +120,10 @@ mod tests {
 
     #[test]
     fn a_wrong_line_is_named() {
-        let wrong = |text: &str| shown(Profile::ALL[0], text).unwrap_err();
+        let wrong = |text: &str| parse(Profile::ALL[0], text).unwrap_err();
         assert!(wrong("signature\tx\t0").starts_with("line 1 is not understood"));
         assert!(wrong(&format!("{TEXT}\tf")).starts_with("line 2 is not understood"));
         assert_eq!(wrong("signature\t1\t0"), "it has no events");
-        assert!(read(Profile::ALL[0], Path::new("/no/such")).is_err());
+        assert!(shown(Profile::ALL[0], Some("/no/such".into())).is_err());
     }
 }

@@ -6,8 +6,8 @@
 //!
 //! The folder has `intel/mapfile.csv` and `intel/*_core.json` (github.com/intel/perfmon), and
 //! `amd/*.tsv` (facts of libpfm4). The results are in `kernel/pmu/src/catalogue/`. They contain the
-//! vendors' facts (names, codes, masks, counters, extra registers), not their descriptions. An event
-//! that several processors have alike is one line.
+//! vendors' facts (names, codes, masks, counters, extra registers), not their descriptions. An
+//! event that several processors have alike is one line.
 
 mod amd;
 mod intel;

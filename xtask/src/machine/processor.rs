@@ -49,8 +49,8 @@ impl ProcessorArgs {
         self.processor.is_some()
     }
 
-    /// Returns the machine whose profile is nearest to the processor, and the options of the virtual
-    /// PMU that make the machine show it; `None` without a processor.
+    /// Returns the machine whose profile is nearest to the processor, and the options of the
+    /// virtual PMU that make the machine show it; `None` without a processor.
     ///
     /// # Errors
     /// No table has the name, or the option's file cannot be written.
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::{explain, machine};
 
-    /// Each table can be shown: the machine detects that processor, and counts what it models of it.
+    /// Each table can be shown: the machine detects that processor, and counts what it models.
     #[test]
     fn every_processor_can_be_shown() {
         let project = Project::here();
@@ -145,7 +145,6 @@ mod tests {
             let found = explain::detect(&machine).unwrap();
             assert_eq!(found.catalogue().name(), catalogue.name());
             let events = machine.profile().events().filter(|event| !event.is_tallys()).count();
-            println!("{}: {} of {}", catalogue.name(), events, catalogue.entries().count());
             assert!(events >= 5, "{}: {events}", catalogue.name());
         }
         assert_eq!(ProcessorArgs::default().shown(&project).unwrap(), None);

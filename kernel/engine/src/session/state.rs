@@ -245,8 +245,11 @@ impl Session {
         Session::of_plan(identity, self.config, planned)
     }
 
-    fn of_plan(identity: Identity, config: SessionConfig, planned: Planned) -> Session {
-        let Identity { id, address_space, seed } = identity;
+    fn of_plan(
+        Identity { id, address_space, seed }: Identity,
+        config: SessionConfig,
+        planned: Planned,
+    ) -> Session {
         let Planned { plan, setup, skew, bounds } = planned;
         let adaptive = Adaptive::new(config.shares, &plan);
         let planned = || plan.groups.iter().map(|group| group.share).collect();

@@ -1,13 +1,13 @@
 //! Names that are not the vendors': perf's generic events, as Linux's drivers map them
-//! (arch/x86/events/intel/core.c, `intel_perfmon_event_map`, `hsw_…`, `skl_…`, `glc_…`, `glm_…` and
-//! `glp_hw_cache_event_ids`; arch/x86/events/amd/core.c, `amd_zen2_…` and
+//! (arch/x86/events/intel/core.c, `intel_perfmon_event_map`, `hsw_…`, `skl_…`, `glc_…`, `glm_…`
+//! and `glp_hw_cache_event_ids`; arch/x86/events/amd/core.c, `amd_zen2_…` and
 //! `amd_zen4_perfmon_event_map`, `amd_hw_cache_event_ids_f17h`), and PAPI's presets
 //! (src/papi_events.csv: `skx`, `amd64_fam19h_zen3`; other processors after the same definitions).
 //!
 //! The definition of an alias is the spelling of its event, or `+` or `-` with the two events whose
-//! sum or difference it is, or `!` with the reason why it is refused. Where processors name an event
-//! differently, definitions are separated by `|`: the first whose events the table has counts. An
-//! alias does not exist where the table has none of them.
+//! sum or difference it is, or `!` with the reason why it is refused. Where processors have
+//! different names of an event, definitions are separated by `|`: the first whose events the table
+//! has counts. An alias does not exist where the table has none of them.
 
 use super::{Catalogue, processors::Core};
 

@@ -9,6 +9,7 @@ mod aliases;
 mod bounds;
 mod costs;
 mod demand;
+mod extra;
 mod pack;
 mod processors;
 mod resolve;
@@ -108,8 +109,8 @@ impl Catalogue {
         self.processor.name
     }
 
-    /// Returns EAX of CPUID leaves 1 and 1AH of a processor with this catalogue; the second is 0 for
-    /// a processor without core types.
+    /// Returns EAX of CPUID leaves 1 and 1AH of a processor with this catalogue; the second is 0
+    /// for a processor without core types.
     pub fn cpuid(&self) -> [u32; 2] {
         self.processor.cpuid()
     }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | 1, 1, n | bytes that the name shares with the name before, further bytes, these |
 //! | number | index of the set of processors |
-//! | 1 | flags: inverted, edges, alone, other thread, later name, fixed counter; from bit 6 on the number of extra registers |
+//! | 1 | flags; from bit 6 on the number of extra registers |
 //! | numbers | counters' mask or fixed counter's index, code, unit masks, counter mask |
 //! | numbers | of the first register: address, value; of the second: address, code, unit masks |
 //!
@@ -92,7 +92,8 @@ impl Reader {
         number
     }
 
-    /// Reads an event's fields. Returns the event without its name, and whether that is a later one.
+    /// Reads an event's fields. Returns the event without its name, and whether that is a later
+    /// one.
     fn entry(&mut self) -> (Entry<'static>, bool) {
         let flags = self.byte().unwrap_or_default();
         let is_set = |flag: u8| flags & flag != 0;
