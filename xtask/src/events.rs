@@ -333,11 +333,11 @@ mod tests {
             PAPI_MEM_WCY
                   RESOURCE_STALLS.SB. Cycles for which a full store queue kept an
                   instruction from issuing. With --vpmu pipeline=ooo.
-            RESOURCE_STALLS.SCOREBOARD
-                  Cycles in which a serialising operation kept others from issuing.
             RESOURCE_STALLS.SB
                   Cycles for which a full store queue kept an instruction from issuing. With
                   --vpmu pipeline=ooo.
+            RESOURCE_STALLS.SCOREBOARD
+                  Cycles in which a serialising operation kept others from issuing.
         "#]]
         .assert_eq(&text("RESOURCE_STALLS", Pmu::Intel));
     }

@@ -169,7 +169,7 @@ fn options_of_the_virtual_pmu_are_checked_before_anything_is_built() {
     for (words, names) in [
         ("--vpmu profile=z80", "profile 'z80': use one of icelake-server, sapphire-rapids, "),
         ("--vpmu profile=zen4", "profile=zen4 needs another machine: use --pmu amd"),
-        ("--vpmu speed=1", "option 'speed': use one of profile, counters, "),
+        ("--vpmu speed=1", "option 'speed': use one of profile, processor, counters, "),
         ("--vpmu counters=9", "counters=9 is not supported: icelake-server has 1 to 8"),
         ("--vpmu version=6", "version=6 is not supported: Intel's profiles have 1 to 5"),
         ("--vpmu width=31", "width=31 is not supported: Intel's profiles have 32 to 48"),
