@@ -58,27 +58,7 @@ fn run() -> Result<(), Failure> {
         unit: options.unit,
         ..SessionConfig::default()
     };
-    let session = match (
-        Session::open(options.events.unwrap_or_else(default_events), config),
-        options.events,
-    ) {
-        // The processor has another list of its own: a virtual one, or one whose hypervisor hides
-        // events.
-        (Err(refused), None) if refused.error == tally::Error::EventNotSupported => {
-            let open = Session::open(ALWAYS, config);
-            if open.is_ok() {
-                println!("deflate: counts {ALWAYS}: {}", refused.detail);
-            }
-            open
-        }
-        (opened, _) => opened,
-    };
-    let session = match session {
-        Ok(session) => Some(session),
-        // The program is measured from outside, as by `tally stat`: its counters are not shared.
-        Err(refused) if refused.error == tally::Error::Busy => None,
-        Err(refused) => return Err((status(refused.error.exit_status()), refused.detail)),
-    };
+    let session = session(options.events, config)?;
     let failed = |error: tally::Error| (status(error.exit_status()), error.message().into());
     let mut store = Store::new(options.level.unwrap_or(6));
     session.as_ref().map_or(Ok(()), Session::start).map_err(failed)?;
@@ -90,4 +70,30 @@ fn run() -> Result<(), Failure> {
         text.len()
     );
     Ok(())
+}
+
+/// Opens a session on a list, or on the processor's own; `None` if the program is measured from
+/// outside, as by `tally stat`: its counters are not shared.
+fn session(list: Option<&str>, config: SessionConfig) -> Result<Option<Session>, Failure> {
+    let events = match list {
+        Some(list) => list,
+        None => default_events(),
+    };
+    let session = match (Session::open(events, config), list) {
+        // The processor has another list of its own: a virtual one, or one whose hypervisor hides
+        // events.
+        (Err(refused), None) if refused.error == tally::Error::EventNotSupported => {
+            let open = Session::open(ALWAYS, config);
+            if open.is_ok() {
+                println!("deflate: counts {ALWAYS}: {}", refused.detail);
+            }
+            open
+        }
+        (opened, _) => opened,
+    };
+    match session {
+        Ok(session) => Ok(Some(session)),
+        Err(refused) if refused.error == tally::Error::Busy => Ok(None),
+        Err(refused) => Err((status(refused.error.exit_status()), refused.detail)),
+    }
 }
