@@ -94,8 +94,10 @@ static SWITCHES_ON_AMD: SharedBoot = SharedBoot::new(|| {
 });
 
 /// A stop executes 10 instructions and 4 for each counter, besides the call, its argument and the
-/// return from the library function. A start in addition returns a result, and a few starts make a
-/// system call. The means are rounded down.
+/// return from the library function (5). A start in addition returns a result (3), and one start a
+/// slice makes a system call of some 42 instructions: a slice is 200,000 cycles, a pair some 6,000
+/// instructions (2 in the mean). The compiler may save and restore the six registers that a call
+/// preserves (12). The means are rounded down.
 fn assert_instructions_of_switches(boot: &Boot, more_counters: u64) {
     let truth = boot.truth.as_ref().expect("the virtual PMU writes it");
     for (slice, counters) in [(200_000, 4), (210_000, more_counters)] {
@@ -110,7 +112,8 @@ fn assert_instructions_of_switches(boot: &Boot, more_counters: u64) {
         println!("{counters} counters: start {start} instructions, stop {stop}");
         let sequence = 10 + 4 * counters;
         assert!((sequence..sequence + 6).contains(&stop), "{stop} on {counters} counters");
-        assert!((sequence + 1..sequence + 16).contains(&start), "{start} on {counters} counters");
+        let most = sequence + 5 + 3 + 2 + 12;
+        assert!((sequence + 1..=most).contains(&start), "{start} on {counters} counters");
     }
 }
 

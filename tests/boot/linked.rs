@@ -201,7 +201,7 @@ fn the_readme_s_programs_count_their_misses() {
     }
     let run = snippet("sh", "-ltally");
     let run = run.lines().find(|line| line.starts_with("cargo xtask run")).unwrap();
-    let file = format!("--file {0} -- {0}", name(&programs[0]));
+    let file = format!("./{}", name(&programs[0]));
     assert!(run.ends_with(&file), "{run} does not run what the line before it builds");
 }
 
