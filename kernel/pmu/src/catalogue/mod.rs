@@ -47,12 +47,6 @@ pub struct Catalogue {
     has_tallys: bool,
 }
 
-impl PartialEq for Catalogue {
-    fn eq(&self, other: &Catalogue) -> bool {
-        core::ptr::eq(self.processor, other.processor)
-    }
-}
-
 impl Catalogue {
     fn of(processor: &'static Processor) -> Catalogue {
         Catalogue {
