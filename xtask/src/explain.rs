@@ -18,12 +18,7 @@ use tally_pmu::{DetectedPmu, ResolveError, Resolved};
 use tally_vpmu::{Vendor, VirtualPmu};
 
 pub use self::asked::Asked;
-use crate::{
-    Failure, Result,
-    machine::{self, ProcessorArgs},
-    output,
-    project::Project,
-};
+use crate::{Failure, Result, output};
 
 /// Columns of the left column, which names counters.
 const PLACE: usize = 24;
@@ -36,20 +31,6 @@ pub fn models(pmu: &VirtualPmu, found: &DetectedPmu, event: &str) -> bool {
         let filter = demand.extra.map_or(0, |extra| extra.value);
         demand.pinned.is_some() || pmu.models(demand.selector.0, filter)
     })
-}
-
-/// Events of a processor that a machine which shows it counts, by the vendor's names.
-///
-/// # Errors
-/// No table has the name.
-pub fn modelled(processor: &str) -> Result<Vec<String>> {
-    let shown = ProcessorArgs::of(processor).shown(&Project::here())?;
-    let (pmu, options) = shown.unwrap_or_default();
-    let virtual_pmu = machine::virtual_pmu_of(pmu, &options)?;
-    let found = detect(&virtual_pmu)?;
-    let names = found.catalogue().entries().map(|entry| entry.name);
-    let modelled = names.filter(|name| models(&virtual_pmu, &found, name));
-    Ok(modelled.map(str::to_owned).collect())
 }
 
 /// Detects the virtual PMU under QEMU's TCG as the kernel does.

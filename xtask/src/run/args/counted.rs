@@ -42,11 +42,16 @@ impl RunArgs {
 
     /// The signature that the machine's processor shows.
     fn signature(&self) -> u32 {
-        self.machine().map_or(self.pmu.signature(), |(pmu, _)| pmu.profile().signature)
+        let shown = machine::virtual_pmu_of(self.pmu, &self.vpmu);
+        shown.map_or(self.pmu.signature(), |pmu| pmu.profile().signature)
     }
 
-    /// The virtual PMU, and what the kernel detects of it; `None` if its options are wrong.
-    fn machine(&self) -> Option<(VirtualPmu, DetectedPmu)> {
+    /// The virtual PMU that shows another processor, and what the kernel detects of it; `None`
+    /// without one, or if its options are wrong.
+    fn shown_machine(&self) -> Option<(VirtualPmu, DetectedPmu)> {
+        if !self.processor.is_given() {
+            return None;
+        }
         let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu).ok()?;
         let found = explain::detect(&pmu).ok()?;
         Some((pmu, found))
@@ -59,14 +64,11 @@ impl RunArgs {
             // The processor is not known before the run.
             Accel::Kvm => events::DEFAULT_STAT,
         };
-        let words = events::words(list);
-        match self.machine() {
-            Some((pmu, found)) if self.processor.is_given() => {
-                let is_modelled = |event: &&str| explain::models(&pmu, &found, event);
-                words.filter(is_modelled).collect::<Vec<_>>().join(",")
-            }
-            _ => words.collect::<Vec<_>>().join(","),
-        }
+        let shown = self.shown_machine();
+        let is_counted = |event: &&str| {
+            shown.as_ref().is_none_or(|(pmu, found)| explain::models(pmu, found, event))
+        };
+        events::words(list).filter(is_counted).collect::<Vec<_>>().join(",")
     }
 
     /// The stack of `--breakdown`, or its first level for a default run, if the processor has one.
