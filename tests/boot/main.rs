@@ -33,6 +33,7 @@ mod linked;
 mod linux;
 mod live;
 mod machines;
+mod names;
 mod outcomes;
 mod overhead;
 mod paper000;

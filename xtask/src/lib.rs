@@ -10,6 +10,7 @@ pub mod boot_files;
 pub mod build;
 pub mod check;
 pub mod cli;
+pub mod code_files;
 pub mod compiler;
 pub mod diff;
 pub mod docs;

@@ -72,7 +72,7 @@ pub fn program(path: &Path, trace: &[u8]) -> Result<usize> {
     let paths: [PathBuf; 1] = [path.to_owned()];
     let mut all = 0;
     for by in [CallGraph::Dwarf, CallGraph::Fp] {
-        let symbolizer = Symbolizer::read(&paths, by)?;
+        let symbolizer = Symbolizer::of(&recording, &paths, by)?;
         all += samples::printed::all(&recording, &symbolizer).len();
         all += export::every(&recording, &symbolizer, trace);
     }

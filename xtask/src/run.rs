@@ -79,7 +79,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if !args.json && args.is_default() {
         output::note(more_of_cycles(stack_of(args.pmu.signature())));
     }
-    write_asked(project, args, &boot, &report, &request.command_line)?;
+    write_asked(args, &boot, &report, &request.command_line)?;
     shown
 }
 
@@ -135,28 +135,22 @@ fn boot(args: &RunArgs, artefacts: &Artefacts, request: &Request) -> Result<Boot
 }
 
 /// Writes the requested files of a run whose kernel had this command line.
-fn write_asked(
-    project: &Project,
-    args: &RunArgs,
-    boot: &Boot,
-    report: &Report,
-    command_line: &str,
-) -> Result<()> {
+fn write_asked(args: &RunArgs, boot: &Boot, report: &Report, command_line: &str) -> Result<()> {
     if let Some(path) = &args.trace {
         write_trace(boot, report, command_line, path)?;
         let path = path.display();
         if args.work.programs().iter().any(|words| record(words).is_some()) {
-            let next = format!("cargo xtask report {path} --symbols PROGRAM");
+            let next = format!("cargo xtask report {path}");
             output::note(format_args!("xtask: the samples are in {path}: {next}"));
         }
     }
     let blocks = args.vpmu.iter().find_map(|option| option.strip_prefix("blocks="));
     let asked = (command_line, blocks.map(Path::new));
     if !args.json && args.work.programs().iter().any(|it| record(it) == Some(true)) {
-        show_breakdown(project, &args.work.files()?, boot, report, asked)?;
+        show_breakdown(boot, report, asked)?;
     }
     if let Some(path) = &args.report {
-        let sampled = sampled(project, &args.work.files()?, boot, report, asked)?;
+        let sampled = sampled(boot, report, asked)?;
         page::write(report, &sampled, path)?;
     }
     args.over_time.as_deref().map(|path| over_time::write(report, path)).transpose()?;

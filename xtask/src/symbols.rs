@@ -3,17 +3,21 @@
 
 mod unwind;
 
-use std::{borrow::Cow, fmt, path::Path};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::Path,
+};
 
 use addr2line::{Loader, gimli::BaseAddresses};
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
 use serde::{Serialize, Serializer};
 use tally_abi::{
     ExitStatus,
     boot::KERNEL_BASE,
     registers::{Frame, Registers},
 };
-use tally_elf::Program;
 
 pub use self::unwind::{CallGraph, Stack};
 use self::unwind::{FrameSection, UnwindInfo};
@@ -79,6 +83,8 @@ fn hexadecimal<S: Serializer>(address: &u64, to: S) -> std::result::Result<S::Ok
 /// The debug information of the file of the kernel or of a program.
 pub struct Symbols {
     loader: Loader,
+    /// Symbols that the file has at several addresses: static functions of one name.
+    repeated: BTreeSet<String>,
     code: UnwindInfo,
 }
 
@@ -99,26 +105,32 @@ impl Symbols {
         let frames = FrameSection::Debug(frames.map_err(|error| failed(&error))?.into_owned());
         let text = section(".text")?;
         let range = text.address()..text.address() + text.size();
-        Ok(Symbols { loader, code: UnwindInfo { frames, range, base: KERNEL_BASE } })
+        let repeated = repeated(&file);
+        Ok(Symbols { loader, repeated, code: UnwindInfo { frames, range, base: KERNEL_BASE } })
     }
 
-    /// Reads the file of a program, which may lack symbols.
+    /// Reads the file of a program or a library, which may lack symbols, loaded at `base`.
     ///
     /// # Errors
-    /// The file cannot be read, or is no x86-64 ELF program.
-    pub fn of_program(path: &Path) -> Result<Symbols> {
+    /// The file cannot be read, or is no ELF file.
+    pub fn loaded(path: &Path, base: u64) -> Result<Symbols> {
+        let failed = |why: &dyn fmt::Display| unreadable(path, ExitStatus::HostError, why);
         let bytes = project::read(path)?;
-        let program = Program::parse(&bytes)
-            .map_err(|why| unreadable(path, ExitStatus::NotRunnable, &why))?;
-        let loader =
-            Loader::new(path).map_err(|error| unreadable(path, ExitStatus::HostError, &error))?;
-        let code = || program.segments.iter().filter(|segment| segment.is_executable);
-        let start = code().map(|segment| segment.start).min().unwrap_or(program.base);
-        let end = code().map(|segment| segment.end).max().unwrap_or(program.base);
-        let range = start - program.base..end.saturating_sub(program.base);
-        let frames =
-            frames(&bytes).map_err(|error| unreadable(path, ExitStatus::HostError, &error))?;
-        Ok(Symbols { loader, code: UnwindInfo { frames, range, base: program.base } })
+        let file = object::File::parse(&*bytes)
+            .map_err(|error| unreadable(path, ExitStatus::NotRunnable, &error))?;
+        let loader = Loader::new(path).map_err(|error| failed(&error))?;
+        let code = || file.segments().filter(|segment| segment.permissions().executable());
+        let start = code().map(|segment| segment.address()).min().unwrap_or_default();
+        let end = code().map(|segment| segment.address().saturating_add(segment.size())).max();
+        let range = start..end.unwrap_or_default();
+        let frames = frames(&file).map_err(|error| failed(&error))?;
+        let repeated = repeated(&file);
+        Ok(Symbols { loader, repeated, code: UnwindInfo { frames, range, base } })
+    }
+
+    /// Returns whether the address of the running code is in this file.
+    pub fn contains(&self, address: u64) -> bool {
+        self.code.in_file(address).is_some()
     }
 
     /// The functions of the instruction at an address of the running code: the inlined ones,
@@ -128,35 +140,39 @@ impl Symbols {
         let mut places = Vec::new();
         if let Ok(mut frames) = self.loader.find_frames(probe) {
             while let Ok(Some(frame)) = frames.next() {
-                let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
-                let Some(name) = name else { continue };
+                let Some(name) = frame.function.as_ref() else { continue };
+                let Ok(demangled) = name.demangle() else { continue };
                 let (file, line) = frame.location.map_or((None, None), |at| (at.file, at.line));
-                let (function, file) = (visible(&name).into_owned(), file.map(relative));
-                places.push(Place { function, file, line });
+                let mut function = visible(&demangled).into_owned();
+                if let Some(file) = file.filter(|_| self.repeated.contains(&*demangled)) {
+                    let file = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
+                    function = format!("{function} ({})", visible(&file));
+                }
+                places.push(Place { function, file: file.map(relative), line });
             }
         }
         if places.is_empty() {
             // Assembly has a symbol and no lines.
-            let name = self.loader.find_symbol(probe).map(Cow::Borrowed);
-            let name = name.map(|name| visible(&addr2line::demangle_auto(name, None)).into_owned());
-            places.extend(name.map(|function| Place { function, file: None, line: None }));
+            let symbol = self.loader.find_symbol_info(probe);
+            places.extend(symbol.map(|symbol| {
+                let name = addr2line::demangle_auto(Cow::Borrowed(symbol.name()), None);
+                let mut function = visible(&name).into_owned();
+                if self.repeated.contains(symbol.name().split('.').next().unwrap_or_default()) {
+                    let address = self.code.base.wrapping_add(symbol.address());
+                    function = format!("{function} ({address:#x})");
+                }
+                Place { function, file: None, line: None }
+            }));
         }
         places
-    }
-
-    /// The return addresses of a program's thread, innermost first, as far as the copy of its stack
-    /// extends and the callers can be determined.
-    pub fn callers(&self, registers: &Frame, stack: &Stack, by: CallGraph) -> Vec<u64> {
-        let mut addresses = unwind::addresses(&self.code, registers, stack, by, MAX_CALLERS + 1);
-        addresses.remove(0);
-        addresses
     }
 
     /// The function in which the kernel stopped and its callers, innermost first, as far as the
     /// copy of its stack extends.
     pub fn backtrace(&self, registers: &Registers, stack: &Stack) -> Vec<StackFrame> {
+        let code = |address| Some(&self.code).filter(|code| code.in_file(address).is_some());
         let by = CallGraph::Dwarf;
-        let addresses = unwind::addresses(&self.code, &registers.frame, stack, by, MAX_FRAMES);
+        let addresses = unwind::addresses(&code, &registers.frame, stack, by, MAX_FRAMES);
         let frame = |(depth, address): (usize, u64)| {
             // A return address may be behind the function's last instruction; the byte before
             // belongs to the call.
@@ -167,9 +183,38 @@ impl Symbols {
     }
 }
 
+/// The return addresses of a program's thread, innermost first, as far as the copy of its stack
+/// extends and the callers can be determined. `file` finds the loaded file with an address.
+pub fn callers<'a>(
+    file: &dyn Fn(u64) -> Option<&'a Symbols>,
+    registers: &Frame,
+    stack: &Stack,
+    by: CallGraph,
+) -> Vec<u64> {
+    let code = |address| file(address).map(|symbols| &symbols.code);
+    let mut addresses = unwind::addresses(&code, registers, stack, by, MAX_CALLERS + 1);
+    addresses.remove(0);
+    addresses
+}
+
+/// The names of functions that a file has at several addresses.
+fn repeated(file: &object::File<'_>) -> BTreeSet<String> {
+    let functions = file.symbols().filter(|of| of.kind() == SymbolKind::Text && of.is_definition());
+    let mut addresses: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut repeated = BTreeSet::new();
+    for symbol in functions {
+        let Ok(name) = symbol.name() else { continue };
+        // A copy that the compiler made has a suffix: `helper.constprop.0`.
+        let name = name.split('.').next().unwrap_or_default();
+        if *addresses.entry(name).or_insert(symbol.address()) != symbol.address() {
+            repeated.insert(name.to_owned());
+        }
+    }
+    repeated
+}
+
 /// Reads the unwind information of a program's functions, if its file has any.
-fn frames(bytes: &[u8]) -> object::Result<FrameSection> {
-    let file = object::File::parse(bytes)?;
+fn frames(file: &object::File<'_>) -> object::Result<FrameSection> {
     let address = |name: &str| file.section_by_name(name).map_or(0, |section| section.address());
     if let Some(section) = file.section_by_name(".eh_frame") {
         let bases = BaseAddresses::default()

@@ -283,6 +283,26 @@ record! {
     }
 }
 
+record! {
+    /// A program mapped code of a file of the ramdisk, as its interpreter does for each library.
+    /// The code of the program itself and of its interpreter is loaded before the program starts,
+    /// and has no record.
+    MapRecord = 12 "map", stamp tsc "TSC when the file was mapped." {
+        /// The CPU.
+        cpu: u16,
+        /// The program.
+        program: u32,
+        /// The first address.
+        address: u64 as Address,
+        /// The length in bytes: whole pages.
+        bytes: u64,
+        /// Offset of the first byte in the file.
+        offset: u64,
+        /// The file, by the offset of its content in the ramdisk.
+        file: u64,
+    }
+}
+
 /// Position of an event's counts in the records of slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -303,7 +323,7 @@ pub enum SlicePlace {
 }
 
 /// All record types.
-pub const TYPES: [&RecordType; 11] = [
+pub const TYPES: [&RecordType; 12] = [
     &SliceRecord::TYPE,
     &ThresholdRecord::TYPE,
     &SampleRecord::TYPE,
@@ -315,6 +335,7 @@ pub const TYPES: [&RecordType; 11] = [
     &PhaseRecord::TYPE,
     &RegistersRecord::TYPE,
     &StackRecord::TYPE,
+    &MapRecord::TYPE,
 ];
 
 /// A record of a trace.
@@ -342,6 +363,8 @@ pub enum Record {
     Registers(RegistersRecord),
     /// A part of the stack of a sample.
     Stack(StackRecord),
+    /// A mapped file.
+    Map(MapRecord),
 }
 
 impl Record {
@@ -362,6 +385,7 @@ impl Record {
             PhaseRecord::KIND => PhaseRecord::decode(tsc, words).map(Record::Phase),
             RegistersRecord::KIND => RegistersRecord::decode(tsc, words).map(Record::Registers),
             StackRecord::KIND => StackRecord::decode(tsc, words).map(Record::Stack),
+            MapRecord::KIND => MapRecord::decode(tsc, words).map(Record::Map),
             _ => Err(Malformed),
         }
     }

@@ -1,9 +1,12 @@
 //! Calls on a program's memory. They may be long, so they work in steps and can be preempted
 //! (decision 21); their progress is the first page of the next step.
 
-use tally_abi::syscall::{
-    self,
-    errno::{EACCES, EEXIST, EFAULT, EINVAL, ENODEV, ENOMEM},
+use tally_abi::{
+    syscall::{
+        self,
+        errno::{EACCES, EEXIST, EFAULT, EINVAL, ENODEV, ENOMEM},
+    },
+    trace::MapRecord,
 };
 
 use super::{
@@ -143,6 +146,23 @@ fn map(process: &mut Process, arguments: [u64; 6], from: Step) -> Result<Answer,
         Err(SpaceError::Overlap) => Err(Errno(EEXIST)),
         Err(_) => Err(Errno(ENOMEM)),
     }
+}
+
+/// The trace's record of a call that has mapped code of a file of the ramdisk at `address`; `None`
+/// for other mappings.
+pub(super) fn mapped_code(
+    process: &Process,
+    arguments: [u64; 6],
+    address: u64,
+) -> Option<MapRecord> {
+    let [_, bytes, protection, flags, fd, offset] = arguments;
+    if protection & PROT_EXECUTE == 0 || flags & MAP_ANONYMOUS != 0 {
+        return None;
+    }
+    let Ok(Descriptor::File(open)) = descriptor(process, u64::from(fd as u32)) else { return None };
+    let file = open.lock().file.ramdisk_offset()?;
+    let bytes = bytes.next_multiple_of(FRAME_BYTES);
+    Some(MapRecord { tsc: 0, cpu: 0, program: process.pid, address, bytes, offset, file })
 }
 
 /// The initial content of a new mapping's pages.

@@ -182,6 +182,11 @@ fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
             if uses_descriptors(number) {
                 process.threads.wake_retrying();
             }
+            if number == syscall::MMAP
+                && let Some(record) = memory::mapped_code(process, arguments, value)
+            {
+                cpu.measure.lock().trace_map(record);
+            }
         }
         Err(Errno(error)) => {
             frame.rax = -error as u64;

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use spin::{Mutex, MutexGuard};
 
-use super::{content::Content, locks::Locks, pages::Pages};
+use super::{content::Content, locks::Locks, pages::Pages, ramdisk};
 
 /// Highest inode number. Relaxed order is enough: each number is given once.
 static LAST: AtomicU64 = AtomicU64::new(1);
@@ -25,14 +25,21 @@ pub struct Inode {
     /// Number of names. Relaxed order is enough: nothing but the number depends on it.
     names: AtomicU64,
     content: Mutex<Content>,
+    /// Content that it had at the start, if it is a file of the ramdisk.
+    initial: Option<&'static [u8]>,
     /// The locks that programs have on it.
     pub locks: Mutex<Locks>,
 }
 
 impl Inode {
     fn new(content: Content) -> FileRef {
+        let initial = match content {
+            Content::Ramdisk(bytes) => Some(bytes),
+            Content::Written(_) => None,
+        };
         let (names, locks) = (AtomicU64::new(1), Mutex::new(Vec::new()));
-        Arc::new(Inode { number: new_number(), names, content: Mutex::new(content), locks })
+        let (number, content) = (new_number(), Mutex::new(content));
+        Arc::new(Inode { number, names, content, initial, locks })
     }
 
     /// A file of the ramdisk.
@@ -43,6 +50,12 @@ impl Inode {
     /// A new, empty file.
     pub fn empty() -> FileRef {
         Inode::new(Content::Written(Pages::default()))
+    }
+
+    /// The offset in the ramdisk of the content that it had at the start, if it is a file of the
+    /// ramdisk.
+    pub fn ramdisk_offset(&self) -> Option<u64> {
+        self.initial.map(ramdisk::offset)
     }
 
     /// Locks the content.

@@ -6,6 +6,8 @@ use tar_no_std::TarArchiveRef;
 use super::names::Names;
 
 static FILES: Once<Names<&'static [u8]>> = Once::new();
+/// The archive.
+static ARCHIVE: Once<&'static [u8]> = Once::new();
 
 /// Reads the archive's directory, and hands each file to `add`. Without an archive that can be
 /// read, there are no files.
@@ -24,6 +26,13 @@ pub(super) fn init(bytes: &'static [u8], add: impl Fn(&str, &'static [u8])) {
         }
     }
     FILES.call_once(|| files);
+    ARCHIVE.call_once(|| bytes);
+}
+
+/// The offset in the archive of a file's content.
+pub(super) fn offset(content: &'static [u8]) -> u64 {
+    let start = ARCHIVE.get().map_or(0, |archive| archive.as_ptr().addr());
+    content.as_ptr().addr().wrapping_sub(start) as u64
 }
 
 /// The bytes of the file with this name, in the form that [`plain`] returns.

@@ -5,8 +5,8 @@ use tally_abi::{
     boot::Tracing,
     registers::Frame,
     trace::{
-        PhaseRecord, RegistersRecord, STACK_WORDS, SampleRecord, SignalRecord, SliceRecord,
-        StackRecord, SwitchRecord, SyscallRecord, ThresholdRecord,
+        MapRecord, PhaseRecord, RegistersRecord, STACK_WORDS, SampleRecord, SignalRecord,
+        SliceRecord, StackRecord, SwitchRecord, SyscallRecord, ThresholdRecord,
     },
 };
 use tally_engine::{Clock, Sink};
@@ -175,6 +175,12 @@ impl TraceSink {
     /// Writes a record of a system call, stamped with the present time.
     pub(super) fn syscall(&self, record: SyscallRecord) {
         self.write_now(SyscallRecord::KIND, &record.head());
+    }
+
+    /// Writes a record of a mapped file, stamped with the present time.
+    pub(super) fn map(&self, record: MapRecord) {
+        let record = MapRecord { cpu: self.cpu, ..record };
+        self.write_now(MapRecord::KIND, &record.head());
     }
 
     /// Writes a record of a signal, stamped with the present time.

@@ -131,6 +131,17 @@ pub fn dynamic_guests(project: &Project) -> Result<Vec<PathBuf>> {
     made.push(compile("plugin.so", &plugin, sources(&["plugin.c"]))?);
     let opens = ["-pie", "-lneeded", "-Wl,-rpath,$ORIGIN"];
     made.push(compile("opens", &opens, sources(&["opens.c"]))?);
+    for (name, function) in [("libshares.so", "in_library"), ("loaded.so", "in_loaded")] {
+        let function = format!("-DNAME={function}");
+        let options = ["-g", "-shared", "-fPIC", &function];
+        made.push(compile(name, &options, sources(&["loop.c"]))?);
+    }
+    let shares = ["-g", "-pie", "-lshares", "-Wl,-rpath,$ORIGIN"];
+    made.push(compile("shares", &shares, sources(&["shares.c", "loop.c"]))?);
+    made.push(compile("same", &["-g"], sources(&["same.c", "same_other.c"]))?);
+    // Another build of the same program, without symbols.
+    let other = ["-s", "-O1", "-pie", "-lshares", "-Wl,-rpath,$ORIGIN"];
+    made.push(compile("shares-other", &other, sources(&["shares.c", "loop.c"]))?);
     Ok(made)
 }
 

@@ -143,8 +143,8 @@ impl ExportArgs {
 /// samples that the format shows, or the result cannot be written.
 pub fn main(args: &ExportArgs) -> Result<u8> {
     args.check()?;
-    let symbolizer = Symbolizer::read(&args.symbols, args.call_graph)?;
     let recording = Recording::read(&args.trace)?;
+    let symbolizer = Symbolizer::of(&recording, &args.symbols, args.call_graph)?;
     match (export(args, &recording, &symbolizer)?, &args.out) {
         (Exported::File(bytes), Some(out)) => project::write(out, &bytes)?,
         (Exported::File(bytes), None) => output::bytes(&bytes)?,

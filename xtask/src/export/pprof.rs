@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::bytes::Bytes;
 use crate::{
     Result,
-    recording::{Recording, Symbolizer},
+    recording::{LoadedFile, Recording, Symbolizer},
 };
 
 /// Types of fields on the wire: a varint, and bytes preceded by their length.
@@ -81,8 +81,8 @@ struct Writer<'a> {
     /// Numbers from 1 on: of functions by name and file, of mappings by program, and of locations
     /// by program and address.
     functions: BTreeMap<(String, String), u64>,
-    mappings: BTreeMap<u32, u64>,
-    locations: BTreeMap<(u32, u64), u64>,
+    mappings: BTreeMap<(u32, Option<u64>), u64>,
+    locations: BTreeMap<(u32, u64, Option<u64>), u64>,
     profile: Message,
 }
 
@@ -152,15 +152,15 @@ impl Writer<'_> {
     /// The number of the location of an address in a sample's stack. Adds it if it is new.
     fn location(&mut self, sample: &tally_abi::trace::SampleRecord, address: u64) -> u64 {
         let (program, name) = self.of.program_of(sample.session);
-        let key = (program, address);
+        let file = self.symbolizer.file(self.of, sample, address);
+        let key = (program, address, file.map(|file| file.base));
         if let Some(known) = self.locations.get(&key) {
             return *known;
         }
         let id = self.locations.len() as u64 + 1;
         self.locations.insert(key, id);
-        let mapping = if sample.user { self.mapping(program, name) } else { 0 };
+        let mapping = if sample.user { self.mapping(program, name, file) } else { 0 };
         let mut location = Message::default().number(1, id).number(2, mapping).number(3, address);
-        let file = self.symbolizer.file(self.of, name).filter(|_| sample.user);
         let places = file.map(|file| file.symbols.places(address)).unwrap_or_default();
         for place in &places {
             let file = place.file.as_deref().unwrap_or_default();
@@ -194,16 +194,17 @@ impl Writer<'_> {
         next
     }
 
-    /// The number of a program's mapping.
-    fn mapping(&mut self, program: u32, name: &str) -> u64 {
+    /// The number of the mapping of a file into a program, or of the program without files.
+    fn mapping(&mut self, program: u32, name: &str, file: Option<&LoadedFile>) -> u64 {
         let next = self.mappings.len() as u64 + 1;
-        if let Some(known) = self.mappings.get(&program) {
+        let key = (program, file.map(|file| file.base));
+        if let Some(known) = self.mappings.get(&key) {
             return *known;
         }
-        self.mappings.insert(program, next);
+        self.mappings.insert(key, next);
         let mut mapping = Message::default().number(1, next);
         let mut path = name.to_owned();
-        if let Some(file) = self.symbolizer.file(self.of, name) {
+        if let Some(file) = file {
             path = file.path.display().to_string();
             if let Some(code) = file.code.first() {
                 let end = code.start.saturating_add(code.bytes);

@@ -1,6 +1,6 @@
 //! The files that boots need.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tally_abi::ExitStatus;
@@ -16,6 +16,7 @@ use crate::{
             list::List,
         },
     },
+    code_files::CodeFile,
     guest_files::GuestFile,
     project::{self, Project},
     ramdisk, setup,
@@ -34,6 +35,8 @@ pub struct Artefacts {
     /// Boot files with the kernel that checks memory after each system call, and that kernel's ELF
     /// file with debug information; for the fuzzer only.
     pub audited: Option<(boot_files::BootFiles, PathBuf)>,
+    /// The files of the ramdisk, each with the file of the host that has its symbols.
+    pub files: Vec<GuestFile>,
     /// The kernel's ELF file with debug information, which is not booted.
     pub symbols: PathBuf,
     /// Programs and their inputs that are in the ramdisk only if the command line names them:
@@ -142,8 +145,10 @@ impl Artefacts {
         programs: &[GuestFile],
     ) -> Result<Artefacts> {
         let boot = boot_files::for_machine(project, &built, programs, &tools.library)?;
+        let files = programs.iter().map(|file| with_symbols(project, file)).collect();
         Ok(Artefacts {
             boot,
+            files,
             audited: None,
             symbols: built.symbols,
             on_demand: Vec::new(),
@@ -177,6 +182,16 @@ impl Artefacts {
         Ok(path)
     }
 
+    /// The files with code of the ramdisk `ramdisk` for a command line.
+    ///
+    /// # Errors
+    /// The ramdisk cannot be read.
+    pub(super) fn code_files(&self, command_line: &str, ramdisk: &Path) -> Result<Vec<CodeFile>> {
+        let words: Vec<&str> = command_line.split_ascii_whitespace().collect();
+        let named = GuestFile::by_names(&self.named(&words));
+        CodeFile::all(ramdisk, &[&self.files[..], &named].concat())
+    }
+
     /// The files of [`Self::on_demand`] with these names.
     pub fn named(&self, words: &[&str]) -> Vec<PathBuf> {
         let is_named = |path: &&PathBuf| {
@@ -199,4 +214,11 @@ impl Artefacts {
             )
         })
     }
+}
+
+/// A file of the ramdisk; one of Tally's programs with the file that has its symbols.
+fn with_symbols(project: &Project, file: &GuestFile) -> GuestFile {
+    let known = build::PROGRAM_NAMES.into_iter().find(|known| *known == file.guest);
+    let host = known.map(|known| build::program_symbols(project, known));
+    GuestFile { host: host.unwrap_or_else(|| file.host.clone()), ..file.clone() }
 }

@@ -49,6 +49,7 @@ use end::QemuEnd;
 
 use crate::{
     Failure, Result,
+    code_files::CodeFile,
     output::{self, ProgramWriter},
     process::Child,
     progress::Step,
@@ -71,6 +72,8 @@ pub struct Boot {
     pub transcript: Transcript,
     /// The truth, if the machine has the virtual PMU.
     pub truth: Option<Truth>,
+    /// The files with code that the machine had, if programs were sampled.
+    pub code_files: Vec<CodeFile>,
     /// The log and the machine's other files; removed with this value unless kept.
     pub folder: Folder,
 }
@@ -112,7 +115,7 @@ pub fn of_messages(messages: &[u8], listen: Listener<'_>) -> Result<Boot> {
     transcript.read_trace();
     let (end, limit) = (QemuEnd::ByItself, Duration::ZERO);
     let outcome = end::outcome(end, &transcript, limit, &folder, Path::new(""));
-    Ok(Boot { outcome, transcript, truth: None, folder })
+    Ok(Boot { outcome, transcript, truth: None, code_files: Vec::new(), folder })
 }
 
 /// Receives the programs' output while the machine runs.
@@ -165,7 +168,9 @@ pub fn observe(
     request.accel.check()?;
     let mut folder = Folder::make(&Project::here())?;
     match boot_in(&folder, artefacts, request, observer) {
-        Ok((outcome, transcript, truth)) => Ok(Boot { outcome, transcript, truth, folder }),
+        Ok((outcome, transcript, truth, code_files)) => {
+            Ok(Boot { outcome, transcript, truth, code_files, folder })
+        }
         Err(refused) if refused.status == ExitStatus::Usage => Err(refused),
         Err(Failure { status, message }) => {
             let kept = folder.keep().display();
@@ -180,7 +185,7 @@ fn boot_in(
     artefacts: &Artefacts,
     request: &Request,
     observer: &mut dyn Observer,
-) -> Result<(Outcome, Transcript, Option<Truth>)> {
+) -> Result<(Outcome, Transcript, Option<Truth>, Vec<CodeFile>)> {
     let ramdisk = artefacts.ramdisk(&request.command_line, folder)?;
     let mut command = command::qemu(artefacts, &ramdisk, request, folder)?;
     File::create(folder.wire()).map_err(|e| Failure::io("write", &folder.wire(), &e))?;
@@ -196,7 +201,11 @@ fn boot_in(
     let truth = read_truth(folder)?;
     let symbols = &artefacts.symbols;
     let outcome = end::outcome(end, &transcript, request.time_limit, folder, symbols);
-    Ok((outcome, transcript, truth))
+    let code_files = match transcript.samples[..] {
+        [] => Vec::new(),
+        _ => artefacts.code_files(&request.command_line, &ramdisk)?,
+    };
+    Ok((outcome, transcript, truth, code_files))
 }
 
 /// Checks, after QEMU has ended, that the virtual PMU accepted its options.

@@ -9,7 +9,7 @@ use std::{
 use tally_abi::{
     boot::JobNumber,
     trace::{
-        LostRecord, PhaseRecord, SampleRecord, SignalRecord, SliceRecord, SwitchRecord,
+        LostRecord, MapRecord, PhaseRecord, SampleRecord, SignalRecord, SliceRecord, SwitchRecord,
         SyscallRecord, ThresholdRecord,
     },
     wire::{MAX_FRAME_BYTES, Message},
@@ -58,6 +58,8 @@ pub struct Transcript {
     pub switches: Vec<SwitchRecord>,
     /// The trace's signals.
     pub signals: Vec<SignalRecord>,
+    /// The code that programs mapped.
+    pub maps: Vec<MapRecord>,
     /// The trace's intervals whose phases were tracked.
     pub phases: Vec<PhaseRecord>,
     /// The trace's records of losses.
@@ -153,7 +155,7 @@ impl Transcript {
     pub fn records(&self) -> (u64, u64) {
         let of_engine = self.slices.len() + self.thresholds.len() + self.samples.len();
         let of_kernel = self.syscalls.len() + self.switches.len() + self.signals.len();
-        let came = of_engine + of_kernel + self.phases.len();
+        let came = of_engine + of_kernel + self.phases.len() + self.maps.len();
         (came as u64, self.rings.iter().map(|ring| ring.read).sum())
     }
 
@@ -176,6 +178,7 @@ impl Transcript {
                     syscalls: self.syscalls,
                     switches: self.switches,
                     signals: self.signals,
+                    maps: self.maps,
                     phases: self.phases,
                     losses: self.losses,
                     ..

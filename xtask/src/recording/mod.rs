@@ -1,6 +1,7 @@
 //! A trace in the form that exports and the commands on samples need: the run, all records, names,
 //! and times in nanoseconds.
 
+mod loaded;
 mod stacks;
 mod symbolizer;
 
@@ -15,8 +16,9 @@ use tally_abi::{
 };
 
 pub(crate) use self::{
+    loaded::{CodeSegment, LoadedFile},
     stacks::Stacks,
-    symbolizer::{CodeSegment, Level, ProgramFile, Symbolizer},
+    symbolizer::{Level, Symbolizer},
 };
 use crate::{
     Failure, Result, output, project,

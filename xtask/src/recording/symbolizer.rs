@@ -1,83 +1,23 @@
-//! The functions in which samples were taken, by the files of `--symbols`.
+//! The functions in which samples were taken.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use object::{Object, ObjectSegment, SegmentFlags};
 use serde::Serialize;
-use tally_abi::{ExitStatus, trace::SampleRecord};
-use tally_elf::Program;
+use tally_abi::trace::SampleRecord;
 
-use super::Recording;
+use super::{
+    Recording,
+    loaded::{self, LoadedFile},
+};
 use crate::{
-    Failure, Result, project,
-    symbols::{CallGraph, Place, Symbols},
-    visible::visible,
+    Result,
+    symbols::{CallGraph, Place, callers},
 };
 
 /// Name for a sample whose address is not known.
 const NO_ADDRESS: &str = "[no address]";
 /// Name for a sample in ring 0.
 const KERNEL: &str = "[kernel]";
-
-/// Bytes of a page.
-const PAGE_BYTES: u64 = 4096;
-
-/// A part of a program's code, in pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct CodeSegment {
-    /// First address in the running program.
-    pub(crate) start: u64,
-    /// Length in bytes.
-    pub(crate) bytes: u64,
-    /// Offset in the file.
-    pub(crate) file_offset: u64,
-}
-
-/// The file of a program.
-pub(crate) struct ProgramFile {
-    /// Name without folder.
-    name: String,
-    /// Path without links.
-    pub(crate) path: PathBuf,
-    /// Functions and lines.
-    pub(crate) symbols: Symbols,
-    /// Code of the program.
-    pub(crate) code: Vec<CodeSegment>,
-    /// The linker's build id; empty without one.
-    pub(crate) build_id: Vec<u8>,
-}
-
-impl ProgramFile {
-    fn read(path: &Path) -> Result<ProgramFile> {
-        let symbols = Symbols::of_program(path)?;
-        let bytes = project::read(path)?;
-        let refused = |why: String| {
-            let why = format!("cannot read the segments of {}: {}", path.display(), visible(&why));
-            Failure::new(ExitStatus::NotRunnable, why)
-        };
-        let base = Program::parse(&bytes).map_err(|why| refused(why.into_owned()))?.base;
-        let file = object::File::parse(&*bytes).map_err(|error| refused(error.to_string()))?;
-        let is_code = |flags| match flags {
-            SegmentFlags::Elf { p_flags } => p_flags & object::elf::PF_X != 0,
-            _ => false,
-        };
-        let code = file.segments().filter(|segment| is_code(segment.flags())).map(|segment| {
-            // Addresses of the program's segments may have any 64-bit value; a kernel never loads
-            // such segments.
-            let start = base.wrapping_add(segment.address());
-            let before = start % PAGE_BYTES;
-            let bytes = before.saturating_add(segment.size());
-            CodeSegment {
-                start: start - before,
-                bytes: bytes.checked_next_multiple_of(PAGE_BYTES).unwrap_or(bytes),
-                file_offset: segment.file_range().0.saturating_sub(before),
-            }
-        });
-        let build_id = file.build_id().ok().flatten().unwrap_or_default().to_vec();
-        let path = path.canonicalize().map_err(|error| Failure::io("read", path, &error))?;
-        Ok(ProgramFile { name: name(&path), symbols, code: code.collect(), build_id, path })
-    }
-}
 
 /// A level of a sample's stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -88,36 +28,45 @@ pub(crate) struct Level {
     pub(crate) functions: Vec<String>,
 }
 
-/// The files of programs.
+/// The files of the sampled programs.
 #[derive(Default)]
 pub(crate) struct Symbolizer {
-    files: Vec<ProgramFile>,
+    files: Vec<LoadedFile>,
     by: CallGraph,
 }
 
 impl Symbolizer {
-    /// Reads the files.
+    /// Reads the files of the programs that were sampled: those of `--symbols`, and those that the
+    /// run names and that have not changed since.
     ///
     /// # Errors
-    /// A file cannot be read or is no program.
-    pub(crate) fn read(paths: &[PathBuf], by: CallGraph) -> Result<Symbolizer> {
-        let files = paths.iter().map(|path| ProgramFile::read(path)).collect::<Result<_>>()?;
-        Ok(Symbolizer { files, by })
+    /// A file cannot be read or is no program, or a file of `--symbols` is another build than the
+    /// one that ran.
+    pub(crate) fn of(of: &Recording, paths: &[PathBuf], by: CallGraph) -> Result<Symbolizer> {
+        Ok(Symbolizer { files: loaded::read(of, paths)?, by })
     }
 
-    /// The file of a program: the one of its name, or the only file if the trace has samples of one
-    /// program.
-    pub(crate) fn file(&self, of: &Recording, program: &str) -> Option<&ProgramFile> {
-        let own = name(Path::new(program));
-        if let Some(file) = self.files.iter().find(|file| file.name == own) {
-            return Some(file);
-        }
-        let mut programs = of.records.samples.iter().map(|sample| of.program_of(sample.session).0);
-        let first = programs.next()?;
-        match &self.files[..] {
-            [only] if programs.all(|program| program == first) => Some(only),
-            _ => None,
-        }
+    /// The files that were in a program's memory: the first is its own.
+    pub(crate) fn files(&self, program: u32) -> impl Iterator<Item = &LoadedFile> {
+        self.files.iter().filter(move |file| file.program == program)
+    }
+
+    /// The file that has the code at an address of a program at a time: the last one that was
+    /// mapped there.
+    fn at(&self, program: u32, tsc: u64, address: u64) -> Option<&LoadedFile> {
+        let there = self.files(program).filter(|file| file.symbols.contains(address));
+        there.filter(|file| file.from_tsc <= tsc).max_by_key(|file| file.from_tsc)
+    }
+
+    /// The file that has the code at an address of a sample's stack.
+    pub(crate) fn file(
+        &self,
+        of: &Recording,
+        sample: &SampleRecord,
+        address: u64,
+    ) -> Option<&LoadedFile> {
+        let (program, _) = of.program_of(sample.session);
+        self.at(program, sample.tsc, address).filter(|_| sample.user)
     }
 
     /// The functions of a sample, from the outermost one to the innermost one inlined into it.
@@ -140,13 +89,14 @@ impl Symbolizer {
         address: u64,
         before: u64,
     ) -> Vec<String> {
-        let (_, program) = of.program_of(sample.session);
-        let places = self.file(of, program).map(|file| file.symbols.places(address - before));
+        let address_in_call = address - before;
+        let file = self.file(of, sample, address_in_call);
+        let places = file.map(|file| file.symbols.places(address_in_call));
         let mut names: Vec<String> =
             places.unwrap_or_default().into_iter().map(|place| place.function).collect();
         names.reverse();
         if names.is_empty() {
-            names.push(format!("{address:#x}"));
+            names.push(file.map_or_else(|| format!("{address:#x}"), LoadedFile::name));
         }
         names
     }
@@ -154,11 +104,9 @@ impl Symbolizer {
     /// The stack of a sample, the outermost caller first and the sample itself last; only the
     /// sample if no stack was copied, or the program's file is not known.
     pub(crate) fn stack(&self, of: &Recording, sample: &SampleRecord) -> Vec<Level> {
-        let (_, program) = of.program_of(sample.session);
-        let file = self.file(of, program).filter(|_| sample.user);
-        let callers = file
-            .zip(of.stacks.of_sample(sample))
-            .map(|(file, copy)| file.symbols.callers(&copy.registers, &copy.stack, self.by));
+        let symbols = |address| self.file(of, sample, address).map(|file| &file.symbols);
+        let copy = of.stacks.of_sample(sample).filter(|_| sample.user);
+        let callers = copy.map(|copy| callers(&symbols, &copy.registers, &copy.stack, self.by));
         let level = |address| {
             let functions = self.functions_at(of, sample, address, 1);
             Level { address, functions }
@@ -175,8 +123,7 @@ impl Symbolizer {
 
     /// The place of a sample in its innermost function, if it is known.
     pub(crate) fn place(&self, of: &Recording, sample: &SampleRecord) -> Option<Place> {
-        let (_, program) = of.program_of(sample.session);
-        let file = self.file(of, program).filter(|_| sample.user)?;
+        let file = self.file(of, sample, sample.address)?;
         file.symbols.places(sample.address).into_iter().next()
     }
 
@@ -184,8 +131,4 @@ impl Symbolizer {
     pub(crate) fn function(&self, of: &Recording, sample: &SampleRecord) -> String {
         self.functions(of, sample).pop().unwrap_or_default()
     }
-}
-
-fn name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -1,14 +1,12 @@
 //! The samples of a run, for its page, and for the cycles of its functions by cause.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::{
-    Result, build,
-    guest_files::GuestFile,
+    Result,
     machine::Boot,
     output,
     page::{self, Samples},
-    project::Project,
     recording::{Recording, Symbolizer},
     report::Report,
     samples::breakdown::{ByCode, CodeTruth},
@@ -24,13 +22,11 @@ use crate::{
 /// # Errors
 /// A program or the file cannot be read, or a picture cannot be drawn.
 pub(super) fn sampled(
-    project: &Project,
-    files: &[GuestFile],
     boot: &Boot,
     report: &Report,
     (command_line, blocks): (&str, Option<&Path>),
 ) -> Result<Samples> {
-    let Some((recording, symbolizer)) = read(project, files, boot, report, command_line)? else {
+    let Some((recording, symbolizer)) = read(boot, report, command_line)? else {
         return Ok(Samples::default());
     };
     let truth = blocks.map(CodeTruth::read).transpose()?;
@@ -43,13 +39,11 @@ pub(super) fn sampled(
 /// # Errors
 /// A program or the file cannot be read, or there are too few samples.
 pub(super) fn show_breakdown(
-    project: &Project,
-    files: &[GuestFile],
     boot: &Boot,
     report: &Report,
     (command_line, blocks): (&str, Option<&Path>),
 ) -> Result<()> {
-    let by = by_function(project, files, boot, report, (command_line, blocks))?;
+    let by = by_function(boot, report, (command_line, blocks))?;
     by.iter().for_each(|by| output::note(format_args!("\n{}", by.to_string().trim_end())));
     Ok(())
 }
@@ -59,13 +53,11 @@ pub(super) fn show_breakdown(
 /// # Errors
 /// As [`show_breakdown`].
 pub fn by_function(
-    project: &Project,
-    files: &[GuestFile],
     boot: &Boot,
     report: &Report,
     (command_line, blocks): (&str, Option<&Path>),
 ) -> Result<Option<ByCode>> {
-    let Some((recording, symbolizer)) = read(project, files, boot, report, command_line)? else {
+    let Some((recording, symbolizer)) = read(boot, report, command_line)? else {
         return Ok(None);
     };
     let truth = blocks.map(CodeTruth::read).transpose()?;
@@ -74,8 +66,6 @@ pub fn by_function(
 
 /// The samples of a run, and the symbols of its programs.
 fn read(
-    project: &Project,
-    files: &[GuestFile],
     boot: &Boot,
     report: &Report,
     command_line: &str,
@@ -91,25 +81,6 @@ fn read(
             return Ok(None);
         }
     };
-    let mut programs: Vec<PathBuf> = recording
-        .records
-        .samples
-        .iter()
-        .filter_map(|sample| file_of(project, files, recording.program_of(sample.session).1))
-        .collect();
-    programs.sort();
-    programs.dedup();
-    let symbolizer = Symbolizer::read(&programs, CallGraph::default())?;
+    let symbolizer = Symbolizer::of(&recording, &[], CallGraph::default())?;
     Ok(Some((recording, symbolizer)))
-}
-
-/// The file of a program: one of the user's, or one of Tally's own with its symbols.
-fn file_of(project: &Project, files: &[GuestFile], program: &str) -> Option<PathBuf> {
-    let name = Path::new(program).file_name()?;
-    let own = || {
-        let known = build::PROGRAM_NAMES.into_iter().find(|known| *known == name);
-        known.map(|known| build::program_symbols(project, known))
-    };
-    let of_user = files.iter().find(|file| Path::new(&file.guest).file_name() == Some(name));
-    of_user.map(|file| file.host.clone()).or_else(own)
 }

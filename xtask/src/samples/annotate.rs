@@ -5,6 +5,7 @@ use std::{
     collections::BTreeMap,
     fmt::{self, Write as _},
     fs,
+    path::Path,
 };
 
 use clap::Args;
@@ -17,10 +18,11 @@ use super::{
     code::Code,
     last_columns, samples_of,
     share::{Share, Weight},
+    short_function,
 };
 use crate::{
     Failure, Result, output,
-    recording::{ProgramFile, Recording, Symbolizer},
+    recording::{LoadedFile, Recording, Symbolizer},
 };
 
 /// Instructions without samples that are printed before and after one with samples.
@@ -101,7 +103,7 @@ pub(super) fn text(of: &Recording, symbolizer: &Symbolizer, event: String) -> Re
 
 /// A function that was sampled.
 struct Sampled<'a> {
-    file: &'a ProgramFile,
+    file: &'a LoadedFile,
     /// The function's name.
     function: String,
     instructions: Vec<super::code::Instruction>,
@@ -115,22 +117,26 @@ fn sampled<'a>(
     symbolizer: &'a Symbolizer,
     event: &str,
 ) -> Result<Vec<Sampled<'a>>> {
-    let mut codes: BTreeMap<String, (&ProgramFile, Code)> = BTreeMap::new();
-    let mut found: BTreeMap<(String, u64), Sampled<'a>> = BTreeMap::new();
+    let mut codes: BTreeMap<(&Path, u64), Code> = BTreeMap::new();
+    let mut found: BTreeMap<(&Path, u64), Sampled<'a>> = BTreeMap::new();
     for (sample, events) in of.weighted_samples() {
-        let (_, program) = of.program_of(sample.session);
         if !sample.user || of.event_name(sample.session, sample.event) != event {
             continue;
         }
-        let Some(file) = symbolizer.file(of, program) else { continue };
-        if !codes.contains_key(program) {
-            codes.insert(program.to_owned(), (file, Code::read(&file.path)?));
+        let Some(file) = symbolizer.file(of, sample, sample.address) else { continue };
+        let key = (&*file.path, file.base);
+        if !codes.contains_key(&key) {
+            codes.insert(key, Code::read(&file.path, file.base)?);
         }
-        let (file, code) = &codes[program];
+        let code = &codes[&key];
         let Some(function) = code.at(sample.address) else { continue };
-        let of = found.entry((program.to_owned(), function.start)).or_insert_with(|| Sampled {
+        let of = found.entry((key.0, function.start)).or_insert_with(|| Sampled {
             file,
-            function: function.name(),
+            function: file
+                .symbols
+                .places(function.start)
+                .pop()
+                .map_or_else(|| function.name(), |place| place.function),
             instructions: code.instructions(function),
             weight: Weight::default(),
             by_address: BTreeMap::new(),
@@ -231,7 +237,7 @@ impl Annotated {
 
     fn head(&self, text: &mut String) -> fmt::Result {
         let events = Grouped(self.events);
-        writeln!(text, "# {}", last_columns(&self.function, COLUMNS - 2))?;
+        writeln!(text, "# {}", short_function(&self.function, COLUMNS - 2))?;
         writeln!(
             text,
             "# {:.2}% of {}: {} for {events} events",

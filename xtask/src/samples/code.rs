@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
-use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolKind};
 use tally_abi::ExitStatus;
 
 use crate::{Failure, Result, project, visible::visible};
@@ -47,34 +47,25 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// Reads the functions that the symbols name, in the order of addresses.
+    /// Reads the functions of a file loaded at `base` that the symbols name, in the order of
+    /// addresses: of a stripped library those that it offers.
     ///
     /// # Errors
-    /// The file cannot be read, or has no symbols.
-    pub(super) fn read(path: &Path) -> Result<Code> {
+    /// The file cannot be read.
+    pub(super) fn read(path: &Path, base: u64) -> Result<Code> {
         let bytes = project::read(path)?;
-        let failed = |status, why: &dyn std::fmt::Display| {
-            let why = format!(
-                "cannot read the functions of {}: {}",
-                path.display(),
-                visible(&why.to_string())
-            );
-            Failure::new(status, why)
-        };
-        let base = tally_elf::Program::parse(&bytes)
-            .map_err(|why| failed(ExitStatus::NotRunnable, &why))?
-            .base;
-        let file = object::File::parse(&*bytes)
-            .map_err(|error| failed(ExitStatus::NotRunnable, &error))?;
+        let file = object::File::parse(&*bytes).map_err(|error| {
+            let why = visible(&error.to_string()).into_owned();
+            let why = format!("cannot read the functions of {}: {why}", path.display());
+            Failure::new(ExitStatus::NotRunnable, why)
+        })?;
         let mut named: Vec<(u64, u64, String)> = Vec::new();
-        for symbol in file.symbols().filter(|of| of.kind() == SymbolKind::Text) {
-            let start = base.checked_add(symbol.address());
-            let Some((name, start)) = symbol.name().ok().zip(start) else { continue };
+        let table = file.symbol_table().or_else(|| file.dynamic_symbol_table());
+        let symbols = table.iter().flat_map(|table| table.symbols());
+        for symbol in symbols.filter(|of| of.kind() == SymbolKind::Text && of.is_definition()) {
+            let Ok(name) = symbol.name() else { continue };
+            let start = base.wrapping_add(symbol.address());
             named.push((start, symbol.size(), name.to_owned()));
-        }
-        if named.is_empty() {
-            let why = "it has no symbols: link it without -s, and do not strip it";
-            return Err(failed(ExitStatus::BadTrace, &why));
         }
         // The longest of several symbols at one address is the function.
         named.sort_by_key(|(start, size, _)| (*start, std::cmp::Reverse(*size)));
@@ -100,7 +91,7 @@ impl Code {
     /// The instructions of a function; empty if the file does not have its bytes.
     pub(super) fn instructions(&self, of: &Function) -> Vec<Instruction> {
         let Ok(file) = object::File::parse(&*self.bytes) else { return Vec::new() };
-        let (start, length) = (of.start - self.base, of.end - of.start);
+        let (start, length) = (of.start.wrapping_sub(self.base), of.end - of.start);
         let found = file.sections().find_map(|section| section.data_range(start, length).ok()?);
         let decoder =
             Decoder::with_ip(BITS, found.unwrap_or_default(), of.start, DecoderOptions::NONE);

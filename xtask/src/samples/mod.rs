@@ -50,16 +50,16 @@ impl SampleArgs {
     /// # Errors
     /// A file cannot be read, or the trace has no samples, or none of the event.
     fn read(&self) -> Result<(Recording, Symbolizer)> {
-        let symbolizer = Symbolizer::read(&self.symbols, self.call_graph)?;
         let recording = Recording::read(&self.trace)?;
         recording.has_samples()?;
+        let symbolizer = Symbolizer::of(&recording, &self.symbols, self.call_graph)?;
         if self.event.is_some() {
             recording.sampled_event(self.event.as_deref())?;
         }
         let programs = recording.records.samples.iter();
-        let programs = programs.map(|sample| recording.program_of(sample.session).1);
-        let lacks = |program: &&str| symbolizer.file(&recording, program).is_none();
-        if let Some(program) = programs.clone().find(lacks) {
+        let mut programs = programs.map(|sample| recording.program_of(sample.session));
+        let lacks = |(program, _): &(u32, &str)| symbolizer.files(*program).next().is_none();
+        if let Some((_, program)) = programs.find(lacks) {
             output::note(format_args!(
                 "xtask: no symbols of {program}: add --symbols FILE for names of functions"
             ));
@@ -71,6 +71,61 @@ impl SampleArgs {
 /// A number of samples as text.
 fn samples_of(count: u64) -> String {
     format!("{} sample{}", Grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// A function's name in at most `columns` columns: of a longer one the parameters and then the
+/// template's arguments are left out, before its beginning is.
+fn short_function(name: &str, columns: usize) -> String {
+    let is_long = |name: &str| name.chars().count() > columns;
+    if !is_long(name) {
+        return name.to_owned();
+    }
+    let without = without_parameters(name);
+    let short = if is_long(without) { without_arguments(without) } else { without.to_owned() };
+    last_columns(&short, columns)
+}
+
+/// A C++ function's name without its parameters and what follows them.
+fn without_parameters(name: &str) -> &str {
+    let Some(end) = name.rfind(')') else { return name };
+    let mut depth = 0;
+    for (at, letter) in name[..=end].char_indices().rev() {
+        match letter {
+            ')' => depth += 1,
+            '(' => depth -= 1,
+            _ => (),
+        }
+        let is_anonymous = name[at..].starts_with("(anonymous namespace)");
+        // The parentheses belong to a part of the name: `operator()`, `(anonymous namespace)`.
+        if depth == 0 && !is_anonymous && !name[..at].ends_with("operator") {
+            return if at == 0 { name } else { name[..at].trim_end() };
+        }
+        if depth == 0 {
+            return name;
+        }
+    }
+    name
+}
+
+/// A name with `…` for what its outermost angle brackets contain.
+fn without_arguments(name: &str) -> String {
+    let (mut depth, mut short, mut last) = (0_u32, String::new(), ' ');
+    for letter in name.chars() {
+        // The arrow of a return type is no bracket.
+        let closes = letter == '>' && last != '-' && depth > 0;
+        depth -= u32::from(closes);
+        if depth == 0 {
+            short.push(letter);
+        }
+        if letter == '<' {
+            if depth == 0 {
+                short.push('…');
+            }
+            depth += 1;
+        }
+        last = letter;
+    }
+    short
 }
 
 /// The end of a name that is longer than `columns` columns: a path's last parts are the most
@@ -87,6 +142,22 @@ fn last_columns(name: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_functions_lose_their_parameters_first() {
+        let vector = "std::vector<int, std::allocator<int> >";
+        let name = format!("double geo::norm<double>({vector} const&, int) const");
+        assert_eq!(short_function(&name, 200), name);
+        assert_eq!(short_function(&name, 40), "double geo::norm<double>");
+        assert_eq!(short_function(&name, 22), "double geo::norm<…>");
+        assert_eq!(short_function(&name, 10), "…::norm<…>");
+        let called = format!("Less::operator()({vector}) const");
+        assert_eq!(short_function(&called, 20), "Less::operator()");
+        let hidden = "(anonymous namespace)::Parser::value(char const*, unsigned long)";
+        assert_eq!(short_function(hidden, 40), "(anonymous namespace)::Parser::value");
+        let rust = "<alloc::vec::Vec<T> as core::ops::Index<I>>::index";
+        assert_eq!(short_function(rust, 20), "<…>::index");
+    }
 
     #[test]
     fn long_names_keep_their_end() {

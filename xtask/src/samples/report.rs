@@ -17,6 +17,7 @@ use super::{
     breakdown::{ByCode, CodeTruth},
     last_columns, samples_of,
     share::{Share, Weight},
+    short_function,
 };
 use crate::{
     Failure, Result, output,
@@ -210,7 +211,7 @@ impl fmt::Display for OfEvent {
             );
             let left = COLUMNS.saturating_sub(line.chars().count());
             // Writing to a string does not fail.
-            let _ = write!(line, "{}", last_columns(&of.function, left));
+            let _ = write!(line, "{}", short_function(&of.function, left));
             writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{COLUMNS, SampleArgs, last_columns};
+use super::{COLUMNS, SampleArgs, last_columns, short_function};
 use crate::{
     Result, output,
     recording::{Level, Recording, Symbolizer},
@@ -117,7 +117,7 @@ impl Line {
         let left = COLUMNS.saturating_sub(head.chars().count()).max(PROGRAM_COLUMNS);
         let function = self.functions.last().map_or("", String::as_str);
         let callers = self.callers.iter().map(caller).collect::<String>();
-        format!("{head}{}\n{callers}", last_columns(function, left))
+        format!("{head}{}\n{callers}", short_function(function, left))
     }
 }
 
@@ -126,5 +126,5 @@ fn caller(of: &Level) -> String {
     let head = format!("{:>ADDRESS_COLUMNS$x} ", of.address);
     let left = COLUMNS.saturating_sub(head.len());
     let function = of.functions.last().map_or("", String::as_str);
-    format!("{head}{}\n", last_columns(function, left))
+    format!("{head}{}\n", short_function(function, left))
 }

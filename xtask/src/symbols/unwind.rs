@@ -88,9 +88,9 @@ impl Stack {
 }
 
 /// The address at which the thread stopped, then the return addresses, innermost first, `most` at
-/// most.
-pub(super) fn addresses(
-    code: &UnwindInfo,
+/// most. `code` finds the code with an address.
+pub(super) fn addresses<'a>(
+    code: &dyn Fn(u64) -> Option<&'a UnwindInfo>,
     registers: &Frame,
     stack: &Stack,
     by: CallGraph,
@@ -100,23 +100,13 @@ pub(super) fn addresses(
     let mut addresses = vec![registers.rip];
     while addresses.len() < most {
         let is_call = addresses.len() > 1;
-        let caller = match (by, &code.frames) {
-            (CallGraph::Fp, _) => caller_by_frame_pointer(&known, stack),
-            (CallGraph::Dwarf, FrameSection::Debug(bytes)) => {
-                let mut section = DebugFrame::new(bytes, LittleEndian);
-                section.set_address_size(8);
-                caller(code, &section, &BaseAddresses::default(), &known, is_call, stack)
-            }
-            (CallGraph::Dwarf, FrameSection::Eh(bytes, bases)) => {
-                let mut section = EhFrame::new(bytes, LittleEndian);
-                section.set_address_size(8);
-                caller(code, &section, bases, &known, is_call, stack)
-            }
+        let caller = match by {
+            CallGraph::Fp => caller_by_frame_pointer(&known, stack),
+            CallGraph::Dwarf => caller_by_rules(code, &known, is_call, stack),
         };
         // The entry point of the kernel or a program has no caller.
-        let caller = caller.filter(|(_, address)| {
-            address.checked_sub(1).is_some_and(|call| code.in_file(call).is_some())
-        });
+        let caller = caller
+            .filter(|(_, address)| address.checked_sub(1).is_some_and(|call| code(call).is_some()));
         let Some((registers, address)) = caller else { break };
         known = registers;
         addresses.push(address);
@@ -127,20 +117,43 @@ pub(super) fn addresses(
 /// Register values by DWARF register number.
 type Known = BTreeMap<u16, u64>;
 
-/// The caller's registers and the return address, from the registers `known` in the callee.
+/// The caller's registers and the return address, by the unwind information of the file with the
+/// callee.
+fn caller_by_rules<'a>(
+    code: &dyn Fn(u64) -> Option<&'a UnwindInfo>,
+    known: &Known,
+    is_call: bool,
+    stack: &Stack,
+) -> Option<(Known, u64)> {
+    let address = known.get(&X86_64::RA.0)?.checked_sub(u64::from(is_call))?;
+    let of = code(address)?;
+    let address = of.in_file(address)?;
+    match &of.frames {
+        FrameSection::Debug(bytes) => {
+            let mut section = DebugFrame::new(bytes, LittleEndian);
+            section.set_address_size(8);
+            caller(&section, &BaseAddresses::default(), known, address, stack)
+        }
+        FrameSection::Eh(bytes, bases) => {
+            let mut section = EhFrame::new(bytes, LittleEndian);
+            section.set_address_size(8);
+            caller(&section, bases, known, address, stack)
+        }
+    }
+}
+
+/// The caller's registers and the return address, from the registers `known` in the callee at
+/// `address` in its file.
 fn caller<R: Reader, S: UnwindSection<R>>(
-    code: &UnwindInfo,
     section: &S,
     bases: &BaseAddresses,
     known: &Known,
-    is_call: bool,
+    address: u64,
     stack: &Stack,
 ) -> Option<(Known, u64)>
 where
     S::Offset: UnwindOffset<R::Offset>,
 {
-    let address = known.get(&X86_64::RA.0)?.checked_sub(u64::from(is_call))?;
-    let address = code.in_file(address)?;
     let mut context = UnwindContext::new();
     let row =
         section.unwind_info_for_address(bases, &mut context, address, S::cie_from_offset).ok()?;

@@ -13,6 +13,7 @@ use tally_abi::{ExitStatus, Mode, trace::SlicePlace};
 
 use crate::{
     Failure, Result,
+    code_files::CodeFile,
     machine::{Boot, EventReading, Session},
     report::{EventReport, Report, SessionReport},
     trace_file::Trace,
@@ -38,6 +39,8 @@ pub struct Run {
     pub processor: Option<Processor>,
     /// The programs that were measured or have ended.
     pub programs: Vec<Program>,
+    /// The files with code that the machine had, if programs were sampled.
+    pub code_files: Vec<CodeFile>,
     /// The sessions that have ended.
     pub sessions: Vec<TracedSession>,
 }
@@ -118,6 +121,7 @@ impl Run {
             tsc_hz: booted.map(|booted| booted.tsc_hz).filter(|hz| *hz > 0),
             processor,
             programs: transcript.programs.iter().map(program).collect(),
+            code_files: boot.code_files.clone(),
             sessions: sessions
                 .map(|((tag, of), report)| TracedSession::of(*tag, of, report))
                 .collect(),
@@ -152,8 +156,15 @@ impl Run {
             let events = session.events.iter_mut().map(|event| &mut event.report.name);
             events.chain([&mut session.name])
         });
-        let names = self.programs.iter_mut().map(|of| &mut of.name);
-        for text in names.chain(of_sessions).chain(of_machine).chain([&mut self.command_line]) {
+        let programs = self.programs.iter_mut().map(|of| &mut of.name);
+        let files = self.code_files.iter_mut();
+        let files = files.flat_map(|of| [&mut of.guest, &mut of.identity]);
+        for text in programs
+            .chain(files)
+            .chain(of_sessions)
+            .chain(of_machine)
+            .chain([&mut self.command_line])
+        {
             if let Cow::Owned(visible) = visible(text) {
                 *text = visible;
             }

@@ -1,8 +1,8 @@
 //! The records of a trace, by their types.
 
 use tally_abi::trace::{
-    LostRecord, PhaseRecord, Record, RegistersRecord, SampleRecord, SignalRecord, SliceRecord,
-    StackRecord, SwitchRecord, SyscallRecord, ThresholdRecord,
+    LostRecord, MapRecord, PhaseRecord, Record, RegistersRecord, SampleRecord, SignalRecord,
+    SliceRecord, StackRecord, SwitchRecord, SyscallRecord, ThresholdRecord,
 };
 
 use super::file::{Bad, Trace};
@@ -22,6 +22,8 @@ pub struct Records {
     pub switches: Vec<SwitchRecord>,
     /// Signals.
     pub signals: Vec<SignalRecord>,
+    /// Code that programs mapped.
+    pub maps: Vec<MapRecord>,
     /// Intervals whose phases were tracked.
     pub phases: Vec<PhaseRecord>,
     /// Registers of samples.
@@ -44,6 +46,7 @@ impl Records {
             self.syscalls.iter().map(|of| of.start_tsc).min(),
             self.switches.iter().map(|of| of.tsc).min(),
             self.signals.iter().map(|of| of.tsc).min(),
+            self.maps.iter().map(|of| of.tsc).min(),
             self.phases.iter().map(|of| of.tsc).min(),
             self.registers.iter().map(|of| of.sample_tsc).min(),
             self.losses.iter().map(|of| of.tsc).min(),
@@ -66,6 +69,7 @@ impl Records {
                 Ok(Record::Syscall(record)) => all.syscalls.push(record),
                 Ok(Record::Switch(record)) => all.switches.push(record),
                 Ok(Record::Signal(record)) => all.signals.push(record),
+                Ok(Record::Map(record)) => all.maps.push(record),
                 Ok(Record::Phase(record)) => all.phases.push(record),
                 Ok(Record::Registers(record)) => all.registers.push(record),
                 Ok(Record::Stack(record)) => all.stacks.push(record),

@@ -2,7 +2,7 @@
 
 use tally_abi::{
     registers::Frame,
-    trace::{SignalRecord, SyscallRecord},
+    trace::{MapRecord, SignalRecord, SyscallRecord},
 };
 use tally_engine::{Began, Multiplexer};
 
@@ -14,6 +14,12 @@ impl Measure {
     pub fn trace_syscall(&mut self, record: SyscallRecord) {
         self.fold_before_record();
         self.trace.syscall(record);
+    }
+
+    /// Writes a record of a mapped file to the trace, with the present time.
+    pub fn trace_map(&mut self, record: MapRecord) {
+        self.fold_before_record();
+        self.trace.map(record);
     }
 
     /// Writes a record of a signal to the trace, with the present time.

@@ -84,7 +84,7 @@ pub(super) fn main(project: &Project, args: &BreakdownArgs) -> Result<u8> {
         [] => PIPELINES.to_vec(),
         some => some.iter().map(String::as_str).collect(),
     };
-    let (artefacts, files) = (&artefacts, &*files);
+    let artefacts = &artefacts;
     let with = |pipeline| seeds.iter().map(move |seed| (pipeline, *seed));
     let machines: Vec<(&str, u64)> = pipelines.into_iter().flat_map(with).collect();
     let runs = (programs.len() * machines.len()) as u64;
@@ -92,7 +92,7 @@ pub(super) fn main(project: &Project, args: &BreakdownArgs) -> Result<u8> {
         let (program, machine) = (run as usize / machines.len(), run as usize % machines.len());
         let (pipeline, seed) = machines[machine];
         let program = &programs[program];
-        let run = Run { project, artefacts, files, args, pipeline, seed };
+        let run = Run { project, artefacts, args, pipeline, seed };
         // A machine that fails takes nothing of the others with it.
         let failed =
             |why: Failure| format!("{}, {pipeline}, seed {seed}: {}", program.name, why.message);
@@ -114,7 +114,6 @@ pub(super) fn main(project: &Project, args: &BreakdownArgs) -> Result<u8> {
 struct Run<'a> {
     project: &'a Project,
     artefacts: &'a Artefacts,
-    files: &'a [GuestFile],
     args: &'a BreakdownArgs,
     pipeline: &'a str,
     seed: u64,
@@ -165,7 +164,7 @@ impl Run<'_> {
         let boot = seeds::boot(self.artefacts, &request, self.seed)?;
         let report = Report::with(&boot, options.plan()?.as_ref(), &options.additions());
         let asked = (&*request.command_line, Some(&*blocks));
-        let by = by_function(self.project, self.files, &boot, &report, asked)?;
+        let by = by_function(&boot, &report, asked)?;
         Ok(by.iter().flat_map(|by| Judged::of_functions(program, by)).collect())
     }
 }

@@ -77,18 +77,19 @@ fn descriptions(events: &Events) -> Bytes {
 
 /// The build ids of the programs that were sampled and have a file.
 fn build_ids(of: &Recording, symbolizer: &Symbolizer) -> Bytes {
-    let programs = of.records.samples.iter().map(|sample| of.program_of(sample.session).1);
+    let programs = of.records.samples.iter().map(|sample| of.program_of(sample.session).0);
+    let programs: BTreeSet<_> = programs.collect();
+    let files = programs.into_iter().flat_map(|program| symbolizer.files(program));
+    let ids: BTreeSet<_> = files.map(|file| (&file.path, &file.build_id)).collect();
     let mut all = Bytes::default();
-    for program in programs.collect::<BTreeSet<_>>() {
-        let Some(file) = symbolizer.file(of, program) else { continue };
-        let id = &file.build_id;
+    for (path, id) in ids {
         if !(1..=BUILD_ID_BYTES).contains(&id.len()) {
             continue;
         }
         let mut padded = id.clone();
         padded.resize(BUILD_ID_BYTES, 0);
         let body = Bytes::default().u32(ANY).raw(&padded).u32(id.len() as u32);
-        let body = body.text(&file.path.display().to_string()).align(TEXT_ALIGN);
+        let body = body.text(&path.display().to_string()).align(TEXT_ALIGN);
         all = all.raw(&record(BUILD_ID_RECORD, IN_USER | WITH_SIZE, &body).0);
     }
     all

@@ -98,14 +98,15 @@ fn programs(of: &Recording, symbolizer: &Symbolizer) -> Bytes {
         for thread in threads {
             all = all.raw(&comm(Tag { thread, ..tag }, 0, short).0);
         }
-        let Some(file) = symbolizer.file(of, name) else {
+        if symbolizer.files(program).next().is_none() {
             // A name that is no path: perf must not look for the file on the host.
             all = all.raw(&mapping(tag, IN_USER, USER_HALF, &format!("[{short}]"), &[]).0);
-            continue;
-        };
-        let path = file.path.display().to_string();
-        for segment in &file.code {
-            all = all.raw(&mapping(tag, IN_USER, *segment, &path, &file.build_id).0);
+        }
+        for file in symbolizer.files(program) {
+            let path = file.path.display().to_string();
+            for segment in &file.code {
+                all = all.raw(&mapping(tag, IN_USER, *segment, &path, &file.build_id).0);
+            }
         }
     }
     if of.records.samples.iter().any(|sample| !sample.user && sample.address != 0) {

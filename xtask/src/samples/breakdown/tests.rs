@@ -9,7 +9,6 @@ use super::*;
 use crate::{
     recording::Stacks,
     report::EventReport,
-    symbols::CallGraph,
     trace::run::{Run, TracedEvent},
     trace_file::Records,
 };
@@ -194,7 +193,7 @@ fn too_few_samples_are_refused_with_what_can_be_had() {
 #[test]
 fn code_without_symbols_is_one_piece() {
     let recording = recording(700);
-    let symbolizer = Symbolizer::read(&[], CallGraph::Fp).unwrap();
+    let symbolizer = Symbolizer::default();
     let by = ByCode::functions(&recording, &symbolizer, false, None).unwrap();
     let names: Vec<&str> = by.code.iter().map(|code| &*code.name).collect();
     assert_eq!(names, [NO_SYMBOLS]);
