@@ -211,7 +211,7 @@ fn a_chrome_trace_has_every_call_switch_and_sample() {
         assert_eq!(instant["args"]["address"], format!("{:#x}", sample.address));
         assert_near(instant["ts"].as_f64().unwrap() * 1e3, ns(boot, &run, sample.tsc), 1.0);
         // The beginning of the name does not depend on the method of demangling.
-        let known = functions.get(sample.address).filter(|_| sample.address != 0);
+        let known = functions.containing(sample.address).filter(|_| sample.address != 0);
         let named = !instant["name"].as_str().unwrap().starts_with("0x");
         assert!(known.is_none() || named, "{instant} in {known:?}");
     }

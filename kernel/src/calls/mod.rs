@@ -112,6 +112,16 @@ fn note_name(cpu: &mut Cpu) {
     measure.lock().rename_thread(tid, name);
 }
 
+/// Adds to the trace that an `mmap` mapped a file's code at `address`.
+fn note_mapping(cpu: &mut Cpu, number: u64, arguments: [u64; 6], address: u64) {
+    let measure = cpu.measure;
+    if number == syscall::MMAP
+        && let Some(record) = memory::mapped_code(cpu.process(), arguments, address)
+    {
+        measure.lock().trace_map(record);
+    }
+}
+
 /// `rt_sigreturn` and `upcall_return()`: returns from a handler.
 fn end_handler(cpu: &mut Cpu, frame: &mut Frame, number: u64) {
     let process = cpu.process();
@@ -182,11 +192,7 @@ fn linux(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
             if uses_descriptors(number) {
                 process.threads.wake_retrying();
             }
-            if number == syscall::MMAP
-                && let Some(record) = memory::mapped_code(process, arguments, value)
-            {
-                cpu.measure.lock().trace_map(record);
-            }
+            note_mapping(cpu, number, arguments, value);
         }
         Err(Errno(error)) => {
             frame.rax = -error as u64;

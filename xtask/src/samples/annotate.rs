@@ -2,7 +2,7 @@
 //! their source lines, in the form of perf annotate.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fmt::{self, Write as _},
     fs,
     path::Path,
@@ -125,10 +125,10 @@ fn sampled<'a>(
         }
         let Some(file) = symbolizer.file(of, sample, sample.address) else { continue };
         let key = (&*file.path, file.base);
-        if !codes.contains_key(&key) {
-            codes.insert(key, Code::read(&file.path, file.base)?);
-        }
-        let code = &codes[&key];
+        let code = match codes.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Code::read(&file.path, file.base)?),
+        };
         let Some(function) = code.at(sample.address) else { continue };
         let of = found.entry((key.0, function.start)).or_insert_with(|| Sampled {
             file,
