@@ -157,7 +157,7 @@ impl Symbols {
             places.extend(symbol.map(|symbol| {
                 let name = addr2line::demangle_auto(Cow::Borrowed(symbol.name()), None);
                 let mut function = visible(&name).into_owned();
-                if self.repeated.contains(symbol.name().split('.').next().unwrap_or_default()) {
+                if self.repeated.contains(source_name(symbol.name())) {
                     let address = self.code.base.wrapping_add(symbol.address());
                     function = format!("{function} ({address:#x})");
                 }
@@ -197,6 +197,11 @@ pub fn callers<'a>(
     addresses
 }
 
+/// A symbol's name without the suffix of a copy that the compiler made: `helper.constprop.0`.
+fn source_name(symbol: &str) -> &str {
+    symbol.split('.').next().unwrap_or_default()
+}
+
 /// The names of functions that a file has at several addresses.
 fn repeated(file: &object::File<'_>) -> BTreeSet<String> {
     let functions = file.symbols().filter(|of| of.kind() == SymbolKind::Text && of.is_definition());
@@ -204,10 +209,8 @@ fn repeated(file: &object::File<'_>) -> BTreeSet<String> {
     let mut repeated = BTreeSet::new();
     for symbol in functions {
         let Ok(name) = symbol.name() else { continue };
-        // A copy that the compiler made has a suffix: `helper.constprop.0`.
-        let name = name.split('.').next().unwrap_or_default();
         if *addresses.entry(name).or_insert(symbol.address()) != symbol.address() {
-            repeated.insert(name.to_owned());
+            repeated.insert(source_name(name).to_owned());
         }
     }
     repeated

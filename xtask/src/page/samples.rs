@@ -21,6 +21,8 @@ const WIDTH: usize = 1200;
 pub(super) struct Sampled {
     #[serde(flatten)]
     of: OfEvent,
+    /// Whether the samples have callers.
+    has_callers: bool,
     /// The document with the flame graph, which has its own scripts.
     document: String,
     /// Size of the flame graph in pixels, if it is not scaled.
@@ -52,7 +54,8 @@ pub(crate) fn sampled(
         let stacks = Stacks::of(of, symbolizer, Some(event.event()))?;
         let svg = stacks.flame_graph(event.event(), Some(WIDTH))?;
         let (document, height) = document(&String::from_utf8_lossy(&svg));
-        Ok(Sampled { of: event, document, width: WIDTH, height })
+        let has_callers = !of.stacks.is_empty();
+        Ok(Sampled { of: event, has_callers, document, width: WIDTH, height })
     });
     // Other samples contain nothing about causes.
     let by_code = ByCode::functions(of, symbolizer, false, truth).ok();

@@ -12,7 +12,7 @@ use tally_abi::{
     text::{Grouped, percent},
 };
 
-use crate::{Failure, Result};
+use crate::{Failure, Result, samples::short_function};
 
 /// The templates. Names that end in `.html` are escaped.
 const TEMPLATES: [(&str, &str); 8] = [
@@ -25,6 +25,8 @@ const TEMPLATES: [(&str, &str); 8] = [
     ("session.html", include_str!("session.html")),
     ("zoom.js", include_str!("zoom.js")),
 ];
+/// Columns of a function's name, whose whole is the text of a pointer that rests on it.
+const NAME_COLUMNS: usize = 60;
 /// The id of the element that contains the JSON object.
 const DATA: &str = "data";
 
@@ -64,6 +66,7 @@ fn environment() -> std::result::Result<Environment<'static>, minijinja::Error> 
     environment.add_filter("grouped", |count: f64| Grouped(count.round() as u64).to_string());
     environment.add_filter("percent", |share: f64| percent(share, false));
     environment.add_filter("fixed", |number: f64, decimals: usize| format!("{number:.decimals$}"));
+    environment.add_filter("short_function", |name: &str| short_function(name, NAME_COLUMNS));
     environment.add_filter("breakable", |name: &str| Value::from_safe_string(breakable(name)));
     for (name, text) in TEMPLATES {
         environment.add_template(name, text)?;

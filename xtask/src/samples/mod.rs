@@ -75,7 +75,7 @@ fn samples_of(count: u64) -> String {
 
 /// A function's name in at most `columns` columns: of a longer one the parameters and then the
 /// template's arguments are left out, before its beginning is.
-fn short_function(name: &str, columns: usize) -> String {
+pub(crate) fn short_function(name: &str, columns: usize) -> String {
     let is_long = |name: &str| name.chars().count() > columns;
     if !is_long(name) {
         return name.to_owned();
