@@ -83,7 +83,7 @@ fn hexadecimal<S: Serializer>(address: &u64, to: S) -> std::result::Result<S::Ok
 /// The debug information of the file of the kernel or of a program.
 pub struct Symbols {
     loader: Loader,
-    /// Symbols that the file has at several addresses: static functions of one name.
+    /// Names of static functions that several source files have.
     repeated: BTreeSet<String>,
     code: UnwindInfo,
 }
@@ -202,15 +202,22 @@ fn source_name(symbol: &str) -> &str {
     symbol.split('.').next().unwrap_or_default()
 }
 
-/// The names of functions that a file has at several addresses.
+/// The names of static functions that several source files have.
 fn repeated(file: &object::File<'_>) -> BTreeSet<String> {
-    let functions = file.symbols().filter(|of| of.kind() == SymbolKind::Text && of.is_definition());
-    let mut addresses: BTreeMap<&str, u64> = BTreeMap::new();
+    let (mut source, mut sources) = ("", BTreeMap::new());
     let mut repeated = BTreeSet::new();
-    for symbol in functions {
+    // The local symbols of a source file follow the symbol with its name.
+    for symbol in file.symbols().filter(|symbol| symbol.is_local()) {
         let Ok(name) = symbol.name() else { continue };
-        if *addresses.entry(name).or_insert(symbol.address()) != symbol.address() {
-            repeated.insert(source_name(name).to_owned());
+        match symbol.kind() {
+            SymbolKind::File => source = name,
+            SymbolKind::Text => {
+                let name = source_name(name);
+                if *sources.entry(name).or_insert(source) != source {
+                    repeated.insert(name.to_owned());
+                }
+            }
+            _ => {}
         }
     }
     repeated
