@@ -22,6 +22,7 @@ mod debugging;
 mod decode;
 mod direct;
 mod dynamic;
+mod ends;
 mod estimates;
 mod export;
 mod foreign;

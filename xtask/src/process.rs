@@ -11,6 +11,7 @@ use std::{
     process::{Command, ExitStatus, Output, Stdio},
     sync::{
         Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
         mpsc::{self, RecvTimeoutError},
     },
     thread,
@@ -27,6 +28,10 @@ static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 /// Exit status after SIGINT, as shells report it: 128 + 2.
 pub const INTERRUPTED: u8 = 130;
 
+/// Whether the first signal is only noted, and whether it came. Relaxed order is enough: each stands
+/// for itself.
+static IS_NOTED: AtomicBool = AtomicBool::new(false);
+static CAME: AtomicBool = AtomicBool::new(false);
 /// Hook that is called before this process exits by a signal.
 static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();
 
@@ -48,9 +53,35 @@ fn kill_group(leader: i32) {
     }
 }
 
+/// While the value exists, the first SIGINT, SIGHUP or SIGTERM is only noted: a machine that can end
+/// early has results.
+pub struct FirstSignal(());
+
+impl FirstSignal {
+    /// Notes the first signal instead of ending the process.
+    pub fn note() -> FirstSignal {
+        IS_NOTED.store(true, Ordering::Relaxed);
+        FirstSignal(())
+    }
+}
+
+/// Returns whether a signal came that was only noted.
+pub fn signal_came() -> bool {
+    CAME.load(Ordering::Relaxed)
+}
+
+impl Drop for FirstSignal {
+    fn drop(&mut self) {
+        IS_NOTED.store(false, Ordering::Relaxed);
+    }
+}
+
 /// Installs a handler that kills all children on SIGINT, SIGHUP and SIGTERM, then exits.
 pub fn kill_children_on_signals() {
     let installed = ctrlc::set_handler(|| {
+        if !CAME.swap(true, Ordering::Relaxed) && IS_NOTED.load(Ordering::Relaxed) {
+            return;
+        }
         // The lock is never released, so that no thread starts another child.
         let groups = groups();
         groups.iter().copied().for_each(kill_group);

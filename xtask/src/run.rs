@@ -27,8 +27,9 @@ use crate::{
     explain::{self, Asked},
     guest_files::GuestFile,
     live,
-    machine::{self, Accel, Artefacts, Boot, Request},
+    machine::{self, Accel, Artefacts, Boot, Outcome, Request},
     output, page,
+    process::FirstSignal,
     program_words::{self, record},
     project::{self, Project},
     repeat::{self, Repeated},
@@ -76,7 +77,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     // The files are written also if the report cannot be printed.
     let shown = show(&boot, &report, args.json, Some(&folder));
     let shown = shown.map(|status| if status == 0 { status_of(args, &report) } else { status });
-    if !args.json && args.is_default() {
+    if !args.json && args.is_default() && matches!(boot.outcome, Outcome::Done(_)) {
         output::note(more_of_cycles(stack_of(args.pmu.signature())));
     }
     write_asked(args, &boot, &report, &request.command_line)?;
@@ -125,6 +126,7 @@ fn status_of(args: &RunArgs, report: &Report) -> u8 {
 
 /// Boots the machine; the programs' output goes where the options say.
 fn boot(args: &RunArgs, artefacts: &Artefacts, request: &Request) -> Result<Boot> {
+    let _first = FirstSignal::note();
     if args.work.job.check {
         machine::boot_listening(artefacts, request, &mut machine_check::listen)
     } else if args.live {

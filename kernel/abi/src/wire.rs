@@ -14,6 +14,10 @@ use crate::{
     trace::SlicePlace,
 };
 
+/// The byte that the host sends on the wire to end all programs before their time, as Ctrl-C does:
+/// their results up to then follow as after any end.
+pub const END_REQUEST: u8 = 3;
+
 /// Version of the messages. A build can read the messages of another build of the same version. A
 /// change of [`Message`] or of its contents needs a new version.
 pub const VERSION: u16 = 7;

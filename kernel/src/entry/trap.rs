@@ -10,6 +10,7 @@ use crate::{
         vectors,
     },
     cpu::Cpu,
+    machine::serial,
     sched,
 };
 
@@ -37,6 +38,9 @@ fn handle_vector(cpu: &mut Cpu, frame: &mut Frame) {
             cpu.lapic.restart_late_period();
             cpu.measure.lock().drain();
             cpu.measure.lock().tick();
+            if serial::is_end_requested() {
+                sched::kill_all(cpu);
+            }
             end_turn(cpu, frame);
         }
         vector if vector == u64::from(vectors::PREEMPT_IPI) => {

@@ -3,13 +3,16 @@
 //! Each port has its own lock. Interrupts are off while a CPU holds a lock, so a CPU never waits
 //! for itself. The overflow path sends nothing.
 
-use core::fmt::{self, Write};
+use core::{
+    fmt::{self, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use log::LevelFilter;
 use spin::Mutex;
 use tally_abi::{
     boot::{LOG_PORT, LogLevel, WIRE_PORT},
-    wire::{MAX_FRAME_BYTES, Message},
+    wire::{END_REQUEST, MAX_FRAME_BYTES, Message},
 };
 use uart_16550::{Config, Uart16550, backend::PioBackend};
 
@@ -96,6 +99,20 @@ pub fn init_wire() {
             log::warn!("no second serial port for messages to the host; none are sent")
         }
     }
+}
+
+/// Returns whether the host has asked to end all programs. A CPU that finds the wire in use does not
+/// look, as the next tick does.
+pub fn is_end_requested() -> bool {
+    // Relaxed order is enough: the flag stands for itself.
+    static REQUESTED: AtomicBool = AtomicBool::new(false);
+    if let Some(mut wire) = WIRE.try_lock()
+        && let Some(port) = wire.as_mut()
+        && port.try_receive_byte() == Ok(END_REQUEST)
+    {
+        REQUESTED.store(true, Ordering::Relaxed);
+    }
+    REQUESTED.load(Ordering::Relaxed)
 }
 
 /// Returns whether there is a wire to the host.

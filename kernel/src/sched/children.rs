@@ -1,12 +1,17 @@
 //! The table's view for parents: their children's state, usage and end.
 
+use alloc::vec::Vec;
+
 use tally_abi::{Error, usage::Usage};
 
-use super::table::{Lookup, ProgramTable, RunState};
-use crate::task::{
-    Process,
-    send::SendError,
-    signal::{BY_PROGRAM, Pending, SIGKILL},
+use super::table::{self, Lookup, ProgramTable, RunState};
+use crate::{
+    cpu::Cpu,
+    task::{
+        Process,
+        send::SendError,
+        signal::{BY_PROGRAM, Pending, SIGKILL},
+    },
 };
 
 /// Maximum number of programs that a program has loaded and not waited for.
@@ -89,6 +94,25 @@ impl ProgramTable {
         }
     }
 
+    /// Returns whether a program has loaded others, which it may measure.
+    fn is_parent(&self, pid: u32) -> bool {
+        let has_child = || self.programs.values().any(|entry| entry.parent == Some(pid));
+        self.children_usage(pid) != Usage::default() || has_child()
+    }
+
+    /// Sends `SIGKILL` to the programs off the CPUs that have loaded no others.
+    fn kill_parked(&mut self) {
+        let parked = self.programs.iter().filter(|(_, entry)| entry.process.is_some());
+        let started = parked.filter(|(_, entry)| !matches!(entry.state, RunState::New));
+        let all: Vec<u32> = started.map(|(pid, _)| *pid).collect();
+        for pid in all {
+            if !self.is_parent(pid) {
+                // A program that cannot take the signal now gets the next tick's.
+                let _ = self.kill(pid, 0);
+            }
+        }
+    }
+
     /// Sends `SIGKILL` to a program of `parent`.
     pub fn kill(&mut self, pid: u32, parent: u32) -> Lookup<Result<(), SendError>> {
         let signal = Pending::sent(SIGKILL, BY_PROGRAM, parent);
@@ -102,5 +126,18 @@ impl ProgramTable {
             self.make_runnable(pid);
         }
         found
+    }
+}
+
+/// Sends `SIGKILL` to the programs that have loaded no others: this CPU's and those off the CPUs.
+/// One that has loaded others prints what it has measured when they have ended. Each tick of a
+/// machine whose host has asked for the end does it, until there are none.
+pub fn kill_all(cpu: &mut Cpu) {
+    let mut table = table::lock();
+    table.kill_parked();
+    let running = cpu.current.as_deref_mut();
+    if let Some(process) = running.filter(|process| !table.is_parent(process.pid)) {
+        // As above.
+        let _ = process.send_signal(None, Pending::sent(SIGKILL, BY_PROGRAM, 0));
     }
 }

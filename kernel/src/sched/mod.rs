@@ -21,6 +21,7 @@ mod watches;
 
 pub use self::{
     block::{block, end_thread, preempt, yield_cpu},
+    children::kill_all,
     deliver::{deliver, fault, raise, trace_stack, upcall},
     exit::{exit, finish},
     jobs::{begin_job, set_jobs},

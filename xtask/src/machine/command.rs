@@ -74,7 +74,10 @@ pub(super) fn qemu(
     }
     if request.serial_ports {
         qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
-        qemu.arg("-serial").arg(format!("file:{}", folder.wire().display()));
+        let (to, from) = (folder.wire(), folder.requests());
+        let (to, from) = (to.display(), from.display());
+        qemu.arg("-chardev").arg(format!("file,id=wire,path={to},input-path={from}"));
+        qemu.args(["-serial", "chardev:wire"]);
     }
     ports(&mut qemu, request, folder)?;
     qemu.arg("-device").arg(format!("isa-debug-exit,iobase={DEBUG_EXIT_PORT:#x},iosize=4"));

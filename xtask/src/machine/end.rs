@@ -37,10 +37,14 @@ pub(super) fn outcome(
         return panicked(panic, symbols);
     }
     match (transcript.done, end) {
-        (Some(status), _) => transcript.failures.first().cloned().unwrap_or(Outcome::Done(status)),
-        (None, QemuEnd::Stopped) => Outcome::Stopped,
-        (None, QemuEnd::OutOfTime) => {
-            Outcome::TimedOut { limit, log_tail: folder.log_tail(SHOWN_LINES) }
+        (Some(status), QemuEnd::ByItself) => {
+            transcript.failures.first().cloned().unwrap_or(Outcome::Done(status))
+        }
+        (_, QemuEnd::Stopped) => Outcome::Stopped,
+        (_, QemuEnd::OutOfTime) => {
+            let has_ended = transcript.done.is_some();
+            let log_tail = (!has_ended).then(|| folder.log_tail(SHOWN_LINES));
+            Outcome::TimedOut { limit, log_tail: log_tail.unwrap_or_default() }
         }
         // The machine's failure hides earlier failures of programs.
         (None, QemuEnd::ByItself) => Outcome::MachineFailed { said: qemu_errors(folder) },
@@ -86,6 +90,10 @@ mod tests {
         assert!(matches!(of(QemuEnd::OutOfTime, &said), Outcome::TimedOut { .. }));
         said.done = Some(68);
         assert_eq!(of(QemuEnd::ByItself, &said), refused);
+        // A kernel that was asked to end has results, and its programs did not end by themselves.
+        let why = Outcome::TimedOut { limit, log_tail: String::new() };
+        assert_eq!(of(QemuEnd::OutOfTime, &said), why);
+        assert_eq!(of(QemuEnd::Stopped, &said), Outcome::Stopped);
         drop(folder);
         fs::remove_dir_all(root).unwrap();
     }

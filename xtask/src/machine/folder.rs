@@ -1,17 +1,22 @@
 //! The folder of a boot: log, messages, truth.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU32, Ordering},
     thread,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use rustix::{io::Errno, process::Pid};
+use rustix::{
+    fs::{CWD, Mode},
+    io::Errno,
+    process::Pid,
+};
 
 use crate::{
-    Result, output,
+    Failure, Result, output,
     project::{self, Project},
 };
 
@@ -69,6 +74,24 @@ impl Folder {
     /// The kernel's messages (COM2).
     pub fn wire(&self) -> PathBuf {
         self.path.join("wire.bin")
+    }
+
+    /// The host's requests to the kernel (COM2).
+    pub fn requests(&self) -> PathBuf {
+        self.path.join("requests")
+    }
+
+    /// Makes the pipe for the host's requests. While it is open here, QEMU can open it without
+    /// waiting.
+    ///
+    /// # Errors
+    /// The host refuses.
+    pub(super) fn make_requests(&self) -> Result<File> {
+        let path = self.requests();
+        let failed = |error: io::Error| Failure::io("write", &path, &error);
+        let mode = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mkfifoat(CWD, &path, mode).map_err(|error| failed(error.into()))?;
+        File::options().read(true).write(true).open(&path).map_err(failed)
     }
 
     /// The trace that the kernel sends through the trace port.

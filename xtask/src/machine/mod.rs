@@ -22,12 +22,13 @@ mod vpmu;
 
 use std::{
     fs::File,
+    io::Write,
     path::Path,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
-use tally_abi::{ExitStatus, truth::Truth};
+use tally_abi::{ExitStatus, truth::Truth, wire::END_REQUEST};
 
 pub use artefacts::{ARTEFACTS_VARIABLE, Artefacts, DISK_COMMAND_LINE};
 pub use checked::{CheckedCpu, OfflineCpu};
@@ -51,13 +52,15 @@ use crate::{
     Failure, Result,
     code_files::CodeFile,
     output::{self, ProgramWriter},
-    process::Child,
+    process::{self, Child},
     progress::Step,
     project::{self, Project},
 };
 
 /// Time without output after which KVM counts as unusable.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// Time that the kernel has to end all programs before their time.
+const END_LIMIT: Duration = Duration::from_secs(20);
 /// Time that QEMU has to exit after the kernel's last message.
 const EXIT_LIMIT: Duration = Duration::from_secs(10);
 /// Interval at which the machine is polled.
@@ -86,6 +89,10 @@ impl Boot {
             Outcome::Done(_) => Vec::new(),
             Outcome::Refused { .. } | Outcome::Faulted { .. } => {
                 self.transcript.failures.iter().collect()
+            }
+            // The kernel ended the programs when it was asked to.
+            Outcome::TimedOut { .. } | Outcome::Stopped if self.transcript.done.is_some() => {
+                vec![&self.outcome]
             }
             other => self.transcript.failures.iter().chain([other]).collect(),
         }
@@ -189,9 +196,10 @@ fn boot_in(
     let ramdisk = artefacts.ramdisk(&request.command_line, folder)?;
     let mut command = command::qemu(artefacts, &ramdisk, request, folder)?;
     File::create(folder.wire()).map_err(|e| Failure::io("write", &folder.wire(), &e))?;
+    let mut requests = folder.make_requests()?;
     let mut qemu = start(&mut command, folder)?;
     let mut transcript = Transcript::default();
-    let end = follow(&mut qemu, request, folder, &mut transcript, observer)?;
+    let end = follow(&mut qemu, &mut requests, request, folder, &mut transcript, observer)?;
     drop(qemu);
     check_options(folder)?;
     if request.trace_port == TracePort::File {
@@ -232,6 +240,7 @@ pub fn start(qemu: &mut Command, folder: &Folder) -> Result<Child> {
 /// Reads the messages until QEMU has ended or its time is over.
 fn follow(
     qemu: &mut Child,
+    requests: &mut File,
     request: &Request,
     folder: &Folder,
     transcript: &mut Transcript,
@@ -241,6 +250,8 @@ fn follow(
     let mut wire = File::open(&wire).map_err(|error| Failure::io("read", &wire, &error))?;
     let start = Instant::now();
     let mut last_message: Option<Instant> = None;
+    // Why and when the kernel was asked to end.
+    let mut asked: Option<(QemuEnd, Instant)> = None;
     loop {
         let ended = qemu.try_wait().map_err(|error| {
             Failure::new(ExitStatus::HostError, format!("cannot wait for QEMU: {error}"))
@@ -249,20 +260,27 @@ fn follow(
         transcript
             .follow(&mut wire, &mut |output| observer.output(output))
             .map_err(|error| Failure::io("read", &folder.wire(), &error))?;
-        if ended.is_some() {
-            return Ok(QemuEnd::ByItself);
-        }
-        if transcript.is_over()
-            && last_message.get_or_insert_with(Instant::now).elapsed() > EXIT_LIMIT
-        {
-            return Ok(QemuEnd::ByItself);
+        let is_over = transcript.is_over()
+            && last_message.get_or_insert_with(Instant::now).elapsed() > EXIT_LIMIT;
+        if ended.is_some() || is_over {
+            return Ok(asked.map_or(QemuEnd::ByItself, |(why, _)| why));
         }
         if !observer.poll(transcript, folder)? {
             return Ok(QemuEnd::Stopped);
         }
         let running = start.elapsed();
-        if running > request.time_limit {
-            return Ok(QemuEnd::OutOfTime);
+        let is_late = running > request.time_limit;
+        let why = process::signal_came().then_some(QemuEnd::Stopped);
+        let why = why.or_else(|| is_late.then_some(QemuEnd::OutOfTime));
+        if let Some(why) = why.filter(|_| asked.is_none()) {
+            asked = Some((why, Instant::now()));
+            // A machine that cannot be asked is killed, as one that does not answer.
+            let _ = requests.write_all(&[END_REQUEST]);
+        }
+        if let Some((why, since)) = asked
+            && (transcript.booted.is_none() || since.elapsed() > END_LIMIT)
+        {
+            return Ok(why);
         }
         if request.accel == Accel::Kvm && running > SIGN_OF_LIFE && folder.is_log_empty() {
             return Err(request::kvm_unusable("the guest prints nothing"));

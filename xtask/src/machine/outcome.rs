@@ -121,6 +121,10 @@ impl fmt::Display for Outcome {
                     .enumerate()
                     .try_for_each(|(i, frame)| write!(f, "\n{i:>3}  {frame}"))
             }
+            // Of a machine that ended when it was asked, the results say what happened.
+            Outcome::TimedOut { limit, log_tail } if log_tail.is_empty() => {
+                f.write_str(&out_of_time(*limit))
+            }
             Outcome::TimedOut { limit, log_tail } => {
                 write!(f, "{}; last lines of the log:\n{}", out_of_time(*limit), quoted(log_tail))
             }
