@@ -45,7 +45,7 @@ fn an_interrupt_leaves_the_counts_up_to_then() {
     assert!(count > 1_000_000, "{printed}");
 }
 
-/// What a command prints on a program that never ends, when it is interrupted.
+/// Output of a command on a program that never ends, when it is interrupted.
 fn interrupted(words: &[&str]) -> (String, String) {
     let _permit = machine_permit();
     let tool = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("tally");

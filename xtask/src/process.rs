@@ -28,8 +28,8 @@ static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 /// Exit status after SIGINT, as shells report it: 128 + 2.
 pub const INTERRUPTED: u8 = 130;
 
-/// Whether the first signal is only noted, and whether it came. Relaxed order is enough: each stands
-/// for itself.
+/// Whether the first signal is only noted, and whether it came. Relaxed order is enough: each
+/// stands for itself.
 static IS_NOTED: AtomicBool = AtomicBool::new(false);
 static CAME: AtomicBool = AtomicBool::new(false);
 /// Hook that is called before this process exits by a signal.

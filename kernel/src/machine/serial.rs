@@ -101,8 +101,8 @@ pub fn init_wire() {
     }
 }
 
-/// Returns whether the host has asked to end all programs. A CPU that finds the wire in use does not
-/// look, as the next tick does.
+/// Returns whether the host has asked to end all programs. A CPU that finds the wire in use does
+/// not look, as the next tick does.
 pub fn is_end_requested() -> bool {
     // Relaxed order is enough: the flag stands for itself.
     static REQUESTED: AtomicBool = AtomicBool::new(false);
