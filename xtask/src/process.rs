@@ -53,8 +53,8 @@ fn kill_group(leader: i32) {
     }
 }
 
-/// While the value exists, the first SIGINT, SIGHUP or SIGTERM is only noted: a machine that can end
-/// early has results.
+/// While the value exists, the first SIGINT, SIGHUP or SIGTERM is only noted: a machine that can
+/// end early has results.
 pub struct FirstSignal(());
 
 impl FirstSignal {
