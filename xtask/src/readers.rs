@@ -70,6 +70,7 @@ pub fn messages(bytes: &[u8]) -> Result<usize> {
 pub fn program(path: &Path, trace: &[u8]) -> Result<usize> {
     let recording = Recording::of(trace)?;
     let paths: [PathBuf; 1] = [path.to_owned()];
+    Symbolizer::check(&paths)?;
     let mut all = 0;
     for by in [CallGraph::Dwarf, CallGraph::Fp] {
         let symbolizer = Symbolizer::of(&recording, &paths, by)?;

@@ -143,6 +143,7 @@ impl ExportArgs {
 /// samples that the format shows, or the result cannot be written.
 pub fn main(args: &ExportArgs) -> Result<u8> {
     args.check()?;
+    Symbolizer::check(&args.symbols)?;
     let recording = Recording::read(&args.trace)?;
     let symbolizer = Symbolizer::of(&recording, &args.symbols, args.call_graph)?;
     match (export(args, &recording, &symbolizer)?, &args.out) {

@@ -159,9 +159,6 @@ pub(super) fn read(of: &Recording, paths: &[PathBuf]) -> Result<Vec<LoadedFile>>
         }
     }
     for Given { path, .. } in reader.given.iter().filter(|given| !given.is_used) {
-        // A file that has no part is an error if it is no program.
-        let at = Placed { program: 0, from_tsc: 0, by: By::Program };
-        LoadedFile::read(path, &at)?;
         output::note(format_args!(
             "xtask: --symbols {}: no file of the programs that were sampled",
             path.display()

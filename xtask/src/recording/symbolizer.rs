@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Result,
-    symbols::{CallGraph, Place, callers},
+    symbols::{CallGraph, Place, Symbols, callers},
 };
 
 /// Name for a sample whose address is not known.
@@ -36,6 +36,14 @@ pub(crate) struct Symbolizer {
 }
 
 impl Symbolizer {
+    /// Checks the files of `--symbols` before the trace is read.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is no ELF file.
+    pub(crate) fn check(paths: &[PathBuf]) -> Result<()> {
+        paths.iter().try_for_each(|path| Symbols::loaded(path, 0).map(drop))
+    }
+
     /// Reads the files of the programs that were sampled: those of `--symbols`, and those that the
     /// run names and that have not changed since.
     ///

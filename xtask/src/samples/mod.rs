@@ -50,6 +50,7 @@ impl SampleArgs {
     /// # Errors
     /// A file cannot be read, or the trace has no samples, or none of the event.
     fn read(&self) -> Result<(Recording, Symbolizer)> {
+        Symbolizer::check(&self.symbols)?;
         let recording = Recording::read(&self.trace)?;
         recording.has_samples()?;
         let symbolizer = Symbolizer::of(&recording, &self.symbols, self.call_graph)?;
