@@ -63,12 +63,14 @@ impl CodeFile {
     }
 }
 
-/// Identity of a build of a file: the linker's build id; of a file without one
-/// the CRC-32 of its code. A file with symbols shares both with its stripped copy.
+/// Identity of a build of a file: the linker's build id; of a file without one the CRC-32 of its
+/// code. A file with symbols shares both with its stripped copy.
 pub fn identity(bytes: &[u8]) -> String {
-    let build_id = build_id(bytes);
+    let file = object::File::parse(bytes).ok();
+    let build_id = file.as_ref().map(build_id).unwrap_or_default();
     if build_id.is_empty() {
-        return format!("no build id, CRC-32 of the code {:08x}", crc_of_code(bytes));
+        let crc = file.as_ref().map_or(0, crc_of_code);
+        return format!("no build id, CRC-32 of the code {crc:08x}");
     }
     build_id.iter().fold("build id ".to_owned(), |mut text, byte| {
         // Writing to a string cannot fail.
@@ -77,19 +79,15 @@ pub fn identity(bytes: &[u8]) -> String {
     })
 }
 
-/// The linker's build id of an ELF file; empty without one.
-pub fn build_id(bytes: &[u8]) -> Vec<u8> {
-    let file = object::File::parse(bytes).ok();
-    let id = file.as_ref().and_then(|file| file.build_id().ok().flatten());
-    id.unwrap_or_default().to_vec()
+/// The linker's build id of a file; empty without one.
+pub fn build_id(file: &object::File<'_>) -> Vec<u8> {
+    file.build_id().ok().flatten().unwrap_or_default().to_vec()
 }
 
-/// The CRC-32 of the bytes of an ELF file's executable segments.
-fn crc_of_code(bytes: &[u8]) -> u32 {
+/// The CRC-32 of the bytes of a file's executable segments.
+fn crc_of_code(file: &object::File<'_>) -> u32 {
     let mut crc = crc32fast::Hasher::new();
-    let file = object::File::parse(bytes).ok();
-    let segments = file.iter().flat_map(|file| file.segments());
-    for segment in segments.filter(|segment| segment.permissions().executable()) {
+    for segment in file.segments().filter(|segment| segment.permissions().executable()) {
         crc.update(segment.data().unwrap_or_default());
     }
     crc.finalize()

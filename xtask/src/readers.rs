@@ -33,7 +33,7 @@ const NAME: &str = "results";
 pub fn trace(bytes: &[u8]) -> Result<usize> {
     let printed = trace::printed(bytes).map(|text| text.len());
     let recording = Recording::of(bytes)?;
-    let symbolizer = Symbolizer::default();
+    let symbolizer = Symbolizer::of(&recording, &[], CallGraph::default())?;
     let exported = export::every(&recording, &symbolizer, bytes);
     Ok(printed? + exported + samples::printed::all(&recording, &symbolizer).len())
 }

@@ -106,17 +106,17 @@ impl Symbols {
         let text = section(".text")?;
         let range = text.address()..text.address() + text.size();
         let repeated = repeated(&file);
-        Ok(Symbols { loader, repeated, code: UnwindInfo { frames, range, base: KERNEL_BASE } })
+        Ok(Symbols { loader, repeated, code: UnwindInfo::new(frames, range, KERNEL_BASE) })
     }
 
-    /// Reads the file of a program or a library, which may lack symbols, loaded at `base`.
+    /// The symbols, which may be missing, of the file of a program or a library, loaded at `base`.
+    /// `bytes` is its content.
     ///
     /// # Errors
-    /// The file cannot be read, or is no ELF file.
-    pub fn loaded(path: &Path, base: u64) -> Result<Symbols> {
+    /// The file is no ELF file, or its debug information cannot be read.
+    pub fn loaded(path: &Path, bytes: &[u8], base: u64) -> Result<Symbols> {
         let failed = |why: &dyn fmt::Display| unreadable(path, ExitStatus::HostError, why);
-        let bytes = project::read(path)?;
-        let file = object::File::parse(&*bytes)
+        let file = object::File::parse(bytes)
             .map_err(|error| unreadable(path, ExitStatus::NotRunnable, &error))?;
         let loader = Loader::new(path).map_err(|error| failed(&error))?;
         let code = || file.segments().filter(|segment| segment.permissions().executable());
@@ -125,7 +125,7 @@ impl Symbols {
         let range = start..end.unwrap_or_default();
         let frames = frames(&file).map_err(|error| failed(&error))?;
         let repeated = repeated(&file);
-        Ok(Symbols { loader, repeated, code: UnwindInfo { frames, range, base } })
+        Ok(Symbols { loader, repeated, code: UnwindInfo::new(frames, range, base) })
     }
 
     /// Returns whether the address of the running code is in this file.

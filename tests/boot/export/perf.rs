@@ -62,7 +62,8 @@ fn perf_report_has_every_event_by_function() {
     let (boot, _, _) = trace();
     let text = perf(true, &["report", "--stdio", "-q", "-t", "|", "-F", "period,sample,sym"]);
     let mut expected: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    let symbols = xtask::symbols::Symbols::loaded(&rounds(), 0).unwrap();
+    let symbols =
+        xtask::symbols::Symbols::loaded(&rounds(), &std::fs::read(rounds()).unwrap(), 0).unwrap();
     let mut last = 0;
     for sample in &boot.transcript.samples {
         // perf names the outer function, into which others were inlined.

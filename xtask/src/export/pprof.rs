@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::bytes::Bytes;
 use crate::{
     Result,
-    recording::{LoadedFile, Recording, Symbolizer},
+    recording::{FileKey, LoadedFile, Recording, Symbolizer},
 };
 
 /// Types of fields on the wire: a varint, and bytes preceded by their length.
@@ -81,8 +81,8 @@ struct Writer<'a> {
     /// Numbers from 1 on: of functions by name and file, of mappings by program, and of locations
     /// by program and address.
     functions: BTreeMap<(String, String), u64>,
-    mappings: BTreeMap<(u32, Option<u64>), u64>,
-    locations: BTreeMap<(u32, u64, Option<u64>), u64>,
+    mappings: BTreeMap<(u32, Option<FileKey<'a>>), u64>,
+    locations: BTreeMap<(u32, u64, Option<FileKey<'a>>), u64>,
     profile: Message,
 }
 
@@ -105,7 +105,7 @@ pub(super) fn write(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> 
     Ok(writer.end())
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
     /// Adds the values' types, and a sample with its values for each stack of each thread.
     fn samples(&mut self) {
         let events: Vec<String> = self.of.sampled_events().into_iter().collect();
@@ -153,7 +153,7 @@ impl Writer<'_> {
     fn location(&mut self, sample: &tally_abi::trace::SampleRecord, address: u64) -> u64 {
         let (program, name) = self.of.program_of(sample.session);
         let file = self.symbolizer.file(self.of, sample, address);
-        let key = (program, address, file.map(|file| file.base));
+        let key = (program, address, file.map(LoadedFile::key));
         if let Some(known) = self.locations.get(&key) {
             return *known;
         }
@@ -195,9 +195,9 @@ impl Writer<'_> {
     }
 
     /// The number of the mapping of a file into a program, or of the program without files.
-    fn mapping(&mut self, program: u32, name: &str, file: Option<&LoadedFile>) -> u64 {
+    fn mapping(&mut self, program: u32, name: &str, file: Option<&'a LoadedFile>) -> u64 {
         let next = self.mappings.len() as u64 + 1;
-        let key = (program, file.map(|file| file.base));
+        let key = (program, file.map(LoadedFile::key));
         if let Some(known) = self.mappings.get(&key) {
             return *known;
         }

@@ -1,6 +1,11 @@
 //! The files whose code was in the memory of a sampled program, and their symbols.
 
-use std::path::{Path, PathBuf};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use object::{Object, ObjectSegment};
 use tally_abi::{ExitStatus, trace::MapRecord};
@@ -48,17 +53,19 @@ pub(crate) struct LoadedFile {
 }
 
 impl LoadedFile {
-    fn read(path: &Path, at: &Placed) -> Result<LoadedFile> {
+    /// Reads a file; `None` if it has no code where the program mapped it.
+    fn read(path: &Path, at: &Placed) -> Result<Option<LoadedFile>> {
         let bytes = project::read(path)?;
         let refused = |why: &str| {
             let why = format!("cannot read the segments of {}: {}", path.display(), visible(why));
             Failure::new(ExitStatus::NotRunnable, why)
         };
-        let base = at.base(&bytes).map_err(|why| refused(&why))?;
-        let symbols = Symbols::loaded(path, base)?;
         let file = object::File::parse(&*bytes).map_err(|error| refused(&error.to_string()))?;
-        let executable = file.segments().filter(|segment| segment.permissions().executable());
-        let code = executable.map(|segment| {
+        let Some(base) = at.base(&bytes, &file).map_err(|why| refused(&why))? else {
+            return Ok(None);
+        };
+        let symbols = Symbols::loaded(path, &bytes, base)?;
+        let code = executable(&file).map(|segment| {
             // Addresses of the file's segments may have any 64-bit value; a kernel never loads
             // such segments.
             let start = base.wrapping_add(segment.address());
@@ -70,10 +77,15 @@ impl LoadedFile {
                 file_offset: segment.file_range().0.saturating_sub(before),
             }
         });
-        let (code, build_id) = (code.collect(), code_files::build_id(&bytes));
+        let (code, build_id) = (code.collect(), code_files::build_id(&file));
         let path = path.canonicalize().map_err(|error| Failure::io("read", path, &error))?;
         let Placed { program, from_tsc, .. } = *at;
-        Ok(LoadedFile { program, from_tsc, path, base, symbols, code, build_id })
+        Ok(Some(LoadedFile { program, from_tsc, path, base, symbols, code, build_id }))
+    }
+
+    /// Path and base.
+    pub(crate) fn key(&self) -> FileKey<'_> {
+        (&self.path, self.base)
     }
 
     /// Name for code of the file that has no symbol.
@@ -83,7 +95,10 @@ impl LoadedFile {
     }
 }
 
-/// How a file came into a program's memory.
+/// A file in a program's memory, distinguished from others there.
+pub(crate) type FileKey<'a> = (&'a Path, u64);
+
+/// Origin of a file in a program's memory.
 #[derive(Clone, Copy, Debug)]
 enum By<'a> {
     /// The kernel loaded it as the program.
@@ -103,29 +118,36 @@ struct Placed<'a> {
 }
 
 impl Placed<'_> {
-    /// The distance between the addresses in memory and those in the file.
-    fn base(&self, bytes: &[u8]) -> std::result::Result<u64, String> {
-        match self.by {
-            By::Program => Program::parse(bytes).map(|file| file.base).map_err(Into::into),
+    /// The distance between the addresses in memory and those in the file; `None` if the file has
+    /// no code where the program mapped it.
+    fn base(
+        &self,
+        bytes: &[u8],
+        file: &object::File<'_>,
+    ) -> std::result::Result<Option<u64>, Cow<'static, str>> {
+        let record = match self.by {
+            By::Program => return Program::parse(bytes).map(|file| Some(file.base)),
             By::Interpreter => {
-                Program::parse_interpreter(bytes).map(|file| file.base).map_err(Into::into)
+                return Program::parse_interpreter(bytes).map(|file| Some(file.base));
             }
-            By::Map(record) => {
-                let file = object::File::parse(bytes).map_err(|error| error.to_string())?;
-                let has = |(start, bytes): (u64, u64)| {
-                    (start - start % PAGE_BYTES..start.saturating_add(bytes))
-                        .contains(&record.offset)
-                };
-                let mut executable =
-                    file.segments().filter(|segment| segment.permissions().executable());
-                let segment = executable.find(|segment| has(segment.file_range()));
-                let segment = segment.ok_or("it has no code where the program mapped it")?;
-                let in_file =
-                    segment.address().wrapping_sub(segment.file_range().0) + record.offset;
-                Ok(record.address.wrapping_sub(in_file))
-            }
-        }
+            By::Map(record) => record,
+        };
+        let segment = executable(file).find(|segment| {
+            let (start, bytes) = segment.file_range();
+            (start - start % PAGE_BYTES..start.saturating_add(bytes)).contains(&record.offset)
+        });
+        // A damaged trace or file may have any addresses.
+        let base = segment.map(|segment| {
+            let of_file = segment.address().wrapping_sub(segment.file_range().0);
+            record.address.wrapping_sub(of_file.wrapping_add(record.offset))
+        });
+        Ok(base)
     }
+}
+
+/// The segments of a file's code.
+fn executable<'a>(file: &'a object::File<'a>) -> impl Iterator<Item = object::Segment<'a, 'a>> {
+    file.segments().filter(|segment| segment.permissions().executable())
 }
 
 /// A file of `--symbols`.
@@ -145,7 +167,7 @@ pub(super) fn read(of: &Recording, paths: &[PathBuf]) -> Result<Vec<LoadedFile>>
         Ok(Given { path: path.clone(), identity, is_used: false })
     };
     let given = paths.iter().map(given).collect::<Result<_>>()?;
-    let mut reader = FileReader { of, given, files: Vec::new() };
+    let mut reader = FileReader { of, given, chosen: BTreeMap::new(), files: Vec::new() };
     let mut programs: Vec<(u32, &str)> =
         of.records.samples.iter().map(|sample| of.program_of(sample.session)).collect();
     programs.sort_unstable();
@@ -170,6 +192,8 @@ pub(super) fn read(of: &Recording, paths: &[PathBuf]) -> Result<Vec<LoadedFile>>
 struct FileReader<'a> {
     of: &'a Recording,
     given: Vec<Given>,
+    /// The host's files with the symbols of those that ran, by the offset in the ramdisk.
+    chosen: BTreeMap<u64, Option<PathBuf>>,
     files: Vec<LoadedFile>,
 }
 
@@ -184,14 +208,14 @@ impl FileReader<'_> {
         };
         let Some(path) = path else { return Ok(()) };
         let at = Placed { program, from_tsc: 0, by: By::Program };
-        self.files.push(LoadedFile::read(&path, &at)?);
+        self.files.extend(LoadedFile::read(&path, &at)?);
         let bytes = project::read(&path)?;
         let interpreter = Program::parse(&bytes).ok().and_then(|file| file.interpreter);
         let guest = interpreter.map(|path| path.trim_start_matches('/'));
         let known = self.of.run.code_files.iter().find(|file| Some(&*file.guest) == guest);
         if let Some(path) = known.map(|known| self.choose(known)).transpose()?.flatten() {
             let by = By::Interpreter;
-            self.files.push(LoadedFile::read(&path, &Placed { by, ..at })?);
+            self.files.extend(LoadedFile::read(&path, &Placed { by, ..at })?);
         }
         Ok(())
     }
@@ -203,48 +227,55 @@ impl FileReader<'_> {
             return Ok(());
         };
         let Some(path) = self.choose(known)? else { return Ok(()) };
-        let at = Placed { program: record.program, from_tsc: record.tsc, by: By::Map(record) };
-        let file = LoadedFile::read(&path, &at)?;
-        // A file with several parts of code has a record of each.
-        let is_same = |of: &LoadedFile| {
-            (of.program, of.base, &of.path) == (file.program, file.base, &file.path)
+        // A file with several parts of code, or one that is mapped again, has several records.
+        let has = |file: &LoadedFile| {
+            let mut code = file.code.iter();
+            let is_there =
+                |of: &CodeSegment| of.start == record.address && of.file_offset == record.offset;
+            file.program == record.program && file.path == path && code.any(is_there)
         };
-        if !self.files.iter().any(is_same) {
-            self.files.push(file);
+        if self.files.iter().any(has) {
+            return Ok(());
         }
+        let at = Placed { program: record.program, from_tsc: record.tsc, by: By::Map(record) };
+        self.files.extend(LoadedFile::read(&path, &at)?);
         Ok(())
     }
 
     /// The host's file with the symbols of a file that ran, if it is the same build.
     fn choose(&mut self, known: &CodeFile) -> Result<Option<PathBuf>> {
+        if let Some(chosen) = self.chosen.get(&known.ramdisk_offset) {
+            return Ok(chosen.clone());
+        }
+        let chosen = match self.choose_given(known)? {
+            Some(given) => Some(given),
+            None => unchanged(known),
+        };
+        self.chosen.insert(known.ramdisk_offset, chosen.clone());
+        Ok(chosen)
+    }
+
+    /// The file of `--symbols` of the same build.
+    fn choose_given(&mut self, known: &CodeFile) -> Result<Option<PathBuf>> {
         if let Some(same) = self.given.iter_mut().find(|given| given.identity == known.identity) {
             same.is_used = true;
-            return Ok(Some(same.path.clone()));
+            return same
+                .path
+                .canonicalize()
+                .map(Some)
+                .map_err(|error| Failure::io("read", &same.path, &error));
         }
         let has_name = |given: &&Given| given.path.file_name().is_some_and(|n| n == known.name());
-        if let Some(Given { path, identity, .. }) = self.given.iter().find(has_name) {
-            let why = format!(
-                "--symbols {}: another build than the one that ran: it has {identity}, the one \
-                 that ran {}; give the file that ran, or record again",
-                path.display(),
-                known.identity
-            );
-            return Err(Failure::new(ExitStatus::Usage, why));
-        }
-        match std::fs::read(&known.host) {
-            Ok(bytes) if code_files::identity(&bytes) == known.identity => {
-                Ok(Some(known.host.clone()))
-            }
-            Ok(_) => {
-                output::note(format_args!(
-                    "xtask: {} has changed since it ran: its functions have no names; record \
-                     again, or give the file that ran with --symbols",
-                    visible(&known.host.to_string_lossy())
-                ));
-                Ok(None)
-            }
-            Err(_) => Ok(None),
-        }
+        let Some(Given { path, identity, .. }) = self.given.iter().find(has_name) else {
+            return Ok(None);
+        };
+        let why = format!(
+            "--symbols {}: another build than the one that ran: it has {identity}, the one that \
+             ran {}; give the file that ran, or record again",
+            path.display(),
+            known.identity
+        );
+        Err(Failure::new(ExitStatus::Usage, why))
     }
 
     /// The file of `--symbols` with a program's name, or the only one for the only program: of a
@@ -259,10 +290,104 @@ impl FileReader<'_> {
     }
 }
 
+/// The file on this host of one that ran, if it is still the same build. A trace from elsewhere may
+/// name any path, and only a file's content ends.
+fn unchanged(known: &CodeFile) -> Option<PathBuf> {
+    let bytes = known.host.is_file().then(|| fs::read(&known.host).ok()).flatten()?;
+    if code_files::identity(&bytes) == known.identity {
+        return known.host.canonicalize().ok();
+    }
+    output::note(format_args!(
+        "xtask: {} has changed since it ran: its functions have no names; record again, or give \
+         the file that ran with --symbols",
+        visible(&known.host.to_string_lossy())
+    ));
+    None
+}
+
 /// The file of a program of this name, if the run names it.
 fn own_file<'a>(of: &'a Recording, name: &str) -> Option<&'a CodeFile> {
     let (path, short) = (name.trim_start_matches('/'), Path::new(name).file_name()?);
     let files = &of.run.code_files;
     let whole = files.iter().find(|file| file.guest == path);
     whole.or_else(|| files.iter().find(|file| short == file.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tally_abi::trace::{MAX_COUNTS, SampleRecord};
+
+    use super::*;
+    use crate::{
+        recording::Stacks,
+        trace::run::{Run, TracedSession},
+        trace_file::Records,
+    };
+
+    /// A trace of the program `name`, which mapped a file at each of the places, an address and an
+    /// offset in the file.
+    fn recording(name: &str, host: &Path, identity: String, maps: &[(u64, u64)]) -> Recording {
+        let file = CodeFile {
+            guest: "lib/known.so".into(),
+            host: host.to_owned(),
+            ramdisk_offset: 7,
+            identity,
+        };
+        let (events, name) = (Vec::new(), name.to_owned());
+        let session = TracedSession { session: 1, program: 2, name, address_space: 3, events };
+        let run = Run { code_files: vec![file], sessions: vec![session], ..Run::default() };
+        let map = |&(address, offset)| MapRecord {
+            tsc: 5,
+            cpu: 0,
+            program: 2,
+            address,
+            bytes: PAGE_BYTES,
+            offset,
+            file: 7,
+        };
+        let sample = SampleRecord {
+            tsc: 9,
+            session: 1,
+            cpu: 0,
+            event: 0,
+            address: 0,
+            address_space: 3,
+            count: 1,
+            late: 0,
+            cycles: 1,
+            instructions: 1,
+            group: 0,
+            period_multiplier: 1,
+            user: true,
+            thread: 2,
+            events: 0,
+            counts: [0; MAX_COUNTS],
+        };
+        let (samples, maps) = (vec![sample], maps.iter().map(map).collect());
+        let records = Records { samples, maps, ..Records::default() };
+        Recording { run, records, stacks: Stacks::default(), start_tsc: 0, tsc_hz: 1 }
+    }
+
+    #[test]
+    fn a_library_is_loaded_once_and_only_where_its_code_is() {
+        let this = std::env::current_exe().unwrap();
+        let bytes = fs::read(&this).unwrap();
+        let identity = code_files::identity(&bytes);
+        let file = object::File::parse(&*bytes).unwrap();
+        let segment = executable(&file).next().unwrap();
+        let offset = segment.file_range().0 / PAGE_BYTES * PAGE_BYTES;
+        let address = 0x7000_0000_0000;
+        let places =
+            [(address, offset), (address, offset), (address, u64::MAX), (u64::MAX, offset)];
+        let files = read(&recording("other", &this, identity.clone(), &places), &[]).unwrap();
+        let bases: Vec<u64> = files.iter().map(|file| file.base).collect();
+        let in_file = segment.address() / PAGE_BYTES * PAGE_BYTES;
+        assert_eq!(bases, [address - in_file, u64::MAX - in_file]);
+        // Another build, and a path that is no file: neither is read.
+        for (host, identity) in [(&*this, "another".to_owned()), (Path::new("/dev/zero"), identity)]
+        {
+            let files = read(&recording("other", host, identity, &places), &[]).unwrap();
+            assert!(files.is_empty());
+        }
+    }
 }

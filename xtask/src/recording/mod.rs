@@ -16,7 +16,7 @@ use tally_abi::{
 };
 
 pub(crate) use self::{
-    loaded::{CodeSegment, LoadedFile},
+    loaded::{CodeSegment, FileKey, LoadedFile},
     stacks::Stacks,
     symbolizer::{Level, Symbolizer},
 };

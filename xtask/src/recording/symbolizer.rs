@@ -10,7 +10,7 @@ use super::{
     loaded::{self, LoadedFile},
 };
 use crate::{
-    Result,
+    Result, project,
     symbols::{CallGraph, Place, Symbols, callers},
 };
 
@@ -41,7 +41,8 @@ impl Symbolizer {
     /// # Errors
     /// A file cannot be read, or is no ELF file.
     pub(crate) fn check(paths: &[PathBuf]) -> Result<()> {
-        paths.iter().try_for_each(|path| Symbols::loaded(path, 0).map(drop))
+        let check = |path: &PathBuf| Symbols::loaded(path, &project::read(path)?, 0).map(drop);
+        paths.iter().try_for_each(check)
     }
 
     /// Reads the files of the programs that were sampled: those of `--symbols`, and those that the
@@ -120,8 +121,13 @@ impl Symbolizer {
             Level { address, functions }
         };
         let mut levels: Vec<Level> = callers.into_iter().flatten().rev().map(level).collect();
-        levels.push(Level { address: sample.address, functions: self.functions(of, sample) });
+        levels.push(self.level(of, sample));
         levels
+    }
+
+    /// The innermost level of a sample's stack: the sample itself.
+    pub(crate) fn level(&self, of: &Recording, sample: &SampleRecord) -> Level {
+        Level { address: sample.address, functions: self.functions(of, sample) }
     }
 
     /// The functions of a sample's stack, from the outermost to the innermost.

@@ -124,7 +124,7 @@ fn sampled<'a>(
             continue;
         }
         let Some(file) = symbolizer.file(of, sample, sample.address) else { continue };
-        let key = (&*file.path, file.base);
+        let key = file.key();
         let code = match codes.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(Code::read(&file.path, file.base)?),

@@ -141,11 +141,15 @@ pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec
         let (program, _) = of.program_of(sample.session);
         let thread = how.threads.then_some(sample.thread);
         let event = events.entry(of.event_name(sample.session, sample.event)).or_default();
-        let mut levels = symbolizer.stack(of, sample);
+        let mut levels = if how.children {
+            symbolizer.stack(of, sample)
+        } else {
+            vec![symbolizer.level(of, sample)]
+        };
         let innermost = levels.pop().map(|level| shown(level, how.inlined)).unwrap_or_default();
         let called_by = levels.into_iter().map(|level| shown(level, how.inlined));
         // A function that is on the stack twice counts once.
-        let mut called_by: BTreeSet<String> = called_by.filter(|_| how.children).collect();
+        let mut called_by: BTreeSet<String> = called_by.collect();
         called_by.insert(innermost.clone());
         for function in called_by {
             event.entry((program, thread, function)).or_default().with_called.add(weight);

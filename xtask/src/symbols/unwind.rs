@@ -7,11 +7,11 @@
 //! saved registers (DWARF 5, section 6.4; System V ABI for AMD64, section 4.2.4). The kernel sends
 //! the stack, and the host unwinds it.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{cell::OnceCell, collections::BTreeMap, ops::Range};
 
 use addr2line::gimli::{
-    BaseAddresses, CfaRule, DebugFrame, EhFrame, LittleEndian, Reader, Register, RegisterRule,
-    UnwindContext, UnwindOffset, UnwindSection, X86_64,
+    BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, EndianSlice, LittleEndian, Register,
+    RegisterRule, UnwindContext, UnwindOffset, UnwindSection, X86_64,
 };
 use tally_abi::registers::Frame;
 
@@ -42,9 +42,38 @@ pub(super) struct UnwindInfo {
     pub(super) range: Range<u64>,
     /// Distance between loaded addresses and the file's addresses.
     pub(super) base: u64,
+    /// The functions in `frames`, once they were asked for.
+    functions: OnceCell<Vec<Function>>,
 }
 
+/// A function in a file's unwind information.
+struct Function {
+    /// Addresses in the file.
+    range: Range<u64>,
+    /// Offset of its description in the section.
+    offset: usize,
+}
+
+/// Bytes of a section.
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
 impl UnwindInfo {
+    /// The unwind information of the code at `range`.
+    pub(super) fn new(frames: FrameSection, range: Range<u64>, base: u64) -> UnwindInfo {
+        UnwindInfo { frames, range, base, functions: OnceCell::new() }
+    }
+
+    /// The offset in `section` of the function at an address in the file.
+    fn function<'a, S>(&self, section: &S, bases: &BaseAddresses, address: u64) -> Option<usize>
+    where
+        S: UnwindSection<Slice<'a>>,
+    {
+        let functions = self.functions.get_or_init(|| functions(section, bases));
+        let behind = functions.partition_point(|function| function.range.start <= address);
+        let function = functions[..behind].last()?;
+        function.range.contains(&address).then_some(function.offset)
+    }
+
     /// The address in the file of code at this address of the running kernel or program.
     pub(super) fn in_file(&self, address: u64) -> Option<u64> {
         address.checked_sub(self.base).filter(|address| self.range.contains(address))
@@ -132,31 +161,46 @@ fn caller_by_rules<'a>(
         FrameSection::Debug(bytes) => {
             let mut section = DebugFrame::new(bytes, LittleEndian);
             section.set_address_size(8);
-            caller(&section, &BaseAddresses::default(), known, address, stack)
+            caller(of, (&section, &BaseAddresses::default()), known, address, stack)
         }
         FrameSection::Eh(bytes, bases) => {
             let mut section = EhFrame::new(bytes, LittleEndian);
             section.set_address_size(8);
-            caller(&section, bases, known, address, stack)
+            caller(of, (&section, bases), known, address, stack)
         }
     }
 }
 
+/// The functions of a section up to its end or its first error, by address.
+fn functions<'a, S: UnwindSection<Slice<'a>>>(section: &S, bases: &BaseAddresses) -> Vec<Function> {
+    let (mut entries, mut functions) = (section.entries(bases), Vec::new());
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(function) = partial.parse(S::cie_from_offset) else { break };
+        let start = function.initial_address();
+        let range = start..start.saturating_add(function.len());
+        functions.push(Function { range, offset: function.offset() });
+    }
+    functions.sort_by_key(|function| function.range.start);
+    functions
+}
+
 /// The caller's registers and the return address, from the registers `known` in the callee at
 /// `address` in its file.
-fn caller<R: Reader, S: UnwindSection<R>>(
-    section: &S,
-    bases: &BaseAddresses,
+fn caller<'a, S: UnwindSection<Slice<'a>>>(
+    of: &UnwindInfo,
+    (section, bases): (&S, &BaseAddresses),
     known: &Known,
     address: u64,
     stack: &Stack,
 ) -> Option<(Known, u64)>
 where
-    S::Offset: UnwindOffset<R::Offset>,
+    S::Offset: UnwindOffset<usize> + From<usize>,
 {
+    let offset = of.function(section, bases, address)?.into();
+    let function = section.fde_from_offset(bases, offset, S::cie_from_offset).ok()?;
     let mut context = UnwindContext::new();
-    let row =
-        section.unwind_info_for_address(bases, &mut context, address, S::cie_from_offset).ok()?;
+    let row = function.unwind_info_for_address(section, bases, &mut context, address).ok()?;
     let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
     let frame = known.get(&register.0)?.checked_add_signed(*offset)?;
     let mut caller = known.clone();
