@@ -74,8 +74,7 @@ pub(super) fn qemu(
     }
     if request.serial_ports {
         qemu.arg("-serial").arg(format!("file:{}", folder.log().display()));
-        let (to, from) = (folder.wire(), folder.requests());
-        let (to, from) = (to.display(), from.display());
+        let [to, from] = [folder.wire(), folder.requests()].map(|path| path_value(&path));
         qemu.arg("-chardev").arg(format!("file,id=wire,path={to},input-path={from}"));
         qemu.args(["-serial", "chardev:wire"]);
     }

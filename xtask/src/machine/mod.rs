@@ -272,7 +272,8 @@ fn follow(
         let is_late = running > request.time_limit;
         let why = process::signal_came().then_some(QemuEnd::Stopped);
         let why = why.or_else(|| is_late.then_some(QemuEnd::OutOfTime));
-        if let Some(why) = why.filter(|_| asked.is_none()) {
+        // Programs that have ended by themselves are not asked to.
+        if let Some(why) = why.filter(|_| asked.is_none() && !transcript.is_over()) {
             asked = Some((why, Instant::now()));
             // A machine that cannot be asked is killed, as one that does not answer.
             let _ = requests.write_all(&[END_REQUEST]);
