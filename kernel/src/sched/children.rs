@@ -104,12 +104,10 @@ impl ProgramTable {
     fn kill_parked(&mut self) {
         let parked = self.programs.iter().filter(|(_, entry)| entry.process.is_some());
         let started = parked.filter(|(_, entry)| !matches!(entry.state, RunState::New));
-        let all: Vec<u32> = started.map(|(pid, _)| *pid).collect();
-        for pid in all {
-            if !self.is_parent(pid) {
-                // A program that cannot take the signal now gets the next tick's.
-                let _ = self.kill(pid, 0);
-            }
+        let pids = started.map(|(pid, _)| *pid).filter(|pid| !self.is_parent(*pid));
+        for pid in pids.collect::<Vec<u32>>() {
+            // A program that cannot take the signal now gets the next tick's.
+            let _ = self.kill(pid, 0);
         }
     }
 

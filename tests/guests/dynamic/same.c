@@ -2,16 +2,13 @@
  * loop's times here. */
 #include <stdio.h>
 
+#include "loop.h"
+
 long other(long times);
 
 static __attribute__((noinline)) long helper(long times)
 {
-    long sum = 0;
-    for (long i = 0; i < times; ++i) {
-        sum += i ^ (sum << 1);
-        __asm__ volatile("" : "+r"(sum));
-    }
-    return sum;
+    return loop(times);
 }
 
 int main(void)

@@ -1,14 +1,11 @@
 /* The other static function of the name. */
+#include "loop.h"
+
 long other(long times);
 
 static __attribute__((noinline)) long helper(long times)
 {
-    long sum = 0;
-    for (long i = 0; i < times; ++i) {
-        sum += i ^ (sum << 1);
-        __asm__ volatile("" : "+r"(sum));
-    }
-    return sum;
+    return loop(times);
 }
 
 long other(long times)
