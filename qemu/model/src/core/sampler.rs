@@ -105,7 +105,8 @@ impl Sampler {
     /// Adds the cycles up to `clock` that are not attributed yet to those of the domain's ring, and
     /// returns them.
     pub(super) fn add_active(&self, clock: u64, width: u64, active: &mut [Cycles; 2]) -> u64 {
-        let cycles = (clock - self.settled_at) / width;
+        // A pair of instructions that fuses over a block's edge takes the clock back a slot.
+        let cycles = clock.saturating_sub(self.settled_at) / width;
         self.activity.add(cycles, &mut active[self.domain.ring() as usize]);
         cycles
     }
