@@ -1,7 +1,5 @@
 //! Stalls by cause, and the exposed shares of penalties.
 
-use std::mem;
-
 use crate::{counts::Counts, signal::Signal};
 
 /// Parts of a cycle: the unit of costs.
@@ -120,20 +118,16 @@ impl Stalls {
         Stalls(std::array::from_fn(cycles))
     }
 
-    /// Removes the cycles of some causes; returns their sum.
-    pub(super) fn take(&mut self, causes: &[Signal]) -> f32 {
+    /// Removes at most `most` cycles of some causes, in their order; returns how many.
+    pub(super) fn take(&mut self, causes: &[Signal], most: f32) -> f32 {
         let all = self.0.iter_mut().zip(Signal::STALLS);
-        all.filter(|(_, cause)| causes.contains(cause)).map(|(own, _)| mem::take(own)).sum()
-    }
-
-    /// Removes at most `most` cycles of a cause; returns how many.
-    pub(super) fn take_most(&mut self, cause: Signal, most: f32) -> f32 {
-        let own = self.0.iter_mut().zip(Signal::STALLS).find(|(_, other)| **other == cause);
-        own.map_or(0.0, |(own, _)| {
-            let taken = own.min(most);
+        let mut sum = 0.0;
+        for (own, _) in all.filter(|(_, cause)| causes.contains(cause)) {
+            let taken = own.min(most - sum);
             *own -= taken;
-            taken
-        })
+            sum += taken;
+        }
+        sum
     }
 
     pub(super) fn sum(&self) -> f32 {

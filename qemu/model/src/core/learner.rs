@@ -9,6 +9,7 @@ use std::mem;
 
 use super::{
     activity::{self, Cycles, KINDS, Shares},
+    block_cost::Cost,
     exposure::{CAUSES, Division, LOST, PARTS, Share, Stalls, add_sample, lost_slots},
 };
 use crate::{
@@ -25,45 +26,6 @@ const MOST_DATA_CYCLES: f32 = 10_000.0;
 const ASSUMED_DATA_CYCLES: f32 = 50.0;
 /// Cap on a cause's lead over a block's other causes, so that a new cause wins within 1,000 cycles.
 const MOST_LEAD: f32 = 1_000.0;
-
-/// Bits of a cause's index.
-const CAUSE_BITS: u32 = 4;
-/// The largest cost, in parts of a cycle.
-const MOST_PARTS: i32 = 1 << 26;
-const _: () = assert!(CAUSES <= 1 << CAUSE_BITS);
-
-/// A block's cost in parts of a cycle. Some of the parts are stalls, all with the same cause.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cost {
-    /// All parts. Can be negative, as cycles of penalties can hide slots.
-    parts: i32,
-    /// Parts that are stalls; the lowest bits contain the index of the cause.
-    stalled: u32,
-}
-
-impl Cost {
-    fn new(cycles: f32, stalled: f32, cause: u8) -> Cost {
-        let parts = |cycles: f32| (cycles * PARTS as f32) as i32;
-        let parts_of_all = parts(cycles).clamp(-MOST_PARTS, MOST_PARTS);
-        let stalled = parts(stalled).clamp(0, parts_of_all.max(0)) as u32;
-        Cost { parts: parts_of_all, stalled: stalled << CAUSE_BITS | u32::from(cause) }
-    }
-
-    #[inline]
-    pub(super) fn parts(self) -> i64 {
-        self.parts.into()
-    }
-
-    #[inline]
-    pub(super) fn stalled_parts(self) -> i64 {
-        (self.stalled >> CAUSE_BITS).into()
-    }
-
-    #[inline]
-    pub(super) fn cause(self) -> usize {
-        self.stalled as usize & ((1 << CAUSE_BITS) - 1)
-    }
-}
 
 /// Statistics of a block.
 #[derive(Clone, Copy, Debug)]
@@ -253,7 +215,7 @@ impl Learner {
         let penalties = mem::take(&mut self.penalties);
         let exposed = self.expose(block, penalties, &mut stalls);
         // A serializing instruction's own cycles are among its slots.
-        stalls.take(&[Signal::StallSerialize]);
+        stalls.take(&[Signal::StallSerialize], f32::INFINITY);
         let known = self.known[block.place()].of(block);
         known.add_cause(&stalls);
         self.cycles += above - exposed;
@@ -267,39 +229,43 @@ impl Learner {
 
     /// Removes the exposed cycles of penalties from a block's stalls, and learns their shares.
     /// Returns these cycles.
+    ///
+    /// A penalty exposes no more than its own cycles: what is longer waits for something else, an
+    /// access of an earlier block for example, and stays with the block. Otherwise a block that
+    /// once waited behind another's access to memory would be charged a multiple of each of its
+    /// penalties until its next sample.
     fn expose(&mut self, block: &Block, penalties: Penalties, stalls: &mut Stalls) -> f32 {
-        const DATA: &[Signal] =
-            &[Signal::StallL2Hit, Signal::StallL3Hit, Signal::StallMemory, Signal::StallDtlb];
         let mut exposed = 0.0;
         if penalties.data_cycles != 0 {
-            let stores = if penalties.by_stores { &[Signal::StallStore][..] } else { &[] };
-            let (cycles, of) =
-                (stalls.take(DATA) + stalls.take(stores), penalties.data_cycles as f32);
+            const DATA: [Signal; 5] = [
+                Signal::StallL2Hit,
+                Signal::StallL3Hit,
+                Signal::StallMemory,
+                Signal::StallDtlb,
+                Signal::StallStore,
+            ];
+            let causes = &DATA[..DATA.len() - usize::from(!penalties.by_stores)];
+            let of = penalties.data_cycles as f32;
+            let cycles = stalls.take(causes, of);
             self.data.add(cycles, of);
             let known = self.known[block.place()].of(block);
             let share = known.add_data(cycles, of, self.data.get());
-            self.exposures[block.place()] = (share * PARTS as f32).min(60_000.0) as u16 + 1;
+            self.exposures[block.place()] = (share * PARTS as f32) as u16 + 1;
             exposed += cycles;
         }
-        if penalties.code_cycles != 0 {
-            let cycles = stalls.take(&[Signal::StallL1i, Signal::StallItlb]);
-            self.code.add(cycles, penalties.code_cycles as f32);
-            exposed += cycles;
-        }
-        if penalties.resteer_cycles != 0 {
-            let of = penalties.resteer_cycles as f32;
-            let cycles = stalls.take_most(Signal::StallFrontEnd, of);
-            self.resteers.add(cycles, of);
-            exposed += cycles;
-        }
-        if penalties.decode_cycles != 0 {
-            let of = penalties.decode_cycles as f32;
-            let cycles = stalls.take_most(Signal::StallFrontEnd, of);
-            self.decoders.add(cycles, of);
+        let code: &[Signal] = &[Signal::StallL1i, Signal::StallItlb];
+        let front_end: &[Signal] = &[Signal::StallFrontEnd];
+        for (of, causes, share) in [
+            (penalties.code_cycles, code, &mut self.code),
+            (penalties.resteer_cycles, front_end, &mut self.resteers),
+            (penalties.decode_cycles, front_end, &mut self.decoders),
+        ] {
+            let cycles = stalls.take(causes, of as f32);
+            share.add(cycles, of as f32);
             exposed += cycles;
         }
         if penalties.behind_branch {
-            let cycles = stalls.take(&[Signal::StallMispredict]);
+            let cycles = stalls.take(&[Signal::StallMispredict], f32::INFINITY);
             self.branches.add(cycles, 1.0);
             exposed += cycles;
         }
@@ -324,24 +290,6 @@ mod tests {
             let of_it = cycles.iter().filter(|(cause, _)| *cause == Signal::STALLS[index]);
             of_it.map(|(_, cycles)| cycles).sum()
         })
-    }
-
-    #[test]
-    fn a_cost_keeps_parts_and_cause() {
-        let most = MOST_PARTS.into();
-        for (cycles, stalled, parts) in [
-            (0.0, 0.0, (0, 0)),
-            (1.5, 0.5, (384, 128)),
-            (-0.25, 1.0, (-64, 0)),
-            (1.0, 2.0, (256, 256)),
-            (1e9, 1e9, (most, most)),
-        ] {
-            for cause in 0..CAUSES as u8 {
-                let cost = Cost::new(cycles, stalled, cause);
-                assert_eq!((cost.parts(), cost.stalled_parts()), parts);
-                assert_eq!(cost.cause(), cause.into());
-            }
-        }
     }
 
     #[test]
@@ -378,6 +326,23 @@ mod tests {
         // of 300.
         let share = f64::from(learner.exposure(&block)) / f64::from(PARTS);
         assert!((0.70..0.80).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn a_penalty_exposes_no_more_than_its_cycles() {
+        let mut learner = Learner::new(&Geometry::ICELAKE_SERVER);
+        let insn = crate::Insn { uops: 1, ..crate::Insn::default() };
+        let block =
+            Block::new(crate::Privilege::User, 5, (0, 0), crate::Branch::default(), &[insn; 2]);
+        for _ in 0..100 {
+            learner.begin_block();
+            // The block's access takes 14 cycles, and waits for another block's in memory.
+            learner.penalties = Penalties { data_cycles: 14, ..Penalties::default() };
+            let waits = stalls(&[(Signal::StallL2Hit, 5.0), (Signal::StallMemory, 400.0)]);
+            let cost = learner.add(&block, true, 405.0, waits).unwrap();
+            assert_eq!(cost.parts(), (405 - 14) * i64::from(PARTS));
+        }
+        assert!(learner.exposure(&block) <= PARTS);
     }
 
     #[test]

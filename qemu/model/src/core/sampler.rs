@@ -7,8 +7,9 @@
 
 use super::{
     activity::{Cycles, Shares},
+    block_cost::Cost,
     exposure::Division,
-    learner::{Cost, Learner},
+    learner::Learner,
 };
 use crate::{
     block::{PLACES, Privilege},
