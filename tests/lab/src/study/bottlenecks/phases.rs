@@ -7,8 +7,11 @@ use tally_engine::phase::{Model, Predictors, Vector, classify::classes};
 
 use super::interval::Interval;
 
-/// Cost units of Figure 7, in cycles per 1,000 instructions, including the paper's own.
-pub(super) const UNITS: [u32; 7] = [8, 16, 32, 64, DEFAULT_UNIT, 256, 512];
+/// The unit of Figures 5 and 8 in thousandths of the program's cycles per instruction: the paper's
+/// at one cycle per instruction.
+pub(super) const OWN_UNIT: u32 = DEFAULT_UNIT;
+/// Cost units of Figure 7 in thousandths of the program's cycles per instruction.
+pub(super) const UNITS: [u32; 7] = [8, 16, 32, 64, OWN_UNIT, 256, 512];
 
 /// The phases of a program by one kind of classes and one unit.
 #[derive(Clone, Debug, Serialize)]
@@ -40,7 +43,8 @@ pub(super) fn classified(model: &Model, intervals: &[Interval]) -> [Vec<Classifi
 }
 
 fn classify(kind: Classifier, unit: u32, vectors: &[Vector]) -> Classified {
-    let mut known = classes(kind, unit);
+    let cpi = vectors.iter().map(|vector| vector.cpi).sum::<u64>() / vectors.len().max(1) as u64;
+    let mut known = classes(kind, (u64::from(unit) * cpi / 1_000) as u32);
     let sequence: Vec<u8> = vectors.iter().map(|vector| known.classify(vector).phase).collect();
     let mut used = sequence.clone();
     used.sort_unstable();
@@ -94,10 +98,10 @@ fn within(vectors: &[Vector], sequence: &[u8]) -> f64 {
 }
 
 /// Gain of centroids over the hash with the last-value predictor: the success of centroids at the
-/// within-class error of the hash with the paper's unit, interpolated between two units, less the
+/// within-class error of the hash with its own unit, interpolated between two units, less the
 /// success of the hash. `None` if no centroids have as small an error or none as large.
 pub(super) fn gain(hash: &[Classified], centroid: &[Classified]) -> Option<f64> {
-    let wanted = hash.iter().find(|of| of.unit == DEFAULT_UNIT)?;
+    let wanted = hash.iter().find(|of| of.unit == OWN_UNIT)?;
     let mut points: Vec<(f64, f64)> = centroid.iter().map(|of| (of.within, of.right[0])).collect();
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
     let pair = points.windows(2).find(|pair| (pair[0].0..=pair[1].0).contains(&wanted.within))?;
@@ -120,7 +124,7 @@ mod tests {
         };
         let vectors: Vec<Vector> =
             (0..200_u64).map(|n| vector(100 + 500 * (n / 4 % 2) + n % 2)).collect();
-        let of = classify(Classifier::Centroid, DEFAULT_UNIT, &vectors);
+        let of = classify(Classifier::Centroid, OWN_UNIT, &vectors);
         // The first vector of a new class still has the phase before.
         assert_eq!((of.phases, of.transitions), (2, 49));
         assert!(of.within < 0.01, "{of:?}");

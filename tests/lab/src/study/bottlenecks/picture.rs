@@ -1,7 +1,7 @@
 //! The study's pictures: Figures 4, 5 and 7.
 
 use plotters::prelude::*;
-use tally_abi::phase::{Bottleneck, COSTS, DEFAULT_UNIT};
+use tally_abi::phase::{Bottleneck, COSTS};
 use xtask::{
     Result,
     picture::{Area, Drawn, color, drawn},
@@ -9,7 +9,7 @@ use xtask::{
 
 use super::{
     fit::Way,
-    phases::{Classified, UNITS},
+    phases::{Classified, OWN_UNIT, UNITS},
     results::{LENGTHS, ProgramResult, Study},
 };
 use crate::study::panels::{Panel, panels};
@@ -76,7 +76,7 @@ fn figure_7(study: &Study) -> Panel {
 fn figure_5(study: &Study) -> Result<String> {
     let mut programs: Vec<&ProgramResult> = study.programs.iter().collect();
     programs.sort_by_key(|program| {
-        let own = program.centroid.iter().find(|of| of.unit == DEFAULT_UNIT);
+        let own = program.centroid.iter().find(|of| of.unit == OWN_UNIT);
         std::cmp::Reverse(own.map_or(0, |of| of.transitions))
     });
     programs.truncate(2);
@@ -114,7 +114,7 @@ fn map(area: &Area<'_>, program: &ProgramResult) -> Drawn {
     }
     let y = MARGINS.1 + ROW * COSTS as i32 + 4;
     area.draw(&Text::new("phase (centroid)", (8, y + 2), ("sans-serif", 12)))?;
-    let own = program.centroid.iter().find(|of| of.unit == DEFAULT_UNIT);
+    let own = program.centroid.iter().find(|of| of.unit == OWN_UNIT);
     let sequence = own.map(|of| of.sequence.as_slice()).unwrap_or_default();
     let phases: Vec<u64> = sequence
         .chunks(together)

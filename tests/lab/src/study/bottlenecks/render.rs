@@ -1,12 +1,12 @@
 //! The study as text, with the paper's statements.
 
-use tally_abi::phase::{DEFAULT_UNIT, PREDICTORS, Predictor};
+use tally_abi::phase::{PREDICTORS, Predictor};
 use xtask::build::programs::benchmarks::Kind;
 
 use super::{
     fit::Way,
     judge::Judged,
-    phases::{Classified, UNITS},
+    phases::{Classified, OWN_UNIT, UNITS},
     results::{AIMED, LENGTHS, Study},
     structures_text,
     terms::{CAUSES, Source},
@@ -167,7 +167,7 @@ fn mean(study: &Study, of: impl Fn(&super::results::ProgramResult) -> f64) -> f6
 fn figure_7(study: &Study) -> String {
     let mut text =
         "Figure 7: phases, last value right and error within phases, percent, means over\n\
-                    programs; the paper: a larger unit has fewer phases and more right\n"
+                    programs, units in thousandths of the CPI; the paper: larger, fewer, more right\n"
             .to_owned();
     text += &format!("{:>6}{:>12}{:>9}{:>9}", "unit", "hash", "right", "within");
     text += &format!("{:>14}{:>9}{:>9}\n", "centroid", "right", "within");
@@ -195,7 +195,7 @@ fn figure_7(study: &Study) -> String {
         None => text + "no program has centroids of the hash's error within phases\n",
         Some(median) => {
             text + &format!(
-                "centroids at the hash's error within phases (unit {DEFAULT_UNIT}), median of \
+                "centroids at the hash's error within phases (unit {OWN_UNIT}), median of \
                  {known} programs:\n{:+.1} points; aim +5: {}\n",
                 100.0 * median,
                 reached(*median >= AIM_GAIN)
@@ -206,7 +206,7 @@ fn figure_7(study: &Study) -> String {
 
 fn figure_8(study: &Study) -> String {
     let mut text = format!(
-        "Figure 8: predictions right in percent, unit {DEFAULT_UNIT}, at transitions alone in\n\
+        "Figure 8: predictions right in percent, unit {OWN_UNIT}, at transitions alone in\n\
          the second line; the paper: alike but for one program, where Markov is better\n\
          {:<8}{:<9}{:>4}{:>4}",
         "", "", "ph.", "tr."
@@ -214,7 +214,7 @@ fn figure_8(study: &Study) -> String {
     Predictor::ALL.iter().for_each(|name| text += &format!("{:>11}", name.word()));
     for program in &study.programs {
         for (kind, all) in [("hash", &program.hash), ("centroid", &program.centroid)] {
-            let Some(of) = all.iter().find(|of| of.unit == DEFAULT_UNIT) else { continue };
+            let Some(of) = all.iter().find(|of| of.unit == OWN_UNIT) else { continue };
             let (phases, transitions) = (of.phases, of.transitions);
             text += &format!("\n{:<8}{kind:<9}{phases:>4}{transitions:>4}", program.program);
             cells(&mut text, &of.right);

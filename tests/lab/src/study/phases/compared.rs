@@ -1,7 +1,7 @@
 //! Comparison of the nearest centroid with the paper's hash (section VI.C), on the true vectors of
 //! a run: the share of right predictions of the next phase at the same error within a class.
 //!
-//! The hash has the paper's unit. The centroids have the largest radius of [`RADII`] at which their
+//! The hash has the paper's unit, scaled to the run's cycles per instruction. The centroids have the largest radius of [`RADII`] at which their
 //! error within a class does not exceed the hash's. No other parameter is chosen, and the choice
 //! does not use predictions. If no radius has as small an error, there is no gain: an interval in
 //! which a program changes is a separate class for the hash, and belongs to the nearest class for
@@ -87,9 +87,11 @@ impl Compared {
 /// The paper's classes, without a limit of their number.
 fn hashed(vectors: &[Vector]) -> Vec<u32> {
     let mut known: BTreeMap<[u64; COSTS], u32> = BTreeMap::new();
+    let cpi = vectors.iter().map(|vector| vector.cpi).sum::<u64>() / vectors.len().max(1) as u64;
+    let unit = (u64::from(DEFAULT_UNIT) * cpi / 1_000).max(1);
     let class = |vector: &Vector| {
         let next = known.len() as u32;
-        let key = vector.costs.map(|cost| cost.cycles / u64::from(DEFAULT_UNIT));
+        let key = vector.costs.map(|cost| cost.cycles / unit);
         *known.entry(key).or_insert(next)
     };
     vectors.iter().map(class).collect()
