@@ -6,7 +6,9 @@
 //! nothing.
 
 pub mod archives;
+mod built;
 pub mod efi;
+mod fresh;
 pub mod hosted;
 mod package;
 pub mod papi;
@@ -20,11 +22,12 @@ use std::{
 };
 
 use self::archives::Archives;
+pub use self::built::{Built, program_symbols};
 pub use self::package::{
     BOOT_LOADER_VARIABLE, C_LIBRARY, C_START, CHECK_GUEST, EFI, GuestPackage, KERNEL, LOADER,
     PAPI_LIBRARY, PROGRAM_NAMES, PROGRAMS, TEST_GUESTS,
 };
-use crate::{Failure, Result, compiler, guest_files::GuestFile, output, project::Project, setup};
+use crate::{Failure, Result, compiler, output, project::Project, setup};
 
 /// Disk space of a cold build of everything, with tests.
 const NEEDED_MB: u64 = 2500;
@@ -38,42 +41,19 @@ const C_GUESTS: &str = "tests/guests/c";
 const LINKED_AT_MMAP_AREA: (&str, [&str; 2]) =
     ("segments", ["-fPIE", "-Wl,--no-relax,-Ttext-segment=0x100000000000"]);
 
-/// The files of a build.
-#[derive(Clone, Debug)]
-pub struct Built {
-    /// The kernel's ELF file, without debug information.
-    pub kernel: PathBuf,
-    /// The kernel's ELF file with debug information.
-    pub symbols: PathBuf,
-    /// The loader that starts the kernel on QEMU.
-    pub loader: PathBuf,
-    /// Programs of [`PROGRAMS`], sorted.
-    pub programs: Vec<PathBuf>,
-    /// Programs of [`TEST_GUESTS`], sorted; none for a user's run.
-    pub test_guests: Vec<PathBuf>,
-    /// The plugin.
-    pub plugin: PathBuf,
-}
-
-impl Built {
-    /// Tally's programs and the test guests.
-    pub fn with_test_guests(&self) -> Vec<GuestFile> {
-        let all = self.programs.iter().chain(&self.test_guests);
-        all.map(|path| GuestFile::by_name(path)).collect()
-    }
-
-    /// Tally's programs and the user's files, for the ramdisk of a user's run.
-    pub fn with_files(&self, files: &[GuestFile]) -> Vec<GuestFile> {
-        GuestFile::by_names(&self.programs).into_iter().chain(files.iter().cloned()).collect()
-    }
-}
-
-/// Builds what a run needs, and no test guests.
+/// Builds what a run needs, and no test guests, unless an earlier call did and nothing changed
+/// since.
 ///
 /// # Errors
 /// A crate does not build; the message has the compiler's output.
 pub fn for_run(project: &Project, library: &Path) -> Result<Built> {
-    built(project, library, || Ok(Vec::new()))
+    let sources = fresh::sources(project, library)?;
+    if let Some(built) = fresh::find(project, &sources) {
+        return Ok(built);
+    }
+    let built = built(project, library, || Ok(Vec::new()))?;
+    fresh::keep(project, sources, &built)?;
+    Ok(built)
 }
 
 /// Builds what a run needs, and the test guests.
@@ -100,11 +80,6 @@ fn built(
     let (([kernel, symbols, loader], programs), test_guests) =
         guest.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     Ok(Built { kernel, symbols, loader, programs, test_guests, plugin: host? })
-}
-
-/// The file of one of Tally's programs with its debug information, once it is built.
-pub fn program_symbols(project: &Project, name: &str) -> PathBuf {
-    PROGRAMS.release_folder(project).join(name)
 }
 
 /// The kernel without and with debug information, and its loader; the programs.
@@ -252,25 +227,4 @@ pub fn main(project: &Project) -> Result<u8> {
         output::text(&format!("{size:>9} bytes  {}\n", file.display()))?;
     }
     Ok(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_user_s_ramdisk_has_the_user_s_files_and_no_test_guests() {
-        let built = Built {
-            kernel: "kernel".into(),
-            symbols: PathBuf::new(),
-            programs: vec!["deflate".into()],
-            test_guests: vec!["bank".into()],
-            plugin: "plugin".into(),
-            loader: "loader".into(),
-        };
-        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
-        let files = |names: &[&str]| GuestFile::by_names(&paths(names));
-        assert_eq!(built.with_files(&files(&["x/bank"])), files(&["deflate", "x/bank"]));
-        assert_eq!(built.with_test_guests(), files(&["deflate", "bank"]));
-    }
 }

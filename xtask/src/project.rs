@@ -78,21 +78,8 @@ impl Project {
     /// # Errors
     /// A folder cannot be read.
     pub fn files(&self, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
-        let (mut folders, mut found) = (vec![self.root.clone()], Vec::new());
-        while let Some(folder) = folders.pop() {
-            let failed = |error: io::Error| Failure::io("read", &folder, &error);
-            for entry in fs::read_dir(&folder).map_err(failed)? {
-                let path = entry.map_err(failed)?.path();
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                if !path.is_dir() {
-                    found.push(path);
-                } else if !name.starts_with('.') && name != "target" {
-                    folders.push(path);
-                }
-            }
-        }
+        let mut found = files_in(&self.root)?;
         found.retain(|path| wanted(path));
-        found.sort();
         Ok(found)
     }
 
@@ -145,6 +132,28 @@ impl Project {
         }
         serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
     }
+}
+
+/// The files in a folder and those in it, sorted, without build output and hidden folders.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let (mut folders, mut found) = (vec![folder.to_owned()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        let failed = |error: io::Error| Failure::io("read", &folder, &error);
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if !path.is_dir() {
+                found.push(path);
+            } else if !name.starts_with('.') && name != "target" {
+                folders.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// Creates `folder` and its parents.

@@ -17,9 +17,6 @@ const PROGRAM_FLAGS: &str = "-C panic=abort -C relocation-model=static \
 /// Flags for archives that can be linked into static programs of either kind, at fixed addresses or
 /// position-independent.
 const ARCHIVE_FLAGS: &str = "-C panic=abort -C relocation-model=pic";
-/// Puts the kernel's sections at fixed addresses, and its code into pages of 2 MiB of its own, for
-/// `memory::takeover`, which maps it by large pages.
-const KERNEL_FLAGS: &str = "-C link-arg=-Tkernel/sections.ld";
 /// Makes what is built independent of the folder that the project is in.
 const RUSTC: &str = "xtask/src/build/rustc.sh";
 /// Setting that keeps the debug information for gdb and the symbolizer; a copy without it is
@@ -49,7 +46,8 @@ pub const KERNEL: GuestPackage = GuestPackage {
     folder: "kernel",
     target: "x86_64-unknown-none",
     library: "core,alloc,compiler_builtins",
-    flags: KERNEL_FLAGS,
+    // As the loader's, so that both take one build of Rust's library. `kernel/build.rs` has the rest.
+    flags: "",
 };
 /// Names of the programs that come with Tally.
 pub const PROGRAM_NAMES: [&str; 4] = ["deflate", "rounds", "tally", "tally-check"];
@@ -74,13 +72,8 @@ pub const PAPI_LIBRARY: GuestPackage =
 pub const C_START: GuestPackage =
     GuestPackage { name: "tally-start", folder: "userlib/start", ..C_LIBRARY };
 /// The guest that checks the virtual PMU.
-pub const CHECK_GUEST: GuestPackage = GuestPackage {
-    name: "tally-vpmu-check",
-    folder: "qemu/check",
-    library: "core,compiler_builtins",
-    flags: "",
-    ..KERNEL
-};
+pub const CHECK_GUEST: GuestPackage =
+    GuestPackage { name: "tally-vpmu-check", folder: "qemu/check", ..KERNEL };
 /// The loader of the kernel on QEMU.
 pub const LOADER: GuestPackage =
     GuestPackage { name: "tally-loader", folder: "qemu/loader", ..CHECK_GUEST };
