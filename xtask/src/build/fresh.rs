@@ -1,4 +1,4 @@
-//! What a run needs, if it was built from the sources as they are.
+//! Files of a run that were built from the sources as they are.
 //!
 //! Four calls of cargo that find nothing to build take longer than a run of a small program. So a
 //! build leaves a note of its sources and files, each with its size and time of change. While these
@@ -22,7 +22,7 @@ use crate::{
     project::{self, Project},
 };
 
-/// What builds read: folders, and files of the project's folder.
+/// Sources of builds: folders, and files of the project's folder.
 const SOURCES: [&str; 8] = [
     ".cargo/config.toml",
     "Cargo.lock",
@@ -80,7 +80,7 @@ fn files(project: &Project, built: &Built) -> String {
     seen(&one.chain(many).chain(unstripped).collect::<Vec<_>>())
 }
 
-/// What an earlier build left, if it read these sources and its files are as it left them.
+/// Finds the files of an earlier build of these sources, if they are as it left them.
 pub(super) fn find(project: &Project, sources: &str) -> Option<Built> {
     let note: Note = serde_json::from_slice(&fs::read(note(project)).ok()?).ok()?;
     let is_fresh = note.sources == sources && note.files == files(project, &note.built);

@@ -46,7 +46,7 @@ pub const KERNEL: GuestPackage = GuestPackage {
     folder: "kernel",
     target: "x86_64-unknown-none",
     library: "core,alloc,compiler_builtins",
-    // As the loader's, so that both take one build of Rust's library. `kernel/build.rs` has the rest.
+    // As the loader's, so that both take one build of Rust's library; `kernel/build.rs` has more.
     flags: "",
 };
 /// Names of the programs that come with Tally.

@@ -4,8 +4,9 @@
 //! time by one of two pipelines: `interval` (costs from samples, in `learning`) or out of order
 //! (`crate::ooo`). Time is kept in slots: the pipeline's width for each cycle.
 //!
-//! [`Core`] is defined in `state`. The interval pipeline's knowledge is in `activity`, `block_cost`,
-//! `exposure`, `learner` and `sampler`, the state of fetch on a wrong path in `path` and `decoded`.
+//! [`Core`] is defined in `state`. The interval pipeline's knowledge is in `activity`,
+//! `block_cost`, `exposure`, `learner` and `sampler`, the state of fetch on a wrong path in `path`
+//! and `decoded`.
 //! The other files are the core's operations, each importing only from those before it: `learning`,
 //! `levels`, `fetch`, `wrong_path`, `branches`, `data`, `deliver`, `retire`, `system`.
 
