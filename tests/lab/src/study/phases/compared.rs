@@ -1,10 +1,10 @@
 //! Comparison of the nearest centroid with the paper's hash (section VI.C), on the true vectors of
 //! a run: the share of right predictions of the next phase at the same error within a class.
 //!
-//! The hash has the paper's unit, scaled to the run's cycles per instruction. The centroids have the
-//! largest radius of [`RADII`] at which their error within a class does not exceed the hash's. No
-//! other parameter is chosen, and the choice does not use predictions. If no radius has as small an
-//! error, there is no gain: an interval in which a program changes is a separate class for the
+//! The hash has the paper's unit, scaled to the run's cycles per instruction. The centroids have
+//! the largest radius of [`RADII`] at which their error within a class does not exceed the hash's.
+//! No other parameter is chosen, and the choice does not use predictions. If no radius has as small
+//! an error, there is no gain: an interval in which a program changes is a separate class for the
 //! hash, and belongs to the nearest class for centroids.
 
 use std::collections::BTreeMap;
