@@ -167,7 +167,8 @@ fn mean(study: &Study, of: impl Fn(&super::results::ProgramResult) -> f64) -> f6
 fn figure_7(study: &Study) -> String {
     let mut text =
         "Figure 7: phases, last value right and error within phases, percent, means over\n\
-                    programs, units in thousandths of the CPI; the paper: larger, fewer, more right\n"
+                    programs, by unit in thousandths of the CPI; in the paper a larger unit has\n\
+                    fewer phases and more right\n"
             .to_owned();
     text += &format!("{:>6}{:>12}{:>9}{:>9}", "unit", "hash", "right", "within");
     text += &format!("{:>14}{:>9}{:>9}\n", "centroid", "right", "within");
