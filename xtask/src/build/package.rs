@@ -82,6 +82,7 @@ pub const EFI: GuestPackage = GuestPackage {
     name: "tally-efi",
     folder: "kernel/efi",
     target: "x86_64-unknown-uefi",
+    library: "core,compiler_builtins",
     ..CHECK_GUEST
 };
 /// The environment variable that names the boot loader's file to the build of [`EFI`].

@@ -292,6 +292,11 @@ mod tests {
         })
     }
 
+    fn two_instructions() -> Block {
+        let insn = crate::Insn { uops: 1, ..crate::Insn::default() };
+        Block::new(crate::Privilege::User, 5, (0, 0), crate::Branch::default(), &[insn; 2])
+    }
+
     #[test]
     fn the_cause_with_most_cycles_is_found() {
         let mut known = Known::NOTHING;
@@ -306,9 +311,7 @@ mod tests {
     #[test]
     fn penalties_get_their_part_and_the_block_the_rest() {
         let mut learner = Learner::new(&Geometry::ICELAKE_SERVER);
-        let insn = crate::Insn { uops: 1, ..crate::Insn::default() };
-        let block =
-            Block::new(crate::Privilege::User, 5, (0, 0), crate::Branch::default(), &[insn; 2]);
+        let block = two_instructions();
         let before = learner.branches.get();
         learner.penalties =
             Penalties { data_cycles: 250, behind_branch: true, ..Penalties::default() };
@@ -331,9 +334,7 @@ mod tests {
     #[test]
     fn a_penalty_exposes_no_more_than_its_cycles() {
         let mut learner = Learner::new(&Geometry::ICELAKE_SERVER);
-        let insn = crate::Insn { uops: 1, ..crate::Insn::default() };
-        let block =
-            Block::new(crate::Privilege::User, 5, (0, 0), crate::Branch::default(), &[insn; 2]);
+        let block = two_instructions();
         for _ in 0..100 {
             learner.begin_block();
             // The block's access takes 14 cycles, and waits for another block's in memory.
