@@ -22,6 +22,17 @@ fn programs_get_their_words_environment_and_input() {
     assert_eq!(output_of(boot, 1, 1), " <>\n2026\nwords: done\n");
 }
 
+/// Each of the programs that `tally` loads reads the whole input.
+#[test]
+fn programs_that_are_loaded_get_what_the_loader_has() {
+    let line = "wire -- env=A=b stdin=/corpus.txt tally stat -r 2 -e instructions words a";
+    let output = boot(&Request::new(line)).transcript.text();
+    let words: Vec<&str> = output.lines().filter(|line| line.starts_with("[a] A=b <")).collect();
+    assert_eq!(words.len(), 2, "{output}");
+    assert_eq!(words[0], words[1], "{output}");
+    assert!(words[0].len() > "[a] A=b <>".len(), "{output}");
+}
+
 #[test]
 fn calls_that_the_kernel_refused_are_named_with_their_number() {
     let refused = &WORDS.get().transcript.refused_calls;

@@ -7,6 +7,7 @@ use tally_abi::{
     ExitStatus, PhaseConfig, SessionConfig, Shares, Slice,
     boot::{DEFAULT_PARANOID, Delivery, MAX_CPUS},
     check, events,
+    program::MAX_ARGUMENT_BYTES,
     session::{MAX_SLICE, MIN_SLICE},
     words::escape,
 };
@@ -211,6 +212,19 @@ impl Job {
             return Err(Failure::new(ExitStatus::Usage, why));
         };
         let words = kernel_words(command)?;
+        let bytes: usize = words
+            .iter()
+            .copied()
+            .chain(self.env.iter().map(String::as_str))
+            .map(|word| word.len() + 1)
+            .sum();
+        if bytes > MAX_ARGUMENT_BYTES {
+            let why = format!(
+                "{program}: {bytes} bytes of arguments and environment, {MAX_ARGUMENT_BYTES} at most: \
+                 pass them in a file, by --file or --stdin"
+            );
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
         if tally(command).is_some() && (self.is_configured() || self.events.is_some()) {
             let why = format!(
                 "--events, --slice, --budget, --shares and --unit have no effect on `{program}`: give it \

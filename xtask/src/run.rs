@@ -77,6 +77,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     // The files are written also if the report cannot be printed.
     let shown = show(&boot, &report, args.json, Some(&folder));
     let shown = shown.map(|status| if status == 0 { status_of(args, &report) } else { status });
+    args.work.unread_input().iter().for_each(output::note);
     if !args.json && args.is_default() && matches!(boot.outcome, Outcome::Done(_)) {
         output::note(more_of_cycles(stack_of(args.pmu.signature())));
     }

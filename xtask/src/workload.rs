@@ -3,6 +3,7 @@
 
 mod inputs;
 mod list;
+mod stdin;
 mod tracing;
 
 use std::path::PathBuf;
@@ -13,6 +14,7 @@ use tally_vpmu::VirtualPmu;
 
 use self::{
     list::{JobPrograms, read},
+    stdin::Input,
     tracing::TracingArgs,
 };
 use crate::{
@@ -43,7 +45,8 @@ pub struct Workload {
     /// another: a program's input, or a library that it loads later
     #[arg(long, value_name = "PATH|HOST:GUEST")]
     file: Vec<String>,
-    /// A file of this machine that is the standard input of the programs
+    /// The standard input of the programs: a file or pipe, or `-` for this command's own input,
+    /// which is taken without the option if a shell opened a file as it (`< FILE`)
     #[arg(long, conflicts_with = "check", value_name = "PATH")]
     stdin: Option<PathBuf>,
     /// Date at which the machine starts, in seconds since 1970 [default: 2026-01-01]
@@ -67,6 +70,9 @@ pub struct Workload {
     /// Files that programs need and that were not given, once the jobs are read.
     #[arg(skip)]
     implied: Vec<GuestFile>,
+    /// The standard input, once it is read.
+    #[arg(skip)]
+    input: Option<Input>,
 }
 
 impl Workload {
@@ -104,12 +110,16 @@ impl Workload {
         given.iter().cloned().chain(unit).collect()
     }
 
-    /// Reads the file of `--jobs`, which may be a pipe, and finds the files that the programs need.
+    /// Reads the file of `--jobs` and the standard input, which may be pipes, and finds the files
+    /// that the programs need.
     ///
     /// # Errors
-    /// As [`Self::all`] and [`Self::files`]; or a library of a program is missing.
+    /// As [`Self::all`] and [`Self::files`]; the input cannot be read; or a library of a program is
+    /// missing.
     pub fn read(&self) -> Result<Workload> {
-        let (given, mut jobs, mut implied) = (self.files()?, self.all()?, Vec::new());
+        let (mut jobs, mut implied) = (self.all()?, Vec::new());
+        let input = if self.job.check { None } else { Input::of(self.stdin.as_deref())? };
+        let given = inputs::files(&self.file, input.as_ref())?.0;
         for one in &mut jobs {
             let more = inputs::implied(&given, &mut one.programs, &mut one.job);
             implied.extend(more.map_err(|why| one.at_its_place(why))?);
@@ -118,7 +128,12 @@ impl Workload {
         implied.dedup();
         let job = if self.jobs.is_some() { &self.job } else { &jobs[0].job };
         let (job, known) = (job.clone(), self.jobs.as_ref().map(|_| jobs));
-        Ok(Workload { job, known, implied, ..self.clone() })
+        Ok(Workload { job, known, implied, input, ..self.clone() })
+    }
+
+    /// Hint for a person whose pipe into this command has text that no program got.
+    pub fn unread_input(&self) -> Option<&'static str> {
+        self.input.is_none().then(stdin::unread).flatten()
     }
 
     /// The files that the programs need and that were not given.
@@ -166,7 +181,7 @@ impl Workload {
     /// # Errors
     /// A file is missing, or has no path on the machine.
     pub fn files(&self) -> Result<Vec<GuestFile>> {
-        let given = inputs::files(&self.file, self.stdin.as_deref())?.0;
+        let given = inputs::files(&self.file, self.input.as_ref())?.0;
         Ok(given.into_iter().chain(self.implied.iter().cloned()).collect())
     }
 
@@ -210,7 +225,7 @@ impl Workload {
     /// A word is not possible on it, `stat` or `record` refuses its arguments, or an option would
     /// have no effect.
     pub fn command_line(&self, options: &str, is_trace: bool) -> Result<String> {
-        let stdin = inputs::files(&self.file, self.stdin.as_deref())?.1;
+        let stdin = inputs::files(&self.file, self.input.as_ref())?.1;
         let mut line = self.job.options(&format!("{options}{}", self.options(is_trace)));
         for (index, one) in self.all()?.into_iter().enumerate() {
             let default = self.job.default.clone();

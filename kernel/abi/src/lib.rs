@@ -31,7 +31,7 @@ pub mod loader;
 pub mod nearest;
 mod opened;
 pub mod phase;
-mod program;
+pub mod program;
 pub mod reading;
 pub mod record;
 pub mod registers;

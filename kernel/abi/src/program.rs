@@ -14,6 +14,9 @@ const KNOWN: [&str; 11] = [
     "region",
 ];
 
+/// Maximum bytes of a program's arguments and environment, with a zero byte after each.
+pub const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
+
 /// A program to run.
 #[derive(Clone, Debug)]
 pub struct Program<'a> {

@@ -507,8 +507,10 @@ pub const TRACE_MAP: u64 = TALLY_BASE + 0x18;
 /// `program_load(words, words_bytes, detail, detail_bytes)` → the new program's number.
 ///
 /// `words` are the program's name in the ramdisk and its arguments, each ended by a zero byte. The
-/// program starts at [`PROGRAM_RUN`], so that the caller can open a session on it before. On error
-/// the kernel writes a message to `detail`, as for [`SESSION_OPEN`].
+/// program starts at [`PROGRAM_RUN`], so that the caller can open a session on it before. The
+/// program has the caller's environment, working folder, CPUs, blocked and ignored signals, and
+/// standard input, a file of which is opened anew at its position. On error the kernel writes a
+/// message to `detail`, as for [`SESSION_OPEN`].
 pub const PROGRAM_LOAD: u64 = TALLY_BASE + 0x20;
 /// `program_run(program)` → 0. Starts a program that the caller loaded.
 pub const PROGRAM_RUN: u64 = TALLY_BASE + 0x21;

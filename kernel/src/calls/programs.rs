@@ -2,7 +2,7 @@
 
 use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
-use tally_abi::{Error, ExitStatus, syscall};
+use tally_abi::{Error, ExitStatus, program::MAX_ARGUMENT_BYTES, syscall};
 
 use super::{
     inspect::preempt_and_restart,
@@ -19,7 +19,7 @@ use crate::{
         children::ChildState,
         table::{self, Lookup},
     },
-    task::{MAX_ARGUMENT_BYTES, Process, thread::Wait},
+    task::{Process, thread::Wait},
 };
 
 /// Upper bound of the kernel memory for loading a program, with the most arguments.
@@ -70,26 +70,20 @@ fn load(process: &mut Process, arguments: [u64; 6]) -> Result<u64, Error> {
     let caller = Caller { process, detail, detail_bytes };
     let loaded = read_words(caller.process, words, bytes).and_then(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let environment = &caller.process.environment;
-        let environment: Vec<&str> = environment.iter().map(String::as_str).collect();
-        let may_write_code = caller.process.may_write_code;
+        let surroundings = caller.process.surroundings();
         let pid = table::lock().allocate_number().ok_or(Refusal::from(Error::TooManyPrograms))?;
-        Process::load(pid, &words, &environment, may_write_code, kernel::space()).map_err(
-            |(status, why)| Refusal {
-                error: match status {
-                    ExitStatus::ProgramNotFound => Error::NoProgram,
-                    ExitStatus::NotRunnable => Error::NotAProgram,
-                    _ => Error::NoMemory,
-                },
-                detail: alloc::format!("{}: {why}", words.first().copied().unwrap_or_default()),
+        Process::load(pid, &words, surroundings, kernel::space()).map_err(|(status, why)| Refusal {
+            error: match status {
+                ExitStatus::ProgramNotFound => Error::NoProgram,
+                ExitStatus::NotRunnable => Error::NotAProgram,
+                _ => Error::NoMemory,
             },
-        )
+            detail: alloc::format!("{}: {why}", words.first().copied().unwrap_or_default()),
+        })
     });
     match loaded {
-        Ok(mut child) => {
+        Ok(child) => {
             let pid = child.pid;
-            let affinity = caller.process.threads.running().affinity;
-            child.threads.all().for_each(|thread| thread.affinity = affinity);
             table::lock().add(Box::new(child), Some(caller.process.pid));
             Ok(pid.into())
         }

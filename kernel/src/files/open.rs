@@ -66,9 +66,25 @@ pub struct OpenFolder {
 impl OpenFile {
     /// Opens a file at its beginning.
     pub fn open(file: FileRef, reads: bool, writes: bool, appends: bool) -> Descriptor {
+        OpenFile::open_at(file, 0, reads, writes, appends)
+    }
+
+    fn open_at(
+        file: FileRef,
+        position: u64,
+        reads: bool,
+        writes: bool,
+        appends: bool,
+    ) -> Descriptor {
         let number = LAST.fetch_add(1, Ordering::Relaxed);
-        let open = OpenFile { number, file, position: 0, reads, writes, appends };
+        let open = OpenFile { number, file, position, reads, writes, appends };
         Descriptor::File(Arc::new(Mutex::new(open)))
+    }
+
+    /// Opens the file once more, with the position and the rights of this one.
+    fn again(&self) -> Descriptor {
+        let OpenFile { position, reads, writes, appends, .. } = *self;
+        OpenFile::open_at(self.file.clone(), position, reads, writes, appends)
     }
 }
 
@@ -95,16 +111,20 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
-    /// The descriptors of a new program: an empty input and two outputs.
-    pub fn new(program: u32) -> Self {
-        let standard =
-            [Descriptor::Device(Device::Null), Descriptor::Output(1), Descriptor::Output(2)];
+    /// The descriptors of a new program: its input and two outputs.
+    pub fn new(program: u32, input: Descriptor) -> Self {
+        let standard = [input, Descriptor::Output(1), Descriptor::Output(2)];
         Descriptors { program, all: (0..).zip(standard).collect() }
     }
 
-    /// Sets a file as the standard input.
-    pub fn set_input(&mut self, file: FileRef) {
-        self.put(0, OpenFile::open(file, true, false, false));
+    /// The standard input of a program that this one loads: a file is opened anew, at its
+    /// position; streams stay inside a program, so that another's input is empty.
+    pub fn input(&self) -> Descriptor {
+        match self.all.get(&0) {
+            Some(Descriptor::File(open)) => OpenFile::again(&open.lock()),
+            Some(Descriptor::Device(device)) => Descriptor::Device(*device),
+            _ => Descriptor::Device(Device::Null),
+        }
     }
 
     /// The object of `fd`.

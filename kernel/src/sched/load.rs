@@ -12,11 +12,12 @@ use super::{status::refuse, table};
 use crate::{
     files::{
         location::{self, Base},
+        open::{Descriptor, OpenFile},
         tree::Node,
     },
     measure::{self, Context},
     memory::kernel,
-    task::Process,
+    task::{Process, Surroundings},
 };
 
 /// Loads the programs of a job, and starts all of them at once. Returns whether there is any.
@@ -43,25 +44,25 @@ fn load(program: Program) -> Option<Box<Process>> {
     let Program { measure, is_default, may_write_code, phases, region, environment, input, words } =
         program;
     let words: Vec<Cow<str>> = words.map(unescape).collect();
-    let environment: Vec<Cow<str>> = environment.map(unescape).collect();
-    let [words, environment]: [Vec<&str>; 2] =
-        [&words, &environment].map(|all| all.iter().map(|word| &**word).collect());
+    let words: Vec<&str> = words.iter().map(|word| &**word).collect();
+    let environment = environment.map(|word| unescape(word).into_owned()).collect();
+    let mut surroundings = Surroundings::of_job(environment, may_write_code);
     let name = words.first().copied().unwrap_or_default();
-    let pid = table::lock().allocate_number().expect("a command line has few programs");
-    let mut process =
-        match Process::load(pid, &words, &environment, may_write_code, kernel::space()) {
-            Ok(process) => process,
-            Err((status, why)) => {
-                refuse(name, status, &why);
-                return None;
-            }
+    if let Some(path) = input.map(unescape) {
+        let Some(input) = open_input(&path) else {
+            refuse(name, ExitStatus::ProgramNotFound, "no such file as its standard input");
+            return None;
         };
-    if let Some(path) = input.map(unescape)
-        && !set_input(&mut process, &path)
-    {
-        refuse(name, ExitStatus::ProgramNotFound, "no such file as its standard input");
-        return None;
+        surroundings.input = input;
     }
+    let pid = table::lock().allocate_number().expect("a command line has few programs");
+    let mut process = match Process::load(pid, &words, surroundings, kernel::space()) {
+        Ok(process) => process,
+        Err((status, why)) => {
+            refuse(name, status, &why);
+            return None;
+        }
+    };
     if let Some((list, config)) = measure {
         match Context::around(process.subject(), list, config, phases) {
             Ok(mut context) => {
@@ -81,11 +82,10 @@ fn load(program: Program) -> Option<Box<Process>> {
     Some(Box::new(process))
 }
 
-/// Makes a file the standard input of a program. Returns whether there is such a file.
-fn set_input(process: &mut Process, path: &str) -> bool {
+/// Opens a file as the standard input of a program; `None` if there is no such file.
+fn open_input(path: &str) -> Option<Descriptor> {
     match location::locate(&Base::root(), path, true).and_then(|place| place.existing()) {
-        Ok(Node::File(file)) => process.files.set_input(file),
-        _ => return false,
+        Ok(Node::File(file)) => Some(OpenFile::open(file, true, false, false)),
+        _ => None,
     }
-    true
 }

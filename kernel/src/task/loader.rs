@@ -5,7 +5,7 @@
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, program::MAX_ARGUMENT_BYTES};
 use tally_elf::{OUTSIDE, Program, Segment};
 
 use super::extended_frame;
@@ -39,8 +39,6 @@ const AT_EXECFN: u64 = 31;
 const AT_MINSIGSTKSZ: u64 = 51;
 /// Ticks of a second, in which `times` counts.
 pub const CLOCK_TICKS: u64 = 100;
-/// Maximum bytes of a program's arguments and environment.
-pub const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 
 /// Reason why a program could not be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +97,7 @@ pub struct Words<'a> {
     /// The program's name and arguments.
     pub arguments: &'a [&'a str],
     /// Environment: `NAME=VALUE`.
-    pub environment: &'a [&'a str],
+    pub environment: &'a [String],
     /// `AT_RANDOM`.
     pub random: u128,
     /// Whether the stack is executable, if the program asks for that.
@@ -221,7 +219,7 @@ fn push_words(
     let Words { arguments, environment, random, .. } = words;
     let mut strings = String::new();
     let mut offsets = Vec::new();
-    for word in arguments.iter().chain(environment) {
+    for word in arguments.iter().copied().chain(environment.iter().map(String::as_str)) {
         offsets.push(strings.len() as u64);
         strings.push_str(word);
         strings.push('\0');

@@ -20,6 +20,6 @@ mod times;
 mod wait;
 
 pub use self::{
-    loader::{CLOCK_TICKS, MAX_ARGUMENT_BYTES, STACK_BYTES},
-    process::Process,
+    loader::{CLOCK_TICKS, STACK_BYTES},
+    process::{Process, Surroundings},
 };

@@ -21,10 +21,49 @@ use super::{
 };
 use crate::{
     arch::frame,
-    files::{location::Base, open::Descriptors, ramdisk},
+    files::{
+        location::Base,
+        open::{Descriptor, Descriptors},
+        ramdisk,
+        tree::Device,
+    },
     measure::{self, Closing, Slot, Subject, ThreadTurn},
     memory::{space::AddressSpace, user::UserMemory},
 };
+
+/// Surroundings of a new program, from the one that loads it or from the kernel's command line:
+/// what Linux keeps across `execve`, as far as it is there.
+pub struct Surroundings {
+    /// `NAME=VALUE`.
+    pub environment: Vec<String>,
+    /// Whether memory may be writable and executable at once.
+    pub may_write_code: bool,
+    /// Working folder.
+    pub folder: Base,
+    /// Standard input.
+    pub input: Descriptor,
+    /// Signals that are ignored, a bit for each.
+    pub ignored: u64,
+    /// Signals that the first thread blocks.
+    pub blocked: u64,
+    /// CPUs on which the first thread may run, a bit for each.
+    pub affinity: u64,
+}
+
+impl Surroundings {
+    /// The surroundings of a program of the kernel's command line: an empty input, any CPU.
+    pub fn of_job(environment: Vec<String>, may_write_code: bool) -> Self {
+        Surroundings {
+            environment,
+            may_write_code,
+            folder: Base::root(),
+            input: Descriptor::Device(Device::Null),
+            ignored: 0,
+            blocked: 0,
+            affinity: u64::MAX,
+        }
+    }
+}
 
 /// A process.
 pub struct Process {
@@ -32,7 +71,7 @@ pub struct Process {
     pub pid: u32,
     /// The program's name.
     pub name: String,
-    /// Environment, which the programs that it loads inherit.
+    /// Environment.
     pub environment: Vec<String>,
     /// The process's memory.
     pub memory: UserMemory,
@@ -72,16 +111,14 @@ pub struct Process {
 }
 
 impl Process {
-    /// Loads the program `arguments[0]` from the ramdisk; `may_write_code` is whether its memory
-    /// may be writable and executable at once.
+    /// Loads the program `arguments[0]` from the ramdisk.
     ///
     /// # Errors
     /// The exit status and the text for the user.
     pub fn load(
         pid: u32,
         arguments: &[&str],
-        environment: &[&str],
-        may_write_code: bool,
+        surroundings: Surroundings,
         kernel: &AddressSpace,
     ) -> Result<Process, (ExitStatus, Cow<'static, str>)> {
         let name = ramdisk::plain(arguments.first().copied().unwrap_or_default());
@@ -92,7 +129,8 @@ impl Process {
         // Same seed and program, same numbers: runs are repeatable.
         let mut random = Xoshiro256PlusPlus::seed_from_u64(measure::seed() ^ u64::from(pid) << 32);
         let canary = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
-        let words = Words { arguments, environment, random: canary, may_write_code };
+        let Surroundings { environment, may_write_code, folder, .. } = surroundings;
+        let words = Words { arguments, environment: &environment, random: canary, may_write_code };
         let find = |path: &str| ramdisk::file(ramdisk::plain(path));
         let start =
             loader::load(&mut space, file, find, words).map_err(loader::LoadError::explain)?;
@@ -101,20 +139,22 @@ impl Process {
             log::debug!("{name}: area at {start:#x}, up to {:#x}", area.end);
         }
         log::debug!("{name}: entry {:#x}, stack pointer {:#x}", start.rip, start.rsp);
+        let mut first = Thread::first(pid, frame::user(start.rip, start.rsp));
+        (first.affinity, first.signals.mask) = (surroundings.affinity, surroundings.blocked);
         Ok(Process {
             pid,
             name: name.into(),
-            environment: environment.iter().map(|word| String::from(*word)).collect(),
+            environment,
             memory: UserMemory::new(space, start.areas, start.heap),
             arguments: arguments.iter().map(|word| String::from(*word)).collect(),
             may_write_code,
             cpu: 0,
-            folder: Base::root(),
-            files: Descriptors::new(pid),
+            folder,
+            files: Descriptors::new(pid, surroundings.input),
             slot: Slot::default(),
             region: None,
-            threads: Threads::new(Thread::first(pid, frame::user(start.rip, start.rsp))),
-            signals: Signals::new(),
+            threads: Threads::new(first),
+            signals: Signals::new(surroundings.ignored),
             timers: Timers::default(),
             is_deadlocked: false,
             ending: None,
@@ -129,6 +169,22 @@ impl Process {
     /// The identity of the process for a session.
     pub fn subject(&self) -> Subject {
         Subject { pid: self.pid, name: self.name.clone(), space: self.memory.space.id() }
+    }
+
+    /// The surroundings of a program that the running thread loads. An input that is a file is
+    /// opened anew at the position where the caller's is, so that each of several children reads
+    /// all of it.
+    pub fn surroundings(&mut self) -> Surroundings {
+        let thread = self.threads.running();
+        Surroundings {
+            environment: self.environment.clone(),
+            may_write_code: self.may_write_code,
+            folder: self.folder.clone(),
+            input: self.files.input(),
+            ignored: self.signals.ignored(),
+            blocked: thread.signals.mask,
+            affinity: thread.affinity,
+        }
     }
 
     /// Times on CPUs so far.

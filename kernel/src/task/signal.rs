@@ -7,6 +7,7 @@
 //! others are queued in order.
 
 use alloc::vec::Vec;
+use core::array;
 
 // Numbers of signals (Linux's `asm-generic/signal.h`; x86 has the same).
 pub const SIGILL: u32 = 4;
@@ -220,15 +221,25 @@ impl ThreadSignals {
 }
 
 impl Signals {
-    /// The signals of a new program.
-    pub fn new() -> Self {
-        let actions = [Action::default(); SIGNALS as usize];
+    /// The signals of a new program, with those that it ignores.
+    pub fn new(ignored: u64) -> Self {
+        let action = |index| match ignored >> index & 1 {
+            0 => Action::default(),
+            _ => Action { handler: IGNORE, ..Action::default() },
+        };
+        let actions = array::from_fn(action);
         Signals { actions, pending: PendingSet::default(), timer: None }
     }
 
     /// The action of a signal, 1 to 64.
     pub fn action(&mut self, signal: u32) -> &mut Action {
         &mut self.actions[signal as usize - 1]
+    }
+
+    /// The signals with [`IGNORE`] as their action, a bit for each.
+    pub fn ignored(&self) -> u64 {
+        let bits = self.actions.iter().enumerate();
+        bits.filter(|(_, action)| action.handler == IGNORE).map(|(index, _)| 1 << index).sum()
     }
 
     /// Returns whether a signal can have an action.

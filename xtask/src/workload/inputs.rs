@@ -3,37 +3,33 @@
 
 use std::{env, fs::File, io::Read, path::Path};
 
-use tally_abi::ExitStatus;
 use tally_elf::Program;
 
+use super::stdin::Input;
 use crate::{
-    Failure, Result, build,
+    Result, build,
     guest_files::{self, GuestFile},
     job::Job,
     libraries::{self, Dynamic},
     machine, program_words, project, ramdisk,
 };
 
-/// The files of the words of `--file`, and the one of `--stdin`; and the path of the latter on the
+/// The files of the words of `--file`, and the standard input; and the path of the latter on the
 /// machine.
 ///
 /// # Errors
 /// A file is missing, or has no path on the machine.
 pub(super) fn files(
     words: &[String],
-    stdin: Option<&Path>,
+    input: Option<&Input>,
 ) -> Result<(Vec<GuestFile>, Option<String>)> {
     let mut files = guest_files::expand(words)?;
-    let Some(input) = stdin else { return Ok((files, None)) };
-    if !input.is_file() {
-        let why = format!("{}: no such file", input.display());
-        return Err(Failure::new(ExitStatus::ProgramNotFound, why));
-    }
-    let known = files.iter().find(|file| file.host == input).map(|file| file.guest.clone());
+    let Some(input) = input else { return Ok((files, None)) };
+    let known = files.iter().find(|file| file.host == input.path).map(|file| file.guest.clone());
     let path = known.unwrap_or_else(|| {
-        let file = GuestFile::by_name(input);
-        files.push(file.clone());
-        file.guest
+        let guest = input.name();
+        files.push(GuestFile { guest: guest.clone(), host: input.path.clone() });
+        guest
     });
     Ok((files, Some(path)))
 }

@@ -1,0 +1,115 @@
+//! The standard input of the programs: a file of the host, or what this command's own input has.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek},
+    os::{
+        fd::{AsFd, AsRawFd},
+        unix::fs::{FileExt, FileTypeExt},
+    },
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{MemfdFlags, memfd_create},
+    io::ioctl_fionread,
+};
+use tally_abi::ExitStatus;
+
+use crate::{Failure, Result};
+
+/// The word of `--stdin` for this command's own input.
+const OWN: &str = "-";
+
+/// A file for the programs to read as their input.
+#[derive(Clone, Debug)]
+pub(super) struct Input {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// A copy of what can be read once only, as of a pipe. It is open as long as the path is used.
+    copy: Option<Arc<File>>,
+}
+
+impl Input {
+    /// The input for the word of `--stdin`: a file, a pipe, or `-`. Without the word, the file that
+    /// a shell has opened as this command's input. `None` for an input that is always empty.
+    ///
+    /// # Errors
+    /// There is no such file, or it cannot be read.
+    pub(super) fn of(word: Option<&Path>) -> Result<Option<Input>> {
+        let Some(path) = word else { return Input::implied() };
+        if path == Path::new(OWN) {
+            return Input::copied(&mut io::stdin().lock(), path).map(Some);
+        }
+        let kind = fs::metadata(path).map_err(|_| no_file(path))?.file_type();
+        if kind.is_file() {
+            return Ok(Some(Input { path: path.to_owned(), copy: None }));
+        }
+        if kind.is_dir() {
+            let why = format!("--stdin {}: a folder is no input", path.display());
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
+        if path == Path::new("/dev/null") {
+            return Ok(None);
+        }
+        let mut file = File::open(path).map_err(|error| Failure::io("read", path, &error))?;
+        Input::copied(&mut file, path).map(Some)
+    }
+
+    /// Path of the file on the machine.
+    pub(super) fn name(&self) -> String {
+        let name = if self.copy.is_some() { None } else { self.path.file_name() };
+        name.map_or_else(|| "stdin".into(), |name| name.to_string_lossy().into_owned())
+    }
+
+    /// The rest of a regular file that is this command's input. Its position stays where it is, so
+    /// that a loop over the lines of a file can call this command.
+    fn implied() -> Result<Option<Input>> {
+        let path = Path::new("the standard input");
+        let failed = |error: io::Error| Failure::io("read", path, &error);
+        let owned = io::stdin().as_fd().try_clone_to_owned();
+        let Ok(mut file) = owned.map(File::from) else { return Ok(None) };
+        if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return Ok(None);
+        }
+        let from = file.stream_position().map_err(failed)?;
+        Input::copied(&mut Rest { file: &file, from }, path).map(Some)
+    }
+
+    fn copied(from: &mut impl Read, path: &Path) -> Result<Input> {
+        let failed = |error: io::Error| Failure::io("read", path, &error);
+        let memory = memfd_create("stdin", MemfdFlags::CLOEXEC);
+        let mut copy = File::from(memory.map_err(|error| failed(error.into()))?);
+        io::copy(from, &mut copy).map_err(failed)?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
+        Ok(Input { path, copy: Some(Arc::new(copy)) })
+    }
+}
+
+/// The rest of a file, read without a change of its position.
+struct Rest<'a> {
+    file: &'a File,
+    from: u64,
+}
+
+impl Read for Rest<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.file.read_at(buffer, self.from)?;
+        self.from += bytes as u64;
+        Ok(bytes)
+    }
+}
+
+/// Hint for a person whose pipe into this command has text that no program got.
+pub(super) fn unread() -> Option<&'static str> {
+    let input = io::stdin();
+    let file = File::from(input.as_fd().try_clone_to_owned().ok()?);
+    let is_pipe = file.metadata().ok()?.file_type().is_fifo();
+    let has_text = is_pipe && ioctl_fionread(&file).is_ok_and(|bytes| bytes > 0);
+    has_text.then_some("the program did not get what was piped into this command: add `--stdin -`")
+}
+
+fn no_file(path: &Path) -> Failure {
+    Failure::new(ExitStatus::ProgramNotFound, format!("{}: no such file", path.display()))
+}
