@@ -66,7 +66,7 @@ fn a_run_says_whose_status_it_has() {
 
     let failed = run(&["-q", "--json", "--file", &guest("mappings"), "--", "mappings", "300"]);
     let json = object(&failed);
-    assert_eq!(failed.status.code(), Some(u8::from(ExitStatus::ProgramFault).into()));
+    assert_eq!(failed.status.code(), Some(u8::from(ExitStatus::OutOfMemory).into()));
     assert!(json["failures"][0].as_str().unwrap().starts_with("mappings crashed: "), "{json}");
     assert!(text(&failed.stderr).contains("xtask: mappings crashed: "), "{failed:?}");
 }

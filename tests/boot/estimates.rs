@@ -5,7 +5,10 @@ use xtask::{
     docs, events,
     machine::{Boot, Pmu, Request},
     project::Project,
-    report::{EventReport, Kind, Report, SessionReport, table},
+    report::{
+        EventReport, Kind, Report, SessionReport,
+        table::{self, Detail},
+    },
     run::RunArgs,
 };
 
@@ -40,7 +43,7 @@ macro_rules! default_job {
 
             #[test]
             fn samples_on_pages_are_current() {
-                let output = table::render(&report());
+                let output = table::render(&report(), Detail::All);
                 let stale = docs::stale_lines(&Project::here(), $command, &output).unwrap();
                 let lines = stale.join("\n");
                 assert!(stale.is_empty(), "run `cargo xtask docs --samples`; stale:\n{lines}");
@@ -94,10 +97,10 @@ macro_rules! default_job {
     };
 }
 
-const ON_INTEL: &str = "cargo xtask run";
-const ON_AMD: &str = "cargo xtask run --pmu amd";
+const ON_INTEL: &str = "cargo xtask run -v";
+const ON_AMD: &str = "cargo xtask run --pmu amd -v";
 default_job! { default_job_on_intel by ON_INTEL, with the catalogue "icelakex" }
-const WITH_UNIT: &str = "cargo xtask run --unit";
+const WITH_UNIT: &str = "cargo xtask run --unit -v";
 default_job! { default_job_with_the_unit by WITH_UNIT, with the catalogue "icelakex" }
 default_job! { default_job_on_amd by ON_AMD, with the catalogue "zen4" }
 

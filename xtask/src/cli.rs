@@ -56,6 +56,7 @@ enum Task {
     /// Write a trace file in the format of another viewer: Perfetto, perf, pprof, Parquet, …
     Export(export::ExportArgs),
     /// List or search the events of a machine's processor, with the definition of each
+    #[command(alias = "list")]
     Events(events::EventsArgs),
     /// Write a folder with the library: headers, archives, a Rust crate, examples
     Sdk(sdk::SdkArgs),
@@ -91,11 +92,6 @@ impl Task {
     }
 }
 
-/// The words that the user typed to start this program: cargo sets a variable for programs it runs.
-fn typed() -> &'static str {
-    if env::var_os("CARGO_MANIFEST_DIR").is_some() { "cargo xtask" } else { shell::TOOL }
-}
-
 /// The commands by what they are for, in the order of the help.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["run", "stat", "record"]),
@@ -129,7 +125,9 @@ pub fn main() -> u8 {
             let why = format!("{word} is a command of the laboratory: use cargo xtask {word}");
             status(Err(Failure::new(ExitStatus::Usage, why)))
         }
-        None => run_command(grouped(Cli::command()), typed(), |cli: &Cli| dispatch(&cli.task)),
+        None => {
+            run_command(grouped(Cli::command()), shell::typed(), |cli: &Cli| dispatch(&cli.task))
+        }
     }
 }
 

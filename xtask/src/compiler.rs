@@ -21,6 +21,13 @@ use crate::{
 /// The command cannot be started, or fails: the message has its standard error.
 pub fn run(title: &str, command: &mut Command) -> Result<()> {
     let step = Step::start(title);
+    watch(title, command, |line| step.at(line))?;
+    step.done();
+    Ok(())
+}
+
+/// Runs `command`, and passes each line of its standard error to `at`.
+fn watch(title: &str, command: &mut Command, at: impl Fn(&str)) -> Result<()> {
     let name = command.get_program().to_string_lossy().into_owned();
     let refused = |error: std::io::Error| {
         Failure::new(ExitStatus::BuildFailed, format!("cannot run {name}: {error}"))
@@ -31,12 +38,11 @@ pub fn run(title: &str, command: &mut Command) -> Result<()> {
     let mut errors = String::new();
     for line in BufReader::new(stderr).lines() {
         let line = line.map_err(refused)?;
-        step.at(line.trim());
+        at(line.trim());
         errors.push_str(&line);
         errors.push('\n');
     }
     if child.wait().map_err(refused)?.success() {
-        step.done();
         return Ok(());
     }
     let status = if errors.contains("No space left on device") {
@@ -60,7 +66,7 @@ pub(crate) fn strip_debug(root: &Path, executable: &Path, stripped: &Path) -> Re
     }
     let part = stripped.with_added_extension(format!("part-{}", std::process::id()));
     let mut objcopy = objcopy(root)?;
-    run("Stripping", objcopy.arg("--strip-debug").args([executable, &part]))?;
+    watch("Stripping", objcopy.arg("--strip-debug").args([executable, &part]), |_| {})?;
     fs::rename(&part, stripped).map_err(|error| Failure::io("write", stripped, &error))
 }
 

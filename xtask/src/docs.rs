@@ -191,7 +191,8 @@ fn print(artefacts: &Artefacts, command: &str) -> Result<String> {
     if check::is_check(&boot) {
         return Ok(check::render(&CheckReport::of(&boot)?));
     }
-    Ok(table::render(&Report::with(&boot, args.plan()?.as_ref(), &args.additions())))
+    let report = Report::with(&boot, args.plan()?.as_ref(), &args.additions());
+    Ok(table::render(&report, args.detail()))
 }
 
 /// Lists the figures, in decreasing order of the commits since.

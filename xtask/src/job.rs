@@ -212,19 +212,7 @@ impl Job {
             return Err(Failure::new(ExitStatus::Usage, why));
         };
         let words = kernel_words(command)?;
-        let bytes: usize = words
-            .iter()
-            .copied()
-            .chain(self.env.iter().map(String::as_str))
-            .map(|word| word.len() + 1)
-            .sum();
-        if bytes > MAX_ARGUMENT_BYTES {
-            let why = format!(
-                "{program}: {bytes} bytes of arguments and environment, {MAX_ARGUMENT_BYTES} at most: \
-                 pass them in a file, by --file or --stdin"
-            );
-            return Err(Failure::new(ExitStatus::Usage, why));
-        }
+        self.check_length(program, &words)?;
         if tally(command).is_some() && (self.is_configured() || self.events.is_some()) {
             let why = format!(
                 "--events, --slice, --budget, --shares and --unit have no effect on `{program}`: give it \
@@ -251,6 +239,20 @@ impl Job {
         line += &self.of_session();
         words.iter().for_each(|word| line += &format!(" {}", escape(word)));
         Ok(line)
+    }
+
+    /// Checks that arguments and environment fit on a program's stack.
+    fn check_length(&self, program: &str, words: &[&str]) -> Result<()> {
+        let all = words.iter().copied().chain(self.env.iter().map(String::as_str));
+        let bytes: usize = all.map(|word| word.len() + 1).sum();
+        if bytes > MAX_ARGUMENT_BYTES {
+            let why = format!(
+                "{program}: {bytes} bytes of arguments and environment, {MAX_ARGUMENT_BYTES} at most: \
+                 pass them in a file, by --file or --stdin"
+            );
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
+        Ok(())
     }
 
     /// The kernel's options for the session around a program, each after a blank.

@@ -51,19 +51,19 @@ impl Step {
         self.bar.iter().for_each(ProgressBar::finish_and_clear);
     }
 
-    /// Ends the step. On a terminal, steps under 3 s leave no line.
+    /// Ends the step. Steps under 3 s leave no line with their time.
     pub fn done(self) {
+        self.hide();
+        if self.start.elapsed() < Duration::from_secs(3) {
+            return;
+        }
         let line = format!("{}: {:.1} s", self.title, self.start.elapsed().as_secs_f64());
-        match &self.bar {
-            Some(bar) => {
-                bar.finish_and_clear();
-                if self.start.elapsed() > Duration::from_secs(3) {
-                    output::end_row();
-                    // Printing fails only if the terminal is gone.
-                    let _ = BARS.println(visible_lines(&line));
-                }
-            }
-            None => output::note(line),
+        if self.bar.is_some() {
+            output::end_row();
+            // Printing fails only if the terminal is gone.
+            let _ = BARS.println(visible_lines(&line));
+        } else {
+            output::note(line);
         }
     }
 }

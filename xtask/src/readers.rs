@@ -11,7 +11,10 @@ use crate::{
     machine::{self, Boot},
     perf,
     recording::{Recording, Symbolizer},
-    report::{Report, table},
+    report::{
+        Report,
+        table::{self, Detail},
+    },
     samples,
     symbols::CallGraph,
     trace,
@@ -59,7 +62,7 @@ pub fn messages(bytes: &[u8]) -> Result<usize> {
     }
     let report = Report::of(&boot);
     let failures: usize = boot.failures().iter().map(|why| why.to_string().len()).sum();
-    Ok(table::render(&report).len() + failures)
+    Ok(table::render(&report, Detail::All).len() + failures)
 }
 
 /// Reads a program's file for the samples of a trace. Returns the number of bytes that commands

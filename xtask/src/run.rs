@@ -2,6 +2,7 @@
 
 mod args;
 mod made;
+mod next;
 mod over_time;
 mod sampled;
 mod show;
@@ -33,7 +34,7 @@ use crate::{
     program_words::{self, record},
     project::{self, Project},
     repeat::{self, Repeated},
-    report::{Report, Stack, stack_of},
+    report::{Report, table::Detail},
 };
 
 /// Runs the machine and prints the results; the status is the outcome's.
@@ -75,11 +76,10 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     let mut report = Report::with(&boot, plan.as_ref(), &args.additions());
     report.made = Some(made(project, args.pmu, args.accel, args.work.job.cpus));
     // The files are written also if the report cannot be printed.
-    let shown = show(&boot, &report, args.json, Some(&folder));
+    let shown = show(&boot, &report, args.json, args.detail(), Some(&folder));
     let shown = shown.map(|status| if status == 0 { status_of(args, &report) } else { status });
-    args.work.unread_input().iter().for_each(output::note);
-    if !args.json && args.is_default() && matches!(boot.outcome, Outcome::Done(_)) {
-        output::note(more_of_cycles(stack_of(args.pmu.signature())));
+    if matches!(boot.outcome, Outcome::Done(_)) {
+        next::lines(args, &report).iter().for_each(output::note);
     }
     write_asked(args, &boot, &report, &request.command_line)?;
     shown
@@ -105,17 +105,6 @@ pub fn of_verb(project: &Project, verb: Verb, args: &VerbArgs) -> Result<u8> {
     match verb::parse(verb, args)? {
         Ok(run) => main(project, &run),
         Err(status) => Ok(status),
-    }
-}
-
-/// Hint after a default run: how to request more, or why there is no breakdown.
-fn more_of_cycles(stack: Option<&Stack>) -> &'static str {
-    match stack {
-        Some(_) => "each cause that cycles are lost to: add --breakdown",
-        None => {
-            "no breakdown of the cycles: this processor has no events for their causes; with\n\
-             record -e cycles, samples say where they go; --breakdown says what can be had"
-        }
     }
 }
 
@@ -173,7 +162,7 @@ fn repeated(project: &Project, args: &RunArgs) -> Result<u8> {
         Repeated::Failed(mut boot) => {
             let folder = boot.folder.keep().to_owned();
             machine::keep_newest(project);
-            show(&boot, &Report::of(&boot), args.json, Some(&folder))
+            show(&boot, &Report::of(&boot), args.json, Detail::All, Some(&folder))
         }
     }
 }

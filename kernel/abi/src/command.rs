@@ -41,7 +41,7 @@ const WORD_BYTES: u64 = 8;
 
 /// Software events that `tally stat` prints by default before [`DEFAULT_STAT`], as `perf stat`
 /// does.
-pub const DEFAULT_SOFTWARE: &str = "context-switches,page-faults,task-clock";
+pub const DEFAULT_SOFTWARE: &str = "context-switches,cpu-migrations,page-faults,task-clock";
 
 /// `stat [-e LIST]… [OPTIONS] [--] PROGRAM ARGUMENTS`, or `record [-e LIST] [-c PERIOD] …`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -117,6 +117,14 @@ pub const DETAILED_STAT: &str = "L1-dcache-loads,L1-dcache-load-misses";
 /// The event that `tally record` samples by default, as `perf record` does.
 pub const DEFAULT_RECORD: &str = "cycles";
 
+/// The rings, 3 and 0, in which an event of this name counts, by its modifiers `u` and `k`; neither
+/// where the session's own rings hold. Counts of different rings have no ratio.
+pub fn rings(name: &str) -> [bool; 2] {
+    let modifiers = name.rsplit_once([':', '/']).map_or("", |(_, modifiers)| modifiers);
+    let is_modifiers = modifiers.chars().all(|letter| letter.is_ascii_lowercase());
+    ['u', 'k'].map(|ring| is_modifiers && modifiers.len() <= 3 && modifiers.contains(ring))
+}
+
 /// Splits a list into words at commas, white space and braces, except inside `cpu/…/`.
 pub fn words(list: &str) -> impl Iterator<Item = &str> {
     pieces(list).filter_map(|piece| match piece.kind {
@@ -347,6 +355,14 @@ mod tests {
         ] {
             assert_eq!(with_modifiers_inside(list), inside);
         }
+    }
+
+    #[test]
+    fn modifiers_name_rings() {
+        assert_eq!(rings("cycles:ku"), rings("cpu/cpu-cycles/uk"));
+        assert_eq!((rings("cycles:u"), rings("cycles:k")), ([true, false], [false, true]));
+        assert_eq!([rings("cycles"), rings("MEM_LOAD_RETIRED:L1_MISS")], [[false; 2]; 2]);
+        assert_eq!(rings("cpu/event=0xc0,name=ku/"), [false; 2]);
     }
 
     #[test]

@@ -71,6 +71,16 @@ pub enum ExitStatus {
     TooShort = 97,
 }
 
+/// Fault of a program that touches a page for which no memory is left.
+pub const OUT_OF_MEMORY: &str = "out of memory: give the machine more with --memory";
+
+impl ExitStatus {
+    /// The status of a program that ends by this fault.
+    pub fn of_fault(fault: &str) -> ExitStatus {
+        if fault == OUT_OF_MEMORY { ExitStatus::OutOfMemory } else { ExitStatus::ProgramFault }
+    }
+}
+
 impl From<ExitStatus> for u8 {
     fn from(status: ExitStatus) -> u8 {
         status as u8

@@ -21,7 +21,7 @@ pub enum Scope {
 }
 
 /// An [`Instance`] as it crosses the system-call boundary.
-pub type InstanceWords = [u64; 8];
+pub type InstanceWords = [u64; 9];
 
 /// The thread or CPU that an instance counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,9 +46,9 @@ impl Instance {
     /// Encodes it: number, name, usage.
     pub fn to_words(self) -> InstanceWords {
         let name = u128::from_le_bytes(self.name);
-        let [user, system, faults, waits, preemptions] = self.usage.to_words();
+        let [user, system, faults, waits, preemptions, migrations] = self.usage.to_words();
         let (low, high) = (name as u64, (name >> 64) as u64);
-        [self.number.into(), low, high, user, system, faults, waits, preemptions]
+        [self.number.into(), low, high, user, system, faults, waits, preemptions, migrations]
     }
 
     /// Decodes it.
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn instances_round_trip() {
-        let usage = Usage::from_words([1, 2, 3, 4, 5]);
+        let usage = Usage::from_words([1, 2, 3, 4, 5, 6]);
         let named = Instance { number: 7, name: *b"worker\0\0\0\0\0\0\0\0\0\0", usage };
         assert_eq!(Instance::from_words(named.to_words()), named);
         assert_eq!(named.name(), Some("worker"));

@@ -1,7 +1,7 @@
 //! The resources that a program has used so far, as `PROGRAM_USAGE` writes them.
 
 /// A [`Usage`] as it crosses the system-call boundary.
-pub type UsageWords = [u64; 5];
+pub type UsageWords = [u64; 6];
 
 /// Resources that a program has used. All numbers are exact, and only grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Usage {
     pub waits: u64,
     /// Number of times that a thread left the CPU for another thread or program.
     pub preemptions: u64,
+    /// Number of times that it went on on another CPU than before.
+    pub migrations: u64,
 }
 
 impl Usage {
@@ -41,17 +43,19 @@ impl Usage {
 
     fn each(self, other: Usage, of: fn(u64, u64) -> u64) -> Usage {
         let (a, b) = (self.to_words(), other.to_words());
-        Usage::from_words([0, 1, 2, 3, 4].map(|word| of(a[word], b[word])))
+        Usage::from_words(core::array::from_fn(|word| of(a[word], b[word])))
     }
 
     /// Encodes it.
     pub fn to_words(self) -> UsageWords {
-        [self.user_ns, self.system_ns, self.page_faults, self.waits, self.preemptions]
+        let Usage { user_ns, system_ns, page_faults, waits, preemptions, migrations } = self;
+        [user_ns, system_ns, page_faults, waits, preemptions, migrations]
     }
 
     /// Decodes it.
-    pub fn from_words([user_ns, system_ns, page_faults, waits, preemptions]: UsageWords) -> Usage {
-        Usage { user_ns, system_ns, page_faults, waits, preemptions }
+    pub fn from_words(words: UsageWords) -> Usage {
+        let [user_ns, system_ns, page_faults, waits, preemptions, migrations] = words;
+        Usage { user_ns, system_ns, page_faults, waits, preemptions, migrations }
     }
 }
 
@@ -61,9 +65,9 @@ mod tests {
 
     #[test]
     fn usage_adds_up() {
-        let all = Usage::from_words([10, 5, 2, 3, 4]);
-        let first = Usage::from_words([7, 1, 2, 1, 0]);
-        assert_eq!(all.since(first), Usage::from_words([3, 4, 0, 2, 4]));
+        let all = Usage::from_words([10, 5, 2, 3, 4, 6]);
+        let first = Usage::from_words([7, 1, 2, 1, 0, 5]);
+        assert_eq!(all.since(first), Usage::from_words([3, 4, 0, 2, 4, 1]));
         assert_eq!(all.since(first).with(first), all);
         assert_eq!((all.ran_ns(), first.ran_ns()), (15, 8));
         assert_eq!((all.context_switches(), Usage::from_words(all.to_words())), (7, all));

@@ -2,7 +2,10 @@
 
 use alloc::format;
 
-use tally_abi::trace::{Delivered, SignalRecord};
+use tally_abi::{
+    exit::OUT_OF_MEMORY,
+    trace::{Delivered, SignalRecord},
+};
 
 use super::exit::{crash, end_deadlocked, exit, go_on_ending};
 use crate::{
@@ -20,9 +23,6 @@ use crate::{
 
 /// Added to a signal's number for the exit status of a program that the signal ended, as in shells.
 const SIGNALLED: i32 = 128;
-
-/// The fault of a program that touches a page for which no memory is left.
-const OUT_OF_MEMORY: &str = "out of memory: give the machine more with --memory";
 
 /// Delivers the pending signals of the thread to which the CPU returns, if there is one; signals
 /// stay pending while the thread continues a system call. Continues the end of a program that is

@@ -58,7 +58,7 @@ pub(super) fn crash(cpu: &mut Cpu, frame: &mut Frame, fault: Fault) {
         address: touched,
         instruction: frame.rip,
     });
-    begin_end(cpu, ExitStatus::ProgramFault.into());
+    begin_end(cpu, ExitStatus::of_fault(&what).into());
 }
 
 /// Stops the running program's counting, and its other threads.

@@ -32,6 +32,8 @@ pub fn schedule(cpu: &mut Cpu, frame: &mut Frame) {
 fn switch_in(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     // SAFETY: a process is dropped in `exit::end` alone, after the kernel's own space is activated.
     unsafe { process.memory.space.activate() };
+    let has_run = process.switches.context_switches() > 0;
+    process.switches.migrations += u64::from(has_run && process.cpu != cpu.index);
     process.cpu = cpu.index;
     process.threads.run_next(frame);
     let mut slot = take(&mut process.slot);

@@ -18,6 +18,7 @@ mod decoders;
 mod first;
 mod formulas;
 mod metrics;
+mod next;
 mod ports;
 mod render;
 mod stacks;

@@ -152,6 +152,7 @@ struct tally_instance {
     uint64_t faults;
     uint64_t waits;
     uint64_t preemptions;
+    uint64_t migrations; /* to another CPU */
 };
 int64_t tally_instance(int64_t session, size_t index, struct tally_instance *instance,
                        struct tally_reading *readings, size_t n);

@@ -20,3 +20,11 @@ pub fn default_events() -> &'static str {
 pub fn signature() -> u32 {
     __cpuid(1).eax
 }
+
+/// Returns whether the machine is QEMU's binary translator, whose clock is the model's: an
+/// instruction takes a nanosecond.
+pub fn has_modelled_clock() -> bool {
+    // The leaf in which a hypervisor names itself.
+    let name = __cpuid(0x4000_0000);
+    [name.ebx, name.ecx, name.edx].map(u32::to_le_bytes).as_flattened() == b"TCGTCGTCGTCG"
+}

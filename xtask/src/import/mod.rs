@@ -17,7 +17,7 @@ use crate::{
     machine::{self, Boot},
     output::{self, ProgramWriter},
     project,
-    report::Report,
+    report::{Report, table::Detail},
     run,
 };
 
@@ -59,7 +59,7 @@ pub fn main(args: &ImportArgs) -> Result<u8> {
     }
     machine::warn(&boot);
     let report = Report::of(&boot);
-    let shown = run::show(&boot, &report, args.json, None);
+    let shown = run::show(&boot, &report, args.json, Detail::All, None);
     // The trace is also written if the report cannot be printed.
     if let Some(path) = &args.trace {
         write_trace(&boot, &report, path)?;

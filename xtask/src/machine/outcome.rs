@@ -68,7 +68,7 @@ impl Outcome {
     pub fn status(&self) -> u8 {
         match self {
             Outcome::Done(status) | Outcome::Refused { status, .. } => *status,
-            Outcome::Faulted { .. } => ExitStatus::ProgramFault.into(),
+            Outcome::Faulted { fault, .. } => ExitStatus::of_fault(fault).into(),
             Outcome::Panicked { .. } => ExitStatus::KernelPanic.into(),
             Outcome::TimedOut { .. } => ExitStatus::TimedOut.into(),
             Outcome::Stopped => INTERRUPTED,

@@ -7,6 +7,13 @@ use tally_vpmu::{Profile as Known, QemuMachine};
 /// The number of profiles.
 const COUNT: usize = Known::ALL.len();
 
+/// Other names that people give the machines: the processors', as vendors and perf write them.
+const ALIASES: [(&str, &[&str]); 3] = [
+    ("intel", &["icelake", "icelakex", "icx", "ice-lake"]),
+    ("sapphire-rapids", &["sapphirerapids", "spr"]),
+    ("amd", &["zen4", "amdzen4"]),
+];
+
 /// A profile of the virtual PMU, by the profile's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProfileName(usize);
@@ -54,6 +61,11 @@ impl Pmu {
     /// The machine.
     pub(super) fn machine(self) -> &'static QemuMachine {
         &Known::ALL[self.0].machine
+    }
+
+    /// The machine's name, as `--pmu` has it.
+    pub fn name(self) -> &'static str {
+        self.machine().name
     }
 
     /// QEMU's name of the processor, with flags.
@@ -106,7 +118,10 @@ impl ValueEnum for Pmu {
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.machine().name).help(self.profile().about))
+        let name = self.machine().name;
+        let others = ALIASES.iter().filter(|(machine, _)| *machine == name);
+        let others = others.flat_map(|(_, others)| others.iter().copied());
+        Some(PossibleValue::new(name).aliases(others).help(self.profile().about))
     }
 }
 

@@ -16,6 +16,7 @@ mod regression;
 mod rings;
 mod series;
 mod slices;
+mod summary;
 mod sums;
 pub mod table;
 mod together;

@@ -9,20 +9,36 @@ use super::{
     EventReport, Kind, Report, SessionReport,
     cells::{Cells, TruthCells, engine_rows, estimate_and_bar},
     phases, relative_error,
+    summary::{judged, write_judgement, write_summary},
 };
 
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
 
-/// The whole report.
-pub fn render(report: &Report) -> String {
+/// Part of a report that is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Everything.
+    All,
+    /// Where the cycles go, or the events where nothing says that; a line for the rest.
+    Answer,
+    /// A line for the comparison with the truth, as the program has printed its counts itself.
+    Truth,
+}
+
+/// The report as text.
+pub fn render(report: &Report, detail: Detail) -> String {
     let mut text = String::new();
-    write_all(&mut text, report).expect("writing to a string does not fail");
+    write_all(&mut text, report, detail).expect("writing to a string does not fail");
     text
 }
 
-fn write_all(text: &mut String, report: &Report) -> fmt::Result {
+fn write_all(text: &mut String, report: &Report, detail: Detail) -> fmt::Result {
     for session in report.sessions() {
+        if detail == Detail::Truth {
+            write_judgement(text, &session.events)?;
+            continue;
+        }
         let pmu = report.pmu.as_deref().unwrap_or("no PMU");
         let program = &session.program;
         let number = match session.session {
@@ -32,15 +48,7 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
         let job = session.job.map_or_else(String::new, |job| format!(", job {}", job.number));
         let seed = session.job.map(|job| job.seed).or(report.seed).unwrap_or_default();
         writeln!(text, "{program}{job}{number}: {pmu}, seed {seed}")?;
-        if let Some(breakdown) = &session.breakdown {
-            write!(text, "{breakdown}")?;
-        }
-        if let Some(breakdown) = &session.kernel_breakdown {
-            write!(text, "in ring 0, without the engine's interrupts:\n{breakdown}")?;
-        }
-        if let Some(what_if) = &session.what_if {
-            write!(text, "{what_if}")?;
-        }
+        write_cycles(text, session)?;
         if let Some(phases) = &session.phases {
             phases::render(text, phases)?;
         }
@@ -48,13 +56,29 @@ fn write_all(text: &mut String, report: &Report) -> fmt::Result {
             let cycles = Grouped(cycles);
             writeln!(text, "no truth: the program stopped its bank, for {cycles} cycles unseen")?;
         }
-        write_events(text, &session.events)?;
+        if detail == Detail::All || session.breakdown.is_none() {
+            write_events(text, &session.events)?;
+        }
         write_unit(text, &session.events)?;
         write_unobserved(text, &session.events)?;
         write_refined(text, &session.events)?;
-        write_engine(text, session)?;
+        match detail {
+            Detail::All => write_engine(text, session)?,
+            _ => write_summary(text, session)?,
+        }
     }
     Ok(())
+}
+
+/// Writes where the cycles of a session go.
+fn write_cycles(text: &mut String, session: &SessionReport) -> fmt::Result {
+    if let Some(breakdown) = &session.breakdown {
+        write!(text, "{breakdown}")?;
+    }
+    if let Some(breakdown) = &session.kernel_breakdown {
+        write!(text, "in ring 0, without the engine's interrupts:\n{breakdown}")?;
+    }
+    session.what_if.as_ref().map_or(Ok(()), |what_if| write!(text, "{what_if}"))
 }
 
 fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
@@ -67,10 +91,9 @@ fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
         measured.clone().try_for_each(|event| write_event(text, event))?;
         write_unmeasured(text, events)?;
     }
-    let outside = events.iter().filter(|event| event.is_within() == Some(false)).count();
-    let judged = events.iter().filter(|event| event.is_within().is_some()).count();
+    let (within, judged) = judged(events);
     if judged > 0 {
-        writeln!(text, "{}/{judged} within ± 95 %; ! marks the others", judged - outside)?;
+        writeln!(text, "{within}/{judged} within ± 95 %; ! marks the others")?;
     }
     write_likely_added(text, events)?;
     writeln!(text)
@@ -326,7 +349,7 @@ mod tests {
             engine's share of the time          1.16%
             handler's share of cycles    not measured
         "#]]
-        .assert_eq(&render(&report));
+        .assert_eq(&render(&report, Detail::All));
     }
 
     #[test]
@@ -352,7 +375,7 @@ mod tests {
     fn two_sessions_of_a_program_have_titles_of_their_own() {
         let (seed, pmu) = (Some(7), Some("P".into()));
         let (first, others) = (Some(session(1)), vec![session(2)]);
-        let text = render(&Report { seed, pmu, first, others, ..Report::default() });
+        let text = render(&Report { seed, pmu, first, others, ..Report::default() }, Detail::All);
         let titles: Vec<&str> = text.lines().filter(|line| line.contains("seed")).collect();
         assert_eq!(titles, ["p, session 1: P, seed 7", "p, session 2: P, seed 7"]);
     }

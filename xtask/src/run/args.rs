@@ -86,7 +86,8 @@ pub struct RunArgs {
     /// failed
     #[arg(short, long, conflicts_with_all = ["explain", "gdb"])]
     pub(super) quiet: bool,
-    /// Name the files that the machine gets beside those given: programs and their libraries
+    /// Print all of the report; name the files that the machine gets beside those given: programs
+    /// and their libraries
     #[arg(short, long, conflicts_with = "quiet")]
     pub(super) verbose: bool,
     /// Write a record of every slice, threshold and sample to this file, for `cargo xtask trace`

@@ -9,7 +9,10 @@ use crate::{
     machine::{Boot, Outcome},
     output, project,
     repeat::{self, Merged},
-    report::{Report, table},
+    report::{
+        Report,
+        table::{self, Detail},
+    },
     trace::run::Run,
     trace_file::Trace,
 };
@@ -45,7 +48,13 @@ impl RepeatedJob {
 
 /// Prints the report and why the run failed; returns the exit status. The kernel's log is in
 /// `folder`, if there is one.
-pub(crate) fn show(boot: &Boot, report: &Report, json: bool, folder: Option<&Path>) -> Result<u8> {
+pub(crate) fn show(
+    boot: &Boot,
+    report: &Report,
+    json: bool,
+    detail: Detail,
+    folder: Option<&Path>,
+) -> Result<u8> {
     if check::is_check(boot) {
         return check::show(boot, json);
     }
@@ -57,7 +66,7 @@ pub(crate) fn show(boot: &Boot, report: &Report, json: bool, folder: Option<&Pat
             output::note(format_args!("job {number}, {}", repeat::render(merged).trim_end()));
         }
     } else if report.first.is_some() {
-        output::note(table::render(report).trim_end());
+        output::note(table::render(report, detail).trim_end());
     }
     if let Some(halts) = &report.halts {
         output::note(halts);
@@ -77,11 +86,11 @@ pub(crate) fn show(boot: &Boot, report: &Report, json: bool, folder: Option<&Pat
     for (program, status) in boot.transcript.exits.iter().filter(|(_, status)| *status != 0) {
         output::note(format_args!("xtask: {program}: ended with status {status}"));
     }
-    for failure in boot.failures() {
-        output::error(format_args!("xtask: {failure}"));
-    }
     if let Some(folder) = folder.filter(|_| !matches!(boot.outcome, Outcome::Done(_))) {
         output::note(format_args!("xtask: kernel log: {}", folder.display()));
+    }
+    for failure in boot.failures() {
+        output::error(format_args!("xtask: {failure}"));
     }
     Ok(boot.outcome.status())
 }

@@ -12,6 +12,10 @@ pub enum Software {
     PageFaults,
     /// Number of times that a thread left the CPU.
     ContextSwitches,
+    /// Number of times that it went on on another CPU than before.
+    CpuMigrations,
+    /// Event that never happens here, such as a page fault that reads a disk.
+    Never,
     /// Time of the program's threads on CPUs, in nanoseconds.
     TaskClock,
     /// Time from the program's start to its end, in nanoseconds.
@@ -22,14 +26,22 @@ pub enum Software {
     SystemTime,
 }
 
-/// perf's names of the software events. No page fault here reads a disk, so all faults are minor.
-pub const SOFTWARE: [(&str, Software); 9] = [
+/// perf's names of the software events. No page fault here reads a disk, so all faults are minor;
+/// the kernel mends no unaligned access and emulates no instruction.
+pub const SOFTWARE: [(&str, Software); 16] = [
     ("page-faults", Software::PageFaults),
     ("faults", Software::PageFaults),
     ("minor-faults", Software::PageFaults),
     ("context-switches", Software::ContextSwitches),
     ("cs", Software::ContextSwitches),
+    ("cpu-migrations", Software::CpuMigrations),
+    ("migrations", Software::CpuMigrations),
+    ("major-faults", Software::Never),
+    ("alignment-faults", Software::Never),
+    ("emulation-faults", Software::Never),
+    ("dummy", Software::Never),
     ("task-clock", Software::TaskClock),
+    ("cpu-clock", Software::TaskClock),
     ("duration_time", Software::Duration),
     ("user_time", Software::UserTime),
     ("system_time", Software::SystemTime),

@@ -2,7 +2,8 @@
 //! (arch/x86/events/intel/core.c, `intel_perfmon_event_map`, `hsw_…`, `skl_…`, `glc_…`, `glm_…`
 //! and `glp_hw_cache_event_ids`; arch/x86/events/amd/core.c, `amd_zen2_…` and
 //! `amd_zen4_perfmon_event_map`, `amd_hw_cache_event_ids_f17h`), and PAPI's presets
-//! (src/papi_events.csv: `skx`, `amd64_fam19h_zen3`; other processors after the same definitions).
+//! (src/papi_events.csv: `skx`, `amd64_fam19h_zen3`; other processors after the same definitions),
+//! and the names by which perf itself knows AMD's events.
 //!
 //! The definition of an alias is the spelling of its event, or `+` or `-` with the two events whose
 //! sum or difference it is, or `!` with the reason why it is refused. Where processors have
@@ -291,6 +292,33 @@ const ZEN: Table = &[
 /// Aliases for Zen 4 and later.
 const SINCE_ZEN4: Table = &[("ref-cycles", "r100000120")];
 
+/// perf's own names of AMD's core events. Each line: name, event, digits of the generations of Zen
+/// that have it.
+const PERF_AMD: &str = include_str!("perf-amd.tsv");
+
+/// Generation of Zen, as a digit of [`PERF_AMD`].
+fn zen(core: Core) -> Option<char> {
+    match core {
+        Core::Zen1 => Some('1'),
+        Core::Zen2 => Some('2'),
+        Core::Zen3 => Some('3'),
+        Core::Zen4 => Some('4'),
+        Core::Zen5 => Some('5'),
+        _ => None,
+    }
+}
+
+/// perf's own names for this core.
+fn perf_names(core: Core) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let zen = zen(core);
+    let lines = PERF_AMD.lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(move |line| {
+        let (name, (event, zens)) =
+            line.split_once('\t').and_then(|(name, rest)| Some((name, rest.split_once('\t')?)))?;
+        zens.contains(zen?).then_some((name, event))
+    })
+}
+
 fn tables(core: Core) -> &'static [Table] {
     match core {
         Core::Haswell => &[INTEL, MEMORY, PRESETS, HASWELL_AND_BROADWELL, HASWELL],
@@ -323,7 +351,8 @@ pub(super) fn alias(catalogue: &Catalogue, name: &str) -> Option<Alias> {
 }
 
 fn all(catalogue: &Catalogue) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
-    tables(catalogue.processor.core).iter().copied().flatten().copied()
+    let core = catalogue.processor.core;
+    tables(core).iter().copied().flatten().copied().chain(perf_names(core))
 }
 
 /// Returns the first of the definitions whose events exist.

@@ -212,6 +212,10 @@ impl Catalogue {
                     format!("the kernel counts it, and no counter: use `tally stat -e {name}`");
                 Err((Error::EventNotSupported, why))
             }
+            None if name.starts_with("topdown-") || name.starts_with("tma_") => {
+                let why = "it is a metric, of several events: `tally stat --topdown`, or -M METRIC";
+                Err((Error::EventNotSupported, why.into()))
+            }
             None => {
                 let names = self.entries().map(|entry| entry.name).chain(aliases(self));
                 let software = SOFTWARE.iter().map(|(software, _)| *software);

@@ -9,8 +9,8 @@ use crate::{
     explain,
     job::Job,
     machine::{self, Accel},
-    phases,
-    report::{Rings, Stack, short_stack_of, stack_of, stalls_of},
+    phases, program_words,
+    report::{Rings, Stack, short_stack_of, stack_of, stalls_of, table::Detail},
 };
 
 impl RunArgs {
@@ -100,6 +100,19 @@ impl RunArgs {
         let is_one = self.repeat.is_none() && work.jobs.is_none();
         let asks = breakdown.is_some() || *unobserved || *refine || work.phases.phases.is_some();
         counts && is_one && !asks && (work.programs().is_empty() || self.prints_counts())
+    }
+
+    /// The part of the report that is printed.
+    pub(crate) fn detail(&self) -> Detail {
+        let programs = self.work.programs();
+        let counts_itself = |words: &Vec<String>| program_words::tally(words).is_some();
+        if self.verbose {
+            Detail::All
+        } else if !programs.is_empty() && programs.iter().all(counts_itself) {
+            Detail::Truth
+        } else {
+            Detail::Answer
+        }
     }
 
     /// Returns whether the run is a default one, on a processor that is known before the run.

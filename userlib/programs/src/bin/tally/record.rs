@@ -2,11 +2,11 @@
 
 use alloc::{format, string::String, vec::Vec};
 
-use tally::{OpenError, Program, Reading, Session, Value, event_words, println};
+use tally::{OpenError, Program, Reading, Session, Value, eprintln, event_words};
 use tally_abi::{command::Command, text::Grouped};
 
 /// Number of addresses that `record` prints, those with the most samples first.
-const SHOWN: usize = 20;
+const SHOWN: usize = 5;
 
 /// Runs the program, prints the addresses of its samples and returns its status.
 pub fn run(command: &Command) -> Result<u8, OpenError> {
@@ -36,26 +36,30 @@ fn print_samples(command: &Command, names: &[&str], readings: &[Reading], sample
         [_] => taken(readings, all),
         _ => String::from("; of which event each is, the trace tells: run --trace, report"),
     };
+    let of = match names {
+        [_] | [_, _] => names.join(","),
+        _ => format!("{} events", names.len()),
+    };
     let requested = match command.hz {
         0 => format!("one per {} events", Grouped(command.period)),
         hz => format!("{} per second", Grouped(hz)),
     };
-    println!(
+    eprintln!(
         "\n {} samples of '{}' in '{}'; requested: {requested}{taken}\n",
         Grouped(all),
-        names.join(","),
+        of,
         command.program.join(" "),
     );
     for (address, samples) in samples.iter().take(SHOWN) {
         let share = 100.0 * *samples as f64 / all as f64;
         match address {
-            0 => println!("{share:>9.2} % {:>10}  elsewhere", Grouped(*samples)),
-            _ => println!("{share:>9.2} % {:>10}  {address:#x}", Grouped(*samples)),
+            0 => eprintln!("{share:>9.2} % {:>10}  elsewhere", Grouped(*samples)),
+            _ => eprintln!("{share:>9.2} % {:>10}  {address:#x}", Grouped(*samples)),
         }
     }
     if let Some(rest) = samples.get(SHOWN..).filter(|rest| !rest.is_empty()) {
         let sum: u64 = rest.iter().map(|(_, samples)| samples).sum();
-        println!("{:>22}  at {} other addresses", Grouped(sum), rest.len());
+        eprintln!("{:>22}  at {} other addresses", Grouped(sum), rest.len());
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Span {
     pub usage: Usage,
     /// Length of the span, in nanoseconds.
     pub time_ns: u64,
+    /// Whether times are those of a model's clock ([`tally_programs::has_modelled_clock`]).
+    pub is_modelled: bool,
 }
 
 impl Span {
@@ -87,6 +89,8 @@ pub fn counts(columns: &[(String, Source)], span: &Span) -> Vec<Count> {
             match software {
                 Software::PageFaults => span.usage.page_faults,
                 Software::ContextSwitches => span.usage.context_switches(),
+                Software::CpuMigrations => span.usage.migrations,
+                Software::Never => 0,
                 Software::TaskClock => span.usage.ran_ns(),
                 Software::Duration => span.time_ns,
                 Software::UserTime => span.usage.user_ns,

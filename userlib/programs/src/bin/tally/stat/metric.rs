@@ -2,7 +2,10 @@
 
 use alloc::string::String;
 
-use tally_abi::command::{Software, Source};
+use tally_abi::{
+    command::{Software, Source},
+    events::rings,
+};
 
 use super::count::{Count, Span};
 
@@ -45,13 +48,21 @@ pub fn metric(
         (of > 0.0).then_some(Metric { value, error: count.error(), label })
     };
     match count.software {
+        // A rate of the model's clock says nothing about the processor.
+        Some(_) if span.is_modelled && count.software != Some(Software::TaskClock) => return None,
         Some(Software::TaskClock) => return per(time_ns, 1.0, "CPUs  CPUs_utilized"),
         Some(Software::ContextSwitches) => return per(ran_ns, 1e9, "cs/sec  cs_per_second"),
+        Some(Software::CpuMigrations) => {
+            return per(ran_ns, 1e9, "migrations/sec  migrations_per_second");
+        }
         Some(Software::PageFaults) => {
             return per(ran_ns, 1e9, "faults/sec  page_faults_per_second");
         }
-        Some(Software::Duration | Software::UserTime | Software::SystemTime) => return None,
+        Some(_) => return None,
         None => {}
+    }
+    if span.is_modelled && (CYCLES.contains(&name) || BRANCHES.contains(&name)) {
+        return None;
     }
     if CYCLES.contains(&name) {
         return per(ran_ns, 1.0, "GHz  cycles_frequency");
@@ -60,7 +71,10 @@ pub fn metric(
         return per(ran_ns, 1e3, "M/sec  branch_frequency");
     }
     let ratio = |whole: &[&str], scale: f64, label| {
-        let of = columns.iter().position(|(name, _)| whole.contains(&base(name)))?;
+        let own_rings = rings(&columns[index].0);
+        let is_whole =
+            |(name, _): &(String, Source)| whole.contains(&base(name)) && rings(name) == own_rings;
+        let of = columns.iter().position(is_whole)?;
         let (of_error, of) = (counts[of].error(), counts[of].value?);
         let mut metric = per(of, scale, label)?;
         metric.error = match (metric.error, of_error) {

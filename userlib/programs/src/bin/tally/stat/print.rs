@@ -30,7 +30,7 @@ const LABEL: usize = 26;
 const NO_METRIC: usize = 38;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Prints to standard output or to the file of `-o`.
+/// Prints to standard error, as perf does, or to the file of `-o`.
 pub struct Printer<'a> {
     command: &'a Command<'a>,
     /// Metrics to compute from the counts.
@@ -45,12 +45,12 @@ impl<'a> Printer<'a> {
         Printer { command, metrics, file, has_heading: false }
     }
 
-    /// Prints a line. Write errors are ignored, like those of standard output.
+    /// Prints a line. Write errors are ignored, like those of standard error.
     fn line(&mut self, text: &str) {
         let line = format!("{text}\n");
         let _ = match &mut self.file {
             Some(file) => file.write_str(&line),
-            None => Output::Out.write_str(&line),
+            None => Output::Err.write_str(&line),
         };
     }
 
@@ -97,14 +97,15 @@ impl<'a> Printer<'a> {
         self.line(&format!("\n Performance counter stats for '{of}'{runs}:\n"));
         self.values(&values);
         let seconds = |ns: f64| ns / SECOND_NS as f64;
+        let of = if span.is_modelled { " (modelled: 1 ns an instruction)" } else { "" };
         let (mean, deviation) = (seconds(time.mean), seconds(time.deviation));
         if spreads.is_some() {
             let spread = time.spread_percent();
             self.line(&format!(
-                "\n {mean:>17.9} +- {deviation:.9} seconds time elapsed  ( +-{spread:>6.2}% )"
+                "\n {mean:>17.9} +- {deviation:.9} seconds time elapsed{of}  ( +-{spread:>6.2}% )"
             ));
         } else {
-            self.line(&format!("\n {mean:>17.9} seconds time elapsed"));
+            self.line(&format!("\n {mean:>17.9} seconds time elapsed{of}"));
             let [user, sys] =
                 [span.usage.user_ns, span.usage.system_ns].map(|ns| seconds(ns as f64));
             self.line(&format!("\n {user:>17.9} seconds user"));
