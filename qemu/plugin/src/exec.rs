@@ -82,6 +82,10 @@ pub(crate) extern "C" fn on_single(vcpu: c_uint, block: *mut c_void) {
     // SAFETY: as in `on_block`.
     let block = unsafe { &*block.cast::<Block>() };
     let vcpu = vcpu::current(vcpu);
+    if block.ends_in_repeat && vcpu.is_in(block) {
+        // The next element of a string instruction: nothing retires.
+        return vcpu.check_deadline();
+    }
     vcpu.maybe_restarted(block);
     vcpu.enter(block);
 }
@@ -120,7 +124,14 @@ fn access_any<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: Ac
         vcpu.aborted_into(block);
     }
     let insn = &block.insns()[tag.index()];
-    let in_parts = tag.0 & TAG_IN_PARTS != 0 && !insn.repeats;
+    let is_string = insn.string.is_some();
+    if is_string
+        && tag.ends_in_line(address)
+        && vcpu.core.access_string_again::<STORE>(block, address)
+    {
+        return;
+    }
+    let in_parts = tag.0 & TAG_IN_PARTS != 0 && !is_string;
     let retires = !in_parts || vcpu.is_first_part(tag.0, STORE);
     let bytes = if insn.wide && is_whole(address) {
         if !retires {
