@@ -149,7 +149,6 @@ fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
     let string = decoded.raw.is_string_instruction();
     if string && (decoded.raw.has_rep_prefix() || decoded.raw.has_repne_prefix()) {
         decoded.insn.string = Some(string_kind(reads, writes));
-        decoded.in_parts = true;
     }
 }
 
