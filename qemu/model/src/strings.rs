@@ -27,12 +27,12 @@ pub enum StringKind {
 }
 
 impl StringKind {
-    fn is_fast(self) -> bool {
+    pub(crate) fn is_fast(self) -> bool {
         matches!(self, StringKind::Move | StringKind::Fill)
     }
 
     /// Accesses for each element.
-    fn accesses(self) -> u32 {
+    pub(crate) fn accesses(self) -> u32 {
         match self {
             StringKind::Move | StringKind::Compare => 2,
             StringKind::Fill | StringKind::Scan => 1,
@@ -45,6 +45,8 @@ impl StringKind {
 pub struct StringShape {
     /// Cycles of the microcode before the first element.
     pub start_cycles: u8,
+    /// Cycles more before MOVS and STOS go beyond their first line.
+    pub fast_start_cycles: u8,
     /// Bytes that MOVS and STOS pass in a cycle.
     pub fast_bytes: u8,
     /// Cycles for each element of the other instructions.
@@ -62,6 +64,18 @@ pub(crate) struct Passing {
 }
 
 impl StringShape {
+    /// Starts before new line `ordinal`, counted from 1 over both streams of a move.
+    pub(crate) fn start(&self, kind: StringKind, ordinal: u32) -> Passing {
+        let cycles = if ordinal == 1 {
+            self.start_cycles
+        } else if kind.is_fast() && ordinal == kind.accesses() + 1 {
+            self.fast_start_cycles
+        } else {
+            0
+        };
+        Passing { parts: u32::from(cycles) * PARTS, uops: 0 }
+    }
+
     /// Passes the elements of a line that is touched for the first time, if `kind` is fast, and the
     /// `accesses` since the last such line otherwise.
     pub(crate) fn pass(&self, kind: StringKind, accesses: u32) -> Passing {
@@ -83,8 +97,21 @@ impl StringShape {
 mod tests {
     use super::*;
 
-    const SHAPE: StringShape =
-        StringShape { start_cycles: 35, fast_bytes: 32, element_cycles: 2, element_uops: 6 };
+    const SHAPE: StringShape = StringShape {
+        start_cycles: 15,
+        fast_start_cycles: 20,
+        fast_bytes: 32,
+        element_cycles: 2,
+        element_uops: 6,
+    };
+
+    #[test]
+    fn fast_strings_start_again_beyond_their_first_line() {
+        let cycles = |kind| [1, 2, 3, 4].map(|ordinal| SHAPE.start(kind, ordinal).parts / PARTS);
+        assert_eq!(cycles(StringKind::Fill), [15, 20, 0, 0]);
+        assert_eq!(cycles(StringKind::Move), [15, 0, 20, 0]);
+        assert_eq!(cycles(StringKind::Compare), [15, 0, 0, 0]);
+    }
 
     #[test]
     fn fast_strings_take_time_by_lines_and_others_by_elements() {

@@ -13,6 +13,8 @@ pub(super) struct StringRun {
     lines: [Option<(u64, bool)>; 2],
     /// Whether a new line is looked up now.
     pub(super) is_touching: bool,
+    /// New lines touched so far.
+    pub(super) new_lines: u32,
     /// Accesses since a new line was touched.
     pub(super) accesses: u32,
     /// Loads and stores of the instruction.

@@ -47,8 +47,6 @@ impl Core {
         if self.string.of != string_of(block) {
             // If an interrupt ended the previous instruction, only the accesses after it count.
             self.string = string_of(block).map(StringRun::new).unwrap_or_default();
-            let parts = u32::from(self.geometry.strings.start_cycles) * PARTS;
-            self.pass::<STORE>(block.ring, Signal::StallSerialize, Passing { parts, uops: 0 });
         }
         self.string.accesses += 1;
         let mut whole = self.touch_string::<STORE>(block, kind, access, translate);
@@ -86,14 +84,17 @@ impl Core {
         StringAccess { by: Some(by), walks, crosses: false }
     }
 
-    /// Passes a new line: its translation, then its elements, or its way to the L1 if that takes
-    /// longer.
+    /// Passes a new line: the start before it, its translation, then its elements, or its way to
+    /// the L1 if that takes longer.
     fn pass_line<const STORE: bool>(
         &mut self,
         ring: Privilege,
         kind: StringKind,
         Touched { by, walk_cycles, .. }: Touched,
     ) {
+        self.string.new_lines = self.string.new_lines.saturating_add(1);
+        let start = self.geometry.strings.start(kind, self.string.new_lines);
+        self.pass::<STORE>(ring, Signal::StallSerialize, start);
         let accesses = std::mem::take(&mut self.string.accesses);
         let walk = Passing { parts: walk_cycles * PARTS, uops: 0 };
         self.pass::<STORE>(ring, Signal::StallDtlb, walk);

@@ -54,8 +54,13 @@ pub(super) const DECODE: DecodeShape = DecodeShape {
 /// MOVS and STOS pass as much as the L1 stores in a cycle. AMD publishes the rest for older cores
 /// only: a start of 14 to 16 cycles, 5/2 for each element of SCAS and 10/3 of CMPS ("Software
 /// Optimization Guide for AMD64 Processors", 25112, table 6).
-const STRINGS: StringShape =
-    StringShape { start_cycles: 15, fast_bytes: 32, element_cycles: 2, element_uops: 6 };
+const STRINGS: StringShape = StringShape {
+    start_cycles: 15,
+    fast_start_cycles: 0,
+    fast_bytes: 32,
+    element_cycles: 2,
+    element_uops: 6,
+};
 
 /// Zen 3: 32 KiB L1I and L1D, 512 KiB L2, 32 MiB of L3 for a complex.
 pub(super) const GEOMETRY: Geometry = Geometry {
