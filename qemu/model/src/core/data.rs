@@ -127,7 +127,7 @@ impl Core {
     }
 
     /// Looks up the line of an access, and inserts it where it is missing.
-    #[inline]
+    #[inline(always)] // Into `touch_data`.
     pub(super) fn look_up<const STORE: bool>(
         &mut self,
         block: &Block,
