@@ -22,6 +22,13 @@ impl Access {
     pub(crate) fn ends_in_line(self) -> bool {
         (self.address & 63) + self.bytes <= 64
     }
+
+    /// The part of an access that is behind its first line.
+    pub(crate) fn behind_line(self) -> Access {
+        let address = (self.address | 63).wrapping_add(1);
+        let bytes = self.address.wrapping_add(self.bytes).wrapping_sub(address);
+        Access { address, bytes, retires: false, ..self }
+    }
 }
 
 /// A line that a prefetcher requests.

@@ -4,6 +4,7 @@ use crate::{
     counts::Lanes,
     operation::Operation,
     signal::{STATIC_SIGNALS, Signal},
+    strings::StringKind,
 };
 
 /// The longest block that QEMU translates.
@@ -83,8 +84,8 @@ pub struct Insn {
     pub serialize_cycles: u16,
     /// Cycles for which the instruction occupies the divider.
     pub divider_cycles: u8,
-    /// A repeated string instruction: retires at its end, not at each iteration.
-    pub repeats: bool,
+    /// Kind of a repeated string instruction: it retires at its end, not at each iteration.
+    pub string: Option<StringKind>,
     /// A load or store that is wider than QEMU's accesses, which are parts of it.
     pub wide: bool,
     /// Two calculations for each element: a multiplication and an addition.
@@ -166,7 +167,7 @@ impl Block {
             pc: insns.first().map_or(0, |insn| insn.pc),
             lines,
             ring,
-            ends_in_repeat: last.repeats,
+            ends_in_repeat: last.string.is_some(),
             ends_in_iret: last.returns_from_interrupt,
             is_small: false,
             line_count: 1,

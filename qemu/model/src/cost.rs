@@ -5,6 +5,9 @@
 //! from Weaver, "Self-monitoring Overhead of the Linux `perf_event` Performance Counter Interface"
 //! (ISPASS 2015).
 
+/// Parts of a cycle: the unit of costs that are not whole cycles.
+pub(crate) const PARTS: u32 = 256;
+
 /// From the recognition of an interrupt or exception to its handler's first instruction: about the
 /// delivery time without mitigations that Linux kernel selftests and the x86 literature report.
 pub const DELIVERY_CYCLES: u16 = 250;

@@ -1,6 +1,8 @@
 //! The parameters of a modelled processor: structures, latencies, pipeline, perfect structures.
 
-use crate::{assist::Assist, operation::Unit, perfect::Perfect, prefetch::Prefetchers};
+use crate::{
+    assist::Assist, operation::Unit, perfect::Perfect, prefetch::Prefetchers, strings::StringShape,
+};
 
 /// Sets and ways of a cache of 64-byte lines.
 #[derive(Clone, Copy, Debug)]
@@ -267,6 +269,8 @@ pub struct Geometry {
     pub reorder_uops: u32,
     /// The rest of the out-of-order engine.
     pub backend: Backend,
+    /// The time of repeated string instructions.
+    pub strings: StringShape,
     /// Whether a repeated string instruction counts one load and one store when it retires, instead
     /// of one for each element. Intel's events count retired instructions, AMD's dispatched
     /// operations.

@@ -34,6 +34,7 @@ mod profiles;
 mod recency;
 mod signal;
 mod stacks;
+mod strings;
 mod tlb;
 
 pub use self::{
@@ -55,4 +56,5 @@ pub use self::{
     profiles::is_equal,
     signal::{GROWTH_PER_SLOT, STATIC_SIGNALS, Signal},
     stacks::{Architecture, Component},
+    strings::{StringKind, StringShape},
 };

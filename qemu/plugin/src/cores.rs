@@ -136,6 +136,17 @@ impl Cores {
         self.own.access_recent::<STORE>(ring, address)
     }
 
+    /// The fast path of [`Self::access`] for a repeated string instruction. It does not apply to a
+    /// core that leads shadows.
+    #[inline]
+    pub(crate) fn access_string_again<const STORE: bool>(
+        &mut self,
+        block: &Block,
+        address: u64,
+    ) -> bool {
+        self.shadows.is_empty() && self.own.access_string_again::<STORE>(block, address)
+    }
+
     pub(crate) fn access<const STORE: bool>(
         &mut self,
         block: &Block,

@@ -5,7 +5,7 @@ use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess,
     OpKind, Register, UsedMemory,
 };
-use tally_model::{BranchKind, Insn, Signal, cost};
+use tally_model::{BranchKind, Insn, Signal, StringKind, cost};
 
 use crate::{
     dataflow::operation,
@@ -147,9 +147,19 @@ fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
         decoded.in_parts = true;
     }
     let string = decoded.raw.is_string_instruction();
-    decoded.insn.repeats =
-        string && (decoded.raw.has_rep_prefix() || decoded.raw.has_repne_prefix());
-    decoded.in_parts |= decoded.insn.repeats;
+    if string && (decoded.raw.has_rep_prefix() || decoded.raw.has_repne_prefix()) {
+        decoded.insn.string = Some(string_kind(reads, writes));
+    }
+}
+
+/// The kind of a repeated string instruction with these loads and stores.
+fn string_kind(loads: u32, stores: u32) -> StringKind {
+    match (loads, stores) {
+        (1.., 1..) => StringKind::Move,
+        (0, _) => StringKind::Fill,
+        (1, 0) => StringKind::Scan,
+        (_, 0) => StringKind::Compare,
+    }
 }
 
 /// Returns whether it is one load or store of 32 bytes, which QEMU makes in two.
@@ -280,7 +290,7 @@ fn classify(decoded: &mut Decoded) {
     }
     if insn.uops > 4 {
         insn.add(Signal::Microcoded);
-        if insn.repeats {
+        if insn.string.is_some() {
             insn.uops = 12;
         }
     }
@@ -356,9 +366,17 @@ mod tests {
 
     #[test]
     fn only_string_instructions_repeat() {
-        assert!(of(&[0xf3, 0xa4]).insn.repeats);
-        assert!(!of(&[0xa4]).insn.repeats);
-        assert!(!of(&[0xf3, 0x90]).insn.repeats, "PAUSE");
-        assert!(!of(&[0xf3, 0xc3]).insn.repeats, "REP RET");
+        for (bytes, kind, what) in [
+            (&[0xf3, 0xa4][..], Some(StringKind::Move), "REP MOVSB"),
+            (&[0xf3, 0xab], Some(StringKind::Fill), "REP STOSD"),
+            (&[0xf2, 0xae], Some(StringKind::Scan), "REPNE SCASB"),
+            (&[0xf3, 0x48, 0xad], Some(StringKind::Scan), "REP LODSQ"),
+            (&[0xf3, 0xa6], Some(StringKind::Compare), "REPE CMPSB"),
+            (&[0xa4], None, "MOVSB"),
+            (&[0xf3, 0x90], None, "PAUSE"),
+            (&[0xf3, 0xc3], None, "REP RET"),
+        ] {
+            assert_eq!(of(bytes).insn.string, kind, "{what}");
+        }
     }
 }

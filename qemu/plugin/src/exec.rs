@@ -82,6 +82,10 @@ pub(crate) extern "C" fn on_single(vcpu: c_uint, block: *mut c_void) {
     // SAFETY: as in `on_block`.
     let block = unsafe { &*block.cast::<Block>() };
     let vcpu = vcpu::current(vcpu);
+    if block.ends_in_repeat && vcpu.is_in(block) {
+        // The next element of a string instruction: nothing retires.
+        return vcpu.check_deadline();
+    }
     vcpu.maybe_restarted(block);
     vcpu.enter(block);
 }
@@ -94,6 +98,30 @@ pub(crate) extern "C" fn on_load(vcpu: c_uint, info: u32, address: u64, tag: *mu
 /// Called when an instruction writes memory.
 pub(crate) extern "C" fn on_store(vcpu: c_uint, info: u32, address: u64, tag: *mut c_void) {
     access::<true>(vcpu, info, address, AccessTag(tag as usize));
+}
+
+/// Called when a repeated string instruction reads memory.
+pub(crate) extern "C" fn on_string_load(vcpu: c_uint, info: u32, address: u64, tag: *mut c_void) {
+    access_string::<false>(vcpu, info, address, AccessTag(tag as usize));
+}
+
+/// Called when a repeated string instruction writes memory.
+pub(crate) extern "C" fn on_string_store(vcpu: c_uint, info: u32, address: u64, tag: *mut c_void) {
+    access_string::<true>(vcpu, info, address, AccessTag(tag as usize));
+}
+
+/// Fast path of an access by a repeated string instruction.
+#[inline(always)]
+fn access_string<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: AccessTag) {
+    let vcpu = vcpu::current(index);
+    // SAFETY: as in `on_block`.
+    let block = unsafe { &*tag.block() };
+    if !vcpu.is_in(block)
+        || !tag.ends_in_line(address)
+        || !vcpu.core.access_string_again::<STORE>(block, address)
+    {
+        access_any::<STORE>(index, info, address, tag);
+    }
 }
 
 /// Fast path of an access, so small that it needs no stack; [`access_any`] handles all other cases.
@@ -120,8 +148,7 @@ fn access_any<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: Ac
         vcpu.aborted_into(block);
     }
     let insn = &block.insns()[tag.index()];
-    let in_parts = tag.0 & TAG_IN_PARTS != 0 && !insn.repeats;
-    let retires = !in_parts || vcpu.is_first_part(tag.0, STORE);
+    let retires = tag.0 & TAG_IN_PARTS == 0 || vcpu.is_first_part(tag.0, STORE);
     let bytes = if insn.wide && is_whole(address) {
         if !retires {
             // The first part was counted as the whole.

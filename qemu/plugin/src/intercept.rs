@@ -302,7 +302,8 @@ fn perform(vcpu: &mut Vcpu, op: u32, ring: Privilege) -> [u32; 4] {
         Op::CloseSession => close_region(vcpu, RegionKind::Session, argument),
         Op::Next => next_region(vcpu, argument),
         Op::Interrupt => {
-            let counts = vcpu.counts_now();
+            // Before the first counter or region no block is counted.
+            let counts = !vcpu.pending.is_null();
             if counts {
                 vcpu.inject_after(u64::from(argument) + 1);
             }

@@ -111,7 +111,7 @@ impl Translator {
         }
         for (index, insn) in insns.iter().enumerate() {
             let tag = AccessTag::new(block, ring, index, &insn.decoded);
-            follow_accesses(insn.handle, tag);
+            follow_accesses(insn.handle, tag, insn.decoded.insn.string.is_some());
         }
     }
 
@@ -207,10 +207,13 @@ fn changes_flags(insn: &Translated) -> bool {
     !instrumentation::is_full() || insn.decoded.raw.rflags_modified() != 0
 }
 
-fn follow_accesses(insn: *mut ffi::TbInsn, tag: AccessTag) {
-    let callbacks: [(ffi::MemCb, _); 2] =
-        [(exec::on_load, ffi::MEM_R), (exec::on_store, ffi::MEM_W)];
-    for (callback, kind) in callbacks {
+fn follow_accesses(insn: *mut ffi::TbInsn, tag: AccessTag, is_string: bool) {
+    let callbacks: [ffi::MemCb; 2] = if is_string {
+        [exec::on_string_load, exec::on_string_store]
+    } else {
+        [exec::on_load, exec::on_store]
+    };
+    for (callback, kind) in callbacks.into_iter().zip([ffi::MEM_R, ffi::MEM_W]) {
         // SAFETY: the handle is the translation callback's; the tag's block outlives the
         // translation.
         unsafe {

@@ -147,6 +147,11 @@ impl Vcpu {
         self.finish_inline(block.pc);
         self.pending = block;
         self.core.fetch(block);
+        self.check_deadline();
+    }
+
+    #[inline(always)] // Into `enter`.
+    pub(crate) fn check_deadline(&mut self) {
         if self.core.clock() >= self.deadline || region::generation() != self.generation {
             self.handle_deadline();
         }
@@ -390,11 +395,5 @@ impl Vcpu {
         let clock = self.core.clock();
         self.truth.end(self.core.counts(), clock, &profile);
         self.core.end_truth();
-    }
-
-    /// Returns whether the running block is counted. Before the first counter or region no block
-    /// is.
-    pub(crate) fn counts_now(&self) -> bool {
-        !self.pending.is_null()
     }
 }

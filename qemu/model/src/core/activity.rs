@@ -14,6 +14,16 @@ fn signals() -> impl Iterator<Item = Signal> {
 /// Cycles of each kind.
 pub(super) type Cycles = [u64; KINDS];
 
+/// The kind of cycles that wait for a store, or for a load, or for neither.
+pub(super) fn waiting(is_behind_memory: bool, is_store: bool) -> usize {
+    let kind = match (is_behind_memory, is_store) {
+        (false, _) => Signal::IdleEmpty,
+        (true, false) => Signal::IdleLoads,
+        (true, true) => Signal::IdleStores,
+    };
+    signals().position(|signal| signal == kind).unwrap_or_default()
+}
+
 /// Returns the engine's cycles of each kind.
 pub(super) fn of(counts: &Counts) -> Cycles {
     let mut cycles = [0; KINDS];

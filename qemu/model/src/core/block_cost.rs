@@ -1,6 +1,7 @@
 //! The cost of a block in the interval pipeline.
 
-use super::exposure::{CAUSES, PARTS};
+use super::exposure::CAUSES;
+use crate::cost::PARTS;
 
 /// Bits of a cause's index.
 const CAUSE_BITS: u32 = 4;

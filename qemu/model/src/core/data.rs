@@ -1,9 +1,6 @@
 //! Loads and stores, and their translations.
 
-use super::{
-    levels::Stream,
-    state::{Core, StringAccess, StringAccesses},
-};
+use super::{levels::Stream, state::Core};
 use crate::{
     access::{Access, Ahead, ServedBy},
     block::{Block, Privilege},
@@ -13,13 +10,26 @@ use crate::{
 };
 
 /// The signal of accesses that cross a cache line.
-const fn crossed<const STORE: bool>() -> Signal {
+pub(super) const fn crossed<const STORE: bool>() -> Signal {
     if STORE { Signal::SplitStores } else { Signal::SplitLoads }
 }
 
 /// The signal of accesses that take a page walk.
-const fn walked<const STORE: bool>() -> Signal {
+pub(super) const fn walked<const STORE: bool>() -> Signal {
     if STORE { Signal::StoresWalked } else { Signal::LoadsWalked }
+}
+
+/// Result of a look-up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Touched {
+    /// The physical line.
+    pub(super) line: u64,
+    /// The level that served the access.
+    pub(super) by: ServedBy,
+    /// Cycles of the translation beyond the first-level TLB.
+    pub(super) walk_cycles: u32,
+    /// Whether a page walk was among them.
+    pub(super) walks: bool,
 }
 
 impl Core {
@@ -48,84 +58,40 @@ impl Core {
         access: Access,
         translate: impl Fn(u64) -> u64,
     ) {
-        let string = self.geometry.string_is_one_access
-            && block.insns().get(access.insn).is_some_and(|insn| insn.repeats);
-        let access = Access { retires: access.retires && !string, ..access };
-        // Covers pages of any size: every walk takes cycles.
-        let walks = if STORE { Signal::DtlbStoreWalkCycles } else { Signal::DtlbLoadWalkCycles };
-        let before = self.counts[block.ring as usize][walks];
-        let by = self.touch_data::<STORE>(block, access, &translate);
-        let crosses = !access.ends_in_line();
-        if crosses {
-            self.split::<STORE>(block, access, &translate);
+        if block.insns().get(access.insn).is_some_and(|insn| insn.string.is_some()) {
+            return self.access_string::<STORE>(block, access, &translate);
         }
-        let walks = self.counts[block.ring as usize][walks] != before;
-        let whole = StringAccess { by: Some(by), crosses, walks };
-        if string {
-            self.defer::<STORE>(block, access.insn, whole);
-        } else if walks && access.retires {
+        let walks = self.touch_data::<STORE>(block, access, &translate);
+        let crosses = !access.ends_in_line();
+        let walks = walks | (crosses && self.split::<STORE>(block, access, &translate));
+        if walks && access.retires {
             self.bump(block.ring, walked::<STORE>());
         }
     }
 
-    /// Notes an access of a repeated string instruction, which is counted when the instruction
-    /// retires.
-    fn defer<const STORE: bool>(&mut self, block: &Block, insn: usize, access: StringAccess) {
-        let of = Some((block.insns()[insn].pc, block.ring));
-        if self.string.of != of {
-            // If an interrupt ended the previous instruction, only the accesses after it count.
-            self.string = StringAccesses { of, ..StringAccesses::default() };
-        }
-        let all = &mut self.string.kinds[usize::from(STORE)];
-        all.by = all.by.max(access.by);
-        all.crosses |= access.crosses;
-        all.walks |= access.walks;
-    }
-
-    /// Counts the accesses of the repeated string instruction at the end of `block`, which retires.
-    #[cold]
-    pub(super) fn retire_string(&mut self, block: &Block) {
-        let ends =
-            |(pc, ring)| ring == block.ring && block.insns().last().map(|i| i.pc) == Some(pc);
-        if !self.string.of.is_some_and(ends) {
-            return;
-        }
-        let [loads, stores] = std::mem::take(&mut self.string).kinds;
-        self.retire_accesses::<false>(block.ring, loads);
-        self.retire_accesses::<true>(block.ring, stores);
-    }
-
-    fn retire_accesses<const STORE: bool>(&mut self, ring: Privilege, all: StringAccess) {
-        let Some(by) = all.by else { return };
-        self.served::<STORE>(ring, true, by);
-        if all.crosses {
-            self.bump(ring, crossed::<STORE>());
-        }
-        if all.walks {
-            self.bump(ring, walked::<STORE>());
-        }
-    }
-
-    /// Handles the second half of an access that crosses a cache line.
+    /// Handles the second half of an access that crosses a cache line; returns whether it took a
+    /// page walk.
     #[cold]
     fn split<const STORE: bool>(
         &mut self,
         block: &Block,
         access: Access,
         translate: &impl Fn(u64) -> u64,
-    ) {
+    ) -> bool {
         if access.retires {
             self.bump(block.ring, crossed::<STORE>());
         }
-        let address = (access.address | 63).wrapping_add(1);
-        let bytes = access.address.wrapping_add(access.bytes).wrapping_sub(address);
-        let rest = Access { address, bytes, retires: false, ..access };
-        self.touch_data::<STORE>(block, rest, translate);
+        self.touch_data::<STORE>(block, access.behind_line(), translate)
     }
 
     /// Counts a load by the level that served it, or a store.
     #[inline]
-    fn served<const STORE: bool>(&mut self, ring: Privilege, retires: bool, by: ServedBy) {
+    pub(super) fn served<const STORE: bool>(
+        &mut self,
+        ring: Privilege,
+        retires: bool,
+        by: ServedBy,
+    ) {
         let load = match by {
             ServedBy::L1 => Signal::LoadL1Hit,
             ServedBy::L2 => Signal::LoadL2Hit,
@@ -135,22 +101,43 @@ impl Core {
         self.add(ring, if STORE { Signal::Stores } else { load }, retires.into());
     }
 
+    /// Touches the line of an access, with its time; returns whether that took a page walk.
     #[inline]
     fn touch_data<const STORE: bool>(
         &mut self,
         block: &Block,
         access: Access,
         translate: &impl Fn(u64) -> u64,
-    ) -> ServedBy {
+    ) -> bool {
+        let Touched { line, by, walk_cycles, walks } =
+            self.look_up::<STORE>(block, access, translate);
+        self.served::<STORE>(block.ring, access.retires, by);
+        if walk_cycles != 0 {
+            self.expose::<STORE>(block, Signal::StallDtlb, walk_cycles);
+        }
+        if by != ServedBy::L1 {
+            self.expose::<STORE>(block, by.stall(), self.latency(by));
+        }
+        if let Some(engine) = &mut self.engine {
+            let touch = Touch { access, store: STORE, line, by, walk_cycles, ahead: (0, 0) };
+            engine.touch(touch, &self.ahead);
+            self.ahead.clear();
+        }
+        walks
+    }
+
+    /// Looks up the line of an access, and inserts it where it is missing.
+    #[inline(always)] // Into `touch_data`.
+    pub(super) fn look_up<const STORE: bool>(
+        &mut self,
+        block: &Block,
+        access: Access,
+        translate: &impl Fn(u64) -> u64,
+    ) -> Touched {
         self.touched = access.address >> 6 | self.all_accesses;
-        let mut walk_cycles = 0;
-        let frame = match self.tlbs.data(access.address >> 12) {
-            Some(frame) => frame,
-            None => {
-                let (frame, cycles) = self.data_tlb_miss::<STORE>(block, access, translate);
-                walk_cycles = cycles;
-                frame
-            }
+        let (frame, walk_cycles, walks) = match self.tlbs.data(access.address >> 12) {
+            Some(frame) => (frame, 0, false),
+            None => self.data_tlb_miss::<STORE>(block, access, translate),
         };
         let line = frame << 6 | access.address >> 6 & 63;
         let by = if self.l1d.find(line) {
@@ -158,17 +145,10 @@ impl Core {
         } else {
             self.data_miss::<STORE>(block, access, line)
         };
-        self.served::<STORE>(block.ring, access.retires, by);
         if !STORE && self.prefetch.is_some() {
             self.prefetch_into_l1(block, access, line);
         }
-        if let Some(engine) = &mut self.engine {
-            let repeats = block.insns().get(access.insn).is_some_and(|insn| insn.repeats);
-            let touch = Touch { access, store: STORE, line, by, walk_cycles, ahead: (0, 0) };
-            engine.touch(touch, &self.ahead, repeats);
-            self.ahead.clear();
-        }
-        by
+        Touched { line, by, walk_cycles, walks }
     }
 
     /// Shows the L1's prefetchers a load from `line`.
@@ -190,14 +170,15 @@ impl Core {
         }
     }
 
-    /// Translates through the second-level TLB or a page walk; returns the frame and the cycles.
+    /// Translates through the second-level TLB or a page walk; returns the frame, the cycles, and
+    /// whether there was a walk.
     #[cold]
     fn data_tlb_miss<const STORE: bool>(
         &mut self,
         block: &Block,
         access: Access,
         translate: &impl Fn(u64) -> u64,
-    ) -> (u64, u32) {
+    ) -> (u64, u32, bool) {
         self.fetch_rest(block, block.lines_through(access.insn));
         let page = access.address >> 12;
         let perfect = self.geometry.perfect;
@@ -206,7 +187,7 @@ impl Core {
         let walk = || (translate(access.address) >> 12, sizes.at(access.address));
         let Found { frame, level, size } = self.tlbs.refill_data(page, walk);
         if perfect.dtlb {
-            return (frame, 0);
+            return (frame, 0, false);
         }
         let (hits, walks, walk_cycles) = if STORE {
             (Signal::STORE_STLB_HITS, Signal::STORE_WALKS, Signal::DtlbStoreWalkCycles)
@@ -215,14 +196,12 @@ impl Core {
         };
         if level == TlbLevel::Second || perfect.stlb {
             self.bump(block.ring, hits[size as usize]);
-            self.expose::<STORE>(block, Signal::StallDtlb, stlb_cycles);
-            return (frame, stlb_cycles);
+            return (frame, stlb_cycles, false);
         }
         let cycles = self.walk(block.ring, page, size);
         self.bump(block.ring, walks[size as usize]);
         self.add(block.ring, walk_cycles, u64::from(cycles));
-        self.expose::<STORE>(block, Signal::StallDtlb, stlb_cycles + cycles);
-        (frame, stlb_cycles + cycles)
+        (frame, stlb_cycles + cycles, true)
     }
 
     /// Inserts a line into the L1; returns the level that had it.
@@ -246,9 +225,7 @@ impl Core {
         } else {
             [Signal::L2ReadHit, Signal::LlcReadHit, Signal::LlcReadMiss]
         };
-        let source = self.beyond_l1(block.ring, line, Stream::Data, served);
-        self.expose::<STORE>(block, source.stall(), self.latency(source));
-        source
+        self.beyond_l1(block.ring, line, Stream::Data, served)
     }
 
     /// Charges the exposed part of a penalty, in the interval pipeline.

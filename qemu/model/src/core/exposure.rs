@@ -1,9 +1,7 @@
 //! Stalls by cause, and the exposed shares of penalties.
 
-use crate::{counts::Counts, signal::Signal};
+use crate::{cost::PARTS, counts::Counts, signal::Signal};
 
-/// Parts of a cycle: the unit of costs.
-pub(super) const PARTS: u32 = 256;
 /// The number of causes.
 pub(super) const CAUSES: usize = Signal::STALLS.len();
 

@@ -23,7 +23,7 @@ impl Core {
             self.enter_ring(block.ring);
         }
         if let Some(engine) = &mut self.engine {
-            engine.begin_block(block);
+            engine.begin_block();
         }
         if self.is_resteered {
             self.resteer(block);
@@ -90,8 +90,8 @@ impl Core {
     pub(super) fn fetch_code_ahead(&mut self) {
         if let Some(engine) = &mut self.engine {
             engine.fetch_code_ahead(&self.ahead);
-            self.ahead.clear();
         }
+        self.ahead.clear();
     }
 
     /// The table's assist of the L1 instruction cache: inserts the line after `line` at once. The

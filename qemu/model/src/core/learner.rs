@@ -10,10 +10,11 @@ use std::mem;
 use super::{
     activity::{self, Cycles, KINDS, Shares},
     block_cost::Cost,
-    exposure::{CAUSES, Division, LOST, PARTS, Share, Stalls, add_sample, lost_slots},
+    exposure::{CAUSES, Division, LOST, Share, Stalls, add_sample, lost_slots},
 };
 use crate::{
     block::{Block, PLACES},
+    cost::PARTS,
     counts::Counts,
     geometry::Geometry,
     signal::Signal,

@@ -9,13 +9,15 @@
 use std::{mem, ops::Range};
 
 use super::{
-    exposure::{CAUSES, PARTS},
+    exposure::CAUSES,
     learner::Learner,
     sampler::{Domain, Sampler},
     state::Core,
 };
 use crate::{
     block::{Block, Privilege},
+    cost::PARTS,
+    ooo::Alone,
     signal::Signal,
     stacks::FetchWait,
 };
@@ -110,7 +112,7 @@ impl Core {
     /// Advances the engine by `cycles` in which nothing runs, if a sample is running.
     pub(super) fn learn_nothing(&mut self, cycles: u32) {
         let (Some(engine), Some(sampler)) = (&mut self.engine, &mut self.sampler) else { return };
-        engine.idle(cycles, &mut sampler.learner.counts);
+        engine.occupy(Alone::serializing(cycles), &mut sampler.learner.counts);
         sampler.learner.stalls();
     }
 

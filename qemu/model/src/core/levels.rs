@@ -100,9 +100,9 @@ impl Core {
         }
     }
 
-    /// Passes a prefetcher's request to the engine, if there is one.
+    /// Notes a prefetcher's request, if the engine or a string instruction times it.
     pub(super) fn fetch_ahead(&mut self, ahead: Ahead) {
-        if self.engine.is_some() {
+        if self.engine.is_some() || self.string.is_touching {
             self.ahead.push(ahead);
         }
     }

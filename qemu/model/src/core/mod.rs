@@ -6,9 +6,9 @@
 //!
 //! [`Core`] is defined in `state`. The interval pipeline's knowledge is in `activity`,
 //! `block_cost`, `exposure`, `learner` and `sampler`, the state of fetch on a wrong path in `path`
-//! and `decoded`.
+//! and `decoded`, of a repeated string instruction in `string_run`.
 //! The other files are the core's operations, each importing only from those before it: `learning`,
-//! `levels`, `fetch`, `wrong_path`, `branches`, `data`, `deliver`, `retire`, `system`.
+//! `levels`, `fetch`, `wrong_path`, `branches`, `data`, `strings`, `deliver`, `retire`, `system`.
 
 mod activity;
 mod block_cost;
@@ -25,6 +25,8 @@ mod path;
 mod retire;
 mod sampler;
 mod state;
+mod string_run;
+mod strings;
 mod system;
 #[cfg(test)]
 mod tests;

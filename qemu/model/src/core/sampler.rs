@@ -112,6 +112,11 @@ impl Sampler {
         cycles
     }
 
+    /// Leaves out the last `slots`, which are attributed elsewhere.
+    pub(super) fn leave_out(&mut self, slots: u64) {
+        self.settled_at += slots;
+    }
+
     /// Attributes the cycles up to `clock`, before the shares change or the domain is left.
     pub(super) fn settle(&mut self, clock: u64, width: u64, active: &mut [Cycles; 2]) {
         self.settled_at += self.add_active(clock, width, active) * width;

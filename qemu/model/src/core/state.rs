@@ -5,9 +5,10 @@ use super::{
     exposure::{CAUSES, LOST},
     path::WrongPath,
     sampler::{Domain, Sampler},
+    string_run::StringRun,
 };
 use crate::{
-    access::{Ahead, ServedBy},
+    access::Ahead,
     assist::{Assist, ENTRIES},
     block::Privilege,
     branch::Predictor,
@@ -33,27 +34,6 @@ pub(crate) const WALK_LINE_BITS: u32 = 42;
 /// Static signals that are times of the interval pipeline; the out-of-order pipeline computes these
 /// signals itself.
 pub(super) const TIMES: [Signal; 2] = [Signal::Slots, Signal::StallSerialize];
-
-/// Accesses of a repeated string instruction that are not counted yet. The instruction counts one
-/// load and one store when it retires, as Intel's events count retired load and store instructions.
-#[derive(Clone, Debug, Default)]
-pub(super) struct StringAccesses {
-    /// The instruction's address and ring.
-    pub(super) of: Option<(u64, Privilege)>,
-    /// Loads and stores of the instruction.
-    pub(super) kinds: [StringAccess; 2],
-}
-
-/// All loads, or all stores, of a repeated string instruction.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct StringAccess {
-    /// The furthest level that served an access; `None` if there was no access.
-    pub(super) by: Option<ServedBy>,
-    /// Whether an access crossed a cache line.
-    pub(super) crosses: bool,
-    /// Whether an access took a page walk.
-    pub(super) walks: bool,
-}
 
 /// A core: its caches, TLBs and predictors, and all its counts.
 #[derive(Clone, Debug)]
@@ -106,8 +86,8 @@ pub struct Core {
     pub(super) space: u64,
     /// The ring of the running block.
     pub(super) ring: Privilege,
-    /// Accesses of the running repeated string instruction.
-    pub(super) string: StringAccesses,
+    /// The repeated string instruction that runs.
+    pub(super) string: StringRun,
     /// The out-of-order engine: the pipeline's, or during a sample the interval pipeline's.
     pub(super) engine: Option<Box<Engine>>,
     /// Whether the engine determines the time.
@@ -125,7 +105,8 @@ pub struct Core {
     pub(super) active: [Cycles; 2],
     /// The hardware prefetchers, if any.
     pub(super) prefetch: Option<Box<Prefetch>>,
-    /// Prefetch requests of the present access, for the out-of-order pipeline.
+    /// Prefetch requests of the present access, if it is timed: by the engine, or as one of a
+    /// string instruction.
     pub(super) ahead: Vec<Ahead>,
     pub(super) geometry: Geometry,
 }
@@ -171,7 +152,7 @@ impl Core {
             fuses_with: 0,
             space: 0,
             ring: Privilege::User,
-            string: StringAccesses::default(),
+            string: StringRun::default(),
             is_out_of_order: engine.is_some(),
             sampler: engine.is_none().then(sampler),
             other_samplers: Vec::new(),

@@ -1,7 +1,7 @@
 //! Effects of the system on a core between instructions: interrupts, and changes of translations.
 
 use super::state::Core;
-use crate::{block::Privilege, signal::Signal};
+use crate::{block::Privilege, ooo::Alone, signal::Signal};
 
 impl Core {
     /// Keeps the core busy for `cycles` without an instruction, as for the delivery of an
@@ -14,12 +14,14 @@ impl Core {
             self.learn_nothing(cycles);
         } else if let Some(engine) = &mut self.engine {
             self.clock += engine.enter(ring, &mut self.counts);
-            self.clock += engine.idle(cycles, &mut self.counts[ring as usize]);
+            let alone = Alone::serializing(cycles);
+            self.clock += engine.occupy(alone, &mut self.counts[ring as usize]);
         }
     }
 
     /// Delivers an interrupt or exception.
     pub fn interrupt(&mut self, cycles: u32) {
+        self.string.forget_lines();
         self.bump(Privilege::Kernel, Signal::Interrupts);
         self.serialize(Privilege::Kernel, cycles);
     }

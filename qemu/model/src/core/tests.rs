@@ -2,6 +2,7 @@
 
 use crate::{
     Access, Block, Branch, BranchKind, Core, Counts, Geometry, Insn, Llc, Privilege, Signal,
+    StringKind,
 };
 
 fn core() -> Core {
@@ -216,7 +217,8 @@ fn page_table_entries_with_the_highest_numbers_are_cached() {
 
 /// A repeated move over `bytes`, with an interrupt behind the first element if `interrupted`.
 fn repeated_move(core: &mut Core, bytes: u64, interrupted: bool) {
-    let insn = Insn { pc: 0x4000_0000, length: 2, repeats: true, ..Insn::default() };
+    let insn =
+        Insn { pc: 0x4000_0000, length: 2, string: Some(StringKind::Move), ..Insn::default() };
     let block = Block::new(Privilege::User, 5, (0, 0), Branch::default(), &[insn]);
     let kernel = Block::new(Privilege::Kernel, 5, (0, 0), Branch::default(), &[insn]);
     for address in 0..bytes {

@@ -36,7 +36,9 @@ impl Bundle {
 
 /// Returns whether an instruction has the pipeline to itself.
 fn is_alone(insn: &Insn) -> bool {
-    insn.serialize_cycles != 0 || insn.repeats || insn.adds >> Signal::Locked as u32 & 1 == 1
+    insn.serialize_cycles != 0
+        || insn.string.is_some()
+        || insn.adds >> Signal::Locked as u32 & 1 == 1
 }
 
 impl Engine {

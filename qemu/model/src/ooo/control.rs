@@ -6,6 +6,30 @@ use crate::{
     stacks::Mispredicted,
 };
 
+/// Cycles that a part of an instruction, or the delivery of an interrupt, has to itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alone {
+    pub(crate) cycles: u32,
+    /// The cause that the cycles get.
+    pub(crate) cause: Signal,
+    /// Micro-operations that retire, no more than the cycles have slots.
+    pub(crate) uops: u64,
+    /// Whether a store waits, if the cause is in memory, and not a load.
+    pub(crate) is_store: bool,
+}
+
+impl Alone {
+    /// Cycles in which nothing retires.
+    pub(crate) fn serializing(cycles: u32) -> Alone {
+        Alone { cycles, cause: Signal::StallSerialize, uops: 0, is_store: false }
+    }
+
+    /// Returns whether data from memory is waited for.
+    pub(crate) fn is_behind_memory(&self) -> bool {
+        Signal::MEMORY_STALLS.contains(&self.cause)
+    }
+}
+
 impl Engine {
     /// Resolves the last instruction, a branch: delays fetch.
     pub(crate) fn branch(&mut self, taken: bool, wrong: bool, counts: &mut Counts) {
@@ -76,22 +100,41 @@ impl Engine {
         self.execution.drained(self.retired_at, counts);
     }
 
-    /// Advances by `cycles` in which nothing runs; returns their slots.
-    pub(crate) fn idle(&mut self, cycles: u32, counts: &mut Counts) -> u64 {
+    /// Advances by cycles that something has to itself; returns their slots.
+    pub(crate) fn occupy(&mut self, alone: Alone, counts: &mut Counts) -> u64 {
         let drained = self.drain_bundle(counts);
+        let Alone { cycles, cause, uops, .. } = alone;
         let (cycles, width) = (u64::from(cycles), u64::from(self.geometry.width));
-        counts[Signal::StallSerialize] += cycles;
-        counts[Signal::ResumedSerialize] += cycles;
+        counts[cause] += cycles;
+        counts[cause.resumed()] += cycles;
         if cycles > 0 {
-            let cause = Signal::StallSerialize;
             cause.begun(self.stalled).for_each(|signal| counts[signal] += 1);
             self.stalled = Some(cause);
         }
         counts[Signal::Slots] += cycles * width;
-        self.retired_at += cycles;
         self.empty(Signal::SlotsCore, counts);
+        self.retired_at += cycles;
+        self.slots.take(uops);
+        self.empty_behind(alone, counts);
         self.fetched_at = self.fetched_at.max(self.retired_at);
         self.fetch_cause = Signal::StallSerialize;
         drained + cycles * width
+    }
+
+    /// Charges slots, cycles and fill buffers up to the last retirement, which followed `alone`.
+    fn empty_behind(&mut self, alone: Alone, counts: &mut Counts) {
+        let Alone { cycles, cause, is_store, .. } = alone;
+        if !alone.is_behind_memory() {
+            return self.empty(Signal::SlotsCore, counts);
+        }
+        self.slots.until(self.retired_at, Signal::SlotsMemory, counts);
+        self.execution.waited(self.retired_at, is_store, counts);
+        if cause != Signal::StallDtlb {
+            // The lines come as fast as the fill buffers allow.
+            let cycles = u64::from(cycles);
+            counts[Signal::FullFills] += cycles;
+            counts[Signal::PendingMisses] += cycles * u64::from(self.geometry.backend.fill_buffers);
+            counts[Signal::PendingMissCycles] += cycles;
+        }
     }
 }

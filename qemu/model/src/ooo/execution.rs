@@ -172,6 +172,18 @@ impl Execution {
         self.charge(counts);
     }
 
+    /// Advances to cycle `at`, up to which a load is outstanding, or the store queue is full if
+    /// `is_store`: charges all earlier cycles.
+    pub(super) fn waited(&mut self, at: u64, is_store: bool, counts: &mut Counts) {
+        self.issued_to = self.issued_to.max(at);
+        if !is_store {
+            self.load(self.known_to, at);
+        }
+        let stores_to = if is_store { at } else { 0 };
+        self.dispatched(at, Blocked { stores_to, any_to: at }, counts);
+        self.charge(counts);
+    }
+
     /// Charges the known cycles, all in one word.
     fn charge(&mut self, counts: &mut Counts) {
         let word = self.charged_to / WORD * WORD;

@@ -36,4 +36,7 @@ mod slots;
 mod state;
 mod steps;
 
-pub(crate) use self::state::{Engine, Touch};
+pub(crate) use self::{
+    control::Alone,
+    state::{Engine, Touch},
+};

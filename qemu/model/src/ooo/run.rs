@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{
     execution::Blocked,
     memory::StoreTimes,
-    state::{Engine, MOST_TOUCHES, Starved, Touch},
+    state::{Engine, Starved, Touch},
     steps::Steps,
 };
 use crate::{
@@ -26,34 +26,14 @@ const TRANSIT_CYCLES: u64 = 3;
 const LOCK_CYCLES: u64 = 12;
 
 impl Engine {
-    /// Begins a block. A repeated string instruction that continues keeps its accesses; accesses of
-    /// any other instruction that did not retire are dropped.
-    pub(crate) fn begin_block(&mut self, block: &Block) {
-        match block.insns().first() {
-            Some(insn) if insn.repeats => {
-                self.touches.iter_mut().for_each(|touch| touch.access.insn = 0);
-            }
-            _ => self.touches.clear(),
-        }
+    /// Begins a block. Accesses of an instruction that did not retire are dropped.
+    pub(crate) fn begin_block(&mut self) {
+        self.touches.clear();
         self.starved.clear();
     }
 
-    /// Records a memory access, which causes the prefetches `ahead`. A repeated string instruction
-    /// records one access per line.
-    pub(crate) fn touch(&mut self, touch: Touch, ahead: &[Ahead], repeats: bool) {
-        let of_it = |other: &&Touch| other.access.insn == touch.access.insn;
-        let again = |other: &Touch| (other.line, other.store) == (touch.line, touch.store);
-        // Touches are in the order of their instructions, so the one MOST_TOUCHES before the end
-        // tells whether the instruction has that many, without a count of them.
-        let has_most = || {
-            let at = self.touches.len().checked_sub(MOST_TOUCHES);
-            at.and_then(|at| self.touches.get(at)).as_ref().is_some_and(of_it)
-        };
-        // The last load and the last store are compared, as they alternate.
-        if repeats && (has_most() || self.touches.iter().rev().take(2).take_while(of_it).any(again))
-        {
-            return;
-        }
+    /// Records a memory access, which causes the prefetches `ahead`.
+    pub(crate) fn touch(&mut self, touch: Touch, ahead: &[Ahead]) {
         if self.touches.is_empty() {
             self.ahead.clear();
         }
@@ -257,7 +237,7 @@ impl Engine {
         let (watch, counts) = steps.watch();
         self.execution.dispatched(at, self.blocked(rooms), counts);
         watch.dispatched(Dispatched { from, full_until, behind_stores, empty_from, at }, counts);
-        self.slots.take(uops);
+        self.slots.take(uops.into());
         if self.is_one_a_cycle() {
             self.dispatch.close();
         }

@@ -20,8 +20,8 @@ impl Slots {
 
     /// Assigns the next `count` slots to micro-operations.
     #[inline]
-    pub(super) fn take(&mut self, count: u8) {
-        self.at += u64::from(count);
+    pub(super) fn take(&mut self, count: u64) {
+        self.at += count;
     }
 
     /// Returns whether a slot before cycle `end` has neither user nor cause.

@@ -18,10 +18,6 @@ use crate::{
     stacks::{FetchWait, Stacks},
 };
 
-/// Maximum accesses of one instruction that are modelled one by one; a repeated string instruction
-/// can have any number.
-pub(super) const MOST_TOUCHES: usize = 1024;
-
 /// An access to data, and the level that served it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Touch {
@@ -167,7 +163,7 @@ impl Engine {
         Engine {
             geometry,
             mode,
-            touches: Vec::with_capacity(2 * MOST_TOUCHES),
+            touches: Vec::with_capacity(64),
             ahead: Vec::new(),
             starved: Vec::with_capacity(64),
             fetched_at: 0,

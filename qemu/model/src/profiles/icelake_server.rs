@@ -6,6 +6,7 @@ use crate::{
         LargeTlb, Latency, Pipeline, TlbShape, UnitShape,
     },
     perfect::Perfect,
+    strings::StringShape,
 };
 
 /// Sunny Cove's ports by number: 0, 1, 5, 6 compute, 2 and 3 load, 7 and 8 address stores.
@@ -38,6 +39,18 @@ const BACKEND: Backend = Backend {
     ],
 };
 
+/// MOVS and STOS start in about 15 cycles, or 35 if they are longer ("Optimization Reference
+/// Manual", "REP String Enhancement", "Enhanced REP MOVSB and STOSB Operation"), and pass 32 bytes
+/// in a cycle of the L1. CMPS and SCAS take two cycles for each element, in about six
+/// micro-operations (Agner Fog's tables: at least 2n and 6n).
+const STRINGS: StringShape = StringShape {
+    start_cycles: 15,
+    fast_start_cycles: 20,
+    fast_bytes: 32,
+    element_cycles: 2,
+    element_uops: 6,
+};
+
 /// The first-level data TLB: 32 entries for 2 MiB, 8 for 1 GiB (CPUID leaf 18H of Ice Lake
 /// processors).
 pub(super) const LARGE_DTLB: LargeTlb = [
@@ -67,6 +80,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
         stlb_code: LARGE_STLB,
     },
     has_large_pages: false,
+    strings: STRINGS,
     string_is_one_access: true,
     returns: 22,
     target_buffer: BufferShape { sets: 512, ways: 10 },

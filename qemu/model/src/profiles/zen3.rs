@@ -6,6 +6,7 @@ use crate::{
         Pipeline, TlbShape, UnitShape,
     },
     perfect::Perfect,
+    strings::StringShape,
 };
 
 /// Zen 3's ports: 0 to 3 integer pipes, 4 a branch pipe, 5 to 7 addresses, 8 to 11 vector pipes.
@@ -50,6 +51,17 @@ pub(super) const DECODE: DecodeShape = DecodeShape {
     switch_cycles: 2,
 };
 
+/// MOVS and STOS pass as much as the L1 stores in a cycle. AMD publishes the rest for older cores
+/// only: a start of 14 to 16 cycles, 5/2 for each element of SCAS and 10/3 of CMPS ("Software
+/// Optimization Guide for AMD64 Processors", 25112, table 6).
+const STRINGS: StringShape = StringShape {
+    start_cycles: 15,
+    fast_start_cycles: 0,
+    fast_bytes: 32,
+    element_cycles: 2,
+    element_uops: 6,
+};
+
 /// Zen 3: 32 KiB L1I and L1D, 512 KiB L2, 32 MiB of L3 for a complex.
 pub(super) const GEOMETRY: Geometry = Geometry {
     l1i: CacheShape { sets: 64, ways: 8 },
@@ -71,6 +83,7 @@ pub(super) const GEOMETRY: Geometry = Geometry {
         stlb_code: [LargeEntries::Shared, LargeEntries::Parts],
     },
     has_large_pages: false,
+    strings: STRINGS,
     string_is_one_access: false,
     returns: 32,
     target_buffer: BufferShape { sets: 512, ways: 13 },

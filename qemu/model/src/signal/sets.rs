@@ -2,8 +2,8 @@
 
 use super::Signal;
 
-/// Maximum growth of a signal, other than the divider's cycles, while the clock advances by one
-/// slot ([`Signal::growth_per_slot`]).
+/// Maximum growth of most signals while the clock advances by one slot; of others it is higher
+/// ([`Signal::growth_per_slot`]).
 pub const GROWTH_PER_SLOT: u64 = 4;
 
 impl Signal {
@@ -13,6 +13,8 @@ impl Signal {
             // All cycles of a division are counted when it retires. Until the interval pipeline has
             // learnt its block's cost, it charges only the block's micro-operations.
             Signal::DividerActive => u8::MAX as u64,
+            // REP MOVSB passes 32 elements in a cycle of six slots; on AMD's profiles each counts.
+            Signal::LoadL1Hit | Signal::Stores => 6,
             _ => GROWTH_PER_SLOT,
         }
     }
