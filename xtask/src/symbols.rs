@@ -1,6 +1,10 @@
 //! Resolves addresses of the kernel or a program to functions and lines, with the debug information
 //! of its file; without that, to functions with its symbols.
 
+mod frames;
+mod stack;
+#[cfg(test)]
+mod tests;
 mod unwind;
 
 use std::{
@@ -10,8 +14,8 @@ use std::{
     path::Path,
 };
 
-use addr2line::{Loader, gimli::BaseAddresses};
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use addr2line::Loader;
+use object::{Object, ObjectSymbol, SymbolKind};
 use serde::{Serialize, Serializer};
 use tally_abi::{
     ExitStatus,
@@ -19,8 +23,11 @@ use tally_abi::{
     registers::{Frame, Registers},
 };
 
-pub use self::unwind::{CallGraph, Stack};
-use self::unwind::{FrameSection, UnwindInfo};
+use self::frames::UnwindInfo;
+pub use self::{
+    stack::Stack,
+    unwind::{CallGraph, StackAddress},
+};
 use crate::{
     Failure, Result,
     project::{self, Project},
@@ -94,19 +101,13 @@ impl Symbols {
     /// # Errors
     /// The file cannot be read, or has no debug information.
     pub fn read(kernel: &Path) -> Result<Symbols> {
-        let failed = |why: &dyn fmt::Display| unreadable(kernel, ExitStatus::HostError, why);
-        let loader = Loader::new(kernel).map_err(|error| failed(&error))?;
         let bytes = project::read(kernel)?;
-        let file = object::File::parse(&*bytes).map_err(|error| failed(&error))?;
-        let section = |name: &str| {
-            file.section_by_name(name).ok_or_else(|| failed(&format!("it has no {name}")))
-        };
-        let frames = section(".debug_frame")?.uncompressed_data();
-        let frames = FrameSection::Debug(frames.map_err(|error| failed(&error))?.into_owned());
-        let text = section(".text")?;
-        let range = text.address()..text.address() + text.size();
-        let repeated = repeated(&file);
-        Ok(Symbols { loader, repeated, code: UnwindInfo::new(frames, range, KERNEL_BASE) })
+        let symbols = Symbols::loaded(kernel, &bytes, KERNEL_BASE)?;
+        if !symbols.code.can_unwind() {
+            let why = "it has no unwind information";
+            return Err(unreadable(kernel, ExitStatus::HostError, &why));
+        }
+        Ok(symbols)
     }
 
     /// The symbols, which may be missing, of the file of a program or a library, loaded at `base`.
@@ -119,13 +120,9 @@ impl Symbols {
         let file = object::File::parse(bytes)
             .map_err(|error| unreadable(path, ExitStatus::NotRunnable, &error))?;
         let loader = Loader::new(path).map_err(|error| failed(&error))?;
-        let code = || file.segments().filter(|segment| segment.permissions().executable());
-        let start = code().map(|segment| segment.address()).min().unwrap_or_default();
-        let end = code().map(|segment| segment.address().saturating_add(segment.size())).max();
-        let range = start..end.unwrap_or_default();
-        let frames = frames(&file).map_err(|error| failed(&error))?;
+        let code = UnwindInfo::read(&file, None, base).map_err(|error| failed(&error))?;
         let repeated = repeated(&file);
-        Ok(Symbols { loader, repeated, code: UnwindInfo::new(frames, range, base) })
+        Ok(Symbols { loader, repeated, code })
     }
 
     /// Returns whether the address of the running code is in this file.
@@ -173,28 +170,25 @@ impl Symbols {
         let code = |address| Some(&self.code).filter(|code| code.in_file(address).is_some());
         let by = CallGraph::Dwarf;
         let addresses = unwind::addresses(&code, &registers.frame, stack, by, MAX_FRAMES);
-        let frame = |(depth, address): (usize, u64)| {
-            // A return address may be behind the function's last instruction; the byte before
-            // belongs to the call.
-            let places = self.places(address - u64::from(depth > 0));
-            StackFrame { address, places }
+        let frame = |of: StackAddress| {
+            let places = self.places(of.in_instruction());
+            StackFrame { address: of.address, places }
         };
-        addresses.into_iter().enumerate().map(frame).collect()
+        addresses.into_iter().map(frame).collect()
     }
 }
 
-/// The return addresses of a program's thread, innermost first, as far as the copy of its stack
-/// extends and the callers can be determined. `file` finds the loaded file with an address.
-pub fn callers<'a>(
+/// The address at which a program's thread was sampled, then those of its callers, innermost first,
+/// as far as the copy of its stack extends and the callers can be determined. `file` finds the
+/// loaded file with an address.
+pub fn stack_addresses<'a>(
     file: &dyn Fn(u64) -> Option<&'a Symbols>,
     registers: &Frame,
     stack: &Stack,
     by: CallGraph,
-) -> Vec<u64> {
+) -> Vec<StackAddress> {
     let code = |address| file(address).map(|symbols| &symbols.code);
-    let mut addresses = unwind::addresses(&code, registers, stack, by, MAX_CALLERS + 1);
-    addresses.remove(0);
-    addresses
+    unwind::addresses(&code, registers, stack, by, MAX_CALLERS + 1)
 }
 
 /// A symbol's name without the suffix of a copy that the compiler made: `helper.constprop.0`.
@@ -221,21 +215,6 @@ fn repeated(file: &object::File<'_>) -> BTreeSet<String> {
         }
     }
     repeated
-}
-
-/// Reads the unwind information of a program's functions, if its file has any.
-fn frames(file: &object::File<'_>) -> object::Result<FrameSection> {
-    let address = |name: &str| file.section_by_name(name).map_or(0, |section| section.address());
-    if let Some(section) = file.section_by_name(".eh_frame") {
-        let bases = BaseAddresses::default()
-            .set_eh_frame(section.address())
-            .set_text(address(".text"))
-            .set_got(address(".got"));
-        return Ok(FrameSection::Eh(section.uncompressed_data()?.into_owned(), bases));
-    }
-    let section = file.section_by_name(".debug_frame");
-    let bytes = section.map(|section| section.uncompressed_data()).transpose()?;
-    Ok(FrameSection::Debug(bytes.unwrap_or_default().into_owned()))
 }
 
 fn unreadable(path: &Path, status: ExitStatus, why: &dyn fmt::Display) -> Failure {

@@ -122,10 +122,7 @@ impl<'a> Writer<'a> {
             let Some(index) = events.iter().position(|of| *of == event) else { continue };
             // The innermost function comes first.
             let levels = self.symbolizer.stack(self.of, sample).into_iter().rev();
-            let locations = levels.enumerate().map(|(depth, level)| {
-                // A return address may be behind its function's last instruction.
-                self.location(sample, level.address - u64::from(depth > 0))
-            });
+            let locations = levels.map(|level| self.location(sample, level.at.in_instruction()));
             let locations: Vec<u64> = locations.collect();
             let key = (locations, sample.thread);
             let values = values.entry(key).or_insert_with(|| vec![0; 2 * events.len()]);

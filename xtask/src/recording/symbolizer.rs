@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Result, project,
-    symbols::{CallGraph, Place, Symbols, callers},
+    symbols::{CallGraph, Place, StackAddress, Symbols, stack_addresses},
 };
 
 /// Name for a sample whose address is not known.
@@ -22,8 +22,9 @@ const KERNEL: &str = "[kernel]";
 /// A level of a sample's stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Level {
-    /// The sample's address, or the return address of a call.
-    pub(crate) address: u64,
+    /// The sample's address, or that of a caller.
+    #[serde(flatten)]
+    pub(crate) at: StackAddress,
     /// The functions at the address, from the outermost one to the innermost one inlined into it.
     pub(crate) functions: Vec<String>,
 }
@@ -80,32 +81,18 @@ impl Symbolizer {
 
     /// The functions of a sample, from the outermost one to the innermost one inlined into it.
     pub(crate) fn functions(&self, of: &Recording, sample: &SampleRecord) -> Vec<String> {
-        if sample.address == 0 {
-            return vec![NO_ADDRESS.to_owned()];
-        }
-        if !sample.user {
-            return vec![KERNEL.to_owned()];
-        }
-        self.functions_at(of, sample, sample.address, 0)
+        self.level(of, sample).functions
     }
 
-    /// The functions at an address of a sampled program. `before` is 1 for a return address, which
-    /// may be behind its function's last instruction.
-    fn functions_at(
-        &self,
-        of: &Recording,
-        sample: &SampleRecord,
-        address: u64,
-        before: u64,
-    ) -> Vec<String> {
-        let address_in_call = address - before;
-        let file = self.file(of, sample, address_in_call);
-        let places = file.map(|file| file.symbols.places(address_in_call));
+    /// The functions at an address of a sampled program.
+    fn functions_at(&self, of: &Recording, sample: &SampleRecord, at: StackAddress) -> Vec<String> {
+        let file = self.file(of, sample, at.in_instruction());
+        let places = file.map(|file| file.symbols.places(at.in_instruction()));
         let mut names: Vec<String> =
             places.unwrap_or_default().into_iter().map(|place| place.function).collect();
         names.reverse();
         if names.is_empty() {
-            names.push(file.map_or_else(|| format!("{address:#x}"), LoadedFile::name));
+            names.push(file.map_or_else(|| format!("{:#x}", at.address), LoadedFile::name));
         }
         names
     }
@@ -115,19 +102,25 @@ impl Symbolizer {
     pub(crate) fn stack(&self, of: &Recording, sample: &SampleRecord) -> Vec<Level> {
         let symbols = |address| self.file(of, sample, address).map(|file| &file.symbols);
         let copy = of.stacks.of_sample(sample).filter(|_| sample.user);
-        let callers = copy.map(|copy| callers(&symbols, &copy.registers, &copy.stack, self.by));
-        let level = |address| {
-            let functions = self.functions_at(of, sample, address, 1);
-            Level { address, functions }
-        };
-        let mut levels: Vec<Level> = callers.into_iter().flatten().rev().map(level).collect();
+        let addresses =
+            copy.map(|copy| stack_addresses(&symbols, &copy.registers, &copy.stack, self.by));
+        let callers = addresses.into_iter().flatten().skip(1);
+        let level = |at| Level { at, functions: self.functions_at(of, sample, at) };
+        let mut levels: Vec<Level> = callers.map(level).collect();
+        levels.reverse();
         levels.push(self.level(of, sample));
         levels
     }
 
     /// The innermost level of a sample's stack: the sample itself.
     pub(crate) fn level(&self, of: &Recording, sample: &SampleRecord) -> Level {
-        Level { address: sample.address, functions: self.functions(of, sample) }
+        let at = StackAddress { address: sample.address, is_return: false };
+        let functions = match sample {
+            SampleRecord { address: 0, .. } => vec![NO_ADDRESS.to_owned()],
+            SampleRecord { user: false, .. } => vec![KERNEL.to_owned()],
+            _ => self.functions_at(of, sample, at),
+        };
+        Level { at, functions }
     }
 
     /// The functions of a sample's stack, from the outermost to the innermost.

@@ -123,7 +123,7 @@ impl Line {
 
 /// The line of a caller: `            208acc compress`.
 fn caller(of: &Level) -> String {
-    let head = format!("{:>ADDRESS_COLUMNS$x} ", of.address);
+    let head = format!("{:>ADDRESS_COLUMNS$x} ", of.at.address);
     let left = COLUMNS.saturating_sub(head.len());
     let function = of.functions.last().map_or("", String::as_str);
     format!("{head}{}\n", short_function(function, left))

@@ -67,7 +67,7 @@ pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) 
             let levels = symbolizer.stack(of, sample);
             let context = if misc == IN_USER { CONTEXT_USER } else { CONTEXT_KERNEL };
             body = body.u64(1 + levels.len() as u64).u64(context);
-            body = levels.iter().rev().fold(body, |body, level| body.u64(level.address));
+            body = levels.iter().rev().fold(body, |body, level| body.u64(level.at.address));
         }
         timed.push((ns, record(SAMPLE, misc, &body)));
     }

@@ -1,0 +1,139 @@
+//! Tests with small programs, which the C compiler makes.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use object::{Object, ObjectSymbol};
+
+use super::*;
+
+/// A folder for a test's files.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("tally-{name}-{}", std::process::id()));
+        _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    /// Writes sources and runs a command in the folder.
+    fn make(&self, sources: &[(&str, &str)], command: &str) {
+        for (name, text) in sources {
+            fs::write(self.0.join(name), text).unwrap();
+        }
+        let mut words = command.split_whitespace();
+        let mut call = Command::new(words.next().unwrap());
+        let output = call.args(words).current_dir(&self.0).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// The symbols of a file that is loaded where it is linked.
+    fn symbols(&self, name: &str) -> Symbols {
+        let path = self.0.join(name);
+        Symbols::loaded(&path, &fs::read(&path).unwrap(), 0).unwrap()
+    }
+
+    /// The address of a function.
+    fn address(&self, file: &str, function: &str) -> u64 {
+        let bytes = fs::read(self.0.join(file)).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        let symbol = file.symbols().find(|symbol| symbol.name() == Ok(function));
+        symbol.unwrap_or_else(|| panic!("no {function}")).address()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Functions whose callers need more than an offset from a register: `realigned` has the address of
+/// its frame at -8(%rbp), as a function with aligned locals; `restore`, without unwind information,
+/// and `trampoline`, as glibc describes it, return from a signal's handler; `interrupted` is so at
+/// its first instruction, before which other rules hold.
+const RULES: &str = "
+.globl _start
+_start: .cfi_startproc
+  .cfi_undefined rip
+  call outer
+.cfi_endproc
+outer: .cfi_startproc
+  call interrupted
+.cfi_endproc
+before: .cfi_startproc
+  .cfi_def_cfa rsp, 4096
+  nop
+.cfi_endproc
+interrupted: .cfi_startproc
+  nop
+.cfi_endproc
+realigned: .cfi_startproc
+  .cfi_escape 0x0f, 3, 0x76, 0x78, 0x06
+  .cfi_escape 0x10, 6, 2, 0x76, 0
+  call leaf
+.cfi_endproc
+  nop
+restore:
+  mov $15, %rax
+  syscall
+.cfi_startproc
+  .cfi_signal_frame
+  .cfi_escape 0x0f, 4, 0x77, 0xa0, 0x01, 0x06
+  .cfi_escape 0x10, 16, 3, 0x77, 0xa8, 0x01
+  nop
+trampoline:
+  mov $15, %rax
+  syscall
+.cfi_endproc
+";
+
+/// A function that `.debug_frame` describes and `.eh_frame` does not.
+const LEAF: &str = "
+.globl leaf
+.cfi_sections .debug_frame
+leaf: .cfi_startproc
+  nop
+.cfi_endproc
+";
+
+#[test]
+fn callers_are_found_by_expressions_and_behind_signals() {
+    let folder = Folder::new("unwind");
+    let sources = [("rules.s", RULES), ("leaf.s", LEAF)];
+    folder.make(&sources, "cc -nostdlib -static -no-pie -o program rules.s leaf.s");
+    let (symbols, address) = (folder.symbols("program"), |name| folder.address("program", name));
+    let call_bytes = 5;
+    // The frame of `leaf`, those of `realigned` twice, each with the registers that a signal
+    // interrupted above it, and that of `interrupted`.
+    let (leaf, frames, interrupted) = (0x1000_u64, [0x1100_u64, 0x1400], 0x1700_u64);
+    let mut words = std::collections::BTreeMap::from([
+        (leaf, address("realigned") + call_bytes),
+        (interrupted, address("outer") + call_bytes),
+        (interrupted + 8, address("_start") + call_bytes),
+    ]);
+    let returns = [address("restore"), address("trampoline")];
+    for (frame, restorer) in frames.into_iter().zip(returns) {
+        let (pointer, end) = (frame, frame + 0x40);
+        // The frame's address, the caller's RBP, the return address.
+        words.extend([(pointer - 8, end), (pointer, 0), (end - 8, restorer)]);
+        let is_last = frame == frames[1];
+        // RBP, RSP and RIP.
+        let rsp = if is_last { interrupted } else { leaf };
+        let rip = if is_last { address("interrupted") } else { address("leaf") };
+        words.extend([(end + 120, frames[1]), (end + 160, rsp), (end + 168, rip)]);
+    }
+    let mut stack = Stack::at(leaf);
+    for at in (leaf..0x2000).step_by(8) {
+        stack.push(at, &words.get(&at).copied().unwrap_or_default().to_le_bytes());
+    }
+    let registers = Frame { rip: address("leaf"), rsp: leaf, rbp: frames[0], ..Frame::default() };
+    let found = stack_addresses(&|_| Some(&symbols), &registers, &stack, CallGraph::Dwarf);
+    let names = found.iter().map(|at| symbols.places(at.in_instruction()).pop().unwrap().function);
+    let names: Vec<String> = names.collect();
+    let signal = ["leaf", "realigned"];
+    let last = ["interrupted", "outer", "_start"];
+    let expected = [&signal[..], &["restore"], &signal, &["trampoline"], &last].concat();
+    assert_eq!(names, expected);
+}
