@@ -1,6 +1,7 @@
 //! A trace in the form that exports and the commands on samples need: the run, all records, names,
 //! and times in nanoseconds.
 
+mod host_files;
 mod loaded;
 mod stacks;
 mod symbolizer;

@@ -10,8 +10,8 @@ use super::{
     loaded::{self, LoadedFile},
 };
 use crate::{
-    Result, project,
-    symbols::{CallGraph, Place, StackAddress, Symbols, stack_addresses},
+    Result,
+    symbols::{self, CallGraph, Place, StackAddress, stack_addresses},
 };
 
 /// Name for a sample whose address is not known.
@@ -42,8 +42,7 @@ impl Symbolizer {
     /// # Errors
     /// A file cannot be read, or is no ELF file.
     pub(crate) fn check(paths: &[PathBuf]) -> Result<()> {
-        let check = |path: &PathBuf| Symbols::loaded(path, &project::read(path)?, 0).map(drop);
-        paths.iter().try_for_each(check)
+        paths.iter().try_for_each(|path| symbols::check(path))
     }
 
     /// Reads the files of the programs that were sampled: those of `--symbols`, and those that the

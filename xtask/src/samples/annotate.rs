@@ -127,7 +127,7 @@ fn sampled<'a>(
         let key = file.key();
         let code = match codes.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Code::read(&file.path, file.base)?),
+            Entry::Vacant(new) => new.insert(Code::read(file)?),
         };
         let Some(function) = code.at(sample.address) else { continue };
         let of = found.entry((key.0, function.start)).or_insert_with(|| Sampled {

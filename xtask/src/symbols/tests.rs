@@ -28,6 +28,13 @@ impl Folder {
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// The functions and lines of the loop of [`INLINED`], innermost first.
+    fn places(&self, file: &str, address: u64) -> Vec<String> {
+        let places = self.symbols(file).places(address).into_iter();
+        let line = |place: &Place| place.line.map_or("?".into(), |line| line.to_string());
+        places.map(|place| format!("{}:{}", place.function, line(&place))).collect()
+    }
+
     /// The symbols of a file that is loaded where it is linked.
     fn symbols(&self, name: &str) -> Symbols {
         let path = self.0.join(name);
@@ -136,4 +143,79 @@ fn callers_are_found_by_expressions_and_behind_signals() {
     let last = ["interrupted", "outer", "_start"];
     let expected = [&signal[..], &["restore"], &signal, &["trampoline"], &last].concat();
     assert_eq!(names, expected);
+}
+
+/// A function with another one inlined into it, at its first instruction.
+const INLINED: &str = "
+static inline __attribute__((always_inline)) void inner(void) { __asm__ volatile (\"nop\"); }
+__attribute__((noinline)) void hot(void) { inner(); }
+void _start(void) { hot(); for (;;) ; }
+";
+const LINK: &str = "-O1 -nostdlib -static -no-pie -fcf-protection=none -Wl,--build-id";
+const FOUND: [&str; 2] = ["inner:2", "hot:3"];
+
+#[test]
+fn separate_debug_files_are_found_by_name_and_checksum_or_by_build_id() {
+    let folder = Folder::new("debug-file");
+    folder.make(&[("a.c", INLINED)], &format!("cc -g {LINK} -o program a.c"));
+    let address = folder.address("program", "hot");
+    assert_eq!(folder.places("program", address), FOUND);
+    folder.make(&[], "objcopy --only-keep-debug program program.debug");
+    folder.make(&[], "objcopy --strip-all --add-gnu-debuglink=program.debug program");
+    assert_eq!(folder.places("program", address), FOUND);
+    let bytes = fs::read(folder.0.join("program.debug")).unwrap();
+    assert!(is_debug_only(&object::File::parse(&*bytes).unwrap()));
+
+    // In the folder `.debug`, and nowhere.
+    folder.make(&[], "mkdir .debug");
+    folder.make(&[], "mv program.debug .debug");
+    assert_eq!(folder.places("program", address), FOUND);
+    folder.make(&[], "mv .debug/program.debug other");
+    assert!(folder.places("program", address).is_empty());
+
+    // A file of this name that is another build is not used.
+    fs::write(folder.0.join("program.debug"), [&bytes[..], b"x"].concat()).unwrap();
+    assert!(folder.places("program", address).is_empty());
+
+    // Where distributions have them, by build id.
+    let program = fs::read(folder.0.join("program")).unwrap();
+    let file = object::File::parse(&*program).unwrap();
+    assert!(!is_debug_only(&file));
+    let id = file.build_id().unwrap().unwrap();
+    let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let there = folder.0.join("system/.build-id").join(&id[..2]);
+    fs::create_dir_all(&there).unwrap();
+    let debug = there.join(format!("{}.debug", &id[2..]));
+    fs::write(&debug, bytes).unwrap();
+    let path = folder.0.join("program");
+    let separate = || debug_files::separate(&path, &file, &folder.0.join("system"));
+    assert_eq!(separate(), Some(debug.clone()));
+    fs::write(&debug, b"another file").unwrap();
+    assert_eq!(separate(), None);
+}
+
+#[test]
+fn split_and_compressed_debug_information_has_inlined_functions() {
+    let folder = Folder::new("debug-forms");
+    for compression in ["zlib", "zlib-gnu"] {
+        let name = format!("by-{compression}");
+        folder.make(&[("a.c", INLINED)], &format!("cc -g -gz={compression} {LINK} -o {name} a.c"));
+        assert_eq!(folder.places(&name, folder.address(&name, "hot")), FOUND);
+    }
+    for version in [4, 5] {
+        let name = format!("program{version}");
+        let object = format!("part{version}");
+        let words = format!("-g -gdwarf-{version} -gsplit-dwarf -fcf-protection=none -O1");
+        folder.make(&[], &format!("cc {words} -c -o {object}.o a.c"));
+        folder.make(&[], &format!("cc {LINK} -o {name} {object}.o"));
+        let address = folder.address(&name, "hot");
+        assert_eq!(folder.places(&name, address), FOUND);
+        // Version 2.40 of dwp does not read DWARF 5.
+        if version == 4 {
+            folder.make(&[], &format!("dwp -e {name} -o {name}.dwp"));
+        }
+        fs::remove_file(folder.0.join(format!("{object}.dwo"))).unwrap();
+        let expected: &[&str] = if version == 4 { &FOUND } else { &["hot:2"] };
+        assert_eq!(folder.places(&name, address), expected);
+    }
 }
