@@ -158,7 +158,7 @@ impl<'a> Writer<'a> {
         self.locations.insert(key, id);
         let mapping = if sample.user { self.mapping(program, name, file) } else { 0 };
         let mut location = Message::default().number(1, id).number(2, mapping).number(3, address);
-        let places = file.map(|file| file.symbols.places(address)).unwrap_or_default();
+        let places = file.map(|file| file.places(address)).unwrap_or_default();
         for place in &places {
             let file = place.file.as_deref().unwrap_or_default();
             let function = self.function(&place.function, file);

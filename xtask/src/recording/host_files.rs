@@ -11,7 +11,7 @@ use tally_abi::ExitStatus;
 
 use crate::{
     Failure, Result,
-    code_files::{self, CodeFile},
+    code_files::{self, CodeFile, KernelFile},
     output, project, symbols,
     visible::visible,
 };
@@ -82,10 +82,23 @@ impl HostFiles {
         }
         let chosen = match self.choose_given(known)? {
             Some(given) => Some(given),
-            None => unchanged(known).map(Chosen::from),
+            None => unchanged(&known.host, &known.identity).map(Chosen::from),
         };
         self.chosen.insert(known.ramdisk_offset, chosen.clone());
         Ok(chosen)
+    }
+
+    /// The host's file with the kernel's symbols, if it is the same build.
+    pub(super) fn choose_kernel(&mut self, known: &KernelFile) -> Option<Chosen> {
+        let mut given = self.given.iter_mut();
+        let path = match given.find(|given| given.identity == known.identity) {
+            Some(same) => {
+                same.is_used = true;
+                Some(same.path.clone())
+            }
+            None => unchanged(&known.host, &known.identity),
+        };
+        path.map(Chosen::from)
     }
 
     /// The file of `--symbols` of the same build.
@@ -94,7 +107,8 @@ impl HostFiles {
             same.is_used = true;
             let failed = |error| Failure::io("read", &same.path, &error);
             let given = same.path.canonicalize().map_err(failed)?;
-            let code = same.is_debug_only.then(|| unchanged(known)).flatten();
+            let code =
+                same.is_debug_only.then(|| unchanged(&known.host, &known.identity)).flatten();
             return Ok(Some(match code {
                 Some(path) => Chosen { path, debug: Some(given) },
                 None => given.into(),
@@ -127,15 +141,15 @@ impl HostFiles {
 
 /// The file on this host of one that ran, if it is still the same build. A trace from elsewhere may
 /// name any path, and only a file's content ends.
-fn unchanged(known: &CodeFile) -> Option<PathBuf> {
-    let bytes = known.host.is_file().then(|| fs::read(&known.host).ok()).flatten()?;
-    if code_files::identity(&bytes) == known.identity {
-        return known.host.canonicalize().ok();
+fn unchanged(host: &Path, identity: &str) -> Option<PathBuf> {
+    let bytes = host.is_file().then(|| fs::read(host).ok()).flatten()?;
+    if code_files::identity(&bytes) == identity {
+        return host.canonicalize().ok();
     }
     output::note(format_args!(
         "xtask: {} has changed since it ran: its functions have no names; record again, or give \
          the file that ran with --symbols",
-        visible(&known.host.to_string_lossy())
+        visible(&host.to_string_lossy())
     ));
     None
 }

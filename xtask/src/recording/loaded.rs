@@ -6,7 +6,7 @@ use std::{
 };
 
 use object::{Object, ObjectSegment};
-use tally_abi::{ExitStatus, trace::MapRecord};
+use tally_abi::{ExitStatus, boot::KERNEL_BASE, trace::MapRecord};
 use tally_elf::Program;
 
 use super::{
@@ -17,10 +17,14 @@ use crate::{
     Failure, Result,
     code_files::{self, CodeFile},
     project,
-    symbols::{self, Symbols},
+    symbols::{self, Place, Symbols},
     visible::visible,
 };
 
+/// Number of no program, which the kernel's file has.
+pub(super) const KERNEL_PROGRAM: u32 = u32::MAX;
+/// Mark before the names of the kernel's functions.
+pub(crate) const KERNEL_MARK: &str = "[k] ";
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
 
@@ -35,9 +39,9 @@ pub(crate) struct CodeSegment {
     pub(crate) file_offset: u64,
 }
 
-/// A file whose code is in a program's memory.
+/// A file whose code is in a program's memory, or the kernel's.
 pub(crate) struct LoadedFile {
-    /// The program.
+    /// The program, or [`KERNEL_PROGRAM`].
     pub(super) program: u32,
     /// TSC from which on its code was there.
     pub(super) from_tsc: u64,
@@ -46,7 +50,7 @@ pub(crate) struct LoadedFile {
     /// Distance between the addresses in memory and those in the file.
     pub(crate) base: u64,
     /// Functions and lines.
-    pub(crate) symbols: Symbols,
+    pub(super) symbols: Symbols,
     /// The code.
     pub(crate) code: Vec<CodeSegment>,
     /// The linker's build id; empty without one.
@@ -84,6 +88,21 @@ impl LoadedFile {
         Ok(Some(LoadedFile { program, from_tsc, path, base, symbols, code, build_id }))
     }
 
+    /// The functions of the instruction at an address: the inlined ones, innermost first, and the
+    /// one they were inlined into. Those of the kernel have the mark that perf prints before them.
+    pub(crate) fn places(&self, address: u64) -> Vec<Place> {
+        let mut places = self.symbols.places(address);
+        if self.program == KERNEL_PROGRAM {
+            places.iter_mut().for_each(|of| of.function.insert_str(0, KERNEL_MARK));
+        }
+        places
+    }
+
+    /// The separate debug file, which has the symbols.
+    pub(crate) fn debug_file(&self) -> Option<&Path> {
+        self.symbols.debug_file()
+    }
+
     /// Path and base.
     pub(crate) fn key(&self) -> FileKey<'_> {
         (&self.path, self.base)
@@ -102,6 +121,8 @@ pub(crate) type FileKey<'a> = (&'a Path, u64);
 /// Origin of a file in a program's memory.
 #[derive(Clone, Copy, Debug)]
 enum By<'a> {
+    /// The file is the kernel's own.
+    Kernel,
     /// The kernel loaded it as the program.
     Program,
     /// The kernel loaded it as the program's interpreter.
@@ -127,6 +148,7 @@ impl Placed<'_> {
         file: &object::File<'_>,
     ) -> std::result::Result<Option<u64>, Cow<'static, str>> {
         let record = match self.by {
+            By::Kernel => return Ok(Some(KERNEL_BASE)),
             By::Program if symbols::is_debug_only(file) => return Ok(Some(program_base(file))),
             By::Program => return Program::parse(bytes).map(|file| Some(file.base)),
             By::Interpreter => {
@@ -157,7 +179,8 @@ fn executable<'a>(file: &'a object::File<'a>) -> impl Iterator<Item = object::Se
     file.segments().filter(|segment| segment.permissions().executable())
 }
 
-/// Reads the files of all sampled programs: those of `--symbols`, and those that the run names.
+/// Reads the files of all sampled programs and of the kernel: those of `--symbols`, and those that
+/// the run names.
 ///
 /// # Errors
 /// A file of `--symbols` cannot be read, is no ELF file, or is another build of a file that ran.
@@ -175,6 +198,11 @@ pub(super) fn read(of: &Recording, paths: &[PathBuf]) -> Result<Vec<LoadedFile>>
         if programs.iter().any(|(program, _)| *program == record.program) {
             reader.add_map(record)?;
         }
+    }
+    if let Some(kernel) = of.run.kernel.as_ref().and_then(|known| reader.host.choose_kernel(known))
+    {
+        let at = Placed { program: KERNEL_PROGRAM, from_tsc: 0, by: By::Kernel };
+        reader.files.extend(LoadedFile::read(&kernel, &at)?);
     }
     reader.host.note_unused();
     Ok(reader.files)

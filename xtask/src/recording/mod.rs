@@ -17,7 +17,7 @@ use tally_abi::{
 };
 
 pub(crate) use self::{
-    loaded::{CodeSegment, FileKey, LoadedFile},
+    loaded::{CodeSegment, FileKey, KERNEL_MARK, LoadedFile},
     stacks::Stacks,
     symbolizer::{Level, Symbolizer},
 };

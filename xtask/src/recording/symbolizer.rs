@@ -7,7 +7,7 @@ use tally_abi::trace::SampleRecord;
 
 use super::{
     Recording,
-    loaded::{self, LoadedFile},
+    loaded::{self, KERNEL_PROGRAM, LoadedFile},
 };
 use crate::{
     Result,
@@ -16,7 +16,7 @@ use crate::{
 
 /// Name for a sample whose address is not known.
 const NO_ADDRESS: &str = "[no address]";
-/// Name for a sample in ring 0.
+/// Name for a sample in ring 0 of a kernel whose file is not known.
 const KERNEL: &str = "[kernel]";
 
 /// A level of a sample's stack.
@@ -67,15 +67,16 @@ impl Symbolizer {
         there.filter(|file| file.from_tsc <= tsc).max_by_key(|file| file.from_tsc)
     }
 
-    /// The file that has the code at an address of a sample's stack.
+    /// The file that has the code at an address of a sample's stack; the kernel's for a sample in
+    /// ring 0.
     pub(crate) fn file(
         &self,
         of: &Recording,
         sample: &SampleRecord,
         address: u64,
     ) -> Option<&LoadedFile> {
-        let (program, _) = of.program_of(sample.session);
-        self.at(program, sample.tsc, address).filter(|_| sample.user)
+        let program = if sample.user { of.program_of(sample.session).0 } else { KERNEL_PROGRAM };
+        self.at(program, sample.tsc, address)
     }
 
     /// The functions of a sample, from the outermost one to the innermost one inlined into it.
@@ -86,7 +87,7 @@ impl Symbolizer {
     /// The functions at an address of a sampled program.
     fn functions_at(&self, of: &Recording, sample: &SampleRecord, at: StackAddress) -> Vec<String> {
         let file = self.file(of, sample, at.in_instruction());
-        let places = file.map(|file| file.symbols.places(at.in_instruction()));
+        let places = file.map(|file| file.places(at.in_instruction()));
         let mut names: Vec<String> =
             places.unwrap_or_default().into_iter().map(|place| place.function).collect();
         names.reverse();
@@ -116,7 +117,11 @@ impl Symbolizer {
         let at = StackAddress { address: sample.address, is_return: false };
         let functions = match sample {
             SampleRecord { address: 0, .. } => vec![NO_ADDRESS.to_owned()],
-            SampleRecord { user: false, .. } => vec![KERNEL.to_owned()],
+            SampleRecord { user: false, address, .. }
+                if self.file(of, sample, *address).is_none() =>
+            {
+                vec![KERNEL.to_owned()]
+            }
             _ => self.functions_at(of, sample, at),
         };
         Level { at, functions }
@@ -130,11 +135,66 @@ impl Symbolizer {
     /// The place of a sample in its innermost function, if it is known.
     pub(crate) fn place(&self, of: &Recording, sample: &SampleRecord) -> Option<Place> {
         let file = self.file(of, sample, sample.address)?;
-        file.symbols.places(sample.address).into_iter().next()
+        file.places(sample.address).into_iter().next()
     }
 
     /// The innermost function of a sample.
     pub(crate) fn function(&self, of: &Recording, sample: &SampleRecord) -> String {
         self.functions(of, sample).pop().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use object::Object;
+    use tally_abi::{boot::KERNEL_BASE, trace::MAX_COUNTS};
+
+    use super::*;
+    use crate::{
+        code_files::{self, KernelFile},
+        recording::Stacks,
+        trace::run::Run,
+        trace_file::Records,
+    };
+
+    /// The functions of a sample in ring 0 at an address, of a kernel whose file is this program's.
+    fn functions(identity: &str, address: u64) -> Vec<String> {
+        let sample = SampleRecord {
+            tsc: 9,
+            session: 1,
+            cpu: 0,
+            event: 0,
+            address,
+            address_space: 3,
+            count: 1,
+            late: 0,
+            cycles: 1,
+            instructions: 1,
+            group: 0,
+            period_multiplier: 1,
+            user: false,
+            thread: 2,
+            events: 0,
+            counts: [0; MAX_COUNTS],
+        };
+        let host = std::env::current_exe().unwrap();
+        let kernel = Some(KernelFile { host, identity: identity.to_owned() });
+        let run = Run { kernel, ..Run::default() };
+        let records = Records { samples: vec![sample], ..Records::default() };
+        let of = Recording { run, records, stacks: Stacks::default(), start_tsc: 0, tsc_hz: 1 };
+        let symbolizer = Symbolizer::of(&of, &[], CallGraph::Dwarf).unwrap();
+        symbolizer.functions(&of, &of.records.samples[0])
+    }
+
+    #[test]
+    fn samples_in_ring_0_are_in_functions_of_the_kernel_that_ran() {
+        let bytes = fs::read(std::env::current_exe().unwrap()).unwrap();
+        let start = KERNEL_BASE + object::File::parse(&*bytes).unwrap().entry();
+        let identity = code_files::identity(&bytes);
+        assert_eq!(functions(&identity, start), ["[k] _start"]);
+        assert_eq!(functions(&identity, 1 << 63), [KERNEL]);
+        assert_eq!(functions("another", start), [KERNEL]);
     }
 }

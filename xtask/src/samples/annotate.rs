@@ -120,7 +120,7 @@ fn sampled<'a>(
     let mut codes: BTreeMap<(&Path, u64), Code> = BTreeMap::new();
     let mut found: BTreeMap<(&Path, u64), Sampled<'a>> = BTreeMap::new();
     for (sample, events) in of.weighted_samples() {
-        if !sample.user || of.event_name(sample.session, sample.event) != event {
+        if of.event_name(sample.session, sample.event) != event {
             continue;
         }
         let Some(file) = symbolizer.file(of, sample, sample.address) else { continue };
@@ -133,7 +133,6 @@ fn sampled<'a>(
         let of = found.entry((key.0, function.start)).or_insert_with(|| Sampled {
             file,
             function: file
-                .symbols
                 .places(function.start)
                 .pop()
                 .map_or_else(|| function.name(), |place| place.function),
@@ -182,7 +181,7 @@ impl Sampled<'_> {
     fn annotated(&self, event: String, total_events: u64) -> Annotated {
         let line = |instruction: &super::code::Instruction| {
             let weight = self.by_address.get(&instruction.address).copied().unwrap_or_default();
-            let place = self.file.symbols.places(instruction.address).into_iter().next();
+            let place = self.file.places(instruction.address).into_iter().next();
             Line {
                 address: instruction.address,
                 instruction: instruction.text.clone(),

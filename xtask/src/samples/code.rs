@@ -52,7 +52,7 @@ impl Code {
     /// A file cannot be read.
     pub(super) fn read(of: &LoadedFile) -> Result<Code> {
         let (base, bytes) = (of.base, project::read(&of.path)?);
-        let debug = of.symbols.debug_file().map(project::read).transpose()?;
+        let debug = of.debug_file().map(project::read).transpose()?;
         let file = object::File::parse(&**debug.as_ref().unwrap_or(&bytes)).map_err(|error| {
             let why = visible(&error.to_string()).into_owned();
             let why = format!("cannot read the functions of {}: {why}", of.path.display());
