@@ -40,8 +40,9 @@ pub(super) struct Names {
     /// The file.
     pub(super) path: PathBuf,
     loader: Loader,
-    /// Names of static functions that several source files have.
-    repeated: BTreeSet<String>,
+    /// Names of static functions that several source files have; with `true` those of which two
+    /// files have one name too.
+    repeated: BTreeMap<String, bool>,
 }
 
 impl Names {
@@ -59,29 +60,38 @@ impl Names {
     /// The functions of the instruction at an address in the file: the inlined ones, innermost
     /// first, and the one they were inlined into. `base` is the distance to its loaded address.
     pub(super) fn places(&self, address: u64, base: u64) -> Vec<Place> {
-        let (mut places, mut nameless) = (Vec::new(), None);
+        let (mut found, mut nameless) = (Vec::new(), None);
         if let Ok(mut frames) = self.loader.find_frames(address) {
             while let Ok(Some(frame)) = frames.next() {
                 let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
                 match name {
-                    Some(name) => places.push(self.place(&name, frame.location)),
+                    Some(name) => found.push((name.into_owned(), frame.location)),
                     None => nameless = frame.location,
                 }
             }
         }
-        if places.is_empty() {
-            places.extend(self.by_symbol(address, base, nameless));
+        if found.is_empty() {
+            return self.by_symbol(address, base, nameless).into_iter().collect();
         }
-        places
+        let symbol = self.loader.find_symbol_info(address);
+        let (symbol, last) = (symbol.as_ref().map(|of| source_name(of.name())), found.len() - 1);
+        let place = |(index, (name, at)): (usize, (String, Option<Location<'_>>))| {
+            self.place(&name, symbol.filter(|_| index == last), at)
+        };
+        found.into_iter().enumerate().map(place).collect()
     }
 
-    /// The place in a function of this demangled name.
-    fn place(&self, name: &str, at: Option<Location<'_>>) -> Place {
+    /// The place in a function of this demangled name; `symbol` is the symbol of a function that is
+    /// not inlined.
+    fn place(&self, name: &str, symbol: Option<&str>, at: Option<Location<'_>>) -> Place {
         let (file, line) = at.map_or((None, None), |at| (at.file, at.line));
-        let mut function = visible(name).into_owned();
-        if let Some(file) = file.filter(|_| self.repeated.contains(name)) {
-            let file = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
-            function = format!("{function} ({})", visible(&file));
+        let qualified = symbol.and_then(|symbol| qualified(name, symbol));
+        let mut function = visible(qualified.as_deref().unwrap_or(name)).into_owned();
+        let key = symbol.filter(|_| qualified.is_some()).unwrap_or(name);
+        if let Some((file, has_equal_files)) = file.zip(self.repeated.get(key)) {
+            let last = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
+            let shown = if *has_equal_files { relative(file) } else { visible(&last).into_owned() };
+            function = format!("{function} ({shown})");
         }
         Place { function, file: file.map(relative), line }
     }
@@ -92,7 +102,7 @@ impl Names {
         let symbol = self.loader.find_symbol_info(address)?;
         let name = addr2line::demangle_auto(Cow::Borrowed(symbol.name()), None);
         let mut function = visible(&name).into_owned();
-        if self.repeated.contains(source_name(symbol.name())) {
+        if self.repeated.contains_key(source_name(symbol.name())) {
             let address = base.wrapping_add(symbol.address());
             function = format!("{function} ({address:#x})");
         }
@@ -106,25 +116,36 @@ fn source_name(symbol: &str) -> &str {
     symbol.split('.').next().unwrap_or_default()
 }
 
-/// The names of static functions that several source files have.
-fn repeated(file: &object::File<'_>) -> BTreeSet<String> {
-    let (mut source, mut sources) = ("", BTreeMap::new());
-    let mut repeated = BTreeSet::new();
+/// The demangled name of a function's symbol, if only this one has the function's scope and
+/// parameters: compilers describe lambdas and static functions of C++ without.
+fn qualified(name: &str, symbol: &str) -> Option<String> {
+    let full = addr2line::demangle_auto(Cow::Borrowed(symbol), None);
+    let mut ends = full.match_indices(name).map(|(at, _)| &full[at + name.len()..]);
+    let is_of_name = full != symbol && !name.contains("::") && ends.any(|end| end.starts_with('('));
+    is_of_name.then(|| full.into_owned())
+}
+
+/// The names of static functions that several source files have, each with whether two of the files
+/// have one name.
+fn repeated(file: &object::File<'_>) -> BTreeMap<String, bool> {
+    let (mut source, mut sources) = ((0, ""), BTreeMap::<&str, BTreeSet<(usize, &str)>>::new());
     // The local symbols of a source file follow the symbol with its name.
     for symbol in file.symbols().filter(|symbol| symbol.is_local()) {
         let Ok(name) = symbol.name() else { continue };
         match symbol.kind() {
-            SymbolKind::File => source = name,
+            SymbolKind::File => source = (source.0 + 1, name),
             SymbolKind::Text => {
-                let name = source_name(name);
-                if *sources.entry(name).or_insert(source) != source {
-                    repeated.insert(name.to_owned());
-                }
+                sources.entry(source_name(name)).or_default().insert(source);
             }
             _ => {}
         }
     }
-    repeated
+    let several = sources.into_iter().filter(|(_, files)| files.len() > 1);
+    let repeated = several.map(|(name, files)| {
+        let names: BTreeSet<&str> = files.iter().map(|(_, name)| *name).collect();
+        (name.to_owned(), names.len() < files.len())
+    });
+    repeated.collect()
 }
 
 /// A file's path relative to the project's folder, if it is inside. Paths of guests begin with a

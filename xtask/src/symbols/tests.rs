@@ -219,3 +219,58 @@ fn split_and_compressed_debug_information_has_inlined_functions() {
         assert_eq!(folder.places(&name, address), expected);
     }
 }
+
+/// Static functions of C and C++ that both files have, a lambda, and code in an unnamed namespace.
+const STATIC: &str = "
+#define NOINLINE __attribute__((noinline))
+static NOINLINE void helper(int n) { __asm__ volatile (\"nop\" : : \"r\"(n)); }
+namespace { namespace inner { NOINLINE void hidden(int n) { __asm__ volatile (\"nop\" : : \"r\"(n)); } } }
+void PUBLIC() {
+  helper(1); inner::hidden(1);
+  auto first = [](int n) NOINLINE { __asm__ volatile (\"nop\" : : \"r\"(n)); };
+  auto second = [](int n) NOINLINE { __asm__ volatile (\"nop\" : : \"r\"(n)); };
+  first(1); second(1);
+}
+";
+
+#[test]
+fn static_functions_of_one_name_are_told_apart() {
+    let folder = Folder::new("static");
+    fs::create_dir_all(folder.0.join("sub")).unwrap();
+    let main = "void a(); void b(); extern \"C\" void _start() { a(); b(); for (;;) ; }";
+    let c = "static __attribute__((noinline)) void plain(void) { __asm__ volatile (\"nop\"); }
+void FUNCTION(void) { plain(); }";
+    let sources =
+        [("a.cc", STATIC), ("b.cc", STATIC), ("main.cc", main), ("u.c", c), ("sub/u.c", c)];
+    folder.make(&sources, "c++ -g -O1 -c -DPUBLIC=a a.cc");
+    for command in [
+        "c++ -g -O1 -c -DPUBLIC=b b.cc",
+        "cc -g -O1 -c -DFUNCTION=c u.c",
+        "cc -g -O1 -c -DFUNCTION=d sub/u.c -o v.o",
+        "c++ -g -O1 -nostdlib -static -o program main.cc a.o b.o u.o v.o",
+    ] {
+        folder.make(&[], command);
+    }
+    let bytes = fs::read(folder.0.join("program")).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let symbols = folder.symbols("program");
+    let functions = file.symbols().filter(|of| of.kind() == object::SymbolKind::Text);
+    let functions = functions.filter(object::ObjectSymbol::is_definition);
+    let name = |of: object::Symbol<'_, '_>| symbols.places(of.address()).pop().unwrap().function;
+    let mut names: Vec<String> = functions.filter(|of| of.is_local()).map(name).collect();
+    names.sort();
+    let folder = folder.0.display();
+    let expected = [
+        "(anonymous namespace)::inner::hidden(int) (a.cc)".to_owned(),
+        "(anonymous namespace)::inner::hidden(int) (b.cc)".to_owned(),
+        "a()::{lambda(int)#1}::operator()(int) const".to_owned(),
+        "a()::{lambda(int)#2}::operator()(int) const".to_owned(),
+        "b()::{lambda(int)#1}::operator()(int) const".to_owned(),
+        "b()::{lambda(int)#2}::operator()(int) const".to_owned(),
+        "helper(int) (a.cc)".to_owned(),
+        "helper(int) (b.cc)".to_owned(),
+        format!("plain ({folder}/sub/u.c)"),
+        format!("plain ({folder}/u.c)"),
+    ];
+    assert_eq!(names, expected);
+}
