@@ -96,7 +96,8 @@ fn programs(of: &Recording, symbolizer: &Symbolizer) -> Bytes {
         // The first thread has its program's number.
         threads.remove(&program);
         for thread in threads {
-            all = all.raw(&comm(Tag { thread, ..tag }, 0, short).0);
+            let own = of.thread_name(program, thread);
+            all = all.raw(&comm(Tag { thread, ..tag }, 0, own.as_deref().unwrap_or(short)).0);
         }
         if symbolizer.files(program).next().is_none() {
             // A name that is no path: perf must not look for the file on the host.
