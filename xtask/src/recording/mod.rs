@@ -3,6 +3,7 @@
 
 mod host_files;
 mod loaded;
+mod perf_map;
 mod stacks;
 mod symbolizer;
 

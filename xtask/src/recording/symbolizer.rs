@@ -8,6 +8,7 @@ use tally_abi::trace::SampleRecord;
 use super::{
     Recording,
     loaded::{self, KERNEL_PROGRAM, LoadedFile},
+    perf_map::{PerfMap, program_of_map},
 };
 use crate::{
     Result,
@@ -33,6 +34,8 @@ pub(crate) struct Level {
 #[derive(Default)]
 pub(crate) struct Symbolizer {
     files: Vec<LoadedFile>,
+    /// Names of code that programs made, from the files `perf-PID.map` of `--symbols`.
+    maps: Vec<PerfMap>,
     by: CallGraph,
 }
 
@@ -42,7 +45,8 @@ impl Symbolizer {
     /// # Errors
     /// A file cannot be read, or is no ELF file.
     pub(crate) fn check(paths: &[PathBuf]) -> Result<()> {
-        paths.iter().try_for_each(|path| symbols::check(path))
+        let mut files = paths.iter().filter(|path| program_of_map(path).is_none());
+        files.try_for_each(|path| symbols::check(path))
     }
 
     /// Reads the files of the programs that were sampled: those of `--symbols`, and those that the
@@ -52,7 +56,11 @@ impl Symbolizer {
     /// A file cannot be read or is no program, or a file of `--symbols` is another build than the
     /// one that ran.
     pub(crate) fn of(of: &Recording, paths: &[PathBuf], by: CallGraph) -> Result<Symbolizer> {
-        Ok(Symbolizer { files: loaded::read(of, paths)?, by })
+        let (maps, files): (Vec<_>, Vec<_>) =
+            paths.iter().cloned().partition(|path| program_of_map(path).is_some());
+        let maps = maps.iter().filter_map(|path| PerfMap::read(path).transpose());
+        let maps = maps.collect::<Result<_>>()?;
+        Ok(Symbolizer { files: loaded::read(of, &files)?, maps, by })
     }
 
     /// The files that were in a program's memory: the first is its own.
@@ -92,7 +100,11 @@ impl Symbolizer {
             places.unwrap_or_default().into_iter().map(|place| place.function).collect();
         names.reverse();
         if names.is_empty() {
-            names.push(file.map_or_else(|| format!("{:#x}", at.address), LoadedFile::name));
+            let (program, _) = of.program_of(sample.session);
+            let mut named = self.maps.iter().filter(|_| sample.user);
+            let in_map = named.find_map(|map| map.name(program, at.in_instruction()));
+            let nameless = || file.map_or_else(|| format!("{:#x}", at.address), LoadedFile::name);
+            names.push(in_map.map_or_else(nameless, str::to_owned));
         }
         names
     }

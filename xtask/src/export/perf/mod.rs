@@ -5,8 +5,8 @@
 //! such files, `tracepoint_perf`, leaves records to its caller and writes to a named file only.
 //!
 //! A sampled event of a session is an event of the file; a program is a process, whose threads have
-//! its name or their own. Times are nanoseconds from the trace's earliest time stamp, and a sample's
-//! period is the number of events for which it stands.
+//! its name or their own. Times are nanoseconds from the trace's earliest time stamp. The period of
+//! a sample is the number of events for which it stands.
 
 mod events;
 mod features;
