@@ -16,6 +16,36 @@ use crate::{Failure, Result, guest_files::GuestFile, project};
 /// First bytes of an ELF file.
 const ELF: [u8; 4] = *b"\x7fELF";
 
+/// The files with code that was sampled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CodeFiles {
+    /// All files of the ramdisk that have code, if programs were sampled.
+    pub ramdisk: Vec<CodeFile>,
+    /// The kernel's file, if ring 0 was sampled.
+    pub kernel: Option<KernelFile>,
+}
+
+/// The kernel's file on the host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelFile {
+    /// Path of the file, which has the symbols.
+    pub host: PathBuf,
+    /// The build: [`identity`] of the file.
+    pub identity: String,
+}
+
+impl KernelFile {
+    /// The kernel whose symbols are in `symbols`.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(symbols: &Path) -> Result<KernelFile> {
+        let identity = identity(&project::read(symbols)?);
+        let host = symbols.canonicalize().map_err(|e| Failure::io("read", symbols, &e))?;
+        Ok(KernelFile { host, identity })
+    }
+}
+
 /// A file of the machine that has code.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeFile {

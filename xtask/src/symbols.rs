@@ -1,17 +1,20 @@
 //! Resolves addresses of the kernel or a program to functions and lines, with the debug information
 //! of its file; without that, to functions with its symbols.
 
+mod debug_files;
+mod frames;
+mod names;
+mod stack;
+#[cfg(test)]
+mod tests;
 mod unwind;
 
 use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
     fmt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
-use addr2line::{Loader, gimli::BaseAddresses};
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSegment};
 use serde::{Serialize, Serializer};
 use tally_abi::{
     ExitStatus,
@@ -19,40 +22,19 @@ use tally_abi::{
     registers::{Frame, Registers},
 };
 
-pub use self::unwind::{CallGraph, Stack};
-use self::unwind::{FrameSection, UnwindInfo};
-use crate::{
-    Failure, Result,
-    project::{self, Project},
-    visible::visible,
+use self::{frames::UnwindInfo, names::Names};
+pub use self::{
+    names::Place,
+    stack::Stack,
+    unwind::{CallGraph, StackAddress},
 };
+use crate::{Failure, Result, project, visible::visible};
 
 /// Maximum levels of a backtrace of the kernel; a recursion that overflows the stack has
 /// thousands.
 const MAX_FRAMES: usize = 64;
 /// Maximum levels of a program's stack: `PERF_MAX_STACK_DEPTH` of Linux.
 const MAX_CALLERS: usize = 127;
-
-/// A function and a line in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Place {
-    /// The function, with its path.
-    pub function: String,
-    /// File of the line, relative to the project's folder if it is inside.
-    pub file: Option<String>,
-    /// The line.
-    pub line: Option<u32>,
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.function)?;
-        if let Some(file) = &self.file {
-            write!(f, " at {file}")?;
-        }
-        self.line.map_or(Ok(()), |line| write!(f, ":{line}"))
-    }
-}
 
 /// A level of a backtrace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -82,9 +64,8 @@ fn hexadecimal<S: Serializer>(address: &u64, to: S) -> std::result::Result<S::Ok
 
 /// The debug information of the file of the kernel or of a program.
 pub struct Symbols {
-    loader: Loader,
-    /// Names of static functions that several source files have.
-    repeated: BTreeSet<String>,
+    /// Functions and lines by the separate debug file, if there is one, and by the file itself.
+    names: Vec<Names>,
     code: UnwindInfo,
 }
 
@@ -94,38 +75,50 @@ impl Symbols {
     /// # Errors
     /// The file cannot be read, or has no debug information.
     pub fn read(kernel: &Path) -> Result<Symbols> {
-        let failed = |why: &dyn fmt::Display| unreadable(kernel, ExitStatus::HostError, why);
-        let loader = Loader::new(kernel).map_err(|error| failed(&error))?;
         let bytes = project::read(kernel)?;
-        let file = object::File::parse(&*bytes).map_err(|error| failed(&error))?;
-        let section = |name: &str| {
-            file.section_by_name(name).ok_or_else(|| failed(&format!("it has no {name}")))
-        };
-        let frames = section(".debug_frame")?.uncompressed_data();
-        let frames = FrameSection::Debug(frames.map_err(|error| failed(&error))?.into_owned());
-        let text = section(".text")?;
-        let range = text.address()..text.address() + text.size();
-        let repeated = repeated(&file);
-        Ok(Symbols { loader, repeated, code: UnwindInfo::new(frames, range, KERNEL_BASE) })
+        let symbols = Symbols::loaded(kernel, &bytes, KERNEL_BASE)?;
+        if !symbols.code.can_unwind() {
+            let why = "it has no unwind information";
+            return Err(unreadable(kernel, ExitStatus::HostError, &why));
+        }
+        Ok(symbols)
     }
 
     /// The symbols, which may be missing, of the file of a program or a library, loaded at `base`.
-    /// `bytes` is its content.
+    /// `bytes` is its content. Its separate debug file is used if it has one.
     ///
     /// # Errors
     /// The file is no ELF file, or its debug information cannot be read.
     pub fn loaded(path: &Path, bytes: &[u8], base: u64) -> Result<Symbols> {
-        let failed = |why: &dyn fmt::Display| unreadable(path, ExitStatus::HostError, why);
-        let file = object::File::parse(bytes)
-            .map_err(|error| unreadable(path, ExitStatus::NotRunnable, &error))?;
-        let loader = Loader::new(path).map_err(|error| failed(&error))?;
-        let code = || file.segments().filter(|segment| segment.permissions().executable());
-        let start = code().map(|segment| segment.address()).min().unwrap_or_default();
-        let end = code().map(|segment| segment.address().saturating_add(segment.size())).max();
-        let range = start..end.unwrap_or_default();
-        let frames = frames(&file).map_err(|error| failed(&error))?;
-        let repeated = repeated(&file);
-        Ok(Symbols { loader, repeated, code: UnwindInfo::new(frames, range, base) })
+        Symbols::with(path, bytes, base, None)
+    }
+
+    /// The symbols as [`Symbols::loaded`] reads them, with `debug` as the separate debug file.
+    ///
+    /// # Errors
+    /// The reasons of [`Symbols::loaded`].
+    pub fn with(path: &Path, bytes: &[u8], base: u64, debug: Option<PathBuf>) -> Result<Symbols> {
+        let file = elf(path, bytes)?;
+        let system = Path::new(debug_files::SYSTEM);
+        let debug = debug.or_else(|| debug_files::separate(path, &file, system));
+        let mut names = Vec::new();
+        let code = if let Some(debug) = debug {
+            let bytes = project::read(&debug)?;
+            let parsed = elf(&debug, &bytes)?;
+            names.push(read_names(&debug, &parsed)?);
+            UnwindInfo::read(&file, Some(&parsed), base)
+        } else {
+            UnwindInfo::read(&file, None, base)
+        };
+        names.push(read_names(path, &file)?);
+        let code = code.map_err(|error| unreadable(path, ExitStatus::HostError, &error))?;
+        Ok(Symbols { names, code })
+    }
+
+    /// The file with the symbols, if it is another one.
+    pub(crate) fn debug_file(&self) -> Option<&Path> {
+        let [debug, _] = &*self.names else { return None };
+        Some(&debug.path)
     }
 
     /// Returns whether the address of the running code is in this file.
@@ -136,35 +129,9 @@ impl Symbols {
     /// The functions of the instruction at an address of the running code: the inlined ones,
     /// innermost first, and the one they were inlined into. Empty if the address is not in code.
     pub fn places(&self, address: u64) -> Vec<Place> {
-        let Some(probe) = self.code.in_file(address) else { return Vec::new() };
-        let mut places = Vec::new();
-        if let Ok(mut frames) = self.loader.find_frames(probe) {
-            while let Ok(Some(frame)) = frames.next() {
-                let Some(name) = frame.function.as_ref() else { continue };
-                let Ok(demangled) = name.demangle() else { continue };
-                let (file, line) = frame.location.map_or((None, None), |at| (at.file, at.line));
-                let mut function = visible(&demangled).into_owned();
-                if let Some(file) = file.filter(|_| self.repeated.contains(&*demangled)) {
-                    let file = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
-                    function = format!("{function} ({})", visible(&file));
-                }
-                places.push(Place { function, file: file.map(relative), line });
-            }
-        }
-        if places.is_empty() {
-            // Assembly has a symbol and no lines.
-            let symbol = self.loader.find_symbol_info(probe);
-            places.extend(symbol.map(|symbol| {
-                let name = addr2line::demangle_auto(Cow::Borrowed(symbol.name()), None);
-                let mut function = visible(&name).into_owned();
-                if self.repeated.contains(source_name(symbol.name())) {
-                    let address = self.code.base.wrapping_add(symbol.address());
-                    function = format!("{function} ({address:#x})");
-                }
-                Place { function, file: None, line: None }
-            }));
-        }
-        places
+        let Some(in_file) = self.code.in_file(address) else { return Vec::new() };
+        let mut by_file = self.names.iter().map(|names| names.places(in_file, self.code.base));
+        by_file.find(|places| !places.is_empty()).unwrap_or_default()
     }
 
     /// The function in which the kernel stopped and its callers, innermost first, as far as the
@@ -173,69 +140,50 @@ impl Symbols {
         let code = |address| Some(&self.code).filter(|code| code.in_file(address).is_some());
         let by = CallGraph::Dwarf;
         let addresses = unwind::addresses(&code, &registers.frame, stack, by, MAX_FRAMES);
-        let frame = |(depth, address): (usize, u64)| {
-            // A return address may be behind the function's last instruction; the byte before
-            // belongs to the call.
-            let places = self.places(address - u64::from(depth > 0));
-            StackFrame { address, places }
+        let frame = |of: StackAddress| {
+            let places = self.places(of.in_instruction());
+            StackFrame { address: of.address, places }
         };
-        addresses.into_iter().enumerate().map(frame).collect()
+        addresses.into_iter().map(frame).collect()
     }
 }
 
-/// The return addresses of a program's thread, innermost first, as far as the copy of its stack
-/// extends and the callers can be determined. `file` finds the loaded file with an address.
-pub fn callers<'a>(
+/// The address at which a program's thread was sampled, then those of its callers, innermost first,
+/// as far as the copy of its stack extends and the callers can be determined. `file` finds the
+/// loaded file with an address.
+pub fn stack_addresses<'a>(
     file: &dyn Fn(u64) -> Option<&'a Symbols>,
     registers: &Frame,
     stack: &Stack,
     by: CallGraph,
-) -> Vec<u64> {
+) -> Vec<StackAddress> {
     let code = |address| file(address).map(|symbols| &symbols.code);
-    let mut addresses = unwind::addresses(&code, registers, stack, by, MAX_CALLERS + 1);
-    addresses.remove(0);
-    addresses
+    unwind::addresses(&code, registers, stack, by, MAX_CALLERS + 1)
 }
 
-/// A symbol's name without the suffix of a copy that the compiler made: `helper.constprop.0`.
-fn source_name(symbol: &str) -> &str {
-    symbol.split('.').next().unwrap_or_default()
+/// Returns whether a file has the debug information of another one, and no code.
+pub(crate) fn is_debug_only(file: &object::File<'_>) -> bool {
+    let mut code = file.segments().filter(|segment| segment.permissions().executable());
+    code.all(|segment| segment.data().is_ok_and(<[u8]>::is_empty))
 }
 
-/// The names of static functions that several source files have.
-fn repeated(file: &object::File<'_>) -> BTreeSet<String> {
-    let (mut source, mut sources) = ("", BTreeMap::new());
-    let mut repeated = BTreeSet::new();
-    // The local symbols of a source file follow the symbol with its name.
-    for symbol in file.symbols().filter(|symbol| symbol.is_local()) {
-        let Ok(name) = symbol.name() else { continue };
-        match symbol.kind() {
-            SymbolKind::File => source = name,
-            SymbolKind::Text => {
-                let name = source_name(name);
-                if *sources.entry(name).or_insert(source) != source {
-                    repeated.insert(name.to_owned());
-                }
-            }
-            _ => {}
-        }
-    }
-    repeated
+/// Checks that a file is one that can have symbols.
+///
+/// # Errors
+/// The file cannot be read, or is no ELF file.
+pub(crate) fn check(path: &Path) -> Result<()> {
+    elf(path, &project::read(path)?).map(drop)
 }
 
-/// Reads the unwind information of a program's functions, if its file has any.
-fn frames(file: &object::File<'_>) -> object::Result<FrameSection> {
-    let address = |name: &str| file.section_by_name(name).map_or(0, |section| section.address());
-    if let Some(section) = file.section_by_name(".eh_frame") {
-        let bases = BaseAddresses::default()
-            .set_eh_frame(section.address())
-            .set_text(address(".text"))
-            .set_got(address(".got"));
-        return Ok(FrameSection::Eh(section.uncompressed_data()?.into_owned(), bases));
-    }
-    let section = file.section_by_name(".debug_frame");
-    let bytes = section.map(|section| section.uncompressed_data()).transpose()?;
-    Ok(FrameSection::Debug(bytes.unwrap_or_default().into_owned()))
+fn elf<'a>(path: &Path, bytes: &'a [u8]) -> Result<object::File<'a>> {
+    object::File::parse(bytes).map_err(|error| unreadable(path, ExitStatus::NotRunnable, &error))
+}
+
+/// Reads the functions and lines of a file.
+fn read_names(path: &Path, file: &object::File<'_>) -> Result<Names> {
+    let shared = debug_files::shared(path, file, Path::new(debug_files::SYSTEM));
+    debug_files::note_missing_parts(path, file);
+    Names::read(path, file, shared).map_err(|error| unreadable(path, ExitStatus::HostError, &error))
 }
 
 fn unreadable(path: &Path, status: ExitStatus, why: &dyn fmt::Display) -> Failure {
@@ -243,13 +191,4 @@ fn unreadable(path: &Path, status: ExitStatus, why: &dyn fmt::Display) -> Failur
         status,
         format!("cannot read the symbols in {}: {}", path.display(), visible(&why.to_string())),
     )
-}
-
-/// A file's path relative to the project's folder, if it is inside. Paths of guests begin with a
-/// dot (`xtask/src/build/rustc.sh`).
-fn relative(file: &str) -> String {
-    let root = Project::here().root;
-    let path = Path::new(file);
-    let inside = path.strip_prefix(root).or_else(|_| path.strip_prefix("."));
-    visible(&inside.unwrap_or(path).display().to_string()).into_owned()
 }

@@ -6,6 +6,7 @@
 
 mod chunk;
 mod phase;
+mod program;
 mod stack;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ use crate::{
 
 pub use chunk::Chunk;
 pub use phase::PhaseRecord;
+pub use program::{MapRecord, ThreadNameRecord};
 pub use stack::{MAX_STACK_BYTES, RegistersRecord, STACK_WORDS, StackRecord};
 
 /// Words of a CPU's trace ring ([`crate::ring`]). The scheduler drains the ring at each tick (10
@@ -283,26 +285,6 @@ record! {
     }
 }
 
-record! {
-    /// A program mapped code of a file of the ramdisk, as its interpreter does for each library.
-    /// The code of the program itself and of its interpreter is loaded before the program starts,
-    /// and has no record.
-    MapRecord = 12 "map", stamp tsc "TSC when the file was mapped." {
-        /// The CPU.
-        cpu: u16,
-        /// The program.
-        program: u32,
-        /// The first address.
-        address: u64 as Address,
-        /// The length in bytes: whole pages.
-        bytes: u64,
-        /// Offset of the first byte in the file.
-        offset: u64,
-        /// The file, by the offset of its content in the ramdisk.
-        file: u64,
-    }
-}
-
 /// Position of an event's counts in the records of slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -323,7 +305,7 @@ pub enum SlicePlace {
 }
 
 /// All record types.
-pub const TYPES: [&RecordType; 12] = [
+pub const TYPES: [&RecordType; 13] = [
     &SliceRecord::TYPE,
     &ThresholdRecord::TYPE,
     &SampleRecord::TYPE,
@@ -336,6 +318,7 @@ pub const TYPES: [&RecordType; 12] = [
     &RegistersRecord::TYPE,
     &StackRecord::TYPE,
     &MapRecord::TYPE,
+    &ThreadNameRecord::TYPE,
 ];
 
 /// A record of a trace.
@@ -365,6 +348,8 @@ pub enum Record {
     Stack(StackRecord),
     /// A mapped file.
     Map(MapRecord),
+    /// A name of a thread.
+    ThreadName(ThreadNameRecord),
 }
 
 impl Record {
@@ -386,6 +371,7 @@ impl Record {
             RegistersRecord::KIND => RegistersRecord::decode(tsc, words).map(Record::Registers),
             StackRecord::KIND => StackRecord::decode(tsc, words).map(Record::Stack),
             MapRecord::KIND => MapRecord::decode(tsc, words).map(Record::Map),
+            ThreadNameRecord::KIND => ThreadNameRecord::decode(tsc, words).map(Record::ThreadName),
             _ => Err(Malformed),
         }
     }

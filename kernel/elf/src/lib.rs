@@ -15,7 +15,7 @@ use alloc::{borrow::Cow, format, string::String, vec::Vec};
 use elf::{ElfBytes, abi, endian::LittleEndian, segment::ProgramHeader};
 
 /// Load address of position-independent programs, fixed for reproducible runs.
-const PIE_BASE: u64 = 0x5555_5555_4000;
+pub const PIE_BASE: u64 = 0x5555_5555_4000;
 /// Load address of interpreters: above all that `mmap` gives out, far below the stack.
 const INTERPRETER_BASE: u64 = 0x7fff_0000_0000;
 /// Machine types that a refusal can name.

@@ -38,7 +38,7 @@ mod timers;
 mod trace;
 mod transfer;
 
-use tally_abi::{Error, syscall};
+use tally_abi::{Error, syscall, trace::ThreadNameRecord};
 
 use self::{
     answer::{Answer, CHANGED, Errno, RETRY, Unanswered},
@@ -89,7 +89,9 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
         syscall::TALLY_BASE.. => tally(cpu, frame, number, arguments),
         syscall::PRCTL => {
             linux(cpu, frame, number, arguments);
-            note_name(cpu);
+            if arguments[0] == process::SET_NAME {
+                note_name(cpu);
+            }
         }
         _ => linux(cpu, frame, number, arguments),
     }
@@ -105,11 +107,14 @@ pub fn dispatch(cpu: &mut Cpu, frame: &mut Frame) -> bool {
 }
 
 /// Reports the running thread's name, which may have changed, to sessions that count threads
-/// separately.
+/// separately, and adds it to the trace.
 fn note_name(cpu: &mut Cpu) {
     let measure = cpu.measure;
     let Thread { tid, name, .. } = *cpu.process().threads.running();
-    measure.lock().rename_thread(tid, name);
+    let program = cpu.process().pid;
+    let mut measure = measure.lock();
+    measure.rename_thread(tid, name);
+    measure.trace_name(ThreadNameRecord::new(program, tid, name));
 }
 
 /// Adds to the trace that an `mmap` mapped a file's code at `address`.

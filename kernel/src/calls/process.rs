@@ -20,7 +20,7 @@ use crate::{
 const ARCH_SET_FS: u64 = 0x1002;
 const ARCH_GET_FS: u64 = 0x1003;
 /// `PR_SET_NAME` and `PR_GET_NAME`.
-const SET_NAME: u64 = 15;
+pub(super) const SET_NAME: u64 = 15;
 const GET_NAME: u64 = 16;
 /// `PR_CAPBSET_READ`, and the highest capability.
 const HAS_CAPABILITY: u64 = 23;

@@ -6,7 +6,7 @@ use tally_abi::{
     registers::Frame,
     trace::{
         MapRecord, PhaseRecord, RegistersRecord, STACK_WORDS, SampleRecord, SignalRecord,
-        SliceRecord, StackRecord, SwitchRecord, SyscallRecord, ThresholdRecord,
+        SliceRecord, StackRecord, SwitchRecord, SyscallRecord, ThreadNameRecord, ThresholdRecord,
     },
 };
 use tally_engine::{Clock, Sink};
@@ -181,6 +181,12 @@ impl TraceSink {
     pub(super) fn map(&self, record: MapRecord) {
         let record = MapRecord { cpu: self.cpu, ..record };
         self.write_now(MapRecord::KIND, &record.head());
+    }
+
+    /// Writes a record of a thread's name, stamped with the present time.
+    pub(super) fn name(&self, record: ThreadNameRecord) {
+        let record = ThreadNameRecord { cpu: self.cpu, ..record };
+        self.write_now(ThreadNameRecord::KIND, &record.head());
     }
 
     /// Writes a record of a signal, stamped with the present time.

@@ -228,7 +228,8 @@ impl Writer<'_> {
         for (cpu, switches) in of_cpu {
             for (at, switch) in switches.iter().enumerate().filter(|(_, s)| s.program != 0) {
                 let (program, thread) = (switch.program, switch.thread);
-                let name = format!("{} thread {thread}", self.of.program_name(program));
+                let title = self.of.thread_title(program, thread);
+                let name = format!("{} {title}", self.of.program_name(program));
                 self.add("i", "switch", name, (CPUS, cpu.into()), switch.tsc);
                 if let Some(next) = switches.get(at + 1) {
                     self.until(next.tsc);
@@ -267,7 +268,7 @@ impl Writer<'_> {
                 tid if tid >= THRESHOLDS => format!("session {} thresholds", tid - THRESHOLDS),
                 tid if tid >= SAMPLES => format!("session {} samples", tid - SAMPLES),
                 tid if tid >= SLICES => format!("session {} slices", tid - SLICES),
-                tid => format!("thread {tid}"),
+                tid => self.of.thread_title(*pid, tid),
             };
             name("thread_name", (*pid, *tid), text)
         });

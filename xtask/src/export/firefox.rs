@@ -189,8 +189,8 @@ impl Writer<'_> {
         for (sample, mut events) in self.of.weighted_samples() {
             let (program, _) = self.of.program_of(sample.session);
             let event = self.of.event_name(sample.session, sample.event);
-            let name =
-                format!("session {}, thread {}: samples of {event}", sample.session, sample.thread);
+            let title = self.of.thread_title(program, sample.thread);
+            let name = format!("session {}, {title}: samples of {event}", sample.session);
             let (thread, time) = (self.thread(program, &name), self.time(sample.tsc));
             let functions = symbolizer.stack_functions(self.of, sample);
             let frames: Vec<FrameInfo> = functions
@@ -228,7 +228,8 @@ impl Writer<'_> {
 
     fn syscalls(&mut self) {
         for call in &self.of.records.syscalls {
-            let thread = self.thread(call.program, &format!("thread {}", call.thread));
+            let thread =
+                self.thread(call.program, &self.of.thread_title(call.program, call.thread));
             let (start, end) = (self.time(call.start_tsc), self.time(call.tsc));
             let arguments = [call.rdi, call.rsi, call.rdx, call.r10, call.r8, call.r9];
             let arguments = arguments.map(|word| format!("{word:#x}")).join(", ");

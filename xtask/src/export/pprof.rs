@@ -122,10 +122,7 @@ impl<'a> Writer<'a> {
             let Some(index) = events.iter().position(|of| *of == event) else { continue };
             // The innermost function comes first.
             let levels = self.symbolizer.stack(self.of, sample).into_iter().rev();
-            let locations = levels.enumerate().map(|(depth, level)| {
-                // A return address may be behind its function's last instruction.
-                self.location(sample, level.address - u64::from(depth > 0))
-            });
+            let locations = levels.map(|level| self.location(sample, level.at.in_instruction()));
             let locations: Vec<u64> = locations.collect();
             let key = (locations, sample.thread);
             let values = values.entry(key).or_insert_with(|| vec![0; 2 * events.len()]);
@@ -161,7 +158,7 @@ impl<'a> Writer<'a> {
         self.locations.insert(key, id);
         let mapping = if sample.user { self.mapping(program, name, file) } else { 0 };
         let mut location = Message::default().number(1, id).number(2, mapping).number(3, address);
-        let places = file.map(|file| file.symbols.places(address)).unwrap_or_default();
+        let places = file.map(|file| file.places(address)).unwrap_or_default();
         for place in &places {
             let file = place.file.as_deref().unwrap_or_default();
             let function = self.function(&place.function, file);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tally_abi::ExitStatus;
+use tally_abi::{ExitStatus, trace::SampleRecord};
 
 use super::folder::Folder;
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
             list::List,
         },
     },
-    code_files::CodeFile,
+    code_files::{CodeFile, CodeFiles, KernelFile},
     guest_files::GuestFile,
     project::{self, Project},
     ramdisk, setup,
@@ -182,14 +182,26 @@ impl Artefacts {
         Ok(path)
     }
 
-    /// The files with code of the ramdisk `ramdisk` for a command line.
+    /// The files of the code in which samples can be, with the ramdisk `ramdisk` for a command
+    /// line.
     ///
     /// # Errors
-    /// The ramdisk cannot be read.
-    pub(super) fn code_files(&self, command_line: &str, ramdisk: &Path) -> Result<Vec<CodeFile>> {
+    /// The ramdisk or the kernel's file cannot be read.
+    pub(super) fn code_files(
+        &self,
+        command_line: &str,
+        ramdisk: &Path,
+        samples: &[SampleRecord],
+    ) -> Result<CodeFiles> {
+        if samples.is_empty() {
+            return Ok(CodeFiles::default());
+        }
         let words: Vec<&str> = command_line.split_ascii_whitespace().collect();
         let named = GuestFile::by_names(&self.named(&words));
-        CodeFile::all(ramdisk, &[&self.files[..], &named].concat())
+        let ramdisk = CodeFile::all(ramdisk, &[&self.files[..], &named].concat())?;
+        let in_kernel = samples.iter().any(|of| !of.user && of.address != 0);
+        let kernel = in_kernel.then(|| KernelFile::read(&self.symbols)).transpose()?;
+        Ok(CodeFiles { ramdisk, kernel })
     }
 
     /// The files of [`Self::on_demand`] with these names.

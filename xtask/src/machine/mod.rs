@@ -50,7 +50,7 @@ use end::QemuEnd;
 
 use crate::{
     Failure, Result,
-    code_files::CodeFile,
+    code_files::CodeFiles,
     output::{self, ProgramWriter},
     process::{self, Child},
     progress::Step,
@@ -76,7 +76,7 @@ pub struct Boot {
     /// The truth, if the machine has the virtual PMU.
     pub truth: Option<Truth>,
     /// The files with code that the machine had, if programs were sampled.
-    pub code_files: Vec<CodeFile>,
+    pub code_files: CodeFiles,
     /// The log and the machine's other files; removed with this value unless kept.
     pub folder: Folder,
 }
@@ -122,7 +122,7 @@ pub fn of_messages(messages: &[u8], listen: Listener<'_>) -> Result<Boot> {
     transcript.read_trace();
     let (end, limit) = (QemuEnd::ByItself, Duration::ZERO);
     let outcome = end::outcome(end, &transcript, limit, &folder, Path::new(""));
-    Ok(Boot { outcome, transcript, truth: None, code_files: Vec::new(), folder })
+    Ok(Boot { outcome, transcript, truth: None, code_files: CodeFiles::default(), folder })
 }
 
 /// Receives the programs' output while the machine runs.
@@ -192,7 +192,7 @@ fn boot_in(
     artefacts: &Artefacts,
     request: &Request,
     observer: &mut dyn Observer,
-) -> Result<(Outcome, Transcript, Option<Truth>, Vec<CodeFile>)> {
+) -> Result<(Outcome, Transcript, Option<Truth>, CodeFiles)> {
     let ramdisk = artefacts.ramdisk(&request.command_line, folder)?;
     let mut command = command::qemu(artefacts, &ramdisk, request, folder)?;
     File::create(folder.wire()).map_err(|e| Failure::io("write", &folder.wire(), &e))?;
@@ -209,10 +209,7 @@ fn boot_in(
     let truth = read_truth(folder)?;
     let symbols = &artefacts.symbols;
     let outcome = end::outcome(end, &transcript, request.time_limit, folder, symbols);
-    let code_files = match transcript.samples[..] {
-        [] => Vec::new(),
-        _ => artefacts.code_files(&request.command_line, &ramdisk)?,
-    };
+    let code_files = artefacts.code_files(&request.command_line, &ramdisk, &transcript.samples)?;
     Ok((outcome, transcript, truth, code_files))
 }
 

@@ -10,7 +10,7 @@ use tally_abi::{
     boot::JobNumber,
     trace::{
         LostRecord, MapRecord, PhaseRecord, SampleRecord, SignalRecord, SliceRecord, SwitchRecord,
-        SyscallRecord, ThresholdRecord,
+        SyscallRecord, ThreadNameRecord, ThresholdRecord,
     },
     wire::{MAX_FRAME_BYTES, Message},
 };
@@ -60,6 +60,8 @@ pub struct Transcript {
     pub signals: Vec<SignalRecord>,
     /// The code that programs mapped.
     pub maps: Vec<MapRecord>,
+    /// The names of threads.
+    pub thread_names: Vec<ThreadNameRecord>,
     /// The trace's intervals whose phases were tracked.
     pub phases: Vec<PhaseRecord>,
     /// The trace's records of losses.
@@ -155,7 +157,8 @@ impl Transcript {
     pub fn records(&self) -> (u64, u64) {
         let of_engine = self.slices.len() + self.thresholds.len() + self.samples.len();
         let of_kernel = self.syscalls.len() + self.switches.len() + self.signals.len();
-        let came = of_engine + of_kernel + self.phases.len() + self.maps.len();
+        let of_programs = self.maps.len() + self.thread_names.len();
+        let came = of_engine + of_kernel + self.phases.len() + of_programs;
         (came as u64, self.rings.iter().map(|ring| ring.read).sum())
     }
 
@@ -179,6 +182,7 @@ impl Transcript {
                     switches: self.switches,
                     signals: self.signals,
                     maps: self.maps,
+                    thread_names: self.thread_names,
                     phases: self.phases,
                     losses: self.losses,
                     ..

@@ -2,24 +2,29 @@
 
 use std::{
     borrow::Cow,
-    collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
 use object::{Object, ObjectSegment};
-use tally_abi::{ExitStatus, trace::MapRecord};
+use tally_abi::{ExitStatus, boot::KERNEL_BASE, trace::MapRecord};
 use tally_elf::Program;
 
-use super::Recording;
+use super::{
+    Recording,
+    host_files::{Chosen, HostFiles},
+};
 use crate::{
     Failure, Result,
     code_files::{self, CodeFile},
-    output, project,
-    symbols::Symbols,
+    project,
+    symbols::{self, Place, Symbols},
     visible::visible,
 };
 
+/// Number of no program, which the kernel's file has.
+pub(super) const KERNEL_PROGRAM: u32 = u32::MAX;
+/// Mark before the names of the kernel's functions.
+pub(crate) const KERNEL_MARK: &str = "[k] ";
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
 
@@ -34,9 +39,9 @@ pub(crate) struct CodeSegment {
     pub(crate) file_offset: u64,
 }
 
-/// A file whose code is in a program's memory.
+/// A file whose code is in a program's memory, or the kernel's.
 pub(crate) struct LoadedFile {
-    /// The program.
+    /// The program, or [`KERNEL_PROGRAM`].
     pub(super) program: u32,
     /// TSC from which on its code was there.
     pub(super) from_tsc: u64,
@@ -45,7 +50,7 @@ pub(crate) struct LoadedFile {
     /// Distance between the addresses in memory and those in the file.
     pub(crate) base: u64,
     /// Functions and lines.
-    pub(crate) symbols: Symbols,
+    pub(super) symbols: Symbols,
     /// The code.
     pub(crate) code: Vec<CodeSegment>,
     /// The linker's build id; empty without one.
@@ -54,7 +59,7 @@ pub(crate) struct LoadedFile {
 
 impl LoadedFile {
     /// Reads a file; `None` if it has no code where the program mapped it.
-    fn read(path: &Path, at: &Placed) -> Result<Option<LoadedFile>> {
+    fn read(Chosen { path, debug }: &Chosen, at: &Placed) -> Result<Option<LoadedFile>> {
         let bytes = project::read(path)?;
         let refused = |why: &str| {
             let why = format!("cannot read the segments of {}: {}", path.display(), visible(why));
@@ -64,7 +69,7 @@ impl LoadedFile {
         let Some(base) = at.base(&bytes, &file).map_err(|why| refused(&why))? else {
             return Ok(None);
         };
-        let symbols = Symbols::loaded(path, &bytes, base)?;
+        let symbols = Symbols::with(path, &bytes, base, debug.clone())?;
         let code = executable(&file).map(|segment| {
             // Addresses of the file's segments may have any 64-bit value; a kernel never loads
             // such segments.
@@ -81,6 +86,21 @@ impl LoadedFile {
         let path = path.canonicalize().map_err(|error| Failure::io("read", path, &error))?;
         let Placed { program, from_tsc, .. } = *at;
         Ok(Some(LoadedFile { program, from_tsc, path, base, symbols, code, build_id }))
+    }
+
+    /// The functions of the instruction at an address: the inlined ones, innermost first, and the
+    /// one they were inlined into. Those of the kernel have the mark that perf prints before them.
+    pub(crate) fn places(&self, address: u64) -> Vec<Place> {
+        let mut places = self.symbols.places(address);
+        if self.program == KERNEL_PROGRAM {
+            places.iter_mut().for_each(|of| of.function.insert_str(0, KERNEL_MARK));
+        }
+        places
+    }
+
+    /// The separate debug file, which has the symbols.
+    pub(crate) fn debug_file(&self) -> Option<&Path> {
+        self.symbols.debug_file()
     }
 
     /// Path and base.
@@ -101,6 +121,8 @@ pub(crate) type FileKey<'a> = (&'a Path, u64);
 /// Origin of a file in a program's memory.
 #[derive(Clone, Copy, Debug)]
 enum By<'a> {
+    /// The file is the kernel's own.
+    Kernel,
     /// The kernel loaded it as the program.
     Program,
     /// The kernel loaded it as the program's interpreter.
@@ -126,6 +148,8 @@ impl Placed<'_> {
         file: &object::File<'_>,
     ) -> std::result::Result<Option<u64>, Cow<'static, str>> {
         let record = match self.by {
+            By::Kernel => return Ok(Some(KERNEL_BASE)),
+            By::Program if symbols::is_debug_only(file) => return Ok(Some(program_base(file))),
             By::Program => return Program::parse(bytes).map(|file| Some(file.base)),
             By::Interpreter => {
                 return Program::parse_interpreter(bytes).map(|file| Some(file.base));
@@ -145,29 +169,24 @@ impl Placed<'_> {
     }
 }
 
+/// The base of a program of which only the separate debug file is there.
+fn program_base(debug: &object::File<'_>) -> u64 {
+    if debug.kind() == object::ObjectKind::Executable { 0 } else { tally_elf::PIE_BASE }
+}
+
 /// The segments of a file's code.
 fn executable<'a>(file: &'a object::File<'a>) -> impl Iterator<Item = object::Segment<'a, 'a>> {
     file.segments().filter(|segment| segment.permissions().executable())
 }
 
-/// A file of `--symbols`.
-struct Given {
-    path: PathBuf,
-    identity: String,
-    is_used: bool,
-}
-
-/// Reads the files of all sampled programs: those of `--symbols`, and those that the run names.
+/// Reads the files of all sampled programs and of the kernel: those of `--symbols`, and those that
+/// the run names.
 ///
 /// # Errors
 /// A file of `--symbols` cannot be read, is no ELF file, or is another build of a file that ran.
 pub(super) fn read(of: &Recording, paths: &[PathBuf]) -> Result<Vec<LoadedFile>> {
-    let given = |path: &PathBuf| {
-        let identity = code_files::identity(&project::read(path)?);
-        Ok(Given { path: path.clone(), identity, is_used: false })
-    };
-    let given = paths.iter().map(given).collect::<Result<_>>()?;
-    let mut reader = FileReader { of, given, chosen: BTreeMap::new(), files: Vec::new() };
+    let host = HostFiles::of(paths)?;
+    let mut reader = FileReader { of, host, files: Vec::new() };
     let mut programs: Vec<(u32, &str)> =
         of.records.samples.iter().map(|sample| of.program_of(sample.session)).collect();
     programs.sort_unstable();
@@ -180,20 +199,18 @@ pub(super) fn read(of: &Recording, paths: &[PathBuf]) -> Result<Vec<LoadedFile>>
             reader.add_map(record)?;
         }
     }
-    for Given { path, .. } in reader.given.iter().filter(|given| !given.is_used) {
-        output::note(format_args!(
-            "xtask: --symbols {}: no file of the programs that were sampled",
-            path.display()
-        ));
+    if let Some(kernel) = of.run.kernel.as_ref().and_then(|known| reader.host.choose_kernel(known))
+    {
+        let at = Placed { program: KERNEL_PROGRAM, from_tsc: 0, by: By::Kernel };
+        reader.files.extend(LoadedFile::read(&kernel, &at)?);
     }
+    reader.host.note_unused();
     Ok(reader.files)
 }
 
 struct FileReader<'a> {
     of: &'a Recording,
-    given: Vec<Given>,
-    /// The host's files with the symbols of those that ran, by the offset in the ramdisk.
-    chosen: BTreeMap<u64, Option<PathBuf>>,
+    host: HostFiles,
     files: Vec<LoadedFile>,
 }
 
@@ -202,20 +219,20 @@ impl FileReader<'_> {
     /// sampled.
     fn add_program(&mut self, program: u32, name: &str, is_only: bool) -> Result<()> {
         let known = own_file(self.of, name);
-        let path = match known {
-            Some(known) => self.choose(known)?,
-            None => self.by_name(name, is_only),
+        let chosen = match known {
+            Some(known) => self.host.choose(known)?,
+            None => self.host.by_name(name, is_only).map(Chosen::from),
         };
-        let Some(path) = path else { return Ok(()) };
+        let Some(chosen) = chosen else { return Ok(()) };
         let at = Placed { program, from_tsc: 0, by: By::Program };
-        self.files.extend(LoadedFile::read(&path, &at)?);
-        let bytes = project::read(&path)?;
+        self.files.extend(LoadedFile::read(&chosen, &at)?);
+        let bytes = project::read(&chosen.path)?;
         let interpreter = Program::parse(&bytes).ok().and_then(|file| file.interpreter);
         let guest = interpreter.map(|path| path.trim_start_matches('/'));
         let known = self.of.run.code_files.iter().find(|file| Some(&*file.guest) == guest);
-        if let Some(path) = known.map(|known| self.choose(known)).transpose()?.flatten() {
+        if let Some(chosen) = known.map(|known| self.host.choose(known)).transpose()?.flatten() {
             let by = By::Interpreter;
-            self.files.extend(LoadedFile::read(&path, &Placed { by, ..at })?);
+            self.files.extend(LoadedFile::read(&chosen, &Placed { by, ..at })?);
         }
         Ok(())
     }
@@ -226,83 +243,21 @@ impl FileReader<'_> {
         let Some(known) = files.find(|file| file.ramdisk_offset == record.file) else {
             return Ok(());
         };
-        let Some(path) = self.choose(known)? else { return Ok(()) };
+        let Some(chosen) = self.host.choose(known)? else { return Ok(()) };
         // A file with several parts of code, or one that is mapped again, has several records.
         let has = |file: &LoadedFile| {
             let mut code = file.code.iter();
             let is_there =
                 |of: &CodeSegment| of.start == record.address && of.file_offset == record.offset;
-            file.program == record.program && file.path == path && code.any(is_there)
+            file.program == record.program && file.path == chosen.path && code.any(is_there)
         };
         if self.files.iter().any(has) {
             return Ok(());
         }
         let at = Placed { program: record.program, from_tsc: record.tsc, by: By::Map(record) };
-        self.files.extend(LoadedFile::read(&path, &at)?);
+        self.files.extend(LoadedFile::read(&chosen, &at)?);
         Ok(())
     }
-
-    /// The host's file with the symbols of a file that ran, if it is the same build.
-    fn choose(&mut self, known: &CodeFile) -> Result<Option<PathBuf>> {
-        if let Some(chosen) = self.chosen.get(&known.ramdisk_offset) {
-            return Ok(chosen.clone());
-        }
-        let chosen = match self.choose_given(known)? {
-            Some(given) => Some(given),
-            None => unchanged(known),
-        };
-        self.chosen.insert(known.ramdisk_offset, chosen.clone());
-        Ok(chosen)
-    }
-
-    /// The file of `--symbols` of the same build.
-    fn choose_given(&mut self, known: &CodeFile) -> Result<Option<PathBuf>> {
-        if let Some(same) = self.given.iter_mut().find(|given| given.identity == known.identity) {
-            same.is_used = true;
-            return same
-                .path
-                .canonicalize()
-                .map(Some)
-                .map_err(|error| Failure::io("read", &same.path, &error));
-        }
-        let has_name = |given: &&Given| given.path.file_name().is_some_and(|n| n == known.name());
-        let Some(Given { path, identity, .. }) = self.given.iter().find(has_name) else {
-            return Ok(None);
-        };
-        let why = format!(
-            "--symbols {}: another build than the one that ran: it has {identity}, the one that \
-             ran {}; give the file that ran, or record again",
-            path.display(),
-            known.identity
-        );
-        Err(Failure::new(ExitStatus::Usage, why))
-    }
-
-    /// The file of `--symbols` with a program's name, or the only one for the only program: of a
-    /// trace that does not say which files ran.
-    fn by_name(&mut self, name: &str, is_only: bool) -> Option<PathBuf> {
-        let own = Path::new(name).file_name();
-        let is_the_only = is_only && self.given.len() == 1;
-        let mut given = self.given.iter_mut();
-        let found = given.find(|given| is_the_only || given.path.file_name() == own)?;
-        found.is_used = true;
-        Some(found.path.clone())
-    }
-}
-
-/// The file on this host of one that ran, if it is still the same build. A trace from elsewhere may
-/// name any path, and only a file's content ends.
-fn unchanged(known: &CodeFile) -> Option<PathBuf> {
-    let bytes = known.host.is_file().then(|| fs::read(&known.host).ok()).flatten()?;
-    if code_files::identity(&bytes) == known.identity {
-        return known.host.canonicalize().ok();
-    }
-    output::note(format_args!(
-        "xtask: {} has changed since it ran: its functions have no names; record again, or give \
-         the file that ran with --symbols",
-        visible(&known.host.to_string_lossy())
-    ));
-    None
 }
 
 /// The file of a program of this name, if the run names it.
@@ -315,6 +270,8 @@ fn own_file<'a>(of: &'a Recording, name: &str) -> Option<&'a CodeFile> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use tally_abi::trace::{MAX_COUNTS, SampleRecord};
 
     use super::*;

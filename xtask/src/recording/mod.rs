@@ -1,7 +1,9 @@
 //! A trace in the form that exports and the commands on samples need: the run, all records, names,
 //! and times in nanoseconds.
 
+mod host_files;
 mod loaded;
+mod perf_map;
 mod stacks;
 mod symbolizer;
 
@@ -16,7 +18,7 @@ use tally_abi::{
 };
 
 pub(crate) use self::{
-    loaded::{CodeSegment, FileKey, LoadedFile},
+    loaded::{CodeSegment, FileKey, KERNEL_MARK, LoadedFile},
     stacks::Stacks,
     symbolizer::{Level, Symbolizer},
 };
@@ -24,6 +26,7 @@ use crate::{
     Failure, Result, output, project,
     trace::run::{Run, TracedEvent, TracedSession},
     trace_file::{Records, Trace},
+    visible::visible,
 };
 
 /// Nanoseconds of a second.
@@ -159,6 +162,23 @@ impl Recording {
         known.map_or_else(|| format!("program {program}"), |of| of.name.clone())
     }
 
+    /// The last name that a thread gave itself, if it did.
+    pub(crate) fn thread_name(&self, program: u32, thread: u32) -> Option<String> {
+        let named = self.records.thread_names.iter();
+        let named = named.filter(|of| (of.program, of.thread) == (program, thread));
+        let name = named.max_by_key(|of| of.tsc)?.name();
+        let text = name.split(|byte| *byte == 0).next().filter(|text| !text.is_empty())?;
+        Some(visible(&String::from_utf8_lossy(text)).into_owned())
+    }
+
+    /// A thread's name with its number, `worker (thread 3)`, or only the number.
+    pub(crate) fn thread_title(&self, program: u32, thread: u32) -> String {
+        match self.thread_name(program, thread) {
+            Some(name) => format!("{name} (thread {thread})"),
+            None => format!("thread {thread}"),
+        }
+    }
+
     /// The name of a session's event, or its number if the name is unknown.
     pub(crate) fn event_name(&self, session: u32, event: u16) -> String {
         let known = self.session(session).and_then(|of| of.events.get(usize::from(event)));
@@ -236,5 +256,33 @@ impl Recording {
     /// of the same event of the same session.
     pub(crate) fn weighted_samples(&self) -> Vec<(&SampleRecord, u64)> {
         weighted(&self.records)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tally_abi::trace::ThreadNameRecord;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_has_the_last_name_that_it_gave_itself() {
+        let named = |tsc, thread, name: &[u8; 8]| {
+            let mut whole = [0; 16];
+            whole[..8].copy_from_slice(name);
+            ThreadNameRecord { tsc, ..ThreadNameRecord::new(2, thread, whole) }
+        };
+        let thread_names = vec![
+            named(9, 3, b"reader\0\0"),
+            named(5, 3, b"thr\0\0\0\0\0"),
+            named(7, 4, b"\x1bnamed\0\0"),
+        ];
+        let records = Records { thread_names, ..Records::default() };
+        let (run, stacks) = (Run::default(), Stacks::default());
+        let of = Recording { run, records, stacks, start_tsc: 0, tsc_hz: 1 };
+        assert_eq!(of.thread_name(2, 3).as_deref(), Some("reader"));
+        assert!(of.thread_name(2, 4).is_some_and(|name| !name.contains('\x1b')));
+        assert_eq!(of.thread_title(2, 3), "reader (thread 3)");
+        assert_eq!((of.thread_name(1, 3), of.thread_title(2, 5)), (None, "thread 5".into()));
     }
 }

@@ -7,23 +7,25 @@ use tally_abi::trace::SampleRecord;
 
 use super::{
     Recording,
-    loaded::{self, LoadedFile},
+    loaded::{self, KERNEL_PROGRAM, LoadedFile},
+    perf_map::{PerfMap, program_of_map},
 };
 use crate::{
-    Result, project,
-    symbols::{CallGraph, Place, Symbols, callers},
+    Result,
+    symbols::{self, CallGraph, Place, StackAddress, stack_addresses},
 };
 
 /// Name for a sample whose address is not known.
 const NO_ADDRESS: &str = "[no address]";
-/// Name for a sample in ring 0.
+/// Name for a sample in ring 0 of a kernel whose file is not known.
 const KERNEL: &str = "[kernel]";
 
 /// A level of a sample's stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Level {
-    /// The sample's address, or the return address of a call.
-    pub(crate) address: u64,
+    /// The sample's address, or that of a caller.
+    #[serde(flatten)]
+    pub(crate) at: StackAddress,
     /// The functions at the address, from the outermost one to the innermost one inlined into it.
     pub(crate) functions: Vec<String>,
 }
@@ -32,6 +34,8 @@ pub(crate) struct Level {
 #[derive(Default)]
 pub(crate) struct Symbolizer {
     files: Vec<LoadedFile>,
+    /// Names of code that programs made, from the files `perf-PID.map` of `--symbols`.
+    maps: Vec<PerfMap>,
     by: CallGraph,
 }
 
@@ -41,8 +45,8 @@ impl Symbolizer {
     /// # Errors
     /// A file cannot be read, or is no ELF file.
     pub(crate) fn check(paths: &[PathBuf]) -> Result<()> {
-        let check = |path: &PathBuf| Symbols::loaded(path, &project::read(path)?, 0).map(drop);
-        paths.iter().try_for_each(check)
+        let mut files = paths.iter().filter(|path| program_of_map(path).is_none());
+        files.try_for_each(|path| symbols::check(path))
     }
 
     /// Reads the files of the programs that were sampled: those of `--symbols`, and those that the
@@ -52,7 +56,11 @@ impl Symbolizer {
     /// A file cannot be read or is no program, or a file of `--symbols` is another build than the
     /// one that ran.
     pub(crate) fn of(of: &Recording, paths: &[PathBuf], by: CallGraph) -> Result<Symbolizer> {
-        Ok(Symbolizer { files: loaded::read(of, paths)?, by })
+        let (maps, files): (Vec<_>, Vec<_>) =
+            paths.iter().cloned().partition(|path| program_of_map(path).is_some());
+        let maps = maps.iter().filter_map(|path| PerfMap::read(path).transpose());
+        let maps = maps.collect::<Result<_>>()?;
+        Ok(Symbolizer { files: loaded::read(of, &files)?, maps, by })
     }
 
     /// The files that were in a program's memory: the first is its own.
@@ -67,45 +75,36 @@ impl Symbolizer {
         there.filter(|file| file.from_tsc <= tsc).max_by_key(|file| file.from_tsc)
     }
 
-    /// The file that has the code at an address of a sample's stack.
+    /// The file that has the code at an address of a sample's stack; the kernel's for a sample in
+    /// ring 0.
     pub(crate) fn file(
         &self,
         of: &Recording,
         sample: &SampleRecord,
         address: u64,
     ) -> Option<&LoadedFile> {
-        let (program, _) = of.program_of(sample.session);
-        self.at(program, sample.tsc, address).filter(|_| sample.user)
+        let program = if sample.user { of.program_of(sample.session).0 } else { KERNEL_PROGRAM };
+        self.at(program, sample.tsc, address)
     }
 
     /// The functions of a sample, from the outermost one to the innermost one inlined into it.
     pub(crate) fn functions(&self, of: &Recording, sample: &SampleRecord) -> Vec<String> {
-        if sample.address == 0 {
-            return vec![NO_ADDRESS.to_owned()];
-        }
-        if !sample.user {
-            return vec![KERNEL.to_owned()];
-        }
-        self.functions_at(of, sample, sample.address, 0)
+        self.level(of, sample).functions
     }
 
-    /// The functions at an address of a sampled program. `before` is 1 for a return address, which
-    /// may be behind its function's last instruction.
-    fn functions_at(
-        &self,
-        of: &Recording,
-        sample: &SampleRecord,
-        address: u64,
-        before: u64,
-    ) -> Vec<String> {
-        let address_in_call = address - before;
-        let file = self.file(of, sample, address_in_call);
-        let places = file.map(|file| file.symbols.places(address_in_call));
+    /// The functions at an address of a sampled program.
+    fn functions_at(&self, of: &Recording, sample: &SampleRecord, at: StackAddress) -> Vec<String> {
+        let file = self.file(of, sample, at.in_instruction());
+        let places = file.map(|file| file.places(at.in_instruction()));
         let mut names: Vec<String> =
             places.unwrap_or_default().into_iter().map(|place| place.function).collect();
         names.reverse();
         if names.is_empty() {
-            names.push(file.map_or_else(|| format!("{address:#x}"), LoadedFile::name));
+            let (program, _) = of.program_of(sample.session);
+            let mut named = self.maps.iter().filter(|_| sample.user);
+            let in_map = named.find_map(|map| map.name(program, at.in_instruction()));
+            let nameless = || file.map_or_else(|| format!("{:#x}", at.address), LoadedFile::name);
+            names.push(in_map.map_or_else(nameless, str::to_owned));
         }
         names
     }
@@ -115,19 +114,29 @@ impl Symbolizer {
     pub(crate) fn stack(&self, of: &Recording, sample: &SampleRecord) -> Vec<Level> {
         let symbols = |address| self.file(of, sample, address).map(|file| &file.symbols);
         let copy = of.stacks.of_sample(sample).filter(|_| sample.user);
-        let callers = copy.map(|copy| callers(&symbols, &copy.registers, &copy.stack, self.by));
-        let level = |address| {
-            let functions = self.functions_at(of, sample, address, 1);
-            Level { address, functions }
-        };
-        let mut levels: Vec<Level> = callers.into_iter().flatten().rev().map(level).collect();
+        let addresses =
+            copy.map(|copy| stack_addresses(&symbols, &copy.registers, &copy.stack, self.by));
+        let callers = addresses.into_iter().flatten().skip(1);
+        let level = |at| Level { at, functions: self.functions_at(of, sample, at) };
+        let mut levels: Vec<Level> = callers.map(level).collect();
+        levels.reverse();
         levels.push(self.level(of, sample));
         levels
     }
 
     /// The innermost level of a sample's stack: the sample itself.
     pub(crate) fn level(&self, of: &Recording, sample: &SampleRecord) -> Level {
-        Level { address: sample.address, functions: self.functions(of, sample) }
+        let at = StackAddress { address: sample.address, is_return: false };
+        let functions = match sample {
+            SampleRecord { address: 0, .. } => vec![NO_ADDRESS.to_owned()],
+            SampleRecord { user: false, address, .. }
+                if self.file(of, sample, *address).is_none() =>
+            {
+                vec![KERNEL.to_owned()]
+            }
+            _ => self.functions_at(of, sample, at),
+        };
+        Level { at, functions }
     }
 
     /// The functions of a sample's stack, from the outermost to the innermost.
@@ -138,11 +147,66 @@ impl Symbolizer {
     /// The place of a sample in its innermost function, if it is known.
     pub(crate) fn place(&self, of: &Recording, sample: &SampleRecord) -> Option<Place> {
         let file = self.file(of, sample, sample.address)?;
-        file.symbols.places(sample.address).into_iter().next()
+        file.places(sample.address).into_iter().next()
     }
 
     /// The innermost function of a sample.
     pub(crate) fn function(&self, of: &Recording, sample: &SampleRecord) -> String {
         self.functions(of, sample).pop().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use object::Object;
+    use tally_abi::{boot::KERNEL_BASE, trace::MAX_COUNTS};
+
+    use super::*;
+    use crate::{
+        code_files::{self, KernelFile},
+        recording::Stacks,
+        trace::run::Run,
+        trace_file::Records,
+    };
+
+    /// The functions of a sample in ring 0 at an address, of a kernel whose file is this program's.
+    fn functions(identity: &str, address: u64) -> Vec<String> {
+        let sample = SampleRecord {
+            tsc: 9,
+            session: 1,
+            cpu: 0,
+            event: 0,
+            address,
+            address_space: 3,
+            count: 1,
+            late: 0,
+            cycles: 1,
+            instructions: 1,
+            group: 0,
+            period_multiplier: 1,
+            user: false,
+            thread: 2,
+            events: 0,
+            counts: [0; MAX_COUNTS],
+        };
+        let host = std::env::current_exe().unwrap();
+        let kernel = Some(KernelFile { host, identity: identity.to_owned() });
+        let run = Run { kernel, ..Run::default() };
+        let records = Records { samples: vec![sample], ..Records::default() };
+        let of = Recording { run, records, stacks: Stacks::default(), start_tsc: 0, tsc_hz: 1 };
+        let symbolizer = Symbolizer::of(&of, &[], CallGraph::Dwarf).unwrap();
+        symbolizer.functions(&of, &of.records.samples[0])
+    }
+
+    #[test]
+    fn samples_in_ring_0_are_in_functions_of_the_kernel_that_ran() {
+        let bytes = fs::read(std::env::current_exe().unwrap()).unwrap();
+        let start = KERNEL_BASE + object::File::parse(&*bytes).unwrap().entry();
+        let identity = code_files::identity(&bytes);
+        assert_eq!(functions(&identity, start), ["[k] _start"]);
+        assert_eq!(functions(&identity, 1 << 63), [KERNEL]);
+        assert_eq!(functions("another", start), [KERNEL]);
     }
 }

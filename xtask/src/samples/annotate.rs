@@ -2,6 +2,7 @@
 //! their source lines, in the form of perf annotate.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, btree_map::Entry},
     fmt::{self, Write as _},
     fs,
@@ -33,7 +34,8 @@ const CONTEXT: usize = 2;
 pub struct AnnotateArgs {
     #[command(flatten)]
     of: SampleArgs,
-    /// The function, or a part of its name [default: the one with the most events]
+    /// The function, or a part of its name, as FILE:NAME if several files have it [default: the one
+    /// with the most events]
     function: Option<String>,
     /// Print where the cycles of the function's lines go (`record --breakdown`)
     #[arg(long, conflicts_with = "all")]
@@ -120,20 +122,19 @@ fn sampled<'a>(
     let mut codes: BTreeMap<(&Path, u64), Code> = BTreeMap::new();
     let mut found: BTreeMap<(&Path, u64), Sampled<'a>> = BTreeMap::new();
     for (sample, events) in of.weighted_samples() {
-        if !sample.user || of.event_name(sample.session, sample.event) != event {
+        if of.event_name(sample.session, sample.event) != event {
             continue;
         }
         let Some(file) = symbolizer.file(of, sample, sample.address) else { continue };
         let key = file.key();
         let code = match codes.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Code::read(&file.path, file.base)?),
+            Entry::Vacant(new) => new.insert(Code::read(file)?),
         };
         let Some(function) = code.at(sample.address) else { continue };
         let of = found.entry((key.0, function.start)).or_insert_with(|| Sampled {
             file,
             function: file
-                .symbols
                 .places(function.start)
                 .pop()
                 .map_or_else(|| function.name(), |place| place.function),
@@ -157,12 +158,12 @@ fn sampled<'a>(
 /// The function of this name, or the only one whose name has this part, or the first.
 fn choose<'a, 'f>(functions: &'f [Sampled<'a>], name: Option<&str>) -> Result<&'f Sampled<'a>> {
     let Some(name) = name else { return Ok(&functions[0]) };
-    let exact = functions.iter().filter(|of| of.function == name);
+    let exact = functions.iter().filter(|of| of.function == name || typed(&of.function) == name);
     let part = functions.iter().filter(|of| of.function.contains(name));
     let matching: Vec<&Sampled<'a>> =
         if exact.clone().next().is_some() { exact.collect() } else { part.collect() };
     let names = |of: &mut dyn Iterator<Item = &Sampled<'_>>| {
-        of.map(|of| of.function.as_str()).collect::<Vec<_>>().join(", ")
+        of.map(|of| typed(&of.function)).collect::<Vec<_>>().join(", ")
     };
     let why = match matching[..] {
         [one] => return Ok(one),
@@ -178,11 +179,20 @@ fn choose<'a, 'f>(functions: &'f [Sampled<'a>], name: Option<&str>) -> Result<&'
     Err(Failure::new(ExitStatus::Usage, why))
 }
 
+/// A function's name as it is typed most easily: `a.c:helper` for `helper (a.c)`.
+fn typed(function: &str) -> Cow<'_, str> {
+    let parts = function.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
+    match parts.filter(|(_, file)| !file.contains(['(', ')'])) {
+        Some((name, file)) => format!("{file}:{name}").into(),
+        None => function.into(),
+    }
+}
+
 impl Sampled<'_> {
     fn annotated(&self, event: String, total_events: u64) -> Annotated {
         let line = |instruction: &super::code::Instruction| {
             let weight = self.by_address.get(&instruction.address).copied().unwrap_or_default();
-            let place = self.file.symbols.places(instruction.address).into_iter().next();
+            let place = self.file.places(instruction.address).into_iter().next();
             Line {
                 address: instruction.address,
                 instruction: instruction.text.clone(),
@@ -268,5 +278,22 @@ impl fmt::Display for Line {
         };
         let line = format!("{share:>8} {interval:>14}  {:>8x}  {}", self.address, self.instruction);
         f.write_str(&line.chars().take(COLUMNS).collect::<String>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_several_files_can_be_typed() {
+        for (function, expected) in [
+            ("helper (same_a.c)", "same_a.c:helper"),
+            ("helper(int) (a.cc)", "a.cc:helper(int)"),
+            ("takes(void (*)(int, char), int)", "takes(void (*)(int, char), int)"),
+            ("Op::operator()(int) const", "Op::operator()(int) const"),
+        ] {
+            assert_eq!(typed(function), expected);
+        }
     }
 }

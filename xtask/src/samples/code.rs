@@ -1,12 +1,10 @@
 //! The instructions of a function of a program's file.
 
-use std::path::Path;
-
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolKind};
 use tally_abi::ExitStatus;
 
-use crate::{Failure, Result, project, visible::visible};
+use crate::{Failure, Result, project, recording::LoadedFile, visible::visible};
 
 /// Bitness of the code.
 const BITS: u32 = 64;
@@ -47,16 +45,17 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// Reads the functions of a file loaded at `base` that the symbols name, in the order of
-    /// addresses: of a stripped library those that it offers.
+    /// Reads the functions of a file that the symbols of its debug file name, or its own, in the
+    /// order of addresses: of a stripped library those that it offers.
     ///
     /// # Errors
-    /// The file cannot be read.
-    pub(super) fn read(path: &Path, base: u64) -> Result<Code> {
-        let bytes = project::read(path)?;
-        let file = object::File::parse(&*bytes).map_err(|error| {
+    /// A file cannot be read.
+    pub(super) fn read(of: &LoadedFile) -> Result<Code> {
+        let (base, bytes) = (of.base, project::read(&of.path)?);
+        let debug = of.debug_file().map(project::read).transpose()?;
+        let file = object::File::parse(&**debug.as_ref().unwrap_or(&bytes)).map_err(|error| {
             let why = visible(&error.to_string()).into_owned();
-            let why = format!("cannot read the functions of {}: {why}", path.display());
+            let why = format!("cannot read the functions of {}: {why}", of.path.display());
             Failure::new(ExitStatus::NotRunnable, why)
         })?;
         let mut named: Vec<(u64, u64, String)> = Vec::new();

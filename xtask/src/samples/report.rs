@@ -71,6 +71,9 @@ struct OfFunction {
     /// With `--threads`, the number of the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<u32>,
+    /// With `--threads`, the thread's own name, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread_name: Option<String>,
     function: String,
     samples: u64,
     events: u64,
@@ -163,6 +166,7 @@ pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec
             program,
             name: of.program_name(program),
             thread,
+            thread_name: thread.and_then(|thread| of.thread_name(program, thread)),
             function,
             samples: weight.with_called.samples,
             events: weight.with_called.events,
@@ -204,13 +208,14 @@ impl fmt::Display for OfEvent {
         writeln!(f, "{thread}Symbol")?;
         for of in &self.functions {
             let program = of.name.rsplit('/').next().unwrap_or(&of.name);
+            let command = of.thread_name.as_deref().unwrap_or(program);
             let mut line = format!(
                 "{}  {}{}  {:>7}  {:<PROGRAM_COLUMNS$}  {}",
                 of.share.percent(),
                 of.share.interval(),
                 of.own_share.map_or_else(String::new, |own| format!("{:>7.2}%", 100.0 * own)),
                 Grouped(of.samples).to_string(),
-                last_columns(program, PROGRAM_COLUMNS),
+                last_columns(command, PROGRAM_COLUMNS),
                 of.thread.map_or_else(String::new, |thread| format!("{thread:>6}  ")),
             );
             let left = COLUMNS.saturating_sub(line.chars().count());

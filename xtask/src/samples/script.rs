@@ -30,6 +30,9 @@ struct Line {
     program: u32,
     thread: u32,
     name: String,
+    /// The thread's own name, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thread_name: Option<String>,
     session: u32,
     cpu: u16,
     /// Time since the trace's earliest time stamp.
@@ -83,6 +86,7 @@ fn lines(of: &Recording, symbolizer: &Symbolizer) -> Vec<Line> {
             program,
             thread: sample.thread,
             name: name.to_owned(),
+            thread_name: of.thread_name(program, sample.thread),
             session: sample.session,
             cpu: sample.cpu,
             ns: of.ns(sample.tsc),
@@ -104,11 +108,12 @@ impl Line {
     /// compress_inner`.
     fn text(&self) -> String {
         let program = self.name.rsplit('/').next().unwrap_or(&self.name);
+        let command = self.thread_name.as_deref().unwrap_or(program);
         let seconds = format!("{}.{:09}", self.ns / SECOND_NS, self.ns % SECOND_NS);
         let address = self.address.map_or_else(|| "?".into(), |address| format!("{address:x}"));
         let head = format!(
             "{:>PROGRAM_COLUMNS$} {} [{:03}] {seconds}: {:>6} {}: {address} ",
-            last_columns(program, PROGRAM_COLUMNS),
+            last_columns(command, PROGRAM_COLUMNS),
             self.thread,
             self.cpu,
             self.period,
@@ -123,7 +128,7 @@ impl Line {
 
 /// The line of a caller: `            208acc compress`.
 fn caller(of: &Level) -> String {
-    let head = format!("{:>ADDRESS_COLUMNS$x} ", of.address);
+    let head = format!("{:>ADDRESS_COLUMNS$x} ", of.at.address);
     let left = COLUMNS.saturating_sub(head.len());
     let function = of.functions.last().map_or("", String::as_str);
     format!("{head}{}\n", short_function(function, left))

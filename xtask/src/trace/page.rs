@@ -33,8 +33,11 @@ record.
 The last line of the text begins with `run 1: `. A JSON object follows, which has what the records
 lack: `command_line`, the kernel's; `seed`; `cpus`; `tsc_hz`, the frequency of the TSC as the kernel
 calibrated it; `processor` with `vendor`, `family`, `model`, `pmu` and `catalogue`; `programs`, each
-with its number `program` and its `name`; and `sessions`, each with its number `session`, the
-`program` that it measured, that program's `name` and `address_space`, and `events`. An event has
+with its number `program` and its `name`; of a run with samples `code_files`, the machine's files
+that have code, each with its path `guest` there, its `ramdisk_offset`, its path `host` here and the
+`identity` of its build, and of a run with samples in ring 0 `kernel` with `host` and `identity`;
+and `sessions`, each with its number `session`, the `program` that it measured, that program's
+`name` and `address_space`, and `events`. An event has
 `name`, `native` (the catalogue's name), `mode`, the fields of an event of `run --json`
 ([commands](guide/commands.md#json)), and `place`, which says where records of slices have its
 counts: `cycles`, `instructions`, `none`, or the group and the index in the list `counts`. The

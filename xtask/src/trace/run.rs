@@ -13,7 +13,7 @@ use tally_abi::{ExitStatus, Mode, trace::SlicePlace};
 
 use crate::{
     Failure, Result,
-    code_files::CodeFile,
+    code_files::{CodeFile, KernelFile},
     machine::{Boot, EventReading, Session},
     report::{EventReport, Report, SessionReport},
     trace_file::Trace,
@@ -41,6 +41,8 @@ pub struct Run {
     pub programs: Vec<Program>,
     /// The files with code that the machine had, if programs were sampled.
     pub code_files: Vec<CodeFile>,
+    /// The kernel's file, if ring 0 was sampled.
+    pub kernel: Option<KernelFile>,
     /// The sessions that have ended.
     pub sessions: Vec<TracedSession>,
 }
@@ -121,7 +123,8 @@ impl Run {
             tsc_hz: booted.map(|booted| booted.tsc_hz).filter(|hz| *hz > 0),
             processor,
             programs: transcript.programs.iter().map(program).collect(),
-            code_files: boot.code_files.clone(),
+            code_files: boot.code_files.ramdisk.clone(),
+            kernel: boot.code_files.kernel.clone(),
             sessions: sessions
                 .map(|((tag, of), report)| TracedSession::of(*tag, of, report))
                 .collect(),
@@ -159,6 +162,7 @@ impl Run {
         let programs = self.programs.iter_mut().map(|of| &mut of.name);
         let files = self.code_files.iter_mut();
         let files = files.flat_map(|of| [&mut of.guest, &mut of.identity]);
+        let files = files.chain(self.kernel.as_mut().map(|of| &mut of.identity));
         for text in programs
             .chain(files)
             .chain(of_sessions)

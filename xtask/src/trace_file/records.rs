@@ -2,7 +2,7 @@
 
 use tally_abi::trace::{
     LostRecord, MapRecord, PhaseRecord, Record, RegistersRecord, SampleRecord, SignalRecord,
-    SliceRecord, StackRecord, SwitchRecord, SyscallRecord, ThresholdRecord,
+    SliceRecord, StackRecord, SwitchRecord, SyscallRecord, ThreadNameRecord, ThresholdRecord,
 };
 
 use super::file::{Bad, Trace};
@@ -24,6 +24,8 @@ pub struct Records {
     pub signals: Vec<SignalRecord>,
     /// Code that programs mapped.
     pub maps: Vec<MapRecord>,
+    /// Names of threads.
+    pub thread_names: Vec<ThreadNameRecord>,
     /// Intervals whose phases were tracked.
     pub phases: Vec<PhaseRecord>,
     /// Registers of samples.
@@ -47,6 +49,7 @@ impl Records {
             self.switches.iter().map(|of| of.tsc).min(),
             self.signals.iter().map(|of| of.tsc).min(),
             self.maps.iter().map(|of| of.tsc).min(),
+            self.thread_names.iter().map(|of| of.tsc).min(),
             self.phases.iter().map(|of| of.tsc).min(),
             self.registers.iter().map(|of| of.sample_tsc).min(),
             self.losses.iter().map(|of| of.tsc).min(),
@@ -70,6 +73,7 @@ impl Records {
                 Ok(Record::Switch(record)) => all.switches.push(record),
                 Ok(Record::Signal(record)) => all.signals.push(record),
                 Ok(Record::Map(record)) => all.maps.push(record),
+                Ok(Record::ThreadName(record)) => all.thread_names.push(record),
                 Ok(Record::Phase(record)) => all.phases.push(record),
                 Ok(Record::Registers(record)) => all.registers.push(record),
                 Ok(Record::Stack(record)) => all.stacks.push(record),

@@ -2,7 +2,7 @@
 
 use tally_abi::{
     registers::Frame,
-    trace::{MapRecord, SignalRecord, SyscallRecord},
+    trace::{MapRecord, SignalRecord, SyscallRecord, ThreadNameRecord},
 };
 use tally_engine::{Began, Multiplexer};
 
@@ -20,6 +20,12 @@ impl Measure {
     pub fn trace_map(&mut self, record: MapRecord) {
         self.fold_before_record();
         self.trace.map(record);
+    }
+
+    /// Writes a record of a thread's name to the trace, with the present time.
+    pub fn trace_name(&mut self, record: ThreadNameRecord) {
+        self.fold_before_record();
+        self.trace.name(record);
     }
 
     /// Writes a record of a signal to the trace, with the present time.

@@ -4,9 +4,9 @@
 //! include/uapi/linux/perf_event.h for attributes and records. The maintained crate that writes
 //! such files, `tracepoint_perf`, leaves records to its caller and writes to a named file only.
 //!
-//! A sampled event of a session is an event of the file; a program is a process, whose threads all
-//! have its name. Times are nanoseconds from the trace's earliest time stamp, and a sample's period
-//! is the number of events for which it stands.
+//! A sampled event of a session is an event of the file; a program is a process, whose threads have
+//! its name or their own. Times are nanoseconds from the trace's earliest time stamp. The period of
+//! a sample is the number of events for which it stands.
 
 mod events;
 mod features;

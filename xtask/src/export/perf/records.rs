@@ -67,7 +67,7 @@ pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) 
             let levels = symbolizer.stack(of, sample);
             let context = if misc == IN_USER { CONTEXT_USER } else { CONTEXT_KERNEL };
             body = body.u64(1 + levels.len() as u64).u64(context);
-            body = levels.iter().rev().fold(body, |body, level| body.u64(level.address));
+            body = levels.iter().rev().fold(body, |body, level| body.u64(level.at.address));
         }
         timed.push((ns, record(SAMPLE, misc, &body)));
     }
@@ -96,7 +96,8 @@ fn programs(of: &Recording, symbolizer: &Symbolizer) -> Bytes {
         // The first thread has its program's number.
         threads.remove(&program);
         for thread in threads {
-            all = all.raw(&comm(Tag { thread, ..tag }, 0, short).0);
+            let own = of.thread_name(program, thread);
+            all = all.raw(&comm(Tag { thread, ..tag }, 0, own.as_deref().unwrap_or(short)).0);
         }
         if symbolizer.files(program).next().is_none() {
             // A name that is no path: perf must not look for the file on the host.

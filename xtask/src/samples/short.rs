@@ -1,0 +1,163 @@
+//! Names of functions in a limited number of columns.
+
+use crate::recording::KERNEL_MARK;
+
+/// Text between a type and its trait.
+const AS: &str = " as ";
+
+/// A function's name in at most `columns` columns: of a longer one the parameters are left out,
+/// then the arguments of templates and generic types, then the paths of a Rust method's type and
+/// trait, then the trait, and at last the beginning. The mark of the kernel's functions stays.
+pub(crate) fn short_function(name: &str, columns: usize) -> String {
+    if let Some(name) = name.strip_prefix(KERNEL_MARK) {
+        let left = columns.saturating_sub(KERNEL_MARK.len());
+        return format!("{KERNEL_MARK}{}", short_function(name, left));
+    }
+    let fits = |name: &str| name.chars().count() <= columns;
+    if fits(name) {
+        return name.to_owned();
+    }
+    let mut short = without_parameters(name).to_owned();
+    let steps: [fn(&str) -> String; 3] = [without_arguments, without_paths, without_trait];
+    for shorten in steps {
+        if fits(&short) {
+            break;
+        }
+        short = shorten(&short);
+    }
+    last_columns(&short, columns)
+}
+
+/// The name of a Rust method, `<path::Type as path::Trait>::method`, without the paths.
+fn without_paths(name: &str) -> String {
+    let Some(of) = bracketed(name) else { return name.to_owned() };
+    let parts: Vec<String> = of.split(AS).map(last_part).collect();
+    format!("<{}>{}", parts.join(AS), &name[of.len() + 2..])
+}
+
+/// The name of a Rust method without its trait.
+fn without_trait(name: &str) -> String {
+    let Some((of, (receiver, _))) = bracketed(name).and_then(|of| Some((of, of.split_once(AS)?)))
+    else {
+        return name.to_owned();
+    };
+    format!("<{receiver}>{}", &name[of.len() + 2..])
+}
+
+/// The text in the brackets with which the name of a Rust method begins.
+fn bracketed(name: &str) -> Option<&str> {
+    let inside = name.strip_prefix('<')?;
+    let (mut depth, mut last) = (1_u32, ' ');
+    for (at, letter) in inside.char_indices() {
+        depth += u32::from(letter == '<');
+        depth -= u32::from(letter == '>' && last != '-');
+        if depth == 0 {
+            return Some(&inside[..at]);
+        }
+        last = letter;
+    }
+    None
+}
+
+/// A type without its path: `&[Item]` of `&[path::Item]`.
+fn last_part(name: &str) -> String {
+    let start = name.find(|letter: char| letter.is_alphanumeric() || letter == '_');
+    let (signs, path) = name.split_at(start.unwrap_or_default());
+    format!("{signs}{}", path.rsplit("::").next().unwrap_or_default())
+}
+
+/// A C++ function's name without its parameters and what follows them.
+fn without_parameters(name: &str) -> &str {
+    // A bracket behind the parenthesis: it is in the arguments of a generic type.
+    let Some(end) = name.rfind(')').filter(|end| !name[*end..].contains('>')) else { return name };
+    let mut depth = 0;
+    for (at, letter) in name[..=end].char_indices().rev() {
+        match letter {
+            ')' => depth += 1,
+            '(' => depth -= 1,
+            _ => (),
+        }
+        let is_anonymous = name[at..].starts_with("(anonymous namespace)");
+        // The parentheses belong to a part of the name: `operator()`, `(anonymous namespace)`.
+        if depth == 0 && !is_anonymous && !name[..at].ends_with("operator") {
+            return if at == 0 { name } else { name[..at].trim_end() };
+        }
+        if depth == 0 {
+            return name;
+        }
+    }
+    name
+}
+
+/// A name with `…` for the arguments in brackets. The brackets with which the name of a Rust method
+/// begins have its type, which stays.
+fn without_arguments(name: &str) -> String {
+    let Some(of) = bracketed(name) else { return elided(name) };
+    format!("<{}>{}", elided(of), elided(&name[of.len() + 2..]))
+}
+
+/// A text with `…` for the contents of its outermost angle brackets.
+fn elided(text: &str) -> String {
+    let (mut depth, mut short, mut last) = (0_u32, String::new(), ' ');
+    for letter in text.chars() {
+        // The arrow of a return type is no bracket.
+        let closes = letter == '>' && last != '-' && depth > 0;
+        depth -= u32::from(closes);
+        if depth == 0 {
+            short.push(letter);
+        }
+        if letter == '<' {
+            if depth == 0 {
+                short.push('…');
+            }
+            depth += 1;
+        }
+        last = letter;
+    }
+    short
+}
+
+/// The end of a name that is longer than `columns` columns: a path's last parts are the most
+/// informative.
+pub(super) fn last_columns(name: &str, columns: usize) -> String {
+    let length = name.chars().count();
+    if length <= columns {
+        return name.to_owned();
+    }
+    let kept = name.chars().skip(length + 1 - columns.max(1));
+    std::iter::once('…').chain(kept).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_functions_lose_their_parameters_first() {
+        let vector = "std::vector<int, std::allocator<int> >";
+        let name = format!("double geo::norm<double>({vector} const&, int) const");
+        assert_eq!(short_function(&name, 200), name);
+        assert_eq!(short_function(&name, 40), "double geo::norm<double>");
+        assert_eq!(short_function(&name, 22), "double geo::norm<…>");
+        assert_eq!(short_function(&name, 10), "…::norm<…>");
+        let called = format!("Less::operator()({vector}) const");
+        assert_eq!(short_function(&called, 20), "Less::operator()");
+        let hidden = "(anonymous namespace)::Parser::value(char const*, unsigned long)";
+        assert_eq!(short_function(hidden, 40), "(anonymous namespace)::Parser::value");
+        let rust = "<alloc::vec::Vec<T> as core::ops::Index<I>>::index";
+        assert_eq!(short_function(rust, 30), "<Vec<…> as Index<…>>::index");
+        assert_eq!(short_function(rust, 20), "<Vec<…>>::index");
+        let called = "<alloc::Function as core::ops::FnOnce<(u8,)>>::call_once";
+        assert_eq!(short_function(called, 40), "<Function as FnOnce<…>>::call_once");
+        let kernel = "[k] <tally_kernel::files::streams::Stream>::read::<u8>";
+        assert_eq!(short_function(kernel, 24), "[k] <Stream>::read::<…>");
+        assert_eq!(short_function("<[a::b::Item] as c::Sort>::sort", 15), "<[Item]>::sort");
+    }
+
+    #[test]
+    fn long_names_keep_their_end() {
+        assert_eq!(last_columns("core::fmt::write", 16), "core::fmt::write");
+        assert_eq!(last_columns("core::fmt::write", 10), "…mt::write");
+        assert_eq!(last_columns("überlänge", 4), "…nge");
+    }
+}

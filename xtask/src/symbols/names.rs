@@ -1,0 +1,158 @@
+//! Functions and lines of addresses in one file: by its debug information, and without that by its
+//! symbols.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use addr2line::{Loader, Location};
+use object::{Object, ObjectSymbol, SymbolKind};
+use serde::Serialize;
+
+use crate::{project::Project, visible::visible};
+
+/// A function and a line in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// The function, with its path.
+    pub function: String,
+    /// File of the line, relative to the project's folder if it is inside.
+    pub file: Option<String>,
+    /// The line.
+    pub line: Option<u32>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.function)?;
+        if let Some(file) = &self.file {
+            write!(f, " at {file}")?;
+        }
+        self.line.map_or(Ok(()), |line| write!(f, ":{line}"))
+    }
+}
+
+/// The functions of a file.
+pub(super) struct Names {
+    /// The file.
+    pub(super) path: PathBuf,
+    loader: Loader,
+    /// Names of static functions that several source files have; with `true` those of which two
+    /// files have one name too.
+    repeated: BTreeMap<String, bool>,
+}
+
+impl Names {
+    /// Reads the file's debug information. `shared` is the file that it shares with others, if it
+    /// has one.
+    pub(super) fn read(
+        path: &Path,
+        file: &object::File<'_>,
+        shared: Option<PathBuf>,
+    ) -> Result<Names, Box<dyn std::error::Error>> {
+        let loader = Loader::new_with_sup(path, shared)?;
+        Ok(Names { path: path.to_owned(), loader, repeated: repeated(file) })
+    }
+
+    /// The functions of the instruction at an address in the file: the inlined ones, innermost
+    /// first, and the one they were inlined into. `base` is the distance to its loaded address.
+    pub(super) fn places(&self, address: u64, base: u64) -> Vec<Place> {
+        let (mut found, mut nameless) = (Vec::new(), None);
+        if let Ok(mut frames) = self.loader.find_frames(address) {
+            while let Ok(Some(frame)) = frames.next() {
+                let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
+                match name {
+                    Some(name) => found.push((name.into_owned(), frame.location)),
+                    None => nameless = frame.location,
+                }
+            }
+        }
+        if found.is_empty() {
+            return self.by_symbol(address, base, nameless).into_iter().collect();
+        }
+        let symbol = self.loader.find_symbol_info(address);
+        let (symbol, last) = (symbol.as_ref().map(|of| source_name(of.name())), found.len() - 1);
+        let place = |(index, (name, at)): (usize, (String, Option<Location<'_>>))| {
+            self.place(&name, symbol.filter(|_| index == last), at)
+        };
+        found.into_iter().enumerate().map(place).collect()
+    }
+
+    /// The place in a function of this demangled name; `symbol` is the symbol of a function that is
+    /// not inlined.
+    fn place(&self, name: &str, symbol: Option<&str>, at: Option<Location<'_>>) -> Place {
+        let (file, line) = at.map_or((None, None), |at| (at.file, at.line));
+        let qualified = symbol.and_then(|symbol| qualified(name, symbol));
+        let mut function = visible(qualified.as_deref().unwrap_or(name)).into_owned();
+        let key = symbol.filter(|_| qualified.is_some()).unwrap_or(name);
+        if let Some((file, has_equal_files)) = file.zip(self.repeated.get(key)) {
+            let last = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
+            let shown = if *has_equal_files { relative(file) } else { visible(&last).into_owned() };
+            function = format!("{function} ({shown})");
+        }
+        Place { function, file: file.map(relative), line }
+    }
+
+    /// The place in the function by the symbols: assembly has no other name. `at` is its line, if
+    /// it is known.
+    fn by_symbol(&self, address: u64, base: u64, at: Option<Location<'_>>) -> Option<Place> {
+        let symbol = self.loader.find_symbol_info(address)?;
+        let name = addr2line::demangle_auto(Cow::Borrowed(symbol.name()), None);
+        let mut function = visible(&name).into_owned();
+        if self.repeated.contains_key(source_name(symbol.name())) {
+            let address = base.wrapping_add(symbol.address());
+            function = format!("{function} ({address:#x})");
+        }
+        let (file, line) = at.map_or((None, None), |at| (at.file, at.line));
+        Some(Place { function, file: file.map(relative), line })
+    }
+}
+
+/// A symbol's name without the suffix of a copy that the compiler made: `helper.constprop.0`.
+fn source_name(symbol: &str) -> &str {
+    symbol.split('.').next().unwrap_or_default()
+}
+
+/// The demangled name of a function's symbol, if only this one has the function's scope and
+/// parameters: compilers describe lambdas and static functions of C++ without.
+fn qualified(name: &str, symbol: &str) -> Option<String> {
+    let full = addr2line::demangle_auto(Cow::Borrowed(symbol), None);
+    let mut ends = full.match_indices(name).map(|(at, _)| &full[at + name.len()..]);
+    let is_of_name = full != symbol && !name.contains("::") && ends.any(|end| end.starts_with('('));
+    is_of_name.then(|| full.into_owned())
+}
+
+/// The names of static functions that several source files have, each with whether two of the files
+/// have one name.
+fn repeated(file: &object::File<'_>) -> BTreeMap<String, bool> {
+    let (mut source, mut sources) = ((0, ""), BTreeMap::<&str, BTreeSet<(usize, &str)>>::new());
+    // The local symbols of a source file follow the symbol with its name.
+    for symbol in file.symbols().filter(|symbol| symbol.is_local()) {
+        let Ok(name) = symbol.name() else { continue };
+        match symbol.kind() {
+            SymbolKind::File => source = (source.0 + 1, name),
+            SymbolKind::Text => {
+                sources.entry(source_name(name)).or_default().insert(source);
+            }
+            _ => {}
+        }
+    }
+    let several = sources.into_iter().filter(|(_, files)| files.len() > 1);
+    let repeated = several.map(|(name, files)| {
+        let names: BTreeSet<&str> = files.iter().map(|(_, name)| *name).collect();
+        (name.to_owned(), names.len() < files.len())
+    });
+    repeated.collect()
+}
+
+/// A file's path relative to the project's folder, if it is inside. Paths of guests begin with a
+/// dot (`xtask/src/build/rustc.sh`).
+fn relative(file: &str) -> String {
+    let root = Project::here().root;
+    let path = Path::new(file);
+    let inside = path.strip_prefix(root).or_else(|_| path.strip_prefix("."));
+    visible(&inside.unwrap_or(path).display().to_string()).into_owned()
+}
