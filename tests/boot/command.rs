@@ -64,7 +64,8 @@ fn a_run_says_whose_status_it_has() {
     assert_eq!(json["exits"], serde_json::json!([{ "program": "speaks", "status": 77 }]));
     assert!(text(&own.stderr).starts_with("[77]note"), "{own:?}");
 
-    let failed = run(&["-q", "--json", "--file", &guest("mappings"), "--", "mappings", "300"]);
+    let little = ["-q", "--json", "--memory", "256M", "--file"];
+    let failed = run(&[&little[..], &[&guest("mappings"), "--", "mappings", "300"]].concat());
     let json = object(&failed);
     assert_eq!(failed.status.code(), Some(u8::from(ExitStatus::OutOfMemory).into()));
     assert!(json["failures"][0].as_str().unwrap().starts_with("mappings crashed: "), "{json}");

@@ -41,7 +41,9 @@ pub use outcome::{Outcome, out_of_time};
 pub use processor::ProcessorArgs;
 pub use profile::{Pmu, ProfileName};
 pub use reported::{EventReading, Halted, ProgramOutput, Session};
-pub use request::{Accel, DEFAULT_TIME_LIMIT, LinuxGuest, Request, TracePort, memory_mib};
+pub use request::{
+    Accel, DEFAULT_TIME_LIMIT, LinuxGuest, Request, TracePort, memory_mib, memory_of_host,
+};
 pub use tables::Tables;
 pub use transcript::Transcript;
 pub use vpmu::{check_vpmu, virtual_pmu_of};

@@ -65,6 +65,14 @@ pub fn default_memory_mib(ramdisk_bytes: u64) -> u64 {
     }
 }
 
+/// The memory in MiB that a program of a user can have: half of this host's, so that other programs
+/// go on. The translator takes a page when the machine touches it.
+pub fn memory_of_host() -> u64 {
+    let host = rustix::system::sysinfo();
+    let mib = (host.totalram as u64).saturating_mul(host.mem_unit.into()) >> 20;
+    (mib / 2).clamp(MEMORY_MIB, MAX_MEMORY_MIB) / 64 * 64
+}
+
 /// Parses an amount of memory: MiB, or with the suffix `M` or `G`.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 mod counted;
 
-use std::{path::PathBuf, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 use clap::{Args, FromArgMatches, builder::ArgPredicate};
 use tally_abi::{ExitStatus, PhaseConfig};
@@ -16,6 +16,7 @@ use super::{
 use crate::{
     Failure, Result,
     explain::{self, Asked},
+    guest_files::GuestFile,
     job::Job,
     live::{Known, Planned},
     machine::{self, Accel, Pmu, ProcessorArgs, Request, memory_mib},
@@ -102,7 +103,7 @@ pub struct RunArgs {
     /// and whether interrupts count as instructions; always with --accel kvm and --vpmu
     #[arg(long)]
     check_counters: bool,
-    /// Memory of the machine: MiB, or with the suffix M or G [default: 256M, more for large files]
+    /// Memory of the machine: MiB, or with the suffix M or G [default: half of this host's]
     #[arg(long, value_name = "SIZE", value_parser = memory_mib)]
     memory: Option<u64>,
     /// Write the files and folders that the programs created or changed into this folder, new or
@@ -160,7 +161,7 @@ impl RunArgs {
             pmu: self.pmu,
             accel: self.accel,
             cpus: self.work.job.cpus.into(),
-            memory_mib: self.memory,
+            memory_mib: Some(self.memory_mib()?),
             // A user who debugs may stop the machine for any time.
             time_limit: if self.gdb { Duration::MAX } else { Duration::from_secs(self.time_limit) },
             vpmu: self.work.vpmu(&self.machine_options()),
@@ -295,6 +296,17 @@ impl RunArgs {
         // The records are needed for the correlations of the errors of a part's events.
         let is_broken_down = self.stack().is_some() && self.accel == Accel::Tcg;
         is_broken_down || self.trace.is_some() || self.needs_slices() || self.live || has_samples
+    }
+
+    /// The machine's memory: as given, or half of the host's, or what large files need.
+    fn memory_mib(&self) -> Result<u64> {
+        // The machine's own files beside those given.
+        const OWN_BYTES: u64 = 16 << 20;
+        let files = self.work.files()?;
+        let length = |file: &GuestFile| fs::metadata(&file.host).map_or(0, |file| file.len());
+        let bytes = OWN_BYTES + files.iter().map(length).sum::<u64>();
+        let default = machine::memory_of_host().max(machine::memory_for(bytes, None)?);
+        Ok(self.memory.unwrap_or(default))
     }
 
     /// The machines of `--repeat`, one without it, each with the next seed.

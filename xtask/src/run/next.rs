@@ -34,6 +34,7 @@ fn commands(args: &RunArgs, report: &Report) -> Vec<String> {
                 [part] => stack.event_to_sample(&part.name),
                 _ => stack.cycles,
             };
+            let event = if event == stack.cycles { "cycles" } else { event };
             let record = args.command(&format!("record -e {event}"));
             let mut lines = vec![format!("next, the lines where: {record}")];
             if args.breakdown.is_none() {
