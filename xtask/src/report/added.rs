@@ -92,7 +92,11 @@ impl Report {
         stack: &Stack,
         rings: Rings,
     ) -> std::result::Result<(), Vec<&'static str>> {
-        for session in self.first.iter_mut().chain(&mut self.others) {
+        // A session that a program opened itself has events of its own.
+        let counts = |session: &SessionReport| {
+            session.events.iter().any(|event| event.name.starts_with(stack.cycles))
+        };
+        for session in self.first.iter_mut().chain(&mut self.others).filter(|it| counts(it)) {
             let of = |suffix: Option<&str>| suffix.map(|it| broken_down(session, stack, it));
             let [user, kernel] = rings.suffixes().map(of);
             (session.breakdown, session.kernel_breakdown) =
