@@ -20,6 +20,7 @@ pub mod programs;
 pub mod quirks;
 mod seeds;
 mod timed;
+mod tutorial;
 mod unobserved;
 pub mod verdict;
 mod words;
@@ -76,6 +77,8 @@ enum Study {
     /// The default job with each known way of silicon that the virtual PMU models, and with each
     /// pair of them: counts have to be right, or refused
     Quirks(quirks::QuirksArgs),
+    /// What the tutorial's commands print now, beside what its page says; fails if they differ
+    Tutorial(tutorial::TutorialArgs),
     /// How often the intervals of unobserved values contain the truth of runs without interrupts
     Unobserved(unobserved::UnobservedArgs),
 }
@@ -98,6 +101,7 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
         Study::Paper000(args) => paper000::main(project, args),
         Study::Paper002(args) => paper002::main(project, args),
         Study::Papi(args) => papi::main(project, args),
+        Study::Tutorial(args) => tutorial::main(project, args),
         Study::Phases(args) => phases::main(project, args),
         Study::Pipelines(args) => pipelines::main(project, args),
         Study::Programs(args) => programs::main(project, args),

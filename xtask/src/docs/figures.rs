@@ -18,7 +18,7 @@ pub const FENCE: &str = "```";
 /// The beginning of a sample's command. The output of a study takes too long to be renewed.
 const RUN: &str = "cargo xtask run";
 /// The line of a sample that stands for lines left out.
-const OMITTED: &str = "…";
+pub const OMITTED: &str = "…";
 
 /// The largest relative difference of a number in a sample.
 const TOLERANCE: f64 = 0.05;
@@ -116,7 +116,7 @@ fn words_and_numbers(line: &str) -> (Vec<&str>, Vec<f64>) {
 }
 
 /// The line of `output` with the same words as a sample's `line` and as many numbers.
-fn counterpart<'a>(line: &str, output: &'a str) -> Option<&'a str> {
+pub fn counterpart<'a>(line: &str, output: &'a str) -> Option<&'a str> {
     let (words, numbers) = words_and_numbers(line);
     output.lines().find(|other| {
         let (of_other, found) = words_and_numbers(other);
