@@ -77,7 +77,7 @@ enum Study {
     /// The default job with each known way of silicon that the virtual PMU models, and with each
     /// pair of them: counts have to be right, or refused
     Quirks(quirks::QuirksArgs),
-    /// What the tutorial's commands print now, beside what its page says; fails if they differ
+    /// The tutorial's commands, and what they print beside what its page says; fails if they differ
     Tutorial(tutorial::TutorialArgs),
     /// How often the intervals of unobserved values contain the truth of runs without interrupts
     Unobserved(unobserved::UnobservedArgs),

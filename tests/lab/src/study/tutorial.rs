@@ -34,9 +34,11 @@ struct Page<'a> {
     project: &'a Project,
     folder: PathBuf,
     commit: String,
-    /// What the commands of the last block of shell commands printed, each with its command.
+    /// Text that the commands of the last block of shell commands printed, behind its command.
     printed: Vec<(String, String)>,
     lines: Vec<String>,
+    /// Whether the last block of text was renewed, and its mark was not.
+    is_renewed: bool,
 }
 
 /// A fenced block: the word behind the fence, and its lines.
@@ -50,7 +52,8 @@ pub(super) fn main(project: &Project, args: &TutorialArgs) -> Result<u8> {
     let folder = env::temp_dir().join(format!("tally-tutorial-{}", std::process::id()));
     project::make_folder(&folder)?;
     let commit = project.commit().unwrap_or_default();
-    let mut page = Page { project, folder, commit, printed: Vec::new(), lines: Vec::new() };
+    let mut page =
+        Page { project, folder, commit, printed: Vec::new(), lines: Vec::new(), is_renewed: false };
     let read = page.read(&old);
     let _ = fs::remove_dir_all(&page.folder);
     read?;
@@ -94,10 +97,11 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// A line of text; one with a mark names the present commit.
-    fn marked(&self, line: &str) -> String {
+    /// A line of text; the mark of a renewed block names the present commit.
+    fn marked(&mut self, line: &str) -> String {
         match line.rsplit_once(" at commit ") {
-            Some((before, _)) if line.starts_with(MARK) => {
+            Some((before, _)) if line.starts_with(MARK) && self.is_renewed => {
+                self.is_renewed = false;
                 format!("{before} at commit {}", self.commit)
             }
             _ => line.to_owned(),
@@ -121,7 +125,10 @@ impl Page<'_> {
                     self.printed.push((line.to_string(), printed));
                 }
             }
-            "text" => return self.renewed(lines),
+            "text" => {
+                self.is_renewed = true;
+                return self.renewed(lines);
+            }
             _ => {}
         }
         Ok(lines.iter().map(ToString::to_string).collect())
@@ -149,15 +156,19 @@ impl Page<'_> {
         let head = lines.first().copied().unwrap_or_default();
         let begins =
             |text: &str| text.lines().any(|line| line.split(' ').next() == head.split(' ').next());
-        let is_its = |(_, text): &(String, String)| match lines.contains(&OMITTED) {
-            true => counterpart(head, text).is_some(),
-            false => text.starts_with('#') && begins(text),
+        let omits = lines.contains(&OMITTED);
+        let is_its = |(_, text): &(String, String)| {
+            if omits {
+                counterpart(head, text).is_some()
+            } else {
+                text.starts_with('#') && begins(text)
+            }
         };
         let at = self.printed.iter().position(is_its);
         let (_, text) = at.map(|at| self.printed.remove(at)).ok_or_else(|| {
             Failure::new(ExitStatus::CheckFailed, format!("no command prints '{head}'"))
         })?;
-        if !lines.contains(&OMITTED) {
+        if !omits {
             return Ok(whole(&text));
         }
         let renew = |line: &&str| match (*line, line.trim().is_empty()) {
