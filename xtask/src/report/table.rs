@@ -12,6 +12,8 @@ use super::{
     summary::{judged, write_judgement, write_summary},
 };
 
+/// Events that were not measured and are named without `-v`.
+const MOST_UNMEASURED: usize = 6;
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
 
@@ -57,7 +59,7 @@ fn write_all(text: &mut String, report: &Report, detail: Detail) -> fmt::Result 
             writeln!(text, "no truth: the program stopped its bank, for {cycles} cycles unseen")?;
         }
         if detail == Detail::All || session.breakdown.is_none() {
-            write_events(text, &session.events)?;
+            write_events(text, &session.events, detail)?;
         }
         write_unit(text, &session.events)?;
         write_unobserved(text, &session.events)?;
@@ -81,7 +83,7 @@ fn write_cycles(text: &mut String, session: &SessionReport) -> fmt::Result {
     session.what_if.as_ref().map_or(Ok(()), |what_if| write!(text, "{what_if}"))
 }
 
-fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
+fn write_events(text: &mut String, events: &[EventReport], detail: Detail) -> fmt::Result {
     let (name, estimate, bar, share, truth) = ("event", "estimate", "± 95 %", "counted", "truth");
     writeln!(text, "{name:<NAME$} {estimate:>13} {bar:>8} {share:>7} {truth:>13} {:>6}", "error")?;
     if let Some(reason) = reason_of_all(events) {
@@ -89,7 +91,7 @@ fn write_events(text: &mut String, events: &[EventReport]) -> fmt::Result {
     } else {
         let measured = events.iter().filter(|event| event.reason.is_none());
         measured.clone().try_for_each(|event| write_event(text, event))?;
-        write_unmeasured(text, events)?;
+        write_unmeasured(text, events, detail)?;
     }
     let (within, judged) = judged(events);
     if judged > 0 {
@@ -116,7 +118,7 @@ fn reason_of_all(events: &[EventReport]) -> Option<&str> {
 }
 
 /// Writes the events that were not measured, those with the same reason together.
-fn write_unmeasured(text: &mut String, events: &[EventReport]) -> fmt::Result {
+fn write_unmeasured(text: &mut String, events: &[EventReport], detail: Detail) -> fmt::Result {
     let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
     for event in events {
         let Some(reason) = event.reason.as_deref() else { continue };
@@ -126,6 +128,10 @@ fn write_unmeasured(text: &mut String, events: &[EventReport]) -> fmt::Result {
         }
     }
     for (reason, names) in by_reason {
+        if detail != Detail::All && names.len() > MOST_UNMEASURED {
+            writeln!(text, "{} events not measured: {reason}", names.len())?;
+            continue;
+        }
         wrapped(&names).iter().try_for_each(|line| writeln!(text, "{line}"))?;
         writeln!(text, "  not measured: {reason}")?;
     }
@@ -202,13 +208,14 @@ fn write_unobserved(text: &mut String, events: &[EventReport]) -> fmt::Result {
     writeln!(text, "{:<42} {:>13} {:>8} {:>13}", "event", "unobserved", "± 95 %", "interrupts")?;
     for event in events {
         let name = &event.name;
-        let Some(value) = event.unobserved else {
-            writeln!(text, "{name:<42} {:>13}", "unknown")?;
-            continue;
-        };
+        let Some(value) = event.unobserved else { continue };
         let (estimate, bar) = estimate_and_bar(value);
         let added = event.added().map_or_else(|| "-".into(), |added| percent(added, true));
         writeln!(text, "{name:<42} {estimate:>13} {bar:>8} {added:>13}")?;
+    }
+    let unknown = events.iter().filter(|event| event.unobserved.is_none()).count();
+    if unknown > 0 {
+        writeln!(text, "{unknown} events unknown: too few slices counted them; run it for longer")?;
     }
     writeln!(text)
 }
@@ -263,7 +270,7 @@ mod tests {
         };
         let events: Vec<EventReport> = (b'A'..).zip(values).map(event).collect();
         let mut text = String::new();
-        write_events(&mut text, &events).unwrap();
+        write_events(&mut text, &events, Detail::All).unwrap();
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         text
     }
