@@ -10,6 +10,8 @@ use crate::{SharedBoot, assert_exact_counts_are_true, assert_output, assert_succ
 
 /// Status of a program that the kernel ended because of a fault.
 const FAULT: u8 = 76;
+/// Status of a program for which no memory is left.
+const NO_MEMORY: u8 = 83;
 /// Statuses of programs ended by SIGKILL and by SIGALRM.
 const SIGKILL: u8 = 128 + 9;
 const SIGALRM: u8 = 128 + 14;
@@ -141,9 +143,9 @@ attacks! { by_signals_and_threads on Pmu::Intel, 1 CPUs:
 
 attacks! { by_memory_files_and_sessions on Pmu::Amd, 2 CPUs:
     mmap_until_refused => 0,
-    touch_until_killed => FAULT,
+    touch_until_killed => NO_MEMORY,
     getrandom_until_refused => 0,
-    touch_a_page_of_each_gigabyte => FAULT,
+    touch_a_page_of_each_gigabyte => NO_MEMORY,
     mremap_to_and_fro => 0,
     truncate_a_mapped_file => 0,
     map_behind_a_file => FAULT,

@@ -112,7 +112,7 @@ fn metrics_whose_events_the_machine_lacks_are_refused_and_are_in_no_level() {
     );
     assert!(why.lines().count() == 1 && why.contains("`cargo xtask events IDQ."), "{why}");
     let level = stat("TopdownL3");
-    let output = text(&level.stdout);
+    let output = text(&level.stderr);
     assert_eq!(level.status.code(), Some(0), "{output}");
     assert!(output.contains("tma_itlb_misses") && !output.contains("tma_mite"), "{output}");
 }

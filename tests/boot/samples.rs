@@ -87,7 +87,7 @@ fn record_prints_the_addresses_with_the_most_samples() {
         # % # #
         # at # other addresses
     "#]]
-    .assert_eq(&masked(&output_of(on_icelake_server::BOOT.get(), 0, 1)));
+    .assert_eq(&masked(&output_of(on_icelake_server::BOOT.get(), 0, 2)));
 }
 
 /// The bank's first page, in which a program stops its counters, is writable only by the program

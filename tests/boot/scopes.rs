@@ -166,7 +166,7 @@ fn intervals_of_each_thread_contain_its_truth() {
 #[test]
 fn each_thread_has_perfs_fields_with_its_name_before_them() {
     let boot = BOOT.get();
-    let printed = output_of(boot, 0, 1);
+    let printed = output_of(boot, 0, 2);
     let lines: Vec<Vec<&str>> = printed.lines().map(|line| line.split(',').collect()).collect();
     let of = |event: &str| -> BTreeMap<String, f64> {
         let lines = lines.iter().filter(|fields| fields.len() == 9 && fields[3] == event);
@@ -188,7 +188,7 @@ fn each_thread_has_perfs_fields_with_its_name_before_them() {
 
 #[test]
 fn json_has_perfs_key_for_the_thread() {
-    let printed = output_of(BOOT.get(), 2, 1);
+    let printed = output_of(BOOT.get(), 2, 2);
     let lines = printed.lines().map(serde_json::from_str::<serde_json::Value>);
     let lines: Vec<_> = lines.map(|line| line.expect("it is JSON")).collect();
     assert_eq!(lines.len(), 3, "{printed}");
@@ -261,7 +261,7 @@ fn intervals_of_each_cpu_contain_its_truth() {
 #[test]
 fn cpus_are_printed_as_perf_prints_them() {
     let boot = CPUS.get();
-    let apart = output_of(boot, 0, 1);
+    let apart = output_of(boot, 0, 2);
     let fields: Vec<Vec<&str>> = apart.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(fields.len(), 2 * EXACT.split(',').count(), "{apart}");
     for (index, line) in fields.iter().enumerate() {
@@ -272,13 +272,13 @@ fn cpus_are_printed_as_perf_prints_them() {
     // The program's own instructions, and those of the other programs meanwhile.
     assert!(counted > 100e6, "{apart}");
 
-    let together = output_of(boot, 2, 1);
+    let together = output_of(boot, 2, 2);
     assert_eq!(together.lines().count(), MULTIPLEXED.split(',').count(), "{together}");
     let reported: f64 = cpus(boot).iter().filter(|it| it.events.len() > 6).map(instructions).sum();
     let first: Vec<&str> = together.lines().next().unwrap().split(',').collect();
     assert_eq!(first[0].parse::<f64>().unwrap(), reported, "{together}");
 
-    let json = output_of(boot, 3, 1);
+    let json = output_of(boot, 3, 2);
     let lines = json.lines().map(serde_json::from_str::<serde_json::Value>);
     for line in lines.map(|line| line.expect("it is JSON")) {
         assert_eq!(line["cpu"], "1", "{line}");
@@ -295,7 +295,7 @@ fn instructions(session: &SessionReport) -> f64 {
 fn intervals_of_cpus_add_up() {
     let command = "wire paranoid=0 -- tally stat -a -I 20 -x, -e instructions fair 2 150";
     let boot = &boot(&Request { cpus: 2, ..Request::new(command) });
-    let printed = output_of(boot, 0, 1);
+    let printed = output_of(boot, 0, 2);
     let counts = printed.lines().map(|line| line.split(',').nth(1).unwrap().parse::<u64>());
     let counts: Vec<u64> = counts.map(|count| count.unwrap()).collect();
     assert!(counts.len() > 2, "{printed}");

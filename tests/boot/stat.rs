@@ -30,7 +30,7 @@ fn stat(options: &str, argument: &str) -> String {
     words.extend(["phases", argument]);
     let output = run(&words);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    text(&output.stdout)
+    text(&output.stderr)
 }
 
 /// Lines of events, by name. A line counts if a number or a placeholder precedes the column of
@@ -116,7 +116,7 @@ fn times(file: &str, program: &[&str]) -> [f64; 3] {
         ["-q", "--file", file, "--", "stat", "-x,", "-e", "task-clock,user_time,system_time"];
     let output = run(&[&before[..], program].concat());
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let fields: Vec<f64> = text(&output.stdout)
+    let fields: Vec<f64> = text(&output.stderr)
         .lines()
         .filter_map(|line| line.split(',').next()?.parse().ok())
         .collect();
@@ -294,7 +294,7 @@ fn the_time_limit_ends_the_program_and_the_counts_are_printed() {
     let words = ["-q", "--file", &file, "--", "stat", "--timeout", "50", "-x,", "-e", EVENTS];
     let output = run(&[&words[..], &["phases", "100000"]].concat());
     assert_eq!(output.status.code(), Some(137), "{output:?}");
-    let fields = fields(&text(&output.stdout));
+    let fields = fields(&text(&output.stderr));
     let value =
         |name: &str| -> f64 { fields.iter().find(|of| of[2] == name).unwrap()[0].parse().unwrap() };
     assert!((50e6..200e6).contains(&value("duration_time")), "{fields:?}");
@@ -311,7 +311,7 @@ fn the_output_comes_back_in_a_file() {
     let second = ["stat", "-o", "counts", "--append", "-j", "-e", "cs", "phases", "9"];
     // One CPU runs one program after the other, but both are loaded at the start.
     let output = run(&[&before[..], &first[..first.len() - 1]].concat());
-    assert_eq!((output.status.code(), fields(&text(&output.stdout)).len()), (Some(0), 0));
+    assert_eq!((output.status.code(), fields(&text(&output.stderr)).len()), (Some(0), 0));
     let counts = std::fs::read_to_string(folder.join("counts")).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(fields(&counts).len(), LISTED, "{counts}");

@@ -65,3 +65,24 @@ impl RunArgs {
         format!("{line} {} …", words[0])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{explain, machine, report::short_stack_of};
+
+    #[test]
+    fn every_event_to_sample_is_one_that_the_machine_counts() {
+        for of in [Pmu::Intel, Pmu::SapphireRapids, Pmu::Amd] {
+            let pmu = machine::virtual_pmu_of(of, &[]).unwrap();
+            let found = explain::detect(&pmu).unwrap();
+            let stacks = [stack_of, short_stack_of].map(|stack| stack(of.signature()).unwrap());
+            for (stack, part) in
+                stacks.iter().flat_map(|stack| stack.part_names().map(move |part| (stack, part)))
+            {
+                let event = stack.event_to_sample(part);
+                assert!(explain::models(&pmu, &found, event), "{part}: {event}");
+            }
+        }
+    }
+}
