@@ -24,10 +24,15 @@ const SIGN: usize = 57;
 
 /// Output of `tally stat` with these options for the program `phases`.
 fn stat(options: &str, argument: &str) -> String {
-    let file = guest("phases");
+    stat_of("phases", options, argument)
+}
+
+/// Output of `tally stat` with these options for a program.
+fn stat_of(program: &str, options: &str, argument: &str) -> String {
+    let file = guest(program);
     let mut words = vec!["-q", "--paranoid", "0", "--file", &file, "--", "stat"];
     words.extend(options.split_whitespace());
-    words.extend(["phases", argument]);
+    words.extend([program, argument]);
     let output = run(&words);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     text(&output.stderr)
@@ -255,6 +260,28 @@ fn metrics_are_the_formulas_of_the_counts() {
     }
     let retiring = find("metric-unit", "tma_retiring");
     assert!(retiring["half-width-95"].as_f64().is_some_and(|bar| bar > 0.0), "{retiring}");
+}
+
+/// Metrics of LIKWID's group for a program whose operations are known.
+#[test]
+fn floating_point_operations_are_counted_by_width() {
+    const ROUNDS: f64 = 300_000.0;
+    let printed = stat_of("flops", "-x; -M FLOPS_DP", "300000");
+    let lines: Vec<Vec<&str>> = printed.lines().map(|line| line.split(';').collect()).collect();
+    for (label, factor) in [
+        ("flops  flops_dp_scalar", 1.0),
+        ("flops  flops_dp_128", 2.0),
+        ("flops  flops_dp_256", 8.0),
+        ("flops  flops_dp_512", 0.0),
+        ("flops  flops_dp", 11.0),
+    ] {
+        let line = lines.iter().find(|line| line.contains(&label)).expect(label);
+        let [.., value, _, bar] = line[..] else { panic!("{printed}") };
+        assert_eq!(value.parse::<f64>().unwrap(), factor * ROUNDS, "{printed}");
+        assert_eq!(bar.parse::<f64>().unwrap(), 0.0, "the events fit on the counters: {printed}");
+    }
+    assert!(printed.contains("flops/cycle  flops_dp_rate"), "{printed}");
+    assert!(printed.contains(";75.0;%  vectorized_dp;"), "three of four instructions: {printed}");
 }
 
 /// The host computes the breakdown from other slices of the same program: the results may be at

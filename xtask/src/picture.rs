@@ -210,3 +210,41 @@ fn label(rate: f64) -> String {
         _ => format!("{rate:.0}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A part whose bar reaches far beyond the axis is drawn up to its end.
+    #[test]
+    fn bars_stay_on_their_axes() {
+        let cycles = 1_000_000.0;
+        let part = CyclePart {
+            name: "retiring".into(),
+            metric: "".into(),
+            level: 1,
+            of_cycles: false,
+            cycles,
+            share: 1.0,
+            formula: 1.0,
+            cpi: 1.0,
+            half_width_95: 40.0 * cycles,
+            low_95: 0.0,
+            high_95: 41.0 * cycles,
+            truth: None,
+        };
+        let (parts, kernel_parts, events) = (vec![part], Vec::new(), Vec::new());
+        let (start_cycles, cycles, instructions) = (0, 1_000_000, 1_000_000);
+        let interval = Interval { start_cycles, cycles, instructions, parts, kernel_parts, events };
+        let svg = stack("p", &[interval]).unwrap();
+        let lines = svg.split("<polyline").skip(1).filter_map(|line| {
+            line.split_once("points=\"")?.1.split_once('"').map(|(points, _)| points)
+        });
+        let points = lines.flat_map(str::split_whitespace);
+        let heights = points.filter_map(|point| point.split_once(',')?.1.parse::<i32>().ok());
+        let heights: Vec<i32> = heights.collect();
+        assert!(heights.len() > 2, "{svg}");
+        // The axis ends below the caption.
+        assert!(heights.iter().all(|height| (20..STACK.1 as i32).contains(height)), "{heights:?}");
+    }
+}

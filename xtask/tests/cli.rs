@@ -108,6 +108,7 @@ fn diff_refuses_what_is_not_a_run() {
     for (words, expected) in [
         (format!("diff {sample} {sample}"), Some(0)),
         (format!("diff {sample} {sample} --json"), Some(0)),
+        (format!("diff {sample} {sample} --symbols {sample}"), code(ExitStatus::Usage)),
         (format!("diff {sample} /nonexistent"), code(ExitStatus::HostError)),
         (format!("diff Cargo.toml {sample}"), code(ExitStatus::BadTrace)),
         (format!("diff {sample} src/page/layout.html"), code(ExitStatus::BadTrace)),

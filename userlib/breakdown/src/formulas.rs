@@ -19,6 +19,8 @@ pub enum Whole {
     Cycles,
     /// Count of another event. Such metrics are at no level, and in no tree.
     Events,
+    /// No whole: the metric is a number with this unit, at no level and in no tree.
+    Unit(&'static str),
 }
 
 /// A metric of the vendor.
@@ -31,7 +33,7 @@ pub struct Metric {
     /// Level, from 1; 0 if the metric is at no level.
     pub level: u8,
     pub whole: Whole,
-    /// Function that computes the share, 0 to 1.
+    /// Function that computes the share, 0 to 1, or the number.
     pub formula: fn(CountOf<'_>) -> f64,
 }
 

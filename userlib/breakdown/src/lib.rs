@@ -17,6 +17,7 @@ mod cycles;
 mod decoders;
 mod first;
 mod formulas;
+mod groups;
 mod metrics;
 mod next;
 mod ports;
@@ -29,7 +30,7 @@ mod tree;
 pub use self::{
     count::{Count, Counts, INDEPENDENT, SumError},
     cycles::{Breakdown, break_down, largest_loss_of},
-    metrics::{MetricShare, Metrics},
+    metrics::{MetricValue, Metrics},
     stacks::{
         ALL as STACKS, Stack, missing as no_stack, of as stack_of, short_of as short_stack_of,
         stalls_of,

@@ -9,7 +9,7 @@ use tally_abi::{
 use super::{
     count::{Counts, INDEPENDENT},
     cycles::{Breakdown, break_down},
-    formulas::{Metric, TopDown},
+    formulas::{Metric, TopDown, Whole},
     stacks::{self, Stack, events_of, parts_of},
     tree::share,
 };
@@ -26,13 +26,16 @@ pub struct Metrics {
     is_breakdown: bool,
 }
 
-/// Share of a metric by the vendor's formula.
+/// Value of a metric by the vendor's formula.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MetricShare {
-    /// Name in perf.
+pub struct MetricValue {
+    /// Name in perf, or in a group of LIKWID's.
     pub metric: &'static str,
-    /// Share, 0 to 1 within the errors of its events.
-    pub share: f64,
+    /// Unit of the value; `%` of a share.
+    pub unit: &'static str,
+    /// Value, of a share 0 to 100 within the errors of its events; not a number if its divisor did
+    /// not happen.
+    pub value: f64,
     /// Half the width of the 95 % interval. The errors of the events are taken as independent.
     pub half_width_95: f64,
 }
@@ -86,17 +89,21 @@ impl Metrics {
         events
     }
 
-    /// Shares of the metrics whose events were all measured.
-    pub fn shares(&self, counts: Counts<'_>) -> Vec<MetricShare> {
+    /// Values of the metrics whose events were all measured.
+    pub fn values(&self, counts: Counts<'_>) -> Vec<MetricValue> {
         let is_measured = |(method, metric): &&(&'static TopDown, &'static Metric)| {
             events_of(method, metric).into_iter().all(|event| counts(event).is_some())
         };
-        let share = |(method, metric): &(&'static TopDown, &'static Metric)| {
-            let share = share(counts, INDEPENDENT, method, metric);
-            let (metric, half_width_95) = (metric.metric, share.half_width_95);
-            MetricShare { metric, share: share.formula, half_width_95 }
+        let value = |(method, metric): &(&'static TopDown, &'static Metric)| {
+            let of = share(counts, INDEPENDENT, method, metric);
+            let (unit, scale) = match metric.whole {
+                Whole::Unit(unit) => (unit, 1.0),
+                Whole::Slots | Whole::Cycles | Whole::Events => ("%", 100.0),
+            };
+            let [value, half_width_95] = [of.formula, of.half_width_95].map(|it| scale * it);
+            MetricValue { metric: metric.metric, unit, value, half_width_95 }
         };
-        self.metrics.iter().filter(is_measured).map(share).collect()
+        self.metrics.iter().filter(is_measured).map(value).collect()
     }
 
     /// Breakdown, if requested.
@@ -107,8 +114,17 @@ impl Metrics {
         self.is_breakdown.then(|| break_down(counts, INDEPENDENT, self.stack))
     }
 
-    /// Adds a metric, or by perf's names the metrics of a level or the parts of a metric.
+    /// Adds a metric, or by perf's names the metrics of a level or the parts of a metric, or by
+    /// LIKWID's names those of a group.
     fn add(&mut self, name: &str) -> Result<(), String> {
+        let method = self.stack.named.iter().find(|group| group.name == name);
+        if let Some(method) = method.map(|group| &group.method) {
+            if method.metrics.is_empty() {
+                return Err(format!("-M: this processor has no {name}: {}", method.missing));
+            }
+            method.metrics.iter().for_each(|metric| self.push((method, metric)));
+            return Ok(());
+        }
         let level = LEVELS.iter().find_map(|before| name.strip_prefix(before)?.parse().ok());
         if let Some(level) = level {
             return self.add_level(level);
@@ -122,7 +138,18 @@ impl Metrics {
             return Ok(());
         }
         let Some(metric) = all.iter().find(|(_, metric)| metric.metric == name) else {
-            let names: Vec<&str> = all.iter().map(|(_, metric)| metric.metric).collect();
+            let groups = self.stack.named.iter().filter(|group| !group.method.metrics.is_empty());
+            let metrics = all.iter().map(|(_, metric)| metric.metric);
+            let mut names: Vec<&str> = Vec::new();
+            for name in groups.map(|group| group.name).chain(metrics) {
+                // Several groups have the same metric.
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            if name == "list" {
+                return Err(format!("-M: the metrics of this processor: {}", names.join(", ")));
+            }
             let near = nearest(name, names.iter().copied());
             let others = if near.is_empty() { &names } else { &near };
             return Err(format!("-M: this processor has no metric {name}: {}", others.join(", ")));
@@ -133,7 +160,9 @@ impl Metrics {
 
     /// Metrics of the processor, including those that are counted only on request.
     fn all(&self) -> Vec<(&'static TopDown, &'static Metric)> {
-        self.stack.tree(|_| true)
+        let named = self.stack.named.iter().map(|group| &group.method);
+        let named = named.flat_map(|method| method.metrics.iter().map(move |it| (method, it)));
+        self.stack.tree(|_| true).into_iter().chain(named).collect()
     }
 
     fn add_level(&mut self, level: u8) -> Result<(), String> {
@@ -201,9 +230,9 @@ mod tests {
             let half_width_95 = if estimate < 100.0 { 10.0 } else { 0.0 };
             Some(Count { estimate, half_width_95, truth: None })
         };
-        let [share] = metrics.shares(&counts)[..] else { panic!("the divider was not measured") };
-        assert_eq!((share.metric, share.share), ("tma_icache_misses", 0.05));
-        assert!((share.half_width_95 - 0.01).abs() < 1e-12, "{share:?}");
+        let [of] = metrics.values(&counts)[..] else { panic!("the divider was not measured") };
+        assert_eq!((of.metric, of.unit, of.value), ("tma_icache_misses", "%", 5.0));
+        assert!((of.half_width_95 - 1.0).abs() < 1e-9, "{of:?}");
         assert!(metrics.breakdown(&counts).is_none());
     }
 
@@ -245,6 +274,50 @@ mod tests {
         assert_eq!(names(ZEN_4, "stat -M op_cache_fetch_miss_ratio prog"), miss);
         let why = of("stat -M tma_divider_group prog").err().unwrap();
         assert!(why.contains("tma_divider_group: tma_divider"), "{why}");
+    }
+
+    #[test]
+    fn likwid_s_groups_have_their_metrics() {
+        for signature in [ICE_LAKE, SAPPHIRE_RAPIDS] {
+            let names = |words: &str| names(signature, words);
+            let flops = names("stat -M FLOPS_DP prog");
+            assert_eq!((flops.len(), flops[4]), (7, "flops_dp"));
+            assert_eq!(names("stat -M FLOPS_DP,MEM_DP prog").len(), 9, "two are in both groups");
+            assert_eq!(names("stat -M l3_load_volume prog"), ["l3_load_volume"]);
+        }
+        assert_eq!(names(ZEN_4, "stat -M DIVIDE prog"), ["divisions", "division_duration"]);
+        let why = on(ZEN_4, "stat -M FLOPS_DP prog").err().unwrap();
+        assert!(why.starts_with("-M: this processor has no FLOPS_DP: AMD counts"), "{why}");
+        let all = of("stat -M list prog").err().unwrap();
+        assert!(all.contains(" processor: FLOPS_DP, FLOPS_SP, L2, L3, MEM,"), "{all}");
+        let counts = |name: &str| {
+            let estimate = match name {
+                "CPU_CLK_UNHALTED.THREAD" => 1_000.0,
+                "L1D.REPLACEMENT" => 50.0,
+                _ => return None,
+            };
+            let half_width_95 = if estimate < 100.0 { 10.0 } else { 0.0 };
+            Some(Count { estimate, half_width_95, truth: None })
+        };
+        let values = of("stat -M L2 prog").unwrap().unwrap().values(&counts);
+        let values: Vec<_> =
+            values.iter().map(|of| (of.unit, of.value, of.half_width_95.round())).collect();
+        assert_eq!(values, [("bytes", 3_200.0, 640.0), ("bytes/cycle", 3.2, 1.0)]);
+    }
+
+    #[test]
+    fn a_divisor_that_may_be_0_leaves_nothing_known() {
+        let counts = |name: &str| {
+            let (estimate, half_width_95) = match name {
+                "LONGEST_LAT_CACHE.MISS" => (400.0, 2_000.0),
+                "FP_ARITH_INST_RETIRED.256B_PACKED_DOUBLE" => (1_000.0, 0.0),
+                _ => (0.0, 0.0),
+            };
+            Some(Count { estimate, half_width_95, truth: None })
+        };
+        let metrics = of("stat -M intensity_dp prog").unwrap().unwrap();
+        let [of] = metrics.values(&counts)[..] else { panic!("all events were measured") };
+        assert!((of.value - 0.15625).abs() < 1e-9 && of.half_width_95 > of.value, "{of:?}");
     }
 
     #[test]

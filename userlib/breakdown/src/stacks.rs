@@ -6,6 +6,7 @@ use core::{cell::RefCell, ops::Range};
 use super::{
     decoders, first,
     formulas::{self, Further, Metric, TopDown, Whole},
+    groups::{self, Group},
     ports, stalls,
 };
 
@@ -25,6 +26,8 @@ pub struct Stack {
     pub(super) method: &'static TopDown,
     /// Metrics counted on request, computed where their events are counted with the stack's.
     pub(super) further: &'static [Further],
+    /// Groups of metrics by LIKWID's names, counted on request.
+    pub(super) named: &'static [Group],
 }
 
 /// Stack of Ice Lake servers, by the slots of dispatch.
@@ -52,6 +55,7 @@ static ICE_LAKE: Stack = Stack {
         Further { parent: Some("tma_fetch_bandwidth"), method: &decoders::BANDWIDTH },
         Further { parent: Some("tma_core_bound"), method: &ports::ICE_LAKE },
     ],
+    named: &groups::ICE_LAKE,
 };
 
 /// Stack of Sapphire Rapids, by the slots of dispatch.
@@ -70,6 +74,7 @@ static SAPPHIRE_RAPIDS: Stack = Stack {
         Further { parent: Some("tma_fetch_bandwidth"), method: &decoders::BANDWIDTH },
         Further { parent: Some("tma_core_bound"), method: &ports::SAPPHIRE_RAPIDS },
     ],
+    named: &groups::SAPPHIRE_RAPIDS,
     ..ICE_LAKE
 };
 
@@ -92,6 +97,7 @@ static ZEN_4: Stack = Stack {
     ],
     method: &formulas::ZEN_4,
     further: &[Further { parent: None, method: &decoders::ZEN_4 }],
+    named: &groups::ZEN_4,
 };
 
 /// Views of a processor's cycles.
@@ -110,7 +116,8 @@ impl Stack {
         groups: &'static [&'static [&'static str]],
     ) -> Stack {
         let Stack { cycles, instructions, .. } = *self;
-        Stack { cycles, instructions, mispredictions: None, groups, method, further: &[] }
+        let (further, named) = (&[], &[]);
+        Stack { cycles, instructions, mispredictions: None, groups, method, further, named }
     }
 }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     closing::close,
-    count::{Counts, SumError, square},
+    count::{Count, Counts, SumError, square},
     formulas::{CountOf, Metric, TopDown, Whole},
     stacks::{RETIRING, Stack, leaves},
 };
@@ -205,13 +205,18 @@ pub(super) fn share(
     let estimate = |name: &str| counts(name).unwrap_or_default().estimate;
     // Change of the metric for one more event; `None` for an exact count.
     let slope = |event: &&'static str| {
-        let half_width = counts(event).unwrap_or_default().half_width_95;
+        let Count { estimate: of_event, half_width_95, .. } = counts(event).unwrap_or_default();
+        // Half of an estimated whole is far enough: further down a ratio has no slope, and below 0
+        // another sign.
+        let has_estimated_whole = matches!(metric.whole, Whole::Events | Whole::Unit(_));
+        let is_far = has_estimated_whole && of_event > 0.0 && half_width_95 > of_event / 2.0;
+        let step = if is_far { of_event / 2.0 } else { half_width_95 };
         let moved = |by: f64| {
             let count: CountOf<'_> = &|name| estimate(name) + if name == *event { by } else { 0.0 };
             (metric.formula)(count)
         };
-        let slope = || (moved(half_width) - moved(-half_width)) / 2.0 / half_width;
-        (half_width > 0.0).then(|| (*event, slope())).filter(|(_, slope)| *slope != 0.0)
+        let slope = || (moved(step) - moved(-step)) / 2.0 / step;
+        (step > 0.0).then(|| (*event, slope())).filter(|(_, slope)| *slope != 0.0)
     };
     let slopes: Vec<(&'static str, f64)> = method.events.iter().filter_map(slope).collect();
     let squares = square(counts, errors, &slopes);

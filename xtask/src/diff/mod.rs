@@ -1,24 +1,29 @@
 //! `cargo xtask diff A B`: comparison of two runs, with the values that differ by more than their
-//! intervals allow.
+//! intervals allow, or of the functions of two traces with samples.
 
 mod cells;
 mod compared;
+mod functions;
 mod measured;
 mod page;
 
 use std::{
     fmt::{self, Write},
-    path::PathBuf,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
 };
 
 use clap::Args;
+use tally_abi::{ExitStatus, record::MAGIC};
 
 use self::cells::{range, ratio_text};
 pub use self::{
     compared::{Compared, ComparedSession, Diff, Verdict},
+    functions::TraceDiff,
     measured::{Measured, Run},
 };
-use crate::{Result, output, project, visible::visible};
+use crate::{Failure, Result, output, project, visible::visible};
 
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
@@ -26,24 +31,40 @@ const NAME: usize = 27;
 /// Options of `cargo xtask diff`.
 #[derive(Args, Clone, Debug)]
 pub struct DiffArgs {
-    /// The first run: what `run --json` printed, or a page of `run --report`
+    /// The first run: what `run --json` printed, a page of `run --report`, or a trace of `record`
     a: PathBuf,
-    /// The second run
+    /// The second run, or trace
     b: PathBuf,
+    /// The file of a program that was sampled in one of two traces; repeatable
+    #[arg(long, value_name = "FILE")]
+    symbols: Vec<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
     /// Write the comparison into this file too: a page for a browser, with the JSON object inside
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "symbols")]
     report: Option<PathBuf>,
 }
 
-/// Reads the runs and prints the comparison.
+/// Reads the runs or traces and prints the comparison.
 ///
 /// # Errors
-/// A file cannot be read, or is not a run's; the runs have different numbers of sessions; the page
-/// cannot be written.
+/// A file cannot be read, or is not a run's; the runs have different numbers of sessions; the
+/// traces have no samples of the same event; the page cannot be written.
 pub fn main(args: &DiffArgs) -> Result<u8> {
+    if [&args.a, &args.b].into_iter().any(|path| is_trace(path)) {
+        if args.report.is_some() {
+            let why = "--report: pages compare runs; of traces use --json";
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
+        let diff = TraceDiff::read([&args.a, &args.b], &args.symbols)?;
+        output::print(args.json, &diff, &diff.to_string())?;
+        return Ok(0);
+    }
+    if !args.symbols.is_empty() {
+        let why = "--symbols: names functions of traces, and neither file is one; leave it out";
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
     args.report.as_deref().map(project::check_writable).transpose()?;
     let diff = Diff::of(Run::read(&args.a)?, Run::read(&args.b)?)?;
     if let Some(path) = &args.report {
@@ -51,6 +72,13 @@ pub fn main(args: &DiffArgs) -> Result<u8> {
     }
     output::print(args.json, &diff, &render(&diff))?;
     Ok(0)
+}
+
+/// Returns whether a file is a trace, which its first bytes say.
+fn is_trace(path: &Path) -> bool {
+    let mut first = [0; MAGIC.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
+        && first == *MAGIC.as_bytes()
 }
 
 /// The comparison as a table of 80 columns.

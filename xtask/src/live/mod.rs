@@ -119,6 +119,7 @@ impl Live {
             self.state.seed = Some(booted.seed);
             self.state.tsc_hz = Some(booted.tsc_hz).filter(|hz| *hz > 0);
         }
+        self.state.is_ready = transcript.boot_ns.is_some();
         self.state.running = self.start.elapsed();
         self.drawn = Some(Instant::now());
         let has_color = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());

@@ -59,6 +59,8 @@ pub struct State {
     pub pmu: Option<String>,
     /// The seed of every random order.
     pub seed: Option<u64>,
+    /// Whether the kernel has started the first program.
+    pub is_ready: bool,
     /// Frequency of the TSC, in Hz, if it is known.
     pub tsc_hz: Option<u64>,
     /// Time since the start.
@@ -103,6 +105,7 @@ impl State {
             known,
             pmu: None,
             seed: None,
+            is_ready: false,
             tsc_hz: None,
             running: Duration::ZERO,
             sessions: BTreeMap::new(),

@@ -108,7 +108,7 @@ fn facts(state: &State, look: Look) -> Vec<Span<'static>> {
         facts.push(format!("budget {budget}").into());
         facts.push(format!("switching {switching}").into());
     } else {
-        facts.push("no slice has come yet".into());
+        facts.push(waits_for(state).into());
         facts.push(format!("budget {budget}").into());
     }
     let lost = format!("lost records {}", Grouped(state.lost));
@@ -117,6 +117,15 @@ fn facts(state: &State, look: Look) -> Vec<Span<'static>> {
     let seed = state.seed.map(|seed| format!("seed {seed}"));
     facts.extend([state.pmu.clone(), seed].into_iter().flatten().map(Span::from));
     facts
+}
+
+/// The next step of a run that has no slice yet. The kernel's first message has the seed.
+fn waits_for(state: &State) -> &'static str {
+    match state {
+        State { seed: None, .. } => "waiting for the kernel to boot",
+        State { is_ready: false, .. } => "waiting for the kernel to start the program",
+        _ => "waiting for the first slice of the program",
+    }
 }
 
 fn session_facts(number: u32, session: &Session, state: &State) -> Vec<Span<'static>> {

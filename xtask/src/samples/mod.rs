@@ -16,7 +16,11 @@ use clap::Args;
 use tally_abi::text::Grouped;
 
 use self::short::last_columns;
-pub(crate) use self::short::short_function;
+pub(crate) use self::{
+    report::weights,
+    share::{Share, Weight},
+    short::short_function,
+};
 use crate::{
     Result, output,
     recording::{Recording, Symbolizer},
@@ -56,23 +60,32 @@ impl SampleArgs {
         Symbolizer::check(&self.symbols)?;
         let recording = Recording::read(&self.trace)?;
         recording.has_samples()?;
-        let symbolizer = Symbolizer::of(&recording, &self.symbols, self.call_graph)?;
+        let symbolizer = symbolizer(&recording, &self.symbols, self.call_graph)?;
         if self.event.is_some() {
             recording.sampled_event(self.event.as_deref())?;
-        }
-        let programs = recording.records.samples.iter();
-        let mut programs = programs.map(|sample| recording.program_of(sample.session));
-        let lacks = |(program, _): &(u32, &str)| symbolizer.files(*program).next().is_none();
-        if let Some((_, program)) = programs.find(lacks) {
-            output::note(format_args!(
-                "xtask: no symbols of {program}: add --symbols FILE for names of functions"
-            ));
         }
         Ok((recording, symbolizer))
     }
 }
 
+/// Reads the files of the programs that were sampled, and says which program has none.
+///
+/// # Errors
+/// As [`Symbolizer::of`].
+pub(crate) fn symbolizer(of: &Recording, symbols: &[PathBuf], by: CallGraph) -> Result<Symbolizer> {
+    let symbolizer = Symbolizer::of(of, symbols, by)?;
+    let programs = of.records.samples.iter();
+    let mut programs = programs.map(|sample| of.program_of(sample.session));
+    let lacks = |(program, _): &(u32, &str)| symbolizer.files(*program).next().is_none();
+    if let Some((_, program)) = programs.find(lacks) {
+        output::note(format_args!(
+            "xtask: no symbols of {program}: add --symbols FILE for names of functions"
+        ));
+    }
+    Ok(symbolizer)
+}
+
 /// A number of samples as text.
-fn samples_of(count: u64) -> String {
+pub(crate) fn samples_of(count: u64) -> String {
     format!("{} sample{}", Grouped(count), if count == 1 { "" } else { "s" })
 }

@@ -98,13 +98,13 @@ pub(crate) struct How {
 }
 
 /// A program, one of its threads if these are separate, and a function.
-type Key = (u32, Option<u32>, String);
+pub(crate) type Key = (u32, Option<u32>, String);
 
 /// The samples in a function.
 #[derive(Clone, Copy, Debug, Default)]
-struct InFunction {
+pub(crate) struct InFunction {
     /// Samples at the function's own instructions.
-    own: Weight,
+    pub(crate) own: Weight,
     /// Samples including those in the functions that it called.
     with_called: Weight,
 }
@@ -137,8 +137,12 @@ pub fn main(args: &ReportArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// The functions of each event that was sampled.
-pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec<OfEvent> {
+/// The samples in each function, by event.
+pub(crate) fn weights(
+    of: &Recording,
+    symbolizer: &Symbolizer,
+    how: How,
+) -> BTreeMap<String, BTreeMap<Key, InFunction>> {
     let mut events: BTreeMap<String, BTreeMap<Key, InFunction>> = BTreeMap::new();
     for (sample, weight) in of.weighted_samples() {
         let (program, _) = of.program_of(sample.session);
@@ -159,6 +163,11 @@ pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec
         }
         event.entry((program, thread, innermost)).or_default().own.add(weight);
     }
+    events
+}
+
+/// The functions of each event that was sampled.
+pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec<OfEvent> {
     let listed = |(event, functions): (String, BTreeMap<Key, InFunction>)| {
         let mut all = Weight::default();
         functions.values().for_each(|weight| all.extend(&weight.own));
@@ -177,7 +186,7 @@ pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec
         functions.sort_by_key(|of| Reverse(of.events));
         OfEvent { event, samples: all.samples, events: all.events, functions }
     };
-    events.into_iter().map(listed).collect()
+    weights(of, symbolizer, how).into_iter().map(listed).collect()
 }
 
 impl OfEvent {

@@ -7,25 +7,25 @@ const Z: f64 = 1.959_964;
 
 /// Samples and the events that they stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Weight {
+pub(crate) struct Weight {
     /// Number of samples.
-    pub(super) samples: u64,
+    pub(crate) samples: u64,
     /// Number of events.
-    pub(super) events: u64,
+    pub(crate) events: u64,
     /// The sum of the squares of each sample's events.
     squares: f64,
 }
 
 impl Weight {
     /// Adds a sample that stands for `events` events.
-    pub(super) fn add(&mut self, events: u64) {
+    pub(crate) fn add(&mut self, events: u64) {
         self.samples += 1;
         self.events += events;
         self.squares += (events as f64).powi(2);
     }
 
     /// Adds the samples of another weight.
-    pub(super) fn extend(&mut self, other: &Weight) {
+    pub(crate) fn extend(&mut self, other: &Weight) {
         self.samples += other.samples;
         self.events += other.events;
         self.squares += other.squares;
@@ -38,7 +38,7 @@ impl Weight {
     /// samples ("Survey Sampling", 1965), as samples stand for different numbers of events. Samples
     /// are treated as independent draws. The interval does not include skid: the address of a
     /// sample is some instructions late.
-    pub(super) fn share_of(&self, all: &Weight) -> Share {
+    pub(crate) fn share_of(&self, all: &Weight) -> Share {
         let total = all.events as f64;
         if all.events == 0 {
             return Share { share: 0.0, low_95: 0.0, high_95: 1.0 };
@@ -57,20 +57,20 @@ impl Weight {
 
 /// A share, 0 to 1, and the ends of its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub(super) struct Share {
-    pub(super) share: f64,
-    pub(super) low_95: f64,
-    pub(super) high_95: f64,
+pub(crate) struct Share {
+    pub(crate) share: f64,
+    pub(crate) low_95: f64,
+    pub(crate) high_95: f64,
 }
 
 impl Share {
     /// The share as text of 8 columns, as perf prints it.
-    pub(super) fn percent(&self) -> String {
+    pub(crate) fn percent(&self) -> String {
         format!("{:>7.2}%", 100.0 * self.share)
     }
 
     /// The interval as text of 14 columns.
-    pub(super) fn interval(&self) -> String {
+    pub(crate) fn interval(&self) -> String {
         format!("{:>5.1} – {:>5.1}%", 100.0 * self.low_95, 100.0 * self.high_95)
     }
 }

@@ -74,8 +74,8 @@ fn assert(state: &State, (columns, rows): (u16, u16), expected: Expect) {
 #[test]
 fn before_the_first_slice_there_is_what_was_asked_for() {
     let expected = expect![[r#"
-        deflate  running 5 s  no slice has come yet  budget 2.00%
-        lost records 0
+        deflate  running 5 s  waiting for the kernel to boot
+        budget 2.00%  lost records 0
 
 
 
@@ -86,6 +86,9 @@ fn before_the_first_slice_there_is_what_was_asked_for() {
         q stop   ↑↓ scroll   Tab next session
     "#]];
     assert(&State { pmu: None, seed: None, ..state() }, (60, 10), expected);
+    let shown = |is_ready| text(&State { is_ready, ..state() }, 80, 10);
+    assert!(shown(false).contains("waiting for the kernel to start the program"));
+    assert!(shown(true).contains("waiting for the first slice of the program"));
 }
 
 #[test]

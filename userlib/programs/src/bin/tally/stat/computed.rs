@@ -3,7 +3,7 @@
 
 use alloc::{format, string::String};
 
-use tally_breakdown::{CyclePart, MetricShare};
+use tally_breakdown::{CyclePart, MetricValue};
 
 use super::line::At;
 
@@ -13,33 +13,54 @@ const EVENT: usize = 56;
 const LABEL: usize = 36;
 
 /// Returns perf's unit and name of a metric.
-fn label(of: &MetricShare) -> String {
-    format!("%  {}", of.metric)
+fn label(of: &MetricValue) -> String {
+    format!("{}  {}", of.unit, of.metric)
 }
 
-/// Formats perf's text, with the half width of the 95 % interval in percent of the slots or cycles.
-pub fn text(of: &MetricShare, at: At) -> String {
-    let at = at.text();
-    let [share, bar] = [of.share, of.half_width_95].map(|share| 100.0 * share);
-    format!("{at}{:EVENT$} # {share:>8.1} {:<LABEL$}  +- {bar:.2}", "", label(of))
+/// Formats the value and the half width of its 95 % interval with perf's decimals; those of another
+/// unit than percent with four digits, or all of a count and of a large number. An unknown value is
+/// `nan`, as in perf.
+fn numbers(of: &MetricValue) -> [String; 2] {
+    let MetricValue { unit, value, half_width_95: bar, .. } = *of;
+    if value.is_nan() {
+        return ["nan".into(), "nan".into()];
+    }
+    let decimals = match value.abs().max(bar) {
+        _ if unit == "%" => return [format!("{value:.1}"), format!("{bar:.2}")],
+        _ if !unit.contains('/') => 0,
+        size if size < 10.0 => 3,
+        size if size < 1_000.0 => 1,
+        _ => 0,
+    };
+    [value, bar].map(|number| format!("{number:.decimals$}"))
+}
+
+/// Formats perf's text, with the half width of the 95 % interval in the value's unit.
+pub fn text(of: &MetricValue, at: At) -> String {
+    let (at, [value, bar]) = (at.text(), numbers(of));
+    format!("{at}{:EVENT$} # {value:>8} {:<LABEL$}  +- {bar}", "", label(of))
 }
 
 /// Formats perf's fields; those of a count are empty.
-pub fn fields(of: &MetricShare, at: At, has_spread: bool, separator: &str) -> String {
+pub fn fields(of: &MetricValue, at: At, has_spread: bool, separator: &str) -> String {
     let at = at.field(separator);
     // Count, unit, event, the spread if there is one, time and its share.
     let empty = separator.repeat(5 + usize::from(has_spread));
-    let [share, bar] = [of.share, of.half_width_95].map(|share| 100.0 * share);
-    format!("{at}{empty}{share:.1}{separator}{}{separator}{bar:.2}", label(of))
+    let [value, bar] = numbers(of);
+    format!("{at}{empty}{value}{separator}{}{separator}{bar}", label(of))
 }
 
 /// Formats perf's JSON.
-pub fn json(of: &MetricShare, at: At) -> String {
-    let at = at.json();
-    let [share, bar] = [of.share, of.half_width_95].map(|share| 100.0 * share);
+pub fn json(of: &MetricValue, at: At) -> String {
+    let (at, value) = (at.json(), of.value);
+    let [value, bar] = if value.is_nan() {
+        ["nan".into(), "null".into()]
+    } else {
+        [format!("{value:.6}"), format!("{:.4}", of.half_width_95)]
+    };
     format!(
-        "{{{at}\"metric-value\" : \"{share:.6}\", \"metric-unit\" : \"{}\", \"half-width-95\" : \
-         {bar:.4}}}",
+        "{{{at}\"metric-value\" : \"{value}\", \"metric-unit\" : \"{}\", \"half-width-95\" : \
+         {bar}}}",
         label(of)
     )
 }

@@ -126,10 +126,10 @@ impl<'a> Printer<'a> {
         };
         let (at, has_spread) = (of.at, of.spreads.is_some());
         let lines =
-            metrics.shares(&counts).into_iter().map(|share| match self.command.stat.separator {
-                _ if self.command.stat.is_json => computed::json(&share, at),
-                Some(separator) => computed::fields(&share, at, has_spread, separator),
-                None => computed::text(&share, at),
+            metrics.values(&counts).into_iter().map(|value| match self.command.stat.separator {
+                _ if self.command.stat.is_json => computed::json(&value, at),
+                Some(separator) => computed::fields(&value, at, has_spread, separator),
+                None => computed::text(&value, at),
             });
         let lines: Vec<String> = lines.collect();
         lines.iter().for_each(|line| self.line(line));
