@@ -215,8 +215,10 @@ pub fn unusable_programs(project: &Project) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// A program does not build.
 pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>> {
-    const NAMES: [&str; 8] =
-        ["affinity", "files", "folders", "libc", "mappings", "signals", "streams", "threads"];
+    const NAMES: [&str; 9] = [
+        "affinity", "files", "folders", "libc", "mappings", "sched", "signals", "streams",
+        "threads",
+    ];
     let compile = |(name, kind): (&str, MuslKind)| {
         let program = project.target.join(BUILT).join(format!("{name}{}", kind.suffix));
         let mut arguments = words(&["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s"]);
