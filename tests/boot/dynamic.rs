@@ -55,6 +55,19 @@ fn code_that_a_program_writes_runs_with_leave_and_is_refused_without() {
 }
 
 #[test]
+fn programs_run_in_every_layout_that_linux_loads() {
+    for name in ["layout-shared", "layout-aligned", "layout-unread"] {
+        compare(&[], &[&guest(name)]);
+    }
+    let writable = guest("layout-writable");
+    compare(&["--jit"], &[&writable]);
+    let refused = run(&[&writable]);
+    let why = text(&refused.stderr);
+    assert!(why.contains("both writable and executable: separate the two, or add --jit"), "{why}");
+    assert_eq!(refused.status.code(), Some(u8::from(ExitStatus::NotRunnable).into()));
+}
+
+#[test]
 fn programs_of_the_host_do_the_same_here() {
     let data = concat!(env!("CARGO_MANIFEST_DIR"), "/guests/dynamic/opens.c");
     let file = format!("{data}:{data}");

@@ -113,6 +113,7 @@ macro_rules! with_glibc {
             glibc_folders: "folders",
             glibc_streams: "streams",
             glibc_queued_signals_timers_and_clocks: "queued",
+            glibc_scheduling_barriers_and_limits: "sched",
         }
     )*};
 }
@@ -135,6 +136,7 @@ as_under_linux! { with_musl on Pmu::Intel, 1 CPUs, first 1 counted:
     musl_mappings: "mappings-musl",
     musl_folders: "folders-musl",
     musl_streams: "streams-musl",
+    musl_scheduling_barriers_and_limits: "sched-musl",
 }
 
 // Both make threads and wait for them by calls that C programs rarely make.

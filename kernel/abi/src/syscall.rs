@@ -167,7 +167,7 @@ pub const CHOWN: u64 = 92;
 pub const FCHOWN: u64 = 93;
 /// `lchown(path, user, group)` → 0. As [`CHOWN`].
 pub const LCHOWN: u64 = 94;
-/// `umask(mask)` → 022 octal, always. Has no effect: files have no modes.
+/// `umask(mask)` → the mask before, 022 octal at first. Has no effect: files have no modes.
 pub const UMASK: u64 = 95;
 /// `gettimeofday(time, zone)` → 0. Writes the date as [`CLOCK_GETTIME`] does, in microseconds.
 pub const GETTIMEOFDAY: u64 = 96;
@@ -214,10 +214,32 @@ pub const RT_SIGQUEUEINFO: u64 = 129;
 pub const RT_SIGSUSPEND: u64 = 130;
 /// `sigaltstack(stack, old)` → 0.
 pub const SIGALTSTACK: u64 = 131;
+/// `personality(number)` → the number before. `ADDR_NO_RANDOMIZE` has no effect, because addresses
+/// are the same in every run; others: `EINVAL`. FFFF_FFFFH only asks.
+pub const PERSONALITY: u64 = 135;
 /// `statfs(path, room)` → 0. Writes the room for files in memory: half of the memory.
 pub const STATFS: u64 = 137;
 /// `fstatfs(fd, room)` → 0. As [`STATFS`].
 pub const FSTATFS: u64 = 138;
+/// `getpriority(which, who)` → 20 - the nice value, of the calling program's threads.
+pub const GETPRIORITY: u64 = 140;
+/// `setpriority(which, who, nice)` → 0. As [`SCHED_SETSCHEDULER`].
+pub const SETPRIORITY: u64 = 141;
+/// `sched_setparam(thread, priority)` → 0. As [`SCHED_SETSCHEDULER`].
+pub const SCHED_SETPARAM: u64 = 142;
+/// `sched_getparam(thread, priority)` → 0.
+pub const SCHED_GETPARAM: u64 = 143;
+/// `sched_setscheduler(thread, policy, priority)` → 0. Sets attributes of a thread of the calling
+/// program, which do not change the order in which threads take turns. No `SCHED_DEADLINE`.
+pub const SCHED_SETSCHEDULER: u64 = 144;
+/// `sched_getscheduler(thread)` → policy.
+pub const SCHED_GETSCHEDULER: u64 = 145;
+/// `sched_get_priority_max(policy)` → the highest priority.
+pub const SCHED_GET_PRIORITY_MAX: u64 = 146;
+/// `sched_get_priority_min(policy)` → the lowest priority.
+pub const SCHED_GET_PRIORITY_MIN: u64 = 147;
+/// `sched_rr_get_interval(thread, time)` → 0. Writes the length of a turn.
+pub const SCHED_RR_GET_INTERVAL: u64 = 148;
 /// `mlock(start, bytes)` → 0 if the whole range is mapped. Memory is never swapped out.
 pub const MLOCK: u64 = 149;
 /// `munlock(start, bytes)` → 0. As [`MLOCK`].
@@ -231,6 +253,8 @@ pub const MUNLOCKALL: u64 = 152;
 pub const PRCTL: u64 = 157;
 /// `arch_prctl(code, address)` → 0. Only `ARCH_SET_FS` and `ARCH_GET_FS`.
 pub const ARCH_PRCTL: u64 = 158;
+/// `setrlimit(resource, limits)` → 0. As [`PRLIMIT64`].
+pub const SETRLIMIT: u64 = 160;
 /// `sync()` → 0. Has no effect: files are in memory.
 pub const SYNC: u64 = 162;
 /// `gettid()` → the thread's number. The first thread has the program's number.
@@ -240,8 +264,10 @@ pub const TKILL: u64 = 200;
 /// `time(to)` → the date in seconds since 1970. As [`CLOCK_GETTIME`].
 pub const TIME: u64 = 201;
 /// `futex(word, operation, value, timeout, other, third)`: `FUTEX_WAIT`, `FUTEX_WAKE`, their
-/// `_BITSET` forms, `FUTEX_REQUEUE` and `FUTEX_CMP_REQUEUE`. All futexes are private: the word's
-/// address in the program identifies the futex.
+/// `_BITSET` forms, `FUTEX_REQUEUE`, `FUTEX_CMP_REQUEUE`, `FUTEX_WAKE_OP`, and the mutexes of
+/// `FUTEX_LOCK_PI`, `FUTEX_LOCK_PI2`, `FUTEX_TRYLOCK_PI` and `FUTEX_UNLOCK_PI`, which the kernel
+/// hands over to the thread that has waited longest. All futexes are private: the word's address in
+/// the program identifies the futex.
 pub const FUTEX: u64 = 202;
 /// `sched_setaffinity(thread, bytes, set)` → 0. Sets the CPUs of a thread of the calling program,
 /// or of the first thread of a program that it loaded.
@@ -287,6 +313,10 @@ pub const EPOLL_WAIT: u64 = 232;
 pub const EPOLL_CTL: u64 = 233;
 /// `tgkill(program, thread, signal)` → 0. As [`TKILL`].
 pub const TGKILL: u64 = 234;
+/// `ioprio_set(which, who, priority)` → 0. Kept without effect.
+pub const IOPRIO_SET: u64 = 251;
+/// `ioprio_get(which, who)` → the highest I/O priority.
+pub const IOPRIO_GET: u64 = 252;
 /// `openat(folder, path, flags, mode)` → descriptor. As [`OPEN`]; a relative path begins at the
 /// descriptor `folder`, or at the working folder with `AT_FDCWD`.
 pub const OPENAT: u64 = 257;
@@ -356,13 +386,19 @@ pub const PREADV: u64 = 295;
 pub const PWRITEV: u64 = 296;
 /// `rt_tgsigqueueinfo(program, thread, signal, info)` → 0. As [`RT_SIGQUEUEINFO`], to a thread.
 pub const RT_TGSIGQUEUEINFO: u64 = 297;
-/// `prlimit64(0, resource, 0, old)` → 0. Reads the limits of the stack, of descriptors and of
-/// pending signals; other resources have no limit. A new limit: `EINVAL`.
+/// `prlimit64(0, resource, new, old)` → 0. Sets and reads limits of the calling program. Hard
+/// limits do not rise. The limit of descriptors has an effect; at first the stack, descriptors,
+/// pending signals and core dumps have one.
 pub const PRLIMIT64: u64 = 302;
 /// `syncfs(fd)` → 0. As [`FSYNC`].
 pub const SYNCFS: u64 = 306;
 /// `getcpu(cpu, node)` → 0. Writes the CPU's index and node 0.
 pub const GETCPU: u64 = 309;
+/// `sched_setattr(thread, attributes, 0)` → 0. As [`SCHED_SETSCHEDULER`] and [`SETPRIORITY`].
+pub const SCHED_SETATTR: u64 = 314;
+/// `sched_getattr(thread, attributes, bytes, 0)` → 0. Writes the first version of `struct
+/// sched_attr`.
+pub const SCHED_GETATTR: u64 = 315;
 /// `renameat2(folder, from, folder, to, flags)` → 0. As [`RENAME`]; `RENAME_NOREPLACE` is the only
 /// flag.
 pub const RENAMEAT2: u64 = 316;
@@ -371,6 +407,9 @@ pub const RENAMEAT2: u64 = 316;
 pub const GETRANDOM: u64 = 318;
 /// `memfd_create(name, flags)` → descriptor of a new file that no path names.
 pub const MEMFD_CREATE: u64 = 319;
+/// `membarrier(command, 0)` → 0. `MEMBARRIER_CMD_GLOBAL`, the private expedited ones, also with
+/// `SYNC_CORE`, and their registrations: done at once, as threads take turns on one CPU.
+pub const MEMBARRIER: u64 = 324;
 /// `mlock2(start, bytes, flags)` → 0. As [`MLOCK`].
 pub const MLOCK2: u64 = 325;
 /// `copy_file_range(in, in_offset, out, out_offset, bytes, 0)` → bytes copied between files. A copy
@@ -553,7 +592,10 @@ names! {
     FCHDIR, RENAME, MKDIR, RMDIR, CREAT, LINK, UNLINK, SYMLINK, READLINK, CHMOD, FCHMOD, CHOWN,
     FCHOWN, LCHOWN, UMASK, GETTIMEOFDAY, GETRLIMIT, GETRUSAGE, SYSINFO, TIMES, GETUID, GETGID,
     GETEUID, GETEGID, GETPPID, GETPGRP, GETGROUPS, GETRESUID, GETRESGID, GETPGID, GETSID,
-    RT_SIGPENDING, RT_SIGTIMEDWAIT, RT_SIGQUEUEINFO, RT_SIGSUSPEND, SIGALTSTACK, STATFS, FSTATFS, MLOCK, MUNLOCK,
+    RT_SIGPENDING, RT_SIGTIMEDWAIT, RT_SIGQUEUEINFO, RT_SIGSUSPEND, SIGALTSTACK, PERSONALITY, STATFS, FSTATFS,
+    GETPRIORITY, SETPRIORITY, SCHED_SETPARAM, SCHED_GETPARAM, SCHED_SETSCHEDULER,
+    SCHED_GETSCHEDULER, SCHED_GET_PRIORITY_MAX, SCHED_GET_PRIORITY_MIN, SCHED_RR_GET_INTERVAL,
+    SETRLIMIT, IOPRIO_SET, IOPRIO_GET, SCHED_SETATTR, SCHED_GETATTR, MEMBARRIER, MLOCK, MUNLOCK,
     MLOCKALL, MUNLOCKALL, PRCTL, ARCH_PRCTL, SYNC, GETTID, TKILL, TIME, FUTEX,
     SCHED_SETAFFINITY, SCHED_GETAFFINITY, EPOLL_CREATE, GETDENTS64, SET_TID_ADDRESS, FADVISE64,
     TIMER_CREATE, TIMER_SETTIME, TIMER_GETTIME, TIMER_GETOVERRUN, TIMER_DELETE,
@@ -582,6 +624,8 @@ pub mod errno {
     pub const EINTR: i64 = 4;
     /// The position is beyond the end of the file.
     pub const ENXIO: i64 = 6;
+    /// The structure has another size.
+    pub const E2BIG: i64 = 7;
     /// Bad file descriptor.
     pub const EBADF: i64 = 9;
     /// Temporarily not possible; for `clone`, too many threads.
@@ -616,6 +660,8 @@ pub mod errno {
     pub const EPIPE: i64 = 32;
     /// The buffer is too small.
     pub const ERANGE: i64 = 34;
+    /// The thread holds the mutex itself.
+    pub const EDEADLK: i64 = 35;
     /// The path is too long.
     pub const ENAMETOOLONG: i64 = 36;
     /// Too many locks.
@@ -642,9 +688,9 @@ pub mod errno {
     names! {
         /// Name of a positive error number; `None` if no call returns this number.
         i64:
-        EPERM, ENOENT, ESRCH, EINTR, ENXIO, EBADF, EAGAIN, ENOMEM, EACCES, EFAULT, EBUSY,
+        EPERM, ENOENT, ESRCH, EINTR, ENXIO, E2BIG, EBADF, EAGAIN, ENOMEM, EACCES, EFAULT, EBUSY,
         EEXIST, ENODEV, ENOTDIR, EISDIR, EINVAL, EMFILE, ENOTTY, ENOSPC, ESPIPE, EPIPE,
-        ERANGE, ENAMETOOLONG, ENOLCK, ENOSYS, ENOTEMPTY, ELOOP, EOVERFLOW, ENOTSOCK,
+        ERANGE, EDEADLK, ENAMETOOLONG, ENOLCK, ENOSYS, ENOTEMPTY, ELOOP, EOVERFLOW, ENOTSOCK,
         EPROTONOSUPPORT, EOPNOTSUPP, EAFNOSUPPORT, ETIMEDOUT,
     }
 }

@@ -12,7 +12,12 @@ extern crate alloc;
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
-use elf::{ElfBytes, abi, endian::LittleEndian, segment::ProgramHeader};
+use elf::{
+    abi,
+    endian::LittleEndian,
+    file::{Class, FileHeader},
+    segment::{ProgramHeader, SegmentTable},
+};
 
 /// Load address of position-independent programs, fixed for reproducible runs.
 pub const PIE_BASE: u64 = 0x5555_5555_4000;
@@ -26,6 +31,10 @@ const MACHINES: [(u16, &str); 5] = [
     (abi::EM_AARCH64, "64-bit Arm"),
     (abi::EM_RISCV, "RISC-V"),
 ];
+/// Size of a page.
+const PAGE_BYTES: u64 = 4096;
+/// Size of a program header, `Elf64_Phdr`.
+const PROGRAM_HEADER_BYTES: u64 = 56;
 /// The file ends too early, or its headers contradict each other.
 const DAMAGED: &str = "a damaged ELF file: it may be truncated";
 /// A segment or the entry point has an address that no program can have.
@@ -63,7 +72,7 @@ pub struct Segment<'a> {
     pub end: u64,
     /// Initial bytes from the file; the rest of the segment is zero.
     pub bytes: &'a [u8],
-    /// Whether the segment is writable; it is then not executable.
+    /// Whether the segment is writable.
     pub is_writable: bool,
     /// Whether the segment is executable.
     pub is_executable: bool,
@@ -93,12 +102,11 @@ impl Program<'_> {
 
 /// Parses a file that is loaded at `base` if it is position-independent.
 fn parse_at(file: &[u8], base: u64) -> Result<Program<'_>, Cow<'static, str>> {
-    let elf = for_this_machine(file)?;
-    let header = &elf.ehdr;
+    let header = for_this_machine(file)?;
     let base = match header.e_type {
         abi::ET_EXEC => 0,
         // A position-independent program or its interpreter relocates it when it starts.
-        abi::ET_DYN => base,
+        abi::ET_DYN => base.checked_next_multiple_of(alignment(file, &header)?).ok_or(OUTSIDE)?,
         kind => return Err(not_executable(kind).into()),
     };
     let mut program = Program {
@@ -111,15 +119,17 @@ fn parse_at(file: &[u8], base: u64) -> Result<Program<'_>, Cow<'static, str>> {
         interpreter: None,
         has_executable_stack: false,
     };
-    for mut header in elf.segments().into_iter().flatten() {
-        match header.p_type {
-            abi::PT_INTERP => program.interpreter = Some(text(file, &header)?),
-            abi::PT_GNU_STACK => program.has_executable_stack = header.p_flags & abi::PF_X != 0,
-            abi::PT_LOAD if header.p_memsz > 0 => {
-                header.p_vaddr = header.p_vaddr.checked_add(base).ok_or(OUTSIDE)?;
-                program.segments.push(segment(file, &header)?);
-                if header.p_offset == 0 {
-                    program.headers = header.p_vaddr.saturating_add(elf.ehdr.e_phoff);
+    for mut part in program_headers(file, &header)? {
+        match part.p_type {
+            abi::PT_INTERP => program.interpreter = Some(text(file, &part)?),
+            abi::PT_GNU_STACK => program.has_executable_stack = part.p_flags & abi::PF_X != 0,
+            abi::PT_LOAD if part.p_memsz > 0 => {
+                part.p_vaddr = part.p_vaddr.checked_add(base).ok_or(OUTSIDE)?;
+                program.segments.push(segment(file, &part)?);
+                if let Some(offset) = header.e_phoff.checked_sub(part.p_offset)
+                    && offset < part.p_filesz
+                {
+                    program.headers = part.p_vaddr.saturating_add(offset);
                 }
             }
             _ => (),
@@ -131,17 +141,45 @@ fn parse_at(file: &[u8], base: u64) -> Result<Program<'_>, Cow<'static, str>> {
     Ok(program)
 }
 
-/// Parses the header of an ELF file for 64-bit x86-64.
-fn for_this_machine(file: &[u8]) -> Result<ElfBytes<'_, LittleEndian>, Cow<'static, str>> {
+/// Parses the header of an ELF file for 64-bit x86-64. Like Linux, it reads neither the fields that
+/// describe the system and the version nor the section headers, which tools may have removed.
+fn for_this_machine(file: &[u8]) -> Result<FileHeader<LittleEndian>, Cow<'static, str>> {
     if !file.starts_with(&abi::ELFMAGIC) {
         return Err(no_elf(file));
     }
-    let elf = ElfBytes::<LittleEndian>::minimal_parse(file).map_err(|_| DAMAGED)?;
-    let header = &elf.ehdr;
-    if header.e_machine != abi::EM_X86_64 || header.class != elf::file::Class::ELF64 {
+    let class = match file.get(abi::EI_CLASS).ok_or(DAMAGED)? {
+        &abi::ELFCLASS32 => Class::ELF32,
+        _ => Class::ELF64,
+    };
+    let tail = file.get(abi::EI_NIDENT..).ok_or(DAMAGED)?;
+    let header = FileHeader::parse_tail((LittleEndian, class, 0, 0), tail).map_err(|_| DAMAGED)?;
+    if header.e_machine != abi::EM_X86_64 || class != Class::ELF64 {
         return Err(foreign(header.e_machine));
     }
-    Ok(elf)
+    Ok(header)
+}
+
+/// The program headers.
+fn program_headers<'a>(
+    file: &'a [u8],
+    header: &FileHeader<LittleEndian>,
+) -> Result<impl Iterator<Item = ProgramHeader> + use<'a>, &'static str> {
+    let bytes = u64::from(header.e_phnum) * PROGRAM_HEADER_BYTES;
+    let end = header.e_phoff.checked_add(bytes).ok_or(DAMAGED)?;
+    let table = usize::try_from(header.e_phoff).ok().zip(usize::try_from(end).ok());
+    let table = table.and_then(|(start, end)| file.get(start..end)).ok_or(DAMAGED)?;
+    if bytes > 0 && u64::from(header.e_phentsize) != PROGRAM_HEADER_BYTES {
+        return Err(DAMAGED);
+    }
+    Ok(SegmentTable::new(LittleEndian, Class::ELF64, table).iter())
+}
+
+/// The largest alignment of a segment, at least a page: as under Linux, the first address of a
+/// position-independent program is a multiple of it.
+fn alignment(file: &[u8], header: &FileHeader<LittleEndian>) -> Result<u64, &'static str> {
+    let loaded = program_headers(file, header)?.filter(|part| part.p_type == abi::PT_LOAD);
+    let aligned = loaded.map(|part| part.p_align).filter(|align| align.is_power_of_two());
+    Ok(aligned.max().unwrap_or(0).max(PAGE_BYTES))
 }
 
 /// The reason why an ELF file of this kind cannot run.
@@ -187,9 +225,6 @@ fn segment<'a>(file: &'a [u8], header: &ProgramHeader) -> Result<Segment<'a>, &'
         .ok_or("a segment is outside the file: it may be truncated")?;
     let (is_writable, is_executable) =
         (header.p_flags & abi::PF_W != 0, header.p_flags & abi::PF_X != 0);
-    if is_writable && is_executable {
-        return Err("a segment is both writable and executable: separate the two");
-    }
     let (start, end) = (header.p_vaddr, header.p_vaddr.checked_add(header.p_memsz));
     Ok(Segment { start, end: end.ok_or(OUTSIDE)?, bytes, is_writable, is_executable })
 }
@@ -252,6 +287,20 @@ mod tests {
     }
 
     #[test]
+    fn a_position_independent_program_has_the_alignment_of_its_segments() {
+        let mut bytes = file(abi::ET_DYN, abi::EM_X86_64, &[CODE]);
+        let mut base = |align: u64| {
+            bytes[HEADER + 48..HEADER + 56].copy_from_slice(&align.to_le_bytes());
+            Program::parse(&bytes).map(|program| program.base)
+        };
+        assert_eq!(base(2 << 20), Ok(0x5555_5560_0000));
+        for ignored in [0, 1, 4095, 4096, 3 << 20] {
+            assert_eq!(base(ignored), Ok(PIE_BASE), "{ignored}");
+        }
+        assert_eq!(base(1 << 63), Ok(1 << 63));
+    }
+
+    #[test]
     fn a_dynamic_program_names_its_interpreter() {
         let mut bytes = file(abi::ET_DYN, abi::EM_X86_64, &[CODE, (abi::PT_INTERP, 4, 8)]);
         let program = Program::parse(&bytes).unwrap_err();
@@ -286,12 +335,43 @@ mod tests {
             (exec(&[]), "without segments"),
             (exec(&[(abi::PT_INTERP, 4, 4), CODE]), "its interpreter has no path"),
             (exec(&[(abi::PT_INTERP, 4, 4000), CODE]), "it may be truncated"),
-            (exec(&[(abi::PT_LOAD, 3, 10)]), "both writable and executable"),
             (exec(&[(abi::PT_LOAD, 4, 1000)]), "outside the file: it may be truncated"),
             (exec(&[(abi::PT_LOAD, 4, u64::MAX - 8)]), "it may be truncated"),
         ] {
             assert!(why.contains(part), "{part}: {why}");
         }
+    }
+
+    #[test]
+    fn a_program_needs_only_what_linux_reads() {
+        let mut bytes = file(abi::ET_EXEC, abi::EM_X86_64, &[CODE]);
+        let plain = Program::parse(&bytes).unwrap().entry;
+        // Byte order, version, system and its version; section headers that are not in the file.
+        bytes[5..9].copy_from_slice(&[0, 7, 0x41, 9]);
+        bytes[40..48].copy_from_slice(&u64::MAX.to_le_bytes());
+        bytes[58..64].copy_from_slice(&[0, 0, 3, 0, 9, 0]);
+        assert_eq!(Program::parse(&bytes).unwrap().entry, plain);
+        // The program headers lie elsewhere in the file: in no segment, and in one.
+        let (table, at) = (bytes[HEADER..HEADER + SEGMENT].to_vec(), bytes.len() as u64);
+        bytes.extend(table);
+        bytes[32..40].copy_from_slice(&at.to_le_bytes());
+        let headers = |bytes: &[u8]| Program::parse(bytes).unwrap().headers;
+        assert_eq!(headers(&bytes), 0);
+        let bytes_in_file = at as usize + 32;
+        for field in [bytes_in_file, bytes_in_file + 8] {
+            bytes[field..field + 8].copy_from_slice(&(at + 8).to_le_bytes());
+        }
+        assert_eq!(headers(&bytes), 0x40_0000 + at);
+        bytes[54] = 64;
+        assert!(refused(&bytes).contains("damaged"));
+    }
+
+    #[test]
+    fn a_segment_may_be_writable_and_executable() {
+        let bytes = file(abi::ET_EXEC, abi::EM_X86_64, &[(abi::PT_LOAD, 3, 10)]);
+        let program = Program::parse(&bytes).unwrap();
+        let Segment { is_writable, is_executable, .. } = program.segments[0];
+        assert!(is_writable && is_executable);
     }
 
     #[test]

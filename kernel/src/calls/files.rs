@@ -251,7 +251,7 @@ pub(super) fn control(
 ) -> Result<u64, Errno> {
     let open = descriptor(process, fd)?;
     match what {
-        DUPLICATE | DUPLICATE_CLOSING if argument >= MAX_DESCRIPTORS => Err(Errno(EINVAL)),
+        DUPLICATE | DUPLICATE_CLOSING if argument >= process.files.limit => Err(Errno(EINVAL)),
         DUPLICATE | DUPLICATE_CLOSING => duplicate(process, fd, argument),
         GET_CLOSING | SET_CLOSING => Ok(0),
         SET_FLAGS => {

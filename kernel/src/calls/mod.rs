@@ -13,6 +13,7 @@ mod copy;
 mod cpus;
 mod files;
 mod folders;
+mod futex;
 mod inspect;
 mod length;
 mod locks;
@@ -23,6 +24,7 @@ mod poll;
 mod process;
 mod programs;
 mod readings;
+mod scheduling;
 mod session;
 mod signal_files;
 mod signals;
@@ -297,9 +299,15 @@ fn of_family(
             return answer;
         }
     }
-    for family in
-        [files::call, signal_files::call, paths::call, folders::call, system::call, process::call]
-    {
+    for family in [
+        files::call,
+        signal_files::call,
+        paths::call,
+        folders::call,
+        system::call,
+        process::call,
+        scheduling::call,
+    ] {
         if let Some(answer) = family(process, number, arguments) {
             return match answer {
                 Err(Errno(CHANGED)) => Ok(Answer::continue_at(0)),

@@ -1,9 +1,11 @@
 //! Calls on the calling program itself.
 
+use core::mem::replace;
+
 use tally_abi::{
     syscall::{
         self,
-        errno::{EFAULT, EINVAL, ENOSYS},
+        errno::{EFAULT, EINVAL, ENOSYS, EPERM, ESRCH},
     },
     uname,
 };
@@ -11,10 +13,12 @@ use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
 use super::answer::Errno;
 use crate::{
-    files::open::MAX_DESCRIPTORS,
     memory::space::USER_END,
     sched::table,
-    task::{Process, STACK_BYTES, signal::MAX_PENDING},
+    task::{
+        Process,
+        limits::{self, LimitError},
+    },
 };
 
 const ARCH_SET_FS: u64 = 0x1002;
@@ -25,10 +29,11 @@ const GET_NAME: u64 = 16;
 /// `PR_CAPBSET_READ`, and the highest capability.
 const HAS_CAPABILITY: u64 = 23;
 const LAST_CAPABILITY: u64 = 40;
-const RLIMIT_STACK: u64 = 3;
-const RLIMIT_NOFILE: u64 = 7;
-const RLIMIT_SIGPENDING: u64 = 11;
-const RLIM_INFINITY: u64 = u64::MAX;
+/// `ADDR_NO_RANDOMIZE` of `personality`, which is so anyway, and the number that only asks.
+const FIXED_ADDRESSES: u64 = 0x0004_0000;
+const ASKS: u64 = 0xffff_ffff;
+/// Permissions in a mask of `umask`.
+const PERMISSIONS: u64 = 0o777;
 
 pub(super) fn call(
     process: &mut Process,
@@ -41,6 +46,9 @@ pub(super) fn call(
         syscall::GETUID | syscall::GETGID | syscall::GETEUID | syscall::GETEGID => Ok(0),
         syscall::ARCH_PRCTL => arch_control(process, a, b),
         syscall::PRLIMIT64 => limit(process, [a, b, c, d]),
+        syscall::SETRLIMIT => limit(process, [0, a, b, 0]),
+        syscall::UMASK => Ok(replace(&mut process.file_mask, a & PERMISSIONS)),
+        syscall::PERSONALITY => personality(process, a & ASKS),
         syscall::GETRANDOM => random(process, a, b),
         syscall::UNAME => name(process, a),
         syscall::GETPGRP | syscall::GETPGID | syscall::GETSID => Ok(process.pid.into()),
@@ -103,22 +111,37 @@ fn control(process: &mut Process, code: u64, at: u64) -> Result<u64, Errno> {
     Ok(0)
 }
 
-/// `prlimit64` for the program itself, read only.
+/// `prlimit64` for the program itself.
 fn limit(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
     let [pid, resource, new, old] = arguments;
-    if ![0, u64::from(process.pid)].contains(&pid) || new != 0 {
-        return Err(Errno(EINVAL));
+    if ![0, u64::from(process.pid)].contains(&pid) {
+        return Err(Errno(ESRCH));
     }
-    let limit = match resource {
-        RLIMIT_STACK => STACK_BYTES,
-        RLIMIT_NOFILE => MAX_DESCRIPTORS,
-        RLIMIT_SIGPENDING => MAX_PENDING as u64,
-        _ => RLIM_INFINITY,
-    };
+    let before = process.limits.get(resource).ok_or(Errno(EINVAL))?;
+    if new != 0 {
+        let [soft, hard] = process.memory.read_words(new)?;
+        process.limits.set(resource, [soft, hard]).map_err(|error| match error {
+            LimitError::Invalid => Errno(EINVAL),
+            LimitError::NotPermitted => Errno(EPERM),
+        })?;
+        if resource == limits::DESCRIPTORS {
+            process.files.limit = soft;
+        }
+    }
     if old != 0 {
-        process.memory.write_words(old, [limit; 2])?;
+        process.memory.write_words(old, before)?;
     }
     Ok(0)
+}
+
+/// `personality`: Linux's own, with addresses that are the same in every run. Returns the one
+/// before.
+fn personality(process: &mut Process, new: u64) -> Result<u64, Errno> {
+    match new {
+        ASKS => Ok(process.personality),
+        0 | FIXED_ADDRESSES => Ok(replace(&mut process.personality, new)),
+        _ => Err(Errno(EINVAL)),
+    }
 }
 
 /// `getrandom`.

@@ -1,4 +1,4 @@
-//! Calls on threads: creation, and futexes.
+//! Calls on threads: creation, numbers, lists of robust mutexes.
 
 use tally_abi::syscall::{
     self,
@@ -7,16 +7,13 @@ use tally_abi::syscall::{
 
 use super::{
     answer::{Answer, Errno},
-    time::{REAL, SINCE_BOOT, deadline_if_any},
+    futex,
 };
 use crate::{
     arch::frame::Frame,
     memory::{heap, space::USER_END},
     sched::table,
-    task::{
-        Process,
-        thread::{MAX_THREADS, Wait},
-    },
+    task::{Process, thread::MAX_THREADS},
 };
 
 /// `CLONE_VM`, `CLONE_SIGHAND` and `CLONE_THREAD`: without these `clone` would make a process.
@@ -31,18 +28,6 @@ const CHILD_SET_TID: u64 = 0x100_0000;
 const CLONE_FLAGS: u64 =
     THREAD_FLAGS | NO_FLAGS | SET_TLS | PARENT_SET_TID | CHILD_CLEAR_TID | CHILD_SET_TID;
 
-/// `FUTEX_WAIT`, …: operations of `futex`, without the flags.
-const WAIT: u64 = 0;
-const WAKE: u64 = 1;
-const REQUEUE: u64 = 3;
-const COMPARE_REQUEUE: u64 = 4;
-const WAIT_BITS: u64 = 9;
-const WAKE_BITS: u64 = 10;
-/// `FUTEX_CLOCK_REALTIME`.
-const OF_REAL_TIME: u64 = 0x100;
-/// Flags of operations; `FUTEX_PRIVATE_FLAG` has no effect, as all futexes are private.
-const FUTEX_FLAGS: u64 = 0x80 | OF_REAL_TIME;
-
 /// Bytes of the head of a list of robust mutexes.
 const ROBUST_LIST_BYTES: u64 = 24;
 
@@ -53,7 +38,7 @@ pub(super) fn call(
 ) -> Option<Result<Answer, Errno>> {
     let [a, b, c, ..] = arguments;
     Some(Ok(Answer::Value(match number {
-        syscall::FUTEX => return Some(futex(process, arguments)),
+        syscall::FUTEX => return Some(futex::call(process, arguments)),
         syscall::GETTID => process.threads.running().tid.into(),
         syscall::SET_TID_ADDRESS => {
             let thread = process.threads.running();
@@ -112,49 +97,4 @@ pub(super) fn clone(
     }
     process.threads.add(new);
     Ok(tid.into())
-}
-
-/// `futex(word, operation, value, timeout or most, other, third)`.
-fn futex(process: &mut Process, arguments: [u64; 6]) -> Result<Answer, Errno> {
-    let [word, operation, value, fourth, other, third] = arguments;
-    let is_real = operation & OF_REAL_TIME != 0;
-    let operation = operation & 0xffff_ffff & !FUTEX_FLAGS;
-    let (value, third) = (value as u32, third as u32);
-    if !word.is_multiple_of(4) {
-        return Err(Errno(EINVAL));
-    }
-    let found = read_word(process, word)?;
-    let woken = match operation {
-        WAIT | WAIT_BITS => {
-            let bits = if operation == WAIT { u32::MAX } else { third };
-            let clock = if is_real { REAL } else { SINCE_BOOT };
-            let clock = (operation == WAIT_BITS).then_some(clock);
-            let until = deadline_if_any(process, clock, fourth)?;
-            return match (bits, found == value) {
-                (0, _) => Err(Errno(EINVAL)),
-                (_, false) => Err(Errno(EAGAIN)),
-                _ => Ok(Answer::Wait(Wait::Futex { address: word, bits, until })),
-            };
-        }
-        WAKE => process.threads.wake_futex(word, u32::MAX, value),
-        WAKE_BITS if third == 0 => return Err(Errno(EINVAL)),
-        WAKE_BITS => process.threads.wake_futex(word, third, value),
-        COMPARE_REQUEUE if found != third => return Err(Errno(EAGAIN)),
-        REQUEUE | COMPARE_REQUEUE => {
-            if !other.is_multiple_of(4) {
-                return Err(Errno(EINVAL));
-            }
-            read_word(process, other)?;
-            let woken = process.threads.wake_futex(word, u32::MAX, value);
-            woken + process.threads.requeue_futex(word, other, fourth as u32)
-        }
-        _ => return Err(Errno(ENOSYS)),
-    };
-    Ok(Answer::Value(woken.into()))
-}
-
-fn read_word(process: &mut Process, address: u64) -> Result<u32, Errno> {
-    let mut bytes = [0; 4];
-    process.memory.read(address, &mut bytes)?;
-    Ok(u32::from_le_bytes(bytes))
 }

@@ -108,13 +108,15 @@ impl Drop for OpenFile {
 pub struct Descriptors {
     program: u32,
     all: BTreeMap<u64, Descriptor>,
+    /// The first number that new descriptors cannot have.
+    pub limit: u64,
 }
 
 impl Descriptors {
     /// The descriptors of a new program: its input and two outputs.
     pub fn new(program: u32, input: Descriptor) -> Self {
         let standard = [input, Descriptor::Output(1), Descriptor::Output(2)];
-        Descriptors { program, all: (0..).zip(standard).collect() }
+        Descriptors { program, all: (0..).zip(standard).collect(), limit: MAX_DESCRIPTORS }
     }
 
     /// The standard input of a program that this one loads: a file is opened anew, at its
@@ -142,12 +144,12 @@ impl Descriptors {
 
     /// The lowest free number that is at least `from`; `None` if there is none.
     pub fn free(&self, from: u64) -> Option<u64> {
-        (from..MAX_DESCRIPTORS).find(|fd| !self.all.contains_key(fd))
+        (from..self.limit).find(|fd| !self.all.contains_key(fd))
     }
 
     /// Sets the descriptor with number `fd`. Returns whether the number is valid.
     pub fn put(&mut self, fd: u64, descriptor: Descriptor) -> bool {
-        let fits = fd < MAX_DESCRIPTORS;
+        let fits = fd < self.limit;
         if fits {
             self.remove(fd);
             self.all.insert(fd, descriptor);

@@ -68,6 +68,7 @@ pub fn end_thread(cpu: &mut Cpu, frame: &mut Frame, status: i32) {
         return exit(cpu, status);
     }
     process.release_robust_mutexes();
+    process.hand_over_held_mutexes();
     let word = process.threads.end_running().clear_tid;
     measure.lock().end_thread(tid);
     // No thread can wait at an address outside the program's memory.

@@ -12,7 +12,7 @@ use super::extended_frame;
 use crate::memory::{
     area::{Area, Origin},
     frames::FRAME_BYTES,
-    space::{AddressSpace, PageAccess, SpaceError, USER_END, UserRange},
+    space::{AddressSpace, PageAccess, SpaceError, USER_END, UserPage, UserRange},
 };
 
 /// Maximum bytes of the first thread's stack, whose pages are allocated as it grows: Linux's
@@ -72,9 +72,7 @@ impl From<SpaceError> for LoadError {
         match error {
             SpaceError::OutOfMemory => LoadError::OutOfMemory,
             SpaceError::BadAddress | SpaceError::BehindFile => not_runnable(OUTSIDE),
-            SpaceError::Overlap => {
-                not_runnable("two segments share a page: link it with page-aligned segments")
-            }
+            SpaceError::Overlap => not_runnable("two segments overlap: link it again"),
         }
     }
 }
@@ -117,13 +115,14 @@ pub fn load(
 ) -> Result<Start, LoadError> {
     let program = Program::parse(file).map_err(LoadError::NotRunnable)?;
     let mut areas = Vec::new();
-    load_segments(space, &program, &mut areas)?;
+    let may_write_code = words.may_write_code;
+    load_segments(space, &program, &mut areas, may_write_code)?;
     let heap = areas.iter().map(|(_, area)| area.end).max().unwrap_or_default();
     let interpreter = program.interpreter.map(|path| interpreter(find(path), path)).transpose()?;
     if let Some(interpreter) = &interpreter {
-        load_segments(space, interpreter, &mut areas)?;
+        load_segments(space, interpreter, &mut areas, may_write_code)?;
     }
-    let executes_stack = program.has_executable_stack && words.may_write_code;
+    let executes_stack = program.has_executable_stack && may_write_code;
     let of_stack = if executes_stack { PageAccess::All } else { PageAccess::Write };
     add_stack(&mut areas, of_stack)?;
     let auxiliary = [
@@ -160,9 +159,12 @@ fn load_segments(
     space: &mut AddressSpace,
     program: &Program<'_>,
     areas: &mut Vec<(u64, Area)>,
+    may_write_code: bool,
 ) -> Result<(), LoadError> {
     for segment in &program.segments {
-        let (start, area) = load_segment(space, segment)?;
+        let access = access_of(segment, may_write_code)?;
+        let (start, area) = load_segment(space, segment, access, areas.last_mut())?;
+        areas.retain(|(first, area)| *first < area.end);
         if areas.iter().any(|(other, of)| *other < area.end && start < of.end) {
             return Err(SpaceError::Overlap.into());
         }
@@ -172,6 +174,21 @@ fn load_segments(
         return Err(not_runnable("its entry point is outside the user half of the address space"));
     }
     Ok(())
+}
+
+/// The access to a segment's pages.
+fn access_of(segment: &Segment<'_>, may_write_code: bool) -> Result<PageAccess, LoadError> {
+    Ok(match (segment.is_executable, segment.is_writable) {
+        (true, true) if may_write_code => PageAccess::All,
+        (true, true) => {
+            return Err(not_runnable(
+                "a segment is both writable and executable: separate the two, or add --jit",
+            ));
+        }
+        (true, false) => PageAccess::Execute,
+        (false, true) => PageAccess::Write,
+        (false, false) => PageAccess::Read,
+    })
 }
 
 /// Adds the area of the first thread's stack.
@@ -190,20 +207,37 @@ fn features() -> u64 {
 }
 
 /// Maps and fills the pages of a segment that have bytes of the file. Returns the segment's area.
-fn load_segment(space: &mut AddressSpace, segment: &Segment<'_>) -> Result<(u64, Area), LoadError> {
-    let access = match (segment.is_executable, segment.is_writable) {
-        (true, _) => PageAccess::Execute,
-        (false, true) => PageAccess::Write,
-        (false, false) => PageAccess::Read,
-    };
+///
+/// The last page of the segment `before` may be the first one of this: linkers that do not align
+/// segments make such files. Linux maps the page once for each; it has the bytes of both, and the
+/// access of the latter.
+fn load_segment(
+    space: &mut AddressSpace,
+    segment: &Segment<'_>,
+    access: PageAccess,
+    before: Option<&mut (u64, Area)>,
+) -> Result<(u64, Area), LoadError> {
     if segment.end > USER_END {
         return Err(not_runnable(OUTSIDE));
     }
     let start = segment.start - segment.start % FRAME_BYTES;
     let end = segment.end.next_multiple_of(FRAME_BYTES);
     let in_file = (segment.start + segment.bytes.len() as u64).next_multiple_of(FRAME_BYTES);
+    let first = UserRange::new(start, FRAME_BYTES)?;
+    let mut unmapped = start;
+    if let Some((_, area)) = before
+        && area.end == start + FRAME_BYTES
+    {
+        area.end = start;
+        if space.has_page(UserPage::containing(start)?) {
+            space.protect_all(first, access);
+            unmapped += FRAME_BYTES;
+        }
+    }
     if !segment.bytes.is_empty() {
-        space.map_zeroed(UserRange::new(start, in_file - start)?, access)?;
+        if in_file > unmapped {
+            space.map_zeroed(UserRange::new(unmapped, in_file - unmapped)?, access)?;
+        }
         space.fill(segment.start, segment.bytes)?;
     }
     Ok((start, Area { end, access, origin: Origin::Segment }))

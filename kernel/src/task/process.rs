@@ -12,6 +12,7 @@ use rand_xoshiro::{
 use tally_abi::{ExitStatus, usage::Usage};
 
 use super::{
+    limits::Limits,
     loader::{self, Words},
     refused::RefusedCalls,
     signal::Signals,
@@ -30,6 +31,9 @@ use crate::{
     measure::{self, Closing, Slot, Subject, ThreadTurn},
     memory::{space::AddressSpace, user::UserMemory},
 };
+
+/// The mask of `umask` at first: Linux's usual one.
+const FILE_MASK: u64 = 0o22;
 
 /// Surroundings of a new program, from the one that loads it or from the kernel's command line:
 /// what Linux keeps across `execve`, as far as it is there.
@@ -105,6 +109,14 @@ pub struct Process {
     pub status: i32,
     /// Context switches of its threads; the other numbers are 0.
     pub switches: Usage,
+    /// Resource limits.
+    pub limits: Limits,
+    /// The mask of `umask`, without effect: files have no modes.
+    pub file_mask: u64,
+    /// The number of `personality`.
+    pub personality: u64,
+    /// Kinds of `membarrier` for which it has registered, a bit for each.
+    pub barriers: u64,
     /// System calls that the kernel refused as unknown or unsupported.
     pub refused: RefusedCalls,
     random: Xoshiro256PlusPlus,
@@ -161,6 +173,10 @@ impl Process {
             closing: Closing::default(),
             status: 0,
             switches: Usage::default(),
+            limits: Limits::default(),
+            file_mask: FILE_MASK,
+            personality: 0,
+            barriers: 0,
             refused: RefusedCalls::default(),
             random,
         })

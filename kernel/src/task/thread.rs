@@ -5,12 +5,14 @@
 
 use alloc::{boxed::Box, collections::VecDeque};
 
+use tally_abi::syscall::{FUTEX, errno::EINTR};
 use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
 pub use super::wait::Wait;
 use super::{
     call::CallState,
     fpu::FpuState,
+    scheduling::Scheduling,
     signal::ThreadSignals,
     times::{Stopwatch, Times},
 };
@@ -32,6 +34,8 @@ pub struct Thread {
     pub robust_list: u64,
     /// The CPUs on which it may run, a bit for each.
     pub affinity: u64,
+    /// Policy, priority and nice value.
+    pub scheduling: Scheduling,
     /// The thread's name, ended by a zero byte.
     pub name: [u8; 16],
     /// Blocked and pending signals.
@@ -55,6 +59,7 @@ impl Thread {
             clear_tid: 0,
             robust_list: 0,
             affinity: u64::MAX,
+            scheduling: Scheduling::default(),
             name: [0; 16],
             signals: ThreadSignals::default(),
             call: CallState::default(),
@@ -72,6 +77,7 @@ impl Thread {
             clear_tid: 0,
             robust_list: 0,
             affinity: self.affinity,
+            scheduling: self.scheduling.inherited(),
             name: self.name,
             signals: self.signals.inherited(),
             call: CallState::default(),
@@ -232,10 +238,15 @@ impl Threads {
     fn wake_at(&mut self, index: usize, answer: u64) -> Option<&mut Thread> {
         let Blocked { mut thread, on } = self.blocked.remove(index)?;
         thread.frame.rax = answer;
-        if let Wait::Retry { number, .. } = on
-            && answer == 0
-        {
-            frame::restart_call(&mut thread.frame, number);
+        match on {
+            Wait::Retry { number, .. } if answer == 0 => {
+                frame::restart_call(&mut thread.frame, number);
+            }
+            // A signal interrupts the wait.
+            Wait::Mutex { .. } if answer == -EINTR as u64 => {
+                frame::restart_call(&mut thread.frame, FUTEX);
+            }
+            _ => {}
         }
         self.runnable.push_back(thread);
         self.runnable.back_mut().map(|thread| &mut **thread)
@@ -315,6 +326,32 @@ impl Threads {
             }
         }
         moved
+    }
+
+    /// The threads that wait for the mutex at `mutex`, longest first.
+    pub fn waiting_for_mutex(&self, mutex: u64) -> impl Iterator<Item = u32> {
+        let waits = move |on: &Wait| matches!(on, Wait::Mutex { address, .. } if *address == mutex);
+        self.blocked.iter().filter(move |it| waits(&it.on)).map(|it| it.thread.tid)
+    }
+
+    /// Sets the owner of the mutex at `mutex` for those that wait for it.
+    pub fn set_mutex_owner(&mut self, mutex: u64, new: u32) {
+        for blocked in &mut self.blocked {
+            if let Wait::Mutex { address, owner, .. } = &mut blocked.on
+                && *address == mutex
+            {
+                *owner = new;
+            }
+        }
+    }
+
+    /// The lowest address, from `from` on, of a mutex of the thread `tid` for which threads wait.
+    pub fn awaited_mutex_of(&self, tid: u32, from: u64) -> Option<u64> {
+        let addresses = self.blocked.iter().filter_map(|it| match it.on {
+            Wait::Mutex { address, owner, .. } if owner == tid => Some(address),
+            _ => None,
+        });
+        addresses.filter(|address| *address >= from).min()
     }
 
     /// The thread `tid`, if it is blocked.

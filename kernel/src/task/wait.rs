@@ -7,6 +7,9 @@ use tally_abi::syscall::errno::{EAGAIN, ETIMEDOUT};
 pub enum Wait {
     /// A wake-up at the futex at `address` for one of `bits`, or a timeout.
     Futex { address: u64, bits: u32, until: Option<u64> },
+    /// The ownership of the mutex at `address`, which the thread `owner` has, or a timeout. A
+    /// signal's handler runs, and the thread waits again.
+    Mutex { address: u64, owner: u32, until: Option<u64> },
     /// A time. If a signal comes earlier, the remaining time is written to the address `left`,
     /// unless that is 0.
     Sleep { until: u64, left: u64 },
@@ -33,7 +36,7 @@ impl Wait {
     /// Time at which the wait times out, and the result of the call then.
     pub(super) fn timeout(&self) -> Option<(u64, i64)> {
         match *self {
-            Wait::Futex { until, .. } => Some((until?, -ETIMEDOUT)),
+            Wait::Futex { until, .. } | Wait::Mutex { until, .. } => Some((until?, -ETIMEDOUT)),
             Wait::Sleep { until, .. } => Some((until, 0)),
             Wait::Child(_, until) => Some((until?, -ETIMEDOUT)),
             Wait::Signal { until, .. } => Some((until?, -EAGAIN)),

@@ -145,6 +145,43 @@ pub fn dynamic_guests(project: &Project) -> Result<Vec<PathBuf>> {
     Ok(made)
 }
 
+/// Links a program in several layouts: with segments that share pages, with one segment that is
+/// writable and executable, position-independent at a large alignment, and without what only
+/// debuggers and linkers read.
+///
+/// # Errors
+/// A program does not build.
+pub fn layout_guests(project: &Project) -> Result<Vec<PathBuf>> {
+    const SOURCES: &str = "tests/guests/layouts";
+    /// Byte order, version, system and its version, and `e_shoff` in the header of an ELF file.
+    const UNREAD: [std::ops::Range<usize>; 2] = [5..9, 40..48];
+    let sources = project.root.join(SOURCES);
+    let script = format!("-Wl,-T,{}", sources.join("shared.ld").display());
+    let fixed = ["-static", "-fno-pie", "-no-pie"];
+    let layouts = [
+        ("layout-shared", [&fixed[..], &[&script, "-Wl,--build-id=none"]].concat()),
+        ("layout-writable", [&fixed[..], &["-Wl,-N"]].concat()),
+        ("layout-aligned", vec!["-static-pie", "-fpie", "-Wl,-z,max-page-size=0x200000"]),
+    ];
+    let folder = project.target.join(BUILT);
+    let mut made = Vec::new();
+    for (name, options) in layouts {
+        let mut cc = Command::new("cc");
+        cc.args(["-Wall", "-Wextra", "-Werror", "-O2", "-s", "-ffreestanding", "-nostdlib"]);
+        cc.args(options).arg("-o").arg(folder.join(name)).arg(sources.join("plain.c"));
+        compiler::run(&format!("Compiling {name}"), &mut cc)?;
+        made.push(folder.join(name));
+    }
+    let (whole, unread) = (folder.join("layout-shared"), folder.join("layout-unread"));
+    let mut bytes = project::read(&whole)?;
+    UNREAD.into_iter().for_each(|range| bytes[range].fill(0xff));
+    // The copy is executable as its original is.
+    let made_it = fs::copy(&whole, &unread).and_then(|_| fs::write(&unread, &bytes));
+    made_it.map_err(|error| Failure::io("write", &unread, &error))?;
+    made.push(unread);
+    Ok(made)
+}
+
 /// Makes files that cannot be loaded as programs, from one that can: a dynamic program without its
 /// interpreter, one for another machine, one that lacks its end, and a text.
 ///
@@ -178,8 +215,10 @@ pub fn unusable_programs(project: &Project) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// A program does not build.
 pub fn musl_guests(project: &Project, musl: &setup::Musl) -> Result<Vec<PathBuf>> {
-    const NAMES: [&str; 8] =
-        ["affinity", "files", "folders", "libc", "mappings", "signals", "streams", "threads"];
+    const NAMES: [&str; 9] = [
+        "affinity", "files", "folders", "libc", "mappings", "sched", "signals", "streams",
+        "threads",
+    ];
     let compile = |(name, kind): (&str, MuslKind)| {
         let program = project.target.join(BUILT).join(format!("{name}{}", kind.suffix));
         let mut arguments = words(&["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2", "-s"]);

@@ -121,6 +121,7 @@ impl Artefacts {
         on_demand.extend(hosted::unusable_programs(project)?);
         on_demand.extend(hosted::library_guests(project)?);
         on_demand.extend(hosted::dynamic_guests(project)?);
+        on_demand.extend(hosted::layout_guests(project)?);
         on_demand.push(hosted::rust_guest(project)?);
         on_demand.extend(programs::make(project, &List::read(project)?, true)?);
         let of_studies = Benchmark::all(project)?;
