@@ -161,13 +161,13 @@ fn stat_prints_a_line_for_each_event_and_the_conditions() {
         Performance counter stats for 'rounds # 60000':
 
         # instructions
-        # branches # # M/sec branch_frequency +- # % +- # % (# %)
+        # branches +- # % (# %)
         # branch-misses # # % branch_miss_rate +- # % +- # % (# %)
         # L1-dcache-loads +- # % (# %)
         # LLC-loads +- # % (# %)
         # L1D.REPLACEMENT +- # % (# %)
 
-        # seconds time elapsed
+        # seconds time elapsed (modelled: # ns an instruction)
 
         # seconds user
         # seconds sys
