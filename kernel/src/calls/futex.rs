@@ -34,16 +34,15 @@ const FLAGS: u64 = 0x80 | OF_REAL_TIME;
 /// `futex(word, operation, value, timeout or most, other, third)`.
 pub(super) fn call(process: &mut Process, arguments: [u64; 6]) -> Result<Answer, Errno> {
     let [word, operation, value, fourth, other, third] = arguments;
-    let is_real = operation & OF_REAL_TIME != 0;
+    let clock = if operation & OF_REAL_TIME != 0 { REAL } else { SINCE_BOOT };
     let operation = operation & 0xffff_ffff & !FLAGS;
     let (value, third) = (value as u32, third as u32);
     let found = read(process, word)?;
     let woken = match operation {
         WAIT | WAIT_BITS => {
-            let bits = if operation == WAIT { u32::MAX } else { third };
-            let clock = if is_real { REAL } else { SINCE_BOOT };
             let clock = (operation == WAIT_BITS).then_some(clock);
             let until = deadline_if_any(process, clock, fourth)?;
+            let bits = if operation == WAIT { u32::MAX } else { third };
             return match (bits, found == value) {
                 (0, _) => Err(Errno(EINVAL)),
                 (_, false) => Err(Errno(EAGAIN)),
@@ -51,7 +50,7 @@ pub(super) fn call(process: &mut Process, arguments: [u64; 6]) -> Result<Answer,
             };
         }
         LOCK | LOCK_BY_CLOCK => {
-            let clock = if is_real || operation == LOCK { REAL } else { SINCE_BOOT };
+            let clock = if operation == LOCK { REAL } else { clock };
             let until = deadline_if_any(process, Some(clock), fourth)?;
             return lock(process, word, found, Some(until));
         }
@@ -61,9 +60,8 @@ pub(super) fn call(process: &mut Process, arguments: [u64; 6]) -> Result<Answer,
         WAKE_BITS if third == 0 => return Err(Errno(EINVAL)),
         WAKE_BITS => process.threads.wake_futex(word, third, value),
         WAKE_OPERATION => {
-            let wakes_other = change(process, other, third)?;
+            let most = if change(process, other, third)? { fourth as u32 } else { 0 };
             let woken = process.threads.wake_futex(word, u32::MAX, value);
-            let most = if wakes_other { fourth as u32 } else { 0 };
             woken + process.threads.wake_futex(other, u32::MAX, most)
         }
         COMPARE_REQUEUE if found != third => return Err(Errno(EAGAIN)),

@@ -47,7 +47,7 @@ pub(super) fn call(
         syscall::ARCH_PRCTL => arch_control(process, a, b),
         syscall::PRLIMIT64 => limit(process, [a, b, c, d]),
         syscall::SETRLIMIT => limit(process, [0, a, b, 0]),
-        syscall::UMASK => Ok(replace(&mut process.file_mask, a & PERMISSIONS)),
+        syscall::UMASK => Ok(replace(&mut process.settings.file_mask, a & PERMISSIONS)),
         syscall::PERSONALITY => personality(process, a & ASKS),
         syscall::GETRANDOM => random(process, a, b),
         syscall::UNAME => name(process, a),
@@ -117,10 +117,10 @@ fn limit(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
     if ![0, u64::from(process.pid)].contains(&pid) {
         return Err(Errno(ESRCH));
     }
-    let before = process.limits.get(resource).ok_or(Errno(EINVAL))?;
+    let before = process.settings.limits.get(resource).ok_or(Errno(EINVAL))?;
     if new != 0 {
         let [soft, hard] = process.memory.read_words(new)?;
-        process.limits.set(resource, [soft, hard]).map_err(|error| match error {
+        process.settings.limits.set(resource, [soft, hard]).map_err(|error| match error {
             LimitError::Invalid => Errno(EINVAL),
             LimitError::NotPermitted => Errno(EPERM),
         })?;
@@ -138,8 +138,8 @@ fn limit(process: &mut Process, arguments: [u64; 4]) -> Result<u64, Errno> {
 /// before.
 fn personality(process: &mut Process, new: u64) -> Result<u64, Errno> {
     match new {
-        ASKS => Ok(process.personality),
-        0 | FIXED_ADDRESSES => Ok(replace(&mut process.personality, new)),
+        ASKS => Ok(process.settings.personality),
+        0 | FIXED_ADDRESSES => Ok(replace(&mut process.settings.personality, new)),
         _ => Err(Errno(EINVAL)),
     }
 }

@@ -240,11 +240,11 @@ fn barrier(process: &mut Process, command: u64) -> Result<u64, Errno> {
     match command {
         QUERY => return Ok(BARRIERS),
         GLOBAL => {}
-        REGISTER_PRIVATE | REGISTER_PRIVATE_SYNC_CORE => process.barriers |= command,
+        REGISTER_PRIVATE | REGISTER_PRIVATE_SYNC_CORE => process.settings.barriers |= command,
         // A registration is the bit above its command.
-        PRIVATE | PRIVATE_SYNC_CORE if process.barriers & command << 1 != 0 => {}
+        PRIVATE | PRIVATE_SYNC_CORE if process.settings.barriers & command << 1 != 0 => {}
         PRIVATE | PRIVATE_SYNC_CORE => return Err(Errno(EPERM)),
-        GET_REGISTRATIONS => return Ok(process.barriers),
+        GET_REGISTRATIONS => return Ok(process.settings.barriers),
         _ => return Err(Errno(EINVAL)),
     }
     Ok(0)

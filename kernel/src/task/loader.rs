@@ -89,6 +89,16 @@ pub struct Start {
     pub rsp: u64,
 }
 
+impl Start {
+    /// Logs the addresses of the program `name`.
+    pub fn log(&self, name: &str) {
+        for (start, area) in &self.areas {
+            log::debug!("{name}: area at {start:#x}, up to {:#x}", area.end);
+        }
+        log::debug!("{name}: entry {:#x}, stack pointer {:#x}", self.rip, self.rsp);
+    }
+}
+
 /// Contents of a program's initial stack.
 #[derive(Clone, Copy)]
 pub struct Words<'a> {

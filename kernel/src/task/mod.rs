@@ -15,6 +15,7 @@ mod refused;
 mod robust;
 pub mod scheduling;
 pub mod send;
+mod settings;
 pub mod signal;
 pub mod signal_frame;
 pub mod thread;
@@ -23,6 +24,6 @@ mod times;
 mod wait;
 
 pub use self::{
-    loader::{CLOCK_TICKS, STACK_BYTES},
+    loader::CLOCK_TICKS,
     process::{Process, Surroundings},
 };

@@ -12,9 +12,9 @@ use rand_xoshiro::{
 use tally_abi::{ExitStatus, usage::Usage};
 
 use super::{
-    limits::Limits,
     loader::{self, Words},
     refused::RefusedCalls,
+    settings::Settings,
     signal::Signals,
     thread::{Thread, Threads},
     timers::Timers,
@@ -31,9 +31,6 @@ use crate::{
     measure::{self, Closing, Slot, Subject, ThreadTurn},
     memory::{space::AddressSpace, user::UserMemory},
 };
-
-/// The mask of `umask` at first: Linux's usual one.
-const FILE_MASK: u64 = 0o22;
 
 /// Surroundings of a new program, from the one that loads it or from the kernel's command line:
 /// what Linux keeps across `execve`, as far as it is there.
@@ -109,14 +106,8 @@ pub struct Process {
     pub status: i32,
     /// Context switches of its threads; the other numbers are 0.
     pub switches: Usage,
-    /// Resource limits.
-    pub limits: Limits,
-    /// The mask of `umask`, without effect: files have no modes.
-    pub file_mask: u64,
-    /// The number of `personality`.
-    pub personality: u64,
-    /// Kinds of `membarrier` for which it has registered, a bit for each.
-    pub barriers: u64,
+    /// Values that it sets by system calls and reads again.
+    pub settings: Settings,
     /// System calls that the kernel refused as unknown or unsupported.
     pub refused: RefusedCalls,
     random: Xoshiro256PlusPlus,
@@ -147,10 +138,7 @@ impl Process {
         let start =
             loader::load(&mut space, file, find, words).map_err(loader::LoadError::explain)?;
         log::debug!("{name}: program {pid}, address space {:#x}", space.id());
-        for (start, area) in &start.areas {
-            log::debug!("{name}: area at {start:#x}, up to {:#x}", area.end);
-        }
-        log::debug!("{name}: entry {:#x}, stack pointer {:#x}", start.rip, start.rsp);
+        start.log(name);
         let mut first = Thread::first(pid, frame::user(start.rip, start.rsp));
         (first.affinity, first.signals.mask) = (surroundings.affinity, surroundings.blocked);
         Ok(Process {
@@ -173,10 +161,7 @@ impl Process {
             closing: Closing::default(),
             status: 0,
             switches: Usage::default(),
-            limits: Limits::default(),
-            file_mask: FILE_MASK,
-            personality: 0,
-            barriers: 0,
+            settings: Settings::default(),
             refused: RefusedCalls::default(),
             random,
         })

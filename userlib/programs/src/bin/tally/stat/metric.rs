@@ -42,33 +42,15 @@ pub fn metric(
     span: &Span,
 ) -> Option<Metric> {
     let (name, count) = (base(&columns.get(index)?.0), counts.get(index)?);
-    let (time_ns, ran_ns) = (span.time_ns as f64, span.usage.ran_ns() as f64);
     let per = |of: f64, scale: f64, label| {
         let value = count.value? * scale / of;
         (of > 0.0).then_some(Metric { value, error: count.error(), label })
     };
-    match count.software {
-        // A rate of the model's clock says nothing about the processor.
-        Some(_) if span.is_modelled && count.software != Some(Software::TaskClock) => return None,
-        Some(Software::TaskClock) => return per(time_ns, 1.0, "CPUs  CPUs_utilized"),
-        Some(Software::ContextSwitches) => return per(ran_ns, 1e9, "cs/sec  cs_per_second"),
-        Some(Software::CpuMigrations) => {
-            return per(ran_ns, 1e9, "migrations/sec  migrations_per_second");
-        }
-        Some(Software::PageFaults) => {
-            return per(ran_ns, 1e9, "faults/sec  page_faults_per_second");
-        }
-        Some(_) => return None,
-        None => {}
+    if let Some((of, scale, label)) = by_time(name, count.software, span) {
+        return per(of, scale, label);
     }
-    if span.is_modelled && (CYCLES.contains(&name) || BRANCHES.contains(&name)) {
+    if count.software.is_some() {
         return None;
-    }
-    if CYCLES.contains(&name) {
-        return per(ran_ns, 1.0, "GHz  cycles_frequency");
-    }
-    if BRANCHES.contains(&name) {
-        return per(ran_ns, 1e3, "M/sec  branch_frequency");
     }
     let ratio = |whole: &[&str], scale: f64, label| {
         let own_rings = rings(&columns[index].0);
@@ -88,6 +70,29 @@ pub fn metric(
     }
     let (_, whole, label) = SHARES.iter().find(|(part, _, _)| part.contains(&name))?;
     ratio(whole, 100.0, label)
+}
+
+/// Returns the nanoseconds by which a count is divided, a factor, and the rate's unit and name;
+/// `None` if the event has none. A rate of a model's clock says nothing about the processor.
+fn by_time(
+    name: &str,
+    software: Option<Software>,
+    span: &Span,
+) -> Option<(f64, f64, &'static str)> {
+    let ran_ns = span.usage.ran_ns() as f64;
+    match software {
+        Some(Software::TaskClock) => Some((span.time_ns as f64, 1.0, "CPUs  CPUs_utilized")),
+        _ if span.is_modelled => None,
+        Some(Software::ContextSwitches) => Some((ran_ns, 1e9, "cs/sec  cs_per_second")),
+        Some(Software::CpuMigrations) => {
+            Some((ran_ns, 1e9, "migrations/sec  migrations_per_second"))
+        }
+        Some(Software::PageFaults) => Some((ran_ns, 1e9, "faults/sec  page_faults_per_second")),
+        Some(_) => None,
+        None if CYCLES.contains(&name) => Some((ran_ns, 1.0, "GHz  cycles_frequency")),
+        None if BRANCHES.contains(&name) => Some((ran_ns, 1e3, "M/sec  branch_frequency")),
+        None => None,
+    }
 }
 
 /// Returns an event's name without its modifiers.
