@@ -54,7 +54,7 @@ fn a_file_that_cannot_run_is_refused_with_the_reason() {
     let reasons = [
         ("unusable-dynamic", "interpreter /lib64/ld-linux-x86-64.so.2 is not on the machine"),
         ("unusable-arm", "64-bit Arm"),
-        ("unusable-truncated", "a damaged ELF file: it may be truncated"),
+        ("unusable-truncated", "a segment is outside the file: it may be truncated"),
         ("unusable-text", "a script, not an ELF file: run its interpreter, /bin/sh, "),
     ];
     for (name, reason) in reasons {

@@ -191,6 +191,8 @@ pub fn unusable_programs(project: &Project) -> Result<Vec<PathBuf>> {
     /// The offset of `e_machine` in an ELF file, and the number of 64-bit Arm.
     const MACHINE: usize = 18;
     const AARCH64: u8 = 183;
+    /// Bytes of a file that ends in its code: one that ends behind its segments can run.
+    const TRUNCATED: usize = 20_000;
     let folder = project.target.join(BUILT);
     let whole = project::read(&folder.join("endings"))?;
     let mut for_arm = whole.clone();
@@ -200,7 +202,7 @@ pub fn unusable_programs(project: &Project) -> Result<Vec<PathBuf>> {
     cc.arg("-o").arg(&dynamic).args(files_of(project, "endings")?);
     compiler::run("Compiling unusable-dynamic", &mut cc)?;
     let mut made = vec![dynamic];
-    let truncated = &whole[..whole.len() / 3];
+    let truncated = &whole[..TRUNCATED];
     for (name, bytes) in [("arm", &*for_arm), ("truncated", truncated), ("text", b"#!/bin/sh\n")] {
         let path = folder.join(format!("unusable-{name}"));
         project::write(&path, bytes)?;

@@ -310,13 +310,15 @@ fn zen(core: Core) -> Option<char> {
 
 /// perf's own names for this core.
 fn perf_names(core: Core) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let zen = zen(core);
-    let lines = PERF_AMD.lines().filter(|line| !line.starts_with('#'));
-    lines.filter_map(move |line| {
-        let (name, (event, zens)) =
-            line.split_once('\t').and_then(|(name, rest)| Some((name, rest.split_once('\t')?)))?;
-        zens.contains(zen?).then_some((name, event))
-    })
+    let of_zen = |zen| {
+        let lines = PERF_AMD.lines().filter(|line| !line.starts_with('#'));
+        lines.filter_map(move |line| {
+            let (name, rest) = line.split_once('\t')?;
+            let (event, zens) = rest.split_once('\t')?;
+            zens.contains(zen).then_some((name, event))
+        })
+    };
+    zen(core).into_iter().flat_map(of_zen)
 }
 
 fn tables(core: Core) -> &'static [Table] {
