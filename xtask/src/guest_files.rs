@@ -128,6 +128,11 @@ fn add(files: &mut Vec<GuestFile>, host: &Path, guest: String) -> Result<()> {
     Ok(())
 }
 
+/// The sum of the bytes of files.
+pub fn bytes(files: &[GuestFile]) -> u64 {
+    files.iter().map(|file| fs::metadata(&file.host).map_or(0, |metadata| metadata.len())).sum()
+}
+
 /// Checks that the files' paths differ from each other and from the machine's `own`, and returns
 /// the sum of their bytes.
 ///
@@ -135,9 +140,8 @@ fn add(files: &mut Vec<GuestFile>, host: &Path, guest: String) -> Result<()> {
 /// Two paths are equal, or there are more bytes than a machine can get.
 pub fn check(files: &[GuestFile], own: &[&str]) -> Result<u64> {
     let mut paths: BTreeSet<&str> = own.iter().copied().collect();
-    let mut bytes = 0;
+    let bytes = bytes(files);
     for file in files {
-        bytes += fs::metadata(&file.host).map_or(0, |metadata| metadata.len());
         if !paths.insert(&file.guest) {
             return Err(taken(file));
         }

@@ -6,7 +6,9 @@
 //! events; they have loads alone, as the virtual PMU counts no write-backs.
 
 use super::formulas::{
-    CORE_CYCLES, CYCLES, CountOf, DIVIDER, MISPREDICTS, Metric, TopDown, Whole, ratio,
+    CORE_CYCLES, CYCLES, CountOf, DIVIDER, ICX_BEYOND_L1 as BEYOND_L1, ICX_BEYOND_L2 as BEYOND_L2,
+    ICX_BEYOND_L3 as BEYOND_L3, ICX_IN_MEMORY as ON_LOADS, ICX_STALLS as STALLED, MISPREDICTED,
+    MISPREDICTS, Metric, TopDown, Whole, ratio,
 };
 
 /// Metrics that have a name together.
@@ -164,7 +166,6 @@ const MEM_SP: Group = group(
 
 const INSTRUCTIONS: &str = "INST_RETIRED.ANY";
 const BRANCHES: &str = "BR_INST_RETIRED.ALL_BRANCHES";
-const MISPREDICTED: &str = "BR_MISP_RETIRED.ALL_BRANCHES";
 const BRANCH: Group = group(
     "BRANCH",
     &[INSTRUCTIONS, BRANCHES, MISPREDICTED],
@@ -218,64 +219,38 @@ const DIVIDE: Group = group(
     ],
 );
 
-const STALLED: &str = "CYCLE_ACTIVITY.STALLS_TOTAL";
-const BEYOND_L1: &str = "CYCLE_ACTIVITY.STALLS_L1D_MISS";
-const BEYOND_L2: &str = "CYCLE_ACTIVITY.STALLS_L2_MISS";
-const BEYOND_L3: &str = "CYCLE_ACTIVITY.STALLS_L3_MISS";
-const ON_LOADS: &str = "CYCLE_ACTIVITY.STALLS_MEM_ANY";
 const EXECUTION: Metric = share("execution_stall_rate", |n| ratio(n(STALLED), n(CYCLES)));
 const L1_MISSES: Metric = share("l1d_miss_stall_rate", |n| ratio(n(BEYOND_L1), n(CYCLES)));
 const L2_MISSES: Metric = share("l2_miss_stall_rate", |n| ratio(n(BEYOND_L2), n(CYCLES)));
 
 /// Groups of Ice Lake servers.
-pub static ICE_LAKE: [Group; 12] = [
-    FLOPS_DP,
-    FLOPS_SP,
-    L2,
-    L3,
-    MEM,
-    MEM_DP,
-    MEM_SP,
-    BRANCH,
-    TLB_DATA,
-    TLB_INSTR,
-    DIVIDE,
-    group(
-        "CYCLE_STALLS",
-        &[CYCLES, STALLED, ON_LOADS, BEYOND_L1, BEYOND_L2],
-        &[
-            EXECUTION,
-            share("memory_stall_rate", |n| ratio(n(ON_LOADS), n(CYCLES))),
-            L1_MISSES,
-            L2_MISSES,
-        ],
-    ),
-];
+pub static ICE_LAKE: [Group; 12] = of_intel(group(
+    "CYCLE_STALLS",
+    &[CYCLES, STALLED, ON_LOADS, BEYOND_L1, BEYOND_L2],
+    &[
+        EXECUTION,
+        share("memory_stall_rate", |n| ratio(n(ON_LOADS), n(CYCLES))),
+        L1_MISSES,
+        L2_MISSES,
+    ],
+));
 
 /// Groups of Sapphire Rapids, which has no event of stalls on loads of any level.
-pub static SAPPHIRE_RAPIDS: [Group; 12] = [
-    FLOPS_DP,
-    FLOPS_SP,
-    L2,
-    L3,
-    MEM,
-    MEM_DP,
-    MEM_SP,
-    BRANCH,
-    TLB_DATA,
-    TLB_INSTR,
-    DIVIDE,
-    group(
-        "CYCLE_STALLS",
-        &[CYCLES, STALLED, BEYOND_L1, BEYOND_L2, BEYOND_L3],
-        &[
-            EXECUTION,
-            L1_MISSES,
-            L2_MISSES,
-            share("l3_miss_stall_rate", |n| ratio(n(BEYOND_L3), n(CYCLES))),
-        ],
-    ),
-];
+pub static SAPPHIRE_RAPIDS: [Group; 12] = of_intel(group(
+    "CYCLE_STALLS",
+    &[CYCLES, STALLED, BEYOND_L1, BEYOND_L2, BEYOND_L3],
+    &[
+        EXECUTION,
+        L1_MISSES,
+        L2_MISSES,
+        share("l3_miss_stall_rate", |n| ratio(n(BEYOND_L3), n(CYCLES))),
+    ],
+));
+
+/// Groups of Intel's processors, which differ in the events of stalls.
+const fn of_intel(stalls: Group) -> [Group; 12] {
+    [FLOPS_DP, FLOPS_SP, L2, L3, MEM, MEM_DP, MEM_SP, BRANCH, TLB_DATA, TLB_INSTR, DIVIDE, stalls]
+}
 
 const fn refused(name: &'static str) -> Group {
     let missing = "AMD counts these operations by PMCx003, which takes two counters that the event \

@@ -7,6 +7,7 @@ use super::{
     decoders, first,
     formulas::{self, Further, Metric, TopDown, Whole},
     groups::{self, Group},
+    next::{self, Sampled},
     ports, stalls,
 };
 
@@ -22,6 +23,8 @@ pub struct Stack {
     /// Groups of events counted in the same slices. Parts are differences of these events, so that
     /// common errors cancel.
     pub groups: &'static [&'static [&'static str]],
+    /// Events whose samples show where parts lose their cycles.
+    pub(super) sampled: Sampled,
     /// Tree of parts.
     pub(super) method: &'static TopDown,
     /// Metrics counted on request, computed where their events are counted with the stack's.
@@ -49,6 +52,7 @@ static ICE_LAKE: Stack = Stack {
             "CYCLE_ACTIVITY.STALLS_L3_MISS",
         ],
     ],
+    sampled: next::INTEL,
     method: &formulas::ICE_LAKE,
     further: &[
         Further { parent: Some("tma_fetch_latency"), method: &decoders::LATENCY },
@@ -95,6 +99,7 @@ static ZEN_4: Stack = Stack {
             "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD",
         ],
     ],
+    sampled: next::AMD,
     method: &formulas::ZEN_4,
     further: &[Further { parent: None, method: &decoders::ZEN_4 }],
     named: &groups::ZEN_4,
@@ -109,15 +114,24 @@ struct Views {
 }
 
 impl Stack {
+    /// Event to sample for the lines where the cycles of the part with this name are lost.
+    pub fn event_to_sample(&self, part: &str) -> &'static str {
+        self.sampled.iter().find(|(name, _)| *name == part).map_or(self.cycles, |(_, event)| event)
+    }
+
+    /// Names of the parts of the cycles, of the first level and of the whole tree.
+    pub fn part_names(&self) -> impl Iterator<Item = &'static str> {
+        self.method.metrics.iter().map(|metric| metric.name)
+    }
+
     /// Stack of the same processor with another method: these groups, and nothing on request.
     const fn by(
         &self,
         method: &'static TopDown,
         groups: &'static [&'static [&'static str]],
     ) -> Stack {
-        let Stack { cycles, instructions, .. } = *self;
         let (further, named) = (&[], &[]);
-        Stack { cycles, instructions, mispredictions: None, groups, method, further, named }
+        Stack { mispredictions: None, groups, method, further, named, ..*self }
     }
 }
 

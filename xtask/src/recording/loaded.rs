@@ -269,7 +269,7 @@ fn own_file<'a>(of: &'a Recording, name: &str) -> Option<&'a CodeFile> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::fs;
 
     use tally_abi::trace::{MAX_COUNTS, SampleRecord};
@@ -283,6 +283,28 @@ mod tests {
 
     /// A trace of the program `name`, which mapped a file at each of the places, an address and an
     /// offset in the file.
+    /// A sample at an address, in ring 3 or in ring 0.
+    pub(in crate::recording) fn made_up_sample(address: u64, user: bool) -> SampleRecord {
+        SampleRecord {
+            tsc: 9,
+            session: 1,
+            cpu: 0,
+            event: 0,
+            address,
+            address_space: 3,
+            count: 1,
+            late: 0,
+            cycles: 1,
+            instructions: 1,
+            group: 0,
+            period_multiplier: 1,
+            user,
+            thread: 2,
+            events: 0,
+            counts: [0; MAX_COUNTS],
+        }
+    }
+
     fn recording(name: &str, host: &Path, identity: String, maps: &[(u64, u64)]) -> Recording {
         let file = CodeFile {
             guest: "lib/known.so".into(),
@@ -302,25 +324,7 @@ mod tests {
             offset,
             file: 7,
         };
-        let sample = SampleRecord {
-            tsc: 9,
-            session: 1,
-            cpu: 0,
-            event: 0,
-            address: 0,
-            address_space: 3,
-            count: 1,
-            late: 0,
-            cycles: 1,
-            instructions: 1,
-            group: 0,
-            period_multiplier: 1,
-            user: true,
-            thread: 2,
-            events: 0,
-            counts: [0; MAX_COUNTS],
-        };
-        let (samples, maps) = (vec![sample], maps.iter().map(map).collect());
+        let (samples, maps) = (vec![made_up_sample(0, true)], maps.iter().map(map).collect());
         let records = Records { samples, maps, ..Records::default() };
         Recording { run, records, stacks: Stacks::default(), start_tsc: 0, tsc_hz: 1 }
     }

@@ -161,7 +161,7 @@ mod tests {
     use std::fs;
 
     use object::Object;
-    use tally_abi::{boot::KERNEL_BASE, trace::MAX_COUNTS};
+    use tally_abi::boot::KERNEL_BASE;
 
     use super::*;
     use crate::{
@@ -173,24 +173,7 @@ mod tests {
 
     /// The functions of a sample in ring 0 at an address, of a kernel whose file is this program's.
     fn functions(identity: &str, address: u64) -> Vec<String> {
-        let sample = SampleRecord {
-            tsc: 9,
-            session: 1,
-            cpu: 0,
-            event: 0,
-            address,
-            address_space: 3,
-            count: 1,
-            late: 0,
-            cycles: 1,
-            instructions: 1,
-            group: 0,
-            period_multiplier: 1,
-            user: false,
-            thread: 2,
-            events: 0,
-            counts: [0; MAX_COUNTS],
-        };
+        let sample = loaded::tests::made_up_sample(address, false);
         let host = std::env::current_exe().unwrap();
         let kernel = Some(KernelFile { host, identity: identity.to_owned() });
         let run = Run { kernel, ..Run::default() };

@@ -2,7 +2,7 @@
 
 mod counted;
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, FromArgMatches, builder::ArgPredicate};
 use tally_abi::{ExitStatus, PhaseConfig};
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     Failure, Result,
     explain::{self, Asked},
-    guest_files::GuestFile,
+    guest_files,
     job::Job,
     live::{Known, Planned},
     machine::{self, Accel, Pmu, ProcessorArgs, Request, memory_mib},
@@ -302,11 +302,11 @@ impl RunArgs {
     fn memory_mib(&self) -> Result<u64> {
         // The machine's own files beside those given.
         const OWN_BYTES: u64 = 16 << 20;
-        let files = self.work.files()?;
-        let length = |file: &GuestFile| fs::metadata(&file.host).map_or(0, |file| file.len());
-        let bytes = OWN_BYTES + files.iter().map(length).sum::<u64>();
-        let default = machine::memory_of_host().max(machine::memory_for(bytes, None)?);
-        Ok(self.memory.unwrap_or(default))
+        if let Some(given) = self.memory {
+            return Ok(given);
+        }
+        let bytes = OWN_BYTES + guest_files::bytes(&self.work.files()?);
+        Ok(machine::memory_of_host().max(machine::memory_for(bytes, None)?))
     }
 
     /// The machines of `--repeat`, one without it, each with the next seed.

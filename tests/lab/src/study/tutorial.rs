@@ -34,8 +34,8 @@ struct Page<'a> {
     project: &'a Project,
     folder: PathBuf,
     commit: String,
-    /// Text that the commands of the last block of shell commands printed, behind its command.
-    printed: Vec<(String, String)>,
+    /// Text that each command of the last block of shell commands printed.
+    printed: Vec<String>,
     lines: Vec<String>,
     /// Whether the last block of text was renewed, and its mark was not.
     is_renewed: bool,
@@ -122,7 +122,7 @@ impl Page<'_> {
                 self.printed.clear();
                 for line in lines {
                     let printed = self.type_in(line)?;
-                    self.printed.push((line.to_string(), printed));
+                    self.printed.push(printed);
                 }
             }
             "text" => {
@@ -157,7 +157,7 @@ impl Page<'_> {
         let begins =
             |text: &str| text.lines().any(|line| line.split(' ').next() == head.split(' ').next());
         let omits = lines.contains(&OMITTED);
-        let is_its = |(_, text): &(String, String)| {
+        let is_its = |text: &String| {
             if omits {
                 counterpart(head, text).is_some()
             } else {
@@ -165,7 +165,7 @@ impl Page<'_> {
             }
         };
         let at = self.printed.iter().position(is_its);
-        let (_, text) = at.map(|at| self.printed.remove(at)).ok_or_else(|| {
+        let text = at.map(|at| self.printed.remove(at)).ok_or_else(|| {
             Failure::new(ExitStatus::CheckFailed, format!("no command prints '{head}'"))
         })?;
         if !omits {
