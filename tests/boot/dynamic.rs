@@ -75,6 +75,9 @@ fn programs_of_the_host_do_the_same_here() {
         &["/usr/bin/sort", "-r", data][..],
         &["/usr/bin/sha256sum", data],
         &["/bin/ls", "/nonexistent"],
+        &["/bin/ls", "-ln", "--time-style=+", "/dev/null"],
+        &["/usr/bin/grep", "-n", "main", data],
+        &["/usr/bin/cmp", data, "/dev/zero"],
         &["/usr/bin/awk", "{ n += NF } END { print n, sqrt(n) }", data],
         &["/usr/bin/perl", "-ne", "$n += tr/e//; END { print \"$n\\n\"; exit 5 }", data],
     ] {

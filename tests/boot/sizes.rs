@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use tally_abi::truth::Truth;
 use xtask::{
+    guest_files::GuestFile,
     machine::{Artefacts, Folder},
     project::Project,
     ramdisk,
@@ -93,7 +94,10 @@ fn with(growth: Growth, artefacts: &Artefacts, folder: &Folder) -> Artefacts {
     if growth.file {
         // Its name is before all others.
         let file = put("a-file", vec![b'x'; 5000]);
-        boot.ramdisk = put("ramdisk-grown", ramdisk::with(&boot.ramdisk, &[file]).unwrap());
+        boot.ramdisk = put(
+            "ramdisk-grown",
+            ramdisk::with(&boot.ramdisk, &GuestFile::by_names(&[file])).unwrap(),
+        );
     }
     let kernel = std::fs::read(&boot.kernel).unwrap();
     boot.kernel = put("kernel-grown", grown(&kernel, growth.kernel_bytes));

@@ -4,6 +4,7 @@ use std::{
     collections::BTreeSet,
     env, fs, io,
     path::{self, Component, Path, PathBuf},
+    time::UNIX_EPOCH,
 };
 
 use serde::{Deserialize, Serialize};
@@ -22,18 +23,34 @@ pub struct GuestFile {
     pub guest: String,
     /// The path on the host.
     pub host: PathBuf,
+    /// Whether the file has its date on the machine, by which Python, for example, knows whether
+    /// its compiled modules are up to date. Tally's own have none, so that equal builds are equal.
+    pub has_date: bool,
 }
 
 impl GuestFile {
     /// Makes a file with its name, without folders.
     pub fn by_name(host: &Path) -> GuestFile {
         let guest = host.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        GuestFile { guest, host: host.to_owned() }
+        GuestFile { guest, host: host.to_owned(), has_date: false }
+    }
+
+    /// Makes a file of the user, at a path.
+    pub fn of_user(guest: String, host: &Path) -> GuestFile {
+        GuestFile { guest, host: host.to_owned(), has_date: true }
     }
 
     /// Makes files with their names, without folders.
     pub fn by_names(hosts: &[PathBuf]) -> Vec<GuestFile> {
         hosts.iter().map(|host| GuestFile::by_name(host)).collect()
+    }
+
+    /// The date of the file's last change, in seconds since 1970; 0 if it has none.
+    pub fn modified(&self) -> u64 {
+        let metadata = fs::metadata(&self.host).ok().filter(|_| self.has_date);
+        let date = metadata.and_then(|metadata| metadata.modified().ok());
+        date.and_then(|date| date.duration_since(UNIX_EPOCH).ok())
+            .map_or(0, |since| since.as_secs())
     }
 
     /// The bytes of the file; empty for a folder.
@@ -64,7 +81,7 @@ pub fn expand(words: &[String]) -> Result<Vec<GuestFile>> {
             let why = format!("--file {word}: '{}' is no path on the machine", guest.display());
             return Err(Failure::new(ExitStatus::Usage, why));
         };
-        add(&mut files, host, guest)?;
+        add(&mut files, host, guest, &[])?;
     }
     Ok(files)
 }
@@ -89,8 +106,9 @@ fn guest_path(path: &Path, is_named: bool) -> Option<String> {
     Some(names.join("/"))
 }
 
-/// Adds a file, or the content of a folder, in the order of names.
-fn add(files: &mut Vec<GuestFile>, host: &Path, guest: String) -> Result<()> {
+/// Adds a file, or the content of a folder that the folders `above` contain, in the order of names.
+/// A link is what it leads to; one in a folder that leads nowhere is left out.
+fn add(files: &mut Vec<GuestFile>, host: &Path, guest: String, above: &[PathBuf]) -> Result<()> {
     let refused = |why: &str| {
         let why = format!("{}: {why}", host.display());
         Err(Failure::new(ExitStatus::Usage, why))
@@ -100,13 +118,18 @@ fn add(files: &mut Vec<GuestFile>, host: &Path, guest: String) -> Result<()> {
         return Err(Failure::new(ExitStatus::ProgramNotFound, why));
     };
     if metadata.is_file() {
-        files.push(GuestFile { guest, host: host.to_owned() });
+        files.push(GuestFile::of_user(guest, host));
         return Ok(());
     }
     if !metadata.is_dir() {
         return refused("neither a file nor a folder");
     }
     let failed = |error: io::Error| Failure::io("read", host, &error);
+    let whole = fs::canonicalize(host).map_err(failed)?;
+    if above.contains(&whole) {
+        return refused("a link to a folder that contains it");
+    }
+    let above = [above, &[whole]].concat();
     let entries = fs::read_dir(host).map_err(failed)?;
     let mut names = entries
         .map(|entry| Ok(entry?.file_name()))
@@ -114,16 +137,15 @@ fn add(files: &mut Vec<GuestFile>, host: &Path, guest: String) -> Result<()> {
         .map_err(failed)?;
     names.sort();
     if names.is_empty() && !guest.is_empty() {
-        files.push(GuestFile { guest: format!("{guest}/"), host: host.to_owned() });
+        files.push(GuestFile::of_user(format!("{guest}/"), host));
     }
     for name in names {
         let path = host.join(&name);
         let Some(name) = name.to_str() else { return refused("a name in it is no UTF-8") };
-        if path.is_symlink() && path.is_dir() {
-            return refused(&format!("'{name}' is a link to a folder, which may contain itself"));
-        }
         let inner = if guest.is_empty() { name.to_owned() } else { format!("{guest}/{name}") };
-        add(files, &path, inner)?;
+        if path.exists() {
+            add(files, &path, inner, &above)?;
+        }
     }
     Ok(())
 }
@@ -160,7 +182,7 @@ pub fn check(files: &[GuestFile], own: &[&str]) -> Result<u64> {
 
 /// The failure that a file's path equals another's, or goes through another file.
 pub fn taken(file: &GuestFile) -> Failure {
-    let GuestFile { guest, host } = file;
+    let GuestFile { guest, host, .. } = file;
     let why = format!(
         "{}: the machine has another file named '{guest}', or one for its folder: name it otherwise \
          with --file {0}:PATH",
@@ -202,14 +224,14 @@ pub fn on_host(name: &str) -> Option<GuestFile> {
         let folders = env::var_os("PATH")?;
         let mut all = env::split_paths(&folders).map(|folder| folder.join(name));
         let host = path::absolute(all.find(|path| path.is_file())?).ok()?;
-        return Some(GuestFile { guest: guest_path(&host, true)?, host });
+        return Some(GuestFile::of_user(guest_path(&host, true)?, &host));
     }
     if !path.is_file() {
         return None;
     }
     let leaves = path.components().any(|part| part == Component::ParentDir);
     let whole = if leaves { fs::canonicalize(path).ok()? } else { path.to_owned() };
-    Some(GuestFile { guest: guest_path(&whole, true)?, host: path.to_owned() })
+    Some(GuestFile::of_user(guest_path(&whole, true)?, path))
 }
 
 /// The word by which the machine starts the program that the user calls `name`: the same word if
@@ -291,15 +313,22 @@ mod tests {
         assert_eq!(status(&["/no such:x".into()]), ExitStatus::ProgramNotFound);
         assert_eq!(status(&words(":../x")), ExitStatus::Usage);
         assert_eq!(status(&["/dev/null".into()]), ExitStatus::Usage);
-        std::os::unix::fs::symlink(&root, root.join("in/loop")).unwrap();
-        assert_eq!(status(&words("")), ExitStatus::Usage);
+        let link = |to: &Path, at: &str| std::os::unix::fs::symlink(to, root.join(at)).unwrap();
+        link(&root.join("in/a"), "in/linked");
+        link(Path::new("nowhere"), "in/broken");
+        let linked = ["in/a/x", "in/b:c", "in/empty/", "in/linked/x"];
+        assert_eq!(guests(&words("")), linked);
+        link(&root, "in/loop");
+        let refused = expand(&words("")).unwrap_err();
+        assert_eq!(refused.status, ExitStatus::Usage);
+        assert!(refused.message.contains("a link to a folder that contains it"), "{refused}");
         fs::remove_dir_all(root).unwrap();
     }
 
     #[test]
     fn equal_paths_are_refused() {
         let files = |guests: &[&str]| -> Vec<GuestFile> {
-            let file = |guest: &&str| GuestFile { guest: (*guest).into(), host: "h".into() };
+            let file = |guest: &&str| GuestFile::of_user((*guest).into(), Path::new("h"));
             guests.iter().map(file).collect()
         };
         assert_eq!(check(&files(&["a", "b/a", "b/c/"]), &["corpus.txt"]), Ok(0));
@@ -312,7 +341,7 @@ mod tests {
     #[test]
     fn a_program_is_found_by_its_path_or_name() {
         let this = env::current_exe().unwrap();
-        let file = |guest: &str, host: &Path| GuestFile { guest: guest.into(), host: host.into() };
+        let file = |guest: &str, host: &Path| GuestFile::of_user(guest.into(), host);
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let files = [file("bin/prog", &this), file("a/two", &this), file("b/two", &this)];
         let status = |name: &str| program(&files, &["deflate"], name).unwrap_err().status;

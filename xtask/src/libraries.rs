@@ -7,31 +7,79 @@
 
 use std::{
     collections::BTreeSet,
-    fs, io,
+    fs::{self, File},
+    io::{self, Read},
     path::{Component, Path, PathBuf},
     process::{Command, Output},
 };
 
 use tally_abi::ExitStatus;
+use tally_elf::Program;
 
-use crate::{Failure, Result, guest_files::GuestFile, process, visible::visible};
+use crate::{Failure, Result, guest_files::GuestFile, process, project, visible::visible};
 
 /// The list of libraries outside the default folders, by which glibc's interpreter finds them.
 const CACHE: &str = "/etc/ld.so.cache";
 /// The variable with further folders of libraries.
 pub const FOLDERS: &str = "LD_LIBRARY_PATH";
 
+/// Returns whether one of these programs is dynamic.
+///
+/// # Errors
+/// A program cannot be read.
+pub fn are_dynamic(programs: &[GuestFile]) -> Result<bool> {
+    Ok(programs.iter().map(interpreter).collect::<Result<Vec<_>>>()?.iter().any(Option::is_some))
+}
+
+/// The files that programs need besides themselves and the files `given`, of which they may load
+/// the libraries later. `folders` is the value of [`FOLDERS`].
+///
+/// # Errors
+/// A program cannot be read, or an interpreter or a library is not on this machine.
+pub fn needed(
+    programs: &[GuestFile],
+    given: &[GuestFile],
+    folders: Option<&str>,
+) -> Result<Vec<GuestFile>> {
+    let is_later = |file: &&GuestFile| is_library(&file.host) && !programs.contains(file);
+    let later: Vec<GuestFile> = given.iter().filter(is_later).cloned().collect();
+    let mut files = Vec::new();
+    for file in programs {
+        if let Some(interpreter) = interpreter(file)? {
+            files.extend(
+                Dynamic { file, interpreter: &interpreter, folders, later: &later }.needs()?,
+            );
+        }
+    }
+    Ok(files)
+}
+
+/// The interpreter of a program; `None` if the file is static or no program.
+fn interpreter(file: &GuestFile) -> Result<Option<String>> {
+    let bytes = project::read(&file.host)?;
+    let program = Program::parse(&bytes).ok();
+    Ok(program.and_then(|program| program.interpreter).map(str::to_owned))
+}
+
+/// Returns whether a file is an x86-64 ELF file of the kind of libraries.
+fn is_library(path: &Path) -> bool {
+    // The magic number and the class, then the kind, ET_DYN, and the machine.
+    let mut head = [0; 20];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
+    read.is_ok() && head.starts_with(b"\x7fELF\x02") && head[16..] == [3, 0, 62, 0]
+}
+
 /// A dynamic program, and what decides which libraries it gets.
 #[derive(Clone, Copy, Debug)]
-pub struct Dynamic<'a> {
+struct Dynamic<'a> {
     /// The program's file.
-    pub file: &'a GuestFile,
+    file: &'a GuestFile,
     /// Path of its interpreter.
-    pub interpreter: &'a str,
+    interpreter: &'a str,
     /// The value of [`FOLDERS`].
-    pub folders: Option<&'a str>,
+    folders: Option<&'a str>,
     /// Libraries that it may load later, whose own libraries it then needs too.
-    pub later: &'a [GuestFile],
+    later: &'a [GuestFile],
 }
 
 impl Dynamic<'_> {
@@ -39,7 +87,7 @@ impl Dynamic<'_> {
     ///
     /// # Errors
     /// The interpreter or a library of the program is not on this machine.
-    pub fn needs(self) -> Result<Vec<GuestFile>> {
+    fn needs(self) -> Result<Vec<GuestFile>> {
         let Dynamic { file, interpreter, .. } = self;
         let refused = |why: String| {
             let why = format!("{}: {why}", file.host.display());
@@ -110,7 +158,7 @@ impl Dynamic<'_> {
             let beside =
                 |(own, guest): &(PathBuf, PathBuf)| Some(guest.join(host.strip_prefix(own).ok()?));
             for guest in folders.iter().filter_map(beside).chain([host.clone()]) {
-                files.insert(GuestFile { guest: normal(&guest), host: host.clone() });
+                files.insert(GuestFile::of_user(normal(&guest), host));
             }
         }
         Ok(files.into_iter().collect())
@@ -179,7 +227,7 @@ mod tests {
     #[test]
     fn a_dynamic_program_needs_its_interpreter_and_its_libraries() {
         let this = std::env::current_exe().unwrap();
-        let file = &GuestFile { guest: "bin/prog".into(), host: this };
+        let file = &GuestFile::of_user("bin/prog".into(), &this);
         let interpreter = "/lib64/ld-linux-x86-64.so.2";
         let dynamic = Dynamic { file, interpreter, folders: None, later: &[] };
         let files = dynamic.needs().unwrap();

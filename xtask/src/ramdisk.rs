@@ -1,7 +1,7 @@
 //! The ramdisk: programs, a text as their input, and optionally a command line, as a tar archive.
 //!
-//! Equal inputs give equal bytes: entries are sorted and have no time and no owner. Tally's own
-//! files come first, so that they are at the same place whatever else there is.
+//! Equal inputs give equal bytes: entries are sorted and have no owner, and only a user's files have
+//! a date. Tally's own files come first, so that they are at the same place whatever else there is.
 
 use std::{
     collections::BTreeMap,
@@ -24,51 +24,69 @@ pub const CORPUS: &str = "corpus.txt";
 /// Size of the text: 3 MiB.
 pub const CORPUS_BYTES: usize = 3 << 20;
 
+/// Content of the archive, by path.
+type Files = BTreeMap<String, Entry>;
+
+/// A file of the archive.
+struct Entry {
+    bytes: Vec<u8>,
+    /// Date of the last change, in seconds since 1970; 0 if it has none.
+    modified: u64,
+}
+
+impl From<Vec<u8>> for Entry {
+    fn from(bytes: Vec<u8>) -> Entry {
+        Entry { bytes, modified: 0 }
+    }
+}
+
 /// Builds a ramdisk from `programs`, the text made of the library's sources, and the command line.
 ///
 /// # Errors
 /// A file cannot be read, two files have the same name, or the sources are too short for the text.
 pub fn make(programs: &[GuestFile], library: &Path, command_line: Option<&str>) -> Result<Vec<u8>> {
-    let mut files = BTreeMap::from([(CORPUS.to_owned(), corpus(&library.join("core/src"))?)]);
+    let mut files = Files::from([(CORPUS.to_owned(), corpus(&library.join("core/src"))?.into())]);
     add(&mut files, programs)?;
     if let Some(line) = command_line {
-        files.insert(RAMDISK_COMMAND_LINE.to_owned(), line.as_bytes().to_vec());
+        files.insert(RAMDISK_COMMAND_LINE.to_owned(), line.as_bytes().to_vec().into());
     }
     pack(&files)
 }
 
-/// Builds a ramdisk with the files of the one at `ramdisk` and more programs.
+/// Builds a ramdisk with the files of the one at `ramdisk` and more.
 ///
 /// # Errors
-/// A file cannot be read, or two files have the same name.
-pub fn with(ramdisk: &Path, programs: &[PathBuf]) -> Result<Vec<u8>> {
+/// A file cannot be read, or two files have the same path.
+pub fn with(ramdisk: &Path, more: &[GuestFile]) -> Result<Vec<u8>> {
     let mut files = unpack(ramdisk)?;
-    add(&mut files, &GuestFile::by_names(programs))?;
+    add(&mut files, more)?;
     pack(&files)
 }
 
-fn unpack(ramdisk: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+fn unpack(ramdisk: &Path) -> Result<Files> {
     let bytes = project::read(ramdisk)?;
     let mut archive = tar::Archive::new(bytes.as_slice());
     let failed = |error: io::Error| Failure::io("read", ramdisk, &error);
-    let mut files = BTreeMap::new();
+    let mut files = Files::new();
     for entry in archive.entries().map_err(failed)? {
         let mut entry = entry.map_err(failed)?;
         let name = entry.path().map_err(failed)?.to_string_lossy().into_owned();
+        let modified = entry.header().mtime().map_err(failed)?;
         let mut bytes = Vec::new();
         entry.read_to_end(&mut bytes).map_err(failed)?;
-        files.insert(name, bytes);
+        files.insert(name, Entry { bytes, modified });
     }
     Ok(files)
 }
 
 /// Adds files, each at its path.
-fn add(files: &mut BTreeMap<String, Vec<u8>>, more: &[GuestFile]) -> Result<()> {
+fn add(files: &mut Files, more: &[GuestFile]) -> Result<()> {
     for file in more {
         if files.contains_key(&file.guest) {
             return Err(guest_files::taken(file));
         }
-        files.insert(file.guest.clone(), file.read()?);
+        let entry = Entry { bytes: file.read()?, modified: file.modified() };
+        files.insert(file.guest.clone(), entry);
     }
     Ok(())
 }
@@ -86,17 +104,18 @@ pub fn check_files(paths: &[PathBuf], own: &[&str]) -> Result<()> {
     guest_files::check(&GuestFile::by_names(paths), own).map(drop)
 }
 
-fn pack(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
+fn pack(files: &Files) -> Result<Vec<u8>> {
     let refused = |error: io::Error| {
         Failure::new(ExitStatus::HostError, format!("cannot build the ramdisk: {error}"))
     };
     let mut archive = tar::Builder::new(Vec::new());
     let is_own = |name: &str| name == CORPUS || PROGRAM_NAMES.contains(&name);
     let (own, others): (Vec<_>, Vec<_>) = files.iter().partition(|(name, _)| is_own(name));
-    for (name, bytes) in own.into_iter().chain(others) {
+    for (name, Entry { bytes, modified }) in own.into_iter().chain(others) {
         let mut header = tar::Header::new_ustar();
         header.set_size(bytes.len() as u64);
         header.set_mode(0o755);
+        header.set_mtime(*modified);
         header.set_path(name).map_err(refused)?;
         header.set_cksum();
         archive.append(&header, bytes.as_slice()).map_err(refused)?;
@@ -110,7 +129,7 @@ fn pack(files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>> {
 /// The ramdisk cannot be read, or has no such file.
 pub fn file(ramdisk: &Path, name: &str) -> Result<Vec<u8>> {
     let missing = || Failure::io("read", ramdisk, &io::ErrorKind::NotFound.into());
-    unpack(ramdisk)?.remove(name).ok_or_else(missing)
+    unpack(ramdisk)?.remove(name).map(|entry| entry.bytes).ok_or_else(missing)
 }
 
 /// The first 3 MiB of all Rust sources under `folder`, concatenated in the order of their paths.
@@ -163,17 +182,18 @@ mod tests {
             assert_eq!(refused.status, ExitStatus::Usage);
             assert!(refused.message.starts_with(wrong.last().unwrap()), "{refused}");
         }
-        let mut files = BTreeMap::from([("x".to_owned(), Vec::new())]);
+        let mut files = Files::from([("x".to_owned(), Vec::new().into())]);
         let more = GuestFile::by_names(&paths(&["a/x"]));
         assert_eq!(add(&mut files, &more).unwrap_err().status, ExitStatus::Usage);
     }
 
     #[test]
     fn equal_files_give_equal_bytes() {
-        let files = BTreeMap::from([
-            ("b".into(), vec![1; 700]),
-            ("a".into(), b"x".to_vec()),
-            ("c/".into(), Vec::new()),
+        let dated = Entry { bytes: b"x".to_vec(), modified: 7 };
+        let files = Files::from([
+            ("b".into(), vec![1; 700].into()),
+            ("a".into(), dated),
+            ("c/".into(), Vec::new().into()),
         ]);
         let bytes = pack(&files).unwrap();
         assert_eq!(bytes, pack(&files).unwrap());
@@ -187,8 +207,8 @@ mod tests {
                 (name, header.size().unwrap(), header.mtime().unwrap())
             })
             .collect();
-        assert_eq!(entries, [("a".into(), 1, 0), ("b".into(), 700, 0), ("c/".into(), 0, 0)]);
-        let long = BTreeMap::from([("x".repeat(300), Vec::new())]);
+        assert_eq!(entries, [("a".into(), 1, 7), ("b".into(), 700, 0), ("c/".into(), 0, 0)]);
+        let long = Files::from([("x".repeat(300), Vec::new().into())]);
         assert_eq!(pack(&long).unwrap_err().status, ExitStatus::HostError);
     }
 }

@@ -87,7 +87,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
 
 /// Names a file that the machine gets beside those given.
 fn name_file(file: &GuestFile) {
-    let GuestFile { guest, host } = file;
+    let GuestFile { guest, host, .. } = file;
     output::note(format_args!("xtask: the machine gets {} as /{guest}", host.display()));
 }
 

@@ -259,6 +259,31 @@ pub const SETRLIMIT: u64 = 160;
 pub const SYNC: u64 = 162;
 /// `gettid()` → the thread's number. The first thread has the program's number.
 pub const GETTID: u64 = 186;
+/// `setxattr(path, name, value, bytes, flags)` → `EOPNOTSUPP`: files have no extended
+/// attributes, as on a file system without them.
+pub const SETXATTR: u64 = 188;
+/// `lsetxattr(path, name, value, bytes, flags)` → as [`SETXATTR`].
+pub const LSETXATTR: u64 = 189;
+/// `fsetxattr(fd, name, value, bytes, flags)` → as [`SETXATTR`].
+pub const FSETXATTR: u64 = 190;
+/// `getxattr(path, name, value, bytes)` → as [`SETXATTR`].
+pub const GETXATTR: u64 = 191;
+/// `lgetxattr(path, name, value, bytes)` → as [`SETXATTR`].
+pub const LGETXATTR: u64 = 192;
+/// `fgetxattr(fd, name, value, bytes)` → as [`SETXATTR`].
+pub const FGETXATTR: u64 = 193;
+/// `listxattr(path, list, bytes)` → as [`SETXATTR`].
+pub const LISTXATTR: u64 = 194;
+/// `llistxattr(path, list, bytes)` → as [`SETXATTR`].
+pub const LLISTXATTR: u64 = 195;
+/// `flistxattr(fd, list, bytes)` → as [`SETXATTR`].
+pub const FLISTXATTR: u64 = 196;
+/// `removexattr(path, name)` → as [`SETXATTR`].
+pub const REMOVEXATTR: u64 = 197;
+/// `lremovexattr(path, name)` → as [`SETXATTR`].
+pub const LREMOVEXATTR: u64 = 198;
+/// `fremovexattr(fd, name)` → as [`SETXATTR`].
+pub const FREMOVEXATTR: u64 = 199;
 /// `tkill(thread, signal)` → 0. Sends a signal to a thread of the calling program.
 pub const TKILL: u64 = 200;
 /// `time(to)` → the date in seconds since 1970. As [`CLOCK_GETTIME`].
@@ -352,7 +377,8 @@ pub const SET_ROBUST_LIST: u64 = 273;
 pub const SYNC_FILE_RANGE: u64 = 277;
 /// `get_robust_list(0, head, bytes)` → 0. Only the calling thread's list can be read.
 pub const GET_ROBUST_LIST: u64 = 274;
-/// `utimensat(folder, path, times, flags)` → 0. Has no effect: files have no dates.
+/// `utimensat(folder, path, times, flags)` → 0. Sets the date of a file's last change.
+/// Files have no other date, and folders have none.
 pub const UTIMENSAT: u64 = 280;
 /// `epoll_pwait(fd, events, n, milliseconds, mask, 8)` → events. As [`EPOLL_WAIT`].
 pub const EPOLL_PWAIT: u64 = 281;
@@ -596,7 +622,9 @@ names! {
     GETPRIORITY, SETPRIORITY, SCHED_SETPARAM, SCHED_GETPARAM, SCHED_SETSCHEDULER,
     SCHED_GETSCHEDULER, SCHED_GET_PRIORITY_MAX, SCHED_GET_PRIORITY_MIN, SCHED_RR_GET_INTERVAL,
     SETRLIMIT, IOPRIO_SET, IOPRIO_GET, SCHED_SETATTR, SCHED_GETATTR, MEMBARRIER, MLOCK, MUNLOCK,
-    MLOCKALL, MUNLOCKALL, PRCTL, ARCH_PRCTL, SYNC, GETTID, TKILL, TIME, FUTEX,
+    MLOCKALL, MUNLOCKALL, PRCTL, ARCH_PRCTL, SYNC, GETTID,
+    SETXATTR, LSETXATTR, FSETXATTR, GETXATTR, LGETXATTR, FGETXATTR, LISTXATTR, LLISTXATTR, FLISTXATTR,
+    REMOVEXATTR, LREMOVEXATTR, FREMOVEXATTR, TKILL, TIME, FUTEX,
     SCHED_SETAFFINITY, SCHED_GETAFFINITY, EPOLL_CREATE, GETDENTS64, SET_TID_ADDRESS, FADVISE64,
     TIMER_CREATE, TIMER_SETTIME, TIMER_GETTIME, TIMER_GETOVERRUN, TIMER_DELETE,
     CLOCK_GETTIME, CLOCK_GETRES, CLOCK_NANOSLEEP, EXIT_GROUP, EPOLL_WAIT, EPOLL_CTL, TGKILL,

@@ -244,7 +244,7 @@ impl Place {
     /// Writes here. Returns the number of bytes written; `None` if the file was only extended.
     fn write(&mut self, bytes: &[u8]) -> Result<Option<u64>, Errno> {
         let file = self.open.lock().file.clone();
-        let mut content = file.lock();
+        let mut content = file.change();
         if let Answer::Continue(_) = length::extend(&mut content, self.at)? {
             return Ok(None);
         }

@@ -14,7 +14,6 @@ use crate::{
         inode::Inode,
         open::{Descriptor, MAX_DESCRIPTORS, OpenFile},
         streams::{CHANNEL_BYTES, Kind, Stream},
-        tree::Device,
     },
     memory::{frames::OutOfMemory, heap},
     task::Process,
@@ -114,7 +113,7 @@ pub(super) fn info(process: &Process, fd: u64) -> Result<Info, Errno> {
             Info::of(process, &crate::files::tree::Node::Folder(folder))
         }
         Descriptor::Device(device) => Info::of_device(device),
-        Descriptor::Output(_) => Info::of_device(Device::Null),
+        Descriptor::Output(number) => Info::of_output(number),
         Descriptor::Stream(stream) => match &stream.kind {
             Kind::Channel(channel) if channel.is_socket => Info::of_socket(),
             Kind::Channel(_) => Info::of_pipe(),
@@ -230,7 +229,7 @@ fn allocate(process: &mut Process, fd: u64, mode: u64, range: [u64; 2]) -> Resul
     if !open.writes {
         return Err(Errno(EBADF));
     }
-    let mut content = open.file.lock();
+    let mut content = open.file.change();
     if end > content.len() {
         if !content.has_room(end) {
             return Err(Errno(ENOSPC));

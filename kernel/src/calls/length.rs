@@ -44,7 +44,7 @@ fn truncate(process: &mut Process, file: &FileRef, bytes: u64) -> Result<Answer,
     if bytes > i64::MAX as u64 {
         return Err(Errno(EINVAL));
     }
-    let mut content = file.lock();
+    let mut content = file.change();
     if bytes > content.len() {
         return extend(&mut content, bytes);
     }

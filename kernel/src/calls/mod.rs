@@ -11,6 +11,7 @@ mod affinity;
 mod answer;
 mod copy;
 mod cpus;
+mod dates;
 mod files;
 mod folders;
 mod futex;
@@ -303,6 +304,7 @@ fn of_family(
         files::call,
         signal_files::call,
         paths::call,
+        dates::call,
         folders::call,
         system::call,
         process::call,

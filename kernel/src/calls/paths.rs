@@ -4,7 +4,10 @@ use alloc::{format, string::String, vec, vec::Vec};
 
 use tally_abi::syscall::{
     self,
-    errno::{EACCES, EFAULT, EINVAL, EISDIR, ELOOP, EMFILE, ENAMETOOLONG, ENOENT, ENOTDIR, EPERM},
+    errno::{
+        EACCES, EFAULT, EINVAL, EISDIR, ELOOP, EMFILE, ENAMETOOLONG, ENOENT, ENOTDIR, EOPNOTSUPP,
+        EPERM,
+    },
 };
 
 use super::{
@@ -43,7 +46,7 @@ pub(super) const HERE: u64 = -100_i64 as u64;
 /// `AT_EMPTY_PATH`.
 const EMPTY_PATH: u64 = 0x1000;
 /// `AT_SYMLINK_NOFOLLOW`.
-const LINK_ITSELF: u64 = 0x100;
+pub(super) const LINK_ITSELF: u64 = 0x100;
 /// `X_OK`.
 const EXECUTE: u64 = 1;
 
@@ -65,13 +68,22 @@ pub(super) fn call(
         syscall::STATFS => find(process, HERE, a).and_then(|_| stat::write_room(process, b)),
         syscall::READLINK => read_link(process, [HERE, a, b, c]),
         syscall::READLINKAT => read_link(process, [a, b, c, d]),
-        // Files have no permissions, owners or dates.
+        // Files have no permissions or owners.
         syscall::CHMOD | syscall::CHOWN | syscall::LCHOWN => find(process, HERE, a).map(|_| 0),
         syscall::FCHMODAT | syscall::FCHOWNAT => find(process, a, b).map(|_| 0),
-        syscall::UTIMENSAT if b == 0 => descriptor(process, a).map(|_| 0),
-        syscall::UTIMENSAT => find(process, a, b).map(|_| 0),
+        syscall::SETXATTR..=syscall::FREMOVEXATTR => no_attribute(process, number, a),
         _ => return None,
     })
+}
+
+/// The calls of extended attributes, by path, by link and by descriptor in turn: no file has any.
+fn no_attribute(process: &mut Process, number: u64, a: u64) -> Result<u64, Errno> {
+    match (number - syscall::SETXATTR) % 3 {
+        0 => find(process, HERE, a).map(drop)?,
+        1 => place(process, HERE, a, false)?.existing().map(drop)?,
+        _ => descriptor(process, a).map(drop)?,
+    }
+    Err(Errno(EOPNOTSUPP))
 }
 
 /// The folder to which a path is relative: that of the descriptor `fd`, or the program's

@@ -8,6 +8,7 @@ use crate::{
         ramdisk,
         tree::{Device, Node},
     },
+    machine::clock,
     memory::frames::{self, FRAME_BYTES},
     task::Process,
 };
@@ -28,6 +29,8 @@ const PIPE: u32 = 0o010_600;
 const SOCKET: u32 = 0o140_777;
 /// An object without a file type: readable and writable by its owner.
 const OBJECT: u32 = 0o600;
+/// Inode number of output 0. It and the minor numbers of devices are below those of files.
+const FIRST_OUTPUT: u64 = 16;
 /// Number of the device that contains files and generated texts.
 const DEVICE: u64 = 1;
 /// `O_WRONLY`.
@@ -58,6 +61,8 @@ pub(super) struct Info {
     mode: u32,
     bytes: u64,
     links: u64,
+    /// Date of the last change, in nanoseconds since 1970; 0 for what is no file.
+    modified_ns: u64,
     /// The device's number, for a device file.
     device: u64,
 }
@@ -66,7 +71,8 @@ impl Info {
     /// Metadata of a node of the tree, as the program sees it.
     pub(super) fn of(process: &Process, node: &Node) -> Info {
         let number = node.number();
-        let info = |mode, bytes, links| Info { number, mode, bytes, links, device: 0 };
+        let info =
+            |mode, bytes, links| Info { number, mode, bytes, links, modified_ns: 0, device: 0 };
         match node {
             Node::File(file) => Info::of_file(file),
             Node::Folder(_) => info(FOLDER, 0, 2),
@@ -83,7 +89,8 @@ impl Info {
     /// Metadata of a file.
     pub(super) fn of_file(file: &Inode) -> Info {
         let (number, bytes, links) = (file.number, file.lock().len(), file.names());
-        Info { number, mode: REGULAR_FILE, bytes, links, device: 0 }
+        let modified_ns = file.modified_ns();
+        Info { number, mode: REGULAR_FILE, bytes, links, modified_ns, device: 0 }
     }
 
     /// Metadata of a device, with Linux's numbers.
@@ -93,12 +100,19 @@ impl Info {
             Device::Zero => 5,
             Device::Random => 9,
         };
-        Info { number: 1, mode: CHARACTER_DEVICE, bytes: 0, links: 1, device: 1 << 8 | minor }
+        let mode = CHARACTER_DEVICE;
+        Info { number: minor, mode, device: 1 << 8 | minor, ..Info::of_pipe() }
+    }
+
+    /// Metadata of the output of this number: a pipe's, which differs from the null device, as
+    /// programs print nothing there.
+    pub(super) fn of_output(number: u8) -> Info {
+        Info { number: FIRST_OUTPUT + u64::from(number), ..Info::of_pipe() }
     }
 
     /// Metadata of a pipe.
     pub(super) fn of_pipe() -> Info {
-        Info { number: 1, mode: PIPE, bytes: 0, links: 1, device: 0 }
+        Info { number: 1, mode: PIPE, bytes: 0, links: 1, modified_ns: 0, device: 0 }
     }
 
     /// Metadata of a socket.
@@ -140,6 +154,11 @@ pub(super) fn write_stat(process: &mut Process, to: u64, info: &Info) -> Result<
     put(48, info.bytes);
     put(56, FRAME_BYTES);
     put(64, info.blocks());
+    for at in [72, 88, 104] {
+        let [seconds, nanoseconds] = clock::to_timespec(info.modified_ns);
+        put(at, seconds);
+        put(at + 8, nanoseconds);
+    }
     process.memory.write(to, &stat)?;
     Ok(0)
 }
@@ -155,6 +174,12 @@ pub(super) fn write_statx(process: &mut Process, to: u64, info: &Info) -> Result
     put(32, &info.number.to_le_bytes());
     put(40, &info.bytes.to_le_bytes());
     put(48, &info.blocks().to_le_bytes());
+    // The dates of access, birth, change of the metadata and change of the content are one.
+    for at in [64, 80, 96, 112] {
+        let [seconds, nanoseconds] = clock::to_timespec(info.modified_ns);
+        put(at, &seconds.to_le_bytes());
+        put(at + 8, &(nanoseconds as u32).to_le_bytes());
+    }
     put(128, &((info.device >> 8) as u32).to_le_bytes());
     put(132, &((info.device & 0xff) as u32).to_le_bytes());
     put(140, &(DEVICE as u32).to_le_bytes());

@@ -340,12 +340,12 @@ fn write_file(
     if place.checked_add(from.bytes).is_none_or(|end| end > i64::MAX as u64) {
         return Err(Errno(EINVAL));
     }
-    if let Answer::Continue(_) = length::extend(&mut file.lock(), place)? {
+    if let Answer::Continue(_) = length::extend(&mut file.change(), place)? {
         return Ok(Moved::Again);
     }
     let done = in_pieces(process, from, |_, _, part| {
         // The lock is not held while the program's memory is accessed, which may map this file.
-        let mut content = file.lock();
+        let mut content = file.change();
         place = if appends { content.len() } else { place };
         let taken = content.write(place, part);
         place += taken as u64;

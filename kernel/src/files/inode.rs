@@ -6,9 +6,11 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use spin::{Mutex, MutexGuard};
 
 use super::{content::Content, locks::Locks, pages::Pages, ramdisk};
+use crate::machine::clock;
 
-/// Highest inode number. Relaxed order is enough: each number is given once.
-static LAST: AtomicU64 = AtomicU64::new(1);
+/// Highest inode number. The first ones are those of devices and outputs. Relaxed order is enough:
+/// each number is given once.
+static LAST: AtomicU64 = AtomicU64::new(64);
 
 /// A new inode number.
 pub(super) fn new_number() -> u64 {
@@ -25,6 +27,9 @@ pub struct Inode {
     /// Number of names. Relaxed order is enough: nothing but the number depends on it.
     names: AtomicU64,
     content: Mutex<Content>,
+    /// Date of the last change, in nanoseconds since 1970. Relaxed order is enough: nothing but the
+    /// date depends on it.
+    modified: AtomicU64,
     /// Content that it had at the start, if it is a file of the ramdisk.
     initial: Option<&'static [u8]>,
     /// The locks that programs have on it.
@@ -32,24 +37,25 @@ pub struct Inode {
 }
 
 impl Inode {
-    fn new(content: Content) -> FileRef {
+    fn new(content: Content, modified: u64) -> FileRef {
         let initial = match content {
             Content::Ramdisk(bytes) => Some(bytes),
             Content::Written(_) => None,
         };
         let (names, locks) = (AtomicU64::new(1), Mutex::new(Vec::new()));
         let (number, content) = (new_number(), Mutex::new(content));
-        Arc::new(Inode { number, names, content, initial, locks })
+        let modified = AtomicU64::new(modified);
+        Arc::new(Inode { number, names, content, modified, initial, locks })
     }
 
-    /// A file of the ramdisk.
+    /// A file of the ramdisk, with the date that it has there.
     pub fn of_ramdisk(bytes: &'static [u8]) -> FileRef {
-        Inode::new(Content::Ramdisk(bytes))
+        Inode::new(Content::Ramdisk(bytes), ramdisk::modified_ns(bytes))
     }
 
     /// A new, empty file.
     pub fn empty() -> FileRef {
-        Inode::new(Content::Written(Pages::default()))
+        Inode::new(Content::Written(Pages::default()), clock::date_ns())
     }
 
     /// The offset in the ramdisk of the content that it had at the start, if it is a file of the
@@ -61,6 +67,22 @@ impl Inode {
     /// Locks the content.
     pub fn lock(&self) -> MutexGuard<'_, Content> {
         self.content.lock()
+    }
+
+    /// Locks the content for a change, which gets the present date.
+    pub fn change(&self) -> MutexGuard<'_, Content> {
+        self.set_modified_ns(clock::date_ns());
+        self.content.lock()
+    }
+
+    /// Date of the last change, in nanoseconds since 1970.
+    pub fn modified_ns(&self) -> u64 {
+        self.modified.load(Ordering::Relaxed)
+    }
+
+    /// Sets the date of the last change, in nanoseconds since 1970.
+    pub fn set_modified_ns(&self, date: u64) {
+        self.modified.store(date, Ordering::Relaxed);
     }
 
     /// Number of names.

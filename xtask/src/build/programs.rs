@@ -12,6 +12,8 @@ use std::{
 
 use self::list::{FOLDER, List, Listed, Origin};
 use super::{PROGRAMS, hosted};
+use tally_abi::ExitStatus;
+
 use crate::{
     Failure, Result, compiler,
     project::{self, Project},
@@ -51,7 +53,7 @@ pub fn make(project: &Project, list: &List, quick: bool) -> Result<Vec<PathBuf>>
         if part == 1 {
             make_guests(project, &wanted)?;
         }
-        for program in wanted {
+        for program in wanted.iter().filter(|it| !matches!(it.from, Origin::Host { .. })) {
             let path = folder.join(&program.name);
             let Listed { name, from, .. } = program;
             let sources = project.root.join(FOLDER).join("c");
@@ -71,7 +73,10 @@ fn packages_of<'a>(origins: impl Iterator<Item = &'a Origin>) -> Vec<&'a str> {
             packages.iter().map(String::as_str).chain(C_LIBRARY).collect()
         }
         Origin::Go { .. } => GO.to_vec(),
-        Origin::Crate { .. } | Origin::Install { .. } | Origin::Guest { .. } => Vec::new(),
+        Origin::Crate { .. }
+        | Origin::Install { .. }
+        | Origin::Guest { .. }
+        | Origin::Host { .. } => Vec::new(),
     };
     let mut packages: Vec<&str> = origins.flat_map(of).collect();
     packages.sort_unstable();
@@ -121,6 +126,10 @@ fn make_one(
             install_crate(project, install, version)?.join("bin").join(name)
         }
         Origin::Guest { guest } => hosted::folder(project).join(guest),
+        Origin::Host { .. } => {
+            let why = format!("{name}: a program of this machine is not built");
+            return Err(Failure::new(ExitStatus::BuildFailed, why));
+        }
     };
     fs::copy(&built, path).map(drop).map_err(|error| Failure::io("copy", &built, &error))
 }

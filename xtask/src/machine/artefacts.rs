@@ -179,7 +179,7 @@ impl Artefacts {
             return Ok(self.boot.ramdisk.clone());
         }
         let path = folder.file("ramdisk");
-        project::write(&path, &ramdisk::with(&self.boot.ramdisk, &named)?)?;
+        project::write(&path, &ramdisk::with(&self.boot.ramdisk, &GuestFile::by_names(&named))?)?;
         Ok(path)
     }
 

@@ -1,17 +1,14 @@
 //! The files and the programs of a workload, with their paths on the machine. They are determined
 //! before anything is built.
 
-use std::{env, fs::File, io::Read, path::Path};
-
-use tally_elf::Program;
+use std::env;
 
 use super::stdin::Input;
 use crate::{
     Result, build,
     guest_files::{self, GuestFile},
     job::Job,
-    libraries::{self, Dynamic},
-    machine, program_words, project, ramdisk,
+    libraries, machine, program_words, ramdisk,
 };
 
 /// The files of the words of `--file`, and the standard input; and the path of the latter on the
@@ -28,7 +25,7 @@ pub(super) fn files(
     let known = files.iter().find(|file| file.host == input.path).map(|file| file.guest.clone());
     let path = known.unwrap_or_else(|| {
         let guest = input.name();
-        files.push(GuestFile { guest: guest.clone(), host: input.path.clone() });
+        files.push(GuestFile::of_user(guest.clone(), &input.path));
         guest
     });
     Ok((files, Some(path)))
@@ -76,23 +73,9 @@ pub(super) fn implied(
         }
     }
     started.extend(implied.iter().cloned());
-    let mut dynamic = Vec::new();
-    for file in started {
-        let bytes = project::read(&file.host)?;
-        // A file that is no program is refused when it is located.
-        let interpreter = Program::parse(&bytes).ok().and_then(|program| program.interpreter);
-        dynamic.extend(interpreter.map(|path| (file, path.to_owned())));
-    }
-    if !dynamic.is_empty() {
+    if libraries::are_dynamic(&started)? {
         let folders = folders(job);
-        let is_later = |file: &&GuestFile| {
-            is_library(&file.host) && dynamic.iter().all(|(program, _)| program != *file)
-        };
-        let later: Vec<GuestFile> = given.iter().filter(is_later).cloned().collect();
-        for (file, interpreter) in &dynamic {
-            let (folders, later) = (folders.as_deref(), &*later);
-            implied.extend(Dynamic { file, interpreter, folders, later }.needs()?);
-        }
+        implied.extend(libraries::needed(&started, given, folders.as_deref())?);
     }
     implied.sort();
     implied.dedup_by(|a, b| a.guest == b.guest);
@@ -110,14 +93,6 @@ fn folders(job: &mut Job) -> Option<String> {
     let folders = env::var(libraries::FOLDERS).ok().filter(|folders| !folders.is_empty())?;
     job.env.push(prefix + &folders);
     Some(folders)
-}
-
-/// Returns whether a file is an x86-64 ELF file of the kind of libraries.
-fn is_library(path: &Path) -> bool {
-    // The magic number and the class, then the kind, ET_DYN, and the machine.
-    let mut head = [0; 20];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut head));
-    read.is_ok() && head.starts_with(b"\x7fELF\x02") && head[16..] == [3, 0, 62, 0]
 }
 
 /// Replaces the names of programs by their paths on the machine, in `programs`, each with its

@@ -106,7 +106,7 @@ pub fn run(
     };
     let commands: Vec<Vec<String>> = tests.iter().map(words).collect();
     let mut line =
-        command_line(&ENVIRONMENT.map(str::to_owned), &commands.iter().collect::<Vec<_>>());
+        command_line(&ENVIRONMENT.map(str::to_owned), false, &commands.iter().collect::<Vec<_>>());
     if tests.iter().any(|test| test.counts_ring_0) {
         line.insert_str(0, "paranoid=1 ");
     }

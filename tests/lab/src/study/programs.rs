@@ -3,6 +3,7 @@
 
 mod comparison;
 mod here;
+mod host;
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -103,7 +104,7 @@ pub(super) fn main(project: &Project, args: &ProgramsArgs) -> Result<u8> {
     let list = selected(List::read(project)?, &args.names)?;
     let made = programs::make(project, &list, false)?;
     let artefacts = Artefacts { on_demand: made, ..Artefacts::make(project)? };
-    let wanted: Vec<&Listed> = list.wanted(false).collect();
+    let wanted: Vec<&Listed> = list.wanted(false).filter(|program| host::has(program)).collect();
     let machines: Vec<(&Listed, Pmu, &'static str)> =
         wanted.iter().flat_map(|program| PMUS.map(|(pmu, name)| (*program, pmu, name))).collect();
     let limit = Duration::from_secs(args.time_limit);
@@ -133,13 +134,14 @@ fn selected(list: List, names: &[String]) -> Result<List> {
 }
 
 fn summarize(list: &List, runs: Vec<Verdict>) -> Study {
-    let wanted: Vec<&Listed> = list.wanted(false).collect();
+    let wanted: Vec<&Listed> = list.wanted(false).filter(|program| host::has(program)).collect();
     let is_same = |program: &&&Listed| {
         runs.iter().filter(|run| run.program == program.name).all(Verdict::is_same)
     };
     let not_run = list.programs.iter().filter_map(|program| {
         let (name, about) = (program.name.clone(), program.about.clone());
-        let reason = program.differs.clone()?;
+        let absent = || (!host::has(program)).then(|| "this machine does not have it".to_owned());
+        let reason = program.differs.clone().or_else(absent)?;
         Some(NotRun { program: name, about, reason })
     });
     Study {
@@ -150,23 +152,33 @@ fn summarize(list: &List, runs: Vec<Verdict>) -> Study {
     }
 }
 
+/// The name of a program without the folders of the build machine.
+fn short(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
 fn render(study: &Study) -> String {
-    let mut text = format!("{:<16} {:<6} output files  status\n", "program", "PMU");
+    let mut text = format!("{:<22} {:<6} output files  status\n", "program", "PMU");
     let word = |is_same: bool| if is_same { "same" } else { "DIFFER" };
     for run in &study.runs {
         let words = [run.same_output, run.same_files, run.same_status].map(word);
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "{:<16} {:<6} {:<6} {:<6} {}",
-            run.program, run.pmu, words[0], words[1], words[2]
+            "{:<22} {:<6} {:<6} {:<6} {}",
+            short(&run.program),
+            run.pmu,
+            words[0],
+            words[1],
+            words[2]
         );
         for line in &run.differences {
             let _ = writeln!(text, "    {line}");
         }
     }
     for NotRun { program, reason, .. } in &study.not_run {
-        let _ = writeln!(text, "{program:<16} not supported: {reason}");
+        let program = short(program);
+        let _ = writeln!(text, "{program:<22} not run: {reason}");
     }
     let Study { programs, same, .. } = study;
     let _ = writeln!(text, "{same} of {programs} programs do the same as on this machine");
@@ -194,7 +206,7 @@ mod tests {
         assert_eq!((differs.programs, differs.same), (1, 0));
         let run = &differs.runs[0];
         assert!(run.same_output && !run.same_files && run.same_status);
-        assert!(render(&differs).contains("lua              intel  same   DIFFER same\n"));
+        assert!(render(&differs).contains("lua                    intel  same   DIFFER same\n"));
     }
 
     #[test]

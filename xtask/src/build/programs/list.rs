@@ -34,6 +34,9 @@ pub struct Listed {
     pub quick: bool,
     /// Origin of the program.
     pub from: Origin,
+    /// Whether its memory may be writable and executable at once.
+    #[serde(default)]
+    pub jit: bool,
     /// The commands, each a list of words.
     pub run: Vec<Vec<String>>,
     /// Reason why the program behaves differently under Tally; it is not run then.
@@ -85,6 +88,11 @@ pub enum Origin {
     Guest {
         /// Name of the guest.
         guest: String,
+    },
+    /// A dynamic program of the build machine, at the path that is its name in the list.
+    Host {
+        /// Files and folders that it reads; `*` in the last name stands for any text.
+        host: Vec<String>,
     },
 }
 

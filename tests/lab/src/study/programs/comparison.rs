@@ -7,11 +7,13 @@ use xtask::{
     Failure, Result,
     build::programs::list::Listed,
     guest_files::GuestFile,
-    machine::{self, Artefacts, Boot, Outcome, Pmu, Request},
-    project, ramdisk,
+    machine::{self, Artefacts, Boot, Folder, Outcome, Pmu, Request},
+    project::{self, Project},
+    ramdisk,
 };
 
 use super::here::{self, Ended, Node, Tree};
+use super::host;
 
 /// The guest that runs the commands one after another.
 const SEQUENCE: &str = "sequence";
@@ -67,8 +69,11 @@ pub fn compare(
     time_limit: Duration,
 ) -> Result<Comparison> {
     let commands: Vec<&Vec<String>> = programs.iter().flat_map(|program| &program.run).collect();
-    let line = command_line(environment, &commands);
+    let jit = programs.iter().any(|program| program.jit);
+    let line = command_line(environment, jit, &commands);
     let request = Request { pmu, time_limit, ..Request::new(line) };
+    let folder = Folder::make(&Project::here())?;
+    let artefacts = &host::with_programs(artefacts, programs, &folder)?;
     let mut boot = machine::boot(artefacts, &request, &mut |_| {})?;
     let here = boot.folder.file("here");
     let (ran, before) = run_here(artefacts, environment, &commands, &here)?;
@@ -95,9 +100,14 @@ pub fn compare(
     Ok(Comparison { differences, refused_calls })
 }
 
-/// The kernel's command line that runs commands one after another, and sends their files.
-pub(in crate::study) fn command_line(environment: &[String], commands: &[&Vec<String>]) -> String {
-    let mut line = "wire send-files --".to_owned();
+/// The kernel's command line that runs commands one after another, and sends their files; with
+/// `jit`, memory may be writable and executable at once.
+pub(in crate::study) fn command_line(
+    environment: &[String],
+    jit: bool,
+    commands: &[&Vec<String>],
+) -> String {
+    let mut line = format!("wire send-files --{}", if jit { " jit=yes" } else { "" });
     environment.iter().for_each(|variable| line += &format!(" env={}", escape(variable)));
     for (index, words) in commands.iter().enumerate() {
         line += if index == 0 { " sequence" } else { " ;" };
@@ -229,7 +239,7 @@ mod tests {
     fn the_kernel_parses_the_commands() {
         let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         let commands: [Vec<String>; 2] = [command(&["a", "b c"]), command(&["d"])];
-        let text = command_line(&["A=x y".into()], &commands.each_ref());
+        let text = command_line(&["A=x y".into()], false, &commands.each_ref());
         let line = CommandLine::parse(&text).unwrap();
         assert!(line.wire && line.send_files);
         let program = line.programs().next().unwrap().unwrap();
