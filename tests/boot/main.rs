@@ -51,6 +51,7 @@ mod refined;
 mod rejections;
 mod repeat;
 mod returned;
+mod roofline;
 mod sampled_threads;
 mod samples;
 mod scopes;

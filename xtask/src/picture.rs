@@ -1,11 +1,13 @@
 //! Pictures of a run, as SVG documents. Pure black and white mark the colours that a page changes
 //! in dark mode.
 
+mod roofline;
 mod timeline;
 
 use plotters::{coord::Shift, prelude::*};
 use tally_abi::ExitStatus;
 
+pub use self::roofline::{Point, Roof, Roofline};
 pub use self::timeline::{Band, TimeLine, bands, phase_line, rate_line, stack_line};
 use crate::{
     Failure, Result,

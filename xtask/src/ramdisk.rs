@@ -1,7 +1,8 @@
 //! The ramdisk: programs, a text as their input, and optionally a command line, as a tar archive.
 //!
-//! Equal inputs give equal bytes: entries are sorted and have no owner, and only a user's files have
-//! a date. Tally's own files come first, so that they are at the same place whatever else there is.
+//! Equal inputs give equal bytes: entries are sorted and have no owner, and only a user's files
+//! have a date. Tally's own files come first, so that they are at the same place whatever else
+//! there is.
 
 use std::{
     collections::BTreeMap,

@@ -4,6 +4,7 @@ mod args;
 mod made;
 mod next;
 mod over_time;
+mod roofline;
 mod sampled;
 mod show;
 mod verb;
@@ -58,7 +59,8 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if args.live {
         live::check()?;
     }
-    for path in args.trace.iter().chain(&args.over_time).chain(&args.report) {
+    let pictures = args.roofline.roofline.iter().chain(&args.over_time);
+    for path in args.trace.iter().chain(pictures).chain(&args.report) {
         project::check_writable(path)?;
     }
     if args.verbose {
@@ -82,6 +84,9 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         next::lines(args, &report).iter().for_each(output::note);
     }
     write_asked(args, &boot, &report, &request.command_line)?;
+    if let Some(path) = &args.roofline.roofline {
+        roofline::write(&artefacts, &request, args.signature(), &report, path)?;
+    }
     shown
 }
 

@@ -20,9 +20,10 @@ use imports::{Imports, Sources, imports};
 const KERNEL: &str = "kernel/src/main.rs";
 /// Folders of the kernel, from the lowest layer up. A file imports from its own folder and from
 /// folders of lower layers. Folders of one layer do not import from each other.
-const LAYERS: [&[&str]; 8] = [
+const LAYERS: [&[&str]; 9] = [
     &["memory"],
-    &["machine", "arch", "files"],
+    &["machine", "arch"],
+    &["files"],
     &["measure"],
     &["task"],
     &["cpu"],

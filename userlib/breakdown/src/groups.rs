@@ -20,7 +20,7 @@ pub struct Group {
 }
 
 /// Bytes of a cache line.
-const LINE_BYTES: f64 = 64.0;
+pub(super) const LINE_BYTES: f64 = 64.0;
 
 const fn number(unit: &'static str, name: &'static str, formula: fn(CountOf<'_>) -> f64) -> Metric {
     Metric { name, metric: name, level: 0, whole: Whole::Unit(unit), formula }
@@ -46,15 +46,15 @@ const BYTES_A_CYCLE: &str = "bytes/cycle";
 
 /// Events of arithmetic of one precision: scalar, and vectors of 128, 256 and 512 bits. Operations
 /// with two calculations for each element, such as FMA's, count twice.
-type Widths = [&'static str; 4];
+pub(super) type Widths = [&'static str; 4];
 
-const DOUBLE: Widths = [
+pub(super) const DOUBLE: Widths = [
     "FP_ARITH_INST_RETIRED.SCALAR_DOUBLE",
     "FP_ARITH_INST_RETIRED.128B_PACKED_DOUBLE",
     "FP_ARITH_INST_RETIRED.256B_PACKED_DOUBLE",
     "FP_ARITH_INST_RETIRED.512B_PACKED_DOUBLE",
 ];
-const SINGLE: Widths = [
+pub(super) const SINGLE: Widths = [
     "FP_ARITH_INST_RETIRED.SCALAR_SINGLE",
     "FP_ARITH_INST_RETIRED.128B_PACKED_SINGLE",
     "FP_ARITH_INST_RETIRED.256B_PACKED_SINGLE",
@@ -62,7 +62,7 @@ const SINGLE: Widths = [
 ];
 
 /// Quotient of two events; not a number if the divisor did not happen, as it is not known then.
-fn per(part: f64, whole: f64) -> f64 {
+pub(super) fn per(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { f64::NAN } else { part / whole }
 }
 
@@ -108,9 +108,9 @@ const FLOPS_SP: Group = group(
     ],
 );
 
-const INTO_L1: &str = "L1D.REPLACEMENT";
-const INTO_L2: &str = "L2_LINES_IN.ALL";
-const FROM_MEMORY: &str = "LONGEST_LAT_CACHE.MISS";
+pub(super) const INTO_L1: &str = "L1D.REPLACEMENT";
+pub(super) const INTO_L2: &str = "L2_LINES_IN.ALL";
+pub(super) const FROM_MEMORY: &str = "LONGEST_LAT_CACHE.MISS";
 
 fn lines(n: CountOf<'_>, event: &str) -> f64 {
     LINE_BYTES * n(event)

@@ -18,6 +18,7 @@ mod decoders;
 mod first;
 mod formulas;
 mod groups;
+mod intensity;
 mod metrics;
 mod next;
 mod ports;
@@ -30,6 +31,7 @@ mod tree;
 pub use self::{
     count::{Count, Counts, INDEPENDENT, SumError},
     cycles::{Breakdown, break_down, largest_loss_of},
+    intensity::Intensity,
     metrics::{MetricValue, Metrics},
     stacks::{
         ALL as STACKS, Stack, missing as no_stack, of as stack_of, short_of as short_stack_of,

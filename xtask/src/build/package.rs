@@ -50,7 +50,7 @@ pub const KERNEL: GuestPackage = GuestPackage {
     flags: "",
 };
 /// Names of the programs that come with Tally.
-pub const PROGRAM_NAMES: [&str; 4] = ["deflate", "rounds", "tally", "tally-check"];
+pub const PROGRAM_NAMES: [&str; 5] = ["deflate", "roofs", "rounds", "tally", "tally-check"];
 /// The programs that come with Tally.
 pub const PROGRAMS: GuestPackage = GuestPackage {
     name: "tally-programs",

@@ -122,7 +122,7 @@ impl EventReport {
     }
 
     /// The refined count, or else the engine's; `None` if the event was not measured.
-    fn count(&self) -> Option<Count> {
+    pub fn count(&self) -> Option<Count> {
         let (estimate, half_width_95) = match self.refined {
             Some(refined) => (refined.estimate, refined.half_width_95),
             None => (self.estimate? as f64, self.half_width_95.unwrap_or_default()),

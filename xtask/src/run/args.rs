@@ -11,6 +11,7 @@ use tally_pmu::CostTable;
 
 use super::{
     over_time::Format,
+    roofline::RooflineArgs,
     what_if::{self, WhatIfArgs},
 };
 use crate::{
@@ -53,6 +54,8 @@ pub struct RunArgs {
     pub(super) breakdown: Option<Rings>,
     #[command(flatten)]
     what_if: WhatIfArgs,
+    #[command(flatten)]
+    pub(super) roofline: RooflineArgs,
     /// Write where the cycles go over time into this file: a table (.csv) or a picture (.svg)
     #[arg(long, value_name = "FILE", requires = "breakdown", conflicts_with = "trace_last")]
     pub(super) over_time: Option<PathBuf>,
@@ -350,6 +353,7 @@ fn options(args: &RunArgs) -> String {
 fn check(args: &RunArgs) -> Result<()> {
     args.work.check(args.memory)?;
     args.what_if.check(args.accel, &args.vpmu)?;
+    args.roofline.check(args.signature())?;
     args.accel.check()?;
     if args.work.phases.config()?.is_some() {
         phases::costs(&machine::virtual_pmu_of(args.pmu, &args.vpmu)?)?;

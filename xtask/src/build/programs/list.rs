@@ -170,10 +170,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_has_thirty_programs_and_the_tests_a_dozen() {
+    fn the_list_has_ninety_programs_half_of_them_dynamic_and_the_tests_a_dozen() {
         let list = List::read(&Project::here()).unwrap();
         let [all, quick] = [false, true].map(|quick| list.wanted(quick).count());
-        assert!(all >= 30 && quick >= 12, "{all}, {quick}");
+        assert!(all >= 90 && quick >= 12, "{all}, {quick}");
+        let is_host = |program: &&Listed| matches!(program.from, Origin::Host { .. });
+        assert!(list.wanted(false).filter(is_host).count() * 2 >= all);
         let of = |wanted: fn(&Origin) -> bool| list.programs.iter().any(|it| wanted(&it.from));
         assert!(of(|from| matches!(from, Origin::Go { .. })));
         assert!(of(|from| matches!(from, Origin::Install { .. })));

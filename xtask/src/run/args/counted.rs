@@ -26,7 +26,8 @@ impl RunArgs {
             }
             _ => (stack, None),
         };
-        let events = of_stack.or_else(|| self.work.job.events.clone());
+        let of_roofline = self.roofline.events(self.signature());
+        let events = of_roofline.or(of_stack).or_else(|| self.work.job.events.clone());
         // The default job's own list may have events that the machine does not model.
         let is_shown = is_own && self.processor.is_given() && self.is_default();
         let events = events.or_else(|| is_shown.then(|| self.default_events()));
@@ -41,7 +42,7 @@ impl RunArgs {
     }
 
     /// The signature that the machine's processor shows.
-    fn signature(&self) -> u32 {
+    pub(in crate::run) fn signature(&self) -> u32 {
         let shown = machine::virtual_pmu_of(self.pmu, &self.vpmu);
         shown.map_or(self.pmu.signature(), |pmu| pmu.profile().signature)
     }
@@ -77,6 +78,7 @@ impl RunArgs {
         match self.breakdown {
             Some(Rings::Stalls) => stalls_of(signature),
             Some(_) => stack_of(signature),
+            None if self.roofline.roofline.is_some() => None,
             None => short_stack_of(signature).filter(|_| self.is_known_default()),
         }
     }
