@@ -167,7 +167,7 @@ fn stat_prints_a_line_for_each_event_and_the_conditions() {
         # LLC-loads +- # % (# %)
         # L1D.REPLACEMENT +- # % (# %)
 
-        # seconds time elapsed (modelled: # ns an instruction)
+        # seconds time elapsed (modelled: # ns a step)
 
         # seconds user
         # seconds sys

@@ -66,6 +66,11 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if args.verbose {
         args.work.implied().iter().for_each(name_file);
     }
+    let cpus = args.work.job.cpus;
+    if cpus > 1 && !args.work.programs().is_empty() {
+        let why = "a program sees one of them, on which its threads take turns";
+        output::note(format_args!("xtask: {cpus} CPUs: {why}"));
+    }
     let plan = args.plan()?;
     if let Some(folder) = &args.out {
         machine::prepare_files(folder)?;

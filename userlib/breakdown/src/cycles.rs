@@ -93,7 +93,7 @@ impl Breakdown {
 
     /// Part with the largest loss of cycles.
     pub fn largest_loss(&self) -> Option<&CyclePart> {
-        largest_loss_of(self.leaves())
+        losses_of(self.leaves()).first().map(|loss| loss.part)
     }
 
     /// Parts that are named as the largest loss; empty if too many are possible.
@@ -141,9 +141,14 @@ impl Breakdown {
     }
 }
 
-/// Part with the largest loss, of parts that divide the cycles once.
-pub fn largest_loss_of<'a>(parts: impl Iterator<Item = &'a CyclePart>) -> Option<&'a CyclePart> {
-    losses_of(parts).first().map(|loss| loss.part)
+/// Part with the largest loss, of parts that divide the cycles once, and whether the errors of both
+/// tell it apart from each other loss.
+pub fn largest_loss_of(parts: &[CyclePart]) -> Option<(&CyclePart, bool)> {
+    let losses = losses_of(parts.iter());
+    let largest = losses.first().filter(|loss| loss.cycles > 0.0)?;
+    let is_apart =
+        |other: &Loss<'_>| square_of(largest.cycles - other.cycles) > largest.square + other.square;
+    Some((largest.part, losses[1..].iter().all(is_apart)))
 }
 
 /// Losses of parts that divide all cycles once, largest first. The refill after mispredictions is

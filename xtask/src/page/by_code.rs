@@ -26,6 +26,7 @@ struct Function {
     whole: Share<String>,
     parts: Vec<Share<String>>,
     largest_loss: Option<String>,
+    is_told_apart: bool,
     /// The share of the parts that are not shown.
     rest: f64,
 }
@@ -61,6 +62,7 @@ impl Function {
             whole,
             parts: parts.map(part).collect(),
             largest_loss: code.largest_loss.clone(),
+            is_told_apart: code.is_told_apart,
             rest,
         }
     }

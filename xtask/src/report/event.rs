@@ -151,9 +151,9 @@ impl EventReport {
     }
 
     /// The part that interrupts added, relative to the number without them; `None` without that
-    /// number.
+    /// number, or if it is not told apart from 0.
     pub fn added(&self) -> Option<f64> {
-        let unobserved = self.unobserved.filter(|value| value.estimate > 0.0)?;
+        let unobserved = self.unobserved.filter(|value| value.low_95 > 0.0)?;
         Some(self.estimate? as f64 / unobserved.estimate - 1.0)
     }
 

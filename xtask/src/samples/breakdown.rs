@@ -10,8 +10,10 @@
 //! samples of one slice are correlated (cluster sampling, Cochran, *Sampling Techniques*, 1977,
 //! sections 6.4 and 9A.2). Samples of an event that is counted all the time are treated as
 //! independent draws. Events of one group are in the same slices, so the error of a part that is
-//! their difference is computed from the differences of their deviations.
+//! their difference is computed from the differences of their deviations. Then the parts are
+//! adjusted to those of the session, which are known better (`raked`).
 
+mod raked;
 mod seen;
 mod table;
 mod truth;
@@ -88,6 +90,8 @@ pub struct Code {
     pub(crate) cpi: Option<f64>,
     /// The cause that most of its cycles are lost to; `None` if there is none.
     pub(crate) largest_loss: Option<String>,
+    /// Whether the errors tell that cause apart from each other.
+    pub(crate) is_told_apart: bool,
     /// The parts of its cycles, the largest first, as shares of the piece's cycles. They add up to
     /// the whole.
     pub parts: Vec<CyclePart>,
@@ -127,6 +131,13 @@ impl ByCode {
         let truth = truth.map(|truth| truth.by_code(stack, samples[0], key));
         let mut code: Vec<Code> =
             seen.keys().map(|name| Code::of(name, &seen, stack, truth.as_ref())).collect();
+        let mut parts: Vec<_> = code.iter_mut().map(|of| &mut of.parts).collect();
+        raked::rake(&mut parts, &seen.session(stack));
+        for of in &mut code {
+            let largest = largest_loss_of(&of.parts);
+            of.is_told_apart = largest.is_some_and(|(_, is_told_apart)| is_told_apart);
+            of.largest_loss = largest.map(|(part, _)| part.name.to_string());
+        }
         code.sort_by(|a, b| b.share.total_cmp(&a.share));
         Ok(ByCode {
             program: session.program,
@@ -241,7 +252,6 @@ impl Code {
         let all = seen.total(stack.cycles).max(1.0);
         let all_true: Option<f64> =
             truth.map(|truth| truth.values().filter_map(|own| own.get(stack.cycles)).sum());
-        let largest = largest_loss_of(parts.iter()).filter(|part| part.cycles > 0.0);
         Code {
             name: name.to_owned(),
             samples: seen.samples(name),
@@ -250,7 +260,8 @@ impl Code {
             truth: cycles.truth.zip(all_true).map(|(own, all)| own / all.max(1.0)),
             cpi: (seen.samples_of(stack.instructions, name) >= LEAST_OF_RATIO)
                 .then(|| cycles.estimate / instructions.estimate.max(1.0)),
-            largest_loss: largest.map(|part| part.name.to_string()),
+            largest_loss: None,
+            is_told_apart: false,
             parts,
         }
     }

@@ -49,7 +49,12 @@ impl Session {
                     sampling.also(budget_ppm, period);
                 }
             }
-            none if period > 0 => *none = Some(Sampling::new(budget_ppm, period)),
+            none if period > 0 => {
+                *none = Some(Sampling::new(budget_ppm, period));
+                if self.plan.groups.len() < 2 {
+                    self.budget.leave_for_samples();
+                }
+            }
             _ => {}
         }
         Ok(())

@@ -35,10 +35,17 @@ pub fn render(text: &mut impl Write, report: &PhaseReport) -> fmt::Result {
     )?;
     for of in &report.phases {
         let PhaseShare { phase, intervals, share, cpi, bottleneck, bottleneck_share } = of;
-        let [share, cost] = [*share, *bottleneck_share].map(|share| percent(share, false));
+        let share = percent(*share, false);
+        let cost = match bottleneck_share {
+            above if *above > 1.0 => "> 100%".to_owned(),
+            cost => percent(*cost, false),
+        };
         let name = glyph(*phase);
         let word = bottleneck.word();
         writeln!(text, "{name:<8} {intervals:>9} {share:>8} {cpi:>8.3}  {word:<24} {cost:>8}")?;
+    }
+    if report.phases.iter().any(|of| of.bottleneck_share > 1.0) {
+        writeln!(text, "> 100%: these events overlap, and the model adds up their penalties")?;
     }
     writeln!(text, "{:<12} {:>8} {:>15}", "predictor", "right", "at transitions")?;
     for of in &report.predictors {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use tally_abi::trace::{SampleRecord, SlicePlace};
-use tally_breakdown::Stack;
+use tally_breakdown::{Count, CyclePart, INDEPENDENT, Stack, cycle_parts};
 use tally_engine::estimate::student_t_95;
 
 use crate::{
@@ -169,6 +169,15 @@ impl Seen {
     /// An event's number in the session.
     pub(super) fn total(&self, event: &str) -> f64 {
         self.events.get(event).map_or(0.0, |of| of.total[0])
+    }
+
+    /// The parts of the session.
+    pub(super) fn session(&self, stack: &'static Stack) -> Vec<CyclePart> {
+        let counts = |event: &str| {
+            let [estimate, half_width_95] = self.events.get(event)?.total;
+            Some(Count { estimate, half_width_95, truth: None })
+        };
+        cycle_parts(&counts, INDEPENDENT, stack)
     }
 
     /// An event's number in a piece of code, and half the width of its 95 % interval.

@@ -38,6 +38,9 @@ impl fmt::Display for ByCode {
             let name = format!("{} others", rest.len());
             writeln!(f, "{name:<COLUMNS$} {}", percent(share))?;
         }
+        if shown.iter().any(|code| code.largest_loss.is_some()) {
+            writeln!(f, "* marks what most of its cycles are lost to; ? where another can be it")?;
+        }
         writeln!(f, "not told apart here: {}", self.not_told_apart)
     }
 }
@@ -79,7 +82,11 @@ impl Code {
         for part in shown {
             let share = part.cycles / all;
             let is_most = self.largest_loss.as_deref() == Some(&*part.name);
-            let mark = if is_most { "* " } else { "  " };
+            let mark = match (is_most, self.is_told_apart) {
+                (true, true) => "* ",
+                (true, false) => "? ",
+                _ => "  ",
+            };
             let mut line = format!("{:<COLUMNS$}", format!("  {mark}{}", part.name));
             let half_width = part.half_width_95 / all;
             let _ = write!(line, " {} {}", percent(share), percent(half_width));

@@ -50,6 +50,12 @@ fn print_samples(command: &Command, names: &[&str], readings: &[Reading], sample
         of,
         command.program.join(" "),
     );
+    if let [_] = names
+        && command.hz == 0
+        && each(readings, all).is_some_and(|each| each > command.period + command.period / 2)
+    {
+        eprintln!(" More samples would take more than the budget of the engine: see --budget.\n");
+    }
     for (address, samples) in samples.iter().take(SHOWN) {
         let share = 100.0 * *samples as f64 / all as f64;
         match address {
@@ -63,14 +69,18 @@ fn print_samples(command: &Command, names: &[&str], readings: &[Reading], sample
     }
 }
 
-/// Returns the mean number of events per sample, as text: more than requested if the budget
-/// lengthened periods.
+/// Returns the mean number of events per sample, as text.
 fn taken(readings: &[Reading], samples: u64) -> String {
-    let events = match readings.first().map(|reading| reading.value) {
-        Some(Value::Exact { count }) => count,
-        Some(Value::Estimated { estimate, .. }) => estimate,
-        _ => return String::new(),
-    };
-    let each = events.checked_div(samples);
+    let each = each(readings, samples);
     each.map_or(String::new(), |each| format!(", taken: one per {}", Grouped(each)))
+}
+
+/// Returns the mean number of events per sample: more than requested if the budget lengthened
+/// periods. `None` without a count or samples.
+fn each(readings: &[Reading], samples: u64) -> Option<u64> {
+    match readings.first()?.value {
+        Value::Exact { count } => count.checked_div(samples),
+        Value::Estimated { estimate, .. } => estimate.checked_div(samples),
+        Value::NotMeasured { .. } => None,
+    }
 }

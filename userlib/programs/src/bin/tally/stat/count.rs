@@ -4,6 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use tally::{Reading, Usage, Value, derived};
 use tally_abi::command::{Software, Source};
+use tally_programs::Clock;
 
 /// Readings of a program in a span of time: of a whole run, or of an interval.
 #[derive(Clone)]
@@ -16,8 +17,8 @@ pub struct Span {
     pub usage: Usage,
     /// Length of the span, in nanoseconds.
     pub time_ns: u64,
-    /// Whether times are those of a model's clock ([`tally_programs::has_modelled_clock`]).
-    pub is_modelled: bool,
+    /// Clock of the times.
+    pub clock: Clock,
 }
 
 impl Span {

@@ -7,7 +7,7 @@ use tally::{
     children_usage, runtime::now_ns,
 };
 use tally_abi::command::Command;
-use tally_programs::has_modelled_clock;
+use tally_programs::Clock;
 
 use super::{count::Span, row::Row};
 
@@ -134,14 +134,14 @@ impl<'a> Intervals<'a> {
         }
         let (last, before, used) =
             core::mem::replace(&mut self.last, (now, readings.clone(), usage));
-        let (time_ns, is_modelled) = (now - last, has_modelled_clock());
+        let (time_ns, clock) = (now - last, Clock::of_machine());
         let earlier = core::mem::take(&mut self.instances);
         let row = |(of, readings): &(Instance, Vec<Reading>)| {
             let known = earlier.iter().find(|(known, _)| known.number == of.number);
             let (used, before) =
                 known.cloned().map_or(Default::default(), |(of, before)| (of.usage, before));
             let (readings, usage) = (readings.clone(), of.usage.since(used));
-            Row::of(self.command, of, Span { readings, before, usage, time_ns, is_modelled })
+            Row::of(self.command, of, Span { readings, before, usage, time_ns, clock })
         };
         let rows: Vec<Row> = instances.iter().map(row).collect();
         self.instances = instances;
@@ -149,6 +149,6 @@ impl<'a> Intervals<'a> {
             None => usage.since(used),
             Some(_) => rows.iter().fold(Usage::default(), |all, row| all.with(row.span.usage)),
         };
-        Ok((Span { readings, before, usage, time_ns, is_modelled }, rows))
+        Ok((Span { readings, before, usage, time_ns, clock }, rows))
     }
 }

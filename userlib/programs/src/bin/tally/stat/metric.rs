@@ -6,6 +6,7 @@ use tally_abi::{
     command::{Software, Source},
     events::rings,
 };
+use tally_programs::Clock;
 
 use super::count::{Count, Span};
 
@@ -82,7 +83,7 @@ fn by_time(
     let ran_ns = span.usage.ran_ns() as f64;
     match software {
         Some(Software::TaskClock) => Some((span.time_ns as f64, 1.0, "CPUs  CPUs_utilized")),
-        _ if span.is_modelled => None,
+        _ if span.clock != Clock::Processor => None,
         Some(Software::ContextSwitches) => Some((ran_ns, 1e9, "cs/sec  cs_per_second")),
         Some(Software::CpuMigrations) => {
             Some((ran_ns, 1e9, "migrations/sec  migrations_per_second"))

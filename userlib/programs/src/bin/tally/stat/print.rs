@@ -97,7 +97,7 @@ impl<'a> Printer<'a> {
         self.line(&format!("\n Performance counter stats for '{of}'{runs}:\n"));
         self.values(&values);
         let seconds = |ns: f64| ns / SECOND_NS as f64;
-        let of = if span.is_modelled { " (modelled: 1 ns an instruction)" } else { "" };
+        let of = span.clock.remark();
         let (mean, deviation) = (seconds(time.mean), seconds(time.deviation));
         if spreads.is_some() {
             let spread = time.spread_percent();
