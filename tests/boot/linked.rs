@@ -283,7 +283,7 @@ fn regions_count_each_thread_and_each_rate_apart() {
         let end = printed.split_once("regions: done\n").unwrap_or_else(|| panic!("{printed}")).1;
         assert!(!printed.contains("FAILED"), "{printed}");
         let regions = end.lines().filter(|line| line.starts_with("region ")).count();
-        assert_eq!(regions, 7, "{printed}");
+        assert_eq!(regions, 8, "{printed}");
         assert_eq!(end.lines().count(), regions * (1 + MULTIPLEXED.split(',').count()));
     }
 }

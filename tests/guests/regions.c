@@ -111,6 +111,23 @@ static void check_estimate(const char *name, uint64_t branches)
     CHECK((error < 0 ? -error : error) < reading->half_width_95 + VISITS * 100);
 }
 
+static void deep(int levels)
+{
+    CHECK(tally_region_start("deep") == 0);
+    spin(10000);
+    if (levels > 1)
+        deep(levels - 1);
+    CHECK(tally_region_stop("deep") == 0);
+}
+
+/* A recursion counts once. */
+static void check_recursive(void)
+{
+    deep(20);
+    CHECK(read_region("deep", 0).calls == 20);
+    CHECK(readings[0].count >= 20 * 20000 && readings[0].count < 20 * (20000 + 2 * LIBRARY));
+}
+
 /* Two regions with rates far apart, each visit shorter than a slice. */
 static void check_rates(void)
 {
@@ -130,6 +147,7 @@ int main(int argc, char **argv)
     CHECK(tally_regions_open(argv[1], why, sizeof why) == TALLY_BUSY);
     check_rates();
     check_nested();
+    check_recursive();
     check_threads();
     tally_regions_print_at_exit();
     printf("regions: done\n");

@@ -12,7 +12,8 @@
 //!
 //! Regions may nest, repeat, and run in several threads at the same time. A count is that of the
 //! thread alone, without events of other threads. An outer region includes the counts of the inner
-//! ones, and those of the library's own work at their ends (some hundred instructions).
+//! ones, and those of the library's own work at their ends (some hundred instructions). A region
+//! that is entered again before its end counts from the outermost start to its end, once.
 //!
 //! The first region opens a session on [`EVENTS`], unless [`open`] has opened one on other events.
 //! On kernels other than Tally regions have no effect.
@@ -63,7 +64,7 @@ pub struct Region {
     pub name: String,
     /// Number of the thread, as `gettid` returns it; `None` for all threads together.
     pub thread: Option<u64>,
-    /// Number of visits that have ended.
+    /// Number of visits that have ended, those inside another one of the region too.
     pub calls: u64,
     /// Nanoseconds between entering and leaving, by the clock.
     pub time_ns: u64,
@@ -137,7 +138,7 @@ pub fn stop(name: &str) -> Result<(), Error> {
     regions.session.read_thread(&mut regions.now)?;
     let thread = regions.now[TID];
     let (row, began) = regions.table.leave(name, thread).ok_or(Error::WrongState)?;
-    row.visit(&began, &regions.now);
+    row.visit(began.as_deref(), &regions.now);
     Ok(())
 }
 
@@ -176,6 +177,13 @@ pub fn print(mut output: Output) {
     for region in all() {
         // Writing to a string does not fail.
         let _ = render(&mut text, &region);
+    }
+    if let Some(regions) = &*REGIONS.lock() {
+        for (row, number) in regions.table.open() {
+            let Row { name, thread, .. } = row;
+            let is_one = if number == 1 { "visit has" } else { "visits have" };
+            let _ = writeln!(text, "region {name}, thread {thread}: {number} {is_one} not ended");
+        }
     }
     // A write error is ignored, because there is no other place to report it.
     let _ = output.write_str(&text);

@@ -8,7 +8,8 @@
  *
  * Regions may nest, repeat, and run in several threads at the same time. A count is that of the
  * thread alone, without events of other threads. An outer region includes the counts of the inner
- * ones, and those of the library's own work at their ends (some hundred instructions).
+ * ones, and those of the library's own work at their ends (some hundred instructions). A region that
+ * is entered again before its end counts from the outermost start to its end, once.
  *
  * On kernels other than Tally every function returns TALLY_NOT_TALLY, and the program can continue.
  *
@@ -25,7 +26,7 @@ extern "C" {
 
 /* Totals of a region for one thread, or for all together, over the visits that have ended. */
 struct tally_region {
-    uint64_t calls;   /* visits that have ended */
+    uint64_t calls;   /* visits that have ended, those inside another one of the region too */
     uint64_t time_ns; /* nanoseconds between entering and leaving, by the clock */
     uint64_t cycles;  /* cycles of ring 3 that the thread itself used */
     uint64_t events;  /* number of events of the session */

@@ -47,16 +47,28 @@ impl Table {
         &mut self.open.push_mut(Visit { row, words: vec![0; words] }).words
     }
 
-    /// Ends the thread's last visit, if it has this name. Returns the region's row and the words of
-    /// the visit's start.
-    pub(super) fn leave(&mut self, name: &str, thread: u64) -> Option<(&mut Row, Vec<u64>)> {
+    /// Ends the thread's last visit, if it has this name. Returns the region's row, and the words of
+    /// the visit's start unless the visit is inside another one of the region, which has its counts.
+    pub(super) fn leave(
+        &mut self,
+        name: &str,
+        thread: u64,
+    ) -> Option<(&mut Row, Option<Vec<u64>>)> {
         let is_own = |visit: &Visit| self.rows[visit.row].thread == thread;
         let last = self.open.iter().rposition(is_own)?;
         if !self.rows[self.open[last].row].is(name, Some(thread)) {
             return None;
         }
         let Visit { row, words } = self.open.remove(last);
-        Some((&mut self.rows[row], words))
+        let is_inner = self.open.iter().any(|visit| visit.row == row);
+        Some((&mut self.rows[row], (!is_inner).then_some(words)))
+    }
+
+    /// Returns the rows with visits that have not ended, and the number of these.
+    pub(super) fn open(&self) -> Vec<(&Row, usize)> {
+        let number = |row: usize| self.open.iter().filter(|visit| visit.row == row).count();
+        let rows = self.rows.iter().enumerate().map(|(row, of)| (of, number(row)));
+        rows.filter(|(_, number)| *number > 0).collect()
     }
 
     /// Returns the rows of which a visit has ended.
@@ -71,10 +83,12 @@ impl Row {
         self.name == name && thread.is_none_or(|thread| thread == self.thread)
     }
 
-    /// Adds a visit, from its words at the start and at the end.
-    pub(super) fn visit(&mut self, began: &[u64], ended: &[u64]) {
-        let since = |word: usize| ended[word].saturating_sub(began[word]);
+    /// Adds a visit, from its words at the start, if its counts are not those of another visit, and
+    /// at the end.
+    pub(super) fn visit(&mut self, began: Option<&[u64]>, ended: &[u64]) {
         self.calls += 1;
+        let Some(began) = began else { return };
+        let since = |word: usize| ended[word].saturating_sub(began[word]);
         self.time_ns += since(TIME_NS);
         self.cycles += since(CYCLES);
         for (event, sums) in self.sums.iter_mut().enumerate() {
@@ -116,10 +130,30 @@ mod tests {
         assert!(table.leave("inner", 2).is_none() && table.leave("inner", 3).is_none());
         for (name, end) in [("inner", words(25, 260)), ("outer", words(30, 300))] {
             let (row, began) = table.leave(name, 1).unwrap();
-            row.visit(&began, &end);
+            row.visit(began.as_deref(), &end);
         }
         let found: Vec<_> = table.rows().map(|row| (&*row.name, row.thread, row.cycles)).collect();
         assert_eq!(found, [("outer", 1, 20), ("inner", 1, 5)]);
         assert_eq!(table.rows().map(|row| (row.calls, row.time_ns)).max(), Some((1, 20_000)));
+    }
+
+    /// Inner visits would count the same events again, with the same errors.
+    #[test]
+    fn a_recursion_counts_from_its_outermost_start_to_its_end() {
+        let mut table = Table::default();
+        for at in [10, 20, 30] {
+            table.enter("deep", 1, 5).copy_from_slice(&words(at, 10 * at));
+        }
+        assert_eq!(
+            table.open().iter().map(|(row, open)| (&*row.name, *open)).max(),
+            Some(("deep", 3))
+        );
+        for at in [40, 50, 60] {
+            let (row, began) = table.leave("deep", 1).unwrap();
+            row.visit(began.as_deref(), &words(at, 10 * at));
+        }
+        let row = table.rows().next().unwrap();
+        assert_eq!((row.calls, row.cycles, row.time_ns), (3, 50, 50_000));
+        assert!(table.open().is_empty());
     }
 }
