@@ -78,6 +78,33 @@ fn late_and_lost_interrupts_beside_counts_of_ring_0_lose_nothing() {
     }
 }
 
+#[test]
+fn a_counter_that_was_left_on_is_taken_over_and_named() {
+    for (pmu, name) in [
+        (Pmu::Intel, "IA32_PERFEVTSEL0 is 0x4300c0"),
+        (Pmu::Amd, "PERF_CTL0 is 0x4300c0"),
+        (Pmu::Zen3, "PERF_CTL0 is 0x4300c0"),
+    ] {
+        let line = "wire check-counters -- deflate --level 1 --kib 768";
+        let boot = with(pmu, &["left=running"], line);
+        assert_success(&boot);
+        assert_exact_counts_are_true(&Report::of(&boot));
+        let log = boot.folder.log_tail(1000);
+        let warning = format!("CPU 0: {name}: a counter was left on; it is taken over");
+        assert!(log.contains(&warning), "no '{warning}' in:\n{}", log);
+    }
+}
+
+/// Firmware that keeps a counter writes it when it runs, which may be after the checks. A switch to
+/// another event would hide it.
+#[test]
+fn a_counter_that_firmware_writes_while_programs_run_takes_all_values() {
+    let line = "wire check-counters -- deflate --events branches --level 1 --kib 1536";
+    let boot = with(Pmu::Intel, &["left=owned", "smi=15000000"], line);
+    let named = "IA32_PERFEVTSEL0 is 0x4300c0, and Tally wrote another value";
+    assert_refused(&boot, ExitStatus::CounterFailed, named);
+}
+
 /// A host may take a counter at any time.
 #[test]
 fn a_counter_that_fails_later_takes_all_values_and_is_named() {
@@ -154,7 +181,6 @@ fn counts_with_quirks_are_right_or_refused() {
             "masked=1",
             "missing=BR_MISP_RETIRED.ALL_BRANCHES",
             "lost=1",
-            "left=running",
         ];
         let cannot = cannot.iter().any(|quirk| set.contains(quirk));
         assert_eq!(matches!(verdict, Verdict::Refused { .. }), cannot, "{pmu:?} {set:?}");
@@ -165,8 +191,11 @@ fn counts_with_quirks_are_right_or_refused() {
 fn machines_that_cannot_count_are_refused_in_words() {
     let line = "wire check-counters -- events=instructions status 0";
     for pmu in [Pmu::Intel, Pmu::Amd] {
-        let running = with(pmu, &["left=running"], line);
-        assert_refused(&running, ExitStatus::NoPmu, "firmware or a hypervisor uses that counter");
+        let refusing = "wire check-counters pmu=refuse -- events=instructions status 0";
+        let running = with(pmu, &["left=running"], refusing);
+        assert_refused(&running, ExitStatus::NoPmu, "firmware or a hypervisor left a counter on");
+        let owned = with(pmu, &["left=owned", "smi=20000"], line);
+        assert_refused(&owned, ExitStatus::NoPmu, "firmware or a hypervisor uses that counter");
         for quirk in ["lost=1", "masked=1"] {
             let lost = with(pmu, &[quirk], line);
             assert_refused(&lost, ExitStatus::NoPmu, "raised no interrupt");

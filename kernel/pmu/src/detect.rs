@@ -7,7 +7,8 @@ use tally_abi::{Error, wire::PmuInfo};
 use tally_engine::{Layout, Widths, plan::CounterAssignment};
 
 use crate::{
-    Amd, Bus, Catalogue, Driver, HaltTimer, InitError, Intel, amd, halt_timer::Registers, intel,
+    Amd, Bus, Catalogue, Driver, HaltTimer, InitError, Intel, amd, bus::CountingBus,
+    halt_timer::Registers, init::ControlValue, intel,
 };
 
 /// A PMU that this crate can drive.
@@ -331,8 +332,17 @@ impl DetectedPmu {
         self.catalogue
     }
 
-    /// Takes over the PMU of the CPU that `bus` accesses, and leaves all counters disabled. To be
-    /// called once on each CPU.
+    /// Returns the control of a counter that is on. To be called on each CPU before
+    /// [`Self::init_cpu`], which turns all counters off.
+    pub fn left_on<B: Bus>(&self, bus: B) -> Option<ControlValue> {
+        let bus = &mut CountingBus::new(bus);
+        match &self.kind {
+            Kind::Intel { features, .. } => intel::left_on(bus, features),
+            Kind::Amd(features) => amd::left_on(bus, features),
+        }
+    }
+
+    /// Takes over the PMU of the CPU that `bus` accesses, and leaves all counters disabled.
     ///
     /// # Errors
     /// See [`InitError`].

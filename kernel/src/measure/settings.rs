@@ -11,7 +11,7 @@ use raw_cpuid::CpuIdReaderNative;
 use spin::Once;
 use tally_abi::{
     Error,
-    boot::{CommandLine, CounterCheck, Delivery, Failure, TraceEvents, Tracing},
+    boot::{CommandLine, CounterCheck, Delivery, Failure, Takeover, TraceEvents, Tracing},
     halt::{HaltTimer, Halts},
     wire::PmuInfo,
 };
@@ -41,6 +41,7 @@ pub(super) struct Settings {
     pub(super) halt_timer: HaltTimer,
     pub(super) fail: Option<Failure>,
     pub(super) check_counters: Option<CounterCheck>,
+    pub(super) takeover: Takeover,
 }
 
 /// Reason why nothing is counted on this machine.
@@ -90,6 +91,7 @@ pub(super) fn init(line: &CommandLine) {
         halt_timer: line.halt_timer.unwrap_or_default(),
         fail: line.fail,
         check_counters: line.check_counters,
+        takeover: line.takeover,
     };
     SETTINGS.call_once(|| settings);
 }

@@ -51,6 +51,9 @@ pub struct Held {
 pub enum Left {
     /// Running: general counter 0 counts retired instructions.
     Running,
+    /// Owned: as running, and the handler of each system-management interrupt writes the event
+    /// select again.
+    Owned,
     /// Frozen: an overflow has frozen all counters.
     Frozen,
 }
@@ -102,7 +105,7 @@ impl Quirks {
             lost: of("lost", 1..=u64::MAX, no_interrupt)?,
             smi: of("smi", least..=u64::MAX, &no_distance)?,
             masked: of("masked", 1..=u64::MAX, no_interrupt)?,
-            left: get("left").map(|text| left(text, profile)).transpose()?,
+            left: get("left").map(|text| left(text, profile, get("smi"))).transpose()?,
         })
     }
 }
@@ -136,12 +139,14 @@ fn overcount(text: Option<&str>) -> Result<bool, String> {
     }
 }
 
-fn left(text: &str, profile: &Profile) -> Result<Left, String> {
+fn left(text: &str, profile: &Profile, smi: Option<&str>) -> Result<Left, String> {
     match text {
         "running" => Ok(Left::Running),
+        "owned" if smi.is_some() => Ok(Left::Owned),
+        "owned" => Err("left=owned writes in system-management interrupts: add smi=...".to_owned()),
         "frozen" if can_freeze(profile) => Ok(Left::Frozen),
         "frozen" => Err(format!("left=frozen: {} never freezes", profile.name)),
-        _ => Err(format!("left={text} is unknown: use running or frozen")),
+        _ => Err(format!("left={text} is unknown: use running, owned or frozen")),
     }
 }
 
@@ -238,7 +243,8 @@ mod tests {
             ("missing", "NO.SUCH", "is no event of icelake-server"),
             ("smi", "9999", "use 10000 or more"),
             ("overcount", "1", "use yes or no"),
-            ("left", "over", "use running or frozen"),
+            ("left", "over", "use running, owned or frozen"),
+            ("left", "owned", "add smi=..."),
         ] {
             let error = parse(name, value, intel).expect_err(name);
             assert!(error.contains(part) && error.starts_with(name), "{error}");

@@ -1,10 +1,10 @@
-//! State of the PMU before the driver starts: counters in use by firmware or a hypervisor, and
-//! freezing on overflow.
+//! Use of the PMU by others, firmware or a hypervisor: counters that they left on, and freezing on
+//! overflow.
 
 use super::features::Features;
 use crate::{
     bus::{Bus, CountingBus},
-    init::{InitError, counters},
+    init::{ControlValue, counters},
     registers::{
         Register,
         amd::{
@@ -13,20 +13,23 @@ use crate::{
     },
 };
 
-/// Refuses a counter in use: its own select and, if it exists, the global control enable it.
-pub(super) fn refuse<B: Bus>(
+/// Returns the control of a counter that is on: its own select and, if it exists, the global
+/// control enable it.
+pub(crate) fn left_on<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,
-) -> Result<(), InitError> {
+) -> Option<ControlValue> {
     let global = if features.global { bus.get::<PerfCntrGlobalCtl>(0).bits() } else { u64::MAX };
-    for index in counters(features.counters | features.reserved) {
+    counters(features.counters | features.reserved).find_map(|index| {
         let select: PerfCtl = bus.get(index);
-        if select.contains(PerfCtl::EN) && global >> index & 1 == 1 {
-            let (register, value) = (PerfCtl::NAME, select.bits());
-            return Err(InitError::CounterInUse { register, index, value });
-        }
-    }
-    Ok(())
+        let is_on = select.contains(PerfCtl::EN) && global >> index & 1 == 1;
+        is_on.then(|| of_select(index, select))
+    })
+}
+
+/// The value of a counter's select.
+pub(super) fn of_select(index: u8, select: PerfCtl) -> ControlValue {
+    ControlValue { register: PerfCtl::NAME, index: Some(index), value: select.bits() }
 }
 
 /// Turns freezing on overflow off, and unfreezes the counters if they are frozen.

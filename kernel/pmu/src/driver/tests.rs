@@ -2,6 +2,7 @@
 //! writes are necessary and allowed.
 
 mod direct;
+mod others;
 mod preload;
 mod reserved;
 mod self_check;
@@ -15,7 +16,7 @@ use tally_engine::{CounterMask, Counts, Group, Pinned, Pmu, Selector, Setup};
 use super::*;
 use crate::{
     amd,
-    init::{InitError, counters},
+    init::{ControlValue, InitError, counters},
     intel,
     testing::{Model, Vendor},
 };
@@ -300,27 +301,6 @@ fn an_event_of_ring_0_in_a_session_of_ring_3_is_not_counted_in_the_handler() {
         let counts = counted(&mut pmu, &events, &base);
         assert_eq!(general(&counts, &events), [10, 20, 30, 40], "{vendor:?}");
     }
-}
-
-#[test]
-fn counters_of_others_are_named() {
-    let used = |vendor, msr, value| {
-        let mut model = new_model(vendor);
-        model.msrs.insert(msr, value);
-        try_driver(model).map(|_| ())
-    };
-    let taken = |register, index, value| Err(InitError::CounterInUse { register, index, value });
-    let select = 1 << 22 | 0x3c;
-    assert_eq!(used(INTEL, 0x188, select), taken("IA32_PERFEVTSEL", 2, select));
-    let global = Vendor::Amd { global: true };
-    // Enabled by its own control but not by the global one: not in use.
-    assert_eq!(used(global, 0xc001_0204, select), Ok(()));
-    let legacy = Vendor::Amd { global: false };
-    assert_eq!(used(legacy, 0xc001_0204, select), taken("PERF_CTL", 2, select));
-    let mut model = new_model(INTEL);
-    model.msrs.insert(0x38d, 0xb0);
-    model.msrs.insert(0x38f, 0x2_0000_000f);
-    assert_eq!(try_driver(model).map(|_| ()), taken("IA32_FIXED_CTR", 1, 0xb0));
 }
 
 #[test]

@@ -1,42 +1,62 @@
-//! State of the PMU before the driver starts: counters in use by firmware or a hypervisor, and
-//! freezing on overflow.
+//! Use of the PMU by others, firmware or a hypervisor: counters that they left on, controls that
+//! they write while the driver has them, and freezing on overflow.
 
 use super::features::Features;
 use crate::{
     bus::{Bus, CountingBus},
-    init::{InitError, counters},
+    init::{ControlValue, counters},
     registers::{
         Register,
         intel::{
-            DebugCtl, FixedCtr, FixedCtrCtrl, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl,
+            DebugCtl, FixedCtrCtrl, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl,
             PerfGlobalOvfCtrl, PerfGlobalStatus,
         },
     },
 };
 
-/// Refuses a counter in use: its own control and the global one both enable it. The global control
-/// alone does not count: its bits for general counters are set after reset.
-pub(super) fn refuse<B: Bus>(
+/// Returns the control of a counter that is on: its own control and the global one both enable it.
+/// The global control alone does not count: its bits for general counters are set after reset.
+pub(crate) fn left_on<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,
-) -> Result<(), InitError> {
+) -> Option<ControlValue> {
     let global: PerfGlobalCtrl = bus.get(0);
     for index in counters(features.general | features.reserved) {
         let select: PerfEvtSel = bus.get(index);
         if select.contains(PerfEvtSel::EN) && global.bits() >> index & 1 == 1 {
-            let register = PerfEvtSel::NAME;
-            return Err(InitError::CounterInUse { register, index, value: select.bits() });
+            return Some(of_select(index, select));
         }
     }
     let fixed: FixedCtrCtrl = bus.get(0);
-    for index in 0..3 {
-        let enabled = fixed.bits() >> (4 * index) & 3 != 0;
-        if enabled && global.bits() >> (32 + index) & 1 == 1 {
-            let value = fixed.bits();
-            return Err(InitError::CounterInUse { register: FixedCtr::NAME, index, value });
-        }
+    let is_on =
+        |index: u32| fixed.bits() >> (4 * index) & 3 != 0 && global.bits() >> (32 + index) & 1 == 1;
+    (0..3).any(is_on).then(|| of_fixed(fixed))
+}
+
+/// Returns a control that has another value than the driver wrote: `fixed`, and `select` of each
+/// counter in the mask `general`.
+pub(super) fn changed<B: Bus>(
+    bus: &mut CountingBus<B>,
+    fixed: FixedCtrCtrl,
+    general: u8,
+    select: impl Fn(u8) -> PerfEvtSel,
+) -> Option<ControlValue> {
+    let now: FixedCtrCtrl = bus.get(0);
+    if now != fixed {
+        return Some(of_fixed(now));
     }
-    Ok(())
+    counters(general).find_map(|index| {
+        let now: PerfEvtSel = bus.get(index);
+        (now != select(index)).then(|| of_select(index, now))
+    })
+}
+
+fn of_select(index: u8, select: PerfEvtSel) -> ControlValue {
+    ControlValue { register: PerfEvtSel::NAME, index: Some(index), value: select.bits() }
+}
+
+fn of_fixed(fixed: FixedCtrCtrl) -> ControlValue {
+    ControlValue { register: FixedCtrCtrl::NAME, index: None, value: fixed.bits() }
 }
 
 /// Turns freezing on overflow off, which a boot loader may have turned on, and unfreezes the

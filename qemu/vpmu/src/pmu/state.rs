@@ -48,6 +48,8 @@ pub struct VirtualPmu {
     /// now.
     pub(crate) smi: Option<u64>,
     pub(crate) smis: u64,
+    /// Whether their handler turns general counter 0 on again.
+    pub(crate) is_owned: bool,
     /// Whether interrupts in ring 3 are counted as instructions.
     overcounts: bool,
     pub(crate) unmodelled: Vec<Unmodelled>,
@@ -79,6 +81,7 @@ impl VirtualPmu {
             missing: None,
             smi: None,
             smis: 0,
+            is_owned: false,
             overcounts: false,
             unmodelled: Vec::new(),
             profile,
@@ -95,10 +98,9 @@ impl VirtualPmu {
         self.overcounts = quirks.overcount;
         match quirks.left {
             None => {}
-            Some(Left::Running) => {
-                let instructions = 0xc0;
-                self.selects[0] = select::EN | select::OS | select::USR | instructions;
-                self.restart(&[Counts::ZERO; 2]);
+            Some(left @ (Left::Running | Left::Owned)) => {
+                self.is_owned = left == Left::Owned;
+                self.turn_on(&[Counts::ZERO; 2]);
             }
             Some(Left::Frozen) => {
                 self.debugctl = DEBUGCTL_FREEZE_ON_PMI;
@@ -106,6 +108,13 @@ impl VirtualPmu {
             }
         }
         self
+    }
+
+    /// Lets general counter 0 count retired instructions, as firmware does.
+    pub(crate) fn turn_on(&mut self, counts: &[Counts; 2]) {
+        let instructions = 0xc0;
+        self.selects[0] = select::EN | select::OS | select::USR | instructions;
+        self.restart(counts);
     }
 
     /// Handles an interrupt or exception in ring 3. With the overcount quirk, the running counters
