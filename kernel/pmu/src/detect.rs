@@ -97,8 +97,7 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
         b"GenuineIntel" => {
             let kind = if leaf.eax >= 0x1a { cpuid.cpuid1(0x1a).eax } else { 0 };
             let catalogue = Catalogue::intel(family, model, signature.eax as u8 & 0xf, kind);
-            let has_extra = !hypervisor || is_tcg(&cpuid);
-            let extra = if has_extra { catalogue.extra_registers() } else { 0 };
+            let extra = catalogue.extra_registers();
             let kind = detect_intel(&cpuid, leaf.eax, hypervisor, extra)?;
             let has_second_umask = leaf.eax >= 0x23 && cpuid.cpuid2(0x23, 0).ebx & 1 == 1;
             let catalogue = catalogue.without(absent_events(&cpuid));
@@ -159,7 +158,7 @@ pub(crate) fn family_and_model(eax: u32) -> (u16, u8) {
 /// Reads Intel SDM volume 2, CPUID leaf 0AH.
 ///
 /// `extra` is the mask of extra registers: CPUID does not enumerate them, they follow from the
-/// model. KVM reports the model but does not have all of the registers.
+/// model, and each CPU's driver tries them, as KVM reports the model without all of the registers.
 fn detect_intel<R: CpuIdReader>(
     cpuid: &R,
     leaves: u32,
@@ -202,12 +201,6 @@ fn absent_events<R: CpuIdReader>(cpuid: &R) -> u32 {
     let leaf = cpuid.cpuid1(0xa);
     let told = 1_u32.checked_shl(leaf.eax >> 24).map_or(u32::MAX, |bit| bit - 1);
     leaf.ebx & told | ALWAYS_LISTED & !told
-}
-
-/// Returns whether the hypervisor is QEMU's TCG, whose virtual PMU has all that it reports.
-fn is_tcg<R: CpuIdReader>(cpuid: &R) -> bool {
-    let leaf = cpuid.cpuid1(0x4000_0000);
-    [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes).as_flattened() == b"TCGTCGTCGTCG"
 }
 
 /// Reads AMD64 Architecture Programmer's Manual volume 3, CPUID Fn8000_0001_ECX and Fn8000_0022.

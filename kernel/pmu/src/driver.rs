@@ -29,6 +29,14 @@ impl<B: Bus> Driver<B> {
     pub fn changed_by_others(&mut self) -> Option<ControlValue> {
         either!(self, driver => driver.changed_by_others())
     }
+
+    /// Mask of the extra registers that this CPU has, of those of [`tally_engine::Layout::extra`].
+    pub fn extra(&self) -> u8 {
+        match self {
+            Driver::Intel(driver) => driver.extra(),
+            Driver::Amd(_) => 0,
+        }
+    }
 }
 
 impl<B: Bus> Pmu for Driver<B> {

@@ -11,6 +11,11 @@ pub enum InitError {
     CounterInUse(ControlValue),
     /// A control has a value that the driver has not written: firmware or a hypervisor uses it.
     WrittenByOthers(ControlValue),
+    /// An access to a register faults, though CPUID reports the PMU that has it.
+    Missing {
+        /// Name of the register, or of its row of registers.
+        register: &'static str,
+    },
     /// A write had no effect: firmware or a hypervisor keeps the counter.
     NotWritable {
         /// Name of the register.
@@ -99,6 +104,9 @@ impl InitError {
                 ", and Tally wrote another value: firmware or a hypervisor uses that counter; turn \
                  its use of performance counters off"
             }
+            InitError::Missing { .. } => {
+                ": a hypervisor hides it; update the hypervisor, or pass the PMU through"
+            }
             InitError::NotWritable { .. } => {
                 ": firmware or a hypervisor keeps that counter, or all of them; turn its use of \
                  performance counters off, or pass the PMU through"
@@ -128,6 +136,7 @@ impl fmt::Display for InitError {
             InitError::CounterInUse(control) | InitError::WrittenByOthers(control) => {
                 write!(f, "{control}")
             }
+            InitError::Missing { register } => write!(f, "an access to {register} faults"),
             InitError::NotWritable { register, index } => {
                 write!(f, "{register}{index} ignores writes")
             }

@@ -249,6 +249,18 @@ impl Bus for Model {
         }
     }
 
+    fn try_read(&mut self, msr: u32) -> Option<u64> {
+        self.msrs.contains_key(&msr).then(|| self.read(msr))
+    }
+
+    fn try_write(&mut self, msr: u32, value: u64) -> bool {
+        let is_there = self.msrs.contains_key(&msr);
+        if is_there {
+            self.write(msr, value);
+        }
+        is_there
+    }
+
     fn rdpmc(&mut self, index: u32) -> u64 {
         let address = match (self.vendor, index >> 30) {
             (Vendor::Intel { .. }, 1) => 0x309 + (index & 0xffff),

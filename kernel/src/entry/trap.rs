@@ -86,6 +86,18 @@ pub fn is_kernel_fault(frame: &Frame) -> bool {
         || frame.vector < 32 && !frame::is_user(frame)
 }
 
+/// Continues after a fault of an access to an MSR that may not exist; returns whether it was one.
+pub fn continue_after_access(frame: &mut Frame) -> bool {
+    const GENERAL_PROTECTION: u64 = 13;
+    let after = (frame.vector == GENERAL_PROTECTION && !frame::is_user(frame))
+        .then(|| tally_pmu::bus::after_fault(frame.rip))
+        .flatten();
+    if let Some(rip) = after {
+        frame.rip = rip;
+    }
+    after.is_some()
+}
+
 /// Ends the kernel because of an exception in ring 0. Does not use the CPU's state, which may be
 /// broken.
 pub fn kernel_fault(frame: &Frame) -> ! {

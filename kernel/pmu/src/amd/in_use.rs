@@ -4,7 +4,7 @@
 use super::features::Features;
 use crate::{
     bus::{Bus, CountingBus},
-    init::{ControlValue, counters},
+    init::{ControlValue, InitError, counters},
     registers::{
         Register,
         amd::{
@@ -19,9 +19,10 @@ pub(crate) fn left_on<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,
 ) -> Option<ControlValue> {
-    let global = if features.global { bus.get::<PerfCntrGlobalCtl>(0).bits() } else { u64::MAX };
+    let global =
+        if features.global { bus.try_get::<PerfCntrGlobalCtl>(0)?.bits() } else { u64::MAX };
     counters(features.counters | features.reserved).find_map(|index| {
-        let select: PerfCtl = bus.get(index);
+        let select: PerfCtl = bus.try_get(index)?;
         let is_on = select.contains(PerfCtl::EN) && global >> index & 1 == 1;
         is_on.then(|| of_select(index, select))
     })
@@ -33,16 +34,18 @@ pub(super) fn of_select(index: u8, select: PerfCtl) -> ControlValue {
 }
 
 /// Turns freezing on overflow off, and unfreezes the counters if they are frozen.
-pub(super) fn thaw<B: Bus>(bus: &mut CountingBus<B>, features: &Features) {
+pub(super) fn thaw<B: Bus>(bus: &mut CountingBus<B>, features: &Features) -> Result<(), InitError> {
     if !features.freeze {
-        return;
+        return Ok(());
     }
-    let debug: DebugCtl = bus.get(0);
-    if debug.contains(DebugCtl::FREEZE_PMC_ON_PMI) {
-        bus.put(0, debug.difference(DebugCtl::FREEZE_PMC_ON_PMI));
+    if let Some(debug) = bus.try_get::<DebugCtl>(0)
+        && debug.contains(DebugCtl::FREEZE_PMC_ON_PMI)
+    {
+        bus.try_put(0, debug.difference(DebugCtl::FREEZE_PMC_ON_PMI));
     }
-    let status: PerfCntrGlobalStatus = bus.get(0);
+    let status: PerfCntrGlobalStatus = bus.first_get(0)?;
     if status.contains(PerfCntrGlobalStatus::PMC_FROZEN) {
-        bus.put(0, PerfCntrGlobalStatusClr::PMC_FROZEN);
+        bus.first_put(0, PerfCntrGlobalStatusClr::PMC_FROZEN)?;
     }
+    Ok(())
 }

@@ -6,7 +6,7 @@ use crate::{
     init::{ControlValue, InitError, counters},
     registers::{
         Register,
-        amd::{CYCLES_NOT_IN_HALT, PerfCntrGlobalCtl, PerfCtl, PerfCtr},
+        amd::{CYCLES_NOT_IN_HALT, PerfCntrGlobalCtl, PerfCntrGlobalStatusClr, PerfCtl, PerfCtr},
     },
     selects::Selects,
 };
@@ -15,7 +15,7 @@ impl<B: Bus> Amd<B> {
     /// Takes over the PMU of the CPU that `bus` accesses, and leaves all counters disabled.
     pub(crate) fn new(bus: B, features: Features) -> Result<Self, InitError> {
         let mut bus = CountingBus::new(bus);
-        in_use::thaw(&mut bus, &features);
+        in_use::thaw(&mut bus, &features)?;
         let mut driver = Amd {
             bus,
             features,
@@ -28,7 +28,8 @@ impl<B: Bus> Amd<B> {
             counts_kernel: false,
         };
         if features.global {
-            driver.bus.put(0, PerfCntrGlobalCtl::empty());
+            driver.bus.first_put(0, PerfCntrGlobalCtl::empty())?;
+            driver.bus.first_put(0, PerfCntrGlobalStatusClr::empty())?;
         }
         driver.refuse_if_not_writable()?;
         driver.acknowledge(driver.counters);
@@ -41,12 +42,12 @@ impl<B: Bus> Amd<B> {
     fn refuse_if_not_writable(&mut self) -> Result<(), InitError> {
         for index in counters(self.counters) {
             let (select, count) = (PerfCtl::event(CYCLES_NOT_IN_HALT, 0), PerfCtr(0x1234));
-            self.bus.put(index, select);
+            self.bus.first_put(index, select)?;
             if self.bus.get::<PerfCtl>(index) != select {
                 return Err(InitError::NotWritable { register: PerfCtl::NAME, index });
             }
             self.bus.put(index, PerfCtl::empty());
-            self.bus.put(index, count);
+            self.bus.first_put(index, count)?;
             if self.bus.get::<PerfCtr>(index) != count {
                 return Err(InitError::NotWritable { register: PerfCtr::NAME, index });
             }

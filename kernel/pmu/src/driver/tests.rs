@@ -2,6 +2,7 @@
 //! writes are necessary and allowed.
 
 mod direct;
+mod missing;
 mod others;
 mod preload;
 mod reserved;

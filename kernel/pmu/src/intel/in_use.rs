@@ -4,7 +4,7 @@
 use super::features::Features;
 use crate::{
     bus::{Bus, CountingBus},
-    init::{ControlValue, counters},
+    init::{ControlValue, InitError, counters},
     registers::{
         Register,
         intel::{
@@ -20,14 +20,14 @@ pub(crate) fn left_on<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,
 ) -> Option<ControlValue> {
-    let global: PerfGlobalCtrl = bus.get(0);
+    let global: PerfGlobalCtrl = bus.try_get(0)?;
     for index in counters(features.general | features.reserved) {
-        let select: PerfEvtSel = bus.get(index);
+        let select: PerfEvtSel = bus.try_get(index)?;
         if select.contains(PerfEvtSel::EN) && global.bits() >> index & 1 == 1 {
             return Some(of_select(index, select));
         }
     }
-    let fixed: FixedCtrCtrl = bus.get(0);
+    let fixed: FixedCtrCtrl = bus.try_get(0)?;
     let is_on =
         |index: u32| fixed.bits() >> (4 * index) & 3 != 0 && global.bits() >> (32 + index) & 1 == 1;
     (0..3).any(is_on).then(|| of_fixed(fixed))
@@ -60,8 +60,7 @@ fn of_fixed(fixed: FixedCtrCtrl) -> ControlValue {
 }
 
 /// Turns freezing on overflow off, which a boot loader may have turned on, and unfreezes the
-/// counters. Both registers are written only if necessary, because some hypervisors fault on writes
-/// of bits that they never set.
+/// counters. A hypervisor may lack the register, or fault on writes of bits that it never set.
 ///
 /// Turns freezing in system-management mode on: its code belongs neither to the kernel nor to a
 /// program, and would be included in counts of ring 0.
@@ -69,19 +68,21 @@ pub(super) fn set_freezing<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,
     capabilities: PerfCapabilities,
-) {
-    if features.capabilities {
-        let debug: DebugCtl = bus.get(0);
+) -> Result<(), InitError> {
+    if features.capabilities
+        && let Some(debug) = bus.try_get::<DebugCtl>(0)
+    {
         let mut wanted = debug.difference(DebugCtl::FREEZE_PERFMON_ON_PMI);
         if capabilities.contains(PerfCapabilities::FREEZE_WHILE_SMM) {
             wanted |= DebugCtl::FREEZE_WHILE_SMM;
         }
         if wanted != debug {
-            bus.put(0, wanted);
+            bus.try_put(0, wanted);
         }
     }
-    let status: PerfGlobalStatus = bus.get(0);
+    let status: PerfGlobalStatus = bus.first_get(0)?;
     if status.contains(PerfGlobalStatus::CTR_FRZ) {
-        bus.put(0, PerfGlobalOvfCtrl::CTR_FRZ);
+        bus.first_put(0, PerfGlobalOvfCtrl::CTR_FRZ)?;
     }
+    Ok(())
 }

@@ -1,27 +1,28 @@
 //! Take-over of the PMU.
 
-use tally_engine::{MAX_EXTRA, Pinned, for_each_counter};
+use tally_engine::{MAX_EXTRA, Pinned};
 
-use super::{CYCLES, Features, Intel, in_use, register_of, timer::Timer};
+use super::{CYCLES, Features, Intel, extra::present_extra, in_use, register_of, timer::Timer};
 use crate::{
     bus::{Bus, CountingBus},
     init::{ControlValue, InitError, counters},
     registers::{
         Register,
-        intel::{FixedCtr, FixedCtrCtrl, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl},
+        intel::{FixedCtr, FixedCtrCtrl, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl, Pmc},
     },
     selects::Selects,
 };
 
 impl<B: Bus> Intel<B> {
     /// Takes over the PMU of the CPU that `bus` accesses, and leaves all counters disabled.
-    pub(crate) fn new(bus: B, features: Features) -> Result<Self, InitError> {
+    pub(crate) fn new(bus: B, mut features: Features) -> Result<Self, InitError> {
         let mut bus = CountingBus::new(bus);
-        let capabilities =
-            if features.capabilities { bus.get(0) } else { PerfCapabilities::empty() };
-        in_use::set_freezing(&mut bus, &features, capabilities);
-        bus.put(0, PerfGlobalCtrl::empty());
-        bus.put(0, FixedCtrCtrl::empty());
+        features.extra = present_extra(&mut bus, features.extra);
+        let capabilities = if features.capabilities { bus.try_get(0) } else { None };
+        let capabilities = capabilities.unwrap_or(PerfCapabilities::empty());
+        in_use::set_freezing(&mut bus, &features, capabilities)?;
+        bus.first_put(0, PerfGlobalCtrl::empty())?;
+        bus.first_put(0, FixedCtrCtrl::empty())?;
         let mut driver = Intel {
             bus,
             features,
@@ -35,10 +36,10 @@ impl<B: Bus> Intel<B> {
             full_width: capabilities.contains(PerfCapabilities::FW_WRITE),
         };
         for index in counters(driver.general) {
-            driver.bus.put(index, PerfEvtSel::empty());
+            driver.bus.first_put(index, PerfEvtSel::empty())?;
         }
-        for_each_counter(features.extra, |number| driver.put_extra(number, 0));
-        driver.bus.put(0, driver.all_overflows());
+        let overflows = driver.all_overflows();
+        driver.bus.first_put(0, overflows)?;
         driver.refuse_if_not_writable()?;
         if features.reserved != 0 {
             driver.enable_reserved();
@@ -48,12 +49,16 @@ impl<B: Bus> Intel<B> {
 
     fn refuse_if_not_writable(&mut self) -> Result<(), InitError> {
         let probe = FixedCtr(0x1234);
+        for event in self.always() {
+            self.bus.first_put(event as u8, FixedCtr(0))?;
+        }
         self.bus.put(CYCLES, probe);
         if self.bus.get::<FixedCtr>(CYCLES) != probe {
             return Err(InitError::NotWritable { register: FixedCtr::NAME, index: CYCLES });
         }
         let probe = PerfEvtSel::event(0x3c, 0);
         for index in counters(self.general) {
+            self.bus.first_put(index, Pmc(0))?;
             self.bus.put(index, probe);
             if self.bus.get::<PerfEvtSel>(index) != probe {
                 return Err(InitError::NotWritable { register: PerfEvtSel::NAME, index });
@@ -61,6 +66,11 @@ impl<B: Bus> Intel<B> {
             self.bus.put(index, PerfEvtSel::empty());
         }
         Ok(())
+    }
+
+    /// Mask of the extra registers that exist, by the planner's numbers.
+    pub(crate) fn extra(&self) -> u8 {
+        self.features.extra
     }
 
     /// See [`crate::Driver::changed_by_others`].

@@ -14,14 +14,14 @@ use crate::{
     arch::{lapic::Lapic, vectors},
     measure::{
         checked::{is_reported, report_costs, report_failure},
-        settings::{delivery, settings},
+        settings::{delivery, record_extra, settings},
     },
 };
 
 /// Access to this CPU's PMU, for one user at a time.
 fn bus() -> Native {
     // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs are alike;
-    // (3) the user stays with this CPU.
+    // (3) the user stays with this CPU; (4) `entry` handles the fault.
     unsafe { Native::new() }
 }
 
@@ -47,7 +47,9 @@ pub(super) fn multiplexer(
     lapic: &Lapic,
     found: &DetectedPmu,
 ) -> Result<Multiplexer<Driver<Native>>, InitError> {
-    Ok(Multiplexer::new(driver(found)?, cpu, lapic.pmi_msr_accesses(delivery())))
+    let driver = driver(found)?;
+    record_extra(cpu, found, driver.extra());
+    Ok(Multiplexer::new(driver, cpu, lapic.pmi_msr_accesses(delivery())))
 }
 
 /// Takes over this CPU's counters. Checks, if requested, that every counter counts and that an

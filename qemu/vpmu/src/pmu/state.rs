@@ -50,6 +50,8 @@ pub struct VirtualPmu {
     pub(crate) smis: u64,
     /// Whether their handler turns general counter 0 on again.
     pub(crate) is_owned: bool,
+    /// Registers whose accesses fault.
+    pub(crate) absent: Vec<u32>,
     /// Whether interrupts in ring 3 are counted as instructions.
     overcounts: bool,
     pub(crate) unmodelled: Vec<Unmodelled>,
@@ -82,6 +84,7 @@ impl VirtualPmu {
             smi: None,
             smis: 0,
             is_owned: false,
+            absent: Vec::new(),
             overcounts: false,
             unmodelled: Vec::new(),
             profile,
@@ -95,6 +98,7 @@ impl VirtualPmu {
         self.locked = quirks.locked;
         self.missing = quirks.missing;
         self.smi = quirks.smi;
+        self.absent = quirks.absent.into_iter().filter(|msr| *msr != 0).collect();
         self.overcounts = quirks.overcount;
         match quirks.left {
             None => {}
