@@ -93,6 +93,7 @@ extern "C" fn boot_here(info: &'static BootInfo) -> ! {
     refuse_halts_without_pmu(&line);
     entry::start_cpu(0);
     let rsdp = info.rsdp_addr.into_option();
+    machine::io_apic::mask_all(rsdp);
     let timer_ticks = calibrate_timer(rsdp);
     log::debug!("timer: {timer_ticks} ticks a turn of {TURN_US} µs");
     let cpus = entry::smp::start_others(rsdp, line.cpus, timer_ticks);

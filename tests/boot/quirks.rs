@@ -1,6 +1,17 @@
 //! Behaviour of silicon, firmware and hypervisors against which the manuals give no guarantee:
 //! counts stay right, or are refused with a reason.
 
+use std::{
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
 use tally_abi::ExitStatus;
 use tally_lab::study::{quirks, verdict::Verdict};
 use xtask::{
@@ -72,7 +83,11 @@ fn late_and_lost_interrupts_beside_counts_of_ring_0_lose_nothing() {
             assert_exact_counts_are_true(&report);
             for event in &session.events[1..] {
                 let error = event.estimate.unwrap().abs_diff(event.truth.unwrap());
-                assert!(error as f64 <= event.half_width_95.unwrap(), "{quirk}: {event:?}");
+
+                assert!(
+                    error as f64 <= event.half_width_95.unwrap(),
+                    "{overflows} {quirk}: {event:?}"
+                );
             }
         }
     }
@@ -81,7 +96,7 @@ fn late_and_lost_interrupts_beside_counts_of_ring_0_lose_nothing() {
 #[test]
 fn a_counter_that_was_left_on_is_taken_over_and_named() {
     for (pmu, name) in [
-        (Pmu::Intel, "IA32_PERFEVTSEL0 is 0x4300c0"),
+        (Pmu::Intel, "IA32_PERFEVTSEL0 is 0x4300c0 (IA32_PERF_GLOBAL_INUSE 0x1)"),
         (Pmu::Amd, "PERF_CTL0 is 0x4300c0"),
         (Pmu::Zen3, "PERF_CTL0 is 0x4300c0"),
     ] {
@@ -93,6 +108,60 @@ fn a_counter_that_was_left_on_is_taken_over_and_named() {
         let warning = format!("CPU 0: {name}: a counter was left on; it is taken over");
         assert!(log.contains(&warning), "no '{warning}' in:\n{}", log);
     }
+}
+
+/// Waits until the kernel has set up its overflow interrupt, by QEMU's monitor; returns whether it
+/// has.
+fn await_kernel(monitor: &mut UnixStream) -> bool {
+    let entry = format!("vec {}", 0xe0);
+    let mut answer = vec![0; 1 << 16];
+    for _ in 0..1_000 {
+        if monitor.write_all(b"info lapic\n").is_err() {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(50));
+        match monitor.read(&mut answer) {
+            Ok(0) | Err(_) => return false,
+            Ok(length) if String::from_utf8_lossy(&answer[..length]).contains(&entry) => {
+                return true;
+            }
+            Ok(_) => {}
+        }
+    }
+    false
+}
+
+/// Firmware leaves LINT1 as an NMI, by which a board reports errors. QEMU's `nmi` raises it.
+#[test]
+fn interrupts_that_firmware_left_on_end_no_run() {
+    let socket = std::env::temp_dir().join(format!("tally-nmi-{}", std::process::id()));
+    let qemu_args = vec!["-monitor".to_owned(), format!("unix:{},server,nowait", socket.display())];
+    let has_ended = Arc::new(AtomicBool::new(false));
+    let raise = thread::spawn({
+        let (socket, has_ended) = (socket.clone(), has_ended.clone());
+        move || {
+            let mut raised = 0;
+            while !has_ended.load(Ordering::Relaxed) {
+                thread::sleep(Duration::from_millis(50));
+                let Ok(mut monitor) = UnixStream::connect(&socket) else { continue };
+                if !await_kernel(&mut monitor) {
+                    continue;
+                }
+                while monitor.write_all(b"nmi\n").is_ok() {
+                    raised += 1;
+                    thread::sleep(Duration::from_millis(100));
+                }
+            }
+            raised
+        }
+    });
+    let line = "wire -- deflate --level 9 --kib 6000".to_owned();
+    let boot = boot(&Request { qemu_args, ..Request::new(line) });
+    has_ended.store(true, Ordering::Relaxed);
+    let raised = raise.join().unwrap();
+    let _ = std::fs::remove_file(socket);
+    assert_success(&boot);
+    assert!(raised > 3, "{raised}");
 }
 
 /// A hypervisor that hides itself has not all of the registers that the processor has.

@@ -62,13 +62,17 @@ pub struct ControlValue {
     pub index: Option<u8>,
     /// Value of the register.
     pub value: u64,
+    /// Value of IA32_PERF_GLOBAL_INUSE, if it was read.
+    pub in_use: Option<u64>,
 }
 
 impl fmt::Display for ControlValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.register)?;
         self.index.map_or(Ok(()), |index| write!(f, "{index}"))?;
-        write!(f, " is {:#x}", self.value)
+        write!(f, " is {:#x}", self.value)?;
+        let in_use = |all| write!(f, " (IA32_PERF_GLOBAL_INUSE {all:#x})");
+        self.in_use.map_or(Ok(()), in_use)
     }
 }
 

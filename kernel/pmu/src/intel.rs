@@ -131,7 +131,7 @@ impl<B: Bus> Intel<B> {
         }
     }
 
-    /// Clears the timer's bit in the overflow status.
+    /// Clears the bits of all counters in the overflow status.
     #[inline(always)]
     fn acknowledge(&mut self) {
         self.bus.put(0, self.timer.acknowledge);
@@ -189,7 +189,7 @@ pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
 impl<B: Bus> Pmu for Intel<B> {
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
         self.must_stop = setup.kernel;
-        self.timer = Timer::new(setup.timer);
+        self.timer = Timer::new(setup.timer, &self.features);
         self.selects.time_by(setup.timer, self.features.widths.pinned);
         if group.extra.used != 0 {
             self.load_extra(&group.extra);

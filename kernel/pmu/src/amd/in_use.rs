@@ -8,7 +8,8 @@ use crate::{
     registers::{
         Register,
         amd::{
-            DebugCtl, PerfCntrGlobalCtl, PerfCntrGlobalStatus, PerfCntrGlobalStatusClr, PerfCtl,
+            DebugCtl, DebugExtnCfg, PerfCntrGlobalCtl, PerfCntrGlobalStatus,
+            PerfCntrGlobalStatusClr, PerfCtl,
         },
     },
 };
@@ -30,22 +31,33 @@ pub(crate) fn left_on<B: Bus>(
 
 /// The value of a counter's select.
 pub(super) fn of_select(index: u8, select: PerfCtl) -> ControlValue {
-    ControlValue { register: PerfCtl::NAME, index: Some(index), value: select.bits() }
+    let (register, index) = (PerfCtl::NAME, Some(index));
+    ControlValue { register, index, value: select.bits(), in_use: None }
 }
 
-/// Turns freezing on overflow off, and unfreezes the counters if they are frozen.
-pub(super) fn thaw<B: Bus>(bus: &mut CountingBus<B>, features: &Features) -> Result<(), InitError> {
+/// Turns records of branches and freezing on overflow off, and unfreezes what is frozen.
+pub(super) fn turn_off<B: Bus>(
+    bus: &mut CountingBus<B>,
+    features: &Features,
+) -> Result<(), InitError> {
     if !features.freeze {
         return Ok(());
     }
     if let Some(debug) = bus.try_get::<DebugCtl>(0)
-        && debug.contains(DebugCtl::FREEZE_PMC_ON_PMI)
+        && debug.intersects(DebugCtl::FREEZE_PMC_ON_PMI | DebugCtl::LBR)
     {
-        bus.try_put(0, debug.difference(DebugCtl::FREEZE_PMC_ON_PMI));
+        bus.try_put(0, debug.difference(DebugCtl::FREEZE_PMC_ON_PMI | DebugCtl::LBR));
+    }
+    if let Some(records) = bus.try_get::<DebugExtnCfg>(0)
+        && records.contains(DebugExtnCfg::LBRV2)
+    {
+        bus.try_put(0, records.difference(DebugExtnCfg::LBRV2));
     }
     let status: PerfCntrGlobalStatus = bus.first_get(0)?;
-    if status.contains(PerfCntrGlobalStatus::PMC_FROZEN) {
-        bus.first_put(0, PerfCntrGlobalStatusClr::PMC_FROZEN)?;
+    let frozen = PerfCntrGlobalStatus::PMC_FROZEN | PerfCntrGlobalStatus::LBR_FROZEN;
+    let frozen = (status & frozen).bits();
+    if frozen != 0 {
+        bus.first_put(0, PerfCntrGlobalStatusClr::from_bits_retain(frozen))?;
     }
     Ok(())
 }

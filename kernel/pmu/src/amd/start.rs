@@ -15,7 +15,7 @@ impl<B: Bus> Amd<B> {
     /// Takes over the PMU of the CPU that `bus` accesses, and leaves all counters disabled.
     pub(crate) fn new(bus: B, features: Features) -> Result<Self, InitError> {
         let mut bus = CountingBus::new(bus);
-        in_use::thaw(&mut bus, &features)?;
+        in_use::turn_off(&mut bus, &features)?;
         let mut driver = Amd {
             bus,
             features,

@@ -7,6 +7,9 @@ use core::arch::global_asm;
 
 global_asm!(
     ".pushsection .text.tally_attempt, \"ax\", @progbits",
+    // Other code-generation units refer to these.
+    ".globl tally_try_rdmsr, tally_try_rdmsr_instruction, tally_try_wrmsr",
+    ".globl tally_try_wrmsr_instruction, tally_attempt_failed",
     // RDI: the MSR. Returns RAX: the value, RDX: 1; or RDX: 0.
     "tally_try_rdmsr:",
     "mov ecx, edi",

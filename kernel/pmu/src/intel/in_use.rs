@@ -8,8 +8,8 @@ use crate::{
     registers::{
         Register,
         intel::{
-            DebugCtl, FixedCtrCtrl, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl,
-            PerfGlobalOvfCtrl, PerfGlobalStatus,
+            DebugCtl, FixedCtrCtrl, LbrCtl, PebsEnable, PerfCapabilities, PerfEvtSel,
+            PerfGlobalCtrl, PerfGlobalInuse, PerfGlobalOvfCtrl, PerfGlobalStatus,
         },
     },
 };
@@ -20,6 +20,12 @@ pub(crate) fn left_on<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,
 ) -> Option<ControlValue> {
+    let found = first_on(bus, features)?;
+    let in_use = bus.try_get::<PerfGlobalInuse>(0).map(|all| all.bits());
+    Some(ControlValue { in_use, ..found })
+}
+
+fn first_on<B: Bus>(bus: &mut CountingBus<B>, features: &Features) -> Option<ControlValue> {
     let global: PerfGlobalCtrl = bus.try_get(0)?;
     for index in counters(features.general | features.reserved) {
         let select: PerfEvtSel = bus.try_get(index)?;
@@ -31,6 +37,13 @@ pub(crate) fn left_on<B: Bus>(
     let is_on =
         |index: u32| fixed.bits() >> (4 * index) & 3 != 0 && global.bits() >> (32 + index) & 1 == 1;
     (0..3).any(is_on).then(|| of_fixed(fixed))
+}
+
+/// Writes 0 to a register that may not exist, if it has another value.
+fn clear_if_set<B: Bus, R: Register>(bus: &mut CountingBus<B>) {
+    if bus.try_get::<R>(0).is_some_and(|value| value.raw() != 0) {
+        bus.try_put(0, R::from_raw(0));
+    }
 }
 
 /// Returns a control that has another value than the driver wrote: `fixed`, and `select` of each
@@ -52,19 +65,21 @@ pub(super) fn changed<B: Bus>(
 }
 
 fn of_select(index: u8, select: PerfEvtSel) -> ControlValue {
-    ControlValue { register: PerfEvtSel::NAME, index: Some(index), value: select.bits() }
+    let (register, index) = (PerfEvtSel::NAME, Some(index));
+    ControlValue { register, index, value: select.bits(), in_use: None }
 }
 
 fn of_fixed(fixed: FixedCtrCtrl) -> ControlValue {
-    ControlValue { register: FixedCtrCtrl::NAME, index: None, value: fixed.bits() }
+    ControlValue { register: FixedCtrCtrl::NAME, index: None, value: fixed.bits(), in_use: None }
 }
 
-/// Turns freezing on overflow off, which a boot loader may have turned on, and unfreezes the
-/// counters. A hypervisor may lack the register, or fault on writes of bits that it never set.
+/// Turns off records of branches and of events, which firmware or a boot loader may have turned on
+/// and whose writes cost programs time, and freezing on overflow; unfreezes the counters. A
+/// hypervisor may lack a register, or fault on writes of bits that it never set.
 ///
 /// Turns freezing in system-management mode on: its code belongs neither to the kernel nor to a
 /// program, and would be included in counts of ring 0.
-pub(super) fn set_freezing<B: Bus>(
+pub(super) fn turn_off<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,
     capabilities: PerfCapabilities,
@@ -72,7 +87,7 @@ pub(super) fn set_freezing<B: Bus>(
     if features.capabilities
         && let Some(debug) = bus.try_get::<DebugCtl>(0)
     {
-        let mut wanted = debug.difference(DebugCtl::FREEZE_PERFMON_ON_PMI);
+        let mut wanted = debug.difference(DebugCtl::FREEZE_PERFMON_ON_PMI | DebugCtl::BRANCHES);
         if capabilities.contains(PerfCapabilities::FREEZE_WHILE_SMM) {
             wanted |= DebugCtl::FREEZE_WHILE_SMM;
         }
@@ -80,6 +95,8 @@ pub(super) fn set_freezing<B: Bus>(
             bus.try_put(0, wanted);
         }
     }
+    clear_if_set::<_, PebsEnable>(bus);
+    clear_if_set::<_, LbrCtl>(bus);
     let status: PerfGlobalStatus = bus.first_get(0)?;
     if status.contains(PerfGlobalStatus::CTR_FRZ) {
         bus.first_put(0, PerfGlobalOvfCtrl::CTR_FRZ)?;

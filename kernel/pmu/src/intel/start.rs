@@ -20,7 +20,7 @@ impl<B: Bus> Intel<B> {
         features.extra = present_extra(&mut bus, features.extra);
         let capabilities = if features.capabilities { bus.try_get(0) } else { None };
         let capabilities = capabilities.unwrap_or(PerfCapabilities::empty());
-        in_use::set_freezing(&mut bus, &features, capabilities)?;
+        in_use::turn_off(&mut bus, &features, capabilities)?;
         bus.first_put(0, PerfGlobalCtrl::empty())?;
         bus.first_put(0, FixedCtrCtrl::empty())?;
         let mut driver = Intel {
@@ -30,7 +30,7 @@ impl<B: Bus> Intel<B> {
             selects: Selects::new(),
             extra: [0; MAX_EXTRA],
             fixed: FixedCtrCtrl::empty(),
-            timer: Timer::new(Pinned::Cycles),
+            timer: Timer::new(Pinned::Cycles, &features),
             armed: 0,
             must_stop: false,
             full_width: capabilities.contains(PerfCapabilities::FW_WRITE),

@@ -40,7 +40,8 @@ fn left_on(model: Model) -> Option<ControlValue> {
 
 #[test]
 fn counters_that_were_left_on_are_named_and_taken_over() {
-    let named = |register, index, value| Some(ControlValue { register, index, value });
+    let named =
+        |register, index, value| Some(ControlValue { register, index, value, in_use: None });
     for (vendor, registers, name) in [
         (INTEL, &[(0x188, SELECT)][..], named("IA32_PERFEVTSEL", Some(2), SELECT)),
         // As HP's servers with "Processor Power and Utilization Monitoring": fixed 1 and 2.
@@ -78,7 +79,8 @@ fn a_control_that_others_write_again_is_named() {
         (V2, 0xc001_0208, SELECT | 1 << 17, "PERF_CTL", Some(4)),
         (LEGACY, 0xc001_0208, SELECT | 1 << 17, "PERF_CTL", Some(4)),
     ] {
-        let named = Err(InitError::WrittenByOthers(ControlValue { register, index, value }));
+        let named =
+            Err(InitError::WrittenByOthers(ControlValue { register, index, value, in_use: None }));
         let all =
             CounterMask { general: if is_intel(vendor) { 0xf } else { 0x3c }, reference: false };
         let work = |driver: &mut Driver<Model>| {
@@ -103,4 +105,42 @@ fn a_control_that_others_write_again_is_named() {
             assert_eq!(refuse_if_changed(&mut pmu), named, "{vendor:?}");
         }
     }
+}
+
+/// Records of branches and of events, which firmware or an earlier kernel left on.
+#[test]
+fn records_that_others_left_on_are_turned_off() {
+    for (vendor, registers) in
+        [(INTEL, &[0x3f1, 0x14ce][..]), (OLD_INTEL, &[0x3f1]), (V2, &[0xc000_010f])]
+    {
+        let left: Vec<(u32, u64)> = registers.iter().map(|msr| (*msr, 1 << 6)).collect();
+        let mut pmu = try_driver(model_with(vendor, &left)).unwrap();
+        assert!(registers.iter().all(|msr| model(&mut pmu).msrs[msr] == 0), "{vendor:?}");
+    }
+    let frozen = (0xc000_0300, 1 << 58 | 1);
+    let mut pmu = try_driver(model_with(V2, &[frozen])).unwrap();
+    assert_eq!(model(&mut pmu).msrs[&0xc000_0300], 0);
+}
+
+/// A counter that wraps without an interrupt is no lost overflow of the event that is preloaded on
+/// it later.
+#[test]
+fn an_overflow_without_an_interrupt_leaves_no_status_behind() {
+    let mut pmu = driver(INTEL);
+    let events = group(INTEL, [1, 2, 3, 4], Mode::Full);
+    pmu.program(&events, &setup(Mode::Full), SLICE);
+    model(&mut pmu).msrs.insert(0xc1, WIDTH);
+    pmu.enable();
+    happen(&mut pmu, false, SLICE + 1);
+    assert_ne!(model(&mut pmu).msrs[&0x38e] & 1, 0);
+    assert!(switch(&mut pmu, [&events; 2], &mut Counts::default()));
+    pmu.preload(0, 1_000_000);
+    pmu.ack_and_resume();
+    assert!(!pmu.has_lost_overflow());
+    // The preloaded counter's own overflow is found, and so is the timer's.
+    happen(&mut pmu, false, 1);
+    assert!(!pmu.has_lost_overflow());
+    model(&mut pmu).msrs.insert(0xc1, WIDTH);
+    happen(&mut pmu, true, 1);
+    assert!(pmu.has_lost_overflow());
 }
