@@ -175,6 +175,9 @@ fn calibrate_timer(rsdp: Option<u64>) -> u32 {
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
     let cpu = unsafe { cpu::Cpu::current() };
     let by = |reference: Reference| {
+        if let Reference::Tsc(hz) = reference {
+            clock::set_speed(hz);
+        }
         let wait = || clock::calibrate(TURN_US * 1000, || reference.wait_us(TURN_US));
         cpu.lapic.measure_timer(wait)
     };
