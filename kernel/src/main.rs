@@ -93,6 +93,7 @@ extern "C" fn boot_here(info: &'static BootInfo) -> ! {
     refuse_halts_without_pmu(&line);
     entry::start_cpu(0);
     let rsdp = info.rsdp_addr.into_option();
+    machine::io_apic::mask_all(rsdp);
     let timer_ticks = calibrate_timer(rsdp);
     log::debug!("timer: {timer_ticks} ticks a turn of {TURN_US} µs");
     let cpus = entry::smp::start_others(rsdp, line.cpus, timer_ticks);
@@ -174,6 +175,9 @@ fn calibrate_timer(rsdp: Option<u64>) -> u32 {
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
     let cpu = unsafe { cpu::Cpu::current() };
     let by = |reference: Reference| {
+        if let Reference::Tsc(hz) = reference {
+            clock::set_speed(hz);
+        }
         let wait = || clock::calibrate(TURN_US * 1000, || reference.wait_us(TURN_US));
         cpu.lapic.measure_timer(wait)
     };

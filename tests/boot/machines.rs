@@ -42,6 +42,15 @@ fn a_processor_that_tells_its_counters_speed_gives_the_time_where_there_is_no_cl
     assert_right_clock(&boot);
 }
 
+/// A reported speed is exact, and a wait for another clock is not.
+#[test]
+fn the_counters_speed_is_the_one_that_the_processor_tells() {
+    let vpmu = vec!["tsc=1234567890".to_owned()];
+    let boot = boot(&Request { vpmu, ..Request::new(LINE) });
+    assert_success(&boot);
+    assert_eq!(boot.transcript.booted.map(|booted| booted.tsc_hz), Some(1_234_567_890));
+}
+
 #[test]
 fn a_machine_without_a_clock_of_known_speed_is_refused_in_words() {
     let boot = without("pit acpi");

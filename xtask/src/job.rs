@@ -5,14 +5,14 @@ mod values;
 use clap::{Args, FromArgMatches};
 use tally_abi::{
     ExitStatus, PhaseConfig, SessionConfig, Shares, Slice,
-    boot::{DEFAULT_PARANOID, Delivery, MAX_CPUS},
+    boot::{DEFAULT_PARANOID, Delivery, MAX_CPUS, Takeover},
     check, events,
     program::MAX_ARGUMENT_BYTES,
     session::{MAX_SLICE, MIN_SLICE},
     words::escape,
 };
 
-use self::values::{delivery, percent, ppm, shares};
+use self::values::{delivery, percent, ppm, shares, takeover};
 pub(crate) use self::values::{level, trace_events};
 pub use self::values::{slice, slice_option};
 use crate::{
@@ -84,6 +84,9 @@ pub struct Job {
     /// nmi, as NMI, also while the kernel runs
     #[arg(long, value_name = "HOW", default_value = "fixed", value_parser = delivery)]
     pub overflows: Delivery,
+    /// Action on a counter that firmware left on: take it over, with a warning; or refuse to count
+    #[arg(long, value_name = "HOW", default_value = "take", value_parser = takeover)]
+    pub left_on: Takeover,
 }
 
 /// The job of a command line without options.
@@ -137,6 +140,9 @@ impl Job {
         }
         if self.overflows == Delivery::Nmi {
             line += " overflows=nmi";
+        }
+        if self.left_on == Takeover::Refuse {
+            line += " pmu=refuse";
         }
         if !options.is_empty() {
             line += &format!(" {options}");

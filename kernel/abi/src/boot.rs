@@ -1,9 +1,11 @@
 //! The kernel's command line, and the ports through which it reaches its host.
 
 mod log_level;
+mod takeover;
 mod tracing;
 
 pub use log_level::LogLevel;
+pub use takeover::Takeover;
 pub use tracing::{MIN_HALTING_PAGES, TraceEvents, Tracing};
 
 pub use crate::{
@@ -81,6 +83,8 @@ pub struct CommandLine<'a> {
     /// Action on a CPU whose counters do not all count, which each CPU checks as it starts
     /// (`check-counters`, `check-counters=report`); `None`: no check.
     pub check_counters: Option<CounterCheck>,
+    /// Action on a CPU with a counter that is on as the kernel starts (`pmu=take|refuse`).
+    pub takeover: Takeover,
     /// Delivery of overflow interrupts (`overflows=fixed|nmi`).
     pub overflows: Delivery,
     /// The halts of programs (`halt=LENGTH,PERIOD,FOOTPRINT`), which take a general counter. Not
@@ -157,6 +161,7 @@ impl<'a> CommandLine<'a> {
             date: DEFAULT_DATE,
             send_files: false,
             check_counters: None,
+            takeover: Takeover::Take,
             overflows: Delivery::Fixed,
             halts: None,
             halt_timer: None,
@@ -215,6 +220,7 @@ impl<'a> CommandLine<'a> {
                 self.paranoid = level.parse().ok().filter(|level| *level <= DEFAULT_PARANOID)?;
             }
             Some(("date", seconds)) => self.date = seconds.parse().ok()?,
+            Some(("pmu", action)) => self.takeover = Takeover::parse(action)?,
             Some(("overflows", how)) => self.overflows = Delivery::parse(how)?,
             Some(("halt", halts)) => self.halts = Some(Halts::parse(halts).ok()?),
             Some(("halt-timer", timer)) => self.halt_timer = Some(HaltTimer::parse(timer)?),
@@ -351,6 +357,8 @@ mod tests {
         assert_eq!(CommandLine::parse("paranoid=0").map(|line| line.paranoid), Ok(0));
         let nmi = CommandLine::parse("overflows=nmi").map(|line| line.overflows);
         assert_eq!(nmi, Ok(Delivery::Nmi));
+        let refuses = CommandLine::parse("pmu=refuse").map(|line| line.takeover);
+        assert_eq!(refuses, Ok(Takeover::Refuse));
         let line = CommandLine::parse("halt=7,1000 halt-timer=held").unwrap();
         assert_eq!(line.halts.map(|halts| halts.length_cycles), Some(7));
         assert_eq!(line.halt_timer, Some(HaltTimer::Held));
@@ -360,6 +368,7 @@ mod tests {
             "paranoid=3",
             "paranoid=",
             "overflows=smi",
+            "pmu=give",
             "halt=7",
             "halt-timer=off",
             "date=today",

@@ -15,7 +15,7 @@ pub enum Failure {
     MachineCheck,
     /// Loop for ever.
     Hang,
-    /// On every CPU except the first, behave as if a counter were already in use.
+    /// On every CPU except the first, behave as if firmware had left a counter on.
     Pmu,
 }
 

@@ -93,6 +93,11 @@ impl<P: Pmu> Multiplexer<P> {
         &self.pmu
     }
 
+    /// The driver, for checks of its registers.
+    pub fn pmu_mut(&mut self) -> &mut P {
+        &mut self.pmu
+    }
+
     /// Starts counting for `session` on this CPU: the session was started, or its program was
     /// switched in. No other session may be running on this CPU, nor this session on another CPU.
     pub fn resume(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {

@@ -19,8 +19,9 @@
 mod each;
 mod features;
 mod in_use;
+mod start;
 
-pub(crate) use self::features::Features;
+pub(crate) use self::{features::Features, in_use::left_on};
 
 use core::mem::take;
 
@@ -32,13 +33,10 @@ use tally_engine::{
 
 use crate::{
     bus::{Bus, CountingBus},
-    init::{InitError, counters},
-    registers::{
-        Register,
-        amd::{
-            CYCLES_NOT_IN_HALT, PerfCntrGlobalCtl, PerfCntrGlobalStatusClr, PerfCtl, PerfCtr,
-            RETIRED_INSTRUCTIONS,
-        },
+    init::counters,
+    registers::amd::{
+        CYCLES_NOT_IN_HALT, PerfCntrGlobalCtl, PerfCntrGlobalStatusClr, PerfCtl, PerfCtr,
+        RETIRED_INSTRUCTIONS,
     },
     selects::Selects,
 };
@@ -76,49 +74,6 @@ pub struct Amd<B: Bus> {
 }
 
 impl<B: Bus> Amd<B> {
-    /// Takes over the PMU of the CPU that `bus` accesses, and leaves all counters disabled.
-    pub(crate) fn new(bus: B, features: Features) -> Result<Self, InitError> {
-        let mut bus = CountingBus::new(bus);
-        in_use::refuse(&mut bus, &features)?;
-        in_use::thaw(&mut bus, &features);
-        let mut driver = Amd {
-            bus,
-            features,
-            counters: features.counters | features.reserved,
-            selects: Selects::new(),
-            enabled: false,
-            timer: CYCLES,
-            armed: 0,
-            acknowledged: 0,
-            counts_kernel: false,
-        };
-        if features.global {
-            driver.bus.put(0, PerfCntrGlobalCtl::empty());
-        }
-        driver.refuse_if_not_writable()?;
-        driver.acknowledge(driver.counters);
-        if features.reserved != 0 && features.global {
-            driver.control(driver.reserved());
-        }
-        Ok(driver)
-    }
-
-    fn refuse_if_not_writable(&mut self) -> Result<(), InitError> {
-        for index in counters(self.counters) {
-            let (select, count) = (PerfCtl::event(CYCLES_NOT_IN_HALT, 0), PerfCtr(0x1234));
-            self.bus.put(index, select);
-            if self.bus.get::<PerfCtl>(index) != select {
-                return Err(InitError::NotWritable { register: PerfCtl::NAME, index });
-            }
-            self.bus.put(index, PerfCtl::empty());
-            self.bus.put(index, count);
-            if self.bus.get::<PerfCtr>(index) != count {
-                return Err(InitError::NotWritable { register: PerfCtr::NAME, index });
-            }
-        }
-        Ok(())
-    }
-
     /// Writes an event select if its value changes.
     fn select(&mut self, index: usize, wanted: PerfCtl) {
         if self.held(index) != wanted {

@@ -1,9 +1,14 @@
 //! Access to MSRs and counters: those of the processor, with a count of accesses, or a test's
 //! model.
 
+mod attempt;
+
 use core::{arch::asm, ptr};
 
-use crate::registers::Register;
+use crate::{init::InitError, registers::Register};
+
+use attempt::try_wrmsr;
+pub use attempt::{after_fault, try_rdmsr};
 
 /// MSRs and performance counters of one CPU.
 pub trait Bus {
@@ -13,6 +18,10 @@ pub trait Bus {
     fn write(&mut self, msr: u32, value: u64);
     /// Executes RDPMC.
     fn rdpmc(&mut self, index: u32) -> u64;
+    /// Executes RDMSR of an MSR that may not exist; `None` if it faults.
+    fn try_read(&mut self, msr: u32) -> Option<u64>;
+    /// Executes WRMSR of an MSR that may not exist; returns whether it does not fault.
+    fn try_write(&mut self, msr: u32, value: u64) -> bool;
 
     /// Executes WRMSR with a value in memory.
     #[inline(always)]
@@ -39,7 +48,9 @@ impl Native {
     /// 1. it is used in ring 0 only;
     /// 2. it is used only on the CPU on which it was made, and nothing else uses that CPU's PMU;
     /// 3. the registers that are accessed exist: [`crate::detect()`] has found the PMU that the
-    ///    driver holding the value drives, and the driver sets no reserved bits.
+    ///    driver holding the value drives, the driver has tried each as it was made, and it sets no
+    ///    reserved bits;
+    /// 4. the handler of #GP continues at the address that [`after_fault`] names.
     pub const unsafe fn new() -> Native {
         Native(())
     }
@@ -83,6 +94,18 @@ impl Bus for Native {
             asm!("wrmsr", in("ecx") msr, in("eax") low, in("edx") high,
                  options(nostack, preserves_flags));
         }
+    }
+
+    fn try_read(&mut self, msr: u32) -> Option<u64> {
+        // SAFETY: by the contract of `new`, 1. this is ring 0 and 4. the fault is handled; the
+        // driver reads registers whose reading has no effect.
+        unsafe { try_rdmsr(msr) }
+    }
+
+    fn try_write(&mut self, msr: u32, value: u64) -> bool {
+        // SAFETY: by the contract of `new`, 1. this is ring 0, 4. the fault is handled and 2.
+        // nothing else relies on the PMU's state.
+        unsafe { try_wrmsr(msr, value) }
     }
 
     #[inline(always)]
@@ -142,6 +165,29 @@ impl<B: Bus> CountingBus<B> {
     pub(crate) fn put<R: Register>(&mut self, index: u8, value: R) {
         self.msr_accesses += 1;
         self.bus.write(R::address(index), value.raw());
+    }
+
+    /// Reads a register that may not exist.
+    pub(crate) fn try_get<R: Register>(&mut self, index: u8) -> Option<R> {
+        self.msr_accesses += 1;
+        self.bus.try_read(R::address(index)).map(R::from_raw)
+    }
+
+    /// Writes a register that may not exist; returns whether it does.
+    pub(crate) fn try_put<R: Register>(&mut self, index: u8, value: R) -> bool {
+        self.msr_accesses += 1;
+        self.bus.try_write(R::address(index), value.raw())
+    }
+
+    /// Reads a register that the driver needs, for the first time.
+    pub(crate) fn first_get<R: Register>(&mut self, index: u8) -> Result<R, InitError> {
+        self.try_get(index).ok_or(InitError::Missing { register: R::NAME })
+    }
+
+    /// Writes a register that the driver needs, for the first time.
+    pub(crate) fn first_put<R: Register>(&mut self, index: u8, value: R) -> Result<(), InitError> {
+        let missing = InitError::Missing { register: R::NAME };
+        self.try_put(index, value).then_some(()).ok_or(missing)
     }
 
     /// Writes a register like [`Self::put`], with a value in memory.

@@ -7,7 +7,8 @@ use tally_abi::{Error, wire::PmuInfo};
 use tally_engine::{Layout, Widths, plan::CounterAssignment};
 
 use crate::{
-    Amd, Bus, Catalogue, Driver, HaltTimer, InitError, Intel, amd, halt_timer::Registers, intel,
+    Amd, Bus, Catalogue, Driver, HaltTimer, InitError, Intel, amd, bus::CountingBus,
+    halt_timer::Registers, init::ControlValue, intel,
 };
 
 /// A PMU that this crate can drive.
@@ -96,8 +97,7 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
         b"GenuineIntel" => {
             let kind = if leaf.eax >= 0x1a { cpuid.cpuid1(0x1a).eax } else { 0 };
             let catalogue = Catalogue::intel(family, model, signature.eax as u8 & 0xf, kind);
-            let has_extra = !hypervisor || is_tcg(&cpuid);
-            let extra = if has_extra { catalogue.extra_registers() } else { 0 };
+            let extra = catalogue.extra_registers();
             let kind = detect_intel(&cpuid, leaf.eax, hypervisor, extra)?;
             let has_second_umask = leaf.eax >= 0x23 && cpuid.cpuid2(0x23, 0).ebx & 1 == 1;
             let catalogue = catalogue.without(absent_events(&cpuid));
@@ -117,12 +117,21 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
 }
 
 /// Returns a remark about an erratum of the counters that has no workaround: AMD's 1292 of family
-/// 19h, models 00h to 0Fh ("Revision Guide for AMD Family 19h Models 00h-0Fh Processors", 56683).
+/// 19h, models 00h to 0Fh ("Revision Guide for AMD Family 19h Models 00h-0Fh Processors", 56683),
+/// and 1023 of Zen 1 and its copy by Hygon ("Revision Guide for AMD Family 17h Models 00h-0Fh
+/// Processors", 55449).
 fn erratum(vendor: &[u8; 12], family: u16, model: u8) -> Option<&'static str> {
-    (vendor == b"AuthenticAMD" && family == 0x19 && model <= 0x0f).then_some(
-        "erratum 1292: counts of retired instructions and branches may rarely be too high, also \
-         those that are called exact",
-    )
+    match (vendor, family, model) {
+        (b"AuthenticAMD", 0x19, ..=0x0f) => Some(
+            "erratum 1292: counts of retired instructions and branches may rarely be too high, \
+             also those that are called exact",
+        ),
+        (b"AuthenticAMD", 0x17, ..=0x2f) | (b"HygonGenuine", ..) => Some(
+            "erratum 1023: an overflow interrupt may not come while two counters count; its slice \
+             then lasts until the scheduler's next tick, 10 ms, and is among the lost PMIs",
+        ),
+        _ => None,
+    }
 }
 
 /// Reserves general counter 3 for TSX microcode, which may use it for transactions, and returns a
@@ -158,7 +167,7 @@ pub(crate) fn family_and_model(eax: u32) -> (u16, u8) {
 /// Reads Intel SDM volume 2, CPUID leaf 0AH.
 ///
 /// `extra` is the mask of extra registers: CPUID does not enumerate them, they follow from the
-/// model. KVM reports the model but does not have all of the registers.
+/// model, and each CPU's driver tries them, as KVM reports the model without all of the registers.
 fn detect_intel<R: CpuIdReader>(
     cpuid: &R,
     leaves: u32,
@@ -201,12 +210,6 @@ fn absent_events<R: CpuIdReader>(cpuid: &R) -> u32 {
     let leaf = cpuid.cpuid1(0xa);
     let told = 1_u32.checked_shl(leaf.eax >> 24).map_or(u32::MAX, |bit| bit - 1);
     leaf.ebx & told | ALWAYS_LISTED & !told
-}
-
-/// Returns whether the hypervisor is QEMU's TCG, whose virtual PMU has all that it reports.
-fn is_tcg<R: CpuIdReader>(cpuid: &R) -> bool {
-    let leaf = cpuid.cpuid1(0x4000_0000);
-    [leaf.ebx, leaf.ecx, leaf.edx].map(u32::to_le_bytes).as_flattened() == b"TCGTCGTCGTCG"
 }
 
 /// Reads AMD64 Architecture Programmer's Manual volume 3, CPUID Fn8000_0001_ECX and Fn8000_0022.
@@ -331,8 +334,17 @@ impl DetectedPmu {
         self.catalogue
     }
 
-    /// Takes over the PMU of the CPU that `bus` accesses, and leaves all counters disabled. To be
-    /// called once on each CPU.
+    /// Returns the control of a counter that is on. To be called on each CPU before
+    /// [`Self::init_cpu`], which turns all counters off.
+    pub fn left_on<B: Bus>(&self, bus: B) -> Option<ControlValue> {
+        let bus = &mut CountingBus::new(bus);
+        match &self.kind {
+            Kind::Intel { features, .. } => intel::left_on(bus, features),
+            Kind::Amd(features) => amd::left_on(bus, features),
+        }
+    }
+
+    /// Takes over the PMU of the CPU that `bus` accesses, and leaves all counters disabled.
     ///
     /// # Errors
     /// See [`InitError`].

@@ -3,7 +3,7 @@
 use tally_abi::Mode;
 use tally_engine::{CounterMask, Counts, Group, Pmu, Setup, Switch, Widths};
 
-use crate::{amd::Amd, bus::Bus, intel::Intel};
+use crate::{amd::Amd, bus::Bus, init::ControlValue, intel::Intel};
 
 /// PMU of one CPU, of either vendor.
 #[derive(Debug)]
@@ -21,6 +21,22 @@ macro_rules! either {
             Driver::Amd($driver) => $call,
         }
     };
+}
+
+impl<B: Bus> Driver<B> {
+    /// Returns a control of the driver's counters whose value is not the one that the driver wrote
+    /// last. The counters reserved for others are not looked at.
+    pub fn changed_by_others(&mut self) -> Option<ControlValue> {
+        either!(self, driver => driver.changed_by_others())
+    }
+
+    /// Mask of the extra registers that this CPU has, of those of [`tally_engine::Layout::extra`].
+    pub fn extra(&self) -> u8 {
+        match self {
+            Driver::Intel(driver) => driver.extra(),
+            Driver::Amd(_) => 0,
+        }
+    }
 }
 
 impl<B: Bus> Pmu for Driver<B> {

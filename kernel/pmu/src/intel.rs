@@ -33,12 +33,14 @@ mod extra;
 mod features;
 mod in_use;
 mod interrupts;
+mod start;
 mod timer;
 
 use self::timer::Timer;
 pub(crate) use self::{
     extra::{extra_address, extra_register},
     features::Features,
+    in_use::left_on,
 };
 
 use tally_abi::Mode;
@@ -49,13 +51,9 @@ use tally_engine::{
 
 use crate::{
     bus::{Bus, CountingBus},
-    init::{InitError, counters},
-    registers::{
-        Register,
-        intel::{
-            FixedCtr, FixedCtrCtrl, FullPmc, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl, Pmc,
-            RDPMC_FIXED,
-        },
+    init::counters,
+    registers::intel::{
+        FixedCtr, FixedCtrCtrl, FullPmc, PerfEvtSel, PerfGlobalCtrl, Pmc, RDPMC_FIXED,
     },
     selects::Selects,
 };
@@ -90,56 +88,6 @@ pub struct Intel<B: Bus> {
 }
 
 impl<B: Bus> Intel<B> {
-    /// Takes over the PMU of the CPU that `bus` accesses, and leaves all counters disabled.
-    pub(crate) fn new(bus: B, features: Features) -> Result<Self, InitError> {
-        let mut bus = CountingBus::new(bus);
-        in_use::refuse(&mut bus, &features)?;
-        let capabilities =
-            if features.capabilities { bus.get(0) } else { PerfCapabilities::empty() };
-        in_use::set_freezing(&mut bus, &features, capabilities);
-        bus.put(0, PerfGlobalCtrl::empty());
-        bus.put(0, FixedCtrCtrl::empty());
-        let mut driver = Intel {
-            bus,
-            features,
-            general: features.general | features.reserved,
-            selects: Selects::new(),
-            extra: [0; MAX_EXTRA],
-            fixed: FixedCtrCtrl::empty(),
-            timer: Timer::new(Pinned::Cycles),
-            armed: 0,
-            must_stop: false,
-            full_width: capabilities.contains(PerfCapabilities::FW_WRITE),
-        };
-        for index in counters(driver.general) {
-            driver.bus.put(index, PerfEvtSel::empty());
-        }
-        for_each_counter(features.extra, |number| driver.put_extra(number, 0));
-        driver.bus.put(0, driver.all_overflows());
-        driver.refuse_if_not_writable()?;
-        if features.reserved != 0 {
-            driver.enable_reserved();
-        }
-        Ok(driver)
-    }
-
-    fn refuse_if_not_writable(&mut self) -> Result<(), InitError> {
-        let probe = FixedCtr(0x1234);
-        self.bus.put(CYCLES, probe);
-        if self.bus.get::<FixedCtr>(CYCLES) != probe {
-            return Err(InitError::NotWritable { register: FixedCtr::NAME, index: CYCLES });
-        }
-        let probe = PerfEvtSel::event(0x3c, 0);
-        for index in counters(self.general) {
-            self.bus.put(index, probe);
-            if self.bus.get::<PerfEvtSel>(index) != probe {
-                return Err(InitError::NotWritable { register: PerfEvtSel::NAME, index });
-            }
-            self.bus.put(index, PerfEvtSel::empty());
-        }
-        Ok(())
-    }
-
     /// Value that enables all counters; a counter without a selector counts nothing that is read.
     fn enabled(&self) -> PerfGlobalCtrl {
         let fixed = PerfGlobalCtrl::FIXED0 | PerfGlobalCtrl::FIXED1;
@@ -183,7 +131,7 @@ impl<B: Bus> Intel<B> {
         }
     }
 
-    /// Clears the timer's bit in the overflow status.
+    /// Clears the bits of all counters in the overflow status.
     #[inline(always)]
     fn acknowledge(&mut self) {
         self.bus.put(0, self.timer.acknowledge);
@@ -241,7 +189,7 @@ pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
 impl<B: Bus> Pmu for Intel<B> {
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
         self.must_stop = setup.kernel;
-        self.timer = Timer::new(setup.timer);
+        self.timer = Timer::new(setup.timer, &self.features);
         self.selects.time_by(setup.timer, self.features.widths.pinned);
         if group.extra.used != 0 {
             self.load_extra(&group.extra);

@@ -37,10 +37,10 @@ pub use catalogue::{Catalogue, CostTable, Derived, ResolveError, Resolved};
 pub use detect::{DetectedPmu, NoPmu, detect};
 pub use driver::Driver;
 pub use halt_timer::HaltTimer;
-pub use init::{CounterName, InitError};
+pub use init::{ControlValue, CounterName, InitError};
 pub use intel::Intel;
 pub use self_check::{
     AccessCosts, CHECK_INSTRUCTIONS, access_costs, check_counters, check_interrupt, check_ring_3,
-    recheck_counters, settle, work,
+    recheck_counters, refuse_if_changed, settle, work,
 };
 pub use unit::{CounterUnit, UNIT_COUNTERS, UnitCounter, UnitError};

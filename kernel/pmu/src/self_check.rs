@@ -45,6 +45,15 @@ pub fn settle() {
     (0..LATEST).for_each(|_| work());
 }
 
+/// Fails if others have written a control of the driver's counters. To be called before
+/// [`Pmu::stop`], which may write all of them.
+///
+/// # Errors
+/// [`InitError::WrittenByOthers`].
+pub fn refuse_if_changed<B: Bus>(driver: &mut Driver<B>) -> Result<(), InitError> {
+    driver.changed_by_others().map_or(Ok(()), |control| Err(InitError::WrittenByOthers(control)))
+}
+
 /// Counts the events of `work` in ring 0: first on all counters of `set` at once, then on each
 /// general counter alone, which has to wrap at the width that CPUID reports, and to stop. `work`
 /// has to be [`work`], on the driver's CPU. Consumes the driver: the CPU's PMU has to be
@@ -54,6 +63,7 @@ pub fn settle() {
 /// [`InitError::StandsStill`]: a counter has counted fewer events than happened.
 /// [`InitError::WrongWidth`]: a counter has not wrapped, or has wrapped at another width.
 /// [`InitError::DoesNotStop`]: a counter has continued to count after it was disabled.
+/// [`InitError::WrittenByOthers`]: others have written a control.
 pub fn check_counters<B: Bus>(
     mut driver: Driver<B>,
     set: CounterMask,
@@ -69,6 +79,7 @@ pub fn check_counters<B: Bus>(
 /// # Errors
 /// [`InitError::NoInterrupt`]: no interrupt was raised.
 /// [`InitError::StandsStill`]: a counter has counted fewer events than happened.
+/// [`InitError::WrittenByOthers`]: others have written a control.
 pub fn check_interrupt<B: Bus>(
     mut driver: Driver<B>,
     set: CounterMask,
@@ -90,6 +101,7 @@ pub fn check_interrupt<B: Bus>(
 ///
 /// # Errors
 /// [`InitError::StandsStill`]: a counter has counted fewer events than happened.
+/// [`InitError::WrittenByOthers`]: others have written a control.
 pub fn recheck_counters<B: Bus>(
     mut driver: Driver<B>,
     set: CounterMask,
@@ -118,6 +130,7 @@ fn count_together<B: Bus>(
     let before = driver.read(set);
     driver.enable();
     work(driver);
+    refuse_if_changed(driver)?;
     driver.stop();
     let after = driver.read(set);
     driver.scrub();
@@ -156,6 +169,7 @@ fn count_alone<B: Bus>(
     let before = value(driver);
     driver.enable();
     work(driver);
+    refuse_if_changed(driver)?;
     driver.stop();
     let after = value(driver);
     work(driver);

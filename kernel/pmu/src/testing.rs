@@ -184,13 +184,15 @@ impl Model {
             (Vendor::Intel { .. }, 0x38d) => intel::FixedCtrCtrl::VALID,
             (Vendor::Intel { .. }, 0x38f) => rows | 7 << 32,
             (Vendor::Intel { freeze }, 0x390) => rows | 7 << 32 | u64::from(freeze) << 59,
-            (_, 0x1d9) => 1 << 12 | 1,
+            (_, 0x1d9) => 1 << 12 | 1 << 1,
+            (Vendor::Intel { .. }, 0x3f1 | 0x14ce) => 0,
+            (Vendor::Amd { .. }, 0xc000_010f) => 0,
             (Vendor::Intel { .. }, 0x1a6 | 0x1a7) => intel::OffcoreRsp::VALID,
             (Vendor::Intel { .. }, 0x3f7) => intel::PebsFrontend::VALID,
             (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) if msr & 1 == 0 => amd::PerfCtl::VALID,
             (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) => WIDTH_MASK,
             (Vendor::Amd { .. }, 0xc000_0301) => rows,
-            (Vendor::Amd { .. }, 0xc000_0302) => rows | 1 << 59,
+            (Vendor::Amd { .. }, 0xc000_0302) => rows | 3 << 58,
             _ => panic!("write to {msr:#x}, which is read only or not there"),
         }
     }
@@ -247,6 +249,18 @@ impl Bus for Model {
                 self.msrs.insert(msr, value);
             }
         }
+    }
+
+    fn try_read(&mut self, msr: u32) -> Option<u64> {
+        self.msrs.contains_key(&msr).then(|| self.read(msr))
+    }
+
+    fn try_write(&mut self, msr: u32, value: u64) -> bool {
+        let is_there = self.msrs.contains_key(&msr);
+        if is_there {
+            self.write(msr, value);
+        }
+        is_there
     }
 
     fn rdpmc(&mut self, index: u32) -> u64 {

@@ -54,7 +54,9 @@ pub fn enable_features() {
                 Cr0Flags::MONITOR_COPROCESSOR | Cr0Flags::NUMERIC_ERROR | Cr0Flags::WRITE_PROTECT,
             );
         });
-        Cr4::update(|flags| *flags = *flags & kept | cr4);
+        // Raw: `Cr4::update` keeps the bits that its crate does not know, as FRED's, with which no
+        // entry of the IDT is used.
+        Cr4::write_raw(Cr4::read_raw() & kept.bits() | cr4.bits());
     }
     extended_state::enable();
 }

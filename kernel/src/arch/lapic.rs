@@ -5,7 +5,7 @@
 //! volume 3, chapter "Advanced Programmable Interrupt Controller (APIC)"; AMD APM volume 2, chapter
 //! 16.
 
-use core::ptr::NonNull;
+use core::{arch::asm, ptr::NonNull};
 
 use raw_cpuid::CpuId;
 use volatile::VolatilePtr;
@@ -27,14 +27,20 @@ const X2APIC_FIRST: u32 = 0x800;
 /// of the offset.
 mod register {
     pub(super) const ID: u32 = 0x20;
+    pub(super) const VERSION: u32 = 0x30;
     pub(super) const EOI: u32 = 0xb0;
     pub(super) const SPURIOUS: u32 = 0xf0;
     /// The first of eight registers with a bit for each vector.
     pub(super) const INTERRUPT_REQUEST: u32 = 0x200;
+    pub(super) const LVT_MACHINE_CHECKS: u32 = 0x2f0;
     pub(super) const COMMAND: u32 = 0x300;
     pub(super) const COMMAND_HIGH: u32 = 0x310;
     pub(super) const LVT_TIMER: u32 = 0x320;
+    pub(super) const LVT_THERMAL: u32 = 0x330;
     pub(super) const LVT_PERFORMANCE: u32 = 0x340;
+    pub(super) const LVT_LINT0: u32 = 0x350;
+    pub(super) const LVT_LINT1: u32 = 0x360;
+    pub(super) const LVT_ERROR: u32 = 0x370;
     pub(super) const TIMER_INITIAL: u32 = 0x380;
     pub(super) const TIMER_CURRENT: u32 = 0x390;
     pub(super) const TIMER_DIVIDE: u32 = 0x3e0;
@@ -98,7 +104,26 @@ impl Lapic {
             Lapic::XApic(unsafe { VolatilePtr::new(page) })
         };
         lapic.write(register::SPURIOUS, SOFTWARE_ENABLE | u32::from(vectors::SPURIOUS));
+        lapic.mask_all();
         lapic
+    }
+
+    /// Masks every entry of the local vector table: firmware leaves LINT1 as an NMI, and may leave
+    /// the others on. The version register has the number of the last entry.
+    fn mask_all(&self) {
+        const ENTRIES: [(u32, u32); 7] = [
+            (0, register::LVT_TIMER),
+            (1, register::LVT_LINT0),
+            (2, register::LVT_LINT1),
+            (3, register::LVT_ERROR),
+            (4, register::LVT_PERFORMANCE),
+            (5, register::LVT_THERMAL),
+            (6, register::LVT_MACHINE_CHECKS),
+        ];
+        let last = self.read(register::VERSION) >> 16 & 0xff;
+        for (_, entry) in ENTRIES.into_iter().filter(|(number, _)| *number <= last) {
+            self.write(entry, self.read(entry) | MASKED);
+        }
     }
 
     /// The APIC ID.
@@ -245,8 +270,15 @@ impl Lapic {
             }
             Lapic::X2Apic => {
                 let value = u64::from(to) << 32 | u64::from(command);
-                // SAFETY: the x2APIC's command register takes both halves in one write.
-                unsafe { Msr::new(X2APIC_FIRST + (register::COMMAND >> 4)).write(value) };
+                // SAFETY: (1) fences change nothing; (2) the x2APIC's command register takes both
+                // halves in one write.
+                unsafe {
+                    // The write is not serializing: without fences the other CPU could see the
+                    // interrupt before this CPU's stores (Intel SDM volume 3, "x2APIC Register
+                    // Access Semantics").
+                    asm!("mfence", "lfence", options(nostack, preserves_flags));
+                    Msr::new(X2APIC_FIRST + (register::COMMAND >> 4)).write(value);
+                }
             }
         }
     }

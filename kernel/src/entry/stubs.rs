@@ -183,6 +183,9 @@ unsafe extern "C" fn syscall_entry() {
 
 extern "C" fn handle_trap(frame: &mut Frame) {
     if trap::is_kernel_fault(frame) {
+        if trap::continue_after_access(frame) {
+            return;
+        }
         trap::kernel_fault(frame);
     }
     // SAFETY: this is an entry to the kernel, the only one active on this CPU.

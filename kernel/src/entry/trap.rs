@@ -10,9 +10,11 @@ use crate::{
         vectors,
     },
     cpu::Cpu,
-    machine::serial,
+    machine::{nmi, serial},
     sched,
 };
+
+const NMI: u64 = 2;
 
 /// Handles an interrupt or exception. The kernel returns to the frame's new contents.
 pub fn handle(cpu: &mut Cpu, frame: &mut Frame) {
@@ -79,20 +81,34 @@ fn end_turn(cpu: &mut Cpu, frame: &mut Frame) {
 
 /// Returns whether an exception is a fault of the kernel or of the machine.
 pub fn is_kernel_fault(frame: &Frame) -> bool {
-    const NMI: u64 = 2;
     const DOUBLE_FAULT: u64 = 8;
     const MACHINE_CHECK: u64 = 18;
     matches!(frame.vector, NMI | DOUBLE_FAULT | MACHINE_CHECK)
         || frame.vector < 32 && !frame::is_user(frame)
 }
 
+/// Continues after a fault of an access to an MSR that may not exist; returns whether it was one.
+pub fn continue_after_access(frame: &mut Frame) -> bool {
+    const GENERAL_PROTECTION: u64 = 13;
+    let after = (frame.vector == GENERAL_PROTECTION && !frame::is_user(frame))
+        .then(|| tally_pmu::bus::after_fault(frame.rip))
+        .flatten();
+    if let Some(rip) = after {
+        frame.rip = rip;
+    }
+    after.is_some()
+}
+
 /// Ends the kernel because of an exception in ring 0. Does not use the CPU's state, which may be
 /// broken.
 pub fn kernel_fault(frame: &Frame) -> ! {
     let address = x86_64::registers::control::Cr2::read_raw();
+    let reason = if frame.vector == NMI { nmi::reason() } else { None };
+    let [before, reason] = reason.map_or([""; 2], |reason| ["; the machine reports ", reason]);
     panic::report(
         format_args!(
-            "{} in the kernel at {:#x}, error code {:#x}, last fault address {address:#x}",
+            "{} in the kernel at {:#x}, error code {:#x}, last fault address {address:#x}\
+             {before}{reason}",
             vectors::exception_name(frame.vector),
             frame.rip,
             frame.error,

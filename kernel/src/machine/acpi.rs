@@ -1,4 +1,4 @@
-//! ACPI tables: the processors, and the port of the power-management timer.
+//! ACPI tables: the processors, the I/O APICs, and the port of the power-management timer.
 
 use core::ptr::NonNull;
 
@@ -64,6 +64,18 @@ pub fn processors(rsdp: Option<u64>) -> Vec<u32> {
         }
     }
     processors
+}
+
+/// The physical addresses of the I/O APICs.
+pub fn io_apics(rsdp: Option<u64>) -> Vec<u32> {
+    let Some(madt) = tables(rsdp).and_then(|tables| tables.find_table::<Madt>()) else {
+        return Vec::new();
+    };
+    let addresses = madt.get().entries().filter_map(|entry| match entry {
+        MadtEntry::IoApic(io_apic) => Some(io_apic.io_apic_address),
+        _ => None,
+    });
+    addresses.collect()
 }
 
 /// The port of ACPI's timer; `None` if the machine has none.

@@ -38,6 +38,11 @@ pub fn calibrate(nanoseconds: u64, wait: impl FnOnce() -> Option<()>) -> Option<
     Some(())
 }
 
+/// Sets the counter's speed, which the processor reports. Once.
+pub fn set_speed(hz: u64) {
+    SPEED.call_once(|| Speed { ticks: hz, nanoseconds: SECOND_NS });
+}
+
 /// The counter's frequency in Hz; 0 until it is known.
 pub fn tsc_hz() -> u64 {
     let Some(Speed { ticks, nanoseconds }) = SPEED.get() else { return 0 };

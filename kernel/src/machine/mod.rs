@@ -7,6 +7,8 @@ pub mod clock;
 pub mod exit;
 pub mod fw_cfg;
 mod hpet;
+pub mod io_apic;
+pub mod nmi;
 pub mod port;
 pub mod reference;
 pub mod screen;

@@ -1,6 +1,6 @@
-//! Clocks of known speed, which calibrate the others once at boot: the programmable interval timer
-//! (PIT), the high-precision event timer (HPET), ACPI's power-management timer, and the time-stamp
-//! counter itself if the processor reports its speed.
+//! Clocks of known speed, which calibrate the others once at boot: the time-stamp counter itself if
+//! the processor reports its speed, the programmable interval timer (PIT), the high-precision event
+//! timer (HPET), and ACPI's power-management timer.
 //!
 //! Each may be missing: on many machines firmware stops the PIT's clock to save power, so that a
 //! wait for it would never end, and the firmware's tables may have neither HPET nor ACPI timer.
@@ -45,7 +45,8 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// The clocks that this machine may have, in the order in which to try them.
+    /// The clocks that this machine may have, in the order in which to try them. First the counter,
+    /// whose reported speed is exact: a system-management interrupt lengthens every wait.
     pub fn all(rsdp: Option<u64>) -> impl Iterator<Item = Reference> {
         // The tables are only read when a clock is needed.
         let hpet = move || acpi::hpet_address(rsdp).and_then(Hpet::find).map(Reference::Hpet);
@@ -54,10 +55,11 @@ impl Reference {
             // Intel SDM volume 2, CPUID leaf 15H.
             CpuId::new().get_tsc_info().and_then(|info| info.tsc_frequency()).map(Reference::Tsc)
         };
-        iter::once(Reference::Pit)
+        iter::once_with(tsc)
+            .flatten()
+            .chain(iter::once(Reference::Pit))
             .chain(iter::once_with(hpet).flatten())
             .chain(iter::once_with(acpi).flatten())
-            .chain(iter::once_with(tsc).flatten())
     }
 
     /// Waits, at most 54 ms, as the PIT is 16 bits wide; `None` if the clock does not tick.

@@ -148,7 +148,7 @@ impl Context {
         let instances = Instances::of(config, demands.len())?;
         // In per-thread mode, one truth region (with this id) covers all threads.
         let own_id = if instances.is_some() { session_id::next() } else { id };
-        let (seed, layout) = (settings::seed(), found.layout());
+        let (seed, layout) = (settings::seed(), settings::layout(found));
         let mut session = Session::open(own_id, subject.space, config, seed, demands, &layout)
             .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;
         session.set_overcount(settings::overcount());

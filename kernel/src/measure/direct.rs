@@ -32,7 +32,7 @@ impl DirectCounters {
         settings::permit(0, "direct mode")?;
         let found = settings::pmu()?;
         let (resolved, demands) = catalogue::resolve(found, list, mode)?;
-        let direct = Direct::open(&demands, mode, &found.layout())
+        let direct = Direct::open(&demands, mode, &settings::layout(found))
             .map_err(|refused| ResolveError::of_plan(refused, &resolved))?;
         let indices =
             direct.assignments().iter().map(|assignment| found.rdpmc(*assignment)).collect();

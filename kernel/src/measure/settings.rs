@@ -4,17 +4,18 @@
 use alloc::format;
 use core::{
     fmt,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
 };
 
 use raw_cpuid::CpuIdReaderNative;
 use spin::Once;
 use tally_abi::{
     Error,
-    boot::{CommandLine, CounterCheck, Delivery, Failure, TraceEvents, Tracing},
+    boot::{CommandLine, CounterCheck, Delivery, Failure, Takeover, TraceEvents, Tracing},
     halt::{HaltTimer, Halts},
     wire::PmuInfo,
 };
+use tally_engine::Layout;
 use tally_pmu::{DetectedPmu, InitError, NoPmu, virtual_pmu};
 
 use super::refusal::Refusal;
@@ -26,6 +27,8 @@ static FAILURE: Once<(u16, InitError)> = Once::new();
 static FAILED_LATE: AtomicBool = AtomicBool::new(false);
 /// Value that [`overcount`] returns.
 static OVERCOUNT: AtomicU64 = AtomicU64::new(0);
+/// Mask of extra registers that a CPU lacks.
+static MISSING_EXTRA: AtomicU8 = AtomicU8::new(0);
 static SETTINGS: Once<Settings> = Once::new();
 
 pub(super) struct Settings {
@@ -41,6 +44,7 @@ pub(super) struct Settings {
     pub(super) halt_timer: HaltTimer,
     pub(super) fail: Option<Failure>,
     pub(super) check_counters: Option<CounterCheck>,
+    pub(super) takeover: Takeover,
 }
 
 /// Reason why nothing is counted on this machine.
@@ -90,6 +94,7 @@ pub(super) fn init(line: &CommandLine) {
         halt_timer: line.halt_timer.unwrap_or_default(),
         fail: line.fail,
         check_counters: line.check_counters,
+        takeover: line.takeover,
     };
     SETTINGS.call_once(|| settings);
 }
@@ -146,6 +151,23 @@ pub(super) fn has_failed() -> bool {
 pub fn late_failure() -> Option<impl fmt::Display> {
     let (cpu, reason) = FAILURE.get().filter(|_| FAILED_LATE.load(Ordering::Relaxed))?;
     Some(CannotCount::OnCpu(*cpu, *reason))
+}
+
+/// The counters for groups, with the extra registers that every started CPU has.
+pub(super) fn layout(found: &DetectedPmu) -> Layout {
+    let layout = found.layout();
+    Layout { extra: layout.extra & !MISSING_EXTRA.load(Ordering::Relaxed), ..layout }
+}
+
+/// Records the extra registers, `has`, that a CPU has of those that its model should have.
+pub(super) fn record_extra(cpu: u16, found: &DetectedPmu, has: u8) {
+    let missing = found.layout().extra & !has;
+    // Relaxed order is enough: CPUs start before programs ask for events.
+    if missing & !MISSING_EXTRA.fetch_or(missing, Ordering::Relaxed) != 0 {
+        log::warn!(
+            "CPU {cpu} lacks extra registers of its model; events that need them are refused"
+        );
+    }
 }
 
 /// Records the instructions that this CPU counts in ring 3 for an interrupt there.

@@ -3,7 +3,7 @@
 use alloc::format;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use tally_abi::{ExitStatus, wire::Message};
+use tally_abi::{ExitStatus, boot::Delivery, wire::Message};
 
 use super::{jobs::begin_job, sent_files, status, switch::schedule, table};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     cpu::Cpu,
     machine::{
         exit::{show_results, stop},
-        serial,
+        nmi, serial,
     },
     measure::{self, Closing, cpus},
     memory::kernel,
@@ -160,6 +160,11 @@ fn close_cpu_sessions(cpu: &mut Cpu) {
 /// Ends the machine: no program is left to run, or none could be started.
 pub fn finish() -> ! {
     measure::finish();
+    if measure::delivery() == Delivery::Nmi
+        && let Some(reason) = nmi::reason()
+    {
+        log::warn!("the machine raised an NMI, which is counted as a spurious interrupt: {reason}");
+    }
     if let Some(failure) = measure::late_failure() {
         status::refuse("counters", ExitStatus::CounterFailed, &format!("{failure}"));
     }

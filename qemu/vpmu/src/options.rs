@@ -88,7 +88,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 41] = [
+const NAMES: [&str; 42] = [
     "profile",
     "processor",
     "counters",
@@ -101,6 +101,7 @@ const NAMES: [&str; 41] = [
     "masked",
     "missing",
     "left",
+    "absent",
     "unmodelled",
     "fixed",
     "width",
@@ -163,7 +164,7 @@ impl<'a> Given<'a> {
     }
 
     fn profile(&self) -> Result<Profile, String> {
-        let mut profile = self.get("profile").map_or(Ok(Profile::ALL[0]), profile)?;
+        let mut profile = self.get("profile").map_or(Ok(Profile::ALL[0]), machine::profile)?;
         profile = processor::shown(profile, self.path("processor")?)?;
         let versions = "Intel's profiles have 1 to 5, AMD's no choice";
         let fixed = "Intel's profiles have 0 to 4 from version 2 on, AMD's none";
@@ -317,13 +318,6 @@ fn general_counters(profile: &Profile, asked_for: Option<&str>) -> Result<u8, St
     let Some(text) = asked_for else { return Ok(default) };
     text.parse().ok().filter(|count| (1..=most).contains(count)).ok_or_else(|| {
         format!("counters={text} is not supported: {} has 1 to {most}", profile.name)
-    })
-}
-
-fn profile(name: &str) -> Result<Profile, String> {
-    Profile::find(name).ok_or_else(|| {
-        let names: Vec<_> = Profile::ALL.iter().map(|profile| profile.name).collect();
-        format!("unknown profile '{name}': use one of {}", names.join(", "))
     })
 }
 

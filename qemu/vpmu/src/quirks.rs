@@ -35,7 +35,13 @@ pub struct Quirks {
     pub masked: Option<u64>,
     /// State that firmware leaves in the registers.
     pub left: Option<Left>,
+    /// Registers whose accesses fault though CPUID reports them, as under a hypervisor that hides
+    /// itself; 0 for none.
+    pub absent: [u32; MAX_ABSENT],
 }
+
+/// Maximum number of absent registers.
+const MAX_ABSENT: usize = 8;
 
 /// A counter that counts nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +57,9 @@ pub struct Held {
 pub enum Left {
     /// Running: general counter 0 counts retired instructions.
     Running,
+    /// Owned: as running, and the handler of each system-management interrupt writes the event
+    /// select again.
+    Owned,
     /// Frozen: an overflow has frozen all counters.
     Frozen,
 }
@@ -102,7 +111,8 @@ impl Quirks {
             lost: of("lost", 1..=u64::MAX, no_interrupt)?,
             smi: of("smi", least..=u64::MAX, &no_distance)?,
             masked: of("masked", 1..=u64::MAX, no_interrupt)?,
-            left: get("left").map(|text| left(text, profile)).transpose()?,
+            absent: absent(get("absent"))?,
+            left: get("left").map(|text| left(text, profile, get("smi"))).transpose()?,
         })
     }
 }
@@ -136,12 +146,30 @@ fn overcount(text: Option<&str>) -> Result<bool, String> {
     }
 }
 
-fn left(text: &str, profile: &Profile) -> Result<Left, String> {
+/// Parses registers: hexadecimal addresses, joined by `+`.
+fn absent(text: Option<&str>) -> Result<[u32; MAX_ABSENT], String> {
+    let all: Vec<&str> = text.into_iter().flat_map(|text| text.split('+')).collect();
+    let mut registers = [0; MAX_ABSENT];
+    if all.len() > MAX_ABSENT {
+        return Err(format!("absent=... has too many registers: use at most {MAX_ABSENT}"));
+    }
+    for (register, text) in registers.iter_mut().zip(all) {
+        let address = text.strip_prefix("0x").and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        *register = address.filter(|address| *address != 0).ok_or_else(|| {
+            format!("absent={text} is no register: use addresses as 0x1a6, joined by +")
+        })?;
+    }
+    Ok(registers)
+}
+
+fn left(text: &str, profile: &Profile, smi: Option<&str>) -> Result<Left, String> {
     match text {
         "running" => Ok(Left::Running),
+        "owned" if smi.is_some() => Ok(Left::Owned),
+        "owned" => Err("left=owned writes in system-management interrupts: add smi=...".to_owned()),
         "frozen" if can_freeze(profile) => Ok(Left::Frozen),
         "frozen" => Err(format!("left=frozen: {} never freezes", profile.name)),
-        _ => Err(format!("left={text} is unknown: use running or frozen")),
+        _ => Err(format!("left={text} is unknown: use running, owned or frozen")),
     }
 }
 
@@ -228,6 +256,8 @@ mod tests {
     fn wrong_values_are_refused_with_the_right_ones() {
         let intel = &Profile::ALL[0];
         for (name, value, part) in [
+            ("absent", "1a6", "use addresses as 0x1a6"),
+            ("absent", "0x1+0x1+0x1+0x1+0x1+0x1+0x1+0x1+0x1", "at most 8"),
             ("held", "4", "use 0 to 3"),
             ("held", "4@100", "use 0 to 3"),
             ("held", "2@soon", "use COUNTER@INSTRUCTIONS"),
@@ -238,7 +268,8 @@ mod tests {
             ("missing", "NO.SUCH", "is no event of icelake-server"),
             ("smi", "9999", "use 10000 or more"),
             ("overcount", "1", "use yes or no"),
-            ("left", "over", "use running or frozen"),
+            ("left", "over", "use running, owned or frozen"),
+            ("left", "owned", "add smi=..."),
         ] {
             let error = parse(name, value, intel).expect_err(name);
             assert!(error.contains(part) && error.starts_with(name), "{error}");

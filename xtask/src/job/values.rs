@@ -2,7 +2,7 @@
 
 use tally_abi::{
     Shares, Slice,
-    boot::{Delivery, LogLevel, TraceEvents},
+    boot::{Delivery, LogLevel, Takeover, TraceEvents},
     session::{MAX_SLICE, MIN_SLICE},
 };
 
@@ -50,6 +50,10 @@ pub(super) fn shares(word: &str) -> std::result::Result<Shares, String> {
 
 pub(super) fn delivery(word: &str) -> std::result::Result<Delivery, String> {
     Delivery::parse(word).ok_or_else(|| "use fixed or nmi".to_owned())
+}
+
+pub(super) fn takeover(word: &str) -> std::result::Result<Takeover, String> {
+    Takeover::parse(word).ok_or_else(|| "use take or refuse".to_owned())
 }
 
 /// Checks the kinds of records of `--trace-events`.

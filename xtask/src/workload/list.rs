@@ -8,7 +8,7 @@ use tally_abi::ExitStatus;
 use crate::{Failure, Result, job::Job, program_words, project};
 
 /// Options of a job that belong to the whole machine.
-const OF_THE_MACHINE: [&str; 4] = ["seed", "cpus", "paranoid", "overflows"];
+const OF_THE_MACHINE: [&str; 5] = ["seed", "cpus", "paranoid", "overflows", "left_on"];
 
 /// A line.
 #[derive(Args, Debug)]
@@ -74,6 +74,6 @@ fn parse(line: &str, machine: &Job) -> std::result::Result<(Job, Vec<Vec<String>
         return Err(format!("--{id} is one of the whole machine: give it beside --jobs"));
     }
     let Line { job, command } = Line::from_arg_matches_mut(&mut parsed).map_err(reason)?;
-    let &Job { seed, cpus, paranoid, overflows, .. } = machine;
-    Ok((Job { seed, cpus, paranoid, overflows, ..job }, program_words::programs(&command)))
+    let &Job { seed, cpus, paranoid, overflows, left_on, .. } = machine;
+    Ok((Job { seed, cpus, paranoid, overflows, left_on, ..job }, program_words::programs(&command)))
 }

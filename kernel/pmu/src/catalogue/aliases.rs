@@ -37,12 +37,17 @@ type Table = &'static [(&'static str, &'static str)];
 const NONE: &str = "!Linux maps it to no event of this processor";
 const NO_STALLS: &str = "!Linux maps it to no event of this processor; top-down events come near";
 
+/// Event 3CH with unit mask 01H counts the bus clock where it has this name, and at the rate of the
+/// time-stamp counter since Sapphire Rapids, where Linux still maps the alias to it.
+const BUS_CYCLES: &str = "CPU_CLK_UNHALTED.REF_XCLK|!no event of this processor is known to count \
+                          the bus clock; ref-cycles counts the time-stamp counter's";
+
 const INTEL: Table = &[
     ("cycles", "r3c"),
     ("cpu-cycles", "r3c"),
     ("instructions", "rc0"),
     ("ref-cycles", "cpu/event=0,umask=3/"),
-    ("bus-cycles", "r13c"),
+    ("bus-cycles", BUS_CYCLES),
     ("branches", "rc4"),
     ("branch-instructions", "rc4"),
     ("branch-misses", "rc5"),

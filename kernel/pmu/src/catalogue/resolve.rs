@@ -16,7 +16,7 @@ use super::{
     aliases::{Alias, Derived, alias, aliases},
     demand::Why,
     extra::extra_of,
-    processors::Vendor,
+    processors::{Core, Vendor},
     resolved::{ResolveError, Resolved},
     spelling::{self, Spelling},
     table::{ExtraRegister, Second},
@@ -267,11 +267,22 @@ impl Catalogue {
         })
     }
 
-    /// Returns whether an Intel event depends on an extra register on every processor that has the
-    /// event: off-core responses, retired front-end events, load latency (Linux's
-    /// `intel_skl_extra_regs` to `intel_glc_extra_regs`).
+    /// Returns whether an Intel event depends on an extra register: off-core responses, retired
+    /// front-end events, load latency (Linux's `intel_skl_extra_regs` to `intel_glc_extra_regs`).
+    /// A processor without a table is a recent one, with more of them, and snoop responses
+    /// (`intel_rwc_…` to `intel_pnc_extra_regs`, `intel_grt_…` to `intel_arw_extra_regs`).
     fn wants_some_register(&self, code: u16, umask: u16) -> bool {
-        let is = matches!((code, umask), (0xb7 | 0xbb | 0x2a | 0x2b | 0xcd, 1) | (0xc6, 1 | 3));
+        let always = matches!((code, umask), (0xb7 | 0xbb | 0x2a | 0x2b | 0xcd, 1) | (0xc6, 1 | 3));
+        let recently = matches!(
+            (code, umask),
+            (0x2a, 2 | 4 | 8)
+                | (0xc6 | 0xb7 | 0x27, 2)
+                | (0xad, 0x40)
+                | (0xc2, 4)
+                | (0x27, 1)
+                | (0xd0, 5)
+        );
+        let is = always || recently && self.processor.core == Core::Intel;
         is && self.processor.vendor == Vendor::Intel
     }
 

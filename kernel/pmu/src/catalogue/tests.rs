@@ -228,8 +228,12 @@ fn what_a_fixed_counter_does_not_count_its_twin_does() {
     selector(icelake(), "INST_RETIRED.ANY:k", 0x42_00c0, 0xff);
     selector(icelake(), "CPU_CLK_UNHALTED.THREAD:c=1:i", 0x1c1_003c, 0xff);
     selector(icelake(), "slots", 0x41_01a4, 0xff);
+    selector(icelake(), "bus-cycles", 0x41_013c, 0xff);
     let spr = Catalogue::intel(6, 0x8f, 8, 0);
     selector(spr, "ref-cycles:k", 0x42_013c, 0xff);
+    // The event of Ice Lake's bus cycles counts at the time-stamp counter's rate.
+    let (_, error, why) = refused(spr, "bus-cycles");
+    assert!(error == Error::EventNotSupported && why.contains("ref-cycles"), "{why}");
     assert!(one(icelake(), "INST_RETIRED.ANY:k").unwrap().demand.kernel);
 }
 
@@ -247,7 +251,12 @@ fn events_of_extra_registers_are_refused_where_those_are_not_known() {
         assert_eq!(error, Error::EventNotSupported, "{word}: {why}");
         assert!(why.contains("extra register"), "{why}");
     }
-    assert!(one(unknown, "r02c6").is_ok());
+    // Those that need one on recent processors alone: Skylake has others of these codes.
+    let skylake = Catalogue::intel(6, 0x55, 4, 0);
+    for raw in ["r02c6", "r40ad", "r04c2", "r02b7", "r05d0", "r0127", "r0227", "r022a", "r082a"] {
+        assert_eq!(one(unknown, raw).unwrap_err().error, Error::EventNotSupported, "{raw}");
+    }
+    assert!(one(skylake, "r04c2").is_ok());
 }
 
 #[test]

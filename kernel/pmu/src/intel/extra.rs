@@ -5,6 +5,7 @@ use tally_engine::{Extras, MAX_EXTRA, for_each_counter};
 use super::Intel;
 use crate::{
     Bus,
+    bus::CountingBus,
     registers::{
         Register,
         intel::{OffcoreRsp, PebsFrontend},
@@ -14,6 +15,9 @@ use crate::{
 /// Number of MSR_PEBS_FRONTEND among the extra registers; 0 and 1 are MSR_OFFCORE_RSP_0 and 1.
 const FRONTEND: usize = 2;
 const _: () = assert!(FRONTEND < MAX_EXTRA);
+/// Value that each extra register can have.
+const PROBE: u64 = 0x11;
+const _: () = assert!(PROBE & !(OffcoreRsp::VALID & PebsFrontend::VALID) == 0);
 
 /// Returns the planner's number for an extra register; `None` for one that is not driven.
 pub(crate) fn extra_register(msr: u32) -> Option<u8> {
@@ -30,6 +34,32 @@ pub(crate) fn extra_address(number: u8) -> u32 {
         0 | 1 => OffcoreRsp::address(number),
         _ => 0,
     }
+}
+
+/// Returns the registers of the mask `extra` that exist, and clears them. CPUID does not enumerate
+/// them: they follow from the model, which a hypervisor shows without them. One that ignores
+/// accesses keeps no value (Linux probes in the same way, `check_msr`).
+pub(super) fn present_extra<B: Bus>(bus: &mut CountingBus<B>, extra: u8) -> u8 {
+    let mut present = 0;
+    for_each_counter(extra, |number| {
+        let kept = match number {
+            FRONTEND => keeps_a_value(bus, 0, PebsFrontend),
+            _ => keeps_a_value(bus, number as u8, OffcoreRsp),
+        };
+        present |= u8::from(kept) << number;
+    });
+    present
+}
+
+/// Returns whether a register keeps a value, and clears it.
+fn keeps_a_value<B: Bus, R: Register>(
+    bus: &mut CountingBus<B>,
+    index: u8,
+    make: impl Fn(u64) -> R,
+) -> bool {
+    bus.try_put(index, make(PROBE))
+        && bus.try_get::<R>(index).is_some_and(|kept| kept.raw() == PROBE)
+        && bus.try_put(index, make(0))
 }
 
 impl<B: Bus> Intel<B> {

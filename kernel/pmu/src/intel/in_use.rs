@@ -1,67 +1,105 @@
-//! State of the PMU before the driver starts: counters in use by firmware or a hypervisor, and
-//! freezing on overflow.
+//! Use of the PMU by others, firmware or a hypervisor: counters that they left on, controls that
+//! they write while the driver has them, and freezing on overflow.
 
 use super::features::Features;
 use crate::{
     bus::{Bus, CountingBus},
-    init::{InitError, counters},
+    init::{ControlValue, InitError, counters},
     registers::{
         Register,
         intel::{
-            DebugCtl, FixedCtr, FixedCtrCtrl, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl,
-            PerfGlobalOvfCtrl, PerfGlobalStatus,
+            DebugCtl, FixedCtrCtrl, LbrCtl, PebsEnable, PerfCapabilities, PerfEvtSel,
+            PerfGlobalCtrl, PerfGlobalInuse, PerfGlobalOvfCtrl, PerfGlobalStatus,
         },
     },
 };
 
-/// Refuses a counter in use: its own control and the global one both enable it. The global control
-/// alone does not count: its bits for general counters are set after reset.
-pub(super) fn refuse<B: Bus>(
+/// Returns the control of a counter that is on: its own control and the global one both enable it.
+/// The global control alone does not count: its bits for general counters are set after reset.
+pub(crate) fn left_on<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,
-) -> Result<(), InitError> {
-    let global: PerfGlobalCtrl = bus.get(0);
-    for index in counters(features.general | features.reserved) {
-        let select: PerfEvtSel = bus.get(index);
-        if select.contains(PerfEvtSel::EN) && global.bits() >> index & 1 == 1 {
-            let register = PerfEvtSel::NAME;
-            return Err(InitError::CounterInUse { register, index, value: select.bits() });
-        }
-    }
-    let fixed: FixedCtrCtrl = bus.get(0);
-    for index in 0..3 {
-        let enabled = fixed.bits() >> (4 * index) & 3 != 0;
-        if enabled && global.bits() >> (32 + index) & 1 == 1 {
-            let value = fixed.bits();
-            return Err(InitError::CounterInUse { register: FixedCtr::NAME, index, value });
-        }
-    }
-    Ok(())
+) -> Option<ControlValue> {
+    let found = first_on(bus, features)?;
+    let in_use = bus.try_get::<PerfGlobalInuse>(0).map(|all| all.bits());
+    Some(ControlValue { in_use, ..found })
 }
 
-/// Turns freezing on overflow off, which a boot loader may have turned on, and unfreezes the
-/// counters. Both registers are written only if necessary, because some hypervisors fault on writes
-/// of bits that they never set.
+fn first_on<B: Bus>(bus: &mut CountingBus<B>, features: &Features) -> Option<ControlValue> {
+    let global: PerfGlobalCtrl = bus.try_get(0)?;
+    for index in counters(features.general | features.reserved) {
+        let select: PerfEvtSel = bus.try_get(index)?;
+        if select.contains(PerfEvtSel::EN) && global.bits() >> index & 1 == 1 {
+            return Some(of_select(index, select));
+        }
+    }
+    let fixed: FixedCtrCtrl = bus.try_get(0)?;
+    let is_on =
+        |index: u32| fixed.bits() >> (4 * index) & 3 != 0 && global.bits() >> (32 + index) & 1 == 1;
+    (0..3).any(is_on).then(|| of_fixed(fixed))
+}
+
+/// Writes 0 to a register that may not exist, if it has another value.
+fn clear_if_set<B: Bus, R: Register>(bus: &mut CountingBus<B>) {
+    if bus.try_get::<R>(0).is_some_and(|value| value.raw() != 0) {
+        bus.try_put(0, R::from_raw(0));
+    }
+}
+
+/// Returns a control that has another value than the driver wrote: `fixed`, and `select` of each
+/// counter in the mask `general`.
+pub(super) fn changed<B: Bus>(
+    bus: &mut CountingBus<B>,
+    fixed: FixedCtrCtrl,
+    general: u8,
+    select: impl Fn(u8) -> PerfEvtSel,
+) -> Option<ControlValue> {
+    let now: FixedCtrCtrl = bus.get(0);
+    if now != fixed {
+        return Some(of_fixed(now));
+    }
+    counters(general).find_map(|index| {
+        let now: PerfEvtSel = bus.get(index);
+        (now != select(index)).then(|| of_select(index, now))
+    })
+}
+
+fn of_select(index: u8, select: PerfEvtSel) -> ControlValue {
+    let (register, index) = (PerfEvtSel::NAME, Some(index));
+    ControlValue { register, index, value: select.bits(), in_use: None }
+}
+
+fn of_fixed(fixed: FixedCtrCtrl) -> ControlValue {
+    ControlValue { register: FixedCtrCtrl::NAME, index: None, value: fixed.bits(), in_use: None }
+}
+
+/// Turns off records of branches and of events, which firmware or a boot loader may have turned on
+/// and whose writes cost programs time, and freezing on overflow; unfreezes the counters. A
+/// hypervisor may lack a register, or fault on writes of bits that it never set.
 ///
 /// Turns freezing in system-management mode on: its code belongs neither to the kernel nor to a
 /// program, and would be included in counts of ring 0.
-pub(super) fn set_freezing<B: Bus>(
+pub(super) fn turn_off<B: Bus>(
     bus: &mut CountingBus<B>,
     features: &Features,
     capabilities: PerfCapabilities,
-) {
-    if features.capabilities {
-        let debug: DebugCtl = bus.get(0);
-        let mut wanted = debug.difference(DebugCtl::FREEZE_PERFMON_ON_PMI);
+) -> Result<(), InitError> {
+    if features.capabilities
+        && let Some(debug) = bus.try_get::<DebugCtl>(0)
+    {
+        let mut wanted = debug.difference(DebugCtl::FREEZE_PERFMON_ON_PMI | DebugCtl::BRANCHES);
         if capabilities.contains(PerfCapabilities::FREEZE_WHILE_SMM) {
             wanted |= DebugCtl::FREEZE_WHILE_SMM;
         }
         if wanted != debug {
-            bus.put(0, wanted);
+            bus.try_put(0, wanted);
         }
     }
-    let status: PerfGlobalStatus = bus.get(0);
+    clear_if_set::<_, PebsEnable>(bus);
+    clear_if_set::<_, LbrCtl>(bus);
+    let status: PerfGlobalStatus = bus.first_get(0)?;
     if status.contains(PerfGlobalStatus::CTR_FRZ) {
-        bus.put(0, PerfGlobalOvfCtrl::CTR_FRZ);
+        bus.first_put(0, PerfGlobalOvfCtrl::CTR_FRZ)?;
     }
+    Ok(())
 }

@@ -21,7 +21,7 @@ impl<B: Bus> Intel<B> {
             self.armed |= 1 << index;
             let interrupts = self.selects.held()[index].0 | PerfEvtSel::INT.bits();
             self.select(index, Selector(interrupts));
-            self.timer.acknowledge |= PerfGlobalOvfCtrl::from_bits_retain(1 << index);
+            self.timer.interrupting |= 1 << index;
             let value = remaining.wrapping_neg() & self.features.widths.general;
             self.bus.put(index as u8, Pmc(value));
             return value;
@@ -29,8 +29,7 @@ impl<B: Bus> Intel<B> {
         if event != self.timer.event as usize {
             let interrupts = FixedCtrCtrl::PMI0.bits() << (4 * event);
             self.control_fixed(self.fixed | FixedCtrCtrl::from_bits_retain(interrupts));
-            let bit = PerfGlobalOvfCtrl::FIXED0.bits() << event;
-            self.timer.acknowledge |= PerfGlobalOvfCtrl::from_bits_retain(bit);
+            self.timer.interrupting |= PerfGlobalStatus::FIXED0.bits() << event;
         }
         let value = remaining.wrapping_neg() & self.features.widths.pinned;
         self.bus.put(event as u8, FixedCtr(value));
@@ -45,7 +44,7 @@ impl<B: Bus> Intel<B> {
     /// See [`tally_engine::Pmu::has_lost_overflow`].
     pub(super) fn has_recorded_overflow(&mut self) -> bool {
         let recorded: PerfGlobalStatus = self.bus.get(0);
-        recorded.bits() & self.timer.acknowledge.bits() != 0
+        recorded.bits() & self.timer.interrupting != 0
     }
 
     /// See [`tally_engine::Pmu::disarm`].

@@ -2,19 +2,30 @@
 
 use tally_engine::Pinned;
 
+use super::features::Features;
 use crate::registers::intel::PerfGlobalOvfCtrl;
 
 /// Slice timer, with values that the overflow path would otherwise compute each time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer {
     pub(super) event: Pinned,
-    /// Value that acknowledges the timer's overflow.
+    /// Value that acknowledges the timer's overflow, and those of the counters of groups: one that
+    /// wraps without an interrupt must leave no bit, which would be taken for the overflow of a
+    /// later event that interrupts.
     pub(super) acknowledge: PerfGlobalOvfCtrl,
+    /// Mask of the status bits of counters that interrupt: the timer, and those preloaded.
+    pub(super) interrupting: u64,
 }
 
 impl Timer {
-    pub(super) fn new(event: Pinned) -> Timer {
-        let bit = PerfGlobalOvfCtrl::FIXED0.bits() << event as u8;
-        Timer { event, acknowledge: PerfGlobalOvfCtrl::from_bits_retain(bit) }
+    pub(super) fn new(event: Pinned, features: &Features) -> Timer {
+        let fixed = PerfGlobalOvfCtrl::FIXED0 | PerfGlobalOvfCtrl::FIXED1;
+        let third = if features.reference { PerfGlobalOvfCtrl::FIXED2.bits() } else { 0 };
+        let bits = fixed.bits() | third | u64::from(features.general);
+        Timer {
+            event,
+            acknowledge: PerfGlobalOvfCtrl::from_bits_retain(bits),
+            interrupting: PerfGlobalOvfCtrl::FIXED0.bits() << event as u8,
+        }
     }
 }

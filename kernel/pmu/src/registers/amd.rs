@@ -40,6 +40,8 @@ bitflags! {
     pub struct PerfCntrGlobalStatus: u64 {
         /// Core counters, by index.
         const COUNTERS = 0x3f;
+        /// Records of branches are frozen.
+        const LBR_FROZEN = 1 << 58;
         /// Counters are frozen.
         const PMC_FROZEN = 1 << 59;
     }
@@ -56,20 +58,32 @@ bitflags! {
     pub struct PerfCntrGlobalStatusClr: u64 {
         /// Core counters, by index.
         const COUNTERS = 0x3f;
+        /// Records of branches are frozen.
+        const LBR_FROZEN = 1 << 58;
         /// Counters are frozen.
         const PMC_FROZEN = 1 << 59;
+    }
+
+    /// DebugExtnCfg: records of branches. Exists if CPUID Fn8000_0022_EAX[1] is set.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct DebugExtnCfg: u64 {
+        /// Records branches.
+        const LBRV2 = 1 << 6;
     }
 
     /// DebugCtl: only bits that concern counters are listed; the others are preserved. (Volume 2,
     /// "Debug-Control MSR".)
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DebugCtl: u64 {
+        /// Records the last branch.
+        const LBR = 1;
         /// Freezes all counters on an overflow interrupt. Exists if CPUID Fn8000_0022_EAX[2] is
         /// set.
         const FREEZE_PMC_ON_PMI = 1 << 12;
     }
 }
 
+register!(DebugExtnCfg, "DebugExtnCfg", 0xc000_010f);
 register!(DebugCtl, "DebugCtl", 0x1d9);
 register!(PerfCtl, "PERF_CTL", 0xc001_0200, stride 2);
 register!(PerfCntrGlobalStatus, "PerfCntrGlobalStatus", 0xc000_0300);

@@ -112,6 +112,10 @@ bitflags! {
     /// ("Streamlined Freeze PMI".)
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DebugCtl: u64 {
+        /// Records branches, sends and stores trace messages of branches, interrupts when their
+        /// buffer is full, and freezes the records on an overflow interrupt: LBR, TR, BTS, BTINT,
+        /// FREEZE_LBRS_ON_PMI.
+        const BRANCHES = 1 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 11;
         /// Freezes all counters on an overflow interrupt, and sets CTR_FRZ in the status; before
         /// version 4 the interrupt clears IA32_PERF_GLOBAL_CTRL instead. Exists if
         /// CPUID.01H:ECX[15] is set.
@@ -132,6 +136,23 @@ bitflags! {
     }
 }
 
+bitflags! {
+    /// IA32_PEBS_ENABLE: counters that write records. Exists if CPUID.01H:EDX[21] is set. (Section
+    /// "Processor Event Based Sampling".)
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PebsEnable: u64 {}
+
+    /// IA32_LBR_CTL: records of branches, where they are architectural. Exists if
+    /// CPUID.07H:EDX[19] is set. (Chapter "Last Branch Records".)
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LbrCtl: u64 {}
+
+    /// IA32_PERF_GLOBAL_INUSE: counters that have an event, and bit 63, that one interrupts. Exists
+    /// from version 4 on. Read only.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PerfGlobalInuse: u64 {}
+}
+
 /// MSR_OFFCORE_RSP_x: off-core responses that are counted by the events that use this register.
 /// (Chapter "Performance Monitoring", section "Off-core Response Performance Monitoring".) The
 /// valid bits depend on the model.
@@ -148,6 +169,9 @@ register!(DebugCtl, "IA32_DEBUGCTL", 0x1d9);
 register!(FixedCtrCtrl, "IA32_FIXED_CTR_CTRL", 0x38d);
 register!(PerfGlobalStatus, "IA32_PERF_GLOBAL_STATUS", 0x38e);
 register!(PerfGlobalCtrl, "IA32_PERF_GLOBAL_CTRL", 0x38f);
+register!(PebsEnable, "IA32_PEBS_ENABLE", 0x3f1);
+register!(LbrCtl, "IA32_LBR_CTL", 0x14ce);
+register!(PerfGlobalInuse, "IA32_PERF_GLOBAL_INUSE", 0x392);
 register!(PerfGlobalOvfCtrl, "IA32_PERF_GLOBAL_OVF_CTRL", 0x390);
 register!(PerfCapabilities, "IA32_PERF_CAPABILITIES", 0x345);
 

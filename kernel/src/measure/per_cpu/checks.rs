@@ -10,6 +10,8 @@ use tally_abi::{
     trace::End,
 };
 
+use tally_pmu::refuse_if_changed;
+
 use super::{Measure, start};
 use crate::{
     machine::clock,
@@ -86,8 +88,11 @@ impl Measure {
             return;
         }
         self.checked_ns = now;
+        let Some(multiplexer) = &mut self.multiplexer else { return };
+        let unchanged = refuse_if_changed(multiplexer.pmu_mut());
         self.suspend(End::SwitchedOut);
-        let checked = start::recheck_ring_0(found)
+        let checked = unchanged
+            .and_then(|()| start::recheck_ring_0(found))
             .and_then(|()| start::multiplexer(self.cpu, &self.lapic, found));
         self.multiplexer = checked.map_err(|reason| record_late_failure(self.cpu, reason)).ok();
         if has_failed() { self.stop_counting() } else { self.resume() }

@@ -2,7 +2,7 @@
 
 use tally_abi::{
     Mode,
-    boot::{Delivery, Failure},
+    boot::{Delivery, Failure, Takeover},
 };
 use tally_engine::{CounterMask, Counts, Group, Layout, Multiplexer, Pmu};
 use tally_pmu::{
@@ -14,16 +14,31 @@ use crate::{
     arch::{lapic::Lapic, vectors},
     measure::{
         checked::{is_reported, report_costs, report_failure},
-        settings::{delivery, settings},
+        settings::{delivery, record_extra, settings},
     },
 };
 
+/// Access to this CPU's PMU, for one user at a time.
+fn bus() -> Native {
+    // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs are alike;
+    // (3) the user stays with this CPU; (4) `entry` handles the fault.
+    unsafe { Native::new() }
+}
+
 /// Makes a driver of this CPU's PMU in the state after [`DetectedPmu::init_cpu`]. One at a time.
 fn driver(found: &DetectedPmu) -> Result<Driver<Native>, InitError> {
-    // SAFETY: (1) this is ring 0; (2) `detect` found the PMU on this machine, whose CPUs are alike;
-    // (3) the driver stays with this CPU.
-    let bus = unsafe { Native::new() };
-    found.init_cpu(bus)
+    found.init_cpu(bus())
+}
+
+/// Warns of a counter that firmware or a hypervisor left on, which [`driver`] turns off; refuses it
+/// if requested.
+fn take_over(cpu: u16, found: &DetectedPmu) -> Result<(), InitError> {
+    let Some(control) = found.left_on(bus()) else { return Ok(()) };
+    if settings().takeover == Takeover::Refuse {
+        return Err(InitError::CounterInUse(control));
+    }
+    log::warn!("CPU {cpu}: {control}: a counter was left on; it is taken over");
+    Ok(())
 }
 
 /// Makes the multiplexer of this CPU.
@@ -32,16 +47,19 @@ pub(super) fn multiplexer(
     lapic: &Lapic,
     found: &DetectedPmu,
 ) -> Result<Multiplexer<Driver<Native>>, InitError> {
-    Ok(Multiplexer::new(driver(found)?, cpu, lapic.pmi_msr_accesses(delivery())))
+    let driver = driver(found)?;
+    record_extra(cpu, found, driver.extra());
+    Ok(Multiplexer::new(driver, cpu, lapic.pmi_msr_accesses(delivery())))
 }
 
-/// Checks, if requested, that every counter counts and that an overflow raises an interrupt, which
-/// stays pending. For NMIs, [`check_nmi`] checks the latter. If a report is requested, also times
-/// accesses to registers.
+/// Takes over this CPU's counters. Checks, if requested, that every counter counts and that an
+/// overflow raises an interrupt, which stays pending. For NMIs, [`check_nmi`] checks the latter. If
+/// a report is requested, also times accesses to registers.
 pub(super) fn check_ring_0(cpu: u16, lapic: &Lapic, found: &DetectedPmu) -> Result<(), InitError> {
     if settings().fail == Some(Failure::Pmu) && cpu > 0 {
         driver(found)?.restore(&Group::NONE, Mode::User, &Counts::default());
     }
+    take_over(cpu, found)?;
     if settings().check_counters.is_none() {
         return Ok(());
     }

@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 
 use tally_model::{Assist, Geometry, Perfect, Pipeline, PipelineMode, Prefetchers};
 
+use crate::profile::Profile;
+
 /// The name of a shadow core without perfect structures.
 const REAL: &str = "none";
 /// Maximum shadow cores of a CPU. Each takes the memory and the time of a whole core.
@@ -126,6 +128,14 @@ pub(super) fn shadows(list: Option<&str>) -> Result<Vec<Shadow>, String> {
         ..=MOST_SHADOWS => Ok(all),
         count => Err(format!("shadows=... has {count} cores: use at most {MOST_SHADOWS}")),
     }
+}
+
+/// Finds a profile by its name.
+pub(super) fn profile(name: &str) -> Result<Profile, String> {
+    Profile::find(name).ok_or_else(|| {
+        let names: Vec<_> = Profile::ALL.iter().map(|profile| profile.name).collect();
+        format!("unknown profile '{name}': use one of {}", names.join(", "))
+    })
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ impl VirtualPmu {
     pub fn sync(&mut self, counts: &[Counts; 2]) {
         let retired = counts.iter().map(|ring| ring[Signal::Instructions]).sum();
         self.hold(retired, counts);
-        self.manage_system(retired);
+        self.manage_system(retired, counts);
         let (geometry, width) = (&self.profile.geometry, self.profile.width);
         let mut interrupt = false;
         for (index, counter) in self.counters.iter_mut().enumerate() {
@@ -70,10 +70,13 @@ impl VirtualPmu {
 
     /// Handles the system-management interrupts up to now: counters of ring 0 count the handler's
     /// instructions and cycles, unless `IA32_DEBUGCTL` freezes them there.
-    fn manage_system(&mut self, retired: u64) {
+    fn manage_system(&mut self, retired: u64, counts: &[Counts; 2]) {
         let Some(every) = self.smi else { return };
         let new = retired / every - self.smis;
         self.smis += new;
+        if new > 0 && self.is_owned {
+            self.turn_on(counts);
+        }
         if new == 0 || self.debugctl & DEBUGCTL_FREEZE_WHILE_SMM != 0 {
             return;
         }

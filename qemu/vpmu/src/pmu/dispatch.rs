@@ -17,6 +17,9 @@ impl VirtualPmu {
     /// RDMSR.
     pub fn rdmsr(&mut self, msr: u32, counts: &[Counts; 2]) -> AccessResult {
         self.sync(counts);
+        if self.absent.contains(&msr) {
+            return AccessResult::Fault;
+        }
         if let Some(value) = self.cycles.read(msr, counts, self.geometry()) {
             return AccessResult::Done(value);
         }
@@ -32,6 +35,9 @@ impl VirtualPmu {
     /// WRMSR.
     pub fn wrmsr(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> AccessResult {
         self.sync(counts);
+        if self.absent.contains(&msr) {
+            return AccessResult::Fault;
+        }
         if self.cycles.write(msr, value, counts, &self.profile.geometry) {
             return AccessResult::Done(0);
         }

@@ -6,7 +6,7 @@ use super::{
     access::{AccessResult, select},
     tests::{Machine, USER_INSTRUCTIONS},
 };
-use crate::quirks::{Held, Quirks};
+use crate::quirks::{Held, Left, Quirks};
 
 /// Ice Lake with four general counters, and these quirks.
 fn machine(quirks: &Quirks) -> Machine {
@@ -26,6 +26,21 @@ fn a_held_counter_keeps_what_is_written_and_counts_nothing() {
     assert_eq!(machine.read(0xc1), AccessResult::Done(8));
     assert_eq!(machine.read(0x187), AccessResult::Done(USER_INSTRUCTIONS));
     assert_eq!(machine.read(0xc2), AccessResult::Done(7));
+}
+
+#[test]
+fn a_counter_that_firmware_owns_is_turned_on_again_by_system_management_interrupts() {
+    let quirks = Quirks { smi: Some(10_000), left: Some(Left::Owned), ..Quirks::default() };
+    let mut machine = machine(&quirks);
+    let on = machine.read(0x186);
+    assert_ne!(on, AccessResult::Done(0));
+    machine.write(0x186, 0);
+    for _ in 0..199 {
+        machine.run(Privilege::Kernel, 50);
+    }
+    assert_eq!(machine.read(0x186), AccessResult::Done(0));
+    machine.run(Privilege::Kernel, 50);
+    assert_eq!(machine.read(0x186), on);
 }
 
 #[test]

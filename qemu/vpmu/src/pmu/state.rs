@@ -48,6 +48,10 @@ pub struct VirtualPmu {
     /// now.
     pub(crate) smi: Option<u64>,
     pub(crate) smis: u64,
+    /// Whether their handler turns general counter 0 on again.
+    pub(crate) is_owned: bool,
+    /// Registers whose accesses fault.
+    pub(crate) absent: Vec<u32>,
     /// Whether interrupts in ring 3 are counted as instructions.
     overcounts: bool,
     pub(crate) unmodelled: Vec<Unmodelled>,
@@ -79,6 +83,8 @@ impl VirtualPmu {
             missing: None,
             smi: None,
             smis: 0,
+            is_owned: false,
+            absent: Vec::new(),
             overcounts: false,
             unmodelled: Vec::new(),
             profile,
@@ -92,13 +98,13 @@ impl VirtualPmu {
         self.locked = quirks.locked;
         self.missing = quirks.missing;
         self.smi = quirks.smi;
+        self.absent = quirks.absent.into_iter().filter(|msr| *msr != 0).collect();
         self.overcounts = quirks.overcount;
         match quirks.left {
             None => {}
-            Some(Left::Running) => {
-                let instructions = 0xc0;
-                self.selects[0] = select::EN | select::OS | select::USR | instructions;
-                self.restart(&[Counts::ZERO; 2]);
+            Some(left @ (Left::Running | Left::Owned)) => {
+                self.is_owned = left == Left::Owned;
+                self.turn_on(&[Counts::ZERO; 2]);
             }
             Some(Left::Frozen) => {
                 self.debugctl = DEBUGCTL_FREEZE_ON_PMI;
@@ -106,6 +112,13 @@ impl VirtualPmu {
             }
         }
         self
+    }
+
+    /// Lets general counter 0 count retired instructions, as firmware does.
+    pub(crate) fn turn_on(&mut self, counts: &[Counts; 2]) {
+        let instructions = 0xc0;
+        self.selects[0] = select::EN | select::OS | select::USR | instructions;
+        self.restart(counts);
     }
 
     /// Handles an interrupt or exception in ring 3. With the overcount quirk, the running counters

@@ -21,6 +21,15 @@ impl Bus for Registers {
     fn write(&mut self, msr: u32, value: u64) {
         self.0.borrow_mut().write(msr, value);
     }
+    fn try_read(&mut self, msr: u32) -> Option<u64> {
+        Some(self.read(msr))
+    }
+
+    fn try_write(&mut self, msr: u32, value: u64) -> bool {
+        self.write(msr, value);
+        true
+    }
+
     fn rdpmc(&mut self, index: u32) -> u64 {
         self.0.borrow_mut().rdpmc(index)
     }
