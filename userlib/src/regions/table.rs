@@ -47,8 +47,9 @@ impl Table {
         &mut self.open.push_mut(Visit { row, words: vec![0; words] }).words
     }
 
-    /// Ends the thread's last visit, if it has this name. Returns the region's row, and the words of
-    /// the visit's start unless the visit is inside another one of the region, which has its counts.
+    /// Ends the thread's last visit, if it has this name. Returns the region's row, and the words
+    /// of the visit's start unless the visit is inside another one of the region, which has its
+    /// counts.
     pub(super) fn leave(
         &mut self,
         name: &str,
