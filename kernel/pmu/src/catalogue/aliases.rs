@@ -10,7 +10,7 @@
 //! different names of an event, definitions are separated by `|`: the first whose events the table
 //! has counts. An alias does not exist where the table has none of them.
 
-use super::{Catalogue, processors::Core};
+use super::{Catalogue, processors::Core, responses};
 
 /// Meaning of an alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,17 +160,9 @@ const BROADWELL: Table = &[
 const SKYLAKE: Table = &[("iTLB-loads", "r2085")];
 
 /// Aliases for Skylake and Sunny Cove.
-const SKYLAKE_AND_ICE_LAKE: Table = &[
+const SKYLAKE_AND_SUNNY_COVE: Table = &[
     ("L1-dcache-load-misses", "r151"),
     ("L1-icache-load-misses", "r283"),
-    ("LLC-loads", "cpu/event=0xb7,umask=1,offcore_rsp=0x3fc0010001/"),
-    ("LLC-load-misses", "cpu/event=0xb7,umask=1,offcore_rsp=0x3ffc020001/"),
-    ("LLC-stores", "cpu/event=0xb7,umask=1,offcore_rsp=0x3fc0010002/"),
-    ("LLC-store-misses", "cpu/event=0xb7,umask=1,offcore_rsp=0x3ffc020002/"),
-    ("node-loads", "cpu/event=0xb7,umask=1,offcore_rsp=0x1fc4000001/"),
-    ("node-load-misses", "cpu/event=0xb7,umask=1,offcore_rsp=0x1ff8000001/"),
-    ("node-stores", "cpu/event=0xb7,umask=1,offcore_rsp=0x1fc4000002/"),
-    ("node-store-misses", "cpu/event=0xb7,umask=1,offcore_rsp=0x1ff8000002/"),
     ("dTLB-load-misses", "re08"),
     ("dTLB-store-misses", "re49"),
     ("iTLB-load-misses", "re85"),
@@ -192,8 +184,8 @@ const SINCE_GOLDEN_COVE: Table = &[
     ("LLC-load-misses", "cpu/event=0x2a,umask=1,offcore_rsp=0x3fbfc00001/"),
     ("LLC-stores", "cpu/event=0x2a,umask=1,offcore_rsp=0x3f3ffc0002/"),
     ("LLC-store-misses", "cpu/event=0x2a,umask=1,offcore_rsp=0x3f3fc00002/"),
-    ("node-loads", "cpu/event=0x2a,umask=1,offcore_rsp=0x10c000001/"),
-    ("node-load-misses", "cpu/event=0x2a,umask=1,offcore_rsp=0x3fb3000001/"),
+    ("node-loads", "cpu/event=0x2a,umask=1,offcore_rsp=0x104000001/"),
+    ("node-load-misses", "cpu/event=0x2a,umask=1,offcore_rsp=0x730000001/"),
     ("dTLB-load-misses", "re12"),
     ("dTLB-store-misses", "re13"),
     ("iTLB-load-misses", "re11"),
@@ -330,8 +322,17 @@ fn tables(core: Core) -> &'static [Table] {
     match core {
         Core::Haswell => &[INTEL, MEMORY, PRESETS, HASWELL_AND_BROADWELL, HASWELL],
         Core::Broadwell => &[INTEL, MEMORY, PRESETS, HASWELL_AND_BROADWELL, BROADWELL],
-        Core::Skylake => &[INTEL, MEMORY, PRESETS, SKYLAKE_AND_ICE_LAKE, SKYLAKE],
-        Core::SunnyCove => &[INTEL, MEMORY, PRESETS, SKYLAKE_AND_ICE_LAKE, SINCE_SUNNY_COVE],
+        Core::Skylake => {
+            &[INTEL, MEMORY, PRESETS, SKYLAKE_AND_SUNNY_COVE, SKYLAKE, responses::SKYLAKE]
+        }
+        Core::SunnyCove => &[
+            INTEL,
+            MEMORY,
+            PRESETS,
+            SKYLAKE_AND_SUNNY_COVE,
+            SINCE_SUNNY_COVE,
+            responses::SUNNY_COVE,
+        ],
         Core::GoldenCove | Core::RedwoodCove | Core::LionCove => {
             &[INTEL, MEMORY, PRESETS, SINCE_SUNNY_COVE, SINCE_GOLDEN_COVE]
         }

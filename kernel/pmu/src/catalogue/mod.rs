@@ -14,6 +14,7 @@ mod pack;
 mod processors;
 mod resolve;
 mod resolved;
+mod responses;
 mod spelling;
 mod table;
 #[cfg(test)]

@@ -275,7 +275,7 @@ fn extra_registers_are_asked_for() {
     let spr = Catalogue::intel(6, 0x8f, 8, 0);
     let llc = (0x41_012a, 3, 0x41_012b, 0x3f_bfc0_0001, false);
     assert_eq!(extra(spr, "LLC-load-misses"), llc);
-    assert_eq!(extra(icelake(), "LLC-load-misses").3, 0x3f_fc02_0001);
+    assert_eq!(extra(icelake(), "LLC-load-misses").3, 0x3f_bfc0_0001);
     let named = one(icelake(), "cpu/event=0xb7,umask=1,offcore_rsp=0x10001/").unwrap();
     assert_eq!(named.native, Some("OCR.DEMAND_DATA_RD.ANY_RESPONSE"));
 }

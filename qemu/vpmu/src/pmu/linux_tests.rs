@@ -63,6 +63,14 @@ const ICELAKE_SERVER: &[Entry] = &[
     ("node-load-misses", 0x01b7, 0x1f_f800_0001, Some(RemoteMemory)),
     ("node-stores", 0x01b7, 0x1f_c400_0002, None),
     ("node-store-misses", 0x01b7, 0x1f_f800_0002, Some(RemoteMemory)),
+    ("LLC-loads, corrected", 0x01b7, 0x1_0001, None),
+    ("LLC-load-misses, corrected", 0x01b7, 0x3f_bfc0_0001, None),
+    ("LLC-stores, corrected", 0x01b7, 0x3f_3ffc_0002, None),
+    ("LLC-store-misses, corrected", 0x01b7, 0x3f_3fc0_0002, None),
+    ("node-loads, corrected", 0x01b7, 0x1_0400_0001, None),
+    ("node-load-misses, corrected", 0x01b7, 0x7_3000_0001, Some(RemoteMemory)),
+    ("node-stores, corrected", 0x01b7, 0x1_0400_0002, None),
+    ("node-store-misses, corrected", 0x01b7, 0x7_3000_0002, Some(RemoteMemory)),
 ];
 
 const SAPPHIRE_RAPIDS: &[Entry] = &[
@@ -79,6 +87,8 @@ const SAPPHIRE_RAPIDS: &[Entry] = &[
     plain("branch-load-misses", 0x04c5),
     ("node-loads", 0x012a, 0x1_0c00_0001, None),
     ("node-load-misses", 0x012a, 0x3f_b300_0001, Some(RemoteMemory)),
+    ("node-loads, corrected", 0x012a, 0x1_0400_0001, None),
+    ("node-load-misses, corrected", 0x012a, 0x7_3000_0001, Some(RemoteMemory)),
 ];
 
 /// Events of both of AMD's profiles.
