@@ -2,7 +2,9 @@
 
 use std::{
     fs,
-    process::{Command, Output},
+    io::Write as _,
+    path::PathBuf,
+    process::{Command, Output, Stdio},
 };
 
 use tally_abi::ExitStatus;
@@ -17,10 +19,13 @@ pub fn run(words: &[&str]) -> Output {
 
 /// Runs `cargo xtask TASK` with these words.
 pub fn tally(task: &str, words: &[&str]) -> Output {
+    on_host(Command::new(tool()).stdin(Stdio::null()).arg(task).args(words))
+}
+
+/// Path of the tool: the tests are in `deps`, next to it.
+fn tool() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
-    // The tests are in `deps`, next to the tool.
-    let xtask = tests.ancestors().nth(2).unwrap().join("tally");
-    on_host(Command::new(xtask).arg(task).args(words))
+    tests.ancestors().nth(2).unwrap().join("tally")
 }
 
 /// Path of a hosted guest.
@@ -94,4 +99,34 @@ fn files_keep_their_paths_and_programs_have_their_arguments() {
         assert!(output.contains(part), "{part}: {output}\n{}", text(&there.stderr));
     }
     assert_eq!(there.status.code(), Some(0));
+}
+
+/// Runs `tally stat` with these words and this text on a pipe as its input.
+fn stat_with_input(words: &[&str], input: &str) -> Output {
+    let _permit = machine_permit();
+    let mut stat = Command::new(tool());
+    stat.arg("stat").args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut stat = stat.stderr(Stdio::piped()).spawn().unwrap();
+    stat.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    stat.wait_with_output().unwrap()
+}
+
+#[test]
+fn stat_writes_its_file_here_and_programs_read_a_pipe() {
+    let folder = std::env::temp_dir().join(format!("tally-stat-file-{}", std::process::id()));
+    fs::create_dir_all(folder.join("sub")).unwrap();
+    let (file, busybox) = (folder.join("sub/counts"), guest("busybox"));
+    let path = file.to_str().unwrap();
+    let out = folder.join("out");
+    let words = ["-o", path, "-x,", "-e", "instructions", "--file", &busybox];
+    let first = stat_with_input(&[&words[..], &["busybox", "cat"]].concat(), "text\nof a pipe\n");
+    assert_eq!((text(&first.stdout), first.status.code()), ("text\nof a pipe\n".into(), Some(0)));
+    let more = ["--append", "--out", out.to_str().unwrap(), "busybox", "touch", "made"];
+    let second = stat_with_input(&[&words[..], &more].concat(), "");
+    assert_eq!(second.status.code(), Some(0), "{second:?}");
+    let counts = fs::read_to_string(&file).unwrap();
+    assert_eq!(counts.matches(",instructions,").count(), 2, "{counts}");
+    let made: Vec<_> = fs::read_dir(&out).unwrap().map(|it| it.unwrap().file_name()).collect();
+    assert_eq!(made, ["made"]);
+    fs::remove_dir_all(folder).unwrap();
 }

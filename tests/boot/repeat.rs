@@ -27,7 +27,7 @@ fn merged() -> &'static Merged {
         let _permit = machine_permit();
         match repeat::repeat(&artefacts(), &requests) {
             Ok(Repeated::Merged(merged)) => merged,
-            Ok(Repeated::Failed(boot)) => panic!("{}", boot.outcome),
+            Ok(Repeated::Failed(boot, _)) => panic!("{}", boot.outcome),
             Err(failure) => panic!("{failure}"),
         }
     };

@@ -126,7 +126,7 @@ pub fn main() -> u8 {
             status(Err(Failure::new(ExitStatus::Usage, why)))
         }
         None => {
-            run_command(grouped(Cli::command()), shell::typed(), |cli: &Cli| dispatch(&cli.task))
+            run_command(grouped(Cli::command()), output::typed(), |cli: &Cli| dispatch(&cli.task))
         }
     }
 }

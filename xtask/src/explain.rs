@@ -14,7 +14,7 @@ use tally_engine::{
     Plan, Setup, for_each_counter,
     plan::{CounterAssignment, plan},
 };
-use tally_pmu::{DetectedPmu, ResolveError, Resolved};
+use tally_pmu::{DetectedPmu, ResolveError, Resolved, virtual_pmu};
 use tally_vpmu::{Vendor, VirtualPmu};
 
 pub use self::asked::Asked;
@@ -27,10 +27,13 @@ const PLACE: usize = 24;
 /// virtual PMU models it.
 pub fn models(pmu: &VirtualPmu, found: &DetectedPmu, event: &str) -> bool {
     let Ok(resolved) = found.catalogue().resolve(event, Mode::User) else { return false };
-    resolved.iter().all(|Resolved { demand, .. }| {
-        let filter = demand.extra.map_or(0, |extra| extra.value);
-        demand.pinned.is_some() || pmu.models(demand.selector.0, filter)
-    })
+    resolved.iter().all(|event| is_modelled(pmu, event))
+}
+
+/// Returns whether the virtual PMU models an event.
+fn is_modelled(pmu: &VirtualPmu, Resolved { demand, .. }: &Resolved) -> bool {
+    let filter = demand.extra.map_or(0, |extra| extra.value);
+    demand.pinned.is_some() || pmu.models(demand.selector.0, filter)
 }
 
 /// Detects the virtual PMU under QEMU's TCG as the kernel does.
@@ -141,8 +144,11 @@ struct RefusedEvent {
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn main(found: &DetectedPmu, asked: &Asked, json: bool) -> Result<u8> {
-    let refused = match explain(found, asked) {
+pub fn main(pmu: &VirtualPmu, asked: &Asked, json: bool) -> Result<u8> {
+    let found = detect(pmu)?;
+    let planned = planned(&found, asked);
+    let modelled = planned.and_then(|(resolved, _)| require_modelled(pmu, &resolved));
+    let refused = match modelled.and_then(|()| explain(&found, asked)) {
         Ok(explanation) => {
             output::print(json, &explanation, &text(&explanation))?;
             return Ok(0);
@@ -213,11 +219,36 @@ fn permit(asked: &Asked, kernel: bool) -> std::result::Result<(), &'static str> 
 /// # Errors
 /// Events are refused: a line for each, with the status of a run.
 pub fn plan_of(pmu: &VirtualPmu, asked: &Asked) -> Result<(Vec<Resolved>, Plan)> {
-    planned(&detect(pmu)?, asked).map_err(|refused| {
-        let status = refused.first().map_or(ExitStatus::Usage, |why| why.error.exit_status());
-        let why: Vec<String> = refused.iter().map(ToString::to_string).collect();
-        Failure::new(status, why.join("\n"))
-    })
+    planned(&detect(pmu)?, asked).map_err(failure)
+}
+
+/// Refuses the events that the virtual PMU does not model, as the kernel does.
+///
+/// # Errors
+/// The refused events.
+fn require_modelled(
+    pmu: &VirtualPmu,
+    resolved: &[Resolved],
+) -> std::result::Result<(), Vec<ResolveError>> {
+    let unmodelled = resolved.iter().filter(|event| !is_modelled(pmu, event));
+    let refused: Vec<ResolveError> = unmodelled.map(virtual_pmu::unmodelled).collect();
+    if refused.is_empty() { Ok(()) } else { Err(refused) }
+}
+
+/// The failure of a run whose events are refused: a line for each, with the status of the first.
+fn failure(refused: Vec<ResolveError>) -> Failure {
+    let status = refused.first().map_or(ExitStatus::Usage, |why| why.error.exit_status());
+    let why: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    Failure::new(status, why.join("\n"))
+}
+
+/// Checks the events of a request as the kernel does on a machine with this virtual PMU.
+///
+/// # Errors
+/// Events are refused.
+pub fn check(pmu: &VirtualPmu, asked: &Asked) -> Result<()> {
+    let (resolved, _) = plan_of(pmu, asked)?;
+    require_modelled(pmu, &resolved).map_err(failure)
 }
 
 fn explain(

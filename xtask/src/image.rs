@@ -54,6 +54,10 @@ impl ImageArgs {
     fn checked(&self) -> Result<(Workload, String)> {
         let work = self.work.read()?;
         work.check(None)?;
+        if !work.stat_files().is_empty() {
+            let why = "stat -o FILE: no file comes back from a test machine: leave out -o";
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
         place::check(&self.out)?;
         let work = work.located()?;
         self.check_events(&work)?;
@@ -90,7 +94,7 @@ impl ImageArgs {
 
     /// Checks that the named processor has the events; without a name, that any processor has.
     fn check_events(&self, work: &Workload) -> Result<()> {
-        let check = |pmu| work.check_events(&machine::virtual_pmu_of(pmu, &[])?);
+        let check = |pmu| work.check_events(&machine::virtual_pmu_of(pmu, &[])?, false);
         if let Some(pmu) = self.pmu {
             return check(pmu);
         }

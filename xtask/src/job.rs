@@ -248,8 +248,8 @@ impl Job {
     }
 
     /// Checks that arguments and environment fit on a program's stack.
-    fn check_length(&self, program: &str, words: &[&str]) -> Result<()> {
-        let all = words.iter().copied().chain(self.env.iter().map(String::as_str));
+    fn check_length(&self, program: &str, words: &[String]) -> Result<()> {
+        let all = words.iter().chain(&self.env);
         let bytes: usize = all.map(|word| word.len() + 1).sum();
         if bytes > MAX_ARGUMENT_BYTES {
             let why = format!(

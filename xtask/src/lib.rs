@@ -48,6 +48,7 @@ pub mod sdk;
 pub mod setup;
 pub mod shadows;
 pub mod shell;
+pub mod stat_files;
 pub mod symbols;
 pub mod test;
 pub mod trace;

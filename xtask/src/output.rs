@@ -13,6 +13,7 @@ mod marked;
 
 use std::{
     borrow::Cow,
+    collections::BTreeSet,
     env,
     fmt::Display,
     io::{self, IsTerminal, Write},
@@ -26,6 +27,7 @@ use std::{
 
 use serde::Serialize;
 use tally_abi::ExitStatus;
+use xtask_start::LABORATORY;
 
 use self::marked::{Marked, Row, Terminal};
 use crate::{Failure, Result, visible::visible_lines};
@@ -108,10 +110,53 @@ pub fn note(line: impl Display) {
     }
 }
 
-/// Prints the reason of a failure on standard error.
+/// Prints a line on standard error as [`note`] does, unless it was printed before.
+pub fn note_once(line: impl Display) {
+    static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let line = line.to_string();
+    if PRINTED.lock().unwrap_or_else(PoisonError::into_inner).insert(line.clone()) {
+        note(line);
+    }
+}
+
+/// The columns of text on standard output: those of a wide terminal, or 80.
+pub fn columns() -> usize {
+    let out = io::stdout();
+    let columns = if out.is_terminal() { columns_of(&out) } else { COLUMNS };
+    columns.max(COLUMNS).into()
+}
+
+/// The columns of a terminal.
+fn columns_of(terminal: &impl AsFd) -> u16 {
+    let size = rustix::termios::tcgetwinsize(terminal);
+    size.ok().map(|size| size.ws_col).filter(|columns| *columns > 0).unwrap_or(COLUMNS)
+}
+
+/// Prints the reason of a failure on standard error. Commands in it have the name under which the
+/// tool was started.
 pub fn error(line: impl Display) {
     end_row();
-    let _ = writeln!(io::stderr(), "{}", visible_lines(&line.to_string()));
+    let line = as_started(line.to_string(), typed());
+    let _ = writeln!(io::stderr(), "{}", visible_lines(&line));
+}
+
+/// The name under which `cargo install --path xtask` installs the tool.
+pub const TOOL: &str = "tally";
+/// The words that start it in its clone.
+const IN_CLONE: &str = "cargo xtask";
+
+/// The words that the user typed to start this program: cargo sets a variable for programs it runs.
+pub fn typed() -> &'static str {
+    if env::var_os("CARGO_MANIFEST_DIR").is_some() { IN_CLONE } else { TOOL }
+}
+
+/// A message with the commands of the tool as `typed`; those of the laboratory are in the clone
+/// alone.
+fn as_started(message: String, typed: &str) -> String {
+    let of_tool = |rest: &str| !LABORATORY.iter().any(|word| rest.starts_with(&format!(" {word}")));
+    let mut parts = message.split(IN_CLONE);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, rest| text + if of_tool(rest) { typed } else { IN_CLONE } + rest)
 }
 
 /// The row on which programs write on the terminal. Output and errors share it, if both are
@@ -187,9 +232,7 @@ fn for_file<'a>(
     if !file.is_terminal() {
         return Cow::Borrowed(bytes);
     }
-    let size = rustix::termios::tcgetwinsize(file);
-    let columns = size.ok().map(|size| size.ws_col).filter(|columns| *columns > 0);
-    let columns = columns.unwrap_or(COLUMNS);
+    let columns = columns_of(file);
     let has_colors = env::var_os("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
     let terminal = Terminal { columns: columns.into(), has_colors };
     Cow::Owned(of.pass(bytes, &mut row(), terminal).into_bytes())
@@ -201,6 +244,14 @@ const COLUMNS: u16 = 80;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_are_named_as_the_tool_was_started() {
+        let message = "use `cargo xtask report t`, or cargo xtask study error; cargo xtask";
+        let expected = "use `tally report t`, or cargo xtask study error; tally";
+        assert_eq!(as_started(message.into(), TOOL), expected);
+        assert_eq!(as_started(message.into(), IN_CLONE), message);
+    }
 
     #[test]
     fn a_closed_output_is_no_failure_and_a_full_disk_is() {

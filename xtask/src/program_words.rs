@@ -12,10 +12,11 @@ use crate::{Failure, Result};
 pub fn programs(command: &[String]) -> Vec<Vec<String>> {
     let (mut all, mut last) = (Vec::new(), Vec::new());
     for word in command {
-        let ends_options = tally(&last).is_some_and(|words| Command::parse(&words).is_err());
+        let ends_options =
+            |last: &[String]| tally(last).is_some_and(|words| Command::parse(&words).is_err());
         let literal = word.strip_prefix('\\').filter(|rest| rest.trim_start_matches('\\') == "--");
         match literal {
-            None if word == "--" && !ends_options => all.push(std::mem::take(&mut last)),
+            None if word == "--" && !ends_options(&last) => all.push(std::mem::take(&mut last)),
             literal => last.push(literal.unwrap_or(word).to_owned()),
         }
     }
@@ -46,22 +47,37 @@ pub fn record(words: &[String]) -> Option<bool> {
     Some(command.samples_breakdown)
 }
 
-/// The words of `command`, one program, for the kernel's command line.
+/// Returns whether these words ask for the names of the metrics: `stat -M list`.
+pub fn lists_metrics(words: &[String]) -> bool {
+    tally(words).is_some_and(|words| {
+        Command::parse(&words).is_ok_and(|command| command.stat.lists_metrics())
+    })
+}
+
+/// Name on the machine of the file of `stat -o FILE`, in the root.
+pub fn name_of_output(file: &str) -> String {
+    format!(".tally-stat:{}", file.replace('%', "%25").replace('/', "%2f"))
+}
+
+/// The words of `command`, one program, for the kernel's command line. `stat -o FILE` writes a file
+/// in the root, which the host writes to FILE ([`crate::stat_files`]).
 ///
 /// # Errors
 /// `stat` or `record` refuses its arguments.
-pub fn kernel_words(command: &[String]) -> Result<Vec<&str>> {
+pub fn kernel_words(command: &[String]) -> Result<Vec<String>> {
     let refused = |why: String| Failure::new(ExitStatus::Usage, why);
-    let mut words: Vec<&str> = command.iter().map(String::as_str).collect();
-    if let Some(asked) = tally(command) {
-        let parsed = Command::parse(&asked).map_err(|why| refused(format!("tally: {why}")))?;
-        let (own, program) = asked.split_at(asked.len() - parsed.program.len());
-        let without = [own.strip_suffix(&["--"]).unwrap_or(own), program].concat();
-        // The `--` before the program is dropped if the rest has the same meaning without it.
-        let asked = if Command::parse(&without) == Ok(parsed) { without } else { asked };
-        words = [&["tally"], &*asked].concat();
-    }
-    Ok(words)
+    let Some(asked) = tally(command) else { return Ok(command.to_vec()) };
+    let parsed = Command::parse(&asked).map_err(|why| refused(format!("tally: {why}")))?;
+    let (own, program) = asked.split_at(asked.len() - parsed.program.len());
+    let own_without = own.strip_suffix(&["--"]).unwrap_or(own);
+    // The `--` before the program is dropped if the rest has the same meaning without it.
+    let is_same = Command::parse(&[own_without, program].concat()).as_ref() == Ok(&parsed);
+    // Of two equal options the last one counts.
+    let output = parsed.stat.output.map(|file| format!("-o/{}", name_of_output(file)));
+    let dashes = (!is_same).then_some("--");
+    let words = ["tally"].into_iter().chain(own_without.iter().copied());
+    let words = words.chain(output.as_deref()).chain(dashes).chain(program.iter().copied());
+    Ok(words.map(str::to_owned).collect())
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ use tally_abi::{
     command::{Verb, help},
 };
 
+use tally_breakdown::Metrics;
+
 pub(crate) use self::show::{show, write_trace};
 pub use self::{args::RunArgs, sampled::by_function, verb::VerbArgs};
 use self::{
@@ -36,6 +38,7 @@ use crate::{
     project::{self, Project},
     repeat::{self, Repeated},
     report::{Report, table::Detail},
+    stat_files::StatFile,
 };
 
 /// Runs the machine and prints the results; the status is the outcome's.
@@ -59,10 +62,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if args.live {
         live::check()?;
     }
-    let pictures = args.roofline.roofline.iter().chain(&args.over_time);
-    for path in args.trace.iter().chain(pictures).chain(&args.report) {
-        project::check_writable(path)?;
-    }
+    check_files(args)?;
     if args.verbose {
         args.work.implied().iter().for_each(name_file);
     }
@@ -92,7 +92,16 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     if let Some(path) = &args.roofline.roofline {
         roofline::write(&artefacts, &request, args.signature(), &report, path)?;
     }
-    shown
+    boot.unwritten.map_or(shown, Err)
+}
+
+/// Checks that the files of the results can be written.
+fn check_files(args: &RunArgs) -> Result<()> {
+    let pictures = args.roofline.roofline.iter().chain(&args.over_time);
+    for path in args.trace.iter().chain(pictures).chain(&args.report) {
+        project::check_writable(path)?;
+    }
+    args.work.stat_files().iter().try_for_each(StatFile::check)
 }
 
 /// Names a file that the machine gets beside those given.
@@ -156,32 +165,43 @@ fn write_asked(args: &RunArgs, boot: &Boot, report: &Report, command_line: &str)
         page::write(report, &sampled, path)?;
     }
     args.over_time.as_deref().map(|path| over_time::write(report, path)).transpose()?;
-    args.out.as_deref().map(|folder| write_files(boot, folder)).transpose()?;
-    Ok(())
+    write_files(boot, args.out.as_deref(), &args.work.stat_files())
 }
 
 /// Runs the machines of `--repeat` and prints their results together.
 fn repeated(project: &Project, args: &RunArgs) -> Result<u8> {
     let requests = args.requests()?;
     let artefacts = Artefacts::make_for_run(project, &args.work.files()?)?;
+    let _first = FirstSignal::note();
     match repeat::repeat(&artefacts, &requests)? {
         Repeated::Merged(merged) => {
             output::print(args.json, &merged, &repeat::render(&merged))?;
             Ok(merged.status)
         }
-        Repeated::Failed(mut boot) => {
+        Repeated::Failed(mut boot, done) => {
+            if let Some(merged) = &done {
+                output::print(args.json, merged, &repeat::render(merged))?;
+            }
             let folder = boot.folder.keep().to_owned();
             machine::keep_newest(project);
-            show(&boot, &Report::of(&boot), args.json, Detail::All, Some(&folder))
+            // JSON is one object: of the runs that were done.
+            let json = args.json && done.is_none();
+            show(&boot, &Report::of(&boot), json, Detail::All, Some(&folder))
         }
     }
 }
 
-/// Prints what needs no machine, if requested: the help of `stat` or `record`, or the plan.
+/// Prints what needs no machine, if requested: the help of `stat` or `record`, the names of
+/// metrics, or the plan.
 fn without_boot(args: &RunArgs) -> Result<Option<u8>> {
     let first = args.work.first();
     if let Some(help) = program_words::tally(&first).and_then(|words| help(&words)) {
         return output::text(&help).map(|()| Some(0));
+    }
+    if program_words::lists_metrics(&first) {
+        let names = Metrics::listed(args.signature());
+        let names = names.map_err(|why| Failure::new(ExitStatus::NoBreakdown, why))?;
+        return output::text(&(names.join("\n") + "\n")).map(|()| Some(0));
     }
     args.request()?;
     if args.explain { explained(args).map(Some) } else { Ok(None) }
@@ -196,5 +216,5 @@ fn explained(args: &RunArgs) -> Result<u8> {
     }
     let pmu = machine::virtual_pmu_of(args.pmu, &args.vpmu)?;
     let asked = Asked::of(&args.sampled_job(), &args.work.first(), pmu.profile().signature)?;
-    explain::main(&explain::detect(&pmu)?, &asked, args.json)
+    explain::main(&pmu, &asked, args.json)
 }

@@ -1,19 +1,15 @@
 //! `cargo xtask completions` and `man`: completions and manual pages for the commands of `tally`.
 
-use std::{env, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Command};
 use clap_complete::Shell;
 
-use crate::{Failure, Result, output, project};
-
-/// The name under which `cargo install --path xtask` installs the tool.
-pub const TOOL: &str = "tally";
-
-/// The words that the user typed to start this program: cargo sets a variable for programs it runs.
-pub fn typed() -> &'static str {
-    if env::var_os("CARGO_MANIFEST_DIR").is_some() { "cargo xtask" } else { TOOL }
-}
+use crate::{
+    Failure, Result,
+    output::{self, TOOL},
+    project,
+};
 
 /// Options of `cargo xtask completions`.
 #[derive(Args, Clone, Debug)]

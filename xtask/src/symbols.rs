@@ -73,7 +73,7 @@ impl Symbols {
     /// Reads the kernel's file.
     ///
     /// # Errors
-    /// The file cannot be read, or has no debug information.
+    /// The file cannot be read, or has no unwind information.
     pub fn read(kernel: &Path) -> Result<Symbols> {
         let bytes = project::read(kernel)?;
         let symbols = Symbols::loaded(kernel, &bytes, KERNEL_BASE)?;
@@ -88,7 +88,7 @@ impl Symbols {
     /// `bytes` is its content. Its separate debug file is used if it has one.
     ///
     /// # Errors
-    /// The file is no ELF file, or its debug information cannot be read.
+    /// The file is no ELF file.
     pub fn loaded(path: &Path, bytes: &[u8], base: u64) -> Result<Symbols> {
         Symbols::with(path, bytes, base, None)
     }
@@ -105,13 +105,12 @@ impl Symbols {
         let code = if let Some(debug) = debug {
             let bytes = project::read(&debug)?;
             let parsed = elf(&debug, &bytes)?;
-            names.push(read_names(&debug, &parsed)?);
+            names.push(read_names(&debug, &parsed));
             UnwindInfo::read(&file, Some(&parsed), base)
         } else {
             UnwindInfo::read(&file, None, base)
         };
-        names.push(read_names(path, &file)?);
-        let code = code.map_err(|error| unreadable(path, ExitStatus::HostError, &error))?;
+        names.push(read_names(path, &file));
         Ok(Symbols { names, code })
     }
 
@@ -180,10 +179,10 @@ fn elf<'a>(path: &Path, bytes: &'a [u8]) -> Result<object::File<'a>> {
 }
 
 /// Reads the functions and lines of a file.
-fn read_names(path: &Path, file: &object::File<'_>) -> Result<Names> {
+fn read_names(path: &Path, file: &object::File<'_>) -> Names {
     let shared = debug_files::shared(path, file, Path::new(debug_files::SYSTEM));
     debug_files::note_missing_parts(path, file);
-    Names::read(path, file, shared).map_err(|error| unreadable(path, ExitStatus::HostError, &error))
+    Names::read(path, file, shared)
 }
 
 fn unreadable(path: &Path, status: ExitStatus, why: &dyn fmt::Display) -> Failure {

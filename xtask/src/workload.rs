@@ -25,6 +25,7 @@ use crate::{
     job::{Job, counts_by_default, level},
     phases::PhaseArgs,
     program_words,
+    stat_files::StatFile,
 };
 
 /// The work of a machine.
@@ -46,7 +47,7 @@ pub struct Workload {
     #[arg(long, value_name = "PATH|HOST:GUEST")]
     file: Vec<String>,
     /// The standard input of the programs: a file or pipe, or `-` for this command's own input,
-    /// which is taken without the option if a shell opened a file as it (`< FILE`)
+    /// which is taken without the option if it is a file, or a pipe that has text within a second
     #[arg(long, conflicts_with = "check", value_name = "PATH")]
     stdin: Option<PathBuf>,
     /// Date at which the machine starts, in seconds since 1970 [default: 2026-01-01]
@@ -131,9 +132,10 @@ impl Workload {
         Ok(Workload { job, known, implied, input, ..self.clone() })
     }
 
-    /// Hint for a person whose pipe into this command has text that no program got.
-    pub fn unread_input(&self) -> Option<&'static str> {
-        self.input.is_none().then(stdin::unread).flatten()
+    /// The files of `stat -o FILE`.
+    pub fn stat_files(&self) -> Vec<StatFile> {
+        let programs = self.all().unwrap_or_default().into_iter().flat_map(|one| one.programs);
+        StatFile::all(&programs.collect::<Vec<_>>())
     }
 
     /// The files that the programs need and that were not given.
@@ -205,15 +207,16 @@ impl Workload {
     }
 
     /// Checks the events as the kernel will on a machine with this PMU, if the command line names
-    /// them.
+    /// them; `is_virtual` says whether the machine has the virtual one, which models some events.
     ///
     /// # Errors
     /// Events or options of their session are refused.
-    pub fn check_events(&self, pmu: &VirtualPmu) -> Result<()> {
+    pub fn check_events(&self, pmu: &VirtualPmu, is_virtual: bool) -> Result<()> {
         for one in self.all()? {
             let of_job = one.programs.is_empty().then(Vec::new);
             for words in one.programs.iter().cloned().chain(of_job) {
-                check_events(&one.job, &words, pmu).map_err(|why| one.at_its_place(why))?;
+                check_events(&one.job, &words, (pmu, is_virtual))
+                    .map_err(|why| one.at_its_place(why))?;
             }
         }
         Ok(())
@@ -254,14 +257,18 @@ impl Workload {
 }
 
 /// Checks the events of a job, or of a program after `--`.
-fn check_events(job: &Job, words: &[String], pmu: &VirtualPmu) -> Result<()> {
+fn check_events(job: &Job, words: &[String], (pmu, is_virtual): (&VirtualPmu, bool)) -> Result<()> {
     let is_known = job.events.is_some() || job.default.is_some() && counts_by_default(words);
     if !is_known && program_words::tally(words).is_none() {
         return Ok(());
     }
     let asked = Asked::of(job, words, pmu.profile().signature)?;
     // `stat` may be asked only for values that need no counters.
-    if asked.events.is_empty() { Ok(()) } else { explain::plan_of(pmu, &asked).map(drop) }
+    match is_virtual {
+        _ if asked.events.is_empty() => Ok(()),
+        true => explain::check(pmu, &asked),
+        false => explain::plan_of(pmu, &asked).map(drop),
+    }
 }
 
 #[cfg(test)]

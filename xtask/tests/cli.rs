@@ -17,7 +17,8 @@ fn full() -> File {
 fn status(words: &str, stdout: Stdio, stderr: Stdio) -> Option<i32> {
     let mut xtask = Command::new(env!("CARGO_BIN_EXE_tally"));
     let words = words.split(' ').map(|word| word.replace('_', " "));
-    xtask.args(words).stdout(stdout).stderr(stderr).status().expect("it was built").code()
+    xtask.stdin(Stdio::null()).args(words).stdout(stdout).stderr(stderr);
+    xtask.status().expect("it was built").code()
 }
 
 fn code(status: ExitStatus) -> Option<i32> {
@@ -73,6 +74,10 @@ fn explain_refuses_what_a_run_refuses() {
         ("--budget 0", Some(ExitStatus::Usage)),
         ("--budget 51", Some(ExitStatus::Usage)),
         ("--events ,", Some(ExitStatus::Usage)),
+        ("--events cycles:k /bin/true", Some(ExitStatus::CallRefused)),
+        ("--events cycles:k --paranoid 1 /bin/true", None),
+        ("--events cpu/event=0x5e,umask=1,edge,inv,cmask=1/", Some(ExitStatus::EventNotSupported)),
+        ("--events cpu/event=0xd1,umask=8,cmask=1,name=foo/", Some(ExitStatus::EventNotSupported)),
     ] {
         let status = status(&format!("run --explain {words}"), Stdio::null(), Stdio::null());
         assert_eq!(status, refused.map_or(Some(0), code), "{words}");
@@ -126,6 +131,12 @@ fn a_run_is_checked_before_anything_is_built() {
     for (words, refused) in [
         ("--events nonsense -- deflate", ExitStatus::UnknownEvent),
         ("-- stat -e nonsense deflate", ExitStatus::UnknownEvent),
+        ("--events cycles:k /bin/true", ExitStatus::CallRefused),
+        (
+            "--events cpu/event=0x5e,umask=1,edge,inv,cmask=1/ /bin/true",
+            ExitStatus::EventNotSupported,
+        ),
+        ("--repeat 2 -- stat -o x /bin/true", ExitStatus::Usage),
         ("--program nobody", ExitStatus::ProgramNotFound),
         ("-- stat nobody", ExitStatus::ProgramNotFound),
         ("-- deflate -- nobody", ExitStatus::ProgramNotFound),
@@ -156,11 +167,16 @@ fn commands_that_count_a_program_are_checked_before_anything_is_built() {
         ("stat ./nobody --pmu z80", ExitStatus::ProgramNotFound),
         ("record --pmu amd ./src", ExitStatus::ProgramNotFound),
         ("record -c 99 ./Cargo.toml", ExitStatus::NotRunnable),
+        ("record -e cycles:k /bin/true", ExitStatus::CallRefused),
+        ("record -e , /bin/true", ExitStatus::Usage),
+        ("stat --event= /bin/true", ExitStatus::Usage),
+        ("stat --paranoid 0 -C 1 /bin/true", ExitStatus::CallRefused),
+        ("stat -o /nonexistent/file -e cycles /bin/true", ExitStatus::HostError),
         ("stat -e nonsense --pmu amd /bin/true", ExitStatus::UnknownEvent),
     ] {
         assert_eq!(status(words, Stdio::null(), Stdio::null()), code(refused), "{words}");
     }
-    for words in ["stat --help", "record -h", "stat --pmu amd --help"] {
+    for words in ["stat --help", "record -h", "stat --pmu amd --help", "stat -M list"] {
         assert_eq!(status(words, Stdio::null(), Stdio::null()), Some(0), "{words}");
     }
 }

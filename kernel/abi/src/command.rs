@@ -17,7 +17,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     Mode, Scope, SessionConfig, Shares, Slice,
-    events::{DEFAULT_RECORD, DEFAULT_STAT, DETAILED_STAT},
+    events::{DEFAULT_RECORD, DEFAULT_STAT, DETAILED_STAT, words},
     session::{MAX_SAMPLE_HZ, NO_BUDGET_PPM},
     trace::MAX_STACK_BYTES,
 };
@@ -97,20 +97,11 @@ impl<'a> Command<'a> {
             program: Vec::new(),
         };
         while let Some(word) = words.next() {
-            let (option, said) = split(word);
             match word {
                 "--" => command.program.extend(words.next()),
                 _ if word.starts_with('-') => {
-                    let (long, value) = match options::known(command.verb, option) {
-                        None => return Err(options::unknown(command.verb, option)),
-                        Some((long, false)) if said.is_none() => (long, ""),
-                        Some((_, false)) => return Err(format!("{word}: {option} takes no value")),
-                        Some((long, true)) => {
-                            let value = said.or_else(|| words.next());
-                            (long, value.ok_or_else(|| format!("{word} needs a value"))?)
-                        }
-                    };
-                    command.set(long, option, value)?;
+                    let (long, value) = option(command.verb, word, &mut words)?;
+                    command.set(long, split(word).0, value)?;
                 }
                 _ => command.program.push(word),
             }
@@ -119,11 +110,17 @@ impl<'a> Command<'a> {
                 return command.checked();
             }
         }
+        if command.stat.lists_metrics() {
+            return Ok(command);
+        }
         Err(String::from("name the program to run"))
     }
 
-    /// Refuses several events for `record`: its samples do not name their event.
+    /// Checks options that depend on each other, and finds the events.
     fn checked(mut self) -> Result<Self, String> {
+        if !self.lists.is_empty() && words(&self.lists.join(",")).next().is_none() {
+            return Err("-e names no event: name one, or omit the option".into());
+        }
         let list = self.list();
         if self.verb == Verb::Record {
             if self.samples_breakdown && !self.lists.is_empty() {
@@ -188,7 +185,7 @@ impl<'a> Command<'a> {
                 self.config.slice = match Slice::parse(value) {
                     Some(Slice::Cycles(0)) => return Err(format!("{word} is at least 1")),
                     Some(slice) => slice,
-                    None => Slice::Cycles(number(word, value)? as u64),
+                    None => Slice::Cycles(whole(word, value)?),
                 };
             }
             "--budget" => {
@@ -226,20 +223,20 @@ impl<'a> Command<'a> {
                 }
             }
             "--count" => {
-                self.period = number(word, value)? as u64;
+                self.period = whole(word, value)?;
                 if self.period == 0 {
                     return Err(format!("{word} is at least 1"));
                 }
             }
             "--freq" => {
-                self.hz = number(word, value)? as u64;
+                self.hz = whole(word, value)?;
                 if !(1..=MAX_SAMPLE_HZ).contains(&self.hz) {
                     return Err(format!("{word} is 1 to {MAX_SAMPLE_HZ} Hz"));
                 }
             }
             "--stacks" => self.stack_bytes = DEFAULT_STACK_BYTES,
             _ => {
-                self.stack_bytes = number(word, value)? as u64;
+                self.stack_bytes = whole(word, value)?;
                 if !(WORD_BYTES..=MAX_STACK_BYTES).contains(&self.stack_bytes) {
                     return Err(format!("{word} is {WORD_BYTES} to {MAX_STACK_BYTES} bytes"));
                 }
@@ -278,6 +275,24 @@ impl<'a> Command<'a> {
     }
 }
 
+/// Parses an option, whose value may be the next word: its long form and its value.
+fn option<'a>(
+    verb: Verb,
+    word: &'a str,
+    words: &mut impl Iterator<Item = &'a str>,
+) -> Result<(&'static str, &'a str), String> {
+    let (option, said) = split(word);
+    match options::known(verb, option) {
+        None => Err(options::unknown(verb, option)),
+        Some((long, false)) if said.is_none() => Ok((long, "")),
+        Some((_, false)) => Err(options::no_value(word, option)),
+        Some((long, true)) => {
+            let value = said.or_else(|| words.next());
+            Ok((long, value.ok_or_else(|| format!("{word} needs a value"))?))
+        }
+    }
+}
+
 /// Returns whether the next word is the value of this option of `verb`; `None` if it has no such
 /// option.
 pub fn takes_next(verb: Verb, word: &str) -> Option<bool> {
@@ -312,6 +327,16 @@ fn usage() -> String {
 
 fn number(word: &str, text: &str) -> Result<f64, String> {
     text.parse().map_err(|_| format!("{word} cannot be {text}"))
+}
+
+/// Parses a whole number, also in the form `1e6`.
+fn whole(word: &str, text: &str) -> Result<u64, String> {
+    const MOST: f64 = i64::MAX as f64;
+    let number = number(word, text)?;
+    let is_whole = number < MOST && (number as u64) as f64 == number;
+    is_whole
+        .then_some(number as u64)
+        .ok_or_else(|| format!("{word} cannot be {text}: it is a whole number below 2^63"))
 }
 
 #[cfg(test)]

@@ -2,15 +2,23 @@
 
 use alloc::vec::Vec;
 
-/// The three names most like `wanted`, the best first.
+/// The three names most like `wanted`, the best first; fewer if others share little more with it
+/// than single letters.
 ///
 /// The measure is an edit distance in which a letter left out weighs little: a name typed only in
 /// part finds its whole family, and a wrong letter weighs more. Letters of `wanted` after the first
 /// [`MAX_LETTERS`] are ignored: the kernel ranks with interrupts off.
 pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = &wanted.as_bytes()[..wanted.len().min(MAX_LETTERS)];
-    let mut ranked: Vec<(u16, &str)> =
-        names.map(|name| (distance(wanted, name.as_bytes()), name)).collect();
+    let ranked = names.map(|name| (distance(wanted, name.as_bytes()), name));
+    let half = &wanted[..wanted.len().div_ceil(2)];
+    let is_near = |(cost, name): &(u16, &str)| {
+        let left_out = name.len().saturating_sub(wanted.len());
+        let begins = name.as_bytes().get(..half.len());
+        let begins = begins.is_some_and(|begin| begin.eq_ignore_ascii_case(half));
+        begins || usize::from(*cost) < left_out + wanted.len()
+    };
+    let mut ranked: Vec<(u16, &str)> = ranked.filter(is_near).collect();
     ranked.sort_by_key(|(distance, _)| *distance);
     ranked.into_iter().take(3).map(|(_, name)| name).collect()
 }
@@ -65,5 +73,8 @@ mod tests {
         check("MEM_INSTR_RETIRED.ALL_LOADS", &["MEM_INST_RETIRED.ALL_LOADS"]);
         check("MEM.ALL_LOADS", &["MEM_INST_RETIRED.ALL_LOADS"]);
         check("LONGEST_LAT_CAHCE", &["LONGEST_LAT_CACHE.MISS"]);
+        for other in ["ex_ret_instr", "nonsense", "L3_FOO"] {
+            assert!(nearest(other, NAMES.into_iter()).is_empty(), "{other}");
+        }
     }
 }

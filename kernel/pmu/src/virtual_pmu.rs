@@ -1,7 +1,14 @@
 //! CPUID leaf of the virtual PMU: requests from the kernel and from libraries.
 
-use tally_abi::vpmu::{LEAF, Op, SIGNATURE, VERSION};
+use alloc::format;
+
+use tally_abi::{
+    Error,
+    vpmu::{LEAF, Op, SIGNATURE, VERSION},
+};
 use tally_engine::Demand;
+
+use crate::catalogue::{ResolveError, Resolved};
 
 /// Returns whether this machine's PMU is the virtual one, whose counts are exact.
 pub fn is_there() -> bool {
@@ -17,6 +24,20 @@ pub fn ask(op: Op, argument: u32) {
 pub fn models(Demand { pinned, selector, extra, .. }: &Demand) -> bool {
     let filter = extra.map_or(0, |extra| extra.value);
     pinned.is_some() || cpuid(Op::Models, selector.0, filter).0 == 1
+}
+
+/// The refusal of an event that the virtual PMU does not model. Its counters would silently stay at
+/// 0.
+pub fn unmodelled(event: &Resolved) -> ResolveError {
+    let remedy = match event.native {
+        Some(name) => format!("`cargo xtask events {name}` says whether it does with others"),
+        None => "`cargo xtask events` lists what it models".into(),
+    };
+    ResolveError {
+        event: event.name.clone(),
+        error: Error::EventNotSupported,
+        detail: format!("the virtual PMU does not model it with its options; {remedy}"),
+    }
 }
 
 /// Returns the number of counters of this CPU's counter unit; 0 without one. Its driver is

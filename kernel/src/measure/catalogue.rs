@@ -1,8 +1,8 @@
 //! Resolution of a list of event names to events and their demands.
 
-use alloc::{format, vec::Vec};
+use alloc::vec::Vec;
 
-use tally_abi::{Error, Mode};
+use tally_abi::Mode;
 use tally_engine::Demand;
 use tally_pmu::{DetectedPmu, ResolveError, Resolved, virtual_pmu};
 
@@ -23,21 +23,12 @@ pub(super) fn resolve(
     Ok((resolved, demands))
 }
 
-/// Checks that the virtual PMU, if this machine has it, models the events. For other events its
-/// counters would silently stay at 0.
+/// Checks that the virtual PMU, if this machine has it, models the events.
 fn require_modelled(resolved: &[Resolved]) -> Result<(), ResolveError> {
     let mut unmodelled = resolved.iter().filter(|event| !virtual_pmu::models(&event.demand));
     match unmodelled.next().filter(|_| settings::settings().virtual_pmu) {
         None => Ok(()),
-        Some(event) => Err(ResolveError {
-            event: event.name.clone(),
-            error: Error::EventNotSupported,
-            detail: format!(
-                "the virtual PMU does not model it with its options; `cargo xtask events {name}` \
-                 says whether it does with others",
-                name = event.native.unwrap_or(&event.name)
-            ),
-        }),
+        Some(event) => Err(virtual_pmu::unmodelled(event)),
     }
 }
 

@@ -58,6 +58,15 @@ impl Metrics {
         Ok(Some(all))
     }
 
+    /// Names of all groups and metrics on the processor with this signature.
+    ///
+    /// # Errors
+    /// The processor has no metrics.
+    pub fn listed(signature: u32) -> Result<Vec<&'static str>, String> {
+        let stack = stacks::of(signature).ok_or_else(stacks::missing)?;
+        Ok(Metrics { stack, metrics: Vec::new(), is_breakdown: false }.names())
+    }
+
     /// Metrics requested by a command of `tally stat` or `record`, on the processor with this
     /// signature (CPUID leaf 1, EAX); `None` if it requests none. Adds the events of the metrics to
     /// the command's list.
@@ -138,24 +147,27 @@ impl Metrics {
             return Ok(());
         }
         let Some(metric) = all.iter().find(|(_, metric)| metric.metric == name) else {
-            let groups = self.stack.named.iter().filter(|group| !group.method.metrics.is_empty());
-            let metrics = all.iter().map(|(_, metric)| metric.metric);
-            let mut names: Vec<&str> = Vec::new();
-            for name in groups.map(|group| group.name).chain(metrics) {
-                // Several groups have the same metric.
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-            if name == "list" {
-                return Err(format!("-M: the metrics of this processor: {}", names.join(", ")));
-            }
+            let names = self.names();
             let near = nearest(name, names.iter().copied());
             let others = if near.is_empty() { &names } else { &near };
             return Err(format!("-M: this processor has no metric {name}: {}", others.join(", ")));
         };
         self.push(*metric);
         Ok(())
+    }
+
+    /// Names of all groups and metrics.
+    fn names(&self) -> Vec<&'static str> {
+        let groups = self.stack.named.iter().filter(|group| !group.method.metrics.is_empty());
+        let metrics = self.all().into_iter().map(|(_, metric)| metric.metric);
+        let mut names: Vec<&str> = Vec::new();
+        for name in groups.map(|group| group.name).chain(metrics) {
+            // Several groups have the same metric.
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
     }
 
     /// Metrics of the processor, including those that are counted only on request.
@@ -288,8 +300,8 @@ mod tests {
         assert_eq!(names(ZEN_4, "stat -M DIVIDE prog"), ["divisions", "division_duration"]);
         let why = on(ZEN_4, "stat -M FLOPS_DP prog").err().unwrap();
         assert!(why.starts_with("-M: this processor has no FLOPS_DP: AMD counts"), "{why}");
-        let all = of("stat -M list prog").err().unwrap();
-        assert!(all.contains(" processor: FLOPS_DP, FLOPS_SP, L2, L3, MEM,"), "{all}");
+        let all = Metrics::listed(ICE_LAKE).unwrap();
+        assert_eq!(all[..5], ["FLOPS_DP", "FLOPS_SP", "L2", "L3", "MEM"]);
         let counts = |name: &str| {
             let estimate = match name {
                 "CPU_CLK_UNHALTED.THREAD" => 1_000.0,

@@ -1,6 +1,6 @@
 //! The list of events that `cargo xtask run --explain` explains.
 
-use tally_abi::{ExitStatus, SessionConfig, command::Command, events};
+use tally_abi::{Error, ExitStatus, SessionConfig, command::Command, events};
 use tally_breakdown::{Metrics, stack_of};
 
 use crate::{
@@ -19,8 +19,7 @@ pub struct Asked {
     pub events: String,
     /// Configuration of the session.
     pub config: SessionConfig,
-    /// The kernel's `paranoid` level; `None` if the kernel itself opens the session and may count
-    /// everything.
+    /// The kernel's `paranoid` level; `None` if everything may be counted.
     pub paranoid: Option<u8>,
 }
 
@@ -37,6 +36,7 @@ impl Asked {
             let refused = |why: String| usage(format!("tally: {why}"));
             let mut command = Command::parse(&words).map_err(refused)?;
             let lacks = stack_of(signature).is_none() && command.asks_where_cycles_go();
+            check_cpus(job, &command)?;
             Metrics::counted_by(&mut command, signature).map_err(|why| {
                 let refused = refused(why);
                 if lacks { Failure { status: ExitStatus::NoBreakdown, ..refused } } else { refused }
@@ -45,7 +45,6 @@ impl Asked {
         }
         let default = job.default.as_ref().filter(|_| counts_by_default(command));
         if let Some(events) = job.events.as_ref().or(default) {
-            let paranoid = paranoid.filter(|_| command.is_empty());
             return Ok(Asked { events: events.clone(), config, paranoid });
         }
         let other = match command {
@@ -60,6 +59,17 @@ impl Asked {
             ))),
         }
     }
+}
+
+/// Checks that the machine has the CPUs of `stat -C LIST`, as the kernel does.
+fn check_cpus(job: &Job, command: &Command<'_>) -> Result<()> {
+    let absent = command.stat.cpus.unwrap_or(0).checked_shr(job.cpus.into()).unwrap_or(0);
+    if absent == 0 {
+        return Ok(());
+    }
+    let first = u32::from(job.cpus) + absent.trailing_zeros();
+    let why = format!("there is no CPU {first}: the machine has {}, from 0 on", job.cpus);
+    Err(Failure::new(Error::BadArgument.exit_status(), why))
 }
 
 #[cfg(test)]
@@ -87,7 +97,7 @@ mod tests {
             Job { events: Some("a".into()), slice: Some(Slice::Cycles(9000)), ..Job::default() };
         let asked = of(&around, "prog -e d").unwrap();
         assert_eq!((asked.events.as_str(), asked.config.slice.length()), ("a", 9000));
-        assert_eq!((asked.paranoid, of(&around, "").unwrap().paranoid), (None, Some(2)));
+        assert_eq!((asked.paranoid, of(&around, "").unwrap().paranoid), (Some(2), Some(2)));
     }
 
     #[test]

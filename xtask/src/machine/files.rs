@@ -149,7 +149,9 @@ impl Writer {
             io::copy(&mut content, &mut io::sink()).map_err(failed)?
         } else {
             let mut file = File::create_new(&path).map_err(failed)?;
-            io::copy(&mut content, &mut file).map_err(failed)?
+            // Of a full disk no file is left with a part of its content.
+            let copied = io::copy(&mut content, &mut file);
+            copied.inspect_err(|_| drop(fs::remove_file(&path))).map_err(failed)?
         };
         self.by_number.entry(number).or_insert(path);
         if copied == bytes { Ok(()) } else { Err(incomplete()) }

@@ -81,6 +81,8 @@ pub struct Boot {
     pub code_files: CodeFiles,
     /// The log and the machine's other files; removed with this value unless kept.
     pub folder: Folder,
+    /// Why the programs' output was not written, if it was not.
+    pub unwritten: Option<Failure>,
 }
 
 impl Boot {
@@ -124,7 +126,8 @@ pub fn of_messages(messages: &[u8], listen: Listener<'_>) -> Result<Boot> {
     transcript.read_trace();
     let (end, limit) = (QemuEnd::ByItself, Duration::ZERO);
     let outcome = end::outcome(end, &transcript, limit, &folder, Path::new(""));
-    Ok(Boot { outcome, transcript, truth: None, code_files: CodeFiles::default(), folder })
+    let (code_files, unwritten) = (CodeFiles::default(), None);
+    Ok(Boot { outcome, transcript, truth: None, code_files, folder, unwritten })
 }
 
 /// Receives the programs' output while the machine runs.
@@ -178,7 +181,7 @@ pub fn observe(
     let mut folder = Folder::make(&Project::here())?;
     match boot_in(&folder, artefacts, request, observer) {
         Ok((outcome, transcript, truth, code_files)) => {
-            Ok(Boot { outcome, transcript, truth, code_files, folder })
+            Ok(Boot { outcome, transcript, truth, code_files, folder, unwritten: None })
         }
         Err(refused) if refused.status == ExitStatus::Usage => Err(refused),
         Err(Failure { status, message }) => {
@@ -306,10 +309,11 @@ pub fn read_truth(folder: &Folder) -> Result<Option<Truth>> {
 }
 
 /// Boots with a progress line. Programs' output is printed at once: their standard output goes to
-/// this process' standard output, unless that `is_taken`.
+/// this process' standard output, unless that `is_taken`. If it cannot be written, [`Boot`] says
+/// so, and has the results.
 ///
 /// # Errors
-/// As [`boot`]; also if standard output cannot be written.
+/// As [`boot`].
 pub fn boot_with_progress(
     artefacts: &Artefacts,
     request: &Request,
@@ -318,8 +322,7 @@ pub fn boot_with_progress(
     let mut writer = ProgramWriter::new(is_taken);
     let write: Listener<'_> = &mut |output| writer.write(output.fd, &output.bytes);
     let boot = boot_listening(artefacts, request, write)?;
-    writer.end()?;
-    Ok(boot)
+    Ok(Boot { unwritten: writer.end().err(), ..boot })
 }
 
 /// Boots with a progress line; `listen` receives the programs' output.

@@ -81,11 +81,28 @@ impl Outcome {
         self.to_string().lines().next().unwrap_or_default().to_owned()
     }
 
+    /// The messages for a person, the reason last: behind what the machine said before its end.
+    pub fn messages(&self) -> Vec<String> {
+        let (title, said) = match self {
+            Outcome::TimedOut { log_tail, .. } => ("last lines of the log", log_tail),
+            Outcome::MachineFailed { said } => ("what the machine said", said),
+            _ => return vec![self.to_string()],
+        };
+        let quoted = (!said.is_empty()).then(|| format!("{title}:\n{}", quoted(said)));
+        let reason = match self {
+            Outcome::TimedOut { limit, .. } => out_of_time(*limit),
+            _ => NO_LAST_MESSAGE.into(),
+        };
+        quoted.into_iter().chain([reason]).collect()
+    }
+
     /// Returns whether every program ended by itself with status 0.
     pub fn is_success(&self) -> bool {
         *self == Outcome::Done(0)
     }
 }
+
+const NO_LAST_MESSAGE: &str = "the machine ended without the kernel's last message";
 
 /// The message that the time limit was reached.
 pub fn out_of_time(limit: Duration) -> String {
@@ -130,7 +147,7 @@ impl fmt::Display for Outcome {
             }
             Outcome::Stopped => f.write_str("the machine was stopped before its programs ended"),
             Outcome::MachineFailed { said } => {
-                write!(f, "the machine ended without the kernel's last message:\n{}", quoted(said))
+                write!(f, "{NO_LAST_MESSAGE}:\n{}", quoted(said))
             }
         }
     }
@@ -177,6 +194,17 @@ mod tests {
             80: the machine ended without the kernel's last message:
               qemu: no such device
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn the_last_message_is_the_reason() {
+        let (limit, log_tail) = (Duration::from_secs(15), "the last line".to_owned());
+        let [said, why] = &Outcome::TimedOut { limit, log_tail }.messages()[..] else { panic!() };
+        assert_eq!(said, "last lines of the log:\n  the last line");
+        assert!(why.starts_with("the machine did not end within 15 s"), "{why}");
+        let failed = Outcome::MachineFailed { said: "qemu: no such device".into() };
+        assert_eq!(failed.messages().last().unwrap(), NO_LAST_MESSAGE);
+        assert_eq!(Outcome::Stopped.messages(), [Outcome::Stopped.to_string()]);
     }
 
     #[test]

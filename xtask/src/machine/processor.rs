@@ -71,10 +71,9 @@ fn unknown(name: &str) -> Failure {
     let why = if name == "list" {
         format!("--processor takes one of {}", names.join(", "))
     } else {
-        let near = nearest(name, names.iter().copied()).join(", ");
-        format!(
-            "--processor {name}: no table has this name; nearest: {near}; all: --processor list"
-        )
+        let near = nearest(name, names.iter().copied());
+        let near = near.first().map_or(String::new(), |first| format!(" nearest: {first};"));
+        format!("--processor {name}: no table has this name;{near} all: --processor list")
     };
     Failure::new(ExitStatus::Usage, why)
 }

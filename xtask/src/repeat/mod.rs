@@ -24,8 +24,9 @@ pub fn jobs(boot: &Boot) -> Result<Vec<(u32, Merged)>> {
 pub enum Repeated {
     /// Merged: every run's programs ended by themselves.
     Merged(Merged),
-    /// Failed: a run ended otherwise; the runs after it were not started.
-    Failed(Box<Boot>),
+    /// Failed: a run ended otherwise; the runs after it were not started. Those before it are
+    /// merged, if there were several.
+    Failed(Box<Boot>, Option<Merged>),
 }
 
 /// Boots the machines, two or more, one after another.
@@ -38,7 +39,8 @@ pub fn repeat(artefacts: &Artefacts, requests: &[Request]) -> Result<Repeated> {
     for request in requests {
         let boot = machine::boot(artefacts, request, &mut |_| {})?;
         if !matches!(boot.outcome, Outcome::Done(_)) {
-            return Ok(Repeated::Failed(Box::new(boot)));
+            let merged = (runs.len() > 1).then(|| Merged::of(&runs)).transpose()?;
+            return Ok(Repeated::Failed(Box::new(boot), merged));
         }
         runs.push(OneRun::of(&boot));
         step.at(&format!("{} done", runs.len()));

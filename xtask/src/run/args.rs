@@ -229,8 +229,12 @@ impl RunArgs {
         if self.work.jobs.is_some() {
             return Ok(None);
         }
-        let planned = Asked::of(&self.sampled_job(), &self.work.first(), pmu.profile().signature)
-            .and_then(|asked| explain::plan_of(&pmu, &asked));
+        let asked = Asked::of(&self.sampled_job(), &self.work.first(), pmu.profile().signature);
+        let planned = asked.and_then(|asked| {
+            // The user asks for the rings of a breakdown, not the program.
+            let paranoid = asked.paranoid.filter(|_| self.breakdown.is_none());
+            explain::plan_of(&pmu, &Asked { paranoid, ..asked })
+        });
         let (resolved, plan) = match planned {
             Err(failure) if self.needs_slices() => return Err(failure),
             Ok(planned) if self.accel == Accel::Tcg => planned,
@@ -280,7 +284,7 @@ impl RunArgs {
     pub(super) fn located(&self) -> Result<RunArgs> {
         let work = self.work.located()?;
         if self.accel == Accel::Tcg {
-            work.check_events(&machine::virtual_pmu_of(self.pmu, &self.machine_options())?)?;
+            work.check_events(&machine::virtual_pmu_of(self.pmu, &self.machine_options())?, true)?;
         }
         Ok(RunArgs { work, ..self.clone() })
     }
@@ -336,7 +340,7 @@ fn options(args: &RunArgs) -> String {
     if let Some(times) = args.repeat.filter(|_| args.work.jobs.is_some()) {
         options += &format!(" repeat={times}");
     }
-    if args.out.is_some() {
+    if args.out.is_some() || !args.work.stat_files().is_empty() {
         options += " send-files";
     }
     // Under TCG the virtual PMU is exclusively used and has only the requested quirks.
@@ -364,6 +368,10 @@ fn check(args: &RunArgs) -> Result<()> {
         return Err(Failure::new(ExitStatus::NoBreakdown, why));
     }
     args.over_time.as_deref().map(Format::of).transpose()?;
+    if args.repeat.is_some() && !args.work.stat_files().is_empty() {
+        let why = "stat -o FILE has one run: leave out --repeat, or repeat it with stat -r N";
+        return Err(Failure::new(ExitStatus::Usage, why));
+    }
     if args.needs_slices() && args.accel == Accel::Kvm {
         let why =
             "--unobserved, --refine, --intervals and --phases need a virtual PMU: omit --accel kvm";

@@ -4,24 +4,18 @@
 use super::RunArgs;
 use crate::{
     machine::Pmu,
+    output,
     report::{Report, stack_of},
-    shell,
 };
 
 /// Columns of a line.
 const COLUMNS: usize = 80;
 
-/// Lines for a person after a run: a pipe whose text no program got, and the commands to type next.
+/// Commands to type next; none where the run says nothing of its cycles, and beside JSON.
 pub(super) fn lines(args: &RunArgs, report: &Report) -> Vec<String> {
-    let mut lines: Vec<String> = args.work.unread_input().map(String::from).into_iter().collect();
-    if !args.json {
-        lines.extend(commands(args, report));
+    if args.json {
+        return Vec::new();
     }
-    lines
-}
-
-/// Commands to type next; none where the run says nothing of its cycles.
-fn commands(args: &RunArgs, report: &Report) -> Vec<String> {
     let breakdown = report.first.as_ref().and_then(|first| first.breakdown.as_ref());
     match (stack_of(args.pmu.signature()), breakdown) {
         (None, _) if args.is_default() => vec![
@@ -56,7 +50,7 @@ impl RunArgs {
             Pmu::Intel => String::new(),
             other => format!(" --pmu {}", other.name()),
         };
-        let line = format!("{} {verb}{pmu}", shell::typed());
+        let line = format!("{} {verb}{pmu}", output::typed());
         let program = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
         let whole = format!("{line} {program}");
         if whole.chars().count() + 23 <= COLUMNS || words.len() < 2 {

@@ -13,6 +13,7 @@ use crate::{
         Report,
         table::{self, Detail},
     },
+    stat_files::{self, StatFile},
     trace::run::Run,
     trace_file::Trace,
 };
@@ -89,8 +90,8 @@ pub(crate) fn show(
     if let Some(folder) = folder.filter(|_| !matches!(boot.outcome, Outcome::Done(_))) {
         output::note(format_args!("xtask: kernel log: {}", folder.display()));
     }
-    for failure in boot.failures() {
-        output::error(format_args!("xtask: {failure}"));
+    for message in boot.failures().into_iter().flat_map(Outcome::messages) {
+        output::error(format_args!("xtask: {message}"));
     }
     Ok(boot.outcome.status())
 }
@@ -117,9 +118,10 @@ pub(crate) fn write_trace(
     project::write(path, &Trace::with_run(&boot.transcript.trace, &run))
 }
 
-/// Writes the files of `--out`. If the machine failed they are lost, and its failure is shown.
-pub(super) fn write_files(boot: &Boot, folder: &Path) -> Result<()> {
-    let written = boot.write_files(folder);
+/// Writes the files of `--out` and of `stat -o`. If the machine failed they are lost, and its
+/// failure is shown.
+pub(super) fn write_files(boot: &Boot, out: Option<&Path>, files: &[StatFile]) -> Result<()> {
+    let written = stat_files::write(boot, out, files);
     if boot.transcript.done.is_some() {
         return written;
     }

@@ -19,6 +19,7 @@ use super::{
     code::Code,
     last_columns, samples_of,
     share::{Share, Weight},
+    short::{bare, short_functions},
     short_function,
 };
 use crate::{
@@ -28,6 +29,11 @@ use crate::{
 
 /// Instructions without samples that are printed before and after one with samples.
 const CONTEXT: usize = 2;
+
+/// Functions that a message lists at most.
+const LISTED: usize = 10;
+/// Columns before each.
+const INDENT: usize = 2;
 
 /// Options of `cargo xtask annotate`.
 #[derive(Args, Clone, Debug)]
@@ -158,25 +164,40 @@ fn sampled<'a>(
 /// The function of this name, or the only one whose name has this part, or the first.
 fn choose<'a, 'f>(functions: &'f [Sampled<'a>], name: Option<&str>) -> Result<&'f Sampled<'a>> {
     let Some(name) = name else { return Ok(&functions[0]) };
-    let exact = functions.iter().filter(|of| of.function == name || typed(&of.function) == name);
-    let part = functions.iter().filter(|of| of.function.contains(name));
-    let matching: Vec<&Sampled<'a>> =
-        if exact.clone().next().is_some() { exact.collect() } else { part.collect() };
-    let names = |of: &mut dyn Iterator<Item = &Sampled<'_>>| {
-        of.map(|of| typed(&of.function)).collect::<Vec<_>>().join(", ")
+    let ranks: [&dyn Fn(&str) -> bool; 3] = [
+        &|function| function == name || typed(function) == name,
+        &|function| function.contains(name),
+        &|function| bare(function).contains(name),
+    ];
+    let of_rank = |is_it: &&dyn Fn(&str) -> bool| -> Vec<&Sampled<'a>> {
+        functions.iter().filter(|of| is_it(&of.function)).collect()
     };
+    let matching = ranks.iter().map(of_rank).find(|found| !found.is_empty()).unwrap_or_default();
     let why = match matching[..] {
         [one] => return Ok(one),
         [] => {
-            let known = names(&mut functions.iter());
-            format!("no sample is in a function '{name}'; functions with samples: {known}")
+            let known = listed(&functions.iter().collect::<Vec<_>>());
+            format!("no sample is in a function '{name}'; functions with samples:{known}")
         }
         _ => {
-            let several = names(&mut matching.iter().copied());
-            format!("several functions are named '{name}', add more of the name: {several}")
+            let several = listed(&matching);
+            format!("several functions are named '{name}', add more of the name:{several}")
         }
     };
     Err(Failure::new(ExitStatus::Usage, why))
+}
+
+/// The names of the first functions, each on a line and as it can be typed.
+fn listed(functions: &[&Sampled<'_>]) -> String {
+    let typed: Vec<_> = functions.iter().map(|of| typed(&of.function)).collect();
+    let names: Vec<&str> = typed.iter().map(|name| &**name).collect();
+    let first = &names[..names.len().min(LISTED)];
+    let lines = short_functions(first, output::columns() - INDENT);
+    let mut text: String = lines.iter().map(|name| format!("\n{:INDENT$}{name}", "")).collect();
+    if names.len() > LISTED {
+        text += &format!("\n{:INDENT$}… {} more", "", names.len() - LISTED);
+    }
+    text
 }
 
 /// A function's name as it is typed most easily: `a.c:helper` for `helper (a.c)`.

@@ -4,7 +4,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    fmt::{self, Write as _},
+    fmt,
     path::PathBuf,
 };
 
@@ -13,11 +13,11 @@ use serde::Serialize;
 use tally_abi::{ExitStatus, text::Grouped};
 
 use super::{
-    COLUMNS, SampleArgs,
+    SampleArgs,
     breakdown::{ByCode, CodeTruth},
     last_columns, samples_of,
     share::{Share, Weight},
-    short_function,
+    short::short_functions,
 };
 use crate::{
     Failure, Result, output,
@@ -215,10 +215,11 @@ impl fmt::Display for OfEvent {
         let thread = if has_threads { "Thread  " } else { "" };
         write!(f, "{share}   95 % interval{own}  Samples  {program:<PROGRAM_COLUMNS$}  ")?;
         writeln!(f, "{thread}Symbol")?;
+        let mut heads = Vec::new();
         for of in &self.functions {
             let program = of.name.rsplit('/').next().unwrap_or(&of.name);
             let command = of.thread_name.as_deref().unwrap_or(program);
-            let mut line = format!(
+            heads.push(format!(
                 "{}  {}{}  {:>7}  {:<PROGRAM_COLUMNS$}  {}",
                 of.share.percent(),
                 of.share.interval(),
@@ -226,12 +227,14 @@ impl fmt::Display for OfEvent {
                 Grouped(of.samples).to_string(),
                 last_columns(command, PROGRAM_COLUMNS),
                 of.thread.map_or_else(String::new, |thread| format!("{thread:>6}  ")),
-            );
-            let left = COLUMNS.saturating_sub(line.chars().count());
-            // Writing to a string does not fail.
-            let _ = write!(line, "{}", short_function(&of.function, left));
-            writeln!(f, "{}", line.trim_end())?;
+            ));
         }
-        Ok(())
+        let widest = heads.iter().map(|head| head.chars().count()).max().unwrap_or_default();
+        let names: Vec<&str> = self.functions.iter().map(|of| &*of.function).collect();
+        let names = short_functions(&names, output::columns().saturating_sub(widest));
+        heads
+            .iter()
+            .zip(names)
+            .try_for_each(|(head, name)| writeln!(f, "{}", format!("{head}{name}").trim_end()))
     }
 }

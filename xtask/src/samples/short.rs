@@ -28,6 +28,43 @@ pub(crate) fn short_function(name: &str, columns: usize) -> String {
     last_columns(&short, columns)
 }
 
+/// The names in at most `columns` columns each, as [`short_function`]; those that would look alike
+/// from where they differ on.
+pub(crate) fn short_functions(names: &[&str], columns: usize) -> Vec<String> {
+    let short: Vec<String> = names.iter().map(|name| short_function(name, columns)).collect();
+    let distinct = |(at, name): (usize, &&str)| {
+        let others = names.iter().enumerate();
+        let alike = others.filter(|(other, of)| short[*other] == short[at] && *of != name);
+        match alike.map(|(_, other)| equal_letters(name, other)).max() {
+            Some(equal) => from_letter(name, equal, columns),
+            None => short[at].clone(),
+        }
+    };
+    names.iter().enumerate().map(distinct).collect()
+}
+
+/// The number of letters with which both begin.
+fn equal_letters(one: &str, other: &str) -> usize {
+    one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count()
+}
+
+/// The part of a name around a letter, in at most `columns` columns.
+fn from_letter(name: &str, letter: usize, columns: usize) -> String {
+    // Letters before it that show where in the name it is.
+    let start = letter.saturating_sub(columns / 4);
+    let before = if start == 0 { "" } else { "…" };
+    let part: String = before.chars().chain(name.chars().skip(start)).collect();
+    if part.chars().count() <= columns {
+        return part;
+    }
+    part.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// A function's name without parameters and the arguments of templates and generic types.
+pub(super) fn bare(name: &str) -> String {
+    without_arguments(without_parameters(name)).replace("<…>", "")
+}
+
 /// The name of a Rust method, `<path::Type as path::Trait>::method`, without the paths.
 fn without_paths(name: &str) -> String {
     let Some(of) = bracketed(name) else { return name.to_owned() };
@@ -152,6 +189,21 @@ mod tests {
         let kernel = "[k] <tally_kernel::files::streams::Stream>::read::<u8>";
         assert_eq!(short_function(kernel, 24), "[k] <Stream>::read::<…>");
         assert_eq!(short_function("<[a::b::Item] as c::Sort>::sort", 15), "<[Item]>::sort");
+    }
+
+    #[test]
+    fn names_that_would_look_alike_show_where_they_differ() {
+        let names = ["space::Reader<First>::a_long_method", "space::Reader<Second>::a_long_method"];
+        assert_eq!(short_function(names[0], 20), short_function(names[1], 20));
+        let short = short_functions(&[names[0], "main", names[1], names[0]], 20);
+        assert_eq!(
+            short,
+            ["…ader<First>::a_lon…", "main", "…ader<Second>::a_lo…", "…ader<First>::a_lon…"]
+                .map(|name| name.to_owned())
+        );
+        assert!(short.iter().all(|name| name.chars().count() <= 20), "{short:?}");
+        assert_eq!(short_functions(&["f(int)", "f(long)"], 20), ["f(int)", "f(long)"]);
+        assert_eq!(bare("doc::Parser<a<b>, c>::value(int) const"), "doc::Parser::value");
     }
 
     #[test]

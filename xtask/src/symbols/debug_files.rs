@@ -51,7 +51,7 @@ fn linked(path: &Path, file: &object::File<'_>, system: &Path) -> Option<PathBuf
         others.push(found);
     }
     for other in others {
-        output::note(format_args!(
+        output::note_once(format_args!(
             "xtask: {} is the debug file of another build than {}: its functions have no lines",
             shown(&other),
             shown(path)
@@ -67,7 +67,7 @@ pub(super) fn shared(path: &Path, file: &object::File<'_>, system: &Path) -> Opt
     let mut places = [Some(named.clone()), of_build_id(system, id)].into_iter().flatten();
     let found = places.find(|found| has_build_id(found, id));
     if found.is_none() {
-        output::note(format_args!(
+        output::note_once(format_args!(
             "xtask: {} needs {}, the debug information that dwz shared, which is not there or of \
              another build: install it; without it functions may lack names and lines",
             shown(path),
@@ -86,7 +86,7 @@ pub(super) fn note_missing_parts(path: &Path, file: &object::File<'_>) {
     let missing: Vec<PathBuf> =
         parts(file).unwrap_or_default().into_iter().filter(|part| !part.is_file()).collect();
     let Some(first) = missing.first() else { return };
-    output::note(format_args!(
+    output::note_once(format_args!(
         "xtask: {}: {} of its files of split debug information, as {}, are not there: inlined \
          functions have no names; build again, or collect the files before they are removed: \
          dwp -e {}",

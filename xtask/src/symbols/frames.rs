@@ -77,22 +77,19 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 impl UnwindInfo {
     /// Reads the unwind information of a file that is loaded at `base`, and that of its separate
-    /// debug file.
-    ///
-    /// # Errors
-    /// A section cannot be decompressed.
+    /// debug file. A section that cannot be decompressed is left out.
     pub(super) fn read(
         file: &object::File<'_>,
         debug: Option<&object::File<'_>>,
         base: u64,
-    ) -> object::Result<UnwindInfo> {
+    ) -> UnwindInfo {
         let code = || file.segments().filter(|segment| segment.permissions().executable());
         let start = code().map(|segment| segment.address()).min().unwrap_or_default();
         let end = code().map(|segment| segment.address().saturating_add(segment.size())).max();
         let mut sections = Vec::new();
-        sections.extend(FrameSection::exceptions(file)?);
+        sections.extend(FrameSection::exceptions(file));
         for file in [Some(file), debug].into_iter().flatten() {
-            sections.extend(FrameSection::debug(file)?);
+            sections.extend(FrameSection::debug(file));
         }
         let signal_returns = code().flat_map(|segment| {
             let (address, bytes) = (segment.address(), segment.data().unwrap_or_default());
@@ -100,7 +97,7 @@ impl UnwindInfo {
         });
         let signal_returns = signal_returns.collect();
         let range = start..end.unwrap_or_default();
-        Ok(UnwindInfo { sections, signal_returns, range, base })
+        UnwindInfo { sections, signal_returns, range, base }
     }
 
     /// Returns whether there is unwind information.
@@ -149,7 +146,7 @@ fn interrupted(known: &Known, stack: &Stack) -> Option<Caller> {
 
 impl FrameSection {
     /// The section `.eh_frame`, if the file has it.
-    fn exceptions(file: &object::File<'_>) -> object::Result<Option<FrameSection>> {
+    fn exceptions(file: &object::File<'_>) -> Option<FrameSection> {
         let address =
             |name: &str| file.section_by_name(name).map_or(0, |section| section.address());
         let bases = BaseAddresses::default()
@@ -160,7 +157,7 @@ impl FrameSection {
     }
 
     /// The section `.debug_frame`, if the file has it.
-    fn debug(file: &object::File<'_>) -> object::Result<Option<FrameSection>> {
+    fn debug(file: &object::File<'_>) -> Option<FrameSection> {
         FrameSection::named(file, ".debug_frame", None)
     }
 
@@ -168,10 +165,9 @@ impl FrameSection {
         file: &object::File<'_>,
         name: &str,
         bases: Option<BaseAddresses>,
-    ) -> object::Result<Option<FrameSection>> {
-        let Some(section) = file.section_by_name(name) else { return Ok(None) };
-        let bytes = section.uncompressed_data()?.into_owned();
-        Ok(Some(FrameSection { bytes, bases, functions: OnceCell::new() }))
+    ) -> Option<FrameSection> {
+        let bytes = file.section_by_name(name)?.uncompressed_data().ok()?.into_owned();
+        Some(FrameSection { bytes, bases, functions: OnceCell::new() })
     }
 
     /// The caller of the function at `address` in the file, which has the registers `known`.

@@ -12,7 +12,7 @@ use addr2line::{Loader, Location};
 use object::{Object, ObjectSymbol, SymbolKind};
 use serde::Serialize;
 
-use crate::{project::Project, visible::visible};
+use crate::{output, project::Project, visible::visible};
 
 /// A function and a line in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,29 +39,52 @@ impl fmt::Display for Place {
 pub(super) struct Names {
     /// The file.
     pub(super) path: PathBuf,
-    loader: Loader,
+    /// The debug information; `None` if it cannot be read.
+    loader: Option<Loader>,
+    /// The symbols' addresses and names, by address.
+    symbols: Vec<(u64, String)>,
+    /// Symbols of static functions that several functions have.
+    shared: BTreeSet<String>,
     /// Names of static functions that several source files have; with `true` those of which two
     /// files have one name too.
     repeated: BTreeMap<String, bool>,
 }
 
 impl Names {
-    /// Reads the file's debug information. `shared` is the file that it shares with others, if it
-    /// has one.
-    pub(super) fn read(
-        path: &Path,
-        file: &object::File<'_>,
-        shared: Option<PathBuf>,
-    ) -> Result<Names, Box<dyn std::error::Error>> {
-        let loader = Loader::new_with_sup(path, shared)?;
-        Ok(Names { path: path.to_owned(), loader, repeated: repeated(file) })
+    /// Reads the file's debug information; if that is damaged, functions have the names of their
+    /// symbols. `dwz` is the file that it shares with others, if it has one.
+    pub(super) fn read(path: &Path, file: &object::File<'_>, dwz: Option<PathBuf>) -> Names {
+        let loader = Loader::new_with_sup(path, dwz).inspect_err(|error| {
+            output::note_once(format_args!(
+                "xtask: {}: its debug information cannot be read: functions have no lines: {}",
+                path.display(),
+                visible(&error.to_string())
+            ));
+        });
+        let symbols = file.symbol_map();
+        let symbols = symbols.symbols().iter().map(|of| (of.address(), of.name().to_owned()));
+        Names {
+            path: path.to_owned(),
+            loader: loader.ok(),
+            symbols: symbols.collect(),
+            shared: shared(file),
+            repeated: repeated(file),
+        }
+    }
+
+    /// Address and name of the symbol before an address.
+    fn symbol(&self, address: u64) -> Option<(u64, &str)> {
+        let behind = self.symbols.partition_point(|(start, _)| *start <= address);
+        let (start, name) = self.symbols.get(behind.checked_sub(1)?)?;
+        Some((*start, name))
     }
 
     /// The functions of the instruction at an address in the file: the inlined ones, innermost
     /// first, and the one they were inlined into. `base` is the distance to its loaded address.
     pub(super) fn places(&self, address: u64, base: u64) -> Vec<Place> {
         let (mut found, mut nameless) = (Vec::new(), None);
-        if let Ok(mut frames) = self.loader.find_frames(address) {
+        let frames = self.loader.as_ref().and_then(|loader| loader.find_frames(address).ok());
+        if let Some(mut frames) = frames {
             while let Ok(Some(frame)) = frames.next() {
                 let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
                 match name {
@@ -73,8 +96,8 @@ impl Names {
         if found.is_empty() {
             return self.by_symbol(address, base, nameless).into_iter().collect();
         }
-        let symbol = self.loader.find_symbol_info(address);
-        let (symbol, last) = (symbol.as_ref().map(|of| source_name(of.name())), found.len() - 1);
+        let symbol = self.symbol(address).map(|(_, name)| source_name(name));
+        let last = found.len() - 1;
         let place = |(index, (name, at)): (usize, (String, Option<Location<'_>>))| {
             self.place(&name, symbol.filter(|_| index == last), at)
         };
@@ -99,12 +122,11 @@ impl Names {
     /// The place in the function by the symbols: assembly has no other name. `at` is its line, if
     /// it is known.
     fn by_symbol(&self, address: u64, base: u64, at: Option<Location<'_>>) -> Option<Place> {
-        let symbol = self.loader.find_symbol_info(address)?;
-        let name = addr2line::demangle_auto(Cow::Borrowed(symbol.name()), None);
+        let (start, symbol) = self.symbol(address)?;
+        let name = addr2line::demangle_auto(Cow::Borrowed(symbol), None);
         let mut function = visible(&name).into_owned();
-        if self.repeated.contains_key(source_name(symbol.name())) {
-            let address = base.wrapping_add(symbol.address());
-            function = format!("{function} ({address:#x})");
+        if self.shared.contains(symbol) || self.repeated.contains_key(source_name(symbol)) {
+            function = format!("{function}@{:#x}", base.wrapping_add(start));
         }
         let (file, line) = at.map_or((None, None), |at| (at.file, at.line));
         Some(Place { function, file: file.map(relative), line })
@@ -117,12 +139,27 @@ fn source_name(symbol: &str) -> &str {
 }
 
 /// The demangled name of a function's symbol, if only this one has the function's scope and
-/// parameters: compilers describe lambdas and static functions of C++ without.
+/// parameters, or the numbers of lambdas: compilers describe lambdas and static functions of C++
+/// without.
 fn qualified(name: &str, symbol: &str) -> Option<String> {
     let full = addr2line::demangle_auto(Cow::Borrowed(symbol), None);
+    if name.contains("<lambda(") && full.contains("{lambda(") {
+        return Some(full.into_owned());
+    }
     let mut ends = full.match_indices(name).map(|(at, _)| &full[at + name.len()..]);
     let is_of_name = full != symbol && !name.contains("::") && ends.any(|end| end.starts_with('('));
     is_of_name.then(|| full.into_owned())
+}
+
+/// The symbols of static functions that several functions have.
+fn shared(file: &object::File<'_>) -> BTreeSet<String> {
+    let mut addresses = BTreeMap::<&str, BTreeSet<u64>>::new();
+    let is_static = |of: &object::Symbol<'_, '_>| of.is_local() && of.kind() == SymbolKind::Text;
+    for symbol in file.symbols().filter(is_static) {
+        addresses.entry(symbol.name().unwrap_or_default()).or_default().insert(symbol.address());
+    }
+    let several = addresses.into_iter().filter(|(_, of)| of.len() > 1);
+    several.map(|(name, _)| name.to_owned()).collect()
 }
 
 /// The names of static functions that several source files have, each with whether two of the files

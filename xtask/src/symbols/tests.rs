@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::*;
 
@@ -273,4 +273,58 @@ void FUNCTION(void) { plain(); }";
         format!("plain ({folder}/u.c)"),
     ];
     assert_eq!(names, expected);
+}
+
+/// Two lambdas given to one function template, whose debug information has no numbers for them.
+const LAMBDAS: &str = "
+template <typename F> __attribute__((noinline)) void call(F f) { f(); }
+void a() { call([]() { __asm__ volatile (\"nop\"); }); call([]() { __asm__ volatile (\"nop; nop\"); }); }
+extern \"C\" void _start() { a(); for (;;) ; }
+";
+
+#[test]
+fn functions_of_one_name_are_told_apart_by_lambdas_and_addresses() {
+    let folder = Folder::new("lambdas");
+    folder.make(&[("a.cc", LAMBDAS)], "c++ -g -O1 -nostdlib -static -no-pie -o program a.cc");
+    let symbols = folder.symbols("program");
+    let of =
+        |symbol: &str| symbols.places(folder.address("program", symbol)).pop().unwrap().function;
+    let calls = ["_Z4callIZ1avEUlvE_EvT_", "_Z4callIZ1avEUlvE0_EvT_"].map(of);
+    assert!(calls[0].contains("{lambda()#1}") && calls[1].contains("{lambda()#2}"), "{calls:?}");
+
+    let file = |name| {
+        format!(
+            "static __attribute__((noinline)) void helper(void) {{ __asm__ volatile (\"nop\"); }} void {name}(void) {{ helper(); }}"
+        )
+    };
+    let main = "void a(void); void b(void); void _start(void) { a(); b(); for (;;) ; }";
+    folder.make(
+        &[("a.c", &file("a")), ("b.c", &file("b")), ("main.c", main)],
+        "cc -O1 -nostdlib -static -no-pie -o plain main.c a.c b.c",
+    );
+    folder.make(&[], "objcopy --strip-debug plain");
+    let bytes = fs::read(folder.0.join("plain")).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let helpers = file.symbols().filter(|of| of.name() == Ok("helper"));
+    let symbols = folder.symbols("plain");
+    let mut names = Vec::new();
+    for helper in helpers {
+        names.push(symbols.places(helper.address()).pop().unwrap().function);
+        assert_eq!(names.last(), Some(&format!("helper@{:#x}", helper.address())));
+    }
+    assert_eq!(names.len(), 2);
+}
+
+#[test]
+fn a_damaged_section_leaves_the_names_of_symbols() {
+    let folder = Folder::new("damaged");
+    folder.make(&[("a.c", INLINED)], &format!("cc -g -gz=zlib {LINK} -o program a.c"));
+    let path = folder.0.join("program");
+    let (mut bytes, address) = (fs::read(&path).unwrap(), folder.address("program", "hot"));
+    let file = object::File::parse(&*bytes).unwrap();
+    let (start, size) = file.section_by_name(".debug_info").unwrap().file_range().unwrap();
+    let header = 24;
+    bytes[(start + header) as usize..(start + size) as usize].fill(0xff);
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(folder.places("program", address), ["hot:?"]);
 }

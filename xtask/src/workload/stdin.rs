@@ -12,15 +12,18 @@ use std::{
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, memfd_create},
-    io::ioctl_fionread,
 };
 use tally_abi::ExitStatus;
 
-use crate::{Failure, Result};
+use crate::{Failure, Result, machine, output};
 
 /// The word of `--stdin` for this command's own input.
 const OWN: &str = "-";
+/// Time that a pipe as this command's input has for its first text: the input of a command that
+/// something else started may be a pipe that never has any.
+const FIRST_TEXT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// A file for the programs to read as their input.
 #[derive(Clone, Debug)]
@@ -32,8 +35,8 @@ pub(super) struct Input {
 }
 
 impl Input {
-    /// The input for the word of `--stdin`: a file, a pipe, or `-`. Without the word, the file that
-    /// a shell has opened as this command's input. `None` for an input that is always empty.
+    /// The input for the word of `--stdin`: a file, a pipe, or `-`. Without the word, the file or
+    /// pipe that is this command's input. `None` for an empty input.
     ///
     /// # Errors
     /// There is no such file, or it cannot be read.
@@ -63,25 +66,48 @@ impl Input {
         name.map_or_else(|| "stdin".into(), |name| name.to_string_lossy().into_owned())
     }
 
-    /// The rest of a regular file that is this command's input. Its position stays where it is, so
-    /// that a loop over the lines of a file can call this command.
+    /// The rest of a regular file that is this command's input, whose position stays where it is,
+    /// so that a loop over the lines of a file can call this command; or all of a pipe, if it has
+    /// text soon.
     fn implied() -> Result<Option<Input>> {
         let path = Path::new("the standard input");
         let failed = |error: io::Error| Failure::io("read", path, &error);
         let owned = io::stdin().as_fd().try_clone_to_owned();
         let Ok(mut file) = owned.map(File::from) else { return Ok(None) };
-        if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        let Ok(kind) = file.metadata().map(|metadata| metadata.file_type()) else {
+            return Ok(None);
+        };
+        if kind.is_file() {
+            let from = file.stream_position().map_err(failed)?;
+            return Input::copied(&mut Rest { file: &file, from }, path).map(Some);
+        }
+        if !kind.is_fifo() && !kind.is_socket() {
             return Ok(None);
         }
-        let from = file.stream_position().map_err(failed)?;
-        Input::copied(&mut Rest { file: &file, from }, path).map(Some)
+        if !has_text_soon(&file) {
+            output::error(
+                "xtask: the input is a pipe that had no text within 1 s: to wait, add --stdin -",
+            );
+            return Ok(None);
+        }
+        let input = Input::copied(&mut file, path)?;
+        let is_empty = input
+            .copy
+            .as_ref()
+            .is_some_and(|copy| copy.metadata().is_ok_and(|metadata| metadata.len() == 0));
+        Ok((!is_empty).then_some(input))
     }
 
     fn copied(from: &mut impl Read, path: &Path) -> Result<Input> {
         let failed = |error: io::Error| Failure::io("read", path, &error);
         let memory = memfd_create("stdin", MemfdFlags::CLOEXEC);
         let mut copy = File::from(memory.map_err(|error| failed(error.into()))?);
-        io::copy(from, &mut copy).map_err(failed)?;
+        let most = machine::memory_of_host() << 20;
+        if io::copy(&mut from.take(most), &mut copy).map_err(failed)? == most {
+            let why =
+                format!("{}: no machine has the memory for its {} MiB", path.display(), most >> 20);
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
         let path = PathBuf::from(format!("/proc/self/fd/{}", copy.as_raw_fd()));
         Ok(Input { path, copy: Some(Arc::new(copy)) })
     }
@@ -101,13 +127,10 @@ impl Read for Rest<'_> {
     }
 }
 
-/// Hint for a person whose pipe into this command has text that no program got.
-pub(super) fn unread() -> Option<&'static str> {
-    let input = io::stdin();
-    let file = File::from(input.as_fd().try_clone_to_owned().ok()?);
-    let is_pipe = file.metadata().ok()?.file_type().is_fifo();
-    let has_text = is_pipe && ioctl_fionread(&file).is_ok_and(|bytes| bytes > 0);
-    has_text.then_some("the program did not get what was piped into this command: add `--stdin -`")
+/// Returns whether a pipe has text, or its end, within a second.
+fn has_text_soon(pipe: &File) -> bool {
+    let mut polled = [PollFd::new(pipe, PollFlags::IN)];
+    poll(&mut polled, Some(&FIRST_TEXT)).is_ok_and(|ready| ready > 0)
 }
 
 fn no_file(path: &Path) -> Failure {

@@ -86,7 +86,7 @@ fn a_line_that_is_no_job_is_named() {
 fn events_that_a_processor_lacks_and_programs_that_are_none_are_refused_before_a_boot() {
     let pmu = crate::machine::virtual_pmu_of(crate::machine::Pmu::Intel, &[]).unwrap();
     let refused = with_jobs("events", "--events cycles\n--events cyclse\n", &[], |jobs| {
-        jobs.check_events(&pmu).unwrap_err()
+        jobs.check_events(&pmu, true).unwrap_err()
     });
     assert_eq!(refused.status, ExitStatus::UnknownEvent);
     assert!(refused.message.contains(".jobs:2: cyclse: "), "{refused}");

@@ -18,7 +18,7 @@ pub(super) const OPTIONS: [Known; 27] = [
     ("-I", "--interval-print", "MS", STAT, "print the counts of each interval, at least 10 ms"),
     ("-x", "--field-separator", "TEXT", STAT, "print fields with TEXT between them"),
     ("-j", "--json-output", "", STAT, "print a JSON object for each event"),
-    ("-o", "--output", "FILE", STAT, "write to FILE, which comes back with `run --out DIR`"),
+    ("-o", "--output", "FILE", STAT, "write to FILE instead of standard error"),
     ("", "--append", "", STAT, "with -o: add to FILE"),
     ("-d", "--detailed", "", STAT, "count the data cache's events too"),
     ("", "--per-thread", "", STAT, "count each thread apart, 64 events at most"),
@@ -80,6 +80,16 @@ pub(super) fn unknown(verb: Verb, word: &str) -> String {
         Some(near) => format!("unknown option {word}; nearest: {near}"),
         None => format!("unknown option {word}; --help prints all"),
     }
+}
+
+/// The message about an option that has no value, behind which `word` goes on.
+pub(super) fn no_value(word: &str, option: &str) -> String {
+    let letters = option.trim_start_matches('-');
+    if word.trim_start_matches('-').chars().all(|letter| letters == letter.encode_utf8(&mut [0; 4]))
+    {
+        return format!("{word}: {option} has one level: give it once, and further events with -e");
+    }
+    format!("{word}: {option} takes no value, and each option is a word")
 }
 
 /// The long form of one of the verb's options and whether it takes a value; `None` for other words.

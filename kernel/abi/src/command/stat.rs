@@ -69,7 +69,7 @@ impl<'a> StatOptions<'a> {
             "--repeat" => self.repeat = at_least(1, word, value)?.try_into().unwrap_or(u32::MAX),
             "--interval-print" => self.interval_ms = Some(at_least(TICK_MS, word, value)?),
             "--timeout" => self.timeout_ms = Some(at_least(TICK_MS, word, value)?),
-            "--output" => self.output = Some(value),
+            "--output" => self.output = Some(value).filter(|file| *file != "-"),
             "--append" => self.appends = true,
             "--field-separator" => self.separator = Some(value),
             "--json-output" => self.is_json = true,
@@ -88,6 +88,11 @@ impl<'a> StatOptions<'a> {
             _ => return Err(format!("unknown option {word}")),
         }
         Ok(())
+    }
+
+    /// Returns whether `stat` prints the names of the processor's metrics, and runs nothing.
+    pub fn lists_metrics(&self) -> bool {
+        self.metrics.contains(&"list")
     }
 
     /// Returns whether `stat` computes values from the counts: metrics or a breakdown.

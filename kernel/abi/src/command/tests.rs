@@ -19,6 +19,8 @@ fn options_end_where_the_program_begins() {
     let sampled = parse("record --breakdown prog").unwrap();
     assert_eq!((sampled.samples_breakdown, sampled.period), (true, BREAKDOWN_PERIOD));
     assert_eq!(parse("record --breakdown -c 7 prog").unwrap().period, 7);
+    assert_eq!(parse("record -c 1e6 prog").unwrap().period, 1_000_000);
+    assert!(parse("stat -M list").unwrap().stat.lists_metrics());
     assert_eq!(parse("record -F99 -g prog").unwrap().hz, 99);
     let stacks = |text| parse(text).unwrap().stack_bytes;
     assert_eq!((stacks("record -g prog"), stacks("record --stack 80 prog")), (4096, 80));
@@ -40,10 +42,13 @@ fn what_is_not_understood_is_named() {
         ("stat -Z prog", "unknown option -Z; --help prints all"),
         ("record -x, prog", "unknown option -x; --help prints all"),
         ("record -d prog", "unknown option -d; --help prints all"),
-        ("stat -dd prog", "-dd: -d takes no value"),
+        ("stat -dd prog", "-dd: -d has one level: give it once, and further events with -e"),
+        ("stat -dv prog", "-dv: -d takes no value, and each option is a word"),
         ("stat -c 5 prog", "unknown option -c; --help prints all"),
         ("stat -e", "-e needs a value"),
-        ("stat --kernel=1 prog", "--kernel=1: --kernel takes no value"),
+        ("stat -e , prog", "-e names no event: name one, or omit the option"),
+        ("record --event= -e , prog", "-e names no event: name one, or omit the option"),
+        ("stat --kernel=1 prog", "--kernel=1: --kernel takes no value, and each option is a word"),
         ("stat --shares=foo prog", "--shares cannot be foo"),
         ("stat -e cycles", "name the program to run"),
         ("stat --", "name the program to run"),
@@ -55,6 +60,11 @@ fn what_is_not_understood_is_named() {
         ("record -c 0 prog", "-c is at least 1"),
         ("record --breakdown -e a prog", "--breakdown samples events of its own: leave out -e"),
         ("record -c few prog", "-c cannot be few"),
+        (
+            "record -c 99999999999999999999 prog",
+            "-c cannot be 99999999999999999999: it is a whole number below 2^63",
+        ),
+        ("record -c 1.5 prog", "-c cannot be 1.5: it is a whole number below 2^63"),
         ("stat --slice 0 prog", "--slice is at least 1"),
         ("stat --shares foo prog", "--shares cannot be foo"),
         ("stat --budget 101 prog", "--budget is more than 0 and at most 100"),

@@ -305,6 +305,17 @@ fn zen(core: Core) -> Option<char> {
     }
 }
 
+/// The event of perf's own name for this core, ignoring case.
+pub(super) fn perf_name(core: Core, name: &str) -> Option<&'static str> {
+    perf_names(core).find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, event)| event)
+}
+
+/// The generic names on this core, without PAPI's, each with its definitions.
+pub(super) fn generic(core: Core) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let all = tables(core).iter().copied().flatten().copied();
+    all.filter(|(name, _)| !name.starts_with("PAPI_"))
+}
+
 /// perf's own names for this core.
 fn perf_names(core: Core) -> impl Iterator<Item = (&'static str, &'static str)> {
     let of_zen = |zen| {

@@ -20,6 +20,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod unit;
+mod unknown;
 
 use core::iter;
 

@@ -64,6 +64,24 @@ pub(super) fn table(processor: usize, sets: &[u64]) -> Table {
     }
 }
 
+/// Finds an event of any processor by its name, ignoring case. Returns it without the name, and the
+/// set of the processors that have an event of the name.
+pub(super) fn named(name: &str, sets: &[u64]) -> Option<(Entry<'static>, u64)> {
+    let (mut reader, mut this, mut found) = (Reader(POOL), String::new(), None);
+    while let Some(shared) = reader.byte() {
+        this.truncate(shared.into());
+        let more = reader.byte().unwrap_or_default();
+        this += str::from_utf8(reader.bytes(more.into())).unwrap_or_default();
+        let set = sets.get(reader.number() as usize).copied().unwrap_or_default();
+        let (entry, _) = reader.entry();
+        if this.eq_ignore_ascii_case(name) {
+            let (first, all) = found.unwrap_or((entry, 0));
+            found = Some((first, all | set));
+        }
+    }
+    found
+}
+
 /// Reader of the pool.
 struct Reader(&'static [u8]);
 

@@ -6,7 +6,6 @@ use tally_abi::{
     Error, Mode,
     command::SOFTWARE,
     events::{BadBraces, Listed, listed, with_modifiers_inside, words},
-    nearest::nearest,
     session::MAX_EVENTS,
 };
 use tally_engine::{Demand, MAX_SHARE};
@@ -20,6 +19,7 @@ use super::{
     resolved::{ResolveError, Resolved},
     spelling::{self, Spelling},
     table::{ExtraRegister, Second},
+    unknown::unknown,
 };
 use crate::{intel, registers::intel::PerfEvtSel};
 
@@ -216,14 +216,7 @@ impl Catalogue {
                 let why = "it is a metric, of several events: `tally stat --topdown`, or -M METRIC";
                 Err((Error::EventNotSupported, why.into()))
             }
-            None => {
-                let names = self.entries().map(|entry| entry.name).chain(aliases(self));
-                let software = SOFTWARE.iter().map(|(software, _)| *software);
-                let names = nearest(&name, names.chain(software)).join(", ");
-                let table = self.name();
-                let why = format!("the catalogue {table} has no such event; nearest: {names}");
-                Err((Error::UnknownEvent, why))
-            }
+            None => Err(unknown(self, spelling)),
         }
     }
 

@@ -361,6 +361,29 @@ fn unknown_names_give_the_nearest() {
 }
 
 #[test]
+fn names_of_other_processors_and_tracepoints_are_said_to_be_that() {
+    let why = |of, name| refused(of, name).2;
+    let of_intel = why(zen4(), "INST_RETIRED.ANY");
+    assert!(of_intel.starts_with("it is an event of other processors ("), "{of_intel}");
+    assert!(of_intel.ends_with(", …), not of zen4; here: instructions"), "{of_intel}");
+    let of_amd = why(icelake(), "EX_RET_INSTR");
+    assert!(of_amd.contains("zen1") && of_amd.ends_with("; here: instructions"), "{of_amd}");
+    let misses = why(icelake(), "RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED");
+    assert!(misses.ends_with("; here: branch-misses"), "{misses}");
+    assert!(why(zen4(), "mem_load_retired:l3_miss").ends_with("…), not of zen4"));
+    let (_, error, detail) = refused(icelake(), "syscalls:sys_enter_read");
+    assert_eq!(error, Error::EventNotSupported);
+    assert!(detail.contains("no tracepoints"), "{detail}");
+    assert!(
+        why(icelake(), "mem_load_retired:l1_mis").contains("nearest: MEM_LOAD_RETIRED.L1_MISS")
+    );
+    assert!(
+        why(icelake(), "qwertz.zuiop")
+            .ends_with(" no such event: `cargo xtask events TEXT` searches them")
+    );
+}
+
+#[test]
 fn lists_are_split_and_counted() {
     let all = icelake().resolve(" r00c4,\n inst_retired.any ,,r00c5", Mode::User).unwrap();
     let names: Vec<&str> = all.iter().map(|event| event.name.as_str()).collect();
