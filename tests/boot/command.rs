@@ -130,3 +130,17 @@ fn stat_writes_its_file_here_and_programs_read_a_pipe() {
     assert_eq!(made, ["made"]);
     fs::remove_dir_all(folder).unwrap();
 }
+
+#[test]
+fn counts_are_printed_also_where_a_program_s_output_cannot_be_written() {
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let _permit = machine_permit();
+    let mut run = Command::new(tool());
+    run.args(["run", "--events", "instructions", &guest("speaks"), "0"]);
+    let run = run.stdin(Stdio::null()).stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    let ended = run.wait_with_output().unwrap();
+    let said = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(u8::from(ExitStatus::NoSpace).into()), "{said}");
+    assert!(said.contains("exact  100.0%"), "{said}");
+    assert!(said.lines().last().unwrap().contains("cannot write standard output"), "{said}");
+}

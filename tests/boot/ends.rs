@@ -45,24 +45,45 @@ fn an_interrupt_leaves_the_counts_up_to_then() {
     assert!(count > 1_000_000, "{said}");
 }
 
+#[test]
+fn an_interrupt_leaves_the_mean_of_the_runs_done() {
+    let speaks = guest("speaks");
+    let words = ["stat", "-r", "99999", "-e", "instructions:u", &speaks, "0"];
+    let (_, said) = interrupted_at(&words, "[0]", Duration::from_secs(3));
+    let head = said.lines().find(|line| line.contains("Performance counter stats")).unwrap();
+    let (_, runs) = head.split_once('(').unwrap();
+    let runs: u64 = runs.split_once(" runs):").unwrap().0.parse().unwrap();
+    assert!((2..99_999).contains(&runs), "{said}");
+    assert!(said.contains("instructions:u"), "{said}");
+    assert!(said.trim_end().ends_with("was stopped before its programs ended"), "{said}");
+}
+
 /// Output of a command on a program that never ends, when it is interrupted.
 fn interrupted(words: &[&str]) -> (String, String) {
+    let endless = guest("endless");
+    // It counts something before.
+    interrupted_at(&[words, &[&endless]].concat(), "working", Duration::from_secs(1))
+}
+
+/// Output of a command that is interrupted some time after the first line of its program.
+fn interrupted_at(words: &[&str], first: &str, after: Duration) -> (String, String) {
     let _permit = machine_permit();
     let tool = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("tally");
     let mut command = Command::new(tool);
-    command.args(words).arg(guest("endless")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut ended = command.spawn().unwrap();
     let mut stdout = BufReader::new(ended.stdout.take().unwrap());
     let mut printed = String::new();
     stdout.read_line(&mut printed).unwrap();
-    assert_eq!(printed, "working\n");
-    // It counts something before.
-    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(printed.trim_end(), first);
+    std::thread::sleep(after);
     let pid = ended.id().to_string();
     assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    let mut said = String::new();
-    stdout.read_to_string(&mut printed).unwrap();
-    ended.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    let (mut rest, mut said) = (Vec::new(), Vec::new());
+    stdout.read_to_end(&mut rest).unwrap();
+    printed += &text(&rest);
+    ended.stderr.take().unwrap().read_to_end(&mut said).unwrap();
+    let said = text(&said);
     assert_eq!(ended.wait().unwrap().code(), Some(INTERRUPTED), "{said}");
     (printed, said)
 }

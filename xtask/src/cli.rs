@@ -11,8 +11,8 @@ use tally_abi::{ExitStatus, command::Verb};
 use xtask_start::{LABORATORY, laboratory_word};
 
 use crate::{
-    Failure, Result, build, check, diff, docs, events, export, image, import, lint, output,
-    project::Project, run, samples, sdk, setup, shell, test, trace,
+    Failure, Result, build, check, diff, docs, events, export, image, import, lint, machine,
+    output, project::Project, run, samples, sdk, setup, shell, test, trace,
 };
 
 /// Tally's tasks: set up, build, run, test.
@@ -147,6 +147,7 @@ fn run_command<C: Parser>(
         Ok(parsed) => status(dispatch(&parsed)),
         Err(error) => {
             // If standard error cannot be written, the exit status remains.
+            let error = machine::with_processor(error);
             let _ = error.print();
             if error.use_stderr() { ExitStatus::Usage.into() } else { 0 }
         }

@@ -2,7 +2,7 @@
 
 use tally_abi::{
     ExitStatus,
-    command::{Command, Verb},
+    command::{Command, StatOptions, Verb},
 };
 
 use crate::{Failure, Result};
@@ -54,6 +54,16 @@ pub fn lists_metrics(words: &[String]) -> bool {
     })
 }
 
+/// Returns whether these words print fields or JSON on standard error, where no other lines may be
+/// between them.
+pub fn prints_fields(words: &[String]) -> bool {
+    let is_it = |command: Command<'_>| {
+        let StatOptions { separator, is_json, output, .. } = command.stat;
+        (separator.is_some() || is_json) && output.is_none()
+    };
+    tally(words).is_some_and(|words| Command::parse(&words).is_ok_and(is_it))
+}
+
 /// Name on the machine of the file of `stat -o FILE`, in the root.
 pub fn name_of_output(file: &str) -> String {
     format!(".tally-stat:{}", file.replace('%', "%25").replace('/', "%2f"))
@@ -90,6 +100,17 @@ mod tests {
         let of = programs(&words.map(str::to_owned));
         assert_eq!(of, [&["one", "x y", ""][..], &["./two", "--", "--z"], &["three"]]);
         assert!(programs(&[]).is_empty());
+    }
+
+    #[test]
+    fn fields_are_alone_unless_they_go_to_a_file() {
+        let of =
+            |text: &str| prints_fields(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        let all = ["stat -x, a", "stat -j a", "stat -j -o f a", "stat a -j", "a -j"].map(of);
+        assert_eq!(all, [true, true, false, false, false]);
+        let many = vec!["a".to_owned(); 100_000];
+        let words = [&["stat".to_owned()][..], &many].concat();
+        assert_eq!(programs(&words).len(), 1, "in linear time");
     }
 
     #[test]

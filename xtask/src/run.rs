@@ -50,7 +50,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         output::silence_notes();
     }
     let args = &args.read(project)?;
-    verb::misplaced(&args.work.programs()).iter().for_each(output::note);
+    prepare_notes(args);
     if let Some(status) = without_boot(args)? {
         return Ok(status);
     }
@@ -93,6 +93,15 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         roofline::write(&artefacts, &request, args.signature(), &report, path)?;
     }
     boot.unwritten.map_or(shown, Err)
+}
+
+/// Prints the note on misplaced options; leaves out other notes where `stat` prints fields.
+fn prepare_notes(args: &RunArgs) {
+    let programs = args.work.programs();
+    verb::misplaced(&programs, &|list| args.knows(list)).iter().for_each(output::note);
+    if programs.iter().any(|words| program_words::prints_fields(words)) {
+        output::silence_notes();
+    }
 }
 
 /// Checks that the files of the results can be written.

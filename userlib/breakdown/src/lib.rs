@@ -33,6 +33,7 @@ pub use self::{
     cycles::{Breakdown, break_down, largest_loss_of},
     intensity::Intensity,
     metrics::{MetricValue, Metrics},
+    render::wrapped,
     stacks::{
         ALL as STACKS, Stack, missing as no_stack, of as stack_of, short_of as short_stack_of,
         stalls_of,

@@ -1,5 +1,6 @@
 //! A breakdown as text of 80 columns.
 
+use alloc::string::String;
 use core::fmt;
 
 use tally_abi::text::{Grouped, percent};
@@ -8,6 +9,8 @@ use super::{cycles::Breakdown, tree::CyclePart};
 
 /// Columns of a name.
 const NAME: usize = 40;
+/// Columns of a line of text.
+const LINE: usize = 80;
 
 impl fmt::Display for Breakdown {
     /// Writes the column of the truth if any part has one.
@@ -26,8 +29,26 @@ impl fmt::Display for Breakdown {
         if let Some(losses) = self.losses() {
             writeln!(f, "most are lost to: {losses}")?;
         }
-        writeln!(f, "not told apart here: {missing}\n")
+        writeln!(f, "{}\n", wrapped(&alloc::format!("not told apart here: {missing}")))
     }
+}
+
+/// Breaks a text into lines of at most 80 columns, between words.
+pub fn wrapped(text: &str) -> String {
+    let (mut whole, mut columns) = (String::new(), 0);
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if columns > 0 && columns + 1 + length > LINE {
+            whole += "\n";
+            columns = 0;
+        } else if columns > 0 {
+            whole += " ";
+            columns += 1;
+        }
+        whole += word;
+        columns += length;
+    }
+    whole
 }
 
 impl Breakdown {
@@ -55,5 +76,18 @@ impl Breakdown {
             }
         }
         writeln!(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_broken_between_words() {
+        let text = wrapped(&"word ".repeat(40));
+        assert!(text.lines().all(|line| line.len() <= LINE), "{text}");
+        assert_eq!((text.lines().count(), text.replace('\n', " ")), (3, "word ".repeat(40)));
+        assert_eq!(wrapped("two words\nand two"), "two words\nand two");
     }
 }

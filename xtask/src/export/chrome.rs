@@ -175,6 +175,7 @@ impl Writer<'_> {
             "address": format!("{:#x}", sample.address),
             "user": sample.user,
             "thread": sample.thread,
+            "thread name": self.of.thread_name(program, sample.thread),
             "cpu": sample.cpu,
             "count": sample.count,
             "cycles": sample.cycles,

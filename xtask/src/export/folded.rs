@@ -1,8 +1,9 @@
 //! Folded stacks, one line for each stack, and their flame graph.
 //!
-//! A stack is the program, the callers if the samples' stacks were recorded, and at each address
-//! the functions that were inlined into one another. Its number is that of events: each sample
-//! stands for the events since the last one, also where the engine lengthened the period.
+//! A stack is the program, the thread if it gave itself a name, the callers if the samples' stacks
+//! were recorded, and at each address the functions that were inlined into one another. Its number
+//! is that of events: each sample stands for the events since the last one, also where the engine
+//! lengthened the period.
 
 use std::collections::BTreeMap;
 
@@ -38,9 +39,10 @@ impl Stacks {
             if of.event_name(sample.session, sample.event) != event {
                 continue;
             }
-            let (_, program) = of.program_of(sample.session);
+            let (number, program) = of.program_of(sample.session);
+            let thread = of.thread_name(number, sample.thread);
             let functions = symbolizer.stack_functions(of, sample);
-            let frames = [program.to_owned()].into_iter().chain(functions);
+            let frames = [program.to_owned()].into_iter().chain(thread).chain(functions);
             let stack = frames.map(|frame| plain(&frame)).collect::<Vec<_>>().join(";");
             *stacks.entry(stack).or_default() += events;
         }
@@ -83,4 +85,21 @@ impl Stacks {
 /// A frame's name without the character that separates frames, and without line breaks.
 fn plain(frame: &str) -> String {
     frame.replace(';', ":").replace(['\n', '\r'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording;
+
+    #[test]
+    fn a_thread_with_a_name_is_a_frame() {
+        let folded = |name: &[u8; 16]| {
+            let of = recording::tests::sampled("cycles", *name);
+            let stacks = Stacks::of(&of, &Symbolizer::default(), None).unwrap();
+            String::from_utf8(stacks.folded()).unwrap()
+        };
+        assert_eq!(folded(&[0; 16]), "prog;0x1000 1\n");
+        assert_eq!(folded(b"worker\0\0\0\0\0\0\0\0\0\0"), "prog;worker;0x1000 1\n");
+    }
 }

@@ -43,7 +43,7 @@ pub struct ExportArgs {
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Format,
-    /// The file to write, or with ctf the new folder [default: standard output]
+    /// The file to write, or with ctf the new folder [default: -, standard output]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The file of a program that was sampled, for the names of its functions; repeatable
@@ -118,21 +118,26 @@ impl ExportArgs {
             return usage("--symbols has no effect, as this format has no functions: omit it");
         }
         if self.to == Format::Ctf {
-            let Some(out) = &self.out else {
+            let Some(out) = self.file() else {
                 return usage(NO_FOLDER);
             };
             return NewFolder::check(out, 0).map(drop);
         }
-        let Some(out) = &self.out else {
+        let Some(out) = self.file() else {
             let is_binary = self.to.is_binary() && io::stdout().is_terminal();
             let why = "this format is no text: add --out FILE, or redirect standard output";
             return if is_binary { usage(why) } else { Ok(()) };
         };
-        let real = |path: &PathBuf| path.canonicalize().ok();
+        let real = |path: &Path| path.canonicalize().ok();
         if real(out).is_some_and(|out| Some(out) == real(&self.trace)) {
             return usage("--out is the trace itself: name another file");
         }
         project::check_writable(out)
+    }
+
+    /// The file to write; `None` for standard output.
+    fn file(&self) -> Option<&Path> {
+        self.out.as_deref().filter(|path| *path != "-")
     }
 }
 
@@ -146,7 +151,7 @@ pub fn main(args: &ExportArgs) -> Result<u8> {
     Symbolizer::check(&args.symbols)?;
     let recording = Recording::read(&args.trace)?;
     let symbolizer = Symbolizer::of(&recording, &args.symbols, args.call_graph)?;
-    match (export(args, &recording, &symbolizer)?, &args.out) {
+    match (export(args, &recording, &symbolizer)?, args.file()) {
         (Exported::File(bytes), Some(out)) => project::write(out, &bytes)?,
         (Exported::File(bytes), None) => output::bytes(&bytes)?,
         (Exported::Folder(files), Some(out)) => write_folder(out, &files)?,
@@ -209,4 +214,27 @@ fn export(args: &ExportArgs, of: &Recording, symbolizer: &Symbolizer) -> Result<
         }
     };
     bytes.map(Exported::File)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: ExportArgs,
+    }
+
+    #[test]
+    fn a_dash_is_standard_output() {
+        let file = |out: &[&str]| {
+            let words = [&["export", "t", "--to", "folded"], out].concat();
+            Command::parse_from(words).args.file().map(Path::to_owned)
+        };
+        assert_eq!((file(&[]), file(&["--out", "-"])), (None, None));
+        assert_eq!(file(&["--out", "x"]), Some("x".into()));
+    }
 }

@@ -38,7 +38,7 @@ pub use files::{SentNode, prepare as prepare_files};
 pub(crate) use folder::tail;
 pub use folder::{Folder, keep_newest};
 pub use outcome::{Outcome, out_of_time};
-pub use processor::ProcessorArgs;
+pub use processor::{ProcessorArgs, with_processor};
 pub use profile::{Pmu, ProfileName};
 pub use reported::{EventReading, Halted, ProgramOutput, Session};
 pub use request::{

@@ -3,7 +3,10 @@
 
 use std::{fmt::Write as _, fs};
 
-use clap::Args;
+use clap::{
+    Args,
+    error::{ContextKind, ContextValue},
+};
 use tally_abi::{ExitStatus, Mode, nearest::nearest};
 use tally_pmu::catalogue::{Catalogue, Counter, Entry};
 
@@ -64,6 +67,21 @@ impl ProcessorArgs {
         let options = vec![format!("processor={}", path.display()), counters(&catalogue)];
         Ok(Some((like(&catalogue), options)))
     }
+}
+
+/// Adds to the error of a value of `--pmu` that is a processor's name which option shows it.
+pub fn with_processor(mut error: clap::Error) -> clap::Error {
+    let of = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let (option, value) = (of(ContextKind::InvalidArg), of(ContextKind::InvalidValue));
+    if option.starts_with("--pmu ") && Catalogue::named(&value).is_some() {
+        let tip = format!("the nearest machine shows this processor: --processor {value}");
+        error.remove(ContextKind::SuggestedValue);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 fn unknown(name: &str) -> Failure {
@@ -129,8 +147,36 @@ fn text(catalogue: &Catalogue) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
     use crate::{explain, machine};
+
+    #[derive(Debug, Parser)]
+    struct Options {
+        #[arg(long, value_enum, default_value_t)]
+        pmu: Pmu,
+    }
+
+    #[test]
+    fn a_processor_in_place_of_a_machine_has_a_tip() {
+        let error = |name: &str| {
+            let refused = Options::try_parse_from(["run", "--pmu", name]).unwrap_err();
+            with_processor(refused).to_string()
+        };
+        for name in ["zen5", "emeraldrapids", "skylake"] {
+            let text = error(name);
+            assert!(
+                text.contains(&format!(
+                    "tip: the nearest machine shows this processor: --processor {name}"
+                )),
+                "{text}"
+            );
+            assert!(!text.contains("a similar value"), "{text}");
+        }
+        assert!(!error("z80").contains("--processor"));
+        assert_eq!(Options::parse_from(["run"]).pmu, Pmu::Intel);
+    }
 
     /// Each table can be shown: the machine detects that processor, and counts what it models.
     #[test]

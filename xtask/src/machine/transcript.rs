@@ -257,7 +257,8 @@ impl Transcript {
             }
             Message::Exited { pid, program, status } => {
                 self.programs.insert(pid, name(program));
-                self.exits.push((name(program), status));
+                // As of a process of Linux, the low byte is the status.
+                self.exits.push((name(program), status & 0xff));
             }
             Message::Faulted { pid, program, fault, address, instruction } => {
                 self.programs.insert(pid, name(program));

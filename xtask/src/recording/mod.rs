@@ -260,10 +260,62 @@ impl Recording {
 }
 
 #[cfg(test)]
-mod tests {
-    use tally_abi::trace::ThreadNameRecord;
+pub(crate) mod tests {
+    use tally_abi::{
+        Mode,
+        trace::{MAX_COUNTS, ThreadNameRecord},
+    };
 
     use super::*;
+    use crate::report::{EventReport, Kind};
+
+    fn sample() -> SampleRecord {
+        SampleRecord {
+            tsc: 9,
+            session: 1,
+            cpu: 0,
+            event: 0,
+            address: 0x1000,
+            address_space: 3,
+            count: 1,
+            late: 0,
+            cycles: 1,
+            instructions: 1,
+            group: 0,
+            period_multiplier: 1,
+            user: true,
+            thread: 2,
+            events: 0,
+            counts: [0; MAX_COUNTS],
+        }
+    }
+
+    /// A sample of this event in ring 3, of a thread of this name.
+    pub(crate) fn sampled(event: &str, thread: [u8; 16]) -> Recording {
+        let report = EventReport {
+            name: event.into(),
+            kind: Kind::NotMeasured,
+            estimate: None,
+            stderr: None,
+            half_width_95: None,
+            low_95: None,
+            high_95: None,
+            coverage: None,
+            truth: None,
+            unit: None,
+            reason: None,
+            likely_added: None,
+            unobserved: None,
+            refined: None,
+        };
+        let event = TracedEvent { native: None, mode: Mode::User, place: SlicePlace::None, report };
+        let (name, events) = ("prog".to_owned(), vec![event]);
+        let session = TracedSession { session: 1, program: 2, name, address_space: 3, events };
+        let thread_names = vec![ThreadNameRecord::new(2, 2, thread)];
+        let records = Records { samples: vec![sample()], thread_names, ..Records::default() };
+        let run = Run { sessions: vec![session], ..Run::default() };
+        Recording { run, records, stacks: Stacks::default(), start_tsc: 0, tsc_hz: 1 }
+    }
 
     #[test]
     fn a_thread_has_the_last_name_that_it_gave_itself() {

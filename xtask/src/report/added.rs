@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tally_abi::{Mode, PhaseConfig, Shares, text::Grouped, trace::SliceRecord, truth::Truth};
-use tally_breakdown::{Breakdown, Count, INDEPENDENT, Stack, break_down};
+use tally_breakdown::{Breakdown, Count, INDEPENDENT, Stack, break_down, wrapped};
 use tally_engine::Plan;
 use tally_pmu::CostTable;
 
@@ -73,12 +73,12 @@ impl Report {
         if let Err(missing) = report.add_breakdown(stack, additions.rings) {
             let (some, rest) = missing.split_at(missing.len().min(2));
             let more = if rest.is_empty() { "" } else { " and others" };
-            output::note(format_args!(
+            output::note(wrapped(&format!(
                 "xtask: no breakdown: the program ran too short: fewer than four slices have \
                  {}{more}. Give it more work, or shorter slices: --slice 5000 --budget 50. Cycles \
                  and instructions can be had of any run: --events cycles,instructions",
                 some.join(", "),
-            ));
+            )));
         }
         report
     }

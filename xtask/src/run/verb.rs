@@ -8,7 +8,11 @@ use tally_abi::{
 };
 
 use super::RunArgs;
-use crate::{Result, output, program_words::program_index, trace_file::DEFAULT_TRACE};
+use crate::{
+    Result, machine, output,
+    program_words::{program_index, tally},
+    trace_file::DEFAULT_TRACE,
+};
 
 /// The words behind `stat` or `record`.
 #[derive(Args, Clone, Debug)]
@@ -40,7 +44,7 @@ pub(super) fn parse(verb: Verb, args: &VerbArgs) -> Result<std::result::Result<R
     let parsed = parsed.map(|run| with_trace(run, verb));
     Ok(parsed.map_err(|error| {
         // If standard error cannot be written, the exit status remains.
-        let _ = error.print();
+        let _ = machine::with_processor(error).print();
         ExitStatus::Usage.into()
     }))
 }
@@ -76,19 +80,34 @@ fn of_run(command: &Command, verb: Verb, words: &[String]) -> Vec<String> {
     of_run.into_iter().chain(own).chain(rest).collect()
 }
 
-/// A line about the first argument of a program that is an option of `run` as well: it may be meant
-/// for `run`.
-pub(super) fn misplaced(programs: &[Vec<String>]) -> Option<String> {
+/// A line about the first argument of a program that is an option of `run`, `stat` or `record` as
+/// well: it may be meant for that. Short options, which many programs have, are so only where
+/// nothing else is likely: `-e` before events, by `is_list`, and `-g` of `record`.
+pub(super) fn misplaced(
+    programs: &[Vec<String>],
+    is_list: &dyn Fn(&str) -> bool,
+) -> Option<String> {
     let command = RunArgs::augment_args(Command::new("run"));
-    let is_known = |word: &&String| {
-        word.starts_with("--") && command.get_arguments().any(|arg| is_option(arg, word))
-    };
     programs.iter().find_map(|words| {
+        let verb = tally(words).and_then(|words| Verb::parse(words[0]));
+        let is_known = |(word, next): &(&String, Option<&String>)| match word.as_str() {
+            "-e" => next.is_some_and(|list| is_list(list)),
+            "-g" => verb == Some(Verb::Record),
+            long if long.starts_with("--") => {
+                let is_verbs = verb.is_some_and(|verb| takes_next(verb, long).is_some());
+                is_verbs || command.get_arguments().any(|arg| is_option(arg, long))
+            }
+            _ => false,
+        };
         let (name, arguments) = words.get(program_index(words)..)?.split_first()?;
-        let word = arguments.iter().find(is_known)?;
-        Some(format!(
-            "xtask: {word} is an argument of {name}: an option of the run goes before {name}"
-        ))
+        let nexts = arguments.iter().skip(1).map(Some).chain([None]);
+        let (word, _) = arguments.iter().zip(nexts).find(is_known)?;
+        let before = match (verb, word.as_str()) {
+            (None, "-e") => format!("to count events, `stat -e EVENTS {name}`"),
+            (Some(verb), _) => format!("an option of {} goes before {name}", verb.name()),
+            (None, _) => format!("an option of the run goes before {name}"),
+        };
+        Some(format!("xtask: {word} is an argument of {name}: {before}"))
     })
 }
 
@@ -121,11 +140,37 @@ mod tests {
         ] {
             assert_eq!(of(Verb::Stat, text), expected);
         }
-        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let line = misplaced(&[words("a -e x"), words("stat -e x hello --events=cycles")]).unwrap();
-        assert!(line.starts_with("xtask: --events=cycles is an argument of hello: "), "{line}");
-        assert_eq!(misplaced(&[words("stat --slice 9 a --nonsense -e x")]), None);
         let record = of(Verb::Record, "-g --trace t -c 99 --file=f ./a");
         assert_eq!(record, "--trace t --file=f -- record -g -c 99 ./a");
+    }
+
+    #[test]
+    fn options_behind_the_program_are_named() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let misplaced = |all: &[&str]| {
+            let all: Vec<Vec<String>> = all.iter().map(|text| words(text)).collect();
+            super::misplaced(&all, &|list| list == "cycles")
+        };
+        let line = misplaced(&["a -e x", "stat -e x hello --events=cycles"]).unwrap();
+        assert!(line.starts_with("xtask: --events=cycles is an argument of hello: "), "{line}");
+        for (text, end) in [
+            (
+                "stat hello -e cycles",
+                "-e is an argument of hello: an option of stat goes before hello",
+            ),
+            (
+                "record hello -g",
+                "-g is an argument of hello: an option of record goes before hello",
+            ),
+            ("stat hello --per-thread", ": an option of stat goes before hello"),
+            ("hello -e cycles", "to count events, `stat -e EVENTS hello`"),
+        ] {
+            assert!(misplaced(&[text]).is_some_and(|line| line.ends_with(end)), "{text}");
+        }
+        for text in
+            ["stat --slice 9 a --nonsense -e x", "grep -e x -g", "record ls -e", "stat ls -g"]
+        {
+            assert_eq!(misplaced(&[text]), None);
+        }
     }
 }

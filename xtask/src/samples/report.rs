@@ -10,7 +10,7 @@ use std::{
 
 use clap::Args;
 use serde::Serialize;
-use tally_abi::{ExitStatus, text::Grouped};
+use tally_abi::{ExitStatus, events::rings, text::Grouped};
 
 use super::{
     SampleArgs,
@@ -24,6 +24,9 @@ use crate::{
     recording::{Level, Recording, Symbolizer},
 };
 
+/// The line about samples of ring 0 that are not there.
+const AT_CALLS: &str =
+    "# Interrupts waited for the kernel: these call it; --overflows nmi samples it";
 /// Columns of the program's name.
 const PROGRAM_COLUMNS: usize = 10;
 
@@ -59,6 +62,9 @@ pub(crate) struct OfEvent {
     samples: u64,
     /// Events that the samples stand for.
     events: u64,
+    /// Whether the event counts in ring 0 alone, and all samples are at instructions of ring 3.
+    #[serde(skip)]
+    is_at_calls: bool,
     /// The functions, in decreasing order of events.
     functions: Vec<OfFunction>,
 }
@@ -184,7 +190,10 @@ pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec
         };
         let mut functions: Vec<OfFunction> = functions.into_iter().map(function).collect();
         functions.sort_by_key(|of| Reverse(of.events));
-        OfEvent { event, samples: all.samples, events: all.events, functions }
+        let mut its = of.records.samples.iter();
+        let is_in_ring_0 = its.any(|it| !it.user && of.event_name(it.session, it.event) == event);
+        let is_at_calls = rings(&event) == [false, true] && !is_in_ring_0;
+        OfEvent { event, samples: all.samples, events: all.events, is_at_calls, functions }
     };
     weights(of, symbolizer, how).into_iter().map(listed).collect()
 }
@@ -208,6 +217,9 @@ impl fmt::Display for OfEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (samples, events) = (samples_of(self.samples), Grouped(self.events));
         writeln!(f, "# {samples} of {}, for {events} events", self.event)?;
+        if self.is_at_calls {
+            writeln!(f, "{AT_CALLS}")?;
+        }
         let has_children = self.functions.iter().any(|of| of.own_share.is_some());
         let (share, own) = if has_children { ("Children", "    Self") } else { ("Overhead", "") };
         let program = "Command";
@@ -236,5 +248,23 @@ impl fmt::Display for OfEvent {
             .iter()
             .zip(names)
             .try_for_each(|(head, name)| writeln!(f, "{}", format!("{head}{name}").trim_end()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recording;
+
+    #[test]
+    fn samples_of_ring_0_at_calls_are_said_to_be_that() {
+        let text = |event: &str| {
+            let of = recording::tests::sampled(event, [0; 16]);
+            let all = by_event(&of, &Symbolizer::default(), How::default());
+            all.iter().map(OfEvent::to_string).collect::<String>()
+        };
+        assert!(text("cycles:k").contains(AT_CALLS));
+        assert!(!text("cycles").contains(AT_CALLS) && !text("cycles:u").contains(AT_CALLS));
+        assert!(text("cycles:k").lines().all(|line| line.chars().count() <= 80));
     }
 }

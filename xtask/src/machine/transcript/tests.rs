@@ -31,3 +31,12 @@ fn split_and_corrupt_frames_are_handled() {
     assert_eq!(Transcript::default().warning(), None);
     assert_eq!((said.booted.unwrap().seed, said.done), (9, Some(3)));
 }
+
+#[test]
+fn an_exit_status_is_its_low_byte() {
+    let mut said = Transcript::default();
+    let exited = |status| frame(Message::Exited { pid: 1, program: "prog", status });
+    let bytes = [exited(300), exited(3)].concat();
+    said.follow(&mut &*bytes, &mut |_| {}).unwrap();
+    assert_eq!(said.exits, [("prog".to_owned(), 44), ("prog".to_owned(), 3)]);
+}

@@ -1,6 +1,6 @@
 //! The events that a run counts: those named, those of a breakdown, or the default ones.
 
-use tally_abi::{Shares, events};
+use tally_abi::{Mode, Shares, events};
 use tally_pmu::DetectedPmu;
 use tally_vpmu::VirtualPmu;
 
@@ -45,6 +45,13 @@ impl RunArgs {
     pub(in crate::run) fn signature(&self) -> u32 {
         let shown = machine::virtual_pmu_of(self.pmu, &self.vpmu);
         shown.map_or(self.pmu.signature(), |pmu| pmu.profile().signature)
+    }
+
+    /// Returns whether the machine's processor has all events of a list.
+    pub(in crate::run) fn knows(&self, list: &str) -> bool {
+        let pmu = machine::virtual_pmu_of(self.pmu, &self.vpmu);
+        let found = pmu.and_then(|pmu| explain::detect(&pmu));
+        found.is_ok_and(|found| found.catalogue().resolve(list, Mode::Full).is_ok())
     }
 
     /// The virtual PMU that shows another processor, and what the kernel detects of it; `None`

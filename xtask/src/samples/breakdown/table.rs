@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 
 use tally_abi::text::Grouped;
 
-use tally_breakdown::CyclePart;
+use tally_breakdown::{CyclePart, wrapped};
 
 use super::{ByCode, Code, Skid};
 
@@ -41,7 +41,7 @@ impl fmt::Display for ByCode {
         if shown.iter().any(|code| code.largest_loss.is_some()) {
             writeln!(f, "* marks what most of its cycles are lost to; ? where another can be it")?;
         }
-        writeln!(f, "not told apart here: {}", self.not_told_apart)
+        writeln!(f, "{}", wrapped(&format!("not told apart here: {}", self.not_told_apart)))
     }
 }
 

@@ -22,8 +22,11 @@ use self::{
     row::{Row, whole},
 };
 
-/// Runs the program as often as requested, prints its counts and returns its status: the first that
-/// is not 0.
+/// The status of a program that `SIGKILL` ended.
+const KILLED: u8 = 128 + 9;
+
+/// Runs the program as often as requested, or until it is killed, prints its counts and returns its
+/// status: the first that is not 0.
 pub fn run(command: &Command, metrics: Option<&Metrics>) -> Result<u8, OpenError> {
     let file = match command.stat.output {
         None => None,
@@ -37,11 +40,17 @@ pub fn run(command: &Command, metrics: Option<&Metrics>) -> Result<u8, OpenError
     fn shown(rows: &[Row], is_each: bool) -> &[Row] {
         if is_each { rows } else { &[] }
     }
-    let mut runs: Vec<(Run, Vec<Count>)> = Vec::new();
-    for _ in 0..command.stat.repeat {
+    let (mut runs, mut ended): (Vec<(Run, Vec<Count>)>, _) = (Vec::new(), None);
+    while ended.is_none() && runs.len() < command.stat.repeat as usize {
         let run = measure(command, &mut |span, rows, at_ns| {
             printer.interval(at_ns, span, &whole(command, span, rows), shown(rows, is_each));
         })?;
+        // The kernel ends programs when the host asks for the end: the runs before this one count.
+        let is_ended = command.stat.timeout_ms.is_none() && run.status == KILLED;
+        ended = is_ended.then_some(run.status);
+        if is_ended && !runs.is_empty() {
+            break;
+        }
         let counts = whole(command, &run.span, &run.rows);
         printer.verbose(&run.span, &counts, shown(&run.rows, is_each));
         runs.push((run, counts));
@@ -52,11 +61,12 @@ pub fn run(command: &Command, metrics: Option<&Metrics>) -> Result<u8, OpenError
         let times = runs.iter().map(|(run, _)| run.span.time_ns as f64);
         let time = repeat::Mean::of(times);
         (span.time_ns, span.usage) = (time.mean as u64, repeat::usage(&runs));
-        printer.all(&span, (&all, shown(&runs[0].0.rows, is_each)), spreads.as_deref(), time);
+        let rows = shown(&runs[0].0.rows, is_each);
+        printer.all(&span, (&all, rows), spreads.as_deref(), (time, runs.len()));
         let (run, counts) = &runs[0];
         printer.conditions(run);
         printer.added(run, counts);
     }
-    let statuses = runs.iter().map(|(run, _)| run.status);
+    let statuses = runs.iter().map(|(run, _)| run.status).chain(ended);
     Ok(statuses.clone().find(|status| *status != 0).unwrap_or(0))
 }

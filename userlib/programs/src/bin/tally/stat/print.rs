@@ -26,6 +26,8 @@ use super::{
 
 /// Columns of a metric's unit and name.
 const LABEL: usize = 26;
+/// Columns before the reason why an event was not counted, on a line of its own.
+const REASON: usize = 16;
 /// Columns that perf leaves empty without a metric.
 const NO_METRIC: usize = 38;
 const SECOND_NS: u64 = 1_000_000_000;
@@ -72,19 +74,19 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the values of whole runs, or those of separately counted threads or CPUs, if any;
-    /// `spreads` are those between runs, in percent.
+    /// `spreads` are those between runs, in percent; `time` is with the number of runs.
     pub fn all(
         &mut self,
         span: &Span,
         (counts, rows): (&[Count], &[Row]),
         spreads: Option<&[f64]>,
-        time: Mean,
+        (time, runs): (Mean, usize),
     ) {
         let values = Values { at: At(None), span, counts, rows, spreads };
         if !self.is_text() {
             return self.values(&values);
         }
-        let runs = match self.command.stat.repeat {
+        let runs = match runs {
             1 => String::new(),
             runs => format!(" ({runs} runs)"),
         };
@@ -290,7 +292,8 @@ impl Event<'_> {
             }
         };
         if count.value.is_none() {
-            text += &format!("  {}", count.reason);
+            text.truncate(text.trim_end().len());
+            text += &format!("\n{:REASON$}{}", "", count.reason);
         } else if count.half_width > 0.0 {
             text += &match count.error().filter(|error| *error < 1.0) {
                 Some(error) => format!("  +- {:.2} %", 100.0 * error),
