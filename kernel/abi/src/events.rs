@@ -275,6 +275,13 @@ fn separates(c: char) -> bool {
     c == ',' || c.is_whitespace()
 }
 
+/// The name that a spelling `cpu/…,name=NAME/` gives its event; otherwise the spelling.
+pub fn label(event: &str) -> &str {
+    let terms = terms_begin(event).zip(terms_end(event));
+    let terms = terms.and_then(|(begin, end)| event.get(begin..end - 1)).unwrap_or_default();
+    terms.split(',').find_map(|term| term.strip_prefix("name=")).unwrap_or(event)
+}
+
 /// Position of the end of the terms of `cpu/…/`, if `text` begins with such terms.
 pub fn terms_end(text: &str) -> Option<usize> {
     let begin = terms_begin(text)?;
@@ -363,6 +370,8 @@ mod tests {
         assert_eq!((rings("cycles:u"), rings("cycles:k")), ([true, false], [false, true]));
         assert_eq!([rings("cycles"), rings("MEM_LOAD_RETIRED:L1_MISS")], [[false; 2]; 2]);
         assert_eq!(rings("cpu/event=0xc0,name=ku/"), [false; 2]);
+        assert_eq!(label("cpu/event=1,name=foo/u"), "foo");
+        assert_eq!((label("cpu/event=1/"), label("a:name=b")), ("cpu/event=1/", "a:name=b"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tally::{
 use tally_abi::{
     Mode,
     command::{Command, Source, StatOptions},
+    events,
     text::Grouped,
 };
 use tally_breakdown::{Metrics, added_lines, added_share, likely_added};
@@ -164,7 +165,7 @@ impl<'a> Printer<'a> {
         let event = Event {
             at: of.at,
             label,
-            name: &command.columns[index].0,
+            name: events::label(&command.columns[index].0),
             count: &counts[index],
             metric: metric(&command.columns, counts, index, span),
             spread: of.spreads.map(|spreads| spreads[index]),
