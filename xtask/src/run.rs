@@ -63,14 +63,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
         live::check()?;
     }
     check_files(args)?;
-    if args.verbose {
-        args.work.implied().iter().for_each(name_file);
-    }
-    let cpus = args.work.job.cpus;
-    if cpus > 1 && !args.work.programs().is_empty() {
-        let why = "a program sees one of them, on which its threads take turns";
-        output::note(format_args!("xtask: {cpus} CPUs: {why}"));
-    }
+    describe(args);
     let plan = args.plan()?;
     if let Some(folder) = &args.out {
         machine::prepare_files(folder)?;
@@ -111,6 +104,18 @@ fn check_files(args: &RunArgs) -> Result<()> {
         project::check_writable(path)?;
     }
     args.work.stat_files().iter().try_for_each(StatFile::check)
+}
+
+/// Prints what the machine gets beside what was asked for, and which CPUs a program sees.
+fn describe(args: &RunArgs) {
+    if args.verbose {
+        args.work.implied().iter().for_each(name_file);
+    }
+    let cpus = args.work.job.cpus;
+    if cpus > 1 && !args.work.programs().is_empty() {
+        let why = "a program sees one of them, on which its threads take turns";
+        output::note(format_args!("xtask: {cpus} CPUs: {why}"));
+    }
 }
 
 /// Names a file that the machine gets beside those given.

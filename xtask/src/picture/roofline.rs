@@ -91,32 +91,48 @@ impl Roofline {
                 .x_desc("floating-point operations for each byte from the level")
                 .y_desc("floating-point operations a cycle")
                 .draw()?;
-            let top = self.top().map_or(up.1, |top| top.value);
-            for roof in &self.flops {
-                let ends = [(across.0, roof.value), (across.1, roof.value)];
-                chart.draw_series([PathElement::new(ends, BLACK.mix(0.7).stroke_width(2))])?;
-                let at = (across.0 * 1.15, roof.value);
-                let text = format!("{}: {:.1} flops a cycle", roof.vectors(), roof.value);
-                chart.draw_series([
-                    EmptyElement::at(at) + Text::new(text, (0, -15), ("sans-serif", 13))
-                ])?;
-            }
-            for (index, roof) in self.loads.iter().enumerate() {
-                let color = color(index);
-                let end = (top / roof.value).min(across.1);
-                let ends = [(across.0, roof.value * across.0), (end, roof.value * end)];
-                chart
-                    .draw_series([PathElement::new(ends, color.stroke_width(2))])?
-                    .label(format!("{}: {:.1} bytes a cycle", roof.name, roof.value))
-                    .legend(move |(x, y)| {
-                        PathElement::new([(x, y), (x + 14, y)], color.stroke_width(2))
-                    });
-            }
+            self.draw_roofs(&mut chart, across, up.1)?;
             self.draw_points(&mut chart)?;
             super::legend(&mut chart, SeriesLabelPosition::LowerRight, WHITE)?;
             area.present()?;
             Ok(())
         })
+    }
+
+    /// Draws the roofs of arithmetic, and those of loads up to the highest of the former, over the
+    /// range `across`. `highest` is the end of the other axis.
+    fn draw_roofs<X, Y>(
+        &self,
+        chart: &mut ChartContext<'_, SVGBackend<'_>, Cartesian2d<X, Y>>,
+        across: (f64, f64),
+        highest: f64,
+    ) -> Drawn
+    where
+        X: Ranged<ValueType = f64>,
+        Y: Ranged<ValueType = f64>,
+    {
+        let top = self.top().map_or(highest, |top| top.value);
+        for roof in &self.flops {
+            let ends = [(across.0, roof.value), (across.1, roof.value)];
+            chart.draw_series([PathElement::new(ends, BLACK.mix(0.7).stroke_width(2))])?;
+            let at = (across.0 * 1.15, roof.value);
+            let text = format!("{}: {:.1} flops a cycle", roof.vectors(), roof.value);
+            chart.draw_series([
+                EmptyElement::at(at) + Text::new(text, (0, -15), ("sans-serif", 13))
+            ])?;
+        }
+        for (index, roof) in self.loads.iter().enumerate() {
+            let color = color(index);
+            let end = (top / roof.value).min(across.1);
+            let ends = [(across.0, roof.value * across.0), (end, roof.value * end)];
+            chart
+                .draw_series([PathElement::new(ends, color.stroke_width(2))])?
+                .label(format!("{}: {:.1} bytes a cycle", roof.name, roof.value))
+                .legend(move |(x, y)| {
+                    PathElement::new([(x, y), (x + 14, y)], color.stroke_width(2))
+                });
+        }
+        Ok(())
     }
 
     /// Draws the points in the colours of their levels, with the intervals of both values.

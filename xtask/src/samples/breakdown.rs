@@ -131,13 +131,7 @@ impl ByCode {
         let truth = truth.map(|truth| truth.by_code(stack, samples[0], key));
         let mut code: Vec<Code> =
             seen.keys().map(|name| Code::of(name, &seen, stack, truth.as_ref())).collect();
-        let mut parts: Vec<_> = code.iter_mut().map(|of| &mut of.parts).collect();
-        raked::rake(&mut parts, &seen.session(stack));
-        for of in &mut code {
-            let largest = largest_loss_of(&of.parts);
-            of.is_told_apart = largest.is_some_and(|(_, is_told_apart)| is_told_apart);
-            of.largest_loss = largest.map(|(part, _)| part.name.to_string());
-        }
+        adjust(&mut code, &seen.session(stack));
         code.sort_by(|a, b| b.share.total_cmp(&a.share));
         Ok(ByCode {
             program: session.program,
@@ -209,6 +203,17 @@ impl ByCode {
         let mut by = ByCode::of(of, &key, None)?;
         by.code.retain(|code| !code.name.is_empty());
         Ok(by)
+    }
+}
+
+/// Adjusts the parts of all pieces to those of the session, and finds the largest losses.
+fn adjust(code: &mut [Code], session: &[CyclePart]) {
+    let mut parts: Vec<_> = code.iter_mut().map(|of| &mut of.parts).collect();
+    raked::rake(&mut parts, session);
+    for of in code {
+        let largest = largest_loss_of(&of.parts);
+        of.is_told_apart = largest.is_some_and(|(_, is_told_apart)| is_told_apart);
+        of.largest_loss = largest.map(|(part, _)| part.name.to_string());
     }
 }
 

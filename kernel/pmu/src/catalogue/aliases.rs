@@ -180,12 +180,6 @@ const SINCE_SUNNY_COVE: Table = &[
 const SINCE_GOLDEN_COVE: Table = &[
     ("L1-dcache-load-misses", "re124"),
     ("L1-icache-load-misses", "re424"),
-    ("LLC-loads", "cpu/event=0x2a,umask=1,offcore_rsp=0x10001/"),
-    ("LLC-load-misses", "cpu/event=0x2a,umask=1,offcore_rsp=0x3fbfc00001/"),
-    ("LLC-stores", "cpu/event=0x2a,umask=1,offcore_rsp=0x3f3ffc0002/"),
-    ("LLC-store-misses", "cpu/event=0x2a,umask=1,offcore_rsp=0x3f3fc00002/"),
-    ("node-loads", "cpu/event=0x2a,umask=1,offcore_rsp=0x104000001/"),
-    ("node-load-misses", "cpu/event=0x2a,umask=1,offcore_rsp=0x730000001/"),
     ("dTLB-load-misses", "re12"),
     ("dTLB-store-misses", "re13"),
     ("iTLB-load-misses", "re11"),
@@ -345,7 +339,7 @@ fn tables(core: Core) -> &'static [Table] {
             responses::SUNNY_COVE,
         ],
         Core::GoldenCove | Core::RedwoodCove | Core::LionCove => {
-            &[INTEL, MEMORY, PRESETS, SINCE_SUNNY_COVE, SINCE_GOLDEN_COVE]
+            &[INTEL, MEMORY, PRESETS, SINCE_SUNNY_COVE, SINCE_GOLDEN_COVE, responses::GOLDEN_COVE]
         }
         Core::CoyoteCove => {
             &[INTEL, MEMORY, PRESETS, SINCE_SUNNY_COVE, COYOTE_COVE, SINCE_GOLDEN_COVE]

@@ -27,3 +27,13 @@ pub(super) const SUNNY_COVE: Table = &[
     ("node-stores", "cpu/event=0xb7,umask=1,offcore_rsp=0x104000002/"),
     ("node-store-misses", "cpu/event=0xb7,umask=1,offcore_rsp=0x730000002/"),
 ];
+
+/// Names of Golden Cove and later cores of its line.
+pub(super) const GOLDEN_COVE: Table = &[
+    ("LLC-loads", "cpu/event=0x2a,umask=1,offcore_rsp=0x10001/"),
+    ("LLC-load-misses", "cpu/event=0x2a,umask=1,offcore_rsp=0x3fbfc00001/"),
+    ("LLC-stores", "cpu/event=0x2a,umask=1,offcore_rsp=0x3f3ffc0002/"),
+    ("LLC-store-misses", "cpu/event=0x2a,umask=1,offcore_rsp=0x3f3fc00002/"),
+    ("node-loads", "cpu/event=0x2a,umask=1,offcore_rsp=0x104000001/"),
+    ("node-load-misses", "cpu/event=0x2a,umask=1,offcore_rsp=0x730000001/"),
+];

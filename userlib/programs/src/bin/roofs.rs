@@ -147,55 +147,25 @@ fn arithmetic(width: Width) {
     }
     match width {
         Width::Scalar => rounds!(
-            "addsd xmm0, xmm15",
-            "mulsd xmm1, xmm15",
-            "addsd xmm2, xmm15",
-            "mulsd xmm3, xmm15",
-            "addsd xmm4, xmm15",
-            "mulsd xmm5, xmm15",
-            "addsd xmm6, xmm15",
-            "mulsd xmm7, xmm15",
-            "addsd xmm8, xmm15",
-            "mulsd xmm9, xmm15",
-            "addsd xmm10, xmm15",
-            "mulsd xmm11, xmm15",
-            "addsd xmm12, xmm15",
-            "mulsd xmm13, xmm15",
-            "addsd xmm14, xmm15"
+            ".irp i, 0, 2, 4, 6, 8, 10, 12, 14",
+            "addsd xmm\\i, xmm15",
+            ".endr",
+            ".irp i, 1, 3, 5, 7, 9, 11, 13",
+            "mulsd xmm\\i, xmm15",
+            ".endr"
         ),
         Width::Packed128 => rounds!(
-            "addpd xmm0, xmm15",
-            "mulpd xmm1, xmm15",
-            "addpd xmm2, xmm15",
-            "mulpd xmm3, xmm15",
-            "addpd xmm4, xmm15",
-            "mulpd xmm5, xmm15",
-            "addpd xmm6, xmm15",
-            "mulpd xmm7, xmm15",
-            "addpd xmm8, xmm15",
-            "mulpd xmm9, xmm15",
-            "addpd xmm10, xmm15",
-            "mulpd xmm11, xmm15",
-            "addpd xmm12, xmm15",
-            "mulpd xmm13, xmm15",
-            "addpd xmm14, xmm15"
+            ".irp i, 0, 2, 4, 6, 8, 10, 12, 14",
+            "addpd xmm\\i, xmm15",
+            ".endr",
+            ".irp i, 1, 3, 5, 7, 9, 11, 13",
+            "mulpd xmm\\i, xmm15",
+            ".endr"
         ),
         Width::Fused256 => rounds!(
-            "vfmadd231pd ymm0, ymm15, ymm15",
-            "vfmadd231pd ymm1, ymm15, ymm15",
-            "vfmadd231pd ymm2, ymm15, ymm15",
-            "vfmadd231pd ymm3, ymm15, ymm15",
-            "vfmadd231pd ymm4, ymm15, ymm15",
-            "vfmadd231pd ymm5, ymm15, ymm15",
-            "vfmadd231pd ymm6, ymm15, ymm15",
-            "vfmadd231pd ymm7, ymm15, ymm15",
-            "vfmadd231pd ymm8, ymm15, ymm15",
-            "vfmadd231pd ymm9, ymm15, ymm15",
-            "vfmadd231pd ymm10, ymm15, ymm15",
-            "vfmadd231pd ymm11, ymm15, ymm15",
-            "vfmadd231pd ymm12, ymm15, ymm15",
-            "vfmadd231pd ymm13, ymm15, ymm15",
-            "vfmadd231pd ymm14, ymm15, ymm15"
+            ".irp i, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14",
+            "vfmadd231pd ymm\\i, ymm15, ymm15",
+            ".endr"
         ),
     }
     let _ = rounds;

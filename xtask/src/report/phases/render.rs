@@ -27,6 +27,22 @@ pub fn render(text: &mut impl Write, report: &PhaseReport) -> fmt::Result {
         "{} transitions, {} changes; sure {sure}; the model's time errs by {error}",
         report.transitions, report.changes
     )?;
+    render_phases(text, report)?;
+    writeln!(text, "{:<12} {:>8} {:>15}", "predictor", "right", "at transitions")?;
+    for of in &report.predictors {
+        let [right, at] = [of.right, of.right_at_transitions]
+            .map(|share| share.map_or_else(|| "-".into(), |share| percent(share, false)));
+        writeln!(text, "{:<12} {right:>8} {at:>15}", of.name.word())?;
+    }
+    if !report.missing.is_empty() {
+        let missing: Vec<&str> = report.missing.iter().map(|kind| kind.word()).collect();
+        writeln!(text, "no event counted for: {}", missing.join(", "))?;
+    }
+    writeln!(text, "{}\n", strip(report))
+}
+
+/// Writes a line for each phase.
+fn render_phases(text: &mut impl Write, report: &PhaseReport) -> fmt::Result {
     let (phase, share, largest) = ("phase", "share", "largest cost");
     writeln!(
         text,
@@ -47,17 +63,7 @@ pub fn render(text: &mut impl Write, report: &PhaseReport) -> fmt::Result {
     if report.phases.iter().any(|of| of.bottleneck_share > 1.0) {
         writeln!(text, "> 100%: these events overlap, and the model adds up their penalties")?;
     }
-    writeln!(text, "{:<12} {:>8} {:>15}", "predictor", "right", "at transitions")?;
-    for of in &report.predictors {
-        let [right, at] = [of.right, of.right_at_transitions]
-            .map(|share| share.map_or_else(|| "-".into(), |share| percent(share, false)));
-        writeln!(text, "{:<12} {right:>8} {at:>15}", of.name.word())?;
-    }
-    if !report.missing.is_empty() {
-        let missing: Vec<&str> = report.missing.iter().map(|kind| kind.word()).collect();
-        writeln!(text, "no event counted for: {}", missing.join(", "))?;
-    }
-    writeln!(text, "{}\n", strip(report))
+    Ok(())
 }
 
 /// The letter of a phase in a strip of phases.
