@@ -25,7 +25,7 @@ pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'
 
 /// Limit of the letters that are compared. Ranking takes some nanoseconds for each of them and each
 /// letter of all names.
-const MAX_LETTERS: usize = 32;
+const MAX_LETTERS: usize = 28;
 const LEFT_OUT: u16 = 1;
 const WRONG: u16 = 4;
 /// The bit that distinguishes ASCII's capital letters from small ones.

@@ -51,8 +51,8 @@ pub use refusal::Refusal;
 pub use sequences::Sequences;
 pub use session::SessionRef;
 pub use settings::{
-    delivery, halts, is_tracing, late_failure, permit, pmu_info, pmu_matches, seed, set_seed,
-    trace_events,
+    delivery, halts, is_tracing, late_failure, overflows_are_nmis, permit, pmu_info, pmu_matches,
+    seed, set_seed, trace_events,
 };
 pub use slot::{Contexts, Slot};
 pub use trace_ring::ring_memory;

@@ -225,6 +225,12 @@ pub fn delivery() -> Delivery {
     settings().delivery
 }
 
+/// Returns whether NMIs are overflow interrupts; not before [`init`], which a wrong command line
+/// does not reach.
+pub fn overflows_are_nmis() -> bool {
+    SETTINGS.get().is_some_and(|settings| settings.delivery == Delivery::Nmi)
+}
+
 /// Checks that the command line's `paranoid` is at most `level`, which `what` requires.
 ///
 /// # Errors

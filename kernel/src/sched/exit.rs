@@ -3,7 +3,7 @@
 use alloc::format;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use tally_abi::{ExitStatus, boot::Delivery, wire::Message};
+use tally_abi::{ExitStatus, wire::Message};
 
 use super::{jobs::begin_job, sent_files, status, switch::schedule, table};
 use crate::{
@@ -160,7 +160,7 @@ fn close_cpu_sessions(cpu: &mut Cpu) {
 /// Ends the machine: no program is left to run, or none could be started.
 pub fn finish() -> ! {
     measure::finish();
-    if measure::delivery() == Delivery::Nmi
+    if measure::overflows_are_nmis()
         && let Some(reason) = nmi::reason()
     {
         log::warn!("the machine raised an NMI, which is counted as a spurious interrupt: {reason}");

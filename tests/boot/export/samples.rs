@@ -109,7 +109,7 @@ fn an_annotation_has_every_event_of_its_function() {
 }
 
 #[test]
-fn samples_that_cannot_be_shown_are_refused_in_one_line() {
+fn samples_that_cannot_be_shown_are_refused_with_what_there_is() {
     let (_, _, trace) = trace();
     let file = rounds();
     let symbols = ["--symbols", file.to_str().unwrap()];
@@ -123,8 +123,8 @@ fn samples_that_cannot_be_shown_are_refused_in_one_line() {
         let output = xtask_task(task).arg(trace).args(words).output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(u8::from(status).into()), "{errors}");
-        let last = errors.lines().last().unwrap();
-        assert!(last.starts_with("xtask: ") && last.contains(why), "{errors}");
+        let is_said = errors.lines().any(|line| line.starts_with("xtask: "));
+        assert!(is_said && errors.contains(why), "{errors}");
     }
     // Without symbols a report shows addresses, and suggests the option.
     let output = xtask_task("report").arg(trace).output().unwrap();

@@ -1,6 +1,6 @@
 //! The instructions of a function of a program's file.
 
-use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter};
+use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Mnemonic, OpKind};
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolKind};
 use tally_abi::ExitStatus;
 
@@ -34,6 +34,15 @@ pub(super) struct Instruction {
     pub(super) address: u64,
     /// Text in AT&T syntax, as printed by perf annotate and objdump.
     pub(super) text: String,
+}
+
+/// An instruction, and what it calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    /// Address in the running program.
+    pub(super) address: u64,
+    /// Target of a direct call.
+    pub(super) calls: Option<u64>,
 }
 
 /// The code of a program's file.
@@ -89,11 +98,6 @@ impl Code {
 
     /// The instructions of a function; empty if the file does not have its bytes.
     pub(super) fn instructions(&self, of: &Function) -> Vec<Instruction> {
-        let Ok(file) = object::File::parse(&*self.bytes) else { return Vec::new() };
-        let (start, length) = (of.start.wrapping_sub(self.base), of.end - of.start);
-        let found = file.sections().find_map(|section| section.data_range(start, length).ok()?);
-        let decoder =
-            Decoder::with_ip(BITS, found.unwrap_or_default(), of.start, DecoderOptions::NONE);
         let mut formatter = GasFormatter::new();
         let options = formatter.options_mut();
         options.set_first_operand_char_index(8);
@@ -104,6 +108,25 @@ impl Code {
             formatter.format(&instruction, &mut text);
             Instruction { address: instruction.ip(), text }
         };
-        decoder.into_iter().map(instruction).collect()
+        self.decoder(of).into_iter().map(instruction).collect()
+    }
+
+    /// The instructions of a function with their calls; empty if the file does not have its bytes.
+    pub(super) fn steps(&self, of: &Function) -> Vec<Step> {
+        let step = |of: iced_x86::Instruction| Step {
+            address: of.ip(),
+            calls: (of.mnemonic() == Mnemonic::Call && of.op0_kind() == OpKind::NearBranch64)
+                .then(|| of.near_branch_target()),
+        };
+        self.decoder(of).into_iter().map(step).collect()
+    }
+
+    /// A decoder of a function's bytes, or of none.
+    fn decoder(&self, of: &Function) -> Decoder<'_> {
+        let (start, length) = (of.start.wrapping_sub(self.base), of.end - of.start);
+        let file = object::File::parse(&*self.bytes).ok();
+        let mut sections = file.iter().flat_map(|file| file.sections());
+        let found = sections.find_map(|section| section.data_range(start, length).ok()?);
+        Decoder::with_ip(BITS, found.unwrap_or_default(), of.start, DecoderOptions::NONE)
     }
 }

@@ -9,6 +9,7 @@ pub mod report;
 pub mod script;
 mod share;
 mod short;
+mod skid;
 
 use std::path::PathBuf;
 

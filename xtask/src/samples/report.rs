@@ -10,7 +10,7 @@ use std::{
 
 use clap::Args;
 use serde::Serialize;
-use tally_abi::{ExitStatus, events::rings, text::Grouped};
+use tally_abi::{ExitStatus, events::rings, text::Grouped, trace::SampleRecord};
 
 use super::{
     SampleArgs,
@@ -18,6 +18,7 @@ use super::{
     last_columns, samples_of,
     share::{Share, Weight},
     short::short_functions,
+    skid::Skid,
 };
 use crate::{
     Failure, Result, output,
@@ -172,21 +173,63 @@ pub(crate) fn weights(
     events
 }
 
+/// Samples that are late by some instructions.
+#[derive(Clone, Copy, Debug, Default)]
+struct Moved {
+    /// Samples in the function whose events can have happened in another.
+    leaving: Weight,
+    /// Samples in others whose events can have happened in the function.
+    coming: Weight,
+}
+
+/// The samples of each event that can belong to another function, by function.
+fn moved(
+    of: &Recording,
+    symbolizer: &Symbolizer,
+    how: How,
+) -> BTreeMap<String, BTreeMap<Key, Moved>> {
+    let name = |sample: &SampleRecord| shown(symbolizer.level(of, sample), how.inlined);
+    let mut skid = Skid::of(of, symbolizer, &name);
+    let mut events: BTreeMap<String, BTreeMap<Key, Moved>> = BTreeMap::new();
+    for (sample, weight) in of.weighted_samples() {
+        let others = skid.others(sample);
+        if others.is_empty() {
+            continue;
+        }
+        let (program, _) = of.program_of(sample.session);
+        let thread = how.threads.then_some(sample.thread);
+        let event = events.entry(of.event_name(sample.session, sample.event)).or_default();
+        event.entry((program, thread, name(sample))).or_default().leaving.add(weight);
+        for other in others.iter().cloned() {
+            event.entry((program, thread, other)).or_default().coming.add(weight);
+        }
+    }
+    events
+}
+
 /// The functions of each event that was sampled.
 pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec<OfEvent> {
+    // A late sample is in the same functions with those that they called.
+    let moved = if how.children { BTreeMap::new() } else { moved(of, symbolizer, how) };
     let listed = |(event, functions): (String, BTreeMap<Key, InFunction>)| {
+        let moved =
+            |key: &Key| moved.get(&event).and_then(|of| of.get(key)).copied().unwrap_or_default();
         let mut all = Weight::default();
         functions.values().for_each(|weight| all.extend(&weight.own));
-        let function = |((program, thread, function), weight): (Key, InFunction)| OfFunction {
-            program,
-            name: of.program_name(program),
-            thread,
-            thread_name: thread.and_then(|thread| of.thread_name(program, thread)),
-            function,
-            samples: weight.with_called.samples,
-            events: weight.with_called.events,
-            share: weight.with_called.share_of(&all),
-            own_share: how.children.then(|| weight.own.share_of(&all).share),
+        let function = |(key, weight): (Key, InFunction)| {
+            let Moved { leaving, coming } = moved(&key);
+            let (program, thread, function) = key;
+            OfFunction {
+                program,
+                name: of.program_name(program),
+                thread,
+                thread_name: thread.and_then(|thread| of.thread_name(program, thread)),
+                function,
+                samples: weight.with_called.samples,
+                events: weight.with_called.events,
+                share: weight.with_called.share_with_skid(&leaving, &coming, &all),
+                own_share: how.children.then(|| weight.own.share_of(&all).share),
+            }
         };
         let mut functions: Vec<OfFunction> = functions.into_iter().map(function).collect();
         functions.sort_by_key(|of| Reverse(of.events));

@@ -36,8 +36,8 @@ impl Weight {
     /// The interval is Wilson's score interval ("Probable inference, the law of succession, and
     /// statistical inference", 1927), which stays between 0 and 1, for Kish's effective number of
     /// samples ("Survey Sampling", 1965), as samples stand for different numbers of events. Samples
-    /// are treated as independent draws. The interval does not include skid: the address of a
-    /// sample is some instructions late.
+    /// are treated as independent draws. The interval does not include skid, which
+    /// [`Self::share_with_skid`] adds.
     pub(crate) fn share_of(&self, all: &Weight) -> Share {
         let total = all.events as f64;
         if all.events == 0 {
@@ -52,6 +52,24 @@ impl Weight {
             low_95: ((center - half) / (1.0 + z2)).clamp(0.0, share),
             high_95: ((center + half) / (1.0 + z2)).clamp(share, 1.0),
         }
+    }
+}
+
+impl Weight {
+    /// Share as of [`Self::share_of`], with an interval from the share without the samples
+    /// `leaving` these, whose events can have happened elsewhere, to the share with the samples
+    /// `coming` here, whose events can have happened here: the address of a sample is some
+    /// instructions late.
+    pub(crate) fn share_with_skid(&self, leaving: &Weight, coming: &Weight, all: &Weight) -> Share {
+        let staying = Weight {
+            samples: self.samples - leaving.samples,
+            events: self.events - leaving.events,
+            squares: self.squares - leaving.squares,
+        };
+        let mut most = *self;
+        most.extend(coming);
+        let (low_95, high_95) = (staying.share_of(all).low_95, most.share_of(all).high_95);
+        Share { low_95, high_95, ..self.share_of(all) }
     }
 }
 
@@ -100,6 +118,17 @@ mod tests {
         uneven.add(900_000);
         let (even, uneven) = (equal(50).share_of(&equal(100)), equal(100).share_of(&uneven));
         assert!(uneven.high_95 - uneven.low_95 > 2.0 * (even.high_95 - even.low_95));
+    }
+
+    #[test]
+    fn skid_widens_the_interval_by_the_samples_that_can_be_elsewhere() {
+        let (own, all) = (equal(30), equal(100));
+        let still = own.share_with_skid(&equal(0), &equal(0), &all);
+        assert_eq!(still, own.share_of(&all));
+        let moved = own.share_with_skid(&equal(20), &equal(10), &all);
+        assert_eq!(moved.share, 0.3);
+        assert_eq!(moved.low_95, equal(10).share_of(&all).low_95);
+        assert_eq!(moved.high_95, equal(40).share_of(&all).high_95);
     }
 
     #[test]

@@ -285,7 +285,7 @@ const SINCE_ZEN4: Table = &[("ref-cycles", "r100000120")];
 
 /// perf's own names of AMD's core events. Each line: name, event, digits of the generations of Zen
 /// that have it.
-const PERF_AMD: &str = include_str!("perf-amd.tsv");
+pub(super) const PERF_AMD: &str = include_str!("perf-amd.tsv");
 
 /// Generation of Zen, as a digit of [`PERF_AMD`].
 fn zen(core: Core) -> Option<char> {

@@ -38,9 +38,21 @@ pub(super) fn unknown(catalogue: &Catalogue, spelling: &Spelling<'_>) -> (Error,
     (Error::UnknownEvent, format!("the catalogue {table} has no such event{rest}"))
 }
 
+/// Returns whether perf has this name on a processor: one pass over the names of all.
+fn is_perf_name(name: &str) -> bool {
+    let is_it = |line: &str| {
+        line.get(..name.len()).is_some_and(|own| own.eq_ignore_ascii_case(name))
+            && line.as_bytes().get(name.len()) == Some(&b'\t')
+    };
+    aliases::PERF_AMD.lines().any(is_it)
+}
+
 /// Returns the reason if other processors have an event of this name.
 fn of_others(catalogue: &Catalogue, name: &str) -> Option<String> {
     let (processors, counterpart) = of_vendors(catalogue, name).or_else(|| {
+        if !is_perf_name(name) {
+            return None;
+        }
         let of = |core| aliases::perf_name(core, name);
         let has = |of: &&Processor| aliases::perf_name(of.core, name).is_some();
         let event = Processor::all().iter().find_map(|processor| of(processor.core))?;
