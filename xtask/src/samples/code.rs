@@ -43,6 +43,8 @@ pub(super) struct Step {
     pub(super) address: u64,
     /// Target of a direct call.
     pub(super) calls: Option<u64>,
+    /// Target of a direct jump.
+    pub(super) jumps: Option<u64>,
 }
 
 /// The code of a program's file.
@@ -113,10 +115,11 @@ impl Code {
 
     /// The instructions of a function with their calls; empty if the file does not have its bytes.
     pub(super) fn steps(&self, of: &Function) -> Vec<Step> {
-        let step = |of: iced_x86::Instruction| Step {
-            address: of.ip(),
-            calls: (of.mnemonic() == Mnemonic::Call && of.op0_kind() == OpKind::NearBranch64)
-                .then(|| of.near_branch_target()),
+        let step = |of: iced_x86::Instruction| {
+            let is_direct = of.op0_kind() == OpKind::NearBranch64;
+            let is_call = of.mnemonic() == Mnemonic::Call;
+            let target = |wanted: bool| (is_direct && wanted).then(|| of.near_branch_target());
+            Step { address: of.ip(), calls: target(is_call), jumps: target(!is_call) }
         };
         self.decoder(of).into_iter().map(step).collect()
     }

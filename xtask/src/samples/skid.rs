@@ -67,7 +67,7 @@ impl<'a> Skid<'a> {
     fn add(&mut self, file: usize, start: u64) {
         let code = self.files[file].1.as_ref();
         let steps = code.and_then(|code| Some(code.steps(code.at(start)?))).unwrap_or_default();
-        for Step { address, calls } in &steps {
+        for Step { address, calls, .. } in &steps {
             if let Some(target) = calls {
                 self.callers.entry((file, *target)).or_default().insert(*address);
             }
@@ -76,7 +76,8 @@ impl<'a> Skid<'a> {
     }
 
     /// The other functions in which the event of a sample can have happened: those that were called
-    /// in the instructions before its address, and where its function begins there, the callers.
+    /// in the instructions before its address, and where its function begins there, the callers. In
+    /// a loop the instructions before are those of the loop: what was before it is seldom near.
     pub(super) fn others(&mut self, sample: &SampleRecord) -> Rc<[String]> {
         let Some((file, start)) = self.function(sample) else { return Rc::default() };
         if let Some(known) = self.known.get(&(file, sample.address)) {
@@ -84,10 +85,14 @@ impl<'a> Skid<'a> {
         }
         let steps = self.steps.get(&(file, start)).cloned().unwrap_or_default();
         let at = steps.partition_point(|step| step.address < sample.address);
-        let before = &steps[at.saturating_sub(MOST_LATE)..at];
+        let around = |step: &&Step| step.address >= sample.address;
+        let back = steps.iter().filter(around).filter_map(|step| step.jumps);
+        let in_loop = back.filter(|target| (start..=sample.address).contains(target)).max();
+        let first = in_loop.map_or(0, |first| steps.partition_point(|step| step.address < first));
+        let before = &steps[first.max(at.saturating_sub(MOST_LATE))..at];
         let mut addresses: BTreeSet<u64> = before.iter().map(|step| step.address).collect();
         addresses.extend(before.iter().filter_map(|step| step.calls));
-        if at < MOST_LATE {
+        if at < MOST_LATE && in_loop.is_none() {
             addresses.extend(self.callers.get(&(file, start)).into_iter().flatten());
         }
         let own = (self.name)(sample);
