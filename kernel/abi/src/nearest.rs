@@ -10,14 +10,21 @@ use alloc::vec::Vec;
 /// [`MAX_LETTERS`] are ignored: the kernel ranks with interrupts off.
 pub fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted = &wanted.as_bytes()[..wanted.len().min(MAX_LETTERS)];
-    let ranked = names.map(|name| (distance(wanted, name.as_bytes()), name));
     let half = &wanted[..wanted.len().div_ceil(2)];
+    let begins = |name: &str| {
+        let begin = name.as_bytes().get(..half.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(half))
+    };
+    // Each letter that a shorter name lacks is a wrong one: most such names need no ranking.
+    let can_be_near = |name: &&str| {
+        let lacking = wanted.len().saturating_sub(name.len());
+        usize::from(WRONG) * lacking < wanted.len() || begins(name)
+    };
     let is_near = |(cost, name): &(u16, &str)| {
         let left_out = name.len().saturating_sub(wanted.len());
-        let begins = name.as_bytes().get(..half.len());
-        let begins = begins.is_some_and(|begin| begin.eq_ignore_ascii_case(half));
-        begins || usize::from(*cost) < left_out + wanted.len()
+        usize::from(*cost) < left_out + wanted.len() || begins(name)
     };
+    let ranked = names.filter(can_be_near).map(|name| (distance(wanted, name.as_bytes()), name));
     let mut ranked: Vec<(u16, &str)> = ranked.filter(is_near).collect();
     ranked.sort_by_key(|(distance, _)| *distance);
     ranked.into_iter().take(3).map(|(_, name)| name).collect()
