@@ -110,7 +110,12 @@ fn metrics_whose_events_the_machine_lacks_are_refused_and_are_in_no_level() {
         Some(u8::from(ExitStatus::EventNotSupported).into()),
         "{why}"
     );
-    assert!(why.lines().all(|line| line.contains(" events IDQ.") || line.contains("DSB2MITE")));
+    // A line for each of the five events of these metrics, with what says more.
+    assert_eq!(why.lines().count(), 5, "{why}");
+    for line in why.lines() {
+        assert!([" events IDQ.", " events DSB2MITE_"].iter().any(|it| line.contains(it)), "{why}");
+        assert!(line.contains("`cargo xtask events "), "{why}");
+    }
     let level = stat("TopdownL3");
     let output = text(&level.stderr);
     assert_eq!(level.status.code(), Some(0), "{output}");

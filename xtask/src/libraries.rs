@@ -23,33 +23,31 @@ const CACHE: &str = "/etc/ld.so.cache";
 /// The variable with further folders of libraries.
 pub const FOLDERS: &str = "LD_LIBRARY_PATH";
 
-/// Returns whether one of these programs is dynamic.
-///
-/// # Errors
-/// A program cannot be read.
-pub fn are_dynamic(programs: &[GuestFile]) -> Result<bool> {
-    Ok(programs.iter().map(interpreter).collect::<Result<Vec<_>>>()?.iter().any(Option::is_some))
-}
-
 /// The files that programs need besides themselves and the files `given`, of which they may load
-/// the libraries later. `folders` is the value of [`FOLDERS`].
+/// the libraries later. `folders` returns the value of [`FOLDERS`]; it is asked if one of the
+/// programs is dynamic.
 ///
 /// # Errors
 /// A program cannot be read, or an interpreter or a library is not on this machine.
 pub fn needed(
     programs: &[GuestFile],
     given: &[GuestFile],
-    folders: Option<&str>,
+    folders: impl FnOnce() -> Option<String>,
 ) -> Result<Vec<GuestFile>> {
+    let mut dynamic = Vec::new();
+    for file in programs {
+        dynamic.extend(interpreter(file)?.map(|interpreter| (file, interpreter)));
+    }
+    if dynamic.is_empty() {
+        return Ok(Vec::new());
+    }
+    let folders = folders();
     let is_later = |file: &&GuestFile| is_library(&file.host) && !programs.contains(file);
     let later: Vec<GuestFile> = given.iter().filter(is_later).cloned().collect();
     let mut files = Vec::new();
-    for file in programs {
-        if let Some(interpreter) = interpreter(file)? {
-            files.extend(
-                Dynamic { file, interpreter: &interpreter, folders, later: &later }.needs()?,
-            );
-        }
+    for (file, interpreter) in &dynamic {
+        let (folders, later) = (folders.as_deref(), &*later);
+        files.extend(Dynamic { file, interpreter, folders, later }.needs()?);
     }
     Ok(files)
 }

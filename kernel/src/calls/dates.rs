@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     files::{open::Descriptor, tree::Node},
-    machine::clock,
+    machine::clock::{self, SECOND_NS},
     task::Process,
 };
 
@@ -17,7 +17,6 @@ use crate::{
 const NOW: u64 = (1 << 30) - 1;
 /// `UTIME_OMIT`.
 const OMIT: u64 = (1 << 30) - 2;
-const SECOND_NS: u64 = 1_000_000_000;
 
 pub(super) fn call(
     process: &mut Process,

@@ -154,8 +154,8 @@ pub(super) fn write_stat(process: &mut Process, to: u64, info: &Info) -> Result<
     put(48, info.bytes);
     put(56, FRAME_BYTES);
     put(64, info.blocks());
+    let [seconds, nanoseconds] = clock::to_timespec(info.modified_ns);
     for at in [72, 88, 104] {
-        let [seconds, nanoseconds] = clock::to_timespec(info.modified_ns);
         put(at, seconds);
         put(at + 8, nanoseconds);
     }
@@ -175,8 +175,8 @@ pub(super) fn write_statx(process: &mut Process, to: u64, info: &Info) -> Result
     put(40, &info.bytes.to_le_bytes());
     put(48, &info.blocks().to_le_bytes());
     // The dates of access, birth, change of the metadata and change of the content are one.
+    let [seconds, nanoseconds] = clock::to_timespec(info.modified_ns);
     for at in [64, 80, 96, 112] {
-        let [seconds, nanoseconds] = clock::to_timespec(info.modified_ns);
         put(at, &seconds.to_le_bytes());
         put(at + 8, &(nanoseconds as u32).to_le_bytes());
     }

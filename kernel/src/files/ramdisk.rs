@@ -6,6 +6,7 @@ use spin::Once;
 use tar_no_std::TarArchiveRef;
 
 use super::names::Names;
+use crate::machine::clock::SECOND_NS;
 
 /// Bytes of an entry's header, which is right before its content.
 const HEADER_BYTES: usize = 512;
@@ -51,7 +52,7 @@ pub(super) fn modified_ns(content: &'static [u8]) -> u64 {
         let digits = str::from_utf8(field).ok()?.trim_matches(['\0', ' ']);
         u64::from_str_radix(digits, 8).ok()
     };
-    seconds().unwrap_or(0).saturating_mul(1_000_000_000)
+    seconds().unwrap_or(0).saturating_mul(SECOND_NS)
 }
 
 /// The bytes of the file with this name, in the form that [`plain`] returns.

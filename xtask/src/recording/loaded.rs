@@ -281,8 +281,6 @@ pub(super) mod tests {
         trace_file::Records,
     };
 
-    /// A trace of the program `name`, which mapped a file at each of the places, an address and an
-    /// offset in the file.
     /// A sample at an address, in ring 3 or in ring 0.
     pub(in crate::recording) fn made_up_sample(address: u64, user: bool) -> SampleRecord {
         SampleRecord {
@@ -305,6 +303,8 @@ pub(super) mod tests {
         }
     }
 
+    /// A trace of the program `name`, which mapped a file at each of the places, an address and an
+    /// offset in the file.
     fn recording(name: &str, host: &Path, identity: String, maps: &[(u64, u64)]) -> Recording {
         let file = CodeFile {
             guest: "lib/known.so".into(),

@@ -261,33 +261,13 @@ impl Recording {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use tally_abi::{
-        Mode,
-        trace::{MAX_COUNTS, ThreadNameRecord},
-    };
+    use tally_abi::{Mode, trace::ThreadNameRecord};
 
     use super::*;
     use crate::report::{EventReport, Kind};
 
     fn sample() -> SampleRecord {
-        SampleRecord {
-            tsc: 9,
-            session: 1,
-            cpu: 0,
-            event: 0,
-            address: 0x1000,
-            address_space: 3,
-            count: 1,
-            late: 0,
-            cycles: 1,
-            instructions: 1,
-            group: 0,
-            period_multiplier: 1,
-            user: true,
-            thread: 2,
-            events: 0,
-            counts: [0; MAX_COUNTS],
-        }
+        loaded::tests::made_up_sample(0x1000, true)
     }
 
     /// A sample of this event in ring 3, of a thread of this name.

@@ -4,12 +4,12 @@
 pub mod annotate;
 pub mod breakdown;
 mod code;
+mod nearby;
 pub(crate) mod printed;
 pub mod report;
 pub mod script;
 mod share;
 mod short;
-mod skid;
 
 use std::path::PathBuf;
 

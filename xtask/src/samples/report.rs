@@ -15,10 +15,11 @@ use tally_abi::{ExitStatus, events::rings, text::Grouped, trace::SampleRecord};
 use super::{
     SampleArgs,
     breakdown::{ByCode, CodeTruth},
-    last_columns, samples_of,
+    last_columns,
+    nearby::Nearby,
+    samples_of,
     share::{Share, Weight},
     short::short_functions,
-    skid::Skid,
 };
 use crate::{
     Failure, Result, output,
@@ -189,10 +190,10 @@ fn moved(
     how: How,
 ) -> BTreeMap<String, BTreeMap<Key, Moved>> {
     let name = |sample: &SampleRecord| shown(symbolizer.level(of, sample), how.inlined);
-    let mut skid = Skid::of(of, symbolizer, &name);
+    let mut nearby = Nearby::of(of, symbolizer, &name);
     let mut events: BTreeMap<String, BTreeMap<Key, Moved>> = BTreeMap::new();
     for (sample, weight) in of.weighted_samples() {
-        let others = skid.others(sample);
+        let others = nearby.others(sample);
         if others.is_empty() {
             continue;
         }

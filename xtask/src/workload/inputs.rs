@@ -73,10 +73,7 @@ pub(super) fn implied(
         }
     }
     started.extend(implied.iter().cloned());
-    if libraries::are_dynamic(&started)? {
-        let folders = folders(job);
-        implied.extend(libraries::needed(&started, given, folders.as_deref())?);
-    }
+    implied.extend(libraries::needed(&started, given, || folders(job))?);
     implied.sort();
     implied.dedup_by(|a, b| a.guest == b.guest);
     implied.retain(|file| given.iter().all(|other| other.guest != file.guest));

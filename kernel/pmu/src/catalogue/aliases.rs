@@ -10,7 +10,7 @@
 //! different names of an event, definitions are separated by `|`: the first whose events the table
 //! has counts. An alias does not exist where the table has none of them.
 
-use super::{Catalogue, processors::Core, responses};
+use super::{Catalogue, perf_names::perf_names, processors::Core, responses};
 
 /// Meaning of an alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,44 +283,10 @@ const ZEN: Table = &[
 /// Aliases for Zen 4 and later.
 const SINCE_ZEN4: Table = &[("ref-cycles", "r100000120")];
 
-/// perf's own names of AMD's core events. Each line: name, event, digits of the generations of Zen
-/// that have it.
-pub(super) const PERF_AMD: &str = include_str!("perf-amd.tsv");
-
-/// Generation of Zen, as a digit of [`PERF_AMD`].
-fn zen(core: Core) -> Option<char> {
-    match core {
-        Core::Zen1 => Some('1'),
-        Core::Zen2 => Some('2'),
-        Core::Zen3 => Some('3'),
-        Core::Zen4 => Some('4'),
-        Core::Zen5 => Some('5'),
-        _ => None,
-    }
-}
-
-/// The event of perf's own name for this core, ignoring case.
-pub(super) fn perf_name(core: Core, name: &str) -> Option<&'static str> {
-    perf_names(core).find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, event)| event)
-}
-
 /// The generic names on this core, without PAPI's, each with its definitions.
 pub(super) fn generic(core: Core) -> impl Iterator<Item = (&'static str, &'static str)> {
     let all = tables(core).iter().copied().flatten().copied();
     all.filter(|(name, _)| !name.starts_with("PAPI_"))
-}
-
-/// perf's own names for this core.
-fn perf_names(core: Core) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let of_zen = |zen| {
-        let lines = PERF_AMD.lines().filter(|line| !line.starts_with('#'));
-        lines.filter_map(move |line| {
-            let (name, rest) = line.split_once('\t')?;
-            let (event, zens) = rest.split_once('\t')?;
-            zens.contains(zen).then_some((name, event))
-        })
-    };
-    zen(core).into_iter().flat_map(of_zen)
 }
 
 fn tables(core: Core) -> &'static [Table] {

@@ -11,6 +11,7 @@ mod costs;
 mod demand;
 mod extra;
 mod pack;
+mod perf_names;
 mod processors;
 mod resolve;
 mod resolved;

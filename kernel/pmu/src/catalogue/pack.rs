@@ -32,12 +32,7 @@ const FIXED: u8 = 1 << 5;
 pub(super) fn table(processor: usize, sets: &[u64]) -> Table {
     let mut reader = Reader(POOL);
     let (mut name, mut names, mut found) = (String::new(), String::new(), Vec::new());
-    while let Some(shared) = reader.byte() {
-        name.truncate(shared.into());
-        let more = reader.byte().unwrap_or_default();
-        name += str::from_utf8(reader.bytes(more.into())).unwrap_or_default();
-        let set = sets.get(reader.number() as usize).copied().unwrap_or_default();
-        let (entry, is_later) = reader.entry();
+    while let Some((set, entry, is_later)) = reader.event(&mut name, sets) {
         if set >> processor & 1 == 1 {
             found.push((names.len(), name.len(), entry, is_later));
             names += &name;
@@ -68,12 +63,7 @@ pub(super) fn table(processor: usize, sets: &[u64]) -> Table {
 /// set of the processors that have an event of the name.
 pub(super) fn named(name: &str, sets: &[u64]) -> Option<(Entry<'static>, u64)> {
     let (mut reader, mut this, mut found) = (Reader(POOL), String::new(), None);
-    while let Some(shared) = reader.byte() {
-        this.truncate(shared.into());
-        let more = reader.byte().unwrap_or_default();
-        this += str::from_utf8(reader.bytes(more.into())).unwrap_or_default();
-        let set = sets.get(reader.number() as usize).copied().unwrap_or_default();
-        let (entry, _) = reader.entry();
+    while let Some((set, entry, _)) = reader.event(&mut this, sets) {
         if this.eq_ignore_ascii_case(name) {
             let (first, all) = found.unwrap_or((entry, 0));
             found = Some((first, all | set));
@@ -108,6 +98,18 @@ impl Reader {
             }
         }
         number
+    }
+
+    /// Reads the next event. `name` has the name of the event before, and gets its own. Returns the
+    /// set of its processors among the `sets`, the event without its name, and whether that is a
+    /// later one.
+    fn event(&mut self, name: &mut String, sets: &[u64]) -> Option<(u64, Entry<'static>, bool)> {
+        name.truncate(self.byte()?.into());
+        let more = self.byte().unwrap_or_default();
+        *name += str::from_utf8(self.bytes(more.into())).unwrap_or_default();
+        let set = sets.get(self.number() as usize).copied().unwrap_or_default();
+        let (entry, is_later) = self.entry();
+        Some((set, entry, is_later))
     }
 
     /// Reads an event's fields. Returns the event without its name, and whether that is a later

@@ -9,6 +9,7 @@ use super::{
     Catalogue, Counter, Entry,
     aliases::{self, Alias, alias, aliases},
     pack,
+    perf_names::perf_name,
     processors::{Core, Processor, SETS},
     spelling::Spelling,
 };
@@ -38,25 +39,13 @@ pub(super) fn unknown(catalogue: &Catalogue, spelling: &Spelling<'_>) -> (Error,
     (Error::UnknownEvent, format!("the catalogue {table} has no such event{rest}"))
 }
 
-/// Returns whether perf has this name on a processor: one pass over the names of all.
-fn is_perf_name(name: &str) -> bool {
-    let is_it = |line: &str| {
-        line.get(..name.len()).is_some_and(|own| own.eq_ignore_ascii_case(name))
-            && line.as_bytes().get(name.len()) == Some(&b'\t')
-    };
-    aliases::PERF_AMD.lines().any(is_it)
-}
-
 /// Returns the reason if other processors have an event of this name.
 fn of_others(catalogue: &Catalogue, name: &str) -> Option<String> {
     let (processors, counterpart) = of_vendors(catalogue, name).or_else(|| {
-        if !is_perf_name(name) {
-            return None;
-        }
-        let of = |core| aliases::perf_name(core, name);
-        let has = |of: &&Processor| aliases::perf_name(of.core, name).is_some();
-        let event = Processor::all().iter().find_map(|processor| of(processor.core))?;
+        let event_on = perf_name(name);
+        let has = |of: &&Processor| event_on(of.core).is_some();
         let all: Vec<&Processor> = Processor::all().iter().filter(has).collect();
+        let event = event_on(all.first()?.core)?;
         let entry = pack::named(event, SETS).map(|(entry, _)| entry);
         let counterpart = generic(catalogue, all[0].core, event, entry.as_ref());
         Some((all, counterpart))

@@ -13,11 +13,9 @@
 extern crate alloc;
 
 use alloc::{format, string::String, vec};
-use core::arch::{
-    asm,
-    x86_64::{__cpuid, __cpuid_count, _xgetbv},
-};
+use core::arch::{asm, x86_64::_xgetbv};
 
+use raw_cpuid::{CacheType, CpuId, CpuIdReaderNative};
 use tally::{Session, SessionConfig, Value, eprintln, println};
 
 tally::main!(main);
@@ -45,7 +43,8 @@ fn main() -> i32 {
 }
 
 fn run() -> Result<(), String> {
-    let has_fma = has_avx2_and_fma();
+    let cpuid = CpuId::with_cpuid_reader(CpuIdReaderNative);
+    let has_fma = has_avx2_and_fma(&cpuid);
     let scalar = measured(|| arithmetic(Width::Scalar))?;
     // A multiplication or an addition is one operation, a fused pair two.
     println!("flops scalar {:.3}", CHAINS * ROUNDS as f64 / scalar);
@@ -55,7 +54,7 @@ fn run() -> Result<(), String> {
         let fused = measured(|| arithmetic(Width::Fused256))?;
         println!("flops 256 {:.3}", 8.0 * CHAINS * ROUNDS as f64 / fused);
     }
-    let [l1, l2, l3] = cache_bytes().ok_or("CPUID does not describe the caches")?;
+    let [l1, l2, l3] = cache_bytes(&cpuid).ok_or("CPUID does not describe the caches")?;
     let larger = |bytes: usize, below: usize| (4 * bytes).min(below / 2).max(bytes + bytes / 2);
     for (level, bytes) in
         [("L1", l1 / 2), ("L2", larger(l1, l2)), ("L3", larger(l2, l3)), ("memory", 2 * l3)]
@@ -85,34 +84,28 @@ fn measured(work: impl Fn()) -> Result<f64, String> {
 
 /// Returns whether vectors of 256 bits and fused operations are there, in the processor and in the
 /// kernel's state (Intel SDM, volume 1, 14.5.3).
-fn has_avx2_and_fma() -> bool {
-    const FMA_OSXSAVE_AVX: u32 = 1 << 12 | 1 << 27 | 1 << 28;
-    const AVX2: u32 = 1 << 5;
+fn has_avx2_and_fma(cpuid: &CpuId<CpuIdReaderNative>) -> bool {
     const SSE_AND_AVX_STATE: u64 = 6;
-    if __cpuid(0).eax < 7 || __cpuid(1).ecx & FMA_OSXSAVE_AVX != FMA_OSXSAVE_AVX {
+    let has_fma = cpuid.get_feature_info().is_some_and(|has| has.has_oxsave() && has.has_fma());
+    let has_avx2 = cpuid.get_extended_feature_info().is_some_and(|has| has.has_avx2());
+    if !has_fma || !has_avx2 {
         return false;
     }
     // SAFETY: OSXSAVE is set, so XGETBV exists.
     let state = unsafe { _xgetbv(0) };
-    __cpuid_count(7, 0).ebx & AVX2 != 0 && state & SSE_AND_AVX_STATE == SSE_AND_AVX_STATE
+    state & SSE_AND_AVX_STATE == SSE_AND_AVX_STATE
 }
 
-/// Bytes of the caches of data of levels 1 to 3 (leaf 04H, on AMD 8000001DH, of the same form);
-/// `None` if one is not described.
-fn cache_bytes() -> Option<[usize; 3]> {
-    const DATA: u32 = 1;
-    const UNIFIED: u32 = 3;
-    let leaf = if __cpuid(0).ebx == u32::from_le_bytes(*b"Auth") { 0x8000_001d } else { 4 };
+/// Bytes of the caches of data of levels 1 to 3; `None` if one is not described.
+fn cache_bytes(cpuid: &CpuId<CpuIdReaderNative>) -> Option<[usize; 3]> {
     let mut bytes = [0; 3];
-    let all = (0..16).map(|index| __cpuid_count(leaf, index));
-    for cache in all.take_while(|cache| cache.eax & 0x1f != 0) {
-        let (kind, level) = (cache.eax & 0x1f, (cache.eax >> 5 & 7) as usize);
-        let field = |at: u32, bits: u32| (cache.ebx >> at & ((1 << bits) - 1)) as usize + 1;
-        let [ways, partitions, line] = [field(22, 10), field(12, 10), field(0, 12)];
-        if [DATA, UNIFIED].contains(&kind)
-            && let Some(of_level) = level.checked_sub(1).and_then(|level| bytes.get_mut(level))
-        {
-            *of_level = ways * partitions * line * (cache.ecx as usize + 1);
+    let all = cpuid.get_cache_parameters()?;
+    for cache in all.filter(|cache| cache.cache_type() != CacheType::Instruction) {
+        if let Some(of_level) = bytes.get_mut(usize::from(cache.level()).wrapping_sub(1)) {
+            *of_level = cache.associativity()
+                * cache.physical_line_partitions()
+                * cache.coherency_line_size()
+                * cache.sets();
         }
     }
     bytes.iter().all(|bytes| *bytes > 0).then_some(bytes)
@@ -131,13 +124,12 @@ enum Width {
 
 /// Executes [`ROUNDS`] rounds of independent instructions.
 fn arithmetic(width: Width) {
-    let mut rounds = ROUNDS;
     macro_rules! rounds {
         ($($line:literal),*) => {
             // SAFETY: the loop uses registers only, all of which are named; FMA is there if it is
             // executed, as the caller has asked the processor.
             unsafe {
-                asm!("2:", $($line,)* "dec {rounds}", "jnz 2b", rounds = inout(reg) rounds,
+                asm!("2:", $($line,)* "dec {rounds}", "jnz 2b", rounds = inout(reg) ROUNDS => _,
                      out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
                      out("xmm5") _, out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _,
                      out("xmm10") _, out("xmm11") _, out("xmm12") _, out("xmm13") _, out("xmm14") _,
@@ -168,7 +160,6 @@ fn arithmetic(width: Width) {
             ".endr"
         ),
     }
-    let _ = rounds;
 }
 
 /// Loads all of a buffer, whose length is a multiple of [`ROUND_BYTES`], in vectors of 256 or 128

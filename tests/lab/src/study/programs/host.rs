@@ -41,7 +41,7 @@ pub(super) fn with_programs(
     if started.is_empty() {
         return Ok(artefacts);
     }
-    let mut files = libraries::needed(&started, &given, None)?;
+    let mut files = libraries::needed(&started, &given, || None)?;
     files.extend(started);
     files.extend(given);
     files.sort();

@@ -19,7 +19,7 @@ const MOST_LATE: usize = 16;
 type Place = (usize, u64);
 
 /// Other functions of samples, by their addresses.
-pub(super) struct Skid<'a> {
+pub(super) struct Nearby<'a> {
     of: &'a Recording,
     symbolizer: &'a Symbolizer,
     /// Name of the function that is shown for a sample.
@@ -32,23 +32,23 @@ pub(super) struct Skid<'a> {
     known: BTreeMap<Place, Rc<[String]>>,
 }
 
-impl<'a> Skid<'a> {
+impl<'a> Nearby<'a> {
     /// Reads the code of the functions with samples.
     pub(super) fn of(
         of: &'a Recording,
         symbolizer: &'a Symbolizer,
         name: &'a dyn Fn(&SampleRecord) -> String,
-    ) -> Skid<'a> {
+    ) -> Nearby<'a> {
         let (steps, callers, known) = Default::default();
-        let mut skid = Skid { of, symbolizer, name, files: Vec::new(), steps, callers, known };
+        let mut nearby = Nearby { of, symbolizer, name, files: Vec::new(), steps, callers, known };
         for (sample, _) in of.weighted_samples() {
-            if let Some((file, start)) = skid.function(sample)
-                && !skid.steps.contains_key(&(file, start))
+            if let Some((file, start)) = nearby.function(sample)
+                && !nearby.steps.contains_key(&(file, start))
             {
-                skid.add(file, start);
+                nearby.add(file, start);
             }
         }
-        skid
+        nearby
     }
 
     /// The file and the start of the function at a sample's address; `None` without its code.
