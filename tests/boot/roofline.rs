@@ -55,6 +55,18 @@ fn a_program_of_known_arithmetic_has_its_rate_and_a_picture() {
 }
 
 #[test]
+fn a_program_without_arithmetic_has_no_roofline() {
+    let path = std::env::temp_dir().join(format!("tally-no-roofline-{}.svg", std::process::id()));
+    let jumps = guest("jumps");
+    let shown = path.to_str().unwrap();
+    let output = run(&["--roofline", shown, "--file", &jumps, "--", "jumps", "5"]);
+    let said = text(&output.stderr);
+    assert!(said.lines().last().unwrap().contains("no floating-point operation"), "{said}");
+    assert!(!said.contains("NaN") && !path.exists(), "{said}");
+    assert_eq!(output.status.code(), Some(u8::from(ExitStatus::TooShort).into()));
+}
+
+#[test]
 fn what_has_no_roofline_is_refused_before_the_boot() {
     for (words, why, status) in [
         (["--pmu", "amd", "--roofline", "x.svg"], "PMCx003", ExitStatus::NoBreakdown),

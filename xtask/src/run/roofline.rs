@@ -83,6 +83,11 @@ pub(super) fn write(
         let why = "--roofline: an event was not measured: run the program for longer";
         return Err(Failure::new(ExitStatus::TooShort, why));
     };
+    if points.iter().all(|point| point.rate.estimate <= 0.0) {
+        let why = "--roofline: no floating-point operation was counted: the program has none, or ran \
+                   too short";
+        return Err(Failure::new(ExitStatus::TooShort, why));
+    }
     let (flops, loads) = roofs(artefacts, request)?;
     let picture = Roofline { program: session.program.clone(), flops, loads, points };
     output::note(render(&picture).trim_end());
