@@ -147,13 +147,27 @@ impl Metrics {
             return Ok(());
         }
         let Some(metric) = all.iter().find(|(_, metric)| metric.metric == name) else {
-            let names = self.names();
-            let near = nearest(name, names.iter().copied());
-            let others = if near.is_empty() { &names } else { &near };
-            return Err(format!("-M: this processor has no metric {name}: {}", others.join(", ")));
+            return Err(self.unknown(name));
         };
         self.push(*metric);
         Ok(())
+    }
+
+    /// Returns the error of an unknown metric, with the names that are near. Without any, the
+    /// groups: each prints its metrics by their names.
+    fn unknown(&self, name: &str) -> String {
+        let near = nearest(name, self.names().into_iter());
+        if !near.is_empty() {
+            return format!("-M: this processor has no metric {name}: {}", near.join(", "));
+        }
+        let groups = self.stack.named.iter().filter(|group| !group.method.metrics.is_empty());
+        let groups: Vec<&str> = groups.map(|group| group.name).collect();
+        format!(
+            "-M: this processor has no metric {name}; groups, which print their metrics' names: \
+             {}1, {}",
+            LEVELS[0],
+            groups.join(", ")
+        )
     }
 
     /// Names of all groups and metrics.
