@@ -58,6 +58,37 @@ fn an_interrupt_leaves_the_mean_of_the_runs_done() {
     assert!(said.trim_end().ends_with("was stopped before its programs ended"), "{said}");
 }
 
+#[test]
+fn an_interrupt_leaves_the_table_of_the_repeats_done() {
+    let speaks = guest("speaks");
+    let words = ["run", "--repeat", "999", "--events", "INST_RETIRED.ANY", &speaks, "0"];
+    let (_, said) = interrupted_at(&words, "[0]", Duration::from_secs(4));
+    let head = said.lines().find_map(|line| line.split_once(" runs")).expect("a table of runs");
+    let runs: u64 = head.0.rsplit(' ').next().unwrap().parse().unwrap();
+    assert!((2..999).contains(&runs), "{said}");
+    assert!(said.lines().any(|line| line.starts_with("INST_RETIRED.ANY ")), "{said}");
+}
+
+/// A limit of a file's size stands for a full disk: what is written meets an error in the middle.
+#[test]
+fn a_file_that_does_not_fit_leaves_no_part_of_itself() {
+    let _permit = machine_permit();
+    let folder = std::env::temp_dir().join(format!("tally-full-{}", std::process::id()));
+    let tool = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("tally");
+    // Of 512 or 1,024 bytes each, by the shell; the signal of the limit is ignored.
+    let limited = "trap '' XFSZ; ulimit -f 20000; exec \"$0\" run --out \"$1\" \
+        dd if=/dev/zero of=/tmp/large bs=1M count=40";
+    let mut command = Command::new("sh");
+    command.args(["-c", limited]).arg(tool).arg(&folder);
+    let ended = command.stdin(Stdio::null()).output().unwrap();
+    let stderr = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(u8::from(ExitStatus::HostError).into()), "{stderr}");
+    assert!(stderr.lines().last().unwrap().contains("tmp/large: "), "{stderr}");
+    let left = std::fs::read_dir(folder.join("tmp")).unwrap().count();
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(left, 0, "{stderr}");
+}
+
 /// Output of a command on a program that never ends, when it is interrupted.
 fn interrupted(words: &[&str]) -> (String, String) {
     let endless = guest("endless");
@@ -78,7 +109,10 @@ fn interrupted_at(words: &[&str], first: &str, after: Duration) -> (String, Stri
     assert_eq!(printed.trim_end(), first);
     std::thread::sleep(after);
     let pid = ended.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    // Two at once are one: `timeout` sends its signal to the command and to the command's group.
+    for _ in 0..2 {
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    }
     let (mut rest, mut said) = (Vec::new(), Vec::new());
     stdout.read_to_end(&mut rest).unwrap();
     printed += &text(&rest);

@@ -15,7 +15,7 @@ use std::{
         mpsc::{self, RecvTimeoutError},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -28,10 +28,13 @@ static GROUPS: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
 /// Exit status after SIGINT, as shells report it: 128 + 2.
 pub const INTERRUPTED: u8 = 130;
 
-/// Whether the first signal is only noted, and whether it came. Relaxed order is enough: each
-/// stands for itself.
+/// Whether the first signal is only noted. Relaxed order is enough: it stands for itself.
 static IS_NOTED: AtomicBool = AtomicBool::new(false);
-static CAME: AtomicBool = AtomicBool::new(false);
+/// When the first signal came, if it came.
+static CAME: OnceLock<Instant> = OnceLock::new();
+/// Time after the first signal in which another is the same one: `timeout` sends its signal to the
+/// command, then to the command's group.
+const SAME: Duration = Duration::from_millis(500);
 /// Hook that is called before this process exits by a signal.
 static BEFORE_EXIT: OnceLock<fn()> = OnceLock::new();
 
@@ -67,7 +70,7 @@ impl FirstSignal {
 
 /// Returns whether a signal came that was only noted.
 pub fn signal_came() -> bool {
-    CAME.load(Ordering::Relaxed)
+    CAME.get().is_some()
 }
 
 impl Drop for FirstSignal {
@@ -79,7 +82,8 @@ impl Drop for FirstSignal {
 /// Installs a handler that kills all children on SIGINT, SIGHUP and SIGTERM, then exits.
 pub fn kill_children_on_signals() {
     let installed = ctrlc::set_handler(|| {
-        if !CAME.swap(true, Ordering::Relaxed) && IS_NOTED.load(Ordering::Relaxed) {
+        let is_first = CAME.get_or_init(Instant::now).elapsed() < SAME;
+        if is_first && IS_NOTED.load(Ordering::Relaxed) {
             return;
         }
         // The lock is never released, so that no thread starts another child.

@@ -6,9 +6,12 @@ use tally_abi::text::{Grouped, percent};
 
 use super::{EventReport, SessionReport};
 
-/// Writes how many of the counts are within their intervals, if there is a truth.
-pub(super) fn write_judgement(text: &mut String, events: &[EventReport]) -> fmt::Result {
-    match judged(events) {
+/// Writes how many of the sessions' counts are within their intervals, if there is a truth.
+pub(super) fn write_judgement(
+    text: &mut String,
+    sessions: impl Iterator<Item = (usize, usize)>,
+) -> fmt::Result {
+    match sessions.fold((0, 0), |sum, (within, all)| (sum.0 + within, sum.1 + all)) {
         (_, 0) => Ok(()),
         (within, all) => writeln!(text, "{within} of {all} counts within ± 95 %; the truth: -v"),
     }

@@ -36,11 +36,10 @@ pub fn render(report: &Report, detail: Detail) -> String {
 }
 
 fn write_all(text: &mut String, report: &Report, detail: Detail) -> fmt::Result {
+    if detail == Detail::Truth {
+        return write_judgement(text, report.sessions().map(|session| judged(&session.events)));
+    }
     for session in report.sessions() {
-        if detail == Detail::Truth {
-            write_judgement(text, &session.events)?;
-            continue;
-        }
         let pmu = report.pmu.as_deref().unwrap_or("no PMU");
         let program = &session.program;
         let number = match session.session {
