@@ -49,7 +49,7 @@ fn intervals<'a>(sessions: impl IntoIterator<Item = &'a SessionReport>) -> [usiz
 
 /// Defines a boot of the program, and a test for each behaviour.
 macro_rules! beside {
-    ($module:ident on $pmu:expr, $lists:expr) => {
+    ($module:ident on $pmu:expr, $lists:expr, $slices:literal) => {
         mod $module {
             use super::*;
 
@@ -60,6 +60,9 @@ macro_rules! beside {
                 let boot = BOOT.get();
                 assert_success(boot);
                 assert_output(boot, "beside: done");
+                // A list of one group beside four whose events take the general counters by fours.
+                let words = "beside 4 other sessions the events have 1 of each";
+                assert_output(boot, &format!("{words} {} slices", $slices));
                 assert!(!boot.transcript.text().contains("FAILED"));
                 assert_eq!(Report::of(boot).sessions().count(), 5);
             }
@@ -134,5 +137,5 @@ macro_rules! beside {
     };
 }
 
-beside! { on_intel on Pmu::Intel, INTEL }
-beside! { on_amd on Pmu::Amd, AMD }
+beside! { on_intel on Pmu::Intel, INTEL, 13 }
+beside! { on_amd on Pmu::Amd, AMD, 9 }

@@ -49,7 +49,7 @@ fn an_interrupt_leaves_the_counts_up_to_then() {
 fn an_interrupt_leaves_the_mean_of_the_runs_done() {
     let speaks = guest("speaks");
     let words = ["stat", "-r", "99999", "-e", "instructions:u", &speaks, "0"];
-    let (_, said) = interrupted_at(&words, "[0]", Duration::from_secs(3));
+    let (_, said) = interrupted_at(&words, Some("[0]"), Duration::from_secs(3));
     let head = said.lines().find(|line| line.contains("Performance counter stats")).unwrap();
     let (_, runs) = head.split_once('(').unwrap();
     let runs: u64 = runs.split_once(" runs):").unwrap().0.parse().unwrap();
@@ -62,11 +62,13 @@ fn an_interrupt_leaves_the_mean_of_the_runs_done() {
 fn an_interrupt_leaves_the_table_of_the_repeats_done() {
     let speaks = guest("speaks");
     let words = ["run", "--repeat", "999", "--events", "INST_RETIRED.ANY", &speaks, "0"];
-    let (_, said) = interrupted_at(&words, "[0]", Duration::from_secs(4));
-    let head = said.lines().find_map(|line| line.split_once(" runs")).expect("a table of runs");
+    // Many times what two machines take on any host.
+    let (table, said) = interrupted_at(&words, None, Duration::from_secs(15));
+    let head = table.lines().find_map(|line| line.split_once(" runs")).expect("a table of runs");
     let runs: u64 = head.0.rsplit(' ').next().unwrap().parse().unwrap();
-    assert!((2..999).contains(&runs), "{said}");
-    assert!(said.lines().any(|line| line.starts_with("INST_RETIRED.ANY ")), "{said}");
+    assert!((2..999).contains(&runs), "{table}");
+    assert!(table.lines().any(|line| line.starts_with("INST_RETIRED.ANY ")), "{table}");
+    assert!(said.trim_end().ends_with("was stopped before its programs ended"), "{said}");
 }
 
 /// A limit of a file's size stands for a full disk: what is written meets an error in the middle.
@@ -93,11 +95,12 @@ fn a_file_that_does_not_fit_leaves_no_part_of_itself() {
 fn interrupted(words: &[&str]) -> (String, String) {
     let endless = guest("endless");
     // It counts something before.
-    interrupted_at(&[words, &[&endless]].concat(), "working", Duration::from_secs(1))
+    interrupted_at(&[words, &[&endless]].concat(), Some("working"), Duration::from_secs(1))
 }
 
-/// Output of a command that is interrupted some time after the first line of its program.
-fn interrupted_at(words: &[&str], first: &str, after: Duration) -> (String, String) {
+/// Output of a command that is interrupted some time after the first line of its program, if its
+/// programs' output is printed.
+fn interrupted_at(words: &[&str], first: Option<&str>, after: Duration) -> (String, String) {
     let _permit = machine_permit();
     let tool = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("tally");
     let mut command = Command::new(tool);
@@ -105,8 +108,10 @@ fn interrupted_at(words: &[&str], first: &str, after: Duration) -> (String, Stri
     let mut ended = command.spawn().unwrap();
     let mut stdout = BufReader::new(ended.stdout.take().unwrap());
     let mut printed = String::new();
-    stdout.read_line(&mut printed).unwrap();
-    assert_eq!(printed.trim_end(), first);
+    if let Some(first) = first {
+        stdout.read_line(&mut printed).unwrap();
+        assert_eq!(printed.trim_end(), first);
+    }
     std::thread::sleep(after);
     let pid = ended.id().to_string();
     // Two at once are one: `timeout` sends its signal to the command and to the command's group.

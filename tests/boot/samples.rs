@@ -206,3 +206,28 @@ fn the_summary_has_the_requested_period_and_the_one_taken() {
         assert!(boot.transcript.text().replace(',', "").contains(&line), "no '{line}'");
     }
 }
+
+/// Events in two groups or more, on both vendors.
+const MULTIPLEXED: &str = "branches,branch-misses,cache-references,cache-misses,L1-dcache-loads,\
+                           L1-dcache-load-misses,dTLB-loads,dTLB-load-misses";
+/// Accesses to MSRs that an overflow interrupt is far below, as it reads and writes the counters of
+/// one group.
+const MOST_ACCESSES: f64 = 40.0;
+
+/// An overflow of a counter that was preloaded for a sample takes it, also where the event shares
+/// its counter: the share of its group changes while the group is counted, and with it the scale of
+/// the count.
+#[test]
+fn an_overflow_for_a_sample_of_a_multiplexed_event_takes_it() {
+    for pmu in [Pmu::Intel, Pmu::Amd] {
+        let job = format!("tally record --budget 100 -e {MULTIPLEXED} -c 10000 rounds 1 60000");
+        let boot = boot(&Request { pmu, ..Request::new(format!("wire trace -- {job}")) });
+        assert_success(&boot);
+        let report = Report::of(&boot).first.expect("tally opens a session");
+        let (switches, samples) = (report.pmis.unwrap(), boot.transcript.samples.len());
+        assert!(samples > 100, "{samples} samples, {switches} switches");
+        let accesses = report.msr_accesses_per_switch.unwrap() * switches as f64;
+        let most = MOST_ACCESSES * (switches as f64 + samples as f64);
+        assert!(accesses < most, "{accesses} for {samples} samples, {switches} switches");
+    }
+}

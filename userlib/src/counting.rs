@@ -1,6 +1,6 @@
 //! Sessions: lists of events, counted between start and stop.
 
-use alloc::{vec, vec::Vec};
+use alloc::{string::String, vec, vec::Vec};
 
 use tally_abi::{
     Error, Instance, Opened, Reading, Scope, SessionConfig, SessionStats,
@@ -11,7 +11,7 @@ use tally_abi::{
 
 use crate::{
     bank::Bank,
-    error::{OpenError, check},
+    error::{OpenError, check, text_of},
     program::Program,
     sequences, sys,
 };
@@ -24,6 +24,8 @@ pub struct Session {
     /// Counted target: a program or a set of CPUs, in the format of `SESSION_OPEN`.
     of: u64,
     config: SessionConfig,
+    /// Cost of counting beside other sessions, as a sentence; empty if there were none.
+    cost: String,
 }
 
 impl Session {
@@ -81,7 +83,8 @@ impl Session {
         let result = check(unsafe { sys::tally_call(sys::SESSION_OPEN, arguments) });
         let word = result.map_err(|error| OpenError::new(error, &detail))?;
         let Opened { session, events } = Opened::from_word(word);
-        Ok(Session { id: session.into(), events: events as usize, of, config })
+        let cost = text_of(&detail).into();
+        Ok(Session { id: session.into(), events: events as usize, of, config, cost })
     }
 
     /// Counts other events of the same program or CPUs, in the same configuration. The counts of
@@ -118,6 +121,12 @@ impl Session {
     #[doc(hidden)]
     pub fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Returns what counting beside the program's other sessions costs this one and those, as a
+    /// sentence; `None` if there were none when it was opened.
+    pub fn cost_beside(&self) -> Option<&str> {
+        Some(&*self.cost).filter(|cost| !cost.is_empty())
     }
 
     /// Returns the number of events.

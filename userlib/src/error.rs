@@ -18,12 +18,17 @@ impl OpenError {
     /// Makes the error with the kernel's text in the buffer `detail`, up to its first zero byte. If
     /// the kernel wrote none, uses the error's own message.
     pub(crate) fn new(error: Error, detail: &[u8]) -> OpenError {
-        let text = detail.split(|byte| *byte == 0).next().unwrap_or_default();
-        match core::str::from_utf8(text) {
-            Ok(text) if !text.is_empty() => OpenError { error, detail: text.into() },
-            _ => error.into(),
+        match text_of(detail) {
+            "" => error.into(),
+            text => OpenError { error, detail: text.into() },
         }
     }
+}
+
+/// Returns the kernel's text in the buffer `detail`, up to its first zero byte.
+pub(crate) fn text_of(detail: &[u8]) -> &str {
+    let text = detail.split(|byte| *byte == 0).next().unwrap_or_default();
+    core::str::from_utf8(text).unwrap_or_default()
 }
 
 impl fmt::Display for OpenError {

@@ -174,6 +174,10 @@ pub fn print(mut output: Output) {
     if !sys::is_tally() {
         text = alloc::format!("regions are not counted: {}\n", Error::NotTally);
     }
+    let cost = REGIONS.lock().as_ref().and_then(|of| of.session.cost_beside().map(String::from));
+    if let Some(cost) = cost {
+        text = alloc::format!("regions: {cost}\n");
+    }
     for region in all() {
         // Writing to a string does not fail.
         let _ = render(&mut text, &region);

@@ -171,15 +171,17 @@ fn write_asked(args: &RunArgs, boot: &Boot, report: &Report, command_line: &str)
     }
     let blocks = args.vpmu.iter().find_map(|option| option.strip_prefix("blocks="));
     let asked = (command_line, blocks.map(Path::new));
-    if !args.json && args.work.programs().iter().any(|it| record(it) == Some(true)) {
-        show_breakdown(boot, report, asked)?;
-    }
     if let Some(path) = &args.report {
         let sampled = sampled(boot, report, asked)?;
         page::write(report, &sampled, path)?;
     }
     args.over_time.as_deref().map(|path| over_time::write(report, path)).transpose()?;
-    write_files(boot, args.out.as_deref(), &args.work.stat_files())
+    write_files(boot, args.out.as_deref(), &args.work.stat_files())?;
+    // Last, with the files written: a program may be too short for it.
+    if !args.json && args.work.programs().iter().any(|it| record(it) == Some(true)) {
+        show_breakdown(boot, report, asked)?;
+    }
+    Ok(())
 }
 
 /// Runs the machines of `--repeat` and prints their results together.

@@ -464,7 +464,8 @@ pub const TALLY_BASE: u64 = 0x7a11_0000;
 /// 0 for the caller. A session on another program counts while that program runs, can be read after
 /// its end, and its bank has no RDPMC. If the configuration's scope is CPUs, `program` is the set
 /// of CPUs, a bit for each, or 0 for all; [`SESSION_INSTANCE`] reads such a session. On error the
-/// kernel writes a message to `detail`: up to `detail_bytes` bytes, the last of them zero.
+/// kernel writes a message to `detail`: up to `detail_bytes` bytes, the last of them zero. Where
+/// the program has other sessions it writes what the counting beside them costs all of them.
 pub const SESSION_OPEN: u64 = TALLY_BASE;
 /// `session_start(session)` → 0. Starts or resumes counting.
 pub const SESSION_START: u64 = TALLY_BASE + 1;

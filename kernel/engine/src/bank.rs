@@ -223,7 +223,8 @@ impl Bank {
         let Some(member) = self.members.get_mut(index) else { return };
         let event = usize::from(member.event);
         let total = counts.total[member.base.event()];
-        if is_watched {
+        // In the group's slice the scale stays, as counters are preloaded for thresholds by it.
+        if is_watched && (counts.current.is_none() || member.scale == 0) {
             member.scale = counts.scale_once(member.base, scales);
         }
         if !self.exact {

@@ -35,13 +35,18 @@ pub(super) fn open(
     let list = read_list(process, events, events_bytes).map_err(Unanswered::from);
     let opened = list.and_then(|list| match program {
         cpus if config.scope == Scope::Cpus => {
-            Ok(measure::cpus::open(process.pid, (cpus, online::mask()), &list, config)?)
+            let opened = measure::cpus::open(process.pid, (cpus, online::mask()), &list, config)?;
+            Ok((opened, String::new()))
         }
         0 => Ok(open_own(process, measure, &list, config)?),
         program => open_on(process.pid, program, &list, config),
     });
     match opened {
-        Ok(opened) => Ok(opened.to_word()),
+        Ok((opened, cost)) => {
+            // The session is open, whether or not its caller can be told of the others.
+            let _ = (Caller { process, detail, detail_bytes }).tell(cost);
+            Ok(opened.to_word())
+        }
         Err(Unanswered::Refused(refusal)) => {
             Err(explain(Caller { process, detail, detail_bytes }, refusal)?.into())
         }
@@ -49,13 +54,13 @@ pub(super) fn open(
     }
 }
 
-/// Opens a session on the caller itself.
+/// Opens a session on the caller itself. Returns what its counting beside others costs.
 fn open_own(
     process: &Process,
     measure: &NmiCell,
     list: &str,
     config: SessionConfig,
-) -> Result<Opened, Refusal> {
+) -> Result<(Opened, String), Refusal> {
     if config.scope != Scope::Program {
         let detail = "threads are counted apart by a session on another program".into();
         return Err(Refusal { error: Error::BadArgument, detail });
@@ -67,13 +72,13 @@ fn open_own(
     measure.lock().install(context)
 }
 
-/// Opens a session on another program for `owner`.
+/// Opens a session on another program for `owner`. Returns what its counting beside others costs.
 fn open_on(
     owner: u32,
     program: u64,
     list: &str,
     config: SessionConfig,
-) -> Result<Opened, Unanswered> {
+) -> Result<(Opened, String), Unanswered> {
     let program = u32::try_from(program).map_err(|_| Error::NoProgram)?;
     let subject = measurable(owner, program)?;
     // Planning takes long: the table, which the other CPUs need, is not locked.
@@ -82,11 +87,11 @@ fn open_on(
     let found = table.inspect(program, |process| {
         let opened = context.opened();
         context.begin_usage(process.usage());
-        process.slot.add(context).map(|()| opened)
+        process.slot.add(context).map(|cost| (opened, cost))
     });
-    let opened = result_of(found, Error::NoProgram)??;
+    let (opened, cost) = result_of(found, Error::NoProgram)??;
     table.watch(opened.session, owner, program);
-    Ok(opened)
+    Ok((opened, cost))
 }
 
 /// Checks that `owner` may open a session on another program, before the plan is made.
@@ -135,11 +140,27 @@ pub(super) fn open_direct(
     }
 }
 
-/// A calling program, and its buffer for the text of an error.
+/// A calling program, and its buffer for a text.
 pub(super) struct Caller<'a> {
     pub(super) process: &'a mut Process,
     pub(super) detail: u64,
     pub(super) detail_bytes: u64,
+}
+
+impl Caller<'_> {
+    /// Writes as much of a text as fits, unless it is empty, and a zero byte.
+    ///
+    /// # Errors
+    /// The buffer is not in the caller's memory.
+    fn tell(self, mut text: String) -> Result<(), Error> {
+        let room = (self.detail_bytes as usize).min(MAX_DETAIL_BYTES);
+        if room > 0 && !text.is_empty() {
+            text.truncate(text.floor_char_boundary(room - 1));
+            text.push('\0');
+            self.process.memory.write(self.detail, text.as_bytes()).map_err(BadPointer::from)?;
+        }
+        Ok(())
+    }
 }
 
 /// Writes the text of a refusal to the caller's buffer. Returns the refusal's error.
@@ -147,13 +168,7 @@ pub(super) struct Caller<'a> {
 /// # Errors
 /// The buffer is not in the caller's memory.
 pub(super) fn explain(caller: Caller, refusal: Refusal) -> Result<Error, Error> {
-    let mut text = refusal.detail;
-    let room = (caller.detail_bytes as usize).min(MAX_DETAIL_BYTES);
-    if room > 0 {
-        text.truncate(text.floor_char_boundary(room - 1));
-        text.push('\0');
-        caller.process.memory.write(caller.detail, text.as_bytes()).map_err(BadPointer::from)?;
-    }
+    caller.tell(refusal.detail)?;
     Ok(refusal.error)
 }
 

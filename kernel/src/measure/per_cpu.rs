@@ -12,7 +12,7 @@ mod turn;
 mod turns;
 mod unit;
 
-use alloc::{boxed::Box, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 use core::mem::take;
 
 use tally_abi::{Error, Opened, boot::Delivery, trace::End, usage::Usage};
@@ -288,9 +288,9 @@ impl Measure {
     ///
     /// # Errors
     /// See [`Slot::add`].
-    pub fn install(&mut self, context: Context) -> Result<Opened, Refusal> {
+    pub fn install(&mut self, context: Context) -> Result<(Opened, String), Refusal> {
         let opened = context.opened();
-        self.slot.add(Box::new(context)).map(|()| opened)
+        self.slot.add(Box::new(context)).map(|cost| (opened, cost))
     }
 
     /// Updates the values of the running program's session, if it has one.

@@ -1,6 +1,6 @@
 //! Sessions of one program, which move between the program and the CPU that runs it.
 
-use alloc::{boxed::Box, format, vec::Vec};
+use alloc::{boxed::Box, format, string::String, vec::Vec};
 
 use tally_abi::Error;
 use tally_engine::Neighbours;
@@ -62,11 +62,11 @@ impl Slot {
         Err(Refusal { error: Error::TooManySessions, detail })
     }
 
-    /// Adds a session.
+    /// Adds a session. Returns what counting beside the others costs, empty if there are none.
     ///
     /// # Errors
     /// There is no room, or the session and the existing ones cannot share the counters.
-    pub fn add(&mut self, context: Box<Context>) -> Result<(), Refusal> {
+    pub fn add(&mut self, context: Box<Context>) -> Result<String, Refusal> {
         self.check_room(context.is_own())?;
         if self.context.is_some() {
             let alone = self.contexts().chain([&*context]).find_map(Context::why_alone);
@@ -79,8 +79,25 @@ impl Slot {
             let detail = "a session of this program has the counter unit: close it first".into();
             return Err(Refusal { error: Error::Busy, detail });
         }
+        let cost = self.cost_beside(&context);
         self.put(context);
-        Ok(())
+        Ok(cost)
+    }
+
+    /// Returns what counting costs a new session and the existing ones, empty if there are none.
+    fn cost_beside(&self, context: &Context) -> String {
+        let others = self.contexts().count();
+        let own = context.session.round();
+        let all = own + self.contexts().map(|other| other.session.round()).sum::<u64>();
+        match others {
+            0 => String::new(),
+            _ => format!(
+                "beside {others} other session{} the events have {own} of each {all} slices, the \
+                 others' events the rest: until it is closed all of them are estimates, except \
+                 instructions, cycles and reference cycles",
+                if others == 1 { "" } else { "s" },
+            ),
+        }
     }
 
     /// Adds a context that can share the counters with the existing ones.

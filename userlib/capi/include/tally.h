@@ -126,7 +126,8 @@ enum tally_error {
  * may be null if detail_bytes is 0. A session counts all threads of the program. A program has up
  * to 8 sessions on itself; other programs may open up to 8 more on it, each counting ring 3. The
  * sessions take turns on the counters, so that only instructions, cycles and reference cycles stay
- * exact. */
+ * exact: a session that is opened beside others has what that costs in detail, before it counts,
+ * where it is empty otherwise. */
 int64_t tally_open(const char *events, const struct tally_config *config, char *detail,
                    size_t detail_bytes);
 /* Opens a session on a program that the caller loaded. The session counts while that program runs,

@@ -79,6 +79,7 @@ fn main() -> i32 {
     };
     let open = |list| Session::open(list, config).expect("the events exist");
     let (whole, middle, parts, own) = (open(list), open(list), open(list), open(one));
+    println!("{}", own.cost_beside().expect("others are open"));
     let bank = own.map().expect("it is not started");
     let mut last = vec![0; own.events()];
     let mut checks = Checks::default();

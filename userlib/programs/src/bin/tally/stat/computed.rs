@@ -7,10 +7,10 @@ use tally_breakdown::{CyclePart, MetricValue};
 
 use super::line::At;
 
-/// Columns before a metric: those before an event's name.
-const METRIC: usize = 24;
+/// Columns of a count with its unit and event.
+const EVENT: usize = 56;
 /// Columns of a metric's unit and name.
-const LABEL: usize = 34;
+const LABEL: usize = 36;
 
 /// Returns perf's unit and name of a metric.
 fn label(of: &MetricValue) -> String {
@@ -38,7 +38,7 @@ fn numbers(of: &MetricValue) -> [String; 2] {
 /// Formats perf's text, with the half width of the 95 % interval in the value's unit.
 pub fn text(of: &MetricValue, at: At) -> String {
     let (at, [value, bar]) = (at.text(), numbers(of));
-    format!("{at}{:METRIC$} # {value:>8} {:<LABEL$}  +- {bar}", "", label(of))
+    format!("{at}{:EVENT$} # {value:>8} {:<LABEL$}  +- {bar}", "", label(of))
 }
 
 /// Formats perf's fields; those of a count are empty.

@@ -25,12 +25,12 @@ use super::{
     row::{Label, Row},
 };
 
-/// Columns of a terminal.
-const TERMINAL: usize = 80;
-/// Columns before a metric on a line of its own: those before the event's name.
-const METRIC: usize = 24;
+/// Columns of a metric's unit and name.
+const LABEL: usize = 26;
 /// Columns before the reason why an event was not counted, on a line of its own.
 const REASON: usize = 16;
+/// Columns that perf leaves empty without a metric.
+const NO_METRIC: usize = 38;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Prints to standard error, as perf does, or to the file of `-o`.
@@ -273,8 +273,8 @@ struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// Formats perf's text, and the half widths of estimates. The metric with its own half width
-    /// follows on the line, or where that is longer than a terminal's on a line of its own.
+    /// Formats perf's text, and after the metric the half widths of estimates: that of the metric
+    /// itself, if it has one, then that of the count.
     fn text(&self) -> String {
         let Event { name, count, .. } = self;
         let mut text = self.at.text() + &self.label.text();
@@ -284,6 +284,14 @@ impl Event<'_> {
             Some(value) => format!("{}", Grouped(libm::round(value) as u64)),
         };
         text += &format!("{number:>18} {:<4} {name:<32}", count.unit());
+        text += &match &self.metric {
+            None => format!("{:NO_METRIC$}", ""),
+            Some(Metric { value, error, label }) => {
+                let error =
+                    error.map_or(String::new(), |error| format!(" +- {:.2} %", 100.0 * error));
+                format!(" # {value:>8.1} {:<LABEL$}", format!("{label}{error}"))
+            }
+        };
         if count.value.is_none() {
             text.truncate(text.trim_end().len());
             text += &format!("\n{:REASON$}{}", "", count.reason);
@@ -298,15 +306,6 @@ impl Event<'_> {
         }
         if count.value.is_some() && count.coverage < 1.0 {
             text += &format!("  ({:.2}%)", 100.0 * count.coverage);
-        }
-        if let Some(Metric { value, error, label }) = &self.metric {
-            let error = error.map_or(String::new(), |error| format!(" +- {:.2} %", 100.0 * error));
-            let metric = format!(" # {value:>8.1} {label}{error}");
-            if text.len() + metric.len() > TERMINAL {
-                text.truncate(text.trim_end().len());
-                text += &format!("\n{:METRIC$}", "");
-            }
-            text += &metric;
         }
         text.truncate(text.trim_end().len());
         text
