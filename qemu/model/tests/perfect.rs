@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Ran, is_timed, load_op, op, stream, user_counts, warm_cycles};
-use tally_model::{Counts, Geometry, Perfect, PipelineMode, Signal, Unit};
+use tally_model::{BranchKind, Counts, Geometry, Perfect, PipelineMode, Signal, Unit};
 
 const PC: u64 = 0x40_0000;
 const DATA: u64 = 0x1000_0000;
@@ -110,6 +110,40 @@ fn what_is_counted_but_time_stays() {
                 }
                 assert!(perfect[Signal::Slots] <= real[Signal::Slots], "{name} {names:?}");
             }
+        }
+    }
+}
+
+/// A loop of `adds` additions, with a division by the same divisor if `divides`, and its branch.
+fn small_loop(adds: usize, divides: bool) -> Vec<Ran> {
+    let body = adds + usize::from(divides) + 1;
+    let at = |at: usize| {
+        let (index, pc) = (at % body, PC + 4 * (at % body) as u64);
+        if index + 1 == body {
+            return Ran::new(pc, op(Unit::Branch, &[], 15)).branch(BranchKind::Jump, PC);
+        }
+        let unit = if divides && index == 0 { Unit::Divide } else { Unit::Integer };
+        Ran::new(pc, op(unit, &[14], (index % 14) as u8))
+    };
+    (0..COUNT / body * body).map(at).collect()
+}
+
+/// Fetch follows one taken branch a cycle into the queue before dispatch. Dispatch loses slots to
+/// that only where it waits for fetch: behind a divider the queue is full.
+#[test]
+fn slots_lost_to_fetch_are_the_cycles_that_perfect_fetch_saves() {
+    for (name, geometry) in Geometry::ALL {
+        for (adds, divides) in (0..14).flat_map(|adds| [(adds, false), (adds, true)]) {
+            let stream = small_loop(adds, divides);
+            // Without a divider nothing but dispatch may be slower than fetch.
+            let names = if divides { ["fetch", "l1i"] } else { ["fetch", "units"] };
+            let [real, perfect] =
+                [&names[1..], &names].map(|names| user_counts(&with(geometry, names), &stream));
+            let all = real[Signal::Slots] as f64;
+            let saved = 1.0 - perfect[Signal::Slots] as f64 / all;
+            let fetch = [Signal::SlotsFetchBandwidth, Signal::SlotsFetchLatency];
+            let lost = fetch.map(|cause| real[cause]).iter().sum::<u64>() as f64 / all;
+            assert!((lost - saved).abs() < 0.02, "{name}, {adds}, {divides}: {lost}, {saved}");
         }
     }
 }

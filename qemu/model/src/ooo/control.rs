@@ -69,8 +69,8 @@ impl Engine {
             self.fetched_at = self.fetched_at.max(self.refilled_at);
             self.fetch_cause = Signal::StallMispredict;
         } else if taken && !self.geometry.perfect.fetch {
-            // Dispatch takes one taken branch per cycle.
-            self.dispatch.close();
+            // Fetch follows one taken branch per cycle.
+            self.fetch.close();
         }
     }
 

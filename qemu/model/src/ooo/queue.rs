@@ -106,6 +106,12 @@ impl Stage {
         self.cycle
     }
 
+    /// The cycle of the next micro-operation, from `earliest` on.
+    #[inline]
+    pub(super) fn next(&self, earliest: u64) -> u64 {
+        earliest.max(self.cycle + u64::from(self.used >= self.width))
+    }
+
     /// The first cycle in which nothing is processed yet.
     pub(super) fn unused_from(&self) -> u64 {
         self.cycle + u64::from(self.used != 0)

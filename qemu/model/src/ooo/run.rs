@@ -207,10 +207,11 @@ impl Engine {
         steps: &mut Steps<'_, W>,
     ) -> u64 {
         let (loads, stores) = kinds(touches);
-        let (fetched, from) = (self.fetched_at, self.dispatch.unused_from());
+        let (fetched, from) = (self.fetch(uops), self.dispatch.unused_from());
         let could_at = self.dispatch.cycle().max(fetched);
         let mut at = could_at;
-        let mut cause = if at == fetched { self.fetch_cause } else { Signal::StallFrontEnd };
+        let is_delayed = at == self.fetched_at;
+        let mut cause = if is_delayed { self.fetch_cause } else { Signal::StallFrontEnd };
         let reorder = self.reorder.room(self.bundle.uops + usize::from(uops));
         let mut behind_memory = reorder & 1 == 1;
         let rooms = self.rooms(reorder >> 1, [loads, stores], at);
@@ -246,6 +247,19 @@ impl Engine {
         at
     }
 
+    /// Fetches an instruction into the queue before dispatch, as soon as that has room; returns the
+    /// cycle from which it can be dispatched.
+    #[inline]
+    fn fetch(&mut self, uops: u8) -> u64 {
+        // The second instruction of a fused pair comes with the first.
+        if uops == 0 {
+            return self.fetch.cycle().max(self.fetched_at);
+        }
+        let fetched = self.fetch.next(self.fetched_at.max(self.queue.room(1)));
+        self.fetch.take(fetched, uops);
+        fetched
+    }
+
     /// Charges the unused slots up to the dispatch of the next instruction at cycle `at`. The
     /// instruction was fetched at `fetched`, and structures had room from `room_at` on. A full
     /// structure has precedence over fetch, as in Intel's events: they count slots without
@@ -260,7 +274,7 @@ impl Engine {
         counts: &mut Counts,
     ) {
         let full = if behind_memory { Signal::SlotsMemory } else { Signal::SlotsCore };
-        // A taken branch or the mode ended a cycle early.
+        // The mode or a bundle ended a cycle early.
         self.slots.fetch_until(self.dispatch.cycle(), counts);
         // Micro-operations of the wrong path fill the reorder buffer until the branch is resolved.
         let is_endless = self.geometry.perfect.queues;

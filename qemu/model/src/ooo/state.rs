@@ -101,6 +101,8 @@ pub(crate) struct Engine {
     /// delay.
     pub(super) fetched_at: u64,
     pub(super) fetch_cause: Signal,
+    /// Fetch into the queue before dispatch, by the cycles of dispatch that follow at once.
+    pub(super) fetch: Stage,
     pub(super) dispatch: Stage,
     pub(super) retirement: Stage,
     /// The cycle of the last retirement.
@@ -168,6 +170,7 @@ impl Engine {
             starved: Vec::with_capacity(64),
             fetched_at: 0,
             fetch_cause: Signal::StallFrontEnd,
+            fetch: Stage::new(geometry.width),
             dispatch: Stage::new(geometry.width),
             retirement: Stage::new(backend.retire_width),
             retired_at: 0,
