@@ -28,12 +28,20 @@ use bootloader_api::{
 };
 use tally_abi::{
     ExitStatus,
-    boot::{CommandLine, FW_CFG_COMMAND_LINE, KERNEL_BASE, MAX_CPUS, RAMDISK_COMMAND_LINE},
+    boot::{
+        CommandLine, FW_CFG_COMMAND_LINE, KERNEL_BASE, MAX_CPUS, RAMDISK_COMMAND_LINE, WIRE_PORT,
+    },
     wire::Message,
 };
 
 use files::ramdisk;
-use machine::{clock, fw_cfg, reference::Reference, screen, serial};
+use machine::{
+    clock,
+    console::{self, Place},
+    fw_cfg,
+    reference::Reference,
+    screen, serial,
+};
 use memory::{audit, frames, heap, kernel, stacks, takeover};
 
 /// Message for a machine that cannot be halted.
@@ -77,7 +85,11 @@ fn boot(info: &'static mut BootInfo) -> ! {
 /// The rest of [`boot`], on a stack of the kernel's.
 extern "C" fn boot_here(info: &'static BootInfo) -> ! {
     let text = command_line().leak();
-    let line = match CommandLine::parse(text) {
+    let rsdp = info.rsdp_addr.into_option();
+    let parsed = CommandLine::parse(text);
+    // A line that cannot be read may ask for the wire.
+    open_console(rsdp, parsed.as_ref().map_or(true, |line| line.wire));
+    let line = match parsed {
         Ok(line) => line,
         Err(bad) => refuse_command_line(bad.0),
     };
@@ -92,7 +104,6 @@ extern "C" fn boot_here(info: &'static BootInfo) -> ! {
     measure::init(&line);
     refuse_halts_without_pmu(&line);
     entry::start_cpu(0);
-    let rsdp = info.rsdp_addr.into_option();
     machine::io_apic::mask_all(rsdp);
     let timer_ticks = calibrate_timer(rsdp);
     log::debug!("timer: {timer_ticks} ticks a turn of {TURN_US} µs");
@@ -118,6 +129,14 @@ fn init_log(info: &mut BootInfo) {
         screen::init(framebuffer);
     }
     log::info!("tally {}", env!("CARGO_PKG_VERSION"));
+}
+
+/// Writes the log to firmware's console too, unless the wire has that port.
+fn open_console(rsdp: Option<u64>, has_wire: bool) {
+    let console = machine::acpi::console(rsdp);
+    if let Some(console) = console.filter(|it| !has_wire || *it != Place::Port(WIRE_PORT)) {
+        console::follow(console);
+    }
 }
 
 /// Opens the wire if the command line asks for it. Without the wire the screen shows the results.

@@ -87,3 +87,22 @@ fn sixty_four_cpus_start() {
     assert_eq!(boot.transcript.booted.as_ref().map(|booted| booted.cpus), Some(64));
     assert_eq!(boot.transcript.exits.len(), 64);
 }
+
+/// On servers the management controller passes on the port of firmware's console, mostly COM2.
+#[test]
+fn the_log_is_on_the_serial_port_of_the_firmwares_console_too() {
+    let path = std::env::temp_dir().join(format!("tally-console-{}", std::process::id()));
+    let device = ["-chardev", &format!("file,id=console,path={}", path.display())];
+    let port = ["-device", "isa-serial,chardev=console,iobase=0x3e8,irq=5"];
+    let qemu_args = [device, port].as_flattened().iter().map(ToString::to_string).collect();
+    let tables = Some(Tables::Console(0x3e8));
+    let boot = boot(&Request { cpus: 2, qemu_args, tables, ..Request::new(LINE) });
+    assert_success(&boot);
+    let written = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert!(written.contains("firmware's console too, I/O port 0x3e8"), "{written}");
+    // All that follows is on both.
+    let log = std::fs::read_to_string(boot.folder.log()).unwrap();
+    let from = |text: &str| text.split_once("firmware's console").map(|(_, rest)| rest.to_owned());
+    assert_eq!(from(&written), from(&log));
+}

@@ -1,21 +1,22 @@
-//! ACPI tables: the processors, the I/O APICs, and the port of the power-management timer.
+//! ACPI tables: the processors, the I/O APICs, the timers, and the firmware's console.
 
 use core::ptr::NonNull;
 
 use acpi::{
     AcpiTables, Handler, PciAddress, PhysicalMapping,
-    address::AddressSpace,
+    address::{AddressSpace, StandardAccessSize},
     sdt::{
         fadt::Fadt,
         hpet::HpetTable,
         madt::{Madt, MadtEntry},
+        spcr::{Spcr, SpcrInterfaceType},
     },
 };
 use alloc::vec::Vec;
 use spin::Once;
 use x86_64::PhysAddr;
 
-use super::acpi_lengths;
+use super::{acpi_lengths, console::Place};
 use crate::memory::frames::kernel_view;
 
 const ENABLED: u32 = 1;
@@ -93,6 +94,32 @@ pub fn hpet_address(rsdp: Option<u64>) -> Option<u64> {
     // The table is packed, so its fields are copied.
     let (space, address) = (base.address_space, base.address);
     (space == SYSTEM_MEMORY).then_some(address)
+}
+
+/// The registers of the serial port that firmware uses as its console; `None` if it uses none, or
+/// one that is no 16550.
+pub fn console(rsdp: Option<u64>) -> Option<Place> {
+    let table = tables(rsdp)?.find_table::<Spcr>()?;
+    let kind = table.get().interface_type();
+    let is_known = matches!(
+        kind,
+        SpcrInterfaceType::Full16550
+            | SpcrInterfaceType::Full16450
+            | SpcrInterfaceType::Generic16550
+    );
+    let base = table.get().base_address().filter(|_| is_known)?.ok()?;
+    match base.address_space {
+        AddressSpace::SystemIo => u16::try_from(base.address).ok().map(Place::Port),
+        AddressSpace::SystemMemory => {
+            let stride = match base.standard_access_size() {
+                Ok(StandardAccessSize::DWordAccess) => 4,
+                Ok(StandardAccessSize::WordAccess) => 2,
+                _ => 1,
+            };
+            Some(Place::Memory { address: base.address, stride })
+        }
+        _ => None,
+    }
 }
 
 /// Maps physical memory for the library. The library only reads tables: the trait's ports, PCI and

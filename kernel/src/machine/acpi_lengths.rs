@@ -9,7 +9,7 @@ const HEADER_BYTES: u64 = 36;
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The tables that the kernel reads, with the minimum length of each in bytes.
-const LEAST: [(&[u8; 4], u64); 3] = [(b"APIC", 44), (b"FACP", 116), (b"HPET", 56)];
+const LEAST: [(&[u8; 4], u64); 4] = [(b"APIC", 44), (b"FACP", 116), (b"HPET", 56), (b"SPCR", 80)];
 /// Minimum length of a fixed table with 64-bit addresses, which revision 2 and later must have.
 const LONG_FIXED_BYTES: u64 = 220;
 

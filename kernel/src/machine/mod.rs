@@ -4,6 +4,7 @@
 pub mod acpi;
 mod acpi_lengths;
 pub mod clock;
+pub mod console;
 pub mod exit;
 pub mod fw_cfg;
 mod hpet;

@@ -1,27 +1,21 @@
-//! The log as text, and messages to the host: on the two serial ports and on the screen.
+//! The log as text, and messages to the host: on the serial ports and on the screen.
 //!
 //! Each port has its own lock. Interrupts are off while a CPU holds a lock, so a CPU never waits
 //! for itself. The overflow path sends nothing.
 
-use core::{
-    fmt::{self, Write},
-    sync::atomic::{AtomicBool, Ordering},
-};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use log::LevelFilter;
 use spin::Mutex;
 use tally_abi::{
-    boot::{LOG_PORT, LogLevel, WIRE_PORT},
+    boot::{LogLevel, WIRE_PORT},
     wire::{END_REQUEST, MAX_FRAME_BYTES, Message},
 };
 use uart_16550::{Config, Uart16550, backend::PioBackend};
 
-use super::screen;
+use super::{console, screen};
 
-type Port = Uart16550<PioBackend>;
-
-static LOG: Mutex<Option<Port>> = Mutex::new(None);
-static WIRE: Mutex<Option<Port>> = Mutex::new(None);
+static WIRE: Mutex<Option<Uart16550<PioBackend>>> = Mutex::new(None);
 
 struct Logger;
 
@@ -34,45 +28,16 @@ impl log::Log for Logger {
         if !self.enabled(record.metadata()) {
             return;
         }
-        if let Some(port) = LOG.lock().as_mut() {
-            // A failing port must not stop the kernel.
-            let _ = writeln!(CrLfWriter(port), "[{:5}] {}", record.level(), record.args());
-        }
+        console::write_line(format_args!("[{:5}] {}", record.level(), record.args()));
         screen::write_line(format_args!("[{:5}] {}", record.level(), record.args()));
     }
 
     fn flush(&self) {}
 }
 
-/// Writes text with CR LF line ends.
-struct CrLfWriter<'a>(&'a mut Port);
-
-impl Write for CrLfWriter<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for line in text.split_inclusive('\n') {
-            match line.strip_suffix('\n') {
-                Some(line) => {
-                    self.0.send_bytes_exact(line.as_bytes());
-                    self.0.send_bytes_exact(b"\r\n");
-                }
-                None => self.0.send_bytes_exact(line.as_bytes()),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Initializes a port; `None` if the machine lacks it.
-fn open(number: u16) -> Option<Port> {
-    // SAFETY: these port numbers are serial ports' on a PC, and only this module uses them.
-    let mut port = unsafe { Uart16550::new_port(number) }.ok()?;
-    port.init(Config::default()).ok()?;
-    Some(port)
-}
-
 /// Opens the log.
 pub fn init_log() {
-    *LOG.lock() = open(LOG_PORT);
+    console::open_log();
     log::set_logger(&Logger).expect("no other logger is set");
     set_log_level(LogLevel::default());
 }
@@ -90,7 +55,7 @@ pub fn set_log_level(level: LogLevel) {
 
 /// Opens the wire to the host.
 pub fn init_wire() {
-    *WIRE.lock() = open(WIRE_PORT);
+    *WIRE.lock() = console::open_port(WIRE_PORT, Config::default());
     match WIRE.lock().as_mut() {
         // Firmware may have used the port as a console: this ends its output, which becomes a
         // malformed frame.
@@ -140,11 +105,7 @@ pub fn send(message: &Message) {
 /// Unlocks both ports and the screen, even if another CPU holds them: the kernel is about to stop.
 pub fn unlock_for_panic() {
     screen::unlock_for_panic();
-    for port in [&LOG, &WIRE] {
-        if port.is_locked() {
-            // SAFETY: nothing but the panic handler runs on this CPU any more; another CPU that
-            // still writes may garble a line, which is better than no report.
-            unsafe { port.force_unlock() };
-        }
-    }
+    console::unlock_for_panic();
+    // SAFETY: as for the ports of the log.
+    unsafe { WIRE.force_unlock() };
 }

@@ -1,11 +1,11 @@
 //! ACPI tables of machines whose firmware reports wrong table lengths (ACPI 6.5, 5.2 "ACPI System
-//! Description Tables").
+//! Description Tables"), or has a serial port as its console.
 
 /// Bytes of the pointer to the tables, of a table's header, and of the list of four.
 const POINTER: usize = 64;
 const HEADER: usize = 36;
 /// Bytes reserved for each table.
-const PLACE: usize = 256;
+const PLACE: usize = 512;
 /// The port of the power-management timer of QEMU's machine `pc`.
 const TIMER_PORT: u32 = 0x608;
 
@@ -32,10 +32,12 @@ pub enum Tables {
     TableNowhere,
     /// The table with the timer ends before it.
     ShortTimerTable,
+    /// No fault, and a serial port at this I/O port as firmware's console.
+    Console(u16),
 }
 
 impl Tables {
-    /// All variants.
+    /// All variants that concern the lengths.
     pub const ALL: [Tables; 10] = [
         Tables::Right,
         Tables::EntryWithoutLength,
@@ -55,14 +57,18 @@ impl Tables {
         let place = |number: usize| at + (POINTER + number * PLACE) as u64;
         let list = if self == Tables::ListNowhere { NOWHERE } else { place(0) };
         let second = if self == Tables::TableNowhere { NOWHERE } else { place(2) };
-        let addresses = [place(1), second].map(u64::to_le_bytes).concat();
+        let console = self.console();
+        let third = console.is_some().then(|| place(3));
+        let addresses = [Some(place(1)), Some(second), third].into_iter().flatten();
+        let addresses: Vec<u8> = addresses.flat_map(u64::to_le_bytes).collect();
         let list_bytes = match self {
             Tables::ShortList => 8,
             Tables::EndlessList => u32::MAX,
             _ => (HEADER + addresses.len()) as u32,
         };
         let mut bytes = pointer(list);
-        for table in [table(*b"XSDT", 1, list_bytes, &addresses), self.processors(), self.timer()] {
+        let list = table(*b"XSDT", 1, list_bytes, &addresses);
+        for table in [list, self.processors(), self.timer()].into_iter().chain(console) {
             bytes.extend(table);
             bytes.resize(bytes.len().next_multiple_of(PLACE) + POINTER % PLACE, 0);
         }
@@ -86,6 +92,18 @@ impl Tables {
             _ => (HEADER + body.len()) as u32,
         };
         table(*b"APIC", 3, bytes, &body)
+    }
+
+    /// The table of firmware's console: a 16550 at an I/O port (Microsoft, "Serial Port Console
+    /// Redirection Table", revision 2).
+    fn console(self) -> Option<Vec<u8>> {
+        const BYTES: usize = 80;
+        let Tables::Console(port) = self else { return None };
+        let mut body = vec![0; BYTES - HEADER];
+        // The address's space (1: I/O), bits of a register, first bit, bytes of an access.
+        body[4..8].copy_from_slice(&[1, 8, 0, 1]);
+        body[8..10].copy_from_slice(&port.to_le_bytes());
+        Some(table(*b"SPCR", 2, BYTES as u32, &body))
     }
 
     /// The fixed table, which has the timer's port.

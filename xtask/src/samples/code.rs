@@ -45,7 +45,12 @@ pub(super) struct Step {
     pub(super) calls: Option<u64>,
     /// Target of a direct jump.
     pub(super) jumps: Option<u64>,
+    /// Whether it is a call of a function that a register or memory names.
+    pub(super) calls_any: bool,
 }
+
+/// Bytes of the first instructions of a stub: a mark of an indirect branch's target, and a jump.
+const STUB_BYTES: usize = 16;
 
 /// The code of a program's file.
 pub(super) struct Code {
@@ -119,17 +124,78 @@ impl Code {
             let is_direct = of.op0_kind() == OpKind::NearBranch64;
             let is_call = of.mnemonic() == Mnemonic::Call;
             let target = |wanted: bool| (is_direct && wanted).then(|| of.near_branch_target());
-            Step { address: of.ip(), calls: target(is_call), jumps: target(!is_call) }
+            let (calls, jumps) = (target(is_call), target(!is_call));
+            Step { address: of.ip(), calls, jumps, calls_any: is_call && !is_direct }
         };
         self.decoder(of).into_iter().map(step).collect()
     }
 
+    /// Returns whether the code at an address is a stub, which jumps to a function that memory
+    /// names: one of a library, or one that was chosen for the processor when the program began.
+    pub(super) fn is_stub(&self, address: u64) -> bool {
+        let bytes = self.section(address).unwrap_or_default();
+        let bytes = &bytes[..bytes.len().min(STUB_BYTES)];
+        let mut code = Decoder::with_ip(BITS, bytes, address, DecoderOptions::NONE);
+        let first = code.iter().find(|of| of.mnemonic() != Mnemonic::Endbr64);
+        first.is_some_and(|of| of.mnemonic() == Mnemonic::Jmp && of.op0_kind() == OpKind::Memory)
+    }
+
     /// A decoder of a function's bytes, or of none.
     fn decoder(&self, of: &Function) -> Decoder<'_> {
-        let (start, length) = (of.start.wrapping_sub(self.base), of.end - of.start);
-        let file = object::File::parse(&*self.bytes).ok();
-        let mut sections = file.iter().flat_map(|file| file.sections());
-        let found = sections.find_map(|section| section.data_range(start, length).ok()?);
-        Decoder::with_ip(BITS, found.unwrap_or_default(), of.start, DecoderOptions::NONE)
+        let bytes = self.section(of.start).unwrap_or_default();
+        let bytes = bytes.get(..(of.end - of.start) as usize).unwrap_or_default();
+        Decoder::with_ip(BITS, bytes, of.start, DecoderOptions::NONE)
+    }
+
+    /// The bytes from an address to the end of its section.
+    fn section(&self, address: u64) -> Option<&[u8]> {
+        let start = address.wrapping_sub(self.base);
+        let file = object::File::parse(&*self.bytes).ok()?;
+        let section = file
+            .sections()
+            .find(|of| (of.address()..of.address().saturating_add(of.size())).contains(&start))?;
+        section.data().ok()?.get((start - section.address()) as usize..)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Calls of a function that a register names, of a stub, and of a function.
+    const SOURCE: &str = "
+        .globl _start
+        _start: call *%rax
+        call stub
+        call plain
+        jmp *target(%rip)
+        stub: endbr64
+        jmp *target(%rip)
+        plain: ret
+        .data
+        target: .quad plain";
+
+    #[test]
+    fn calls_name_a_function_or_any() {
+        let folder = std::env::temp_dir().join(format!("tally-code-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("calls.s"), SOURCE.to_owned() + "\n").unwrap();
+        let words = ["-nostdlib", "-static", "-no-pie", "-o", "calls", "calls.s"];
+        let made = Command::new("cc").args(words).current_dir(&folder).status().unwrap();
+        let bytes = std::fs::read(folder.join("calls")).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(made.success());
+        let file = object::File::parse(&*bytes).unwrap();
+        let of = |name| file.symbols().find(|of| of.name() == Ok(name)).unwrap().address();
+        let [start, stub, plain] = ["_start", "stub", "plain"].map(of);
+        let code = Code { bytes: bytes.clone(), base: 0, functions: Vec::new() };
+        let function = Function { symbol: "_start".into(), start, end: stub };
+        let steps = code.steps(&function);
+        let calls: Vec<_> = steps.iter().map(|step| (step.calls, step.calls_any)).collect();
+        let expected = [(None, true), (Some(stub), false), (Some(plain), false), (None, false)];
+        assert_eq!(calls, expected);
+        assert_eq!([start, stub, plain].map(|at| code.is_stub(at)), [false, true, false]);
     }
 }
