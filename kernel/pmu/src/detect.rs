@@ -144,7 +144,7 @@ fn leave_counter_3<R: CpuIdReader>(
     cpuid: &R,
     leaves: u32,
 ) -> Option<&'static str> {
-    const COUNTER_3: u8 = 1 << 3;
+    const COUNTER_3: u16 = 1 << 3;
     let Kind::Intel { features, .. } = kind else { return None };
     let flags = if leaves >= 7 { cpuid.cpuid1(7).edx } else { 0 };
     let is_microcodes = flags >> 13 & 1 == 1 && flags >> 11 & 1 == 0;
@@ -193,7 +193,7 @@ fn detect_intel<R: CpuIdReader>(
     }
     let width_bits = byte(leaf.eax, 16).clamp(32, 48);
     let fixed_bits = ((leaf.edx >> 5) as u8).clamp(32, 48);
-    let general = 1_u16.checked_shl(general.into()).map_or(0xff, |bit| bit.wrapping_sub(1)) as u8;
+    let general = 1_u16.checked_shl(general.into()).map_or(0x3ff, |bit| bit - 1) & 0x3ff;
     let widths = Widths { pinned: (1 << fixed_bits) - 1, general: (1 << width_bits) - 1 };
     // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES exists.
     let capabilities = cpuid.cpuid1(1).ecx >> 15 & 1 == 1;
@@ -222,7 +222,7 @@ fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu
     let v2 = if leaves >= 0x8000_0022 { cpuid.cpuid1(0x8000_0022) } else { cpuid_nothing() };
     let global = v2.eax & 1 == 1;
     let count = if global { (v2.ebx & 0xf).min(6) } else { 6 };
-    let counters = ((1_u16 << count) - 1) as u8;
+    let counters = (1_u16 << count) - 1;
     if counters & !amd::PINNED == 0 {
         return Err(NoPmu::TooFewCounters);
     }
@@ -281,7 +281,7 @@ impl DetectedPmu {
     /// Fails if no counter would be left for groups.
     pub fn with_halt_timer(mut self) -> Result<DetectedPmu, NoPmu> {
         let general = self.layout().general;
-        let taken = 1_u8 << (7 - general.leading_zeros());
+        let taken = 1_u16 << general.ilog2();
         if general == taken {
             return Err(NoPmu::TooFewCounters);
         }

@@ -61,7 +61,7 @@ use crate::{
 // A fixed counter's number is its event's value.
 const _: () = assert!(Pinned::Instructions as u8 == 0);
 /// Counters of a full group with hyperthreading, which leaves four to each thread.
-const FULL: u8 = 0x0f;
+const FULL: u16 = 0x0f;
 const CYCLES: u8 = Pinned::Cycles as u8;
 const _: () = assert!(CYCLES == 1 && Pinned::Reference as u8 == 2);
 
@@ -76,13 +76,13 @@ pub struct Intel<B: Bus> {
     selects: Selects<FULL>,
     features: Features,
     /// Mask of all general counters, including those reserved for others.
-    general: u8,
+    general: u16,
     /// Values last written to the extra registers.
     extra: [u64; MAX_EXTRA],
     /// Value last written to IA32_FIXED_CTR_CTRL.
     fixed: FixedCtrCtrl,
     /// Mask of general counters that are preloaded.
-    armed: u8,
+    armed: u16,
     /// Whether general counters can be written in full width.
     full_width: bool,
 }
@@ -192,7 +192,7 @@ impl<B: Bus> Pmu for Intel<B> {
         self.timer = Timer::new(setup.timer, &self.features);
         self.selects.time_by(setup.timer, self.features.widths.pinned);
         if group.extra.used != 0 {
-            self.load_extra(&group.extra);
+            self.load_extra(group.extra.used, &group.extra.values);
         }
         // Clears counters that this group does not use: its program must not see what others left
         // in them.
@@ -212,7 +212,7 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 
     fn restore(&mut self, group: &Group, mode: Mode, values: &Counts) {
-        self.load_extra(&group.extra);
+        self.load_extra(group.extra.used, &group.extra.values);
         for index in counters(self.features.general) {
             let at = usize::from(index);
             let used = group.used >> index & 1 == 1;
@@ -270,8 +270,8 @@ impl<B: Bus> Pmu for Intel<B> {
             self.resume();
             return false;
         }
-        if next.has_extra {
-            self.load_extra(&next.extra);
+        if next.extra != 0 {
+            self.load_extra_of(next);
         }
         let Intel { selects, bus, .. } = self;
         // One access for each event that changes, which is the minimum.

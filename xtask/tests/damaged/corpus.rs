@@ -356,4 +356,4 @@ pub fn pictures() -> Vec<Vec<u8>> {
     [Png, Jpeg, Pnm].map(write).to_vec()
 }
 
-const _: () = assert!(MAX_COUNTS == 8);
+const _: () = assert!(MAX_COUNTS == 10);

@@ -48,7 +48,7 @@ impl Catalogue {
         mode: Mode,
     ) -> Result<Demand, Why> {
         let demand = self.general_demand(entry, mode)?;
-        match demand.counters & 1_u8.checked_shl(counter.into()).unwrap_or(0) {
+        match demand.counters & 1_u16.checked_shl(counter.into()).unwrap_or(0) {
             0 => Err(Why::NotSupported(format!(
                 "general counter {counter} cannot count it; those of the mask {:#x} can",
                 demand.counters
@@ -72,11 +72,6 @@ impl Catalogue {
         };
         let Counter::General(counters) = entry.counter else {
             return not_supported("only a fixed counter counts it");
-        };
-        let Some(counters) = driven(counters) else {
-            return not_supported(
-                "only counters above 7 count it, which the engine does not drive",
-            );
         };
         self.refuse_what_counts_nothing(&entry)?;
         let extra = match entry.extra {
@@ -222,11 +217,6 @@ impl Catalogue {
             }
         })
     }
-}
-
-/// Returns the counters of a mask that the engine drives; `None` if there are none.
-fn driven(counters: u16) -> Option<u8> {
-    Some((counters & 0xff) as u8).filter(|counters| *counters != 0)
 }
 
 /// Reason why an event is refused: it cannot be counted here, or its attributes are wrong.

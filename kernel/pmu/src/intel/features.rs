@@ -8,9 +8,9 @@ use crate::registers::intel::PerfGlobalCtrl;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Features {
     /// Mask of general counters.
-    pub(crate) general: u8,
+    pub(crate) general: u16,
     /// Mask of general counters that are reserved for others and that the driver never disables.
-    pub(crate) reserved: u8,
+    pub(crate) reserved: u16,
     /// Whether fixed counter 2 exists.
     pub(crate) reference: bool,
     /// Whether IA32_PERF_CAPABILITIES exists.

@@ -51,7 +51,7 @@ fn clear_if_set<B: Bus, R: Register>(bus: &mut CountingBus<B>) {
 pub(super) fn changed<B: Bus>(
     bus: &mut CountingBus<B>,
     fixed: FixedCtrCtrl,
-    general: u8,
+    general: u16,
     select: impl Fn(u8) -> PerfEvtSel,
 ) -> Option<ControlValue> {
     let now: FixedCtrCtrl = bus.get(0);
