@@ -34,9 +34,12 @@ use tally_engine::{
 use crate::{
     bus::{Bus, CountingBus},
     init::counters,
-    registers::amd::{
-        CYCLES_NOT_IN_HALT, PerfCntrGlobalCtl, PerfCntrGlobalStatusClr, PerfCtl, PerfCtr,
-        RETIRED_INSTRUCTIONS,
+    registers::{
+        Register,
+        amd::{
+            CYCLES_NOT_IN_HALT, PerfCntrGlobalCtl, PerfCntrGlobalStatusClr, PerfCtl, PerfCtr,
+            RETIRED_INSTRUCTIONS,
+        },
     },
     selects::Selects,
 };
@@ -273,7 +276,7 @@ impl<B: Bus> Pmu for Amd<B> {
         }
         let Amd { selects, bus, .. } = self;
         bus.msr_accesses += selects.change(next, |index, wanted| {
-            bus.put_uncounted_from::<PerfCtl>(index as u8, &wanted.0);
+            bus.put_uncounted_from_at(PerfCtl::address(index as u8), &wanted.0);
         });
         reload(bus, self.timer, &selects.reload(next));
         true
@@ -324,7 +327,7 @@ impl<B: Bus> Pmu for Amd<B> {
 #[inline(always)]
 fn reload<B: Bus>(bus: &mut CountingBus<B>, timer: u8, value: &u64) {
     // One access: writes this counter only.
-    bus.put_from::<PerfCtr>(timer, value);
+    bus.put_from_at(PerfCtr::address(timer), value);
 }
 
 /// ECX operand of RDPMC for a pinned event's counter.

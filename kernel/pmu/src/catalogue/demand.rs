@@ -103,11 +103,16 @@ impl Catalogue {
             (Vendor::Amd, MERGE) => return not_supported(MERGES),
             _ => {}
         }
-        if self.lacks_second_umask && entry.umask > 0xff {
-            return not_supported(
-                "the processor, or a hypervisor, says that selects have no second unit mask (CPUID \
-                 leaf 23H)",
-            );
+        let lacks = |what: &str| {
+            Err(Why::NotSupported(format!(
+                "the processor, or a hypervisor, says that selects have no {what} (CPUID leaf 23H)"
+            )))
+        };
+        if !self.has_second_umask && entry.umask > 0xff {
+            return lacks("second unit mask");
+        }
+        if !self.has_equal && entry.equal {
+            return lacks("equal flag");
         }
         let is_this =
             |(code, umask): &(u16, u8)| (*code, u16::from(*umask)) == (entry.code, entry.umask);
@@ -173,7 +178,7 @@ impl Catalogue {
 
     /// Returns the pinned event that `entry` is equivalent to, if any.
     pub(super) fn always(&self, entry: &Entry<'_>) -> Option<Pinned> {
-        if (entry.cmask, entry.inv, entry.edge) != (0, false, false) {
+        if entry.is_modified() {
             return None;
         }
         match (self.processor.vendor, entry.counter, entry.code, entry.umask) {
@@ -203,6 +208,7 @@ impl Catalogue {
                 select.set(PerfEvtSel::OS, mode.kernel());
                 select.set(PerfEvtSel::INV, entry.inv);
                 select.set(PerfEvtSel::EDGE, entry.edge);
+                select.set(PerfEvtSel::EQUAL, entry.equal);
                 select.bits()
             }
             Vendor::Amd => {
@@ -226,11 +232,14 @@ pub(super) enum Why {
 }
 
 impl Entry<'_> {
+    /// Returns whether cycles or edges are counted instead of the event itself.
+    fn is_modified(&self) -> bool {
+        (self.cmask, self.inv, self.edge, self.equal) != (0, false, false, false)
+    }
+
     fn what(&self, mode: Mode) -> Cow<'static, str> {
         match self.counter {
-            _ if (self.cmask, self.inv, self.edge) != (0, false, false) => {
-                "a modified event".into()
-            }
+            _ if self.is_modified() => "a modified event".into(),
             Counter::Fixed(index @ 0..=2) if !self.name.ends_with("PREC_DIST") => {
                 format!("fixed counter {index} in {mode:?} mode").into()
             }

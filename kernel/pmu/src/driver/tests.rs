@@ -8,6 +8,7 @@ mod preload;
 mod reserved;
 mod self_check;
 mod unused;
+mod version_6;
 
 use std::vec::Vec;
 
@@ -36,6 +37,7 @@ fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
 /// Makes a driver that reserves the counters in the mask `reserved` for others.
 fn try_driver_beside(model: Model, reserved: u16) -> Result<Driver<Model>, InitError> {
     let widths = Widths { pinned: WIDTH, general: WIDTH };
+    let addresses = intel::Addresses::Legacy;
     match model.vendor {
         Vendor::Intel { freeze } => {
             let features = intel::Features {
@@ -45,6 +47,7 @@ fn try_driver_beside(model: Model, reserved: u16) -> Result<Driver<Model>, InitE
                 capabilities: freeze,
                 extra: 7,
                 widths,
+                addresses,
             };
             Intel::new(model, features).map(Driver::Intel)
         }

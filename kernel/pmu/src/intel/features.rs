@@ -2,6 +2,7 @@
 
 use tally_engine::Widths;
 
+use super::addresses::Addresses;
 use crate::registers::intel::PerfGlobalCtrl;
 
 /// Features of an Intel PMU that the driver needs, from CPUID.
@@ -18,6 +19,8 @@ pub(crate) struct Features {
     /// Mask of extra registers by the numbers that [`extra_register`] gives.
     pub(crate) extra: u8,
     pub(crate) widths: Widths,
+    /// Registers of the counters.
+    pub(crate) addresses: Addresses,
 }
 
 impl Features {
