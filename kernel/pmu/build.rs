@@ -8,8 +8,9 @@
 //! separated by tabs; numbers are hexadecimal without prefix. `counters` is a mask of general
 //! counters, or `fixedN` for fixed counter N, in which case code and umask are the vendor's
 //! pseudo-encoding. The high byte of `umask` is the second unit mask (bits 40 to 47 of the select).
-//! `flags` are `i` inverted, `e` edges, `q` equal, `a` counted alone, `t` counts the other thread of its core
-//! too, `l` a later name of an event that the table has under another name before; `-` for none.
+//! `flags` are `i` inverted, `e` edges, `q` equal, `a` counted alone, `t` counts the other thread
+//! of its core too, `l` a later name of an event that the table has under another name before; `-`
+//! for none.
 //! `register` is the address of an extra register that the event needs, `-` if none, and `value`
 //! the value that it needs there. For an event that may use one of two registers, `register` is
 //! both with a comma, and `code` or `umask` may be; an event with more registers keeps the first

@@ -51,7 +51,7 @@ const COUNTERS: usize = 6;
 /// Counters that are not available to groups.
 pub(crate) const PINNED: u16 = 1 << CYCLES | 1 << INSTRUCTIONS;
 /// Counters of a full group: all six without the pinned ones.
-const FULL: u16 = (1 << COUNTERS) - 1 & !PINNED;
+const FULL: u16 = ((1 << COUNTERS) - 1) & !PINNED;
 /// Width of a counter (manual, "Performance Monitoring Counters").
 pub(crate) const WIDTH_BITS: u8 = 48;
 

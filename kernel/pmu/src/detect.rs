@@ -336,8 +336,8 @@ impl DetectedPmu {
         }
     }
 
-    /// Returns whether another CPU has the same counters and events. Cores of another type or native
-    /// model do not.
+    /// Returns whether another CPU has the same counters and events. Cores of another type or
+    /// native model do not.
     pub fn is_like(&self, other: &DetectedPmu) -> bool {
         (self.kind, self.core) == (other.kind, other.core)
     }

@@ -91,9 +91,9 @@ impl Model {
     fn key(&self, msr: u32) -> Option<u32> {
         let key = match (self.is_version_6, msr) {
             (true, 0xc1..=0xca | 0x186..=0x18f | 0x309..=0x30b | 0x4c1..=0x4ca) => return None,
-            (true, 0x1900..=0x1927) if msr % 4 == 0 => 0xc1 + (msr - 0x1900) / 4,
+            (true, 0x1900..=0x1927) if msr.is_multiple_of(4) => 0xc1 + (msr - 0x1900) / 4,
             (true, 0x1900..=0x1927) if msr % 4 == 1 => 0x186 + (msr - 0x1900) / 4,
-            (true, 0x1980..=0x198b) if msr % 4 == 0 => 0x309 + (msr - 0x1980) / 4,
+            (true, 0x1980..=0x198b) if msr.is_multiple_of(4) => 0x309 + (msr - 0x1980) / 4,
             _ => msr,
         };
         self.msrs.contains_key(&key).then_some(key)

@@ -9,7 +9,7 @@
 //! | 1, 1, n | bytes that the name shares with the name before, further bytes, these |
 //! | number | index of the set of processors |
 //! | 1 | flags; from bit 6 on the number of extra registers |
-//! | numbers | counters' mask or fixed counter's index, code, unit masks, counter mask and equal flag |
+//! | numbers | counters' mask or fixed counter, code, unit masks, counter mask with equal flag |
 //! | numbers | of the first register: address, value; of the second: address, code, unit masks |
 //!
 //! A number has seven bits a byte, the low ones first.
