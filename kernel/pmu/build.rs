@@ -8,8 +8,9 @@
 //! separated by tabs; numbers are hexadecimal without prefix. `counters` is a mask of general
 //! counters, or `fixedN` for fixed counter N, in which case code and umask are the vendor's
 //! pseudo-encoding. The high byte of `umask` is the second unit mask (bits 40 to 47 of the select).
-//! `flags` are `i` inverted, `e` edges, `a` counted alone, `t` counts the other thread of its core
-//! too, `l` a later name of an event that the table has under another name before; `-` for none.
+//! `flags` are `i` inverted, `e` edges, `q` equal, `a` counted alone, `t` counts the other thread
+//! of its core too, `l` a later name of an event that the table has under another name before; `-`
+//! for none.
 //! `register` is the address of an extra register that the event needs, `-` if none, and `value`
 //! the value that it needs there. For an event that may use one of two registers, `register` is
 //! both with a comma, and `code` or `umask` may be; an event with more registers keeps the first
@@ -149,7 +150,8 @@ fn event(line: &str) -> Option<(String, Vec<u8>)> {
         None => (false, hex(counters)?),
     };
     let mut flags = u8::from(is_fixed) << 5 | (registers.len().min(2) as u8) << 6;
-    for letter in letters.chars().filter(|letter| *letter != '-') {
+    let equal = u64::from(letters.contains('q'));
+    for letter in letters.chars().filter(|letter| !matches!(letter, '-' | 'q')) {
         flags |= 1 << "ieatl".find(letter)?;
     }
     let mut bytes = vec![flags];
@@ -157,7 +159,7 @@ fn event(line: &str) -> Option<(String, Vec<u8>)> {
     put(counters);
     put(*codes.first()?);
     put(*umasks.first()?);
-    put(hex(cmask)?);
+    put(hex(cmask)? | equal << 8);
     for (index, register) in registers.iter().take(2).enumerate() {
         put(*register);
         if index == 0 {

@@ -70,6 +70,7 @@ mod traces;
 mod turns;
 mod unit;
 mod unobserved;
+mod version_6;
 mod virtual_pmu;
 mod what_if;
 mod wide;

@@ -48,7 +48,7 @@ global_asm!(
     "sub rdx, [rdi + {reads}]",
     "jmp rdx",
     "2:",
-    ".irp slot, 7, 6, 5, 4, 3, 2, 1, 0",
+    ".irp slot, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0",
     // Encoded by hand, because the displacement of 0 must take a byte, too.
     ".byte 0x8d, 0x4e, \\slot", // lea ecx, [rsi + slot]
     "rdpmc",
@@ -56,7 +56,7 @@ global_asm!(
     "mov [rdi + 8 * rcx + \\to], eax",
     ".endr",
     // Fails to assemble if the blocks are longer.
-    ".org 2b + 8 * {read_bytes}, 0xcc",
+    ".org 2b + {pinned} * {read_bytes}, 0xcc",
     "3:",
     "tally_save_pinned 0, \\less, \\to",
     "tally_save_pinned 1, \\less, \\to",

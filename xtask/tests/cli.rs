@@ -188,7 +188,7 @@ fn options_of_the_virtual_pmu_are_checked_before_anything_is_built() {
         ("--vpmu profile=zen4", "profile=zen4 needs another machine: use --pmu amd"),
         ("--vpmu speed=1", "option 'speed': use one of profile, processor, counters, "),
         ("--vpmu counters=9", "counters=9 is not supported: icelake-server has 1 to 8"),
-        ("--vpmu version=6", "version=6 is not supported: Intel's profiles have 1 to 5"),
+        ("--vpmu version=7", "version=7 is not supported: Intel's profiles have 1 to 6"),
         ("--vpmu width=31", "width=31 is not supported: Intel's profiles have 32 to 48"),
         ("--vpmu pipeline=fast", "pipeline 'fast': use interval or ooo"),
         ("--vpmu mode=single", "mode=single needs the other pipeline: add pipeline=ooo"),
@@ -196,7 +196,7 @@ fn options_of_the_virtual_pmu_are_checked_before_anything_is_built() {
         ("--vpmu series=x,every=9", "every=9 is no interval: use a number of at least 1000"),
         ("--vpmu unlike=1,counters=8", "unlike=1 is no CPU of this machine: use 0 to 0"),
         ("--vpmu truth=x", "truth=... would take the truth from the results: omit it"),
-        ("--pmu z80", "[possible values: intel, sapphire-rapids, zen3, amd]"),
+        ("--pmu z80", "[possible values: intel, sapphire-rapids, lunar-lake, zen3, amd]"),
     ] {
         let mut run = Command::new(env!("CARGO_BIN_EXE_tally"));
         run.arg("run").args(words.split(' ')).args(["--", "deflate"]);

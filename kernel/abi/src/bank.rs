@@ -59,7 +59,7 @@
 //! word of such a bank starts and stops nothing.
 
 /// Words of the header.
-pub const HEADER_WORDS: usize = 32;
+pub const HEADER_WORDS: usize = 48;
 /// Words of a logical counter: two cache lines. Reading its value takes only the first.
 pub const COUNTER_WORDS: usize = 16;
 /// Words of a page.
@@ -78,7 +78,7 @@ pub const SEQUENCES: u64 = 2;
 /// Bytes of a sequence's code for each general slot.
 pub const READ_BYTES: u64 = 19;
 /// Slot of the instructions counter; cycles and reference cycles follow.
-pub const PINNED_SLOT: usize = 8;
+pub const PINNED_SLOT: usize = 10;
 /// Number of all slots.
 pub const SLOTS: usize = PINNED_SLOT + 3;
 /// Fraction bits of [`counter::RATE`].
@@ -119,15 +119,15 @@ pub mod header {
     /// By slot: the counter's value at the last publication.
     pub const BASE: usize = 8;
     /// RDPMC numbers of the counters of instructions, cycles and reference cycles.
-    pub const PINNED_RDPMC: usize = 19;
+    pub const PINNED_RDPMC: usize = 21;
     /// Phase of the last interval that has ended, in the words of [`crate::PhaseState::to_words`];
     /// zeros while there is none.
-    pub const PHASE: usize = 22;
+    pub const PHASE: usize = 24;
     /// Bytes of a sequence's code for the general slots of [`USED`]: the highest slot minus the
     /// lowest plus one, times [`super::READ_BYTES`]; 0 if there is none.
-    pub const READS: usize = 30;
+    pub const READS: usize = 32;
     /// The lowest general slot of [`USED`].
-    pub const FIRST: usize = 31;
+    pub const FIRST: usize = 33;
 }
 
 /// Words of a logical counter, by their index.
@@ -230,8 +230,8 @@ mod tests {
         assert_eq!(HEADER_WORDS % COUNTER_WORDS, 0);
         assert_eq!(PAGE_WORDS % COUNTER_WORDS, 0);
         assert_eq!(bytes(1), 8192);
-        assert_eq!(bytes(30), 8192);
-        assert_eq!(bytes(31), 12288);
+        assert_eq!(bytes(29), 8192);
+        assert_eq!(bytes(30), 12288);
         const { assert!(header::BASE + SLOTS <= header::PINNED_RDPMC) };
         const { assert!(header::PINNED_RDPMC + 3 <= header::PHASE) };
         const {

@@ -30,7 +30,7 @@ pub const RING_WORDS: usize = 16_384;
 pub const RING_PAGES: usize = 64;
 
 /// Maximum number of counts in a record: one for each general counter.
-pub const MAX_COUNTS: usize = 8;
+pub const MAX_COUNTS: usize = 10;
 
 /// Reason for a slice's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,10 +8,9 @@ use tally_abi::session::MAX_EVENTS;
 use tally_engine::{Demand, Extra, Layout, Selector, Widths, plan};
 
 /// Counters of Intel's processors with eight general counters.
-const LAYOUT: Layout =
-    Layout { general: 0xff, reference: true, extra: 0xf, widths: Widths::of(48) };
+const LAYOUT: Layout = Layout { general: 0xff, reference: true, extra: 7, widths: Widths::of(48) };
 
-fn offcore(id: u64, counters: u8, value: u64) -> Demand {
+fn offcore(id: u64, counters: u16, value: u64) -> Demand {
     let second = Selector(id * 2 + 1);
     let extra = Some(Extra { value, registers: 3, second });
     Demand { extra, ..Demand::general(Selector(id * 2), counters) }
@@ -22,7 +21,7 @@ type Event = fn(u64) -> Demand;
 
 const MIXES: [(&str, Event); 7] = [
     ("any counter", |id| Demand::general(Selector(id * 2), 0xff)),
-    ("every mask", |id| Demand::general(Selector(id * 2), (id % 255 + 1) as u8)),
+    ("every mask", |id| Demand::general(Selector(id * 2), (id % 255 + 1) as u16)),
     ("off-core, a value each", |id| offcore(id, 0xf, id)),
     ("off-core, two to a value", |id| offcore(id, 0xf, id / 2)),
     ("off-core, three to a value, three counters", |id| offcore(id, 0x7, id / 3)),
@@ -32,7 +31,7 @@ const MIXES: [(&str, Event); 7] = [
     }),
     ("off-core, half with one value, and alone", |id| Demand {
         alone: id % 5 == 4,
-        ..offcore(id, (id % 15 + 1) as u8, if id % 2 == 0 { 0 } else { id / 6 })
+        ..offcore(id, (id % 15 + 1) as u16, if id % 2 == 0 { 0 } else { id / 6 })
     }),
 ];
 

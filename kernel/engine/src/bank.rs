@@ -212,7 +212,7 @@ impl Bank {
         });
         self.put(header::USED, used);
         let first = set.general.trailing_zeros();
-        let end = u8::BITS - set.general.leading_zeros();
+        let end = u16::BITS - set.general.leading_zeros();
         self.put(header::READS, u64::from(end.saturating_sub(first)) * READ_BYTES);
         self.put(header::FIRST, first.into());
     }

@@ -3,8 +3,8 @@
 use tally_abi::{Mode, trace::MAX_COUNTS};
 
 /// Maximum number of general counters of a group. Counters are identified by their hardware index,
-/// and sets of them are bit masks of eight bits.
-pub const MAX_GENERAL: usize = 8;
+/// and sets of them are bit masks of 16 bits.
+pub const MAX_GENERAL: usize = 10;
 const _: () = assert!(MAX_GENERAL == MAX_COUNTS);
 
 /// An event select as the PMU takes it, complete with privilege and enable bits; opaque to the
@@ -30,7 +30,7 @@ impl Pinned {
 
 /// Maximum number of extra registers ([`Extra`]). They are identified by the driver's numbers, and
 /// sets of them are bit masks.
-pub const MAX_EXTRA: usize = 4;
+pub const MAX_EXTRA: usize = 3;
 
 /// Maximum number of slices of a group in a round.
 pub const MAX_SHARE: u16 = 64;
@@ -53,7 +53,7 @@ pub struct Demand {
     /// Value of a general counter's event select for this event.
     pub selector: Selector,
     /// The general counters that can count it, as a mask.
-    pub counters: u8,
+    pub counters: u16,
     /// The pinned event, if it is one; then the other fields are not used.
     pub pinned: Option<Pinned>,
     /// The value that it needs in an extra register.
@@ -75,7 +75,7 @@ pub struct Demand {
 
 impl Demand {
     /// An event for any of `counters`, without other needs.
-    pub const fn general(selector: Selector, counters: u8) -> Demand {
+    pub const fn general(selector: Selector, counters: u16) -> Demand {
         Demand {
             selector,
             counters,
@@ -109,7 +109,7 @@ impl Demand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The general counters that groups may use, as a mask.
-    pub general: u8,
+    pub general: u16,
     /// Whether the PMU counts [`Pinned::Reference`]; it counts the other two in any case.
     pub reference: bool,
     /// The extra registers that groups may use, as a mask.

@@ -19,7 +19,7 @@ pub struct Extras {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The general counters in use, as a mask.
-    pub used: u8,
+    pub used: u16,
     /// Their event selects, by hardware index; 0 for counters not in use.
     pub selectors: [Selector; MAX_GENERAL],
     /// Values that its events need in extra registers.
@@ -84,7 +84,7 @@ impl Plan {
     }
 
     /// The general counters that its groups use, as a mask.
-    pub(crate) fn counters(&self) -> u8 {
+    pub(crate) fn counters(&self) -> u16 {
         self.groups.iter().fold(0, |all, group| all | group.used)
     }
 

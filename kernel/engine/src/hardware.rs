@@ -69,7 +69,7 @@ impl Counts {
     /// sets `self` to `now`. Treats the general counters in the mask `general`; the others' values
     /// are meaningless. Works counter by counter: copies of the whole would cost more.
     #[inline(always)]
-    pub fn advance(&mut self, now: &Counts, general: u8, widths: Widths, counted: &mut Counts) {
+    pub fn advance(&mut self, now: &Counts, general: u16, widths: Widths, counted: &mut Counts) {
         for event in Pinned::ALL {
             counted[event] = now[event].wrapping_sub(self[event]) & widths.pinned;
             self[event] = now[event];
@@ -109,7 +109,7 @@ impl Counts {
 
     /// Adds differences: of the pinned events, and of the general counters in the mask `general`.
     #[inline]
-    pub fn add(&mut self, more: &Counts, general: u8) {
+    pub fn add(&mut self, more: &Counts, general: u16) {
         for event in Pinned::ALL {
             self[event] = self[event].wrapping_add(more[event]);
         }
@@ -124,7 +124,7 @@ impl Counts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterMask {
     /// General counters, as a mask.
-    pub general: u8,
+    pub general: u16,
     /// Whether to read reference cycles, if the PMU counts them.
     pub reference: bool,
 }
@@ -138,10 +138,11 @@ impl CounterMask {
 
 /// Calls `visit` with each counter in a mask, by its hardware index, from the lowest.
 #[inline(always)]
-pub fn for_each_counter(mask: u8, mut visit: impl FnMut(usize)) {
-    let mut left = u32::from(mask);
+pub fn for_each_counter(mask: impl Into<u32>, mut visit: impl FnMut(usize)) {
+    // So the compiler knows that no index is out of range.
+    let mut left = mask.into() & ((1 << MAX_GENERAL) - 1);
     while left != 0 {
-        visit(left.trailing_zeros() as usize % MAX_GENERAL);
+        visit(left.trailing_zeros() as usize);
         left &= left - 1;
     }
 }
@@ -158,11 +159,11 @@ macro_rules! visit {
 /// [`for_each_counter`] for the overflow path: the masks of full groups are unrolled, so that every
 /// index is a constant and nothing is tested.
 #[inline(always)]
-pub(crate) fn for_each_counter_unrolled(mask: u8, mut visit: impl FnMut(usize)) {
+pub(crate) fn for_each_counter_unrolled(mask: u16, mut visit: impl FnMut(usize)) {
     match mask {
         FOUR => visit!(visit, FOUR),
         LAST_FOUR_OF_SIX => visit!(visit, LAST_FOUR_OF_SIX),
-        ALL => visit!(visit, ALL),
+        EIGHT => visit!(visit, EIGHT),
         _ => for_each_counter(mask, visit),
     }
 }
@@ -170,7 +171,7 @@ pub(crate) fn for_each_counter_unrolled(mask: u8, mut visit: impl FnMut(usize)) 
 /// [`for_each_counter_unrolled`] for a short `visit`: the first four of eight counters share the
 /// code of four. The compiler would merge two copies into one, with variables as indices.
 #[inline(always)]
-fn for_each_counter_short(mask: u8, mut visit: impl FnMut(usize)) {
+fn for_each_counter_short(mask: u16, mut visit: impl FnMut(usize)) {
     if mask == LAST_FOUR_OF_SIX {
         visit!(visit, LAST_FOUR_OF_SIX);
     } else if mask & FOUR == FOUR {
@@ -188,21 +189,21 @@ fn for_each_counter_short(mask: u8, mut visit: impl FnMut(usize)) {
 /// [`for_each_counter`] for a driver whose full groups have the mask `LIKELY`; that mask is tested
 /// first.
 #[inline(always)]
-pub fn for_each_counter_likely<const LIKELY: u8>(mask: u8, mut visit: impl FnMut(usize)) {
+pub fn for_each_counter_likely<const LIKELY: u16>(mask: u16, mut visit: impl FnMut(usize)) {
     if mask == LIKELY {
         visit!(visit, LIKELY);
     } else {
         cold_path();
-        if mask == ALL { visit!(visit, ALL) } else { for_each_counter(mask, visit) }
+        if mask == EIGHT { visit!(visit, EIGHT) } else { for_each_counter(mask, visit) }
     }
 }
 
 /// Masks of full groups: Intel's with and without hyperthreading, and AMD's four of six counters
 /// that have no pinned events.
-const FOUR: u8 = 0x0f;
-const ALL: u8 = u8::MAX;
-const LAST_FOUR_OF_SIX: u8 = 0x3c;
-const _: () = assert!(MAX_GENERAL == 8);
+const FOUR: u16 = 0x0f;
+const EIGHT: u16 = 0xff;
+const LAST_FOUR_OF_SIX: u16 = 0x3c;
+const _: () = assert!(MAX_GENERAL >= 8);
 
 /// The performance monitoring unit of a CPU.
 ///

@@ -20,7 +20,7 @@
 //! others.
 //!
 //! [`GroupMoments::add`] runs in the overflow path: no allocation, no floating point, no panic, at
-//! most eight counters. The sums cannot overflow: a slice is at most 2³⁰ cycles, so a difference is
+//! most ten counters. The sums cannot overflow: a slice is at most 2³⁰ cycles, so a difference is
 //! below 2³⁴ at sixteen events per cycle, and 2⁵⁸ slices fit, or 2³⁹ if restated from the smallest
 //! share to the largest. A block of 2¹⁴ or more rounds is longer than any session.
 
@@ -226,7 +226,7 @@ impl GroupMoments {
 
     /// Adds one slice of the counters in the mask `used`, for a session whose rounds have `round`
     /// slices.
-    pub fn add(&mut self, slice: &Counts, used: u8, turn: Turn, round: u64) {
+    pub fn add(&mut self, slice: &Counts, used: u16, turn: Turn, round: u64) {
         let x = [slice[Pinned::Cycles], slice[Pinned::Instructions]];
         if x == [0; 2] {
             // The slice ended before it began: there are no events without instructions or cycles.
@@ -284,7 +284,7 @@ impl GroupMoments {
     /// complete. Runs in the overflow path, once in a block.
     #[cold]
     #[inline(never)]
-    fn end_block(&mut self, used: u8, next: u16, round: u64) {
+    fn end_block(&mut self, used: u16, next: u16, round: u64) {
         let slices = self.slices.wrapping_sub(self.block.slices);
         let is_whole = slices == block_rounds(round).wrapping_mul(u64::from(self.share));
         let before = self.block.before;

@@ -224,7 +224,7 @@ fn arrange(wanted: &[Wanted], shares: &[u16]) -> (Vec<Spot>, usize, usize) {
 
 /// Taken cells of the groups, counter by counter.
 struct Columns {
-    taken: Vec<u8>,
+    taken: Vec<u16>,
     next: [usize; MAX_GENERAL],
 }
 

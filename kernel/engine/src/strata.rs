@@ -61,7 +61,7 @@ pub struct Strata {
 #[derive(Clone, Copy, Debug)]
 struct Members {
     /// The group's counters, as a mask.
-    used: u8,
+    used: u16,
     /// Index of the group's first event in the first stratum.
     first: usize,
 }
@@ -131,7 +131,7 @@ impl Strata {
     ) -> impl Iterator<Item = (u64, Slices, Events)> + '_ {
         let none = Members { used: 0, first: 0 };
         let members = self.groups.get(usize::from(group)).copied().unwrap_or(none);
-        let before = members.used & ((1 << (counter % 8)) - 1);
+        let before = members.used & ((1 << (counter % 16)) - 1);
         let place = members.first + before.count_ones() as usize;
         let first = usize::from(group) * STRATA;
         let slices = self.slices.get(first..).unwrap_or_default().iter();

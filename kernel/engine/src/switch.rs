@@ -4,8 +4,8 @@
 use tally_abi::session::MAX_SLICE;
 
 use crate::{
-    demand::{MAX_GENERAL, Selector},
-    group::{Extras, Group},
+    demand::{MAX_EXTRA, MAX_GENERAL, Selector},
+    group::Group,
     order::Draw,
 };
 
@@ -26,22 +26,22 @@ pub(crate) struct DrawnSlice {
 pub struct Switch {
     /// The general counters to read, as a mask: those of the slice that ends, and of the one that
     /// begins.
-    pub general: u8,
-    /// Whether to read the counter of reference cycles.
-    pub reference: bool,
+    pub general: u16,
     /// The general counters whose event changes, as a mask.
-    pub changed: u8,
-    /// Whether [`Self::extra`] is needed.
-    pub has_extra: bool,
+    pub changed: u16,
     /// The length of the slice that begins, in the slice timer's unit; at most [`MAX_SLICE`].
     pub length: u32,
+    /// Whether to read the counter of reference cycles.
+    pub reference: bool,
+    /// The extra registers whose values the new slice's events need, as a mask.
+    pub extra: u8,
     draw: Draw,
+    multiplier: u32,
     /// The event selects after the switch, by hardware index; those of unchanged counters are
     /// meaningless.
     pub selectors: [Selector; MAX_GENERAL],
-    multiplier: u32,
-    /// Values that the new slice's events need in extra registers.
-    pub extra: Extras,
+    /// The values of these registers; those of others are meaningless.
+    pub extra_values: [u64; MAX_EXTRA],
 }
 
 const _: () = assert!(MAX_SLICE <= u32::MAX as u64);
@@ -53,7 +53,7 @@ impl Switch {
     ///
     /// A counter that `after` does not use may continue to count, unless `after` must be alone. So
     /// the selects of counters that `before` does not use are unknown here and are written.
-    pub fn new(before: &Group, after: &Group, all: u8, length: u64) -> Switch {
+    pub fn new(before: &Group, after: &Group, all: u16, length: u64) -> Switch {
         let mut changed = if after.alone { all } else { after.used };
         let selectors = before.selectors.iter().zip(&after.selectors);
         for (index, (held, wanted)) in selectors.enumerate() {
@@ -64,10 +64,10 @@ impl Switch {
         Switch {
             general: before.used | after.used,
             changed,
-            has_extra: after.extra.used != 0,
             length: length.min(MAX_SLICE) as u32,
             selectors: after.selectors,
-            extra: after.extra,
+            extra: after.extra.used,
+            extra_values: after.extra.values,
             ..Switch::default()
         }
     }
@@ -99,22 +99,22 @@ impl Switch {
 mod tests {
     use super::*;
 
-    fn group(used: u8, codes: [u64; MAX_GENERAL]) -> Group {
+    fn group(used: u16, codes: [u64; MAX_GENERAL]) -> Group {
         Group { used, selectors: codes.map(Selector), ..Group::NONE }
     }
 
     #[test]
     fn only_what_differs_is_written() {
-        let a = group(0b1111, [1, 2, 3, 4, 0, 0, 0, 0]);
-        let b = group(0b1111, [1, 5, 3, 6, 0, 0, 0, 0]);
+        let a = group(0b1111, [1, 2, 3, 4, 0, 0, 0, 0, 0, 0]);
+        let b = group(0b1111, [1, 5, 3, 6, 0, 0, 0, 0, 0, 0]);
         assert_eq!(Switch::new(&a, &b, 0b1111, 7).changed, 0b1010);
         assert_eq!(Switch::new(&a, &a, 0b1111, 7).changed, 0);
     }
 
     #[test]
     fn what_an_unused_counter_holds_is_not_known() {
-        let full = group(0b1111, [1, 2, 3, 4, 0, 0, 0, 0]);
-        let part = group(0b0011, [1, 2, 0, 0, 0, 0, 0, 0]);
+        let full = group(0b1111, [1, 2, 3, 4, 0, 0, 0, 0, 0, 0]);
+        let part = group(0b0011, [1, 2, 0, 0, 0, 0, 0, 0, 0, 0]);
         let there = Switch::new(&full, &part, 0b1111, 7);
         assert_eq!((there.changed, there.general), (0, 0b1111));
         assert_eq!(Switch::new(&part, &full, 0b1111, 7).changed, 0b1100);

@@ -47,7 +47,7 @@ impl Bench {
     /// `value`.
     fn new(counters: u32, seed: u64, value: u64) -> Bench {
         let layout = Layout {
-            general: ((1_u16 << counters) - 1) as u8,
+            general: (1 << counters) - 1,
             reference: true,
             extra: 0,
             widths: Widths::of(48),

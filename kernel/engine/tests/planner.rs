@@ -7,22 +7,23 @@ use tally_abi::{
     session::{MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
 };
 use tally_engine::{
-    Demand, Extra, Layout, MAX_SHARE, Pinned, PlanError, Selector, Session, Widths, plan,
+    Demand, Extra, Layout, MAX_GENERAL, MAX_SHARE, Pinned, PlanError, Selector, Session, Widths,
+    plan,
     plan::{CounterAssignment, Plan},
 };
 
-fn demand(selector: u64, counters: u8) -> Demand {
+fn demand(selector: u64, counters: u16) -> Demand {
     Demand::general(Selector(selector), counters)
 }
 
-fn layout(general: u8) -> Layout {
+fn layout(general: u16) -> Layout {
     Layout { general, reference: true, extra: 7, widths: Widths::of(48) }
 }
 
 /// Checks that each event is on a counter that may count it, with its own selector there, and its
 /// value in a register that it can use, and that nothing else is in the plan.
 fn check_valid(plan: &Plan, demands: &[Demand], layout: &Layout) {
-    let mut used = vec![0_u8; plan.groups.len()];
+    let mut used = vec![0_u16; plan.groups.len()];
     let mut registers = vec![0_u8; plan.groups.len()];
     let mut shares = vec![1; plan.groups.len()];
     for (demand, place) in demands.iter().zip(&plan.assignments) {
@@ -59,7 +60,7 @@ fn check_valid(plan: &Plan, demands: &[Demand], layout: &Layout) {
 }
 
 /// Makes an off-core event: register 0 with one selector, register 1 with another.
-fn offcore(id: u64, counters: u8, value: u64, registers: u8) -> Demand {
+fn offcore(id: u64, counters: u16, value: u64, registers: u8) -> Demand {
     let second = Selector(id * 2 + 1001);
     let first = if registers == 2 { second } else { Selector(id * 2 + 1000) };
     Demand { extra: Some(Extra { value, registers, second }), ..demand(first.0, counters) }
@@ -67,7 +68,7 @@ fn offcore(id: u64, counters: u8, value: u64, registers: u8) -> Demand {
 
 /// Returns whether `masks` can be put on counters with at most `capacity` on each, by exhaustive
 /// search.
-fn fits(masks: &[u8], load: &mut [usize; 8], capacity: usize) -> bool {
+fn fits(masks: &[u16], load: &mut [usize; MAX_GENERAL], capacity: usize) -> bool {
     let Some((first, rest)) = masks.split_first() else { return true };
     (0..8).any(|counter| {
         if first >> counter & 1 == 0 || load[counter] == capacity {
@@ -83,7 +84,7 @@ fn fits(masks: &[u8], load: &mut [usize; 8], capacity: usize) -> bool {
 /// State of a group: counters in use, the value of each register, whether it is closed.
 #[derive(Clone, Default)]
 struct Full {
-    counters: u8,
+    counters: u16,
     values: [Option<u64>; 4],
     closed: bool,
 }
@@ -128,7 +129,7 @@ fn packs(demands: &[Demand], groups: &mut Vec<Full>) -> bool {
 }
 
 /// Counters, the value and registers that the event needs, whether it is alone.
-type Event = (u8, Option<(u64, u8)>, bool);
+type Event = (u16, Option<(u64, u8)>, bool);
 
 fn event() -> impl Strategy<Value = Event> {
     let extra = prop_oneof![
@@ -136,7 +137,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => (1..5_u64, 1..4_u8).prop_map(Some),
         1 => (1..3_u64, Just(4_u8)).prop_map(Some)
     ];
-    (1_u8..16, extra, prop::bool::weighted(0.1))
+    (1_u16..16, extra, prop::bool::weighted(0.1))
 }
 
 fn special(events: &[Event]) -> Vec<Demand> {
@@ -152,19 +153,19 @@ fn special(events: &[Event]) -> Vec<Demand> {
 
 proptest! {
     #[test]
-    fn plans_are_valid_and_least(masks in prop::collection::vec(1_u8..16, 1..9)) {
+    fn plans_are_valid_and_least(masks in prop::collection::vec(1_u16..16, 1..9)) {
         let demands: Vec<Demand> =
             masks.iter().enumerate().map(|(i, mask)| demand(i as u64, *mask)).collect();
         let plan = plan(&demands, &layout(0xf)).unwrap();
         check_valid(&plan, &demands, &layout(0xf));
-        let least = (1..).find(|g| fits(&masks, &mut [0; 8], *g)).unwrap();
+        let least = (1..).find(|g| fits(&masks, &mut [0; MAX_GENERAL], *g)).unwrap();
         prop_assert_eq!((plan.groups.len(), plan.least), (least, least));
     }
 
     #[test]
     fn long_lists_are_planned_validly(
-        masks in prop::collection::vec((1_u8..=255, 1..5_u16), 1..1024),
-        general in 1_u8..=255,
+        masks in prop::collection::vec((1_u16..1024, 1..5_u16), 1..1024),
+        general in 1_u16..1024,
     ) {
         let demands: Vec<Demand> = masks.iter().enumerate()
             .map(|(i, (mask, share))| Demand {
@@ -208,7 +209,7 @@ proptest! {
 
     #[test]
     fn where_no_value_is_wanted_twice_the_plan_is_proven(
-        masks in prop::collection::vec((1_u8..=255, 0..4_u8), 1..300),
+        masks in prop::collection::vec((1_u16..1024, 0..4_u8), 1..300),
     ) {
         let demands: Vec<Demand> = masks.iter().enumerate().map(|(id, (mask, registers))| {
             match registers {
@@ -216,8 +217,8 @@ proptest! {
                 registers => offcore(id as u64, *mask, id as u64, *registers),
             }
         }).collect();
-        let plan = plan(&demands, &layout(0xff)).unwrap();
-        check_valid(&plan, &demands, &layout(0xff));
+        let plan = plan(&demands, &layout(0x3ff)).unwrap();
+        check_valid(&plan, &demands, &layout(0x3ff));
         prop_assert!(plan.is_optimal());
     }
 }

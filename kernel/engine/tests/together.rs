@@ -7,11 +7,11 @@ use tally_engine::{
     plan::{CounterAssignment, Plan},
 };
 
-fn layout(general: u8) -> Layout {
+fn layout(general: u16) -> Layout {
     Layout { general, reference: true, extra: 3, widths: Widths::of(48) }
 }
 
-fn demand(selector: u64, counters: u8, together: Option<u16>) -> Demand {
+fn demand(selector: u64, counters: u16, together: Option<u16>) -> Demand {
     Demand { together, ..Demand::general(Selector(selector), counters) }
 }
 
@@ -61,14 +61,14 @@ fn units(demands: &[Demand]) -> Vec<Vec<Demand>> {
 }
 
 /// Returns whether events can be on counters at once, by exhaustive search.
-fn fits(events: &[(Selector, u8)], taken: u8) -> bool {
+fn fits(events: &[(Selector, u16)], taken: u16) -> bool {
     let Some(((_, counters), rest)) = events.split_first() else { return true };
     (0..8)
         .any(|counter| (counters & !taken) >> counter & 1 == 1 && fits(rest, taken | 1 << counter))
 }
 
 /// Returns whether the units can be put into groups, by exhaustive search.
-fn packs(units: &[Vec<Demand>], groups: &mut Vec<Vec<(Selector, u8)>>) -> bool {
+fn packs(units: &[Vec<Demand>], groups: &mut Vec<Vec<(Selector, u16)>>) -> bool {
     let Some((unit, rest)) = units.split_first() else { return true };
     (0..groups.len()).any(|group| {
         let before = groups[group].clone();
@@ -89,7 +89,7 @@ fn packs(units: &[Vec<Demand>], groups: &mut Vec<Vec<(Selector, u8)>>) -> bool {
 proptest! {
     #[test]
     fn braces_are_counted_in_the_same_slices(
-        events in prop::collection::vec((1_u8..16, 0..6_u16), 1..8),
+        events in prop::collection::vec((1_u16..16, 0..6_u16), 1..8),
     ) {
         // Numbers from 4 on stand for no braces; some events are requested twice.
         let demands: Vec<Demand> = events.iter().enumerate().map(|(id, (counters, number))| {

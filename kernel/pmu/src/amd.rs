@@ -34,19 +34,24 @@ use tally_engine::{
 use crate::{
     bus::{Bus, CountingBus},
     init::counters,
-    registers::amd::{
-        CYCLES_NOT_IN_HALT, PerfCntrGlobalCtl, PerfCntrGlobalStatusClr, PerfCtl, PerfCtr,
-        RETIRED_INSTRUCTIONS,
+    registers::{
+        Register,
+        amd::{
+            CYCLES_NOT_IN_HALT, PerfCntrGlobalCtl, PerfCntrGlobalStatusClr, PerfCtl, PerfCtr,
+            RETIRED_INSTRUCTIONS,
+        },
     },
     selects::Selects,
 };
 
 const CYCLES: u8 = 0;
 const INSTRUCTIONS: u8 = 1;
+/// Maximum number of counters.
+const COUNTERS: usize = 6;
 /// Counters that are not available to groups.
-pub(crate) const PINNED: u8 = 1 << CYCLES | 1 << INSTRUCTIONS;
+pub(crate) const PINNED: u16 = 1 << CYCLES | 1 << INSTRUCTIONS;
 /// Counters of a full group: all six without the pinned ones.
-const FULL: u8 = 0x3f & !PINNED;
+const FULL: u16 = ((1 << COUNTERS) - 1) & !PINNED;
 /// Width of a counter (manual, "Performance Monitoring Counters").
 pub(crate) const WIDTH_BITS: u8 = 48;
 
@@ -61,11 +66,11 @@ pub struct Amd<B: Bus> {
     /// Index of the slice timer's counter.
     timer: u8,
     /// Mask of counters whose overflow is acknowledged: the timer and the preloaded counters.
-    acknowledged: u8,
+    acknowledged: u16,
     /// Mask of all counters, including those reserved for others.
-    counters: u8,
+    counters: u16,
     /// Mask of counters that are preloaded for thresholds.
-    armed: u8,
+    armed: u16,
     features: Features,
     bus: CountingBus<B>,
     /// Event selects as last written. The enable bit is set for each counter that has an event;
@@ -102,7 +107,7 @@ impl<B: Bus> Amd<B> {
     }
 
     /// Clears overflow bits.
-    fn acknowledge(&mut self, counters: u8) {
+    fn acknowledge(&mut self, counters: u16) {
         if self.features.global {
             // One access: without it the status bit would stay set, and readers of the status would
             // miss the next overflow.
@@ -271,7 +276,7 @@ impl<B: Bus> Pmu for Amd<B> {
         }
         let Amd { selects, bus, .. } = self;
         bus.msr_accesses += selects.change(next, |index, wanted| {
-            bus.put_uncounted_from::<PerfCtl>(index as u8, &wanted.0);
+            bus.put_uncounted_from_at(PerfCtl::address(index as u8), &wanted.0);
         });
         reload(bus, self.timer, &selects.reload(next));
         true
@@ -322,7 +327,7 @@ impl<B: Bus> Pmu for Amd<B> {
 #[inline(always)]
 fn reload<B: Bus>(bus: &mut CountingBus<B>, timer: u8, value: &u64) {
     // One access: writes this counter only.
-    bus.put_from::<PerfCtr>(timer, value);
+    bus.put_from_at(PerfCtr::address(timer), value);
 }
 
 /// ECX operand of RDPMC for a pinned event's counter.

@@ -157,20 +157,48 @@ impl<B: Bus> CountingBus<B> {
 
     #[inline(always)]
     pub(crate) fn get<R: Register>(&mut self, index: u8) -> R {
-        self.msr_accesses += 1;
-        R::from_raw(self.bus.read(R::address(index)))
+        R::from_raw(self.get_at(R::address(index)))
     }
 
     #[inline(always)]
     pub(crate) fn put<R: Register>(&mut self, index: u8, value: R) {
+        self.put_at(R::address(index), value.raw());
+    }
+
+    /// Reads the register at an address.
+    pub(crate) fn get_at(&mut self, msr: u32) -> u64 {
         self.msr_accesses += 1;
-        self.bus.write(R::address(index), value.raw());
+        self.bus.read(msr)
+    }
+
+    /// Writes the register at an address.
+    #[inline(always)]
+    pub(crate) fn put_at(&mut self, msr: u32, value: u64) {
+        self.msr_accesses += 1;
+        self.bus.write(msr, value);
+    }
+
+    /// Reads the register at an address, which may not exist.
+    pub(crate) fn try_get_at(&mut self, msr: u32) -> Option<u64> {
+        self.msr_accesses += 1;
+        self.bus.try_read(msr)
+    }
+
+    /// Writes the register at an address, which the driver needs, for the first time. `register` is
+    /// its name.
+    pub(crate) fn first_put_at(
+        &mut self,
+        msr: u32,
+        value: u64,
+        register: &'static str,
+    ) -> Result<(), InitError> {
+        self.msr_accesses += 1;
+        self.bus.try_write(msr, value).then_some(()).ok_or(InitError::Missing { register })
     }
 
     /// Reads a register that may not exist.
     pub(crate) fn try_get<R: Register>(&mut self, index: u8) -> Option<R> {
-        self.msr_accesses += 1;
-        self.bus.try_read(R::address(index)).map(R::from_raw)
+        self.try_get_at(R::address(index)).map(R::from_raw)
     }
 
     /// Writes a register that may not exist; returns whether it does.
@@ -186,27 +214,20 @@ impl<B: Bus> CountingBus<B> {
 
     /// Writes a register that the driver needs, for the first time.
     pub(crate) fn first_put<R: Register>(&mut self, index: u8, value: R) -> Result<(), InitError> {
-        let missing = InitError::Missing { register: R::NAME };
-        self.try_put(index, value).then_some(()).ok_or(missing)
+        self.first_put_at(R::address(index), value.raw(), R::NAME)
     }
 
-    /// Writes a register like [`Self::put`], with a value in memory.
+    /// Writes the register at an address, with a value in memory.
     #[inline(always)]
-    pub(crate) fn put_from<R: Register>(&mut self, index: u8, value: &u64) {
+    pub(crate) fn put_from_at(&mut self, msr: u32, value: &u64) {
         self.msr_accesses += 1;
-        self.bus.write_from(R::address(index), value);
+        self.bus.write_from(msr, value);
     }
 
-    /// Writes a register like [`Self::put`]; the caller counts the access.
+    /// Writes like [`Self::put_from_at`]; the caller counts the access.
     #[inline(always)]
-    pub(crate) fn put_uncounted<R: Register>(&mut self, index: u8, value: R) {
-        self.bus.write(R::address(index), value.raw());
-    }
-
-    /// Writes a register like [`Self::put_from`]; the caller counts the access.
-    #[inline(always)]
-    pub(crate) fn put_uncounted_from<R: Register>(&mut self, index: u8, value: &u64) {
-        self.bus.write_from(R::address(index), value);
+    pub(crate) fn put_uncounted_from_at(&mut self, msr: u32, value: &u64) {
+        self.bus.write_from(msr, value);
     }
 
     #[inline(always)]

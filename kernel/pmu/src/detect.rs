@@ -1,15 +1,18 @@
 //! Detection of the processor's PMU by CPUID. Runs once, at boot.
 
+mod extended;
+
 use core::fmt;
 
 use raw_cpuid::CpuIdReader;
 use tally_abi::{Error, wire::PmuInfo};
-use tally_engine::{Layout, Widths, plan::CounterAssignment};
+use tally_engine::{Layout, MAX_GENERAL, Widths, plan::CounterAssignment};
 
 use crate::{
     Amd, Bus, Catalogue, Driver, HaltTimer, InitError, Intel, amd, bus::CountingBus,
     halt_timer::Registers, init::ControlValue, intel,
 };
+use extended::Extended;
 
 /// A PMU that this crate can drive.
 #[derive(Clone, Copy, Debug)]
@@ -21,8 +24,8 @@ pub struct DetectedPmu {
     model: u8,
     /// Remark for the log.
     pub note: Option<&'static str>,
-    /// Core type of a hybrid processor, from CPUID, or 0.
-    core: u8,
+    /// Core type and native model of a hybrid processor, from CPUID, or 0.
+    core: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,15 +96,19 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
     let signature = cpuid.cpuid1(1);
     let hypervisor = signature.ecx >> 31 & 1 == 1;
     let (family, model) = family_and_model(signature.eax);
+    // Intel SDM volume 2, CPUID leaf 1AH: EAX.
+    let has_core = vendor == *b"GenuineIntel" && leaf.eax >= 0x1a;
+    let core = if has_core { cpuid.cpuid1(0x1a).eax } else { 0 };
+    let mut more = None;
     let (mut kind, catalogue) = match &vendor {
         b"GenuineIntel" => {
-            let kind = if leaf.eax >= 0x1a { cpuid.cpuid1(0x1a).eax } else { 0 };
-            let catalogue = Catalogue::intel(family, model, signature.eax as u8 & 0xf, kind);
+            let catalogue = Catalogue::intel(family, model, signature.eax as u8 & 0xf, core);
             let extra = catalogue.extra_registers();
-            let kind = detect_intel(&cpuid, leaf.eax, hypervisor, extra)?;
-            let has_second_umask = leaf.eax >= 0x23 && cpuid.cpuid2(0x23, 0).ebx & 1 == 1;
+            let extended = Extended::of(&cpuid, leaf.eax);
+            let kind;
+            (kind, more) = detect_intel(&cpuid, leaf.eax, hypervisor, extra, &extended)?;
             let catalogue = catalogue.without(absent_events(&cpuid));
-            (kind, if has_second_umask { catalogue } else { catalogue.without_second_umask() })
+            (kind, catalogue.with_fields(extended.has_second_umask, extended.has_equal))
         }
         // Hygon's family 18h is AMD's Zen 1 (Linux, arch/x86/events/core.c).
         b"AuthenticAMD" | b"HygonGenuine" => {
@@ -109,10 +116,8 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
         }
         _ => return Err(NoPmu::Vendor(vendor)),
     };
-    let note = leave_counter_3(&mut kind, &cpuid, leaf.eax).or(erratum(&vendor, family, model));
-    // Intel SDM volume 2, CPUID leaf 1AH: EAX's high byte.
-    let has_core = vendor == *b"GenuineIntel" && leaf.eax >= 0x1a;
-    let core = if has_core { (cpuid.cpuid1(0x1a).eax >> 24) as u8 } else { 0 };
+    let tsx = leave_counter_3(&mut kind, &cpuid, leaf.eax);
+    let note = tsx.or(more).or(erratum(&vendor, family, model));
     Ok(DetectedPmu { kind, catalogue, family, model, note, core })
 }
 
@@ -144,7 +149,7 @@ fn leave_counter_3<R: CpuIdReader>(
     cpuid: &R,
     leaves: u32,
 ) -> Option<&'static str> {
-    const COUNTER_3: u8 = 1 << 3;
+    const COUNTER_3: u16 = 1 << 3;
     let Kind::Intel { features, .. } = kind else { return None };
     let flags = if leaves >= 7 { cpuid.cpuid1(7).edx } else { 0 };
     let is_microcodes = flags >> 13 & 1 == 1 && flags >> 11 & 1 == 0;
@@ -164,7 +169,8 @@ pub(crate) fn family_and_model(eax: u32) -> (u16, u8) {
     ((family + extended) as u16, (high << 4 | model) as u8)
 }
 
-/// Reads Intel SDM volume 2, CPUID leaf 0AH.
+/// Reads Intel SDM volume 2, CPUID leaf 0AH. Leaf 23H wins over it. Returns a remark if the two
+/// disagree.
 ///
 /// `extra` is the mask of extra registers: CPUID does not enumerate them, they follow from the
 /// model, and each CPU's driver tries them, as KVM reports the model without all of the registers.
@@ -173,7 +179,8 @@ fn detect_intel<R: CpuIdReader>(
     leaves: u32,
     hypervisor: bool,
     extra: u8,
-) -> Result<Kind, NoPmu> {
+    extended: &Extended,
+) -> Result<(Kind, Option<&'static str>), NoPmu> {
     if leaves < 0xa {
         return Err(NoPmu::Missing { hypervisor });
     }
@@ -187,19 +194,30 @@ fn detect_intel<R: CpuIdReader>(
     }
     // From version 5 on, ECX is a mask of fixed counters in addition to EDX's number of them.
     let mask = if version >= 5 { leaf.ecx } else { 0 };
-    let fixed = |index: u32| leaf.edx & 0x1f > index || mask >> index & 1 == 1;
-    if !fixed(0) || !fixed(1) {
+    let first = |count: u32| 1_u32.checked_shl(count).map_or(u32::MAX, |bit| bit - 1);
+    let common = [first(general.into()), first(leaf.edx & 0x1f) | mask];
+    let ([general, fixed], differs) = extended.or(common);
+    let general = (general & first(MAX_GENERAL as u32)) as u16;
+    let fixed = |index: u32| fixed >> index & 1 == 1;
+    if !fixed(0) || !fixed(1) || general == 0 {
         return Err(NoPmu::TooFewCounters);
     }
     let width_bits = byte(leaf.eax, 16).clamp(32, 48);
     let fixed_bits = ((leaf.edx >> 5) as u8).clamp(32, 48);
-    let general = 1_u16.checked_shl(general.into()).map_or(0xff, |bit| bit.wrapping_sub(1)) as u8;
     let widths = Widths { pinned: (1 << fixed_bits) - 1, general: (1 << width_bits) - 1 };
     // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES exists.
     let capabilities = cpuid.cpuid1(1).ecx >> 15 & 1 == 1;
-    let features =
-        intel::Features { general, reserved: 0, reference: fixed(2), capabilities, extra, widths };
-    Ok(Kind::Intel { features, version, width_bits })
+    let features = intel::Features {
+        general,
+        reserved: 0,
+        reference: fixed(2),
+        capabilities,
+        extra,
+        widths,
+        addresses: intel::Addresses::of_version(version),
+    };
+    let note = "CPUID leaf 0AH has counters that leaf 23H does not have: they are not used";
+    Ok((Kind::Intel { features, version, width_bits }, differs.then_some(note)))
 }
 
 /// Returns the mask of architectural events that do not exist: those whose bit in EBX is set, and
@@ -222,7 +240,7 @@ fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu
     let v2 = if leaves >= 0x8000_0022 { cpuid.cpuid1(0x8000_0022) } else { cpuid_nothing() };
     let global = v2.eax & 1 == 1;
     let count = if global { (v2.ebx & 0xf).min(6) } else { 6 };
-    let counters = ((1_u16 << count) - 1) as u8;
+    let counters = (1_u16 << count) - 1;
     if counters & !amd::PINNED == 0 {
         return Err(NoPmu::TooFewCounters);
     }
@@ -281,7 +299,7 @@ impl DetectedPmu {
     /// Fails if no counter would be left for groups.
     pub fn with_halt_timer(mut self) -> Result<DetectedPmu, NoPmu> {
         let general = self.layout().general;
-        let taken = 1_u8 << (7 - general.leading_zeros());
+        let taken = 1_u16 << general.ilog2();
         if general == taken {
             return Err(NoPmu::TooFewCounters);
         }
@@ -301,7 +319,8 @@ impl DetectedPmu {
     pub fn halt_timer<B: Bus>(&self, bus: B) -> Option<HaltTimer<B>> {
         let (reserved, registers) = match self.kind {
             Kind::Intel { features, .. } => {
-                (features.reserved, Registers::Intel { width: features.widths.general })
+                let intel::Features { widths, addresses, reserved, .. } = features;
+                (reserved, Registers::Intel { width: widths.general, addresses })
             }
             Kind::Amd(features) => (features.reserved, Registers::Amd { global: features.global }),
         };
@@ -317,8 +336,8 @@ impl DetectedPmu {
         }
     }
 
-    /// Returns whether another CPU has the same counters and events. The two core types of a hybrid
-    /// processor do not.
+    /// Returns whether another CPU has the same counters and events. Cores of another type or
+    /// native model do not.
     pub fn is_like(&self, other: &DetectedPmu) -> bool {
         (self.kind, self.core) == (other.kind, other.core)
     }

@@ -6,9 +6,10 @@
 
 use crate::{
     bus::{Bus, CountingBus},
+    intel::Addresses,
     registers::{
         amd::{CYCLES_NOT_IN_HALT, PerfCntrGlobalStatusClr, PerfCtl, PerfCtr},
-        intel::{CORE_CYCLES, PerfEvtSel, PerfGlobalOvfCtrl, Pmc},
+        intel::{CORE_CYCLES, PerfEvtSel, PerfGlobalOvfCtrl},
     },
 };
 
@@ -16,7 +17,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Registers {
     /// On Intel; `width` is the mask of a counter's bits.
-    Intel { width: u64 },
+    Intel { width: u64, addresses: Addresses },
     /// On AMD, with or without global registers.
     Amd { global: bool },
 }
@@ -38,10 +39,10 @@ impl<B: Bus> HaltTimer<B> {
     pub fn start(&mut self, cycles: u64) {
         self.arm(cycles);
         match self.registers {
-            Registers::Intel { .. } => {
+            Registers::Intel { addresses, .. } => {
                 let event = PerfEvtSel::event(CORE_CYCLES as u8, 0);
                 let enabled = PerfEvtSel::USR | PerfEvtSel::INT | PerfEvtSel::EN;
-                self.bus.put(self.counter, event | enabled);
+                self.bus.put_at(addresses.select(self.counter), (event | enabled).bits());
             }
             Registers::Amd { .. } => {
                 // The event first: a counter must not be enabled while its event changes.
@@ -65,8 +66,8 @@ impl<B: Bus> HaltTimer<B> {
         let value = cycles.wrapping_neg() & self.width();
         let bit = 1 << self.counter;
         match self.registers {
-            Registers::Intel { .. } => {
-                self.bus.put(self.counter, Pmc(value));
+            Registers::Intel { addresses, .. } => {
+                self.bus.put_at(addresses.counter(self.counter), value);
                 self.bus.put(0, PerfGlobalOvfCtrl::from_bits_retain(bit));
             }
             Registers::Amd { global } => {
@@ -81,7 +82,7 @@ impl<B: Bus> HaltTimer<B> {
     /// Returns the mask of the counter's bits.
     fn width(&self) -> u64 {
         match self.registers {
-            Registers::Intel { width } => width,
+            Registers::Intel { width, .. } => width,
             Registers::Amd { .. } => (1 << crate::amd::WIDTH_BITS) - 1,
         }
     }
@@ -100,7 +101,9 @@ mod tests {
         let counters = if is_intel { 4 } else { 6 };
         let mut model = Model::new(vendor, counters);
         let (registers, control) = match vendor {
-            Vendor::Intel { .. } => (Registers::Intel { width: WIDTH }, 0x38f),
+            Vendor::Intel { .. } => {
+                (Registers::Intel { width: WIDTH, addresses: Addresses::Legacy }, 0x38f)
+            }
             Vendor::Amd { global } => (Registers::Amd { global }, 0xc000_0301),
         };
         if model.msrs.contains_key(&control) {

@@ -1,4 +1,4 @@
-//! Driver for Intel's architectural performance monitoring, versions 2 to 5.
+//! Driver for Intel's architectural performance monitoring, versions 2 to 6.
 //!
 //! Fixed counters 0 (instructions), 1 (core cycles) and 2 (reference cycles) count in every slice.
 //! Counter 1, or 0 for slices of instructions, is the slice timer. Only the timer and counters that
@@ -29,6 +29,7 @@
 //! - WRMSR to these registers is serializing, so no event of the old group is counted under the new
 //!   selector.
 
+mod addresses;
 mod extra;
 mod features;
 mod in_use;
@@ -38,6 +39,7 @@ mod timer;
 
 use self::timer::Timer;
 pub(crate) use self::{
+    addresses::Addresses,
     extra::{extra_address, extra_register},
     features::Features,
     in_use::left_on,
@@ -45,23 +47,21 @@ pub(crate) use self::{
 
 use tally_abi::Mode;
 use tally_engine::{
-    CounterMask, Counts, Group, MAX_EXTRA, Pinned, Pmu, Selector, Setup, Switch, Widths,
-    for_each_counter,
+    CounterMask, Counts, Group, MAX_EXTRA, MAX_GENERAL, Pinned, Pmu, Selector, Setup, Switch,
+    Widths, for_each_counter,
 };
 
 use crate::{
     bus::{Bus, CountingBus},
     init::counters,
-    registers::intel::{
-        FixedCtr, FixedCtrCtrl, FullPmc, PerfEvtSel, PerfGlobalCtrl, Pmc, RDPMC_FIXED,
-    },
+    registers::intel::{FixedCtrCtrl, PerfGlobalCtrl, RDPMC_FIXED},
     selects::Selects,
 };
 
 // A fixed counter's number is its event's value.
 const _: () = assert!(Pinned::Instructions as u8 == 0);
 /// Counters of a full group with hyperthreading, which leaves four to each thread.
-const FULL: u8 = 0x0f;
+const FULL: u16 = 0x0f;
 const CYCLES: u8 = Pinned::Cycles as u8;
 const _: () = assert!(CYCLES == 1 && Pinned::Reference as u8 == 2);
 
@@ -74,15 +74,17 @@ pub struct Intel<B: Bus> {
     bus: CountingBus<B>,
     timer: Timer,
     selects: Selects<FULL>,
+    /// Addresses of the event selects.
+    addresses: [u32; MAX_GENERAL],
     features: Features,
     /// Mask of all general counters, including those reserved for others.
-    general: u8,
+    general: u16,
     /// Values last written to the extra registers.
     extra: [u64; MAX_EXTRA],
     /// Value last written to IA32_FIXED_CTR_CTRL.
     fixed: FixedCtrCtrl,
     /// Mask of general counters that are preloaded.
-    armed: u8,
+    armed: u16,
     /// Whether general counters can be written in full width.
     full_width: bool,
 }
@@ -123,10 +125,14 @@ impl<B: Bus> Intel<B> {
         }
     }
 
+    fn put_fixed(&mut self, event: Pinned, value: u64) {
+        self.bus.put_at(self.features.addresses.fixed(event as u8), value);
+    }
+
     /// Writes a selector if its value changes.
     fn select(&mut self, index: usize, wanted: Selector) {
         if self.selects.held()[index] != wanted {
-            self.bus.put(index as u8, register_of(wanted));
+            self.bus.put_at(self.addresses[index], wanted.0);
             self.selects.set_held(index, wanted);
         }
     }
@@ -167,19 +173,6 @@ impl<B: Bus> Intel<B> {
     }
 }
 
-/// Reloads the timer's counter.
-#[inline(always)]
-fn reload<B: Bus>(bus: &mut CountingBus<B>, timer: Pinned, value: &u64) {
-    // One access: writes this counter only.
-    bus.put_from::<FixedCtr>(timer as u8, value);
-}
-
-/// Value of an event select, which has 32 bits.
-#[inline(always)]
-fn register_of(selector: Selector) -> PerfEvtSel {
-    PerfEvtSel::from_bits_retain(u64::from(selector.0 as u32))
-}
-
 /// ECX operand of RDPMC for the counter of a pinned event.
 #[inline(always)]
 pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
@@ -192,7 +185,7 @@ impl<B: Bus> Pmu for Intel<B> {
         self.timer = Timer::new(setup.timer, &self.features);
         self.selects.time_by(setup.timer, self.features.widths.pinned);
         if group.extra.used != 0 {
-            self.load_extra(&group.extra);
+            self.load_extra(group.extra.used, &group.extra.values);
         }
         // Clears counters that this group does not use: its program must not see what others left
         // in them.
@@ -200,7 +193,7 @@ impl<B: Bus> Pmu for Intel<B> {
         let timer = FixedCtrCtrl::PMI0.bits() << (4 * setup.timer as u8);
         self.control_fixed(self.fixed_at(setup.mode) | FixedCtrCtrl::from_bits_retain(timer));
         let first = slice.wrapping_neg() & self.features.widths.pinned;
-        reload(&mut self.bus, self.timer.event, &first);
+        self.bus.put_from_at(self.timer.address, &first);
     }
 
     fn enable(&mut self) {
@@ -212,15 +205,16 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 
     fn restore(&mut self, group: &Group, mode: Mode, values: &Counts) {
-        self.load_extra(&group.extra);
+        self.load_extra(group.extra.used, &group.extra.values);
         for index in counters(self.features.general) {
             let at = usize::from(index);
             let used = group.used >> index & 1 == 1;
             self.select(at, group.selectors[at]);
-            self.bus.put(index, FullPmc(if used { values.general[at] } else { 0 }));
+            let value = if used { values.general[at] } else { 0 };
+            self.bus.put_at(self.features.addresses.full_counter(index), value);
         }
         for event in self.always() {
-            self.bus.put(event as u8, FixedCtr(values[event]));
+            self.put_fixed(event, values[event]);
         }
         self.control_fixed(self.fixed_at(mode));
         self.enable();
@@ -239,10 +233,10 @@ impl<B: Bus> Pmu for Intel<B> {
 
     fn scrub(&mut self) {
         for index in counters(self.features.general) {
-            self.bus.put(index, Pmc(0));
+            self.bus.put_at(self.features.addresses.counter(index), 0);
         }
         for event in self.always() {
-            self.bus.put(event as u8, FixedCtr(0));
+            self.put_fixed(event, 0);
         }
     }
 
@@ -270,16 +264,17 @@ impl<B: Bus> Pmu for Intel<B> {
             self.resume();
             return false;
         }
-        if next.has_extra {
-            self.load_extra(&next.extra);
+        if next.extra != 0 {
+            self.load_extra_of(next);
         }
-        let Intel { selects, bus, .. } = self;
+        let Intel { selects, bus, addresses, .. } = self;
         // One access for each event that changes, which is the minimum.
         let changes = selects.change(next, |index, wanted| {
-            bus.put_uncounted(index as u8, register_of(*wanted));
+            bus.put_uncounted_from_at(addresses[index], &wanted.0);
         });
         bus.msr_accesses += changes;
-        reload(bus, self.timer.event, &selects.reload(next));
+        // One access: writes this counter only.
+        bus.put_from_at(self.timer.address, &selects.reload(next));
         true
     }
 

@@ -9,7 +9,7 @@ use crate::bus::{Bus, CountingBus};
 /// Event selects, and the slice timer. Most groups have the counters in the mask `FULL`.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Selects<const FULL: u8> {
+pub(crate) struct Selects<const FULL: u16> {
     /// Slice timer.
     timer: Pinned,
     /// Mask of the timer's counter bits; `top` is the highest of them.
@@ -19,7 +19,7 @@ pub(crate) struct Selects<const FULL: u8> {
     held: [Selector; MAX_GENERAL],
 }
 
-impl<const FULL: u8> Selects<FULL> {
+impl<const FULL: u16> Selects<FULL> {
     /// Makes counters without events.
     pub(crate) fn new() -> Self {
         Selects { timer: Pinned::Cycles, width: 0, top: 0, held: [Selector(0); MAX_GENERAL] }
@@ -90,7 +90,7 @@ impl<const FULL: u8> Selects<FULL> {
 }
 
 #[inline(always)]
-fn read_general<const FULL: u8, B: Bus>(set: u8, bus: &mut CountingBus<B>, counts: &mut Counts) {
+fn read_general<const FULL: u16, B: Bus>(set: u16, bus: &mut CountingBus<B>, counts: &mut Counts) {
     for_each_counter_likely::<FULL>(set, |index| {
         bus.count_into(index as u32, &mut counts.general[index]);
     });
@@ -100,13 +100,13 @@ fn read_general<const FULL: u8, B: Bus>(set: u8, bus: &mut CountingBus<B>, count
 /// registers that the overflow path would have to save.
 #[cold]
 #[inline(never)]
-fn read_some<const FULL: u8, B: Bus>(set: u8, bus: &mut CountingBus<B>, counts: &mut Counts) {
+fn read_some<const FULL: u16, B: Bus>(set: u16, bus: &mut CountingBus<B>, counts: &mut Counts) {
     read_general::<FULL, B>(set, bus, counts);
 }
 
 #[inline(always)]
-fn change_each<const FULL: u8>(
-    changed: u8,
+fn change_each<const FULL: u16>(
+    changed: u16,
     switch: &Switch,
     held: &mut [Selector; MAX_GENERAL],
     mut change: impl FnMut(usize, &Selector),
@@ -120,7 +120,7 @@ fn change_each<const FULL: u8>(
 /// Handles sets other than `FULL` for [`change_each`]; separate for the reason of [`read_some`].
 #[cold]
 #[inline(never)]
-fn change_some<const FULL: u8>(
+fn change_some<const FULL: u16>(
     switch: &Switch,
     held: &mut [Selector; MAX_GENERAL],
     mut change: impl FnMut(usize, &Selector),

@@ -111,7 +111,7 @@ pub fn recheck_counters<B: Bus>(
 }
 
 /// Programs the counters of a mask to count instructions in ring 0.
-fn program<B: Bus>(driver: &mut Driver<B>, general: u8, slice: u64) {
+fn program<B: Bus>(driver: &mut Driver<B>, general: u16, slice: u64) {
     let mut group = Group { used: general, ..Group::NONE };
     for index in counters(general) {
         group.selectors[usize::from(index)] = INSTRUCTIONS_IN_RING_0;
@@ -199,7 +199,7 @@ pub struct AccessCosts {
 
 /// Measures the accesses to the registers, including the driver's few instructions around each.
 /// Consumes the driver, as [`check_counters`] does.
-pub fn access_costs<B: Bus>(mut driver: Driver<B>, general: u8) -> AccessCosts {
+pub fn access_costs<B: Bus>(mut driver: Driver<B>, general: u16) -> AccessCosts {
     let setup = Setup { mode: Mode::Kernel, kernel: true, timer: Pinned::Cycles, max_slice: LONG };
     driver.program(&Group::NONE, &setup, LONG);
     driver.enable();

@@ -33,6 +33,8 @@ pub(crate) struct Model {
     /// Number of overflow interrupts raised.
     pub(crate) interrupts: u64,
     counters: u8,
+    /// Whether the registers of the counters are at version 6's addresses, and at those alone.
+    is_version_6: bool,
 }
 
 impl Model {
@@ -74,7 +76,27 @@ impl Model {
             cycles_an_access: 0,
             interrupts: 0,
             counters,
+            is_version_6: false,
         }
+    }
+
+    /// Makes an Intel PMU of version 6 with ten general counters.
+    pub(crate) fn version_6() -> Model {
+        let model = Model::new(Vendor::Intel { freeze: true }, 10);
+        Model { is_version_6: true, ..model }
+    }
+
+    /// Returns the key in `msrs` of the register at an address: the legacy one. `None` if there is
+    /// none at the address.
+    fn key(&self, msr: u32) -> Option<u32> {
+        let key = match (self.is_version_6, msr) {
+            (true, 0xc1..=0xca | 0x186..=0x18f | 0x309..=0x30b | 0x4c1..=0x4ca) => return None,
+            (true, 0x1900..=0x1927) if msr.is_multiple_of(4) => 0xc1 + (msr - 0x1900) / 4,
+            (true, 0x1900..=0x1927) if msr % 4 == 1 => 0x186 + (msr - 0x1900) / 4,
+            (true, 0x1980..=0x198b) if msr.is_multiple_of(4) => 0x309 + (msr - 0x1980) / 4,
+            _ => msr,
+        };
+        self.msrs.contains_key(&key).then_some(key)
     }
 
     /// Lets the cycles of an access pass.
@@ -135,7 +157,7 @@ impl Model {
             let at_privilege = select >> if kernel { 17 } else { 16 } & 1 == 1;
             if enabled && at_privilege && select >> 22 & 1 == 1 {
                 let code = (select & 0xff | select >> 24 & 0xf00) as u16;
-                let more = events(code, (select >> 8) as u8);
+                let more = events(code, (select >> 8) as u8) + (select >> 40 & 0xff);
                 self.count(counter, more, 1 << index, select >> 20 & 1 == 1);
             }
         }
@@ -179,8 +201,11 @@ impl Model {
     fn writable(&self, msr: u32) -> u64 {
         let rows = (1_u64 << self.counters) - 1;
         match (self.vendor, msr) {
-            (Vendor::Intel { .. }, 0x186..=0x18d) => intel::PerfEvtSel::VALID,
-            (Vendor::Intel { .. }, 0xc1..=0xc8 | 0x309..=0x30b) => WIDTH_MASK,
+            (Vendor::Intel { .. }, 0x186..=0x18f) => {
+                let more = if self.is_version_6 { 0xff << 40 | 1 << 36 } else { 0 };
+                0xffdf_ffff & !(1 << 19) | more
+            }
+            (Vendor::Intel { .. }, 0xc1..=0xca | 0x309..=0x30b) => WIDTH_MASK,
             (Vendor::Intel { .. }, 0x38d) => intel::FixedCtrCtrl::VALID,
             (Vendor::Intel { .. }, 0x38f) => rows | 7 << 32,
             (Vendor::Intel { freeze }, 0x390) => rows | 7 << 32 | u64::from(freeze) << 59,
@@ -219,30 +244,35 @@ impl Model {
 impl Bus for Model {
     fn read(&mut self, msr: u32) -> u64 {
         self.pass_access();
-        *self.msrs.get(&msr).unwrap_or_else(|| panic!("read of {msr:#x}, which is not there"))
+        let key = self.key(msr).unwrap_or_else(|| panic!("read of {msr:#x}, which is not there"));
+        self.msrs[&key]
     }
 
     fn write(&mut self, msr: u32, value: u64) {
         self.pass_access();
         let full = intel::FullPmc::FIRST..intel::FullPmc::FIRST + u32::from(self.counters);
-        if full.contains(&msr) && self.msrs.contains_key(&intel::PerfCapabilities::FIRST) {
+        if full.contains(&msr)
+            && !self.is_version_6
+            && self.msrs.contains_key(&intel::PerfCapabilities::FIRST)
+        {
             assert_eq!(value & !WIDTH_MASK, 0, "{value:#x} into {msr:#x}");
             self.written.push((msr, value));
             self.msrs.insert(msr - 0x400, value);
             return;
         }
-        assert!(self.msrs.contains_key(&msr), "write to {msr:#x}, which is not there");
+        let at = msr;
+        let msr = self.key(at).unwrap_or_else(|| panic!("write to {at:#x}, which is not there"));
         assert_eq!(value & !self.writable(msr), 0, "reserved bits in {msr:#x}: {value:#x}");
         if matches!(self.vendor, Vendor::Amd { .. }) && msr >= 0xc001_0200 && msr & 1 == 0 {
             self.check_amd_select(((msr - 0xc001_0200) / 2) as u8, value);
         }
-        self.written.push((msr, value));
+        self.written.push((at, value));
         match msr {
             _ if self.stuck == Some(msr) => {}
             0x390 => *self.msrs.get_mut(&0x38e).unwrap() &= !value,
             0xc000_0302 => *self.msrs.get_mut(&0xc000_0300).unwrap() &= !value,
             // The legacy address takes 32 bits and sign-extends them.
-            0xc1..=0xc8 => {
+            0xc1..=0xc8 if !self.is_version_6 => {
                 self.msrs.insert(msr, value as u32 as i32 as i64 as u64 & WIDTH_MASK);
             }
             _ => {
@@ -252,11 +282,11 @@ impl Bus for Model {
     }
 
     fn try_read(&mut self, msr: u32) -> Option<u64> {
-        self.msrs.contains_key(&msr).then(|| self.read(msr))
+        self.key(msr).is_some().then(|| self.read(msr))
     }
 
     fn try_write(&mut self, msr: u32, value: u64) -> bool {
-        let is_there = self.msrs.contains_key(&msr);
+        let is_there = self.key(msr).is_some();
         if is_there {
             self.write(msr, value);
         }

@@ -74,8 +74,8 @@ pub struct Event {
     pub name: &'static str,
     /// Event select; on AMD with bits 11:8 in place.
     pub code: u16,
-    /// Conversion mask.
-    pub umask: u8,
+    /// Unit mask; the high byte is the second unit mask of version 6.
+    pub umask: u16,
     /// Counter mask in the event's encoding.
     pub cmask: u8,
     /// Whether the comparison with the counter mask is inverted.
@@ -83,7 +83,7 @@ pub struct Event {
     /// Edge detection.
     pub edge: bool,
     /// Mask of the general counters that can count the event.
-    pub counters: u8,
+    pub counters: u16,
     /// The signals whose sum is the count.
     pub signals: &'static [Signal],
     /// The conversion of the sum.
@@ -101,7 +101,7 @@ impl Event {
     pub const fn new(
         name: &'static str,
         code: u16,
-        umask: u8,
+        umask: u16,
         signals: &'static [Signal],
         about: &'static str,
     ) -> Event {
@@ -112,7 +112,7 @@ impl Event {
             cmask: 0,
             inv: false,
             edge: false,
-            counters: 0xff,
+            counters: u16::MAX,
             signals,
             conversion: Conversion::Plain,
             needs: None,
@@ -137,8 +137,13 @@ impl Event {
     }
 
     /// Restricts the event to some counters.
-    pub const fn on(self, counters: u8) -> Event {
+    pub const fn on(self, counters: u16) -> Event {
         Event { counters, ..self }
+    }
+
+    /// Sets another unit mask.
+    pub const fn umask(self, umask: u16) -> Event {
+        Event { umask, ..self }
     }
 
     /// Sets another conversion.

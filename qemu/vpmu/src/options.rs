@@ -166,7 +166,7 @@ impl<'a> Given<'a> {
     fn profile(&self) -> Result<Profile, String> {
         let mut profile = self.get("profile").map_or(Ok(Profile::ALL[0]), machine::profile)?;
         profile = processor::shown(profile, self.path("processor")?)?;
-        let versions = "Intel's profiles have 1 to 5, AMD's no choice";
+        let versions = "Intel's profiles have 1 to 6, AMD's no choice";
         let fixed = "Intel's profiles have 0 to 4 from version 2 on, AMD's none";
         let width = "Intel's profiles have 32 to 48, AMD's only 48";
         profile = self.with("version", Profile::with_version, profile, versions)?;
@@ -362,7 +362,7 @@ mod tests {
             ("profile=p4", "unknown profile 'p4'"),
             ("counters=9", "counters=9"),
             ("counters=0", "counters=0"),
-            ("version=6", "version=6"),
+            ("version=7", "version=7"),
             ("speed=1", "unknown option 'speed'"),
             ("truth", "has no value"),
             ("truth=on", "use truth=FILE"),

@@ -62,11 +62,11 @@ fn parse(profile: Profile, text: &str) -> Result<Profile, String> {
 struct Encoding {
     name: &'static str,
     code: u16,
-    umask: u8,
+    umask: u16,
     cmask: u8,
     inv: bool,
     edge: bool,
-    counters: u8,
+    counters: u16,
 }
 
 /// Applies a line; `None` if it is wrong.
@@ -85,11 +85,11 @@ fn apply(
             let encoding = Encoding {
                 name: (*name).to_owned().leak(),
                 code: hex(code)?.try_into().ok()?,
-                umask: byte(umask)?,
+                umask: hex(umask)?.try_into().ok()?,
                 cmask: byte(cmask)?,
                 inv: hex(inv)? != 0,
                 edge: hex(edge)? != 0,
-                counters: byte(counters)?,
+                counters: hex(counters)?.try_into().ok()?,
             };
             encodings.entry(modelled.to_ascii_uppercase()).or_insert(encoding);
         }

@@ -4,6 +4,9 @@ use tally_model::Geometry;
 
 use crate::{counter::FIXED, event::Event, offcore};
 
+/// Maximum number of general counters of version 6.
+const MAX_GENERAL: u8 = 10;
+
 /// The vendor whose architecture a profile implements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
@@ -81,12 +84,15 @@ impl Profile {
         all.filter(move |event| event.needs.is_none_or(|need| need.is_met(&geometry)))
     }
 
-    /// Sets another version of Intel's architecture, 1 to 5; `None` for AMD. Version 1 has no fixed
-    /// counters.
+    /// Sets another version of Intel's architecture, 1 to 6; `None` for AMD. Version 1 has no fixed
+    /// counters, and only version 6 reaches more than eight general ones.
     pub fn with_version(self, version: u8) -> Option<Profile> {
-        let known = self.vendor == Vendor::Intel && (1..=5).contains(&version);
+        let known = self.vendor == Vendor::Intel && (1..=6).contains(&version);
         let fixed = if version == 1 { 0 } else { self.fixed };
-        known.then_some(Profile { version, fixed, ..self })
+        let (default, most) = self.counters;
+        let most = if version >= 6 { MAX_GENERAL } else { most.min(8) };
+        let counters = (default.min(most), most);
+        known.then_some(Profile { version, fixed, counters, ..self })
     }
 
     /// Makes CPUID report the time-stamp counter's frequency in Hz, as Intel's processors can.
@@ -146,7 +152,7 @@ impl Profile {
     pub fn event(
         &self,
         code: u16,
-        umask: u8,
+        umask: u16,
         cmask: u8,
         inv: bool,
         edge: bool,

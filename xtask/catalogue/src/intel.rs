@@ -33,7 +33,7 @@ struct Row {
     counter_mask: String,
     invert: String,
     edge_detect: String,
-    /// Bit 36 of the event select; no event has it.
+    /// Bit 36 of the event select.
     equal: Option<String>,
     /// Counters without hyper-threading. The table lists all of them: with hyper-threading CPUID
     /// reports fewer counters.
@@ -101,14 +101,12 @@ fn event(row: &Row) -> Option<Event> {
         _ => None,
     };
     let one = |text: &str| number(text)?.try_into().ok();
-    if is_set(&row.equal)? {
-        return None;
-    }
     let second = row.umask_ext.as_deref().map_or(Some(0), number)?;
     let umask = |umask: u64| u16::try_from(umask | second << 8).ok();
     let flags = [
         ('i', is_set(&Some(row.invert.clone()))?),
         ('e', is_set(&Some(row.edge_detect.clone()))?),
+        ('q', is_set(&row.equal)?),
         ('a', is_set(&row.taken_alone)?),
         ('t', is_set(&row.any_thread)?),
     ];
@@ -188,10 +186,11 @@ mod tests {
 
     #[test]
     fn the_used_fields_are_read() {
-        let (title, all) = events(&file(r#", "TakenAlone": "1", "UMaskExt": "0x80""#)).unwrap();
+        let (title, all) =
+            events(&file(r#", "TakenAlone": "1", "Equal": "1", "UMaskExt": "0x80""#)).unwrap();
         assert_eq!(title, "I");
         let lines: Vec<String> = all.iter().map(Event::to_string).collect();
-        assert_eq!(lines, ["OCR.X\tb7,bb\t8001\t10\t203\tia\t1a6,1a7\t3f803c0001"]);
+        assert_eq!(lines, ["OCR.X\tb7,bb\t8001\t10\t203\tiqa\t1a6,1a7\t3f803c0001"]);
         assert_eq!(counters("Fixed counter 1").unwrap(), "fixed1");
         let (_, of_one) = events(&file("").replace("0x1a6,0x1a7", "0x1a7")).unwrap();
         assert_eq!((&of_one[0].codes[..], &of_one[0].registers[..]), (&[0xbb][..], &[0x1a7][..]));
@@ -200,7 +199,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_refused() {
         assert!(events("{}").is_err());
-        for more in [r#", "Equal": "1""#, r#", "UMaskExt": "0x100""#, r#", "New": "0""#] {
+        for more in [r#", "Equal": "2""#, r#", "UMaskExt": "0x100""#, r#", "New": "0""#] {
             assert!(events(&file(more)).is_err(), "{more}");
         }
         assert!(events(&file("").replace("0x1a6,0x1a7", "0x1a6,0x1a7,0x3e0")).is_err());

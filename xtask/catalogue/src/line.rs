@@ -17,8 +17,8 @@ pub(crate) struct Event {
     pub(crate) cmask: u8,
     /// Mask of general counters, or `fixedN` for a fixed counter.
     pub(crate) counters: String,
-    /// `i`: inverted, `e`: edges, `a`: counted alone, `t`: counts the sibling thread, `l`: a later
-    /// name of an event, which the vendor's table has under another name before.
+    /// `i`: inverted, `e`: edges, `q`: equal, `a`: counted alone, `t`: counts the sibling thread,
+    /// `l`: a later name of an event, which the vendor's table has under another name before.
     pub(crate) flags: String,
     /// Extra registers, of which the event needs one; empty if none.
     pub(crate) registers: Vec<u16>,

@@ -64,7 +64,8 @@ impl ProcessorArgs {
         fs::create_dir_all(&folder).map_err(|error| Failure::io("make", &folder, &error))?;
         let path = folder.join(format!("{}.tsv", catalogue.name()));
         project::write(&path, text(&catalogue).as_bytes())?;
-        let options = vec![format!("processor={}", path.display()), counters(&catalogue)];
+        let mut options = vec![format!("processor={}", path.display()), counters(&catalogue)];
+        options.extend(version(&catalogue));
         Ok(Some((like(&catalogue), options)))
     }
 }
@@ -102,22 +103,29 @@ fn like(catalogue: &Catalogue) -> Pmu {
         let events = pmu.profile().events().filter(|event| !event.is_tallys());
         events.filter(|event| catalogue.find(event.name).is_some()).count()
     };
-    let (first, second) = if catalogue.is_intels() {
-        (Pmu::Intel, Pmu::SapphireRapids)
+    let all: &[Pmu] = if catalogue.is_intels() {
+        &[Pmu::Intel, Pmu::SapphireRapids, Pmu::LunarLake]
     } else {
-        (Pmu::Amd, Pmu::Zen3)
+        &[Pmu::Amd, Pmu::Zen3]
     };
-    if has(second) > has(first) { second } else { first }
+    all.iter().copied().rev().max_by_key(|pmu| has(*pmu)).unwrap_or_default()
 }
 
-/// The option for the number of counters that the processor's events use, at most 8.
+/// The option for the number of counters that the processor's events use.
 fn counters(catalogue: &Catalogue) -> String {
     let masks = catalogue.entries().map(|entry| match entry.counter {
-        Counter::General(mask) => mask & 0xff,
+        Counter::General(mask) => mask,
         Counter::Fixed(_) => 0,
     });
     let all = masks.fold(0, |all, mask| all | mask);
     format!("counters={}", u16::BITS - all.leading_zeros())
+}
+
+/// The option for the version of the architecture, of a processor whose events have second unit
+/// masks.
+fn version(catalogue: &Catalogue) -> Option<String> {
+    let has_second = catalogue.is_intels() && catalogue.entries().any(|entry| entry.umask > 0xff);
+    has_second.then(|| "version=6".to_owned())
 }
 
 /// The option's file (`qemu/vpmu/src/processor.rs`).
@@ -127,11 +135,10 @@ fn text(catalogue: &Catalogue) -> String {
     for entry in catalogue.entries() {
         let Entry { name, code, umask, cmask, inv, edge, counter, .. } = entry;
         let Counter::General(counters) = counter else { continue };
-        // The virtual PMU has no second unit mask, and no counters above 7.
-        if umask > 0xff || counters & 0xff == 0 || entry.extra.is_some() {
+        if entry.extra.is_some() {
             continue;
         }
-        let (inv, edge, counters) = (u8::from(inv), u8::from(edge), counters & 0xff);
+        let (inv, edge) = (u8::from(inv), u8::from(edge));
         // The name by which the kernel reports the event, if the table has several.
         let resolved = catalogue.resolve(name, Mode::User).ok();
         let first = resolved.and_then(|all| all.first()?.native).unwrap_or(name);

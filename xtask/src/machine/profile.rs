@@ -8,9 +8,10 @@ use tally_vpmu::{Profile as Known, QemuMachine};
 const COUNT: usize = Known::ALL.len();
 
 /// Other names that people give the machines: the processors', as vendors and perf write them.
-const ALIASES: [(&str, &[&str]); 3] = [
+const ALIASES: [(&str, &[&str]); 4] = [
     ("intel", &["icelake", "icelakex", "icx", "ice-lake"]),
     ("sapphire-rapids", &["sapphirerapids", "spr"]),
+    ("lunar-lake", &["lunarlake", "lnl"]),
     ("amd", &["zen4", "amdzen4"]),
 ];
 
@@ -33,6 +34,8 @@ impl Pmu {
     pub const Amd: Pmu = Pmu::named("amd");
     /// Sapphire Rapids server.
     pub const SapphireRapids: Pmu = Pmu::named("sapphire-rapids");
+    /// Lunar Lake's P-cores, of Perfmon version 6.
+    pub const LunarLake: Pmu = Pmu::named("lunar-lake");
     /// Zen 3.
     pub const Zen3: Pmu = Pmu::named("zen3");
 }

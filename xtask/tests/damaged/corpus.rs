@@ -85,7 +85,7 @@ pub fn trace() -> Vec<u8> {
 #[expect(clippy::too_many_lines, reason = "two kinds of records with all of their fields")]
 fn of_slice(records: &mut Records, round: u64) {
     let (tsc, address) = (1_000 * round + 900, ADDRESSES[round as usize % 2]);
-    let counts = [7, 5, 3, 2, 0, 0, 0, 0].map(|of: u64| of * (round + 1));
+    let counts = [7, 5, 3, 2, 0, 0, 0, 0, 0, 0].map(|of: u64| of * (round + 1));
     let slice = SliceRecord {
         session: 1,
         group: 0,
@@ -100,7 +100,7 @@ fn of_slice(records: &mut Records, round: u64) {
         cycles: 1_000,
         instructions: 900,
         events: 4,
-        counts: [7, 5, 3, 2, 0, 0, 0, 0],
+        counts: [7, 5, 3, 2, 0, 0, 0, 0, 0, 0],
     };
     add!(records, tsc, SliceRecord, slice, list);
     let places = if round < 4 { events().len() } else { 1 };
@@ -356,4 +356,4 @@ pub fn pictures() -> Vec<Vec<u8>> {
     [Png, Jpeg, Pnm].map(write).to_vec()
 }
 
-const _: () = assert!(MAX_COUNTS == 8);
+const _: () = assert!(MAX_COUNTS == 10);

@@ -21,17 +21,17 @@ fn slices_are_as_long_as_their_group_needs() {
         end_tsc: 6,
         cycles: 7,
         instructions: 8,
-        counts: [1, 2, 3, 4, 0, 0, 0, 0],
+        counts: [1, 2, 3, 4, 0, 0, 0, 0, 0, 0],
     };
     let mut words: Vec<u64> = record.head().into();
     words.extend(record.tail());
     assert_eq!(words.len(), SliceRecord::HEAD + 4);
     assert_eq!(Record::decode(SliceRecord::KIND, 6, &words), Ok(Record::Slice(record)));
-    let long = [words.clone(), [0; 5].to_vec()].concat();
+    let long = [words.clone(), [0; MAX_COUNTS - 3].to_vec()].concat();
     assert_eq!(SliceRecord::decode(6, &long), Err(Malformed));
     assert_eq!(SliceRecord::decode(6, &words[..SliceRecord::HEAD - 1]), Err(Malformed));
     assert_eq!(Record::decode(0, 6, &words), Err(Malformed));
-    for bad in [9 << 48, 9 << 56] {
+    for bad in [9 << 48, 11 << 56] {
         let mut words = words.clone();
         words[0] = bad;
         assert_eq!(SliceRecord::decode(6, &words), Err(Malformed));
@@ -66,7 +66,7 @@ fn thresholds_and_samples_round_trip() {
         group: 0xfffe,
         events: 1,
         period_multiplier: 0xfedc,
-        counts: [1, 0, 0, 0, 0, 0, 0, 0],
+        counts: [1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
     };
     let words = [&record.head()[..], record.tail()].concat();
     assert_eq!(Record::decode(3, 5, &words), Ok(Record::Sample(record)));

@@ -144,7 +144,7 @@ fn word(version: u32, state: u32) -> u64 {
     u64::from(version) << 32 | u64::from(state)
 }
 
-/// Calls `visit` with the slot of each counter in `set`, at most eleven.
+/// Calls `visit` with the slot of each counter in `set`, at most thirteen.
 #[inline]
 pub(super) fn for_each_slot(set: CounterMask, mut visit: impl FnMut(usize)) {
     for_each_counter(set.general, &mut visit);

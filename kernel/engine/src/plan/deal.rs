@@ -7,13 +7,15 @@
 //! tied to any column for which the condition still holds afterwards.
 
 /// Number of events that are confined to each set of columns.
-pub(super) type Within<const SETS: usize> = [usize; SETS];
+pub(super) type Within<const SETS: usize> = [u16; SETS];
 
 /// Counts events by the sets of columns to which they are confined.
-pub(super) fn within<const SETS: usize>(masks: impl Iterator<Item = u8>) -> Within<SETS> {
+pub(super) fn within<const SETS: usize>(
+    masks: impl Iterator<Item = impl Into<usize>>,
+) -> Within<SETS> {
     let mut within = [0; SETS];
     for mask in masks {
-        within[usize::from(mask) % SETS] += 1;
+        within[mask.into() % SETS] += 1;
     }
     // Adds to each set the events confined to its subsets, column by column.
     let columns = (0..).map(|column| 1 << column).take_while(|bit| *bit < SETS);
@@ -28,7 +30,7 @@ pub(super) fn within<const SETS: usize>(masks: impl Iterator<Item = u8>) -> With
 /// The smallest capacity with which all events can be dealt.
 pub(super) fn least<const SETS: usize>(within: &Within<SETS>) -> usize {
     let sets = within.iter().enumerate().skip(1);
-    sets.map(|(set, n)| n.div_ceil(set.count_ones() as usize)).max().unwrap_or(0)
+    sets.map(|(set, n)| usize::from(*n).div_ceil(set.count_ones() as usize)).max().unwrap_or(0)
 }
 
 /// A deal in progress.
@@ -55,7 +57,8 @@ impl<const N: usize, const SETS: usize> Deal<N, SETS> {
 
     /// Ties an event with the possible columns `mask` to one of them: the least loaded that leaves
     /// room for all other events. One exists.
-    pub(super) fn tie(&mut self, mask: u8) -> usize {
+    pub(super) fn tie(&mut self, mask: impl Into<usize>) -> usize {
+        let mask = mask.into();
         let choices = (0..N).filter(|column| mask >> column & 1 == 1);
         let column = choices
             .filter(|column| self.leaves_room(mask, *column))
@@ -67,7 +70,8 @@ impl<const N: usize, const SETS: usize> Deal<N, SETS> {
 
     /// Ties an event to this column if that leaves room for all other events. Returns whether it
     /// does.
-    pub(super) fn tie_to(&mut self, mask: u8, column: usize) -> bool {
+    pub(super) fn tie_to(&mut self, mask: impl Into<usize>, column: usize) -> bool {
+        let mask = mask.into();
         let leaves_room = self.leaves_room(mask, column);
         if leaves_room {
             self.put(mask, column);
@@ -75,7 +79,7 @@ impl<const N: usize, const SETS: usize> Deal<N, SETS> {
         leaves_room
     }
 
-    fn put(&mut self, mask: u8, column: usize) {
+    fn put(&mut self, mask: usize, column: usize) {
         for set in self.newly_within(mask, column) {
             self.within[set] += 1;
         }
@@ -83,8 +87,8 @@ impl<const N: usize, const SETS: usize> Deal<N, SETS> {
     }
 
     /// Undoes [`Self::tie_to`].
-    pub(super) fn untie(&mut self, mask: u8, column: usize) {
-        for set in self.newly_within(mask, column) {
+    pub(super) fn untie(&mut self, mask: impl Into<usize>, column: usize) {
+        for set in self.newly_within(mask.into(), column) {
             self.within[set] -= 1;
         }
         self.load[column] -= 1;
@@ -100,14 +104,17 @@ impl<const N: usize, const SETS: usize> Deal<N, SETS> {
         self.load[column]
     }
 
-    fn leaves_room(&self, mask: u8, column: usize) -> bool {
+    fn leaves_room(&self, mask: usize, column: usize) -> bool {
         self.newly_within(mask, column)
-            .all(|set| self.within[set] < self.capacity * set.count_ones() as usize)
+            .all(|set| usize::from(self.within[set]) < self.capacity * set.count_ones() as usize)
     }
 
     /// The sets to which an event becomes confined when it is tied to `column`.
-    fn newly_within(&self, mask: u8, column: usize) -> impl Iterator<Item = usize> + use<N, SETS> {
-        let mask = usize::from(mask);
+    fn newly_within(
+        &self,
+        mask: usize,
+        column: usize,
+    ) -> impl Iterator<Item = usize> + use<N, SETS> {
         (0..self.sets).filter(move |set| set >> column & 1 == 1 && mask & !set != 0)
     }
 }

@@ -37,7 +37,7 @@ pub enum PlanError {
         /// The event, by its index.
         event: usize,
         /// The counters that it could be counted on.
-        counters: u8,
+        counters: u16,
     },
     /// Groups may use no extra register that the event needs.
     NoRegister {

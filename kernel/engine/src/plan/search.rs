@@ -38,7 +38,7 @@ pub(super) enum SearchOutcome {
 /// Taken counters and registers of a group.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Taken {
-    counters: u8,
+    counters: u16,
     registers: u8,
 }
 

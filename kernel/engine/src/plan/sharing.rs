@@ -5,7 +5,7 @@ use core::cmp::Reverse;
 
 use super::{
     colour,
-    deal::{least, within},
+    deal::{Within, least, within},
     search::{SearchOutcome, SharedItem, search},
     wanted::{Counters, Registers, Spot, Wanted},
 };
@@ -63,7 +63,7 @@ impl Sharing {
     /// Gives every item a spot in at least `bound` groups, as few as the search finds.
     pub(super) fn place(
         &self,
-        together: &[usize; 1 << MAX_GENERAL],
+        together: &Within<{ 1 << MAX_GENERAL }>,
         bound: usize,
         spots: &mut [Spot],
     ) -> Placed {
@@ -98,7 +98,7 @@ impl Sharing {
     fn colour(
         &self,
         mut deal: Counters,
-        each: [usize; 1 << MAX_EXTRA],
+        each: Within<{ 1 << MAX_EXTRA }>,
         groups: usize,
     ) -> (Counters, Vec<Spot>) {
         let mut registers = Registers::new(each, groups);

@@ -126,7 +126,7 @@ impl Bin {
 
     /// Puts an event on one of its possible counters, moving that counter's event to another if
     /// necessary. `seen` are the counters tried so far.
-    fn take(&mut self, wanted: &[Wanted], index: usize, seen: &mut u8) -> bool {
+    fn take(&mut self, wanted: &[Wanted], index: usize, seen: &mut u16) -> bool {
         for counter in (0..MAX_GENERAL).filter(|counter| wanted[index].counters >> counter & 1 == 1)
         {
             if *seen >> counter & 1 == 1 {

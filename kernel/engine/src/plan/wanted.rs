@@ -7,7 +7,7 @@ use crate::demand::{Extra, MAX_EXTRA, MAX_GENERAL, Selector};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Wanted {
     pub(super) selector: Selector,
-    pub(super) counters: u8,
+    pub(super) counters: u16,
     pub(super) extra: Option<Extra>,
     pub(super) alone: bool,
 }

@@ -50,7 +50,7 @@ impl Session {
 
     /// Credits the counts of the counters in the mask `used` since the last credit, in the middle
     /// of the current slice.
-    pub(crate) fn credit(&mut self, counted: &Counts, used: u8, tsc: u64) {
+    pub(crate) fn credit(&mut self, counted: &Counts, used: u16, tsc: u64) {
         self.add_total(counted, tsc);
         self.current.slice.add(counted, used);
         self.current.piece.add(counted, used);
@@ -122,7 +122,7 @@ impl Session {
 
     /// Adds the current slice, with the counts `slice`, to its group, makes the next slice current,
     /// and draws one more.
-    fn complete_slice(&mut self, slice: &Counts, used: u8) {
+    fn complete_slice(&mut self, slice: &Counts, used: u16) {
         let turn = self.current_turn();
         let CurrentSlice { drawn, credited, .. } = self.current;
         if let Some(moments) = self.moments.get_mut(usize::from(drawn.draw.group)) {

@@ -52,7 +52,7 @@ pub struct Session {
     /// The length of the longest slices, in the slice timer's unit.
     pub(super) longest: u64,
     /// The general counters that groups use, as a mask.
-    pub(super) counters: u8,
+    pub(super) counters: u16,
     pub(super) lengths: Lengths,
     pub(super) setup: Setup,
     pub(super) moments: Box<[GroupMoments]>,

@@ -10,8 +10,8 @@ use tally_abi::{
     trace::{SliceRecord, ThresholdRecord},
 };
 use tally_engine::{
-    Clock, CounterMask, Counts, Group, Pinned, Pmu, Selector, Setup, Sink, Switch, Widths,
-    for_each_counter,
+    Clock, CounterMask, Counts, Group, MAX_GENERAL, Pinned, Pmu, Selector, Setup, Sink, Switch,
+    Widths, for_each_counter,
 };
 
 /// Mask of a counter's value: all counters are 48 bits wide.
@@ -49,7 +49,7 @@ impl Simulated {
     pub fn showing(value: u64) -> Simulated {
         let pmu = Simulated::default();
         let mut counters = Counts::default();
-        counters.general = [value; 8];
+        counters.general = [value; MAX_GENERAL];
         Pinned::ALL.into_iter().for_each(|event| counters[event] = value);
         pmu.0.borrow_mut().counters = counters;
         pmu
@@ -136,7 +136,7 @@ impl Simulated {
         });
     }
 
-    fn change(&self, changed: u8, selectors: &[Selector; 8], slice: u64) {
+    fn change(&self, changed: u16, selectors: &[Selector; MAX_GENERAL], slice: u64) {
         let mut state = self.0.borrow_mut();
         for_each_counter(changed, |counter| {
             state.preloaded &= !(1 << counter);
@@ -155,7 +155,7 @@ impl Simulated {
 impl Pmu for Simulated {
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
         assert!(!self.is_counting());
-        self.change(u8::MAX, &group.selectors, slice);
+        self.change(u16::MAX, &group.selectors, slice);
         self.0.borrow_mut().kernel = setup.kernel;
     }
 

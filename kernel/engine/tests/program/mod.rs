@@ -50,7 +50,7 @@ impl Bench {
 
     pub fn sharing(shares: Shares, counters: u32, seed: u64, value: u64) -> Bench {
         let layout = Layout {
-            general: ((1_u16 << counters) - 1) as u8,
+            general: (1 << counters) - 1,
             reference: true,
             extra: 0,
             widths: Widths::of(48),

@@ -214,12 +214,8 @@ pub fn traced(
     // One counter for each group: event e is counted in group e, so 8 + filler events make at least
     // 8 groups.
     let counters = 8_usize.div_ceil(groups);
-    let layout = Layout {
-        general: ((1_u16 << counters) - 1) as u8,
-        reference: false,
-        extra: 0,
-        widths: Widths::of(48),
-    };
+    let layout =
+        Layout { general: (1 << counters) - 1, reference: false, extra: 0, widths: Widths::of(48) };
     let count = (counters * groups).max(8);
     let mut demands: Vec<Demand> =
         (0..count as u64).map(|e| Demand::general(Selector(e), 0xff)).collect();

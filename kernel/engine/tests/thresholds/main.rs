@@ -72,7 +72,7 @@ impl Bench {
     /// Makes a bench whose list has the cycles `more` additional times, after the others.
     fn listing(more: usize, mode: Mode, counters: u32, seed: u64, value: u64) -> Bench {
         let layout = Layout {
-            general: ((1_u16 << counters) - 1) as u8,
+            general: (1 << counters) - 1,
             reference: true,
             extra: 0,
             widths: Widths::of(48),
@@ -246,7 +246,7 @@ fn samples_come_a_period_apart_give_or_take_an_eighth() {
             usize::from(sample.event) == event
                 && (sample.session, sample.cpu, sample.user) == (9, 3, true)
                 && sample.instructions == 2 * sample.cycles
-                && sample.counts == [sample.cycles; 8]
+                && sample.counts == [sample.cycles; tally_engine::MAX_GENERAL]
         };
         assert!(samples.iter().all(of_all), "{samples:#?}");
         let histogram = bench.session.samples().unwrap();

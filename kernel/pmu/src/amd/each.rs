@@ -1,8 +1,8 @@
 //! Operation without global registers: each counter has its own enable bit.
 
-use tally_engine::{Counts, MAX_GENERAL, Selector, Switch};
+use tally_engine::{Counts, Selector, Switch};
 
-use super::{Amd, rdpmc_pinned, reload};
+use super::{Amd, COUNTERS, rdpmc_pinned, reload};
 use crate::{
     bus::{Bus, CountingBus},
     registers::amd::PerfCtl,
@@ -34,7 +34,7 @@ impl<B: Bus> Amd<B> {
     /// Enables each counter that has an event, or none.
     #[inline(never)]
     pub(super) fn gate_each(&mut self) {
-        for index in 0..MAX_GENERAL {
+        for index in 0..COUNTERS {
             let select = self.held(index);
             if !select.is_empty() {
                 let off = if self.enabled { PerfCtl::empty() } else { PerfCtl::EN };

@@ -4,9 +4,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Features {
     /// Mask of the driver's counters.
-    pub(crate) counters: u8,
+    pub(crate) counters: u16,
     /// Mask of counters that are reserved for others and that the driver never disables.
-    pub(crate) reserved: u8,
+    pub(crate) reserved: u16,
     /// Whether the global registers of PerfMonV2 exist.
     pub(crate) global: bool,
     /// Whether the processor can freeze counters on overflow.

@@ -48,7 +48,7 @@ impl Catalogue {
         mode: Mode,
     ) -> Result<Demand, Why> {
         let demand = self.general_demand(entry, mode)?;
-        match demand.counters & 1_u8.checked_shl(counter.into()).unwrap_or(0) {
+        match demand.counters & 1_u16.checked_shl(counter.into()).unwrap_or(0) {
             0 => Err(Why::NotSupported(format!(
                 "general counter {counter} cannot count it; those of the mask {:#x} can",
                 demand.counters
@@ -72,11 +72,6 @@ impl Catalogue {
         };
         let Counter::General(counters) = entry.counter else {
             return not_supported("only a fixed counter counts it");
-        };
-        let Some(counters) = driven(counters) else {
-            return not_supported(
-                "only counters above 7 count it, which the engine does not drive",
-            );
         };
         self.refuse_what_counts_nothing(&entry)?;
         let extra = match entry.extra {
@@ -108,11 +103,16 @@ impl Catalogue {
             (Vendor::Amd, MERGE) => return not_supported(MERGES),
             _ => {}
         }
-        if self.lacks_second_umask && entry.umask > 0xff {
-            return not_supported(
-                "the processor, or a hypervisor, says that selects have no second unit mask (CPUID \
-                 leaf 23H)",
-            );
+        let lacks = |what: &str| {
+            Err(Why::NotSupported(format!(
+                "the processor, or a hypervisor, says that selects have no {what} (CPUID leaf 23H)"
+            )))
+        };
+        if !self.has_second_umask && entry.umask > 0xff {
+            return lacks("second unit mask");
+        }
+        if !self.has_equal && entry.equal {
+            return lacks("equal flag");
         }
         let is_this =
             |(code, umask): &(u16, u8)| (*code, u16::from(*umask)) == (entry.code, entry.umask);
@@ -178,7 +178,7 @@ impl Catalogue {
 
     /// Returns the pinned event that `entry` is equivalent to, if any.
     pub(super) fn always(&self, entry: &Entry<'_>) -> Option<Pinned> {
-        if (entry.cmask, entry.inv, entry.edge) != (0, false, false) {
+        if entry.is_modified() {
             return None;
         }
         match (self.processor.vendor, entry.counter, entry.code, entry.umask) {
@@ -208,6 +208,7 @@ impl Catalogue {
                 select.set(PerfEvtSel::OS, mode.kernel());
                 select.set(PerfEvtSel::INV, entry.inv);
                 select.set(PerfEvtSel::EDGE, entry.edge);
+                select.set(PerfEvtSel::EQUAL, entry.equal);
                 select.bits()
             }
             Vendor::Amd => {
@@ -224,11 +225,6 @@ impl Catalogue {
     }
 }
 
-/// Returns the counters of a mask that the engine drives; `None` if there are none.
-fn driven(counters: u16) -> Option<u8> {
-    Some((counters & 0xff) as u8).filter(|counters| *counters != 0)
-}
-
 /// Reason why an event is refused: it cannot be counted here, or its attributes are wrong.
 pub(super) enum Why {
     NotSupported(String),
@@ -236,11 +232,14 @@ pub(super) enum Why {
 }
 
 impl Entry<'_> {
+    /// Returns whether cycles or edges are counted instead of the event itself.
+    fn is_modified(&self) -> bool {
+        (self.cmask, self.inv, self.edge, self.equal) != (0, false, false, false)
+    }
+
     fn what(&self, mode: Mode) -> Cow<'static, str> {
         match self.counter {
-            _ if (self.cmask, self.inv, self.edge) != (0, false, false) => {
-                "a modified event".into()
-            }
+            _ if self.is_modified() => "a modified event".into(),
             Counter::Fixed(index @ 0..=2) if !self.name.ends_with("PREC_DIST") => {
                 format!("fixed counter {index} in {mode:?} mode").into()
             }

@@ -44,21 +44,20 @@ pub struct Catalogue {
     table: &'static Table,
     /// Mask of the architectural events that do not exist, by their bits in CPUID leaf 0AH's EBX.
     absent: u32,
-    /// Whether event selects have no second unit mask.
-    lacks_second_umask: bool,
+    /// Whether event selects have a second unit mask.
+    has_second_umask: bool,
+    /// Whether event selects have the equal flag.
+    has_equal: bool,
     /// Whether Tally's own events, those of the virtual PMU, exist.
     has_tallys: bool,
 }
 
 impl Catalogue {
     fn of(processor: &'static Processor) -> Catalogue {
-        Catalogue {
-            processor,
-            table: processor.table(),
-            absent: 0,
-            lacks_second_umask: false,
-            has_tallys: false,
-        }
+        let table = processor.table();
+        // Both fields came with version 6.
+        let [has_second_umask, has_equal] = [table.has_second_umask; 2];
+        Catalogue { processor, table, absent: 0, has_second_umask, has_equal, has_tallys: false }
     }
 
     /// Returns the catalogue of an Intel processor, by display family, model and stepping, after
@@ -89,9 +88,9 @@ impl Catalogue {
         Catalogue { absent, ..self }
     }
 
-    /// Removes the events that need a second unit mask.
-    pub(crate) fn without_second_umask(self) -> Catalogue {
-        Catalogue { lacks_second_umask: true, ..self }
+    /// Sets the fields that event selects have: a second unit mask, and the equal flag.
+    pub(crate) fn with_fields(self, has_second_umask: bool, has_equal: bool) -> Catalogue {
+        Catalogue { has_second_umask, has_equal, ..self }
     }
 
     /// Returns the mask of the extra registers that the processor is known to have, by the driver's

@@ -9,7 +9,7 @@
 //! | 1, 1, n | bytes that the name shares with the name before, further bytes, these |
 //! | number | index of the set of processors |
 //! | 1 | flags; from bit 6 on the number of extra registers |
-//! | numbers | counters' mask or fixed counter's index, code, unit masks, counter mask |
+//! | numbers | counters' mask or fixed counter, code, unit masks, counter mask with equal flag |
 //! | numbers | of the first register: address, value; of the second: address, code, unit masks |
 //!
 //! A number has seven bits a byte, the low ones first.
@@ -26,6 +26,8 @@ const ALONE: u8 = 1 << 2;
 const THREADS: u8 = 1 << 3;
 const LATER: u8 = 1 << 4;
 const FIXED: u8 = 1 << 5;
+/// Flag beside the counter mask.
+const EQUAL: u64 = 1 << 8;
 
 /// Makes the table of the processor whose bit in the `sets` is `processor`. Its names stay in
 /// memory: a processor's table is made once.
@@ -119,7 +121,7 @@ impl Reader {
         let is_set = |flag: u8| flags & flag != 0;
         let counters = self.number() as u16;
         let (code, umask) = (self.number() as u16, self.number() as u16);
-        let cmask = self.number() as u8;
+        let cmask = self.number();
         let extra = (flags >> 6 != 0).then(|| {
             let (msr, value) = (self.number() as u32, self.number());
             let second = (flags >> 6 == 2).then(|| Second {
@@ -133,7 +135,8 @@ impl Reader {
             name: "",
             code,
             umask,
-            cmask,
+            cmask: cmask as u8,
+            equal: cmask & EQUAL != 0,
             inv: is_set(INVERTED),
             edge: is_set(EDGES),
             counter: if is_set(FIXED) {

@@ -162,7 +162,7 @@ impl Catalogue {
         }
         if let Some(umask) = fields.umask
             && umask > 0xff
-            && !self.table.has_second_umask
+            && !(self.has_second_umask || self.table.has_second_umask)
         {
             let why = format!("'umask={umask:#x}': this processor's unit masks are at most 0xff");
             return Err((Error::BadArgument, why));
@@ -171,6 +171,10 @@ impl Catalogue {
         entry.cmask = fields.cmask.unwrap_or(entry.cmask);
         entry.inv = fields.inv.unwrap_or(entry.inv);
         entry.edge = fields.edge.unwrap_or(entry.edge);
+        entry.equal = fields.equal.unwrap_or(entry.equal);
+        if entry.equal && self.processor.vendor == Vendor::Amd {
+            return Err((Error::BadArgument, "'eq': AMD's selects have no equal flag".into()));
+        }
         if spelling.config.is_some() || changes || entry.extra.is_none() && self.wants_extra(&entry)
         {
             entry.name = "";
@@ -236,8 +240,13 @@ impl Catalogue {
 
     /// Returns the event for a numeric event select, without the table's constraints.
     fn raw(&self, config: u64) -> Result<Entry<'static>, Refused> {
-        let second = if self.table.has_second_umask { PerfEvtSel::SECOND_UMASK.bits() } else { 0 };
-        let own = self.processor.vendor.event_bits() | second;
+        let mut own = self.processor.vendor.event_bits();
+        if self.has_second_umask || self.table.has_second_umask {
+            own |= PerfEvtSel::SECOND_UMASK.bits();
+        }
+        if self.has_equal {
+            own |= PerfEvtSel::EQUAL.bits();
+        }
         if config & !own != 0 {
             let bits = config & !own;
             let why = format!(
@@ -256,6 +265,7 @@ impl Catalogue {
             cmask: (config >> 24) as u8,
             inv: config & PerfEvtSel::INV.bits() != 0,
             edge: config & PerfEvtSel::EDGE.bits() != 0,
+            equal: self.has_equal && config & PerfEvtSel::EQUAL.bits() != 0,
             ..EMPTY
         })
     }
@@ -301,7 +311,8 @@ impl Catalogue {
         let code = entry.code;
         let same = |e: &Entry<'_>| e.umask == entry.umask;
         let exact = |e: &Entry<'_>| {
-            same(e) && (e.cmask, e.inv, e.edge) == (entry.cmask, entry.inv, entry.edge)
+            let modifiers = |e: &Entry<'_>| (e.cmask, e.inv, e.edge, e.equal);
+            same(e) && modifiers(e) == modifiers(entry)
         };
         let with_register = |e: &Entry<'_>| same(e) && e.extra.is_some();
         let of_code = || self.table.with_code(code);
@@ -346,6 +357,7 @@ const EMPTY: Entry<'static> = Entry {
     cmask: 0,
     inv: false,
     edge: false,
+    equal: false,
     counter: Counter::General(0xffff),
     flag: Flag::None,
     extra: None,

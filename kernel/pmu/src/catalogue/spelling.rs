@@ -2,7 +2,7 @@
 //!
 //! - `NAME`, optionally with perf's modifiers: `NAME:u`, `NAME:k`, `NAME:uk`, `NAME/u`
 //! - `EVENT:UNIT_MASK:u:k:c=2:i:e`, as in libpfm4; also with the prefix `PMU::`
-//! - `cpu/event=0xd1,umask=0x08,cmask=1,inv,edge,offcore_rsp=0x10001,name=X/u`, as in perf
+//! - `cpu/event=0xd1,umask=0x08,cmask=1,inv,edge,eq,offcore_rsp=0x10001,name=X/u`, as in perf
 //! - `cpu/NAME,counter=2/`: on this general counter only
 //! - `r08d1`, the event select in hexadecimal
 //! - any of them with `@N` at its end: the number of slices of a round for its group
@@ -72,6 +72,7 @@ pub(super) struct Fields {
     pub(super) cmask: Option<u8>,
     pub(super) inv: Option<bool>,
     pub(super) edge: Option<bool>,
+    pub(super) equal: Option<bool>,
     pub(super) extra: Option<Extra>,
 }
 
@@ -140,7 +141,7 @@ impl<'a> Spelling<'a> {
 
     /// Checks that an event is given, and that attributes do not repeat fields of a numeric select.
     fn check(&self, word: &str) -> Result<(), Wrong> {
-        let Fields { code, cmask, inv, edge, .. } = self.fields;
+        let Fields { code, cmask, inv, edge, equal, .. } = self.fields;
         if !self.is_named() && code.is_none() {
             return wrong(
                 word,
@@ -152,6 +153,7 @@ impl<'a> Spelling<'a> {
             (PerfEvtSel::CMASK, cmask.is_some()),
             (PerfEvtSel::INV, inv.is_some()),
             (PerfEvtSel::EDGE, edge.is_some()),
+            (PerfEvtSel::EQUAL, equal.is_some()),
         ];
         if said.into_iter().any(|(bits, again)| again && select.intersects(bits)) {
             wrong(word, "the numeric select has that already; give it once")
@@ -271,6 +273,7 @@ impl<'a> Spelling<'a> {
             ("cmask", Some(_)) => once(&mut fields.cmask, term, byte(value)?)?,
             ("inv", _) => once(&mut fields.inv, term, flag(term, value)?)?,
             ("edge", _) => once(&mut fields.edge, term, flag(term, value)?)?,
+            ("eq", _) => once(&mut fields.equal, term, flag(term, value)?)?,
             ("offcore_rsp", _) => {
                 once(&mut fields.extra, term, Extra::OffcoreResponse(wide(value)?))?;
             }
@@ -299,7 +302,7 @@ impl<'a> Spelling<'a> {
 }
 
 const MODIFIERS: &str = "ukhpPGHISDWbR";
-const TERMS: &str = "terms are event, umask, cmask, inv, edge, offcore_rsp, frontend, config, config1, counter and name";
+const TERMS: &str = "terms are event, umask, cmask, inv, edge, eq, offcore_rsp, frontend, config, config1, counter and name";
 const SAID: &str = "the event is given twice: give a name, a numeric select, or event= and umask=";
 const GROUPS: &str = "modifiers are u and k; events between braces are counted in the same slices, and \
                       no group of them is preferred";

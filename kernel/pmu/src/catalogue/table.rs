@@ -49,6 +49,8 @@ pub struct Entry<'a> {
     pub inv: bool,
     /// Whether edges are counted.
     pub edge: bool,
+    /// Whether the comparison with the counter mask is for equality (bit 36 of the select).
+    pub equal: bool,
     /// Counters that can count the event.
     pub counter: Counter,
     /// Whether the event must be counted alone, or counts both threads of a core.

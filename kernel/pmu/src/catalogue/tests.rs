@@ -28,7 +28,7 @@ fn one(catalogue: Catalogue, word: &str) -> Result<Resolved, ResolveError> {
     catalogue.resolve(word, Mode::User).map(|mut all| all.remove(0))
 }
 
-fn selector(catalogue: Catalogue, word: &str, bits: u64, counters: u8) {
+fn selector(catalogue: Catalogue, word: &str, bits: u64, counters: u16) {
     let demand = one(catalogue, word).unwrap().demand;
     assert_eq!(
         (demand.selector.0, demand.counters, demand.pinned),

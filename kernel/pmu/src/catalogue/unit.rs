@@ -11,13 +11,18 @@ use crate::registers::{
 
 impl Catalogue {
     /// Returns the configuration of a counter unit's counter for an event; `None` for an event that
-    /// the unit cannot count: one that needs an extra register, or AMD's reference cycles.
+    /// the unit cannot count: one that needs an extra register, a second unit mask or the equal
+    /// flag, or AMD's reference cycles.
     pub fn on_unit(&self, event: &Resolved) -> Option<UnitConfig> {
         if event.demand.extra.is_some() {
             return None;
         }
         let Some(pinned) = event.demand.pinned else {
-            return Some(UnitConfig::of_select(event.demand.selector.0));
+            let select = event.demand.selector.0;
+            // The unit has neither a second unit mask nor the equal flag.
+            let version_6 = PerfEvtSel::SECOND_UMASK | PerfEvtSel::EQUAL;
+            let is_wide = self.is_intels() && select & version_6.bits() != 0;
+            return (!is_wide).then(|| UnitConfig::of_select(select));
         };
         let select = match (self.processor.vendor, pinned) {
             // The fixed counters' events have code 0 and unit masks from 1 on.

@@ -12,15 +12,23 @@ struct Cpu {
     signature: u32,
     hypervisor: bool,
     leaves: &'static [(u32, [u32; 4])],
+    /// EAX and EBX of leaf 23H, sub-leaves 0 and 1.
+    extended: Option<[[u32; 2]; 2]>,
 }
 
 impl CpuIdReader for Cpu {
-    fn cpuid2(&self, eax: u32, _: u32) -> CpuIdResult {
+    fn cpuid2(&self, eax: u32, sub_leaf: u32) -> CpuIdResult {
         let word = |at: usize| u32::from_le_bytes(self.vendor[at..at + 4].try_into().unwrap());
         let [eax, ebx, ecx, edx] = match eax {
-            0 => [0x20, word(0), word(8), word(4)],
+            0 => [0x23, word(0), word(8), word(4)],
             1 => [self.signature, 0, u32::from(self.hypervisor) << 31, 0],
             0x8000_0000 => [0x8000_0028, 0, 0, 0],
+            // Bit 8: leaf 23H exists.
+            7 if sub_leaf == 1 => [u32::from(self.extended.is_some()) << 8, 0, 0, 0],
+            0x23 => {
+                let [eax, ebx] = self.extended.map_or([0; 2], |all| all[sub_leaf as usize]);
+                [eax, ebx, 0, 0]
+            }
             leaf => self.leaves.iter().find(|(l, _)| *l == leaf).map_or([0; 4], |(_, r)| *r),
         };
         CpuIdResult { eax, ebx, ecx, edx }
@@ -33,6 +41,7 @@ const ICELAKE: Cpu = Cpu {
     signature: 0x606a6,
     hypervisor: false,
     leaves: &[(0xa, [0x0830_0805, 0, 0xf, 0x8604])],
+    extended: None,
 };
 
 /// Zen 4: family 19h, model 11h.
@@ -41,6 +50,7 @@ const ZEN4: Cpu = Cpu {
     signature: 0xa1_0f11,
     hypervisor: false,
     leaves: &[(0x8000_0001, [0, 0, 1 << 23, 0]), (0x8000_0022, [1, 6, 0, 0])],
+    extended: None,
 };
 
 #[test]
@@ -59,6 +69,12 @@ fn cores_of_another_kind_are_told_apart() {
     assert!(plain.is_like(&detect(ICELAKE).unwrap()));
     assert!(performance.is_like(&detect(PERFORMANCE).unwrap()));
     assert!(!performance.is_like(&efficient));
+    // Arrow Lake-H: Crestmont beside Skymont, both efficient.
+    const OTHER: Cpu = Cpu {
+        leaves: &[(0xa, [0x0830_0805, 0, 0xf, 0x8604]), (0x1a, [0x2000_0002, 0, 0, 0])],
+        ..ICELAKE
+    };
+    assert!(!efficient.is_like(&detect(OTHER).unwrap()));
     assert!(!plain.is_like(&less));
 }
 
@@ -202,4 +218,57 @@ fn architectural_events_that_are_not_there_are_refused() {
     // became architectural.
     assert_eq!(why(EIGHT, 1 << 11, "UOPS_RETIRED.SLOTS,IDQ_UOPS_NOT_DELIVERED.CORE"), None);
     absent(0x0c30_0805, 1 << 11, "UOPS_RETIRED.SLOTS");
+}
+
+/// Arrow Lake's P-core: version 6. Leaf 0AH has the counters that all cores have, leaf 23H ten
+/// general and four fixed ones, second unit masks (bit 0) and the equal flag (bit 1).
+const LION_COVE: Cpu = Cpu {
+    signature: 0xc_0662,
+    leaves: &[(0xa, [0x0830_0806, 0, 7, 0x8603]), (0x1a, [0x4000_0003, 0, 0, 0])],
+    extended: Some([[0b11, 0b11], [0x3ff, 0xf]]),
+    ..ICELAKE
+};
+
+#[test]
+fn leaf_23h_wins_over_leaf_0ah() {
+    let found = detect(LION_COVE).unwrap();
+    let general = |found: &DetectedPmu| (found.layout().general, found.info().general);
+    assert_eq!(general(&found), (0x3ff, 10));
+    assert_eq!(found.info().name, "Intel architectural performance monitoring, version 6 or later");
+    assert_eq!((found.info().catalogue, found.note), ("arrowlake_lioncove", None));
+    // Skymont, whose fixed counters have a gap.
+    let leaves = &[(0xa, [0x0830_0806, 0, 7, 0x8603]), (0x1a, [0x2000_0003, 0, 0, 0])];
+    let skymont = Cpu { leaves, extended: Some([[0b11, 0b11], [0xff, 0x77]]), ..LION_COVE };
+    let found = detect(skymont.clone()).unwrap();
+    assert_eq!((general(&found), found.layout().reference), ((0xff, 8), true));
+    // A gap in the general counters: counter 3 is another's, and leaf 0AH has it.
+    let gap = detect(Cpu { extended: Some([[0b11, 3], [0x3f7, 0xf]]), ..LION_COVE }).unwrap();
+    assert_eq!(general(&gap), (0x3f7, 9));
+    assert!(gap.note.is_some_and(|note| note.contains("leaf 23H")));
+    assert_eq!(gap.with_halt_timer().unwrap().layout().general, 0x1f7);
+    // Without the sub-leaf of counters leaf 0AH holds.
+    let bare = detect(Cpu { extended: Some([[0b01, 0b11], [0x3ff, 0xf]]), ..LION_COVE }).unwrap();
+    assert_eq!((general(&bare), bare.note), ((0xff, 8), None));
+    let none = |masks| detect(Cpu { extended: Some([[0b11, 0], masks]), ..LION_COVE }).unwrap_err();
+    assert_eq!([none([0, 0xf]), none([0x3ff, 0x2])], [NoPmu::TooFewCounters; 2]);
+}
+
+#[test]
+fn fields_of_selects_are_those_of_leaf_23h() {
+    let resolve = |cpu: Cpu, word: &str| {
+        let resolved = detect(cpu).unwrap().catalogue().resolve(word, Mode::User);
+        resolved.map(|all| all[0].demand.selector.0).map_err(|why| why.detail)
+    };
+    const USER: u64 = 1 << 22 | 1 << 16;
+    let with = |ebx| Cpu { extended: Some([[0b11, ebx], [0x3ff, 0xf]]), ..LION_COVE };
+    let select = |word| resolve(LION_COVE, word);
+    assert_eq!(select("cpu/event=0xc4,umask=0x1234/"), Ok(USER | 0x12 << 40 | 0x34c4));
+    assert_eq!(select("cpu/event=0xc4,umask=1,cmask=2,eq/"), Ok(USER | 1 << 36 | 0x0200_01c4));
+    assert_eq!(select("r1200000034c4"), Ok(USER | 0x12 << 40 | 0x34c4));
+    assert_eq!(select("r10020001c4"), Ok(USER | 1 << 36 | 0x0200_01c4));
+    let why = |ebx, word| resolve(with(ebx), word).unwrap_err();
+    assert!(why(0b10, "cpu/event=0xc4,umask=0x1234/").contains("no second unit mask"));
+    assert!(why(0b01, "cpu/event=0xc4,umask=1,cmask=2,eq/").contains("no equal flag"));
+    assert!(resolve(ICELAKE, "cpu/event=0xc4,eq/").unwrap_err().contains("no equal flag"));
+    assert!(resolve(ZEN4, "cpu/event=0xc4,eq/").is_err());
 }

@@ -8,6 +8,7 @@ mod preload;
 mod reserved;
 mod self_check;
 mod unused;
+mod version_6;
 
 use std::vec::Vec;
 
@@ -34,8 +35,9 @@ fn try_driver(model: Model) -> Result<Driver<Model>, InitError> {
 }
 
 /// Makes a driver that reserves the counters in the mask `reserved` for others.
-fn try_driver_beside(model: Model, reserved: u8) -> Result<Driver<Model>, InitError> {
+fn try_driver_beside(model: Model, reserved: u16) -> Result<Driver<Model>, InitError> {
     let widths = Widths { pinned: WIDTH, general: WIDTH };
+    let addresses = intel::Addresses::Legacy;
     match model.vendor {
         Vendor::Intel { freeze } => {
             let features = intel::Features {
@@ -45,6 +47,7 @@ fn try_driver_beside(model: Model, reserved: u8) -> Result<Driver<Model>, InitEr
                 capabilities: freeze,
                 extra: 7,
                 widths,
+                addresses,
             };
             Intel::new(model, features).map(Driver::Intel)
         }
@@ -100,13 +103,13 @@ fn counted(driver: &mut Driver<Model>, group: &Group, base: &Counts) -> Counts {
     since(&read(driver, group.used), base, group.used, widths)
 }
 
-fn since(now: &Counts, base: &Counts, general: u8, widths: Widths) -> Counts {
+fn since(now: &Counts, base: &Counts, general: u16, widths: Widths) -> Counts {
     let mut counted = Counts::default();
     { *base }.advance(now, general, widths, &mut counted);
     counted
 }
 
-fn read(driver: &mut Driver<Model>, general: u8) -> Counts {
+fn read(driver: &mut Driver<Model>, general: u16) -> Counts {
     driver.read(CounterMask { general, reference: false })
 }
 

@@ -1,6 +1,6 @@
 //! Extra registers: values that some events need besides a counter.
 
-use tally_engine::{Extras, MAX_EXTRA, for_each_counter};
+use tally_engine::{MAX_EXTRA, Switch, for_each_counter};
 
 use super::Intel;
 use crate::{
@@ -63,17 +63,22 @@ fn keeps_a_value<B: Bus, R: Register>(
 }
 
 impl<B: Bus> Intel<B> {
+    /// [`Self::load_extra`] for a switch, which tests the mask and does not need it.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn load_extra_of(&mut self, next: &Switch) {
+        self.load_extra(next.extra, &next.extra_values);
+    }
+
     /// Writes the values that a group needs into extra registers where they differ. To be called
     /// before its selectors are written, while nothing counts: an event must not be counted with
     /// another event's value.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn load_extra(&mut self, extra: &Extras) {
-        for_each_counter(extra.used, |number| {
+    pub(super) fn load_extra(&mut self, used: u8, values: &[u64; MAX_EXTRA]) {
+        for_each_counter(used, |number| {
             let number = number % MAX_EXTRA;
-            if self.extra[number] != extra.values[number] {
+            if self.extra[number] != values[number] {
                 // One access for each value that changes.
-                self.put_extra(number, extra.values[number]);
+                self.put_extra(number, values[number]);
             }
         });
     }

@@ -2,15 +2,16 @@
 
 use tally_engine::Widths;
 
+use super::addresses::Addresses;
 use crate::registers::intel::PerfGlobalCtrl;
 
 /// Features of an Intel PMU that the driver needs, from CPUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Features {
     /// Mask of general counters.
-    pub(crate) general: u8,
+    pub(crate) general: u16,
     /// Mask of general counters that are reserved for others and that the driver never disables.
-    pub(crate) reserved: u8,
+    pub(crate) reserved: u16,
     /// Whether fixed counter 2 exists.
     pub(crate) reference: bool,
     /// Whether IA32_PERF_CAPABILITIES exists.
@@ -18,6 +19,8 @@ pub(crate) struct Features {
     /// Mask of extra registers by the numbers that [`extra_register`] gives.
     pub(crate) extra: u8,
     pub(crate) widths: Widths,
+    /// Registers of the counters.
+    pub(crate) addresses: Addresses,
 }
 
 impl Features {

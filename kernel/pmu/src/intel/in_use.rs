@@ -28,15 +28,15 @@ pub(crate) fn left_on<B: Bus>(
 fn first_on<B: Bus>(bus: &mut CountingBus<B>, features: &Features) -> Option<ControlValue> {
     let global: PerfGlobalCtrl = bus.try_get(0)?;
     for index in counters(features.general | features.reserved) {
-        let select: PerfEvtSel = bus.try_get(index)?;
-        if select.contains(PerfEvtSel::EN) && global.bits() >> index & 1 == 1 {
-            return Some(of_select(index, select));
+        let select = bus.try_get_at(features.addresses.select(index))?;
+        if select & PerfEvtSel::EN.bits() != 0 && global.bits() >> index & 1 == 1 {
+            return Some(of_select(features, index, select));
         }
     }
     let fixed: FixedCtrCtrl = bus.try_get(0)?;
     let is_on =
         |index: u32| fixed.bits() >> (4 * index) & 3 != 0 && global.bits() >> (32 + index) & 1 == 1;
-    (0..3).any(is_on).then(|| of_fixed(fixed))
+    (0..16).any(is_on).then(|| of_fixed(fixed))
 }
 
 /// Writes 0 to a register that may not exist, if it has another value.
@@ -47,26 +47,26 @@ fn clear_if_set<B: Bus, R: Register>(bus: &mut CountingBus<B>) {
 }
 
 /// Returns a control that has another value than the driver wrote: `fixed`, and `select` of each
-/// counter in the mask `general`.
+/// counter for groups.
 pub(super) fn changed<B: Bus>(
     bus: &mut CountingBus<B>,
     fixed: FixedCtrCtrl,
-    general: u8,
-    select: impl Fn(u8) -> PerfEvtSel,
+    features: &Features,
+    select: impl Fn(u8) -> u64,
 ) -> Option<ControlValue> {
     let now: FixedCtrCtrl = bus.get(0);
     if now != fixed {
         return Some(of_fixed(now));
     }
-    counters(general).find_map(|index| {
-        let now: PerfEvtSel = bus.get(index);
-        (now != select(index)).then(|| of_select(index, now))
+    counters(features.general).find_map(|index| {
+        let now = bus.get_at(features.addresses.select(index));
+        (now != select(index)).then(|| of_select(features, index, now))
     })
 }
 
-fn of_select(index: u8, select: PerfEvtSel) -> ControlValue {
-    let (register, index) = (PerfEvtSel::NAME, Some(index));
-    ControlValue { register, index, value: select.bits(), in_use: None }
+fn of_select(features: &Features, index: u8, value: u64) -> ControlValue {
+    let (register, index) = (features.addresses.select_name(), Some(index));
+    ControlValue { register, index, value, in_use: None }
 }
 
 fn of_fixed(fixed: FixedCtrCtrl) -> ControlValue {

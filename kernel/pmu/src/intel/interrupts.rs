@@ -8,9 +8,7 @@ use tally_engine::{MAX_GENERAL, Selector, for_each_counter};
 use super::Intel;
 use crate::{
     Bus,
-    registers::intel::{
-        FixedCtr, FixedCtrCtrl, PerfEvtSel, PerfGlobalOvfCtrl, PerfGlobalStatus, Pmc,
-    },
+    registers::intel::{FixedCtrCtrl, PerfEvtSel, PerfGlobalOvfCtrl, PerfGlobalStatus},
 };
 
 impl<B: Bus> Intel<B> {
@@ -23,7 +21,7 @@ impl<B: Bus> Intel<B> {
             self.select(index, Selector(interrupts));
             self.timer.interrupting |= 1 << index;
             let value = remaining.wrapping_neg() & self.features.widths.general;
-            self.bus.put(index as u8, Pmc(value));
+            self.bus.put_at(self.features.addresses.counter(index as u8), value);
             return value;
         };
         if event != self.timer.event as usize {
@@ -32,7 +30,7 @@ impl<B: Bus> Intel<B> {
             self.timer.interrupting |= PerfGlobalStatus::FIXED0.bits() << event;
         }
         let value = remaining.wrapping_neg() & self.features.widths.pinned;
-        self.bus.put(event as u8, FixedCtr(value));
+        self.bus.put_at(self.features.addresses.fixed(event as u8), value);
         value
     }
 

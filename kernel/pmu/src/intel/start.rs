@@ -2,7 +2,7 @@
 
 use tally_engine::{MAX_EXTRA, Pinned};
 
-use super::{CYCLES, Features, Intel, extra::present_extra, in_use, register_of, timer::Timer};
+use super::{Addresses, CYCLES, Features, Intel, extra::present_extra, in_use, timer::Timer};
 use crate::{
     bus::{Bus, CountingBus},
     init::{ControlValue, InitError, counters},
@@ -28,15 +28,18 @@ impl<B: Bus> Intel<B> {
             features,
             general: features.general | features.reserved,
             selects: Selects::new(),
+            addresses: features.addresses.selects(),
             extra: [0; MAX_EXTRA],
             fixed: FixedCtrCtrl::empty(),
             timer: Timer::new(Pinned::Cycles, &features),
             armed: 0,
             must_stop: false,
-            full_width: capabilities.contains(PerfCapabilities::FW_WRITE),
+            full_width: features.addresses == Addresses::Version6
+                || capabilities.contains(PerfCapabilities::FW_WRITE),
         };
         for index in counters(driver.general) {
-            driver.bus.first_put(index, PerfEvtSel::empty())?;
+            let addresses = features.addresses;
+            driver.bus.first_put_at(addresses.select(index), 0, addresses.select_name())?;
         }
         let overflows = driver.all_overflows();
         driver.bus.first_put(0, overflows)?;
@@ -48,22 +51,25 @@ impl<B: Bus> Intel<B> {
     }
 
     fn refuse_if_not_writable(&mut self) -> Result<(), InitError> {
-        let probe = FixedCtr(0x1234);
+        let probe = 0x1234;
+        let addresses = self.features.addresses;
         for event in self.always() {
-            self.bus.first_put(event as u8, FixedCtr(0))?;
+            self.bus.first_put_at(addresses.fixed(event as u8), 0, FixedCtr::NAME)?;
         }
-        self.bus.put(CYCLES, probe);
-        if self.bus.get::<FixedCtr>(CYCLES) != probe {
+        let cycles = addresses.fixed(CYCLES);
+        self.bus.put_at(cycles, probe);
+        if self.bus.get_at(cycles) != probe {
             return Err(InitError::NotWritable { register: FixedCtr::NAME, index: CYCLES });
         }
-        let probe = PerfEvtSel::event(0x3c, 0);
+        let probe = PerfEvtSel::event(0x3c, 0).bits();
         for index in counters(self.general) {
-            self.bus.first_put(index, Pmc(0))?;
-            self.bus.put(index, probe);
-            if self.bus.get::<PerfEvtSel>(index) != probe {
-                return Err(InitError::NotWritable { register: PerfEvtSel::NAME, index });
+            self.bus.first_put_at(addresses.counter(index), 0, Pmc::NAME)?;
+            let select = addresses.select(index);
+            self.bus.put_at(select, probe);
+            if self.bus.get_at(select) != probe {
+                return Err(InitError::NotWritable { register: addresses.select_name(), index });
             }
-            self.bus.put(index, PerfEvtSel::empty());
+            self.bus.put_at(select, 0);
         }
         Ok(())
     }
@@ -76,7 +82,7 @@ impl<B: Bus> Intel<B> {
     /// See [`crate::Driver::changed_by_others`].
     pub(crate) fn changed_by_others(&mut self) -> Option<ControlValue> {
         let Intel { bus, features, selects, fixed, .. } = self;
-        let select = |index| register_of(selects.held()[usize::from(index)]);
-        in_use::changed(bus, *fixed, features.general, select)
+        let select = |index| selects.held()[usize::from(index)].0;
+        in_use::changed(bus, *fixed, features, select)
     }
 }

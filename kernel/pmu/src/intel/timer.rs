@@ -9,6 +9,8 @@ use crate::registers::intel::PerfGlobalOvfCtrl;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timer {
     pub(super) event: Pinned,
+    /// Address of its counter.
+    pub(super) address: u32,
     /// Value that acknowledges the timer's overflow, and those of the counters of groups: one that
     /// wraps without an interrupt must leave no bit, which would be taken for the overflow of a
     /// later event that interrupts.
@@ -24,6 +26,7 @@ impl Timer {
         let bits = fixed.bits() | third | u64::from(features.general);
         Timer {
             event,
+            address: features.addresses.fixed(event as u8),
             acknowledge: PerfGlobalOvfCtrl::from_bits_retain(bits),
             interrupting: PerfGlobalOvfCtrl::FIXED0.bits() << event as u8,
         }

@@ -1,4 +1,4 @@
-//! Intel's architectural performance monitoring, versions 2 to 5.
+//! Intel's architectural performance monitoring, versions 2 to 6.
 //!
 //! Intel SDM volume 3, chapter "Performance Monitoring", section "Architectural Performance
 //! Monitoring"; addresses from volume 4, table "IA-32 Architectural MSRs".
@@ -33,6 +33,9 @@ bitflags! {
         const INV = 1 << 23;
         /// Counter mask: if not 0, counts cycles with at least this many events.
         const CMASK = 0xff << 24;
+        /// Compares the counter mask for equality: counts cycles with exactly this many events.
+        /// Exists if CPUID.(EAX=23H,ECX=0):EBX[1] is set.
+        const EQUAL = 1 << 36;
         /// Second unit mask. Exists if CPUID.(EAX=23H,ECX=0):EBX[0] is set.
         const SECOND_UMASK = 0xff << 40;
     }
@@ -67,7 +70,7 @@ bitflags! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfGlobalCtrl: u64 {
         /// General counters, by index.
-        const GENERAL = 0xff;
+        const GENERAL = 0x3ff;
         /// Fixed counter 0.
         const FIXED0 = 1 << 32;
         /// Fixed counter 1.
@@ -81,7 +84,7 @@ bitflags! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfGlobalStatus: u64 {
         /// General counters, by index.
-        const GENERAL = 0xff;
+        const GENERAL = 0x3ff;
         /// Fixed counter 0.
         const FIXED0 = 1 << 32;
         /// Fixed counter 1.
@@ -97,7 +100,7 @@ bitflags! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfGlobalOvfCtrl: u64 {
         /// General counters, by index.
-        const GENERAL = 0xff;
+        const GENERAL = 0x3ff;
         /// Fixed counter 0.
         const FIXED0 = 1 << 32;
         /// Fixed counter 1.
@@ -188,6 +191,37 @@ counter!(
     /// IA32_FIXED_CTRx: fixed counter x. 0 counts instructions, 1 core cycles, 2 reference cycles.
     FixedCtr, "IA32_FIXED_CTR", 0x309
 );
+
+counter!(
+    /// IA32_PMC_GPx_CTR: general counter x, written in full width. Exists from version 6 on. (SDM
+    /// volume 4; Linux, msr-index.h, `MSR_IA32_PMC_V6_GP0_CTR`.)
+    PmcGpCtr, "IA32_PMC_GP_CTR", 0x1900, stride 4
+);
+counter!(
+    /// IA32_PMC_FXx_CTR: fixed counter x. Exists from version 6 on. (Linux,
+    /// `MSR_IA32_PMC_V6_FX0_CTR`.)
+    PmcFxCtr, "IA32_PMC_FX_CTR", 0x1980, stride 4
+);
+
+/// IA32_PMC_GPx_CFG_A: event select of general counter x, with the bits of [`PerfEvtSel`]. Exists
+/// from version 6 on. (Linux, `MSR_IA32_PMC_V6_GP0_CFG_A`.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PmcGpCfgA(pub u64);
+
+impl Register for PmcGpCfgA {
+    const NAME: &'static str = "IA32_PMC_GP_CFG_A";
+    const FIRST: u32 = 0x1901;
+    const STRIDE: u32 = 4;
+    const VALID: u64 = PerfEvtSel::all().bits();
+
+    fn raw(self) -> u64 {
+        self.0
+    }
+
+    fn from_raw(bits: u64) -> Self {
+        PmcGpCfgA(bits)
+    }
+}
 
 impl Register for OffcoreRsp {
     const NAME: &'static str = "MSR_OFFCORE_RSP_";

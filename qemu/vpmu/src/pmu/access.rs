@@ -81,6 +81,8 @@ pub(crate) mod select {
     pub(crate) const EN: u64 = 1 << 22;
     pub(crate) const INV: u64 = 1 << 23;
     pub(crate) const CMASK_SHIFT: u32 = 24;
+    /// Intel's version 6: the comparison with the counter mask is for equality.
+    pub(crate) const EQUAL: u64 = 1 << 36;
 }
 
 /// Debug control bit of both vendors: freeze the counters at a PMI.

@@ -6,9 +6,10 @@ use crate::{
     pmu::{
         access::{AccessResult, CpuidKind},
         cycles,
-        intel::{CORE_LEAF, TSC_LEAF},
+        intel::{CORE_LEAF, FEATURE_LEAF, TSC_LEAF},
         prefetch,
         state::VirtualPmu,
+        version_6,
     },
     profile::Vendor,
 };
@@ -89,6 +90,8 @@ impl VirtualPmu {
             (Vendor::Intel, 0xa) => CpuidKind::Whole,
             (Vendor::Intel, TSC_LEAF) if self.profile.tsc_hz.is_some() => CpuidKind::Whole,
             (Vendor::Intel, CORE_LEAF) if self.profile.kind != 0 => CpuidKind::Whole,
+            (Vendor::Intel, version_6::LEAF) if self.profile.version >= 6 => CpuidKind::Whole,
+            (Vendor::Intel, FEATURE_LEAF) if self.profile.version >= 6 => CpuidKind::Patched,
             (Vendor::Amd, 0x8000_0022) if self.profile.version >= 2 => CpuidKind::Whole,
             (_, cycles::CPUID_LEAF) => CpuidKind::Patched,
             (_, prefetch::CPUID_LEAF) if prefetch::is_announced(&self.profile) => {

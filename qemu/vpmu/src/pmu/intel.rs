@@ -7,6 +7,7 @@ use crate::{
     pmu::{
         access::{AccessResult, STATUS_FROZEN, STATUS_METRICS, Unmodelled, select},
         state::VirtualPmu,
+        version_6::{self, Place, bank},
     },
     profile::Profile,
 };
@@ -44,7 +45,7 @@ const CAPABILITIES_METRICS: u64 = 1 << 15;
 const RDPMC_METRICS: u32 = 1 << 29;
 /// `IA32_DEBUGCTL`: branch records and branch trace messages, which are not modelled.
 const DEBUGCTL_ABSENT: u64 = 1 | 1 << 6 | 1 << 7;
-/// Event-select bits that are reserved in every version: the upper half.
+/// Event-select bits that are reserved before version 6: the upper half.
 const SELECT_RESERVED: u64 = 0xffff_ffff_0000_0000;
 /// The event select's AnyThread bit, which versions 3 and 4 have.
 const SELECT_ANY_THREAD: u64 = 1 << 21;
@@ -61,7 +62,7 @@ const FIXED_CTRL_ANY_THREAD: u64 = 0b0100;
 /// Event select and unit mask of the architectural events in CPUID leaf 0AH, by their bits in EBX:
 /// the original seven, and top-down slots (SDM vol. 3, "Pre-defined Architectural Performance
 /// Events").
-const ARCHITECTURAL_EVENTS: [(u16, u8); 8] = [
+const ARCHITECTURAL_EVENTS: [(u16, u16); 8] = [
     (0x3c, 0x00),
     (0xc0, 0x00),
     (0x3c, 0x01),
@@ -71,12 +72,6 @@ const ARCHITECTURAL_EVENTS: [(u16, u8); 8] = [
     (0xc5, 0x00),
     (0xa4, 0x01),
 ];
-
-/// The index of `msr` in a bank of `count` registers that begins at `first`.
-fn bank(msr: u32, first: u32, count: usize) -> Option<usize> {
-    let index = msr.checked_sub(first)? as usize;
-    (index < count).then_some(index)
-}
 
 impl VirtualPmu {
     fn all_counters(&self) -> u64 {
@@ -116,7 +111,6 @@ impl VirtualPmu {
         if !self.intel_has(msr) {
             return AccessResult::Fault;
         }
-        let general = self.counters.len();
         let value = match msr {
             msr::SMI_COUNT => self.smis,
             msr::FIXED_CTR_CTRL => self.fixed_ctrl,
@@ -132,14 +126,16 @@ impl VirtualPmu {
             },
             msr::DEBUGCTL => self.debugctl,
             _ => {
-                if let Some(index) =
-                    bank(msr, msr::PMC0, general).or(bank(msr, msr::A_PMC0, general))
-                {
-                    self.value(index, counts)
-                } else if let Some(index) = bank(msr, msr::PERFEVTSEL0, general) {
-                    self.selects[index]
-                } else if let Some(index) = bank(msr, msr::FIXED_CTR0, self.fixed.len()) {
-                    self.fixed[index].value(counts, self.geometry(), self.profile.width)
+                if let Some(place) = self.place(msr) {
+                    match place {
+                        Place::Counter(index) | Place::FullCounter(index) => {
+                            self.value(index, counts)
+                        }
+                        Place::Select(index) => self.selects[index],
+                        Place::Fixed(index) => {
+                            self.fixed[index].value(counts, self.geometry(), self.profile.width)
+                        }
+                    }
                 } else if let Some(slot) = VirtualPmu::extra_slot(msr) {
                     self.extra[slot]
                 } else {
@@ -211,27 +207,10 @@ impl VirtualPmu {
     }
 
     fn intel_write_bank(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> AccessResult {
-        let general = self.counters.len();
-        if let Some(index) = bank(msr, msr::PMC0, general) {
-            // A legacy write takes 32 bits and sign-extends them.
-            self.set_value(index, value as u32 as i32 as u64, counts);
-        } else if let Some(index) = bank(msr, msr::A_PMC0, general) {
-            if value >> self.profile.width != 0 {
-                return AccessResult::Fault;
-            }
-            self.set_value(index, value, counts);
-        } else if let Some(index) = bank(msr, msr::PERFEVTSEL0, general) {
-            let any_thread = if self.has_any_thread() { 0 } else { SELECT_ANY_THREAD };
-            if value & (SELECT_RESERVED | any_thread) != 0 {
-                return AccessResult::Fault;
-            }
-            self.set_select(index, value, counts);
-        } else if let Some(index) = bank(msr, msr::FIXED_CTR0, self.fixed.len()) {
-            if value >> self.profile.width != 0 {
-                return AccessResult::Fault;
-            }
-            self.fixed[index].set(value, counts, &self.profile.geometry);
-        } else if let Some(slot) = VirtualPmu::extra_slot(msr) {
+        if let Some(place) = self.place(msr) {
+            return self.intel_write_place(place, value, counts);
+        }
+        if let Some(slot) = VirtualPmu::extra_slot(msr) {
             if slot < self.profile.offcore.len() && value & !offcore::VALID != 0 {
                 return AccessResult::Fault;
             }
@@ -244,6 +223,32 @@ impl VirtualPmu {
             return absent(msr);
         }
         AccessResult::Done(0)
+    }
+
+    fn intel_write_place(
+        &mut self,
+        place: Place,
+        value: u64,
+        counts: &[Counts; 2],
+    ) -> AccessResult {
+        let is_wide = value >> self.profile.width != 0;
+        match place {
+            // A legacy write takes 32 bits and sign-extends them.
+            Place::Counter(index) => self.set_value(index, value as u32 as i32 as u64, counts),
+            Place::FullCounter(_) | Place::Fixed(_) if is_wide => return AccessResult::Fault,
+            Place::FullCounter(index) => self.set_value(index, value, counts),
+            Place::Select(_) if value & self.select_reserved() != 0 => return AccessResult::Fault,
+            Place::Select(index) => self.set_select(index, value, counts),
+            Place::Fixed(index) => self.fixed[index].set(value, counts, &self.profile.geometry),
+        }
+        AccessResult::Done(0)
+    }
+
+    /// The bits of an event select that are reserved.
+    fn select_reserved(&self) -> u64 {
+        let any_thread = if self.has_any_thread() { 0 } else { SELECT_ANY_THREAD };
+        let version_6 = if self.profile.version >= 6 { version_6::SELECT } else { 0 };
+        SELECT_RESERVED & !version_6 | any_thread
     }
 
     fn write_metrics(&mut self, value: u64, counts: &[Counts; 2]) -> AccessResult {
@@ -290,11 +295,12 @@ impl VirtualPmu {
         bits | u64::from(interrupts) << 63
     }
 
-    pub(crate) fn intel_cpuid(&self, leaf: u32, _: u32, registers: [u32; 4]) -> [u32; 4] {
+    pub(crate) fn intel_cpuid(&self, leaf: u32, subleaf: u32, registers: [u32; 4]) -> [u32; 4] {
         let [eax, ebx, ecx, edx] = registers;
         match leaf {
             0 => {
                 let last = match self.profile {
+                    Profile { version: 6.., .. } => version_6::LEAF,
                     Profile { kind: 1.., .. } => CORE_LEAF,
                     Profile { tsc_hz: Some(_), .. } => TSC_LEAF,
                     _ => 0xa,
@@ -307,13 +313,15 @@ impl VirtualPmu {
             // The ratio of the counter's frequency to the crystal's, and the latter.
             TSC_LEAF => self.profile.tsc_hz.map_or(registers, |hz| [1, 1, hz, 0]),
             CORE_LEAF if self.profile.kind != 0 => [self.profile.kind, 0, 0, 0],
+            FEATURE_LEAF => self.leaf_7(subleaf, registers),
+            version_6::LEAF if self.profile.version >= 6 => self.leaf_23(subleaf),
             _ => registers,
         }
     }
 
     fn intel_leaf_a(&self) -> [u32; 4] {
         let (version, width) = (u32::from(self.profile.version), u32::from(self.profile.width));
-        let (general, fixed) = (self.counters.len() as u32, self.fixed.len() as u32);
+        let [general, fixed] = self.leaf_a_counters();
         let events = ARCHITECTURAL_EVENTS.len() as u32;
         let eax = version | general << 8 | width << 16 | events << 24;
         let missing = self.missing.map(|event| (event.code, event.umask));
@@ -332,6 +340,9 @@ impl VirtualPmu {
 /// The CPUID leaf that has the core's type and native model.
 pub(super) const CORE_LEAF: u32 = 0x1a;
 
+/// The CPUID leaf of features, with sub-leaves.
+pub(super) const FEATURE_LEAF: u32 = 7;
+
 /// The CPUID leaf that has the time-stamp counter's frequency.
 pub(super) const TSC_LEAF: u32 = 0x15;
 
@@ -339,8 +350,8 @@ pub(super) const TSC_LEAF: u32 = 0x15;
 /// counters has it, else foreign.
 fn absent(msr: u32) -> AccessResult {
     let banks = [msr::PMC0, msr::A_PMC0, msr::PERFEVTSEL0];
-    let of_a_bank = banks.iter().any(|first| bank(msr, *first, 8).is_some());
-    if of_a_bank || bank(msr, msr::FIXED_CTR0, 8).is_some() {
+    let of_a_bank = banks.iter().any(|first| bank(msr, *first, 10).is_some());
+    if of_a_bank || bank(msr, msr::FIXED_CTR0, 8).is_some() || version_6::is_row(msr) {
         AccessResult::Fault
     } else {
         AccessResult::Foreign

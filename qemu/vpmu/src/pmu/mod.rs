@@ -1,8 +1,8 @@
 //! The PMU of one virtual CPU.
 //!
 //! [`VirtualPmu`] is defined in `state`; the other files are its operations, each importing only
-//! from those before it: `access`, `prefetch`, `cycles`, `selection`, `counting`, `intel` and
-//! `amd`, `unit`, `dispatch`.
+//! from those before it: `access`, `prefetch`, `cycles`, `selection`, `counting`, `version_6`,
+//! `intel` and `amd`, `unit`, `dispatch`.
 
 mod access;
 mod amd;
@@ -26,6 +26,9 @@ mod tests;
 mod unit;
 #[cfg(test)]
 mod unit_tests;
+mod version_6;
+#[cfg(test)]
+mod version_6_tests;
 
 pub use self::{
     access::{AccessResult, CpuidKind, Unmodelled},

@@ -23,7 +23,7 @@ const IN_RINGS: u64 = select::USR | select::OS;
 /// Fields of an event select other than the rings.
 struct Encoding {
     code: u16,
-    umask: u8,
+    umask: u16,
     cmask: u8,
     inv: bool,
     edge: bool,
@@ -36,8 +36,8 @@ fn in_rings(value: u64, events: Vec<&'static Event>) -> CounterInput {
 
 /// Returns whether the events cover the whole unit mask of an AMD select value.
 fn is_whole(value: u64, events: &[&Event]) -> bool {
-    let umask = (value >> 8) as u8;
-    events.first().is_some_and(|event| event.umask == umask)
+    let umask = value >> 8 & 0xff;
+    events.first().is_some_and(|event| u64::from(event.umask) == umask)
         || events.len() == umask.count_ones() as usize
 }
 
@@ -65,8 +65,11 @@ impl VirtualPmu {
 
     /// The input if a select value's invert and edge, and a counter mask of 1, are applied to the
     /// event without them; and the counters that have the event.
-    fn modified(&self, value: u64) -> Option<(CounterInput, u8)> {
+    fn modified(&self, value: u64) -> Option<(CounterInput, u16)> {
         let Encoding { code, umask, cmask, inv, edge } = self.encoding(value);
+        if self.profile.vendor == Vendor::Intel && value & select::EQUAL != 0 {
+            return None;
+        }
         let mode = match (edge, inv) {
             (true, _) => SignalMode::EdgeRising,
             // The comparison is inverted, if there is one.
@@ -87,10 +90,12 @@ impl VirtualPmu {
     }
 
     fn encoding(&self, value: u64) -> Encoding {
+        // Bits 40 and 41 of AMD's selects count in guests or hosts only.
+        let second = if self.profile.vendor == Vendor::Intel { value >> 32 & 0xff00 } else { 0 };
         let high = if self.profile.vendor == Vendor::Amd { value >> 24 & 0xf00 } else { 0 };
         Encoding {
             code: (value & 0xff | high) as u16,
-            umask: (value >> 8) as u8,
+            umask: (value >> 8 & 0xff | second) as u16,
             cmask: (value >> select::CMASK_SHIFT) as u8,
             inv: value & select::INV != 0,
             edge: value & select::EDGE != 0,
@@ -112,6 +117,10 @@ impl VirtualPmu {
                 self.unmodelled.push(Unmodelled::Offcore(filter));
             }
             return offcore::selected(filter);
+        }
+        // The model has no numbers of events in a cycle.
+        if value & select::EQUAL != 0 && value >> select::CMASK_SHIFT & 0xff != 0 {
+            return Vec::new();
         }
         let event = self.event(value);
         event.filter(|event| event.counters >> index & 1 != 0).into_iter().collect()
@@ -174,7 +183,7 @@ impl VirtualPmu {
             // Unit masks of Tally's own events are numbers.
             return Vec::new();
         }
-        let bits = (0..8).map(|bit| 1u8 << bit).filter(|bit| umask & bit != 0);
+        let bits = (0..8).map(|bit| 1u16 << bit).filter(|bit| umask & bit != 0);
         bits.filter_map(|bit| self.profile.event(code, bit, cmask, inv, edge)).collect()
     }
 }

@@ -10,7 +10,7 @@ use super::shared::{BACK_END_SLOTS, FETCH_SLOTS, LOADS, MISPREDICTS_TAKEN, e};
 use crate::event::{Conversion, Event};
 
 /// The general counters 0 to 3 only.
-pub(super) const LOW: u8 = 0x0f;
+pub(super) const LOW: u16 = 0x0f;
 /// Every cause of a cycle without retirement.
 pub(super) const STALLS: &[tally_model::Signal] = tally_model::Signal::STALLS;
 /// Every code read that accesses the L2.

@@ -9,6 +9,7 @@ mod decode;
 mod execution;
 mod icelake_server;
 mod intel;
+mod lunar_lake;
 mod sapphire_rapids;
 mod shared;
 mod tally;
@@ -21,8 +22,13 @@ pub(crate) use shared::{BAD_SPECULATION_SLOTS, FETCH_SLOTS};
 
 impl Profile {
     /// All profiles. The options of `cargo xtask` and the checks use this list.
-    pub const ALL: &[Profile] =
-        &[icelake_server::PROFILE, sapphire_rapids::PROFILE, zen3::PROFILE, zen4::PROFILE];
+    pub const ALL: &[Profile] = &[
+        icelake_server::PROFILE,
+        sapphire_rapids::PROFILE,
+        lunar_lake::PROFILE,
+        zen3::PROFILE,
+        zen4::PROFILE,
+    ];
 
     /// The profile of that name.
     pub fn find(name: &str) -> Option<Profile> {
@@ -63,7 +69,9 @@ mod tests {
     fn catalogue(profile: &Profile) -> Catalogue {
         let model = (profile.signature >> 4 & 0xf | profile.signature >> 12 & 0xf0) as u8;
         match profile.vendor {
-            Vendor::Intel => Catalogue::intel(6, model, profile.signature as u8 & 0xf, 0),
+            Vendor::Intel => {
+                Catalogue::intel(6, model, profile.signature as u8 & 0xf, profile.kind)
+            }
             Vendor::Amd => Catalogue::amd(0x19, model),
         }
         .with_tallys()
@@ -80,7 +88,7 @@ mod tests {
                 }
                 let entry = catalogue.find(event.name);
                 let entry = entry.unwrap_or_else(|| panic!("{}: {}", profile.name, event.name));
-                let ours = (event.code, u16::from(event.umask), event.cmask, event.inv, event.edge);
+                let ours = (event.code, event.umask, event.cmask, event.inv, event.edge);
                 let theirs = (entry.code, entry.umask, entry.cmask, entry.inv, entry.edge);
                 assert_eq!(ours, theirs, "{}: {}", profile.name, event.name);
                 let mask = match entry.counter {

@@ -51,7 +51,7 @@ pub(super) const PROFILE: Profile = Profile {
 
 /// Events of Sapphire Rapids only, or with another encoding.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
-const EVENTS: &[Event] = &[
+pub(super) const EVENTS: &[Event] = &[
     e("OFFCORE_REQUESTS.DEMAND_DATA_RD", 0x21, 0x01, &[LlcReadHit, LlcReadMiss],
         "Data reads that went beyond the L2.").on(LOW),
     e("OFFCORE_REQUESTS.DEMAND_CODE_RD", 0x21, 0x02, &[LlcCodeHit, LlcCodeMiss],

@@ -8,7 +8,7 @@ use crate::event::Event;
 pub(super) const fn e(
     name: &'static str,
     code: u16,
-    umask: u8,
+    umask: u16,
     signals: &'static [Signal],
     about: &'static str,
 ) -> Event {

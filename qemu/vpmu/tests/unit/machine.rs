@@ -36,7 +36,8 @@ impl Selected {
     /// Every event in every choice of rings, and in every mode that the model has.
     pub fn all(profile: &Profile) -> Vec<Selected> {
         let mut all = Vec::new();
-        for event in profile.events() {
+        // The unit has no second unit mask.
+        for event in profile.events().filter(|event| event.umask <= 0xff) {
             let stalls = |signal: &Signal| Signal::STALLS.contains(signal);
             let is_level = event.conversion == Conversion::Plain
                 && !event.signals.is_empty()

@@ -11,7 +11,7 @@ fn a_program_that_looks_after_its_counters_finds_them_as_it_left_them() {
         let mut values = Counts::default();
         values[Pinned::Instructions] = 1 << 47;
         values[Pinned::Cycles] = (1 << 40) + 5;
-        values.general = [1 << 45; 8];
+        values.general = [1 << 45; tally_engine::MAX_GENERAL];
         for turn in 1..=3 {
             let interrupts = model(&mut pmu).interrupts;
             pmu.restore(&group, Mode::User, &values);

@@ -28,6 +28,7 @@ fn left_on(model: Model) -> Option<ControlValue> {
                 capabilities: freeze,
                 extra: 7,
                 widths,
+                addresses: intel::Addresses::Legacy,
             };
             intel::left_on(bus, &features)
         }

@@ -110,6 +110,7 @@ fn a_counter_that_is_wider_than_it_says_is_named() {
         capabilities: true,
         extra: 7,
         widths: Widths { pinned: WIDTH, general: WIDTH },
+        addresses: intel::Addresses::Legacy,
     };
     for (general, found) in [
         (WIDTH, Ok(())),

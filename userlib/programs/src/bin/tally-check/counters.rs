@@ -19,7 +19,7 @@ const OVERFLOWS: usize = 16;
 /// Events between two overflows.
 const PERIOD: u64 = 20_000;
 /// Maximum number of general counters of a processor.
-const MAX_GENERAL: u8 = 8;
+const MAX_GENERAL: u8 = 10;
 /// Instructions in excess of the loop's that may be counted: those around it, and those that
 /// interrupts add.
 const SLACK: u64 = 100;
