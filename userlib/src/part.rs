@@ -182,7 +182,7 @@ impl Part<'_> {
         let mut sums = self.sums.clone();
         for (event, sums) in sums.iter_mut().enumerate() {
             let first = HEADER_WORDS + event * EVENT_WORDS;
-            sums.visit(since(first + EVENTS), since(first + COUNTED_CYCLES));
+            sums.visit(since(first + EVENTS), since(first + COUNTED_CYCLES), since(CYCLES));
         }
         (self.cycles + since(CYCLES), sums)
     }

@@ -1,15 +1,16 @@
 //! Sums of one event's counts over the visits of a region, or the stretches of a part, and the
 //! estimate of its whole count.
 //!
-//! An event that shares counters is on a counter in some parts of some visits, which the engine
-//! draws at random. Its estimate is the count in these parts times the region's cycles divided by
-//! the cycles of these parts: a ratio estimate over visits as clusters (Cochran, *Sampling
-//! Techniques*, 3rd edition, chapter 6). Therefore a region has its own rate, independent of the
-//! rest of the program.
+//! An event that shares counters is on a counter in some slices, which the engine draws at random.
+//! Its estimate is the count in the parts of the visits that are in these slices times the region's
+//! cycles divided by the cycles of these parts: a ratio estimate over slices as clusters (Cochran,
+//! *Sampling Techniques*, 3rd edition, chapter 6). Therefore a region has its own rate, independent
+//! of the rest of the program. Visits within a slice are one cluster: all of them are counted, or
+//! none. A run of visits in which the event was on a counter all the time is taken for a slice.
 
 use tally_abi::{Reading, Value, reading::Reason};
 
-/// Minimum number of visits, or of slices of a longer visit, for an estimate.
+/// Minimum number of runs, or of slices of a longer visit, for an estimate.
 const LEAST: u64 = 4;
 /// Cycles of a slice of the session of regions.
 pub(crate) const SLICE_CYCLES: u64 = 200_000;
@@ -20,10 +21,12 @@ pub(crate) struct Sums {
     events: u64,
     /// Cycles for which the event was on a counter.
     counted: u64,
-    /// Number of visits in which the event was on a counter.
-    visits: u64,
-    /// Sums over these visits: events², events · cycles, cycles².
+    /// Number of runs of visits that have ended.
+    runs: u64,
+    /// Sums over these runs: events², events · cycles, cycles².
     squares: [f64; 3],
+    /// Events and cycles of the run that has not ended.
+    run: [u64; 2],
 }
 
 /// Values of the whole session: its cycles, and the values of the event.
@@ -37,33 +40,56 @@ pub(crate) struct Whole {
 }
 
 impl Sums {
-    /// Adds a visit.
-    pub(crate) fn visit(&mut self, events: u64, counted: u64) {
+    /// Adds a visit of `cycles` cycles, in which the event was on a counter for `counted` cycles.
+    pub(crate) fn visit(&mut self, events: u64, counted: u64, cycles: u64) {
+        self.events += events;
+        self.counted += counted;
+        let is_long = cycles >= SLICE_CYCLES;
+        if is_long {
+            self.end_run();
+        }
+        let is_first = self.run == [0, 0];
+        self.run = [self.run[0] + events, self.run[1] + counted];
+        // The event was on a counter before the visit and not to its end, or not at all. A long
+        // visit has slices of its own.
+        if is_long || counted < cycles && (!is_first || counted == 0) {
+            self.end_run();
+        }
+    }
+
+    /// Ends the run of visits, if there is one.
+    fn end_run(&mut self) {
+        let [events, counted] = core::mem::take(&mut self.run);
         let (y, x) = (events as f64, counted as f64);
-        let added = [y * y, y * x, x * x];
-        let visits = u64::from(counted > 0);
-        self.add(&Sums { events, counted, visits, squares: added });
+        for (sum, square) in self.squares.iter_mut().zip([y * y, y * x, x * x]) {
+            *sum += square;
+        }
+        self.runs += u64::from(counted > 0);
     }
 
     /// Adds the visits of another thread.
     pub(crate) fn add(&mut self, other: &Sums) {
+        let mut other = *other;
+        self.end_run();
+        other.end_run();
         self.events += other.events;
         self.counted += other.counted;
-        self.visits += other.visits;
+        self.runs += other.runs;
         for (sum, square) in self.squares.iter_mut().zip(other.squares) {
             *sum += square;
         }
     }
 
     /// Returns the count in a region of `cycles` cycles.
-    pub(crate) fn reading(&self, cycles: u64, whole: Whole) -> Reading {
+    pub(crate) fn reading(mut self, cycles: u64, whole: Whole) -> Reading {
+        self.end_run();
         let value = if self.counted >= cycles {
             Value::Exact { count: self.events }
         } else {
             self.estimate(cycles, whole)
                 .unwrap_or(Value::NotMeasured { reason: Reason::TooFewSlices })
         };
-        let (counted, counted_cycles, slices) = (self.events, self.counted, self.visits);
+        let (counted, counted_cycles, slices) = (self.events, self.counted, self.runs);
         Reading { value, counted, counted_cycles, total_cycles: cycles, slices }
     }
 
@@ -73,7 +99,7 @@ impl Sums {
         }
         let expansion = cycles as f64 / self.counted as f64;
         let scaled = self.events as f64 * expansion;
-        let (estimate, [stderr, half_width_95]) = if self.visits >= LEAST {
+        let (estimate, [stderr, half_width_95]) = if self.runs >= LEAST {
             (scaled, self.spread(expansion))
         } else {
             self.share_of(cycles, scaled, whole)?
@@ -82,13 +108,13 @@ impl Sums {
         Some(Value::Estimated { estimate, stderr, half_width_95 })
     }
 
-    /// Returns standard error and half width, from the spread between visits.
+    /// Returns standard error and half width, from the spread between runs.
     fn spread(&self, expansion: f64) -> [f64; 2] {
-        let (n, rate) = (self.visits as f64, self.events as f64 / self.counted as f64);
+        let (n, rate) = (self.runs as f64, self.events as f64 / self.counted as f64);
         let [yy, yx, xx] = self.squares;
         let squares = (yy - 2.0 * rate * yx + rate * rate * xx) * n / (n - 2.0);
         // One degree of freedom is used by the rate. The other corrects the bias that a ratio of
-        // few visits fits them too well. Equal visits give no information on how the parts that
+        // few runs fits them too well. Equal runs give no information on how the parts that
         // were not counted differ: independent events vary by their number, and zero events seen
         // may be one missed.
         let squares = squares.max(self.events as f64).max(1.0);
@@ -140,9 +166,13 @@ mod tests {
     const NOT_STARTED: Value = Value::NotMeasured { reason: Reason::NotStarted };
     const UNKNOWN: Whole = Whole { cycles: 0, value: NOT_STARTED, by_cycles: NOT_STARTED };
 
-    fn sums(visits: impl IntoIterator<Item = (u64, u64)>) -> Sums {
+    /// Makes sums of visits, each of which is a run.
+    fn sums(runs: impl IntoIterator<Item = (u64, u64)>) -> Sums {
         let mut sums = Sums::default();
-        visits.into_iter().for_each(|(events, counted)| sums.visit(events, counted));
+        for (events, counted) in runs {
+            sums.visit(events, counted, counted);
+            sums.end_run();
+        }
         sums
     }
 
@@ -151,6 +181,20 @@ mod tests {
         let reading = sums([(7, 100), (8, 120)]).reading(220, UNKNOWN);
         assert_eq!(reading.value, Value::Exact { count: 15 });
         assert_eq!(sums([]).reading(0, UNKNOWN).value, Value::Exact { count: 0 });
+    }
+
+    /// Visits in a slice are counted together, so that their number says nothing about the others.
+    #[test]
+    fn visits_in_a_slice_are_one_run() {
+        let mut sums = Sums::default();
+        let visits = [(3, 40, 50), (7, 50, 50), (9, 50, 50), (1, 10, 50), (0, 0, 50), (2, 20, 50)];
+        visits
+            .into_iter()
+            .for_each(|(events, counted, cycles)| sums.visit(events, counted, cycles));
+        assert_eq!((sums.runs, sums.squares[0], sums.run), (1, 400.0, [2, 20]));
+        sums.visit(900, 3 * SLICE_CYCLES, 9 * SLICE_CYCLES);
+        assert_eq!((sums.runs, sums.squares[0], sums.run), (3, 810_404.0, [0, 0]));
+        assert_eq!(sums.reading(99, UNKNOWN).slices, 3);
     }
 
     #[test]
@@ -237,9 +281,10 @@ mod tests {
             for _ in 0..40 {
                 let length = 1000 + random(4000);
                 let events = length / 10 + random(length / 5);
-                let is_counted = random(4) == 0;
+                let is_counted = u64::from(random(4) == 0);
                 (truth, cycles) = (truth + events, cycles + length);
-                sums.visit(events * u64::from(is_counted), length * u64::from(is_counted));
+                sums.visit(events * is_counted, length * is_counted, length);
+                sums.end_run();
             }
             if let Value::Estimated { estimate, half_width_95, .. } =
                 sums.reading(cycles, UNKNOWN).value

@@ -94,7 +94,7 @@ impl Row {
         self.cycles += since(CYCLES);
         for (event, sums) in self.sums.iter_mut().enumerate() {
             let first = HEADER_WORDS + event * EVENT_WORDS;
-            sums.visit(since(first + EVENTS), since(first + COUNTED_CYCLES));
+            sums.visit(since(first + EVENTS), since(first + COUNTED_CYCLES), since(CYCLES));
         }
     }
 
