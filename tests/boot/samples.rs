@@ -231,3 +231,21 @@ fn an_overflow_for_a_sample_of_a_multiplexed_event_takes_it() {
         assert!(accesses < most, "{accesses} for {samples} samples, {switches} switches");
     }
 }
+
+/// While another session of the program has the counters no interrupt takes a sample.
+#[test]
+fn samples_are_of_the_sessions_own_turns() {
+    let lists = "instructions,branches,L1-dcache-loads,dTLB-loads instructions,branches";
+    for pmu in [Pmu::Intel, Pmu::Amd] {
+        let job = format!("tally record --budget 100 -e cycles -c {PERIOD} beside {lists}");
+        let boot = boot(&Request { pmu, ..Request::new(format!("wire trace -- {job}")) });
+        assert_success(&boot);
+        let samples = &boot.transcript.samples;
+        let unknown = samples.iter().filter(|sample| sample.address == 0).count();
+        assert!(
+            samples.len() > 100 && unknown * 20 < samples.len(),
+            "{unknown}, {}",
+            samples.len()
+        );
+    }
+}

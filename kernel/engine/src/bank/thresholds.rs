@@ -292,6 +292,20 @@ impl Thresholds {
         &mut self.pinned[pinned as usize]
     }
 
+    /// Puts off the samples of pinned events by what `passed` while the session was on no counter:
+    /// no interrupt could take them there.
+    pub(super) fn put_off(&mut self, passed: &Counts) {
+        for pinned in Pinned::ALL {
+            let mut nearest = core::mem::take(self.of_pinned(pinned)).into_vec();
+            for Reverse((at, event)) in &mut nearest {
+                if self.is_sampled(*event) {
+                    *at = at.saturating_add(passed[pinned]);
+                }
+            }
+            *self.of_pinned(pinned) = nearest.into();
+        }
+    }
+
     /// Adds the distances of pinned events to a plan.
     pub(super) fn add_pinned(&self, total: &Counts, plan: &mut PreloadPlan) {
         for (pinned, nearest) in Pinned::ALL.into_iter().zip(&self.pinned) {

@@ -14,6 +14,11 @@ impl Bank {
         self.control.forget_stop();
     }
 
+    /// Puts off the samples of pinned events by what `passed` while the session was on no counter.
+    pub(crate) fn put_off_samples(&mut self, passed: &Counts) {
+        self.thresholds.put_off(passed);
+    }
+
     /// Publishes the counts of the pinned events of a session that is on no counter.
     pub(crate) fn publish_totals(&mut self, total: &Counts, tsc: u64) {
         self.write(|bank| bank.put_totals(total, tsc));

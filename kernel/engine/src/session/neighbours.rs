@@ -107,6 +107,7 @@ impl Session {
             }
         }
         if let Some(bank) = &mut self.bank {
+            bank.put_off_samples(passed);
             bank.publish_totals(&self.total, tsc);
         }
     }
