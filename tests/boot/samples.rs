@@ -82,7 +82,8 @@ samples! { on_zen_3 on Pmu::Zen3 => "instructions" }
 fn record_prints_the_addresses_with_the_most_samples() {
     expect![[r#"
 
-        # samples of 'branches' in 'rounds # 60000'; requested: one per # events, taken: one per #
+        # samples of 'branches' in 'rounds # 60000'
+        requested: one per # events, taken: one per #
 
         # % # #
         # at # other addresses

@@ -143,6 +143,12 @@ impl Dynamic<'_> {
         process::output(&mut call).map_err(failed)
     }
 
+    /// Returns whether the interpreter finds a library because the list of folders has its own.
+    fn searches_beside(&self, library: &Path) -> bool {
+        let folders = self.folders.unwrap_or_default().split([':', ';']);
+        folders.into_iter().any(|folder| library.parent() == Some(Path::new(folder)))
+    }
+
     /// Libraries at their own paths on the machine. One that lies beside the program, or beside a
     /// library that it loads later, is also beside that there, where `$ORIGIN` finds it.
     fn at_their_paths(self, paths: &[PathBuf]) -> Result<Vec<GuestFile>> {
@@ -152,7 +158,8 @@ impl Dynamic<'_> {
             folders.extend(whole(file)?.parent().map(|host| (host.to_owned(), guest.to_owned())));
         }
         let mut files = BTreeSet::new();
-        for host in paths.iter().filter(|path| self.later.iter().all(|file| !is_same(file, path))) {
+        let is_given = |path: &Path| self.later.iter().any(|file| is_same(file, path));
+        for host in paths.iter().filter(|path| !is_given(path) || self.searches_beside(path)) {
             let beside =
                 |(own, guest): &(PathBuf, PathBuf)| Some(guest.join(host.strip_prefix(own).ok()?));
             for guest in folders.iter().filter_map(beside).chain([host.clone()]) {

@@ -37,7 +37,7 @@ use crate::{
     program_words::{self, record},
     project::{self, Project},
     repeat::{self, Repeated},
-    report::{Report, table::Detail},
+    report::{PhaseReport, Report, table::Detail},
     stat_files::StatFile,
 };
 
@@ -141,10 +141,17 @@ pub fn of_verb(project: &Project, verb: Verb, args: &VerbArgs) -> Result<u8> {
     }
 }
 
-/// The status of a run that ended well: success only if a requested breakdown is present.
+/// The status of a run that ended well: success only if a requested breakdown, or phases, are
+/// present.
 fn status_of(args: &RunArgs, report: &Report) -> u8 {
-    let lacks = report.first.as_ref().is_some_and(|first| first.breakdown.is_none());
-    if args.breakdown.is_some() && lacks { ExitStatus::TooShort.into() } else { 0 }
+    let Some(first) = &report.first else { return 0 };
+    let phases = first.phases.as_ref();
+    let lacks = args.breakdown.is_some() && first.breakdown.is_none();
+    if lacks || phases.is_some_and(PhaseReport::is_too_short) {
+        ExitStatus::TooShort.into()
+    } else {
+        0
+    }
 }
 
 /// Boots the machine; the programs' output goes where the options say.

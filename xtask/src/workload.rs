@@ -132,6 +132,24 @@ impl Workload {
         Ok(Workload { job, known, implied, input, ..self.clone() })
     }
 
+    /// The options that the programs need to run as they do, as they are typed.
+    pub(crate) fn needs(&self) -> Vec<String> {
+        let mut words: Vec<String> = Vec::new();
+        let input = self.stdin.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let lists = [("--file", &self.file), ("--env", &self.job.env)];
+        let all = lists.into_iter().flat_map(|(name, list)| list.iter().map(move |it| (name, it)));
+        for (name, value) in all.chain(input.iter().map(|path| ("--stdin", path))) {
+            words.extend([name.to_owned(), value.clone()]);
+        }
+        if self.job.jit {
+            words.push("--jit".to_owned());
+        }
+        if self.job.cpus != 1 {
+            words.extend(["--cpus".to_owned(), self.job.cpus.to_string()]);
+        }
+        words
+    }
+
     /// The files of `stat -o FILE`.
     pub fn stat_files(&self) -> Vec<StatFile> {
         let programs = self.all().unwrap_or_default().into_iter().flat_map(|one| one.programs);

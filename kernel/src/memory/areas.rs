@@ -22,8 +22,9 @@ const MAX_AREAS: usize = 16 * 1024;
 #[derive(Default)]
 pub(super) struct Areas {
     map: BTreeMap<u64, Area>,
-    /// No gap from [`MMAP_START`] on is below this address.
-    gap: u64,
+    /// Bytes that a search found room for, and where: from [`MMAP_START`] on no gap of as many is
+    /// below. All 0 before the first search.
+    searched: (u64, u64),
 }
 
 impl Areas {
@@ -71,16 +72,22 @@ impl Areas {
 
     /// The first range of `bytes` that `mmap` may give out, `low` if it must be below 2 GiB, with
     /// an unmapped page before and behind it, so that an access beyond either end faults.
-    pub(super) fn find_gap(&self, bytes: u64, low: bool) -> Option<UserRange> {
+    pub(super) fn find_gap(&mut self, bytes: u64, low: bool) -> Option<UserRange> {
         let (first, last) = if low { (LOW_START, LOW_END) } else { (MMAP_START, USER_END / 2) };
-        let mut start = if low { first } else { self.gap.max(first) };
+        let (known_bytes, known) = self.searched;
+        let mut start = if low || bytes < known_bytes { first } else { known.max(first) };
         loop {
             let end = start.checked_add(bytes).filter(|end| *end < last)?;
             match self.within(start - FRAME_BYTES..end + FRAME_BYTES).last() {
                 Some((in_the_way, _)) => start = in_the_way.end + FRAME_BYTES,
-                None => return UserRange::new(start, end - start).ok(),
+                None => break,
             }
         }
+        // The smallest search says most: what has no room for it has none for a larger one.
+        if !low && (bytes <= known_bytes || known_bytes == 0) {
+            self.searched = (bytes, start);
+        }
+        UserRange::new(start, bytes).ok()
     }
 
     /// Fails if there is no room for two more areas, as many as a change in the middle of an area
@@ -126,9 +133,6 @@ impl Areas {
     pub(super) fn insert(&mut self, range: UserRange, area: Area) {
         let start = range.start();
         let mut area = Area { end: range.end(), ..area };
-        if start == self.gap.max(MMAP_START) {
-            self.gap = area.end + FRAME_BYTES;
-        }
         if let Some(next) = self.map.get(&area.end).filter(|next| area.joins(range.bytes(), next)) {
             let end = next.end;
             self.map.remove(&area.end);
@@ -149,7 +153,9 @@ impl Areas {
         self.split(range.start());
         self.split(range.end());
         self.map.extract_if(range.addresses(), |_, _| true).for_each(drop);
-        self.gap = self.gap.min(range.start().max(MMAP_START));
+        if range.start() < self.searched.1 + FRAME_BYTES {
+            self.searched = (0, 0);
+        }
     }
 
     /// Splits the area that contains `address`, unless it begins there.

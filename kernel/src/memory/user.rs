@@ -159,7 +159,7 @@ impl UserMemory {
     }
 
     /// The range of `bytes` at `hint`, if that is free, or at another address.
-    fn near(&self, hint: u64, bytes: u64) -> Option<UserRange> {
+    fn near(&mut self, hint: u64, bytes: u64) -> Option<UserRange> {
         let hint = hint - hint % FRAME_BYTES;
         let wanted = self.areas.own(hint, bytes).ok();
         wanted

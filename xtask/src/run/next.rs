@@ -8,8 +8,16 @@ use crate::{
     report::{Report, stack_of},
 };
 
-/// Columns of a line.
-const COLUMNS: usize = 80;
+/// Characters of a command; further arguments are omitted.
+const LONGEST: usize = 400;
+/// Samples of a run that tell its functions apart.
+const SAMPLES: u64 = 1_000;
+/// The period that `record` takes by itself.
+const USUAL_PERIOD: u64 = 100_000;
+
+/// The vendors' events of cycles.
+const CYCLES: [&str; 2] = ["CPU_CLK_UNHALTED.THREAD", "CYCLES_NOT_IN_HALT"];
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Commands to type next; none where the run says nothing of its cycles, and beside JSON.
 pub(super) fn lines(args: &RunArgs, report: &Report) -> Vec<String> {
@@ -29,7 +37,7 @@ pub(super) fn lines(args: &RunArgs, report: &Report) -> Vec<String> {
                 _ => stack.cycles,
             };
             let event = if event == stack.cycles { "cycles" } else { event };
-            let record = args.command(&format!("record -e {event}"));
+            let record = args.command(&format!("record -e {event}{}", period(report, event)));
             let mut lines = vec![format!("next, the lines where: {record}")];
             if args.breakdown.is_none() {
                 lines.push(format!("      finer causes:    {}", args.command("run --breakdown")));
@@ -40,9 +48,28 @@ pub(super) fn lines(args: &RunArgs, report: &Report) -> Vec<String> {
     }
 }
 
+/// The option of `record` that takes some [`SAMPLES`] of an event: a period where the run counted
+/// the event, else a rate; empty where its usual period does.
+fn period(report: &Report, event: &str) -> String {
+    let count = |is_it: &dyn Fn(&str) -> bool| {
+        let mut events = report.first.iter().flat_map(|first| &first.events);
+        events.find(|of| is_it(&of.name)).and_then(|of| of.estimate)
+    };
+    let rounded = |number: u64| number / 10_u64.pow(number.ilog10()) * 10_u64.pow(number.ilog10());
+    let is_cycles = event == "cycles";
+    if let Some(count) = count(&|name| name == event || is_cycles && CYCLES.contains(&name)) {
+        let period = (count / SAMPLES).max(1);
+        return if period < USUAL_PERIOD { format!(" -c {}", rounded(period)) } else { "".into() };
+    }
+    // A modelled cycle is about a nanosecond.
+    let cycles = count(&|name| CYCLES.contains(&name)).unwrap_or_default();
+    let rate = (SAMPLES * SECOND_NS).checked_div(cycles);
+    rate.filter(|rate| *rate > 0).map_or_else(String::new, |rate| format!(" -F {}", rounded(rate)))
+}
+
 impl RunArgs {
-    /// The line to type for another command on the same program and processor. Arguments that do
-    /// not fit are omitted.
+    /// The line to type for another command on the same program and processor. Of a long one the
+    /// last arguments are omitted.
     fn command(&self, verb: &str) -> String {
         let words = self.work.first();
         let words = if words.is_empty() { self.work.job.program.clone() } else { words };
@@ -51,12 +78,14 @@ impl RunArgs {
             other => format!(" --pmu {}", other.name()),
         };
         let line = format!("{} {verb}{pmu}", output::typed());
-        let program = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default();
-        let whole = format!("{line} {program}");
-        if whole.chars().count() + 23 <= COLUMNS || words.len() < 2 {
-            return whole;
+        let mut all = self.work.needs();
+        all.extend(words);
+        let typed = shlex::try_join(all.iter().map(String::as_str)).unwrap_or_default();
+        let whole = format!("{line} {typed}");
+        match whole.char_indices().nth(LONGEST) {
+            None => whole,
+            Some((end, _)) => format!("{} …", &whole[..end]),
         }
-        format!("{line} {} …", words[0])
     }
 }
 

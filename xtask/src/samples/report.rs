@@ -64,7 +64,7 @@ pub(crate) struct OfEvent {
     samples: u64,
     /// Events that the samples stand for.
     events: u64,
-    /// Whether the event counts in ring 0 alone, and all samples are at instructions of ring 3.
+    /// Whether the event counts in ring 0, and all samples are at instructions of ring 3.
     #[serde(skip)]
     is_at_calls: bool,
     /// The functions, in decreasing order of events.
@@ -235,8 +235,10 @@ pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec
         let mut functions: Vec<OfFunction> = functions.into_iter().map(function).collect();
         functions.sort_by_key(|of| Reverse(of.events));
         let mut its = of.records.samples.iter();
-        let is_in_ring_0 = its.any(|it| !it.user && of.event_name(it.session, it.event) == event);
-        let is_at_calls = rings(&event) == [false, true] && !is_in_ring_0;
+        // A sample without an address is in neither ring.
+        let is_in_ring_0 = its
+            .any(|it| !it.user && it.address != 0 && of.event_name(it.session, it.event) == event);
+        let is_at_calls = rings(&event)[1] && !is_in_ring_0;
         OfEvent { event, samples: all.samples, events: all.events, is_at_calls, functions }
     };
     weights(of, symbolizer, how).into_iter().map(listed).collect()

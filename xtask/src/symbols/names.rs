@@ -3,13 +3,15 @@
 
 use std::{
     borrow::Cow,
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     fmt,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
 use addr2line::{Loader, Location};
-use object::{Object, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use serde::Serialize;
 
 use crate::{output, project::Project, visible::visible};
@@ -41,13 +43,42 @@ pub(super) struct Names {
     pub(super) path: PathBuf,
     /// The debug information; `None` if it cannot be read.
     loader: Option<Loader>,
-    /// The symbols' addresses and names, by address.
-    symbols: Vec<(u64, String)>,
+    /// The symbols of code, by address: each with its end, if that is known, and its name.
+    symbols: Vec<(u64, Option<u64>, String)>,
+    /// Addresses of sections with code, in which a symbol without a size ends.
+    sections: Vec<Range<u64>>,
     /// Symbols of static functions that several functions have.
     shared: BTreeSet<String>,
     /// Names of static functions that several source files have; with `true` those of which two
     /// files have one name too.
     repeated: BTreeMap<String, bool>,
+}
+
+/// Symbols of code by address, one at each, with their ends. Assembly has no sizes, and data are no
+/// symbols of code.
+fn symbols_of_code(file: &object::File<'_>) -> Vec<(u64, Option<u64>, String)> {
+    let all = file.symbols().chain(file.dynamic_symbols());
+    let is_code = |of: &object::Symbol<'_, '_>| {
+        of.is_definition() && matches!(of.kind(), SymbolKind::Text | SymbolKind::Label)
+    };
+    let mut found: Vec<_> = all
+        .filter(is_code)
+        .filter_map(|of| Some((of.address(), of.size(), of.name().ok()?.to_owned())))
+        .collect();
+    // Of several names the plainest, as perf takes it: `malloc`, not `__libc_malloc`.
+    let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
+    found.sort_by_cached_key(|(start, size, name)| {
+        (*start, Reverse(*size), underscores(name), name.len(), name.clone())
+    });
+    found.dedup_by_key(|(start, ..)| *start);
+    let end = |start: u64, size: u64| (size > 0).then(|| start.saturating_add(size));
+    found.into_iter().map(|(start, size, name)| (start, end(start, size), name)).collect()
+}
+
+/// Addresses of sections with code.
+fn sections_of_code(file: &object::File<'_>) -> Vec<Range<u64>> {
+    let sections = file.sections().filter(|of| of.kind() == SectionKind::Text);
+    sections.map(|of| of.address()..of.address().saturating_add(of.size())).collect()
 }
 
 impl Names {
@@ -61,22 +92,26 @@ impl Names {
                 visible(&error.to_string())
             ));
         });
-        let symbols = file.symbol_map();
-        let symbols = symbols.symbols().iter().map(|of| (of.address(), of.name().to_owned()));
         Names {
             path: path.to_owned(),
             loader: loader.ok(),
-            symbols: symbols.collect(),
+            symbols: symbols_of_code(file),
+            sections: sections_of_code(file),
             shared: shared(file),
             repeated: repeated(file),
         }
     }
 
-    /// Address and name of the symbol before an address.
+    /// Address and name of the symbol of the code at an address; `None` in code that has none, such
+    /// as the stubs that a linker makes.
     fn symbol(&self, address: u64) -> Option<(u64, &str)> {
-        let behind = self.symbols.partition_point(|(start, _)| *start <= address);
-        let (start, name) = self.symbols.get(behind.checked_sub(1)?)?;
-        Some((*start, name))
+        let behind = self.symbols.partition_point(|(start, ..)| *start <= address);
+        let (start, end, name) = self.symbols.get(behind.checked_sub(1)?)?;
+        let is_inside = match end {
+            Some(end) => address < *end,
+            None => self.sections.iter().any(|of| of.contains(start) && of.contains(&address)),
+        };
+        is_inside.then_some((*start, name))
     }
 
     /// The functions of the instruction at an address in the file: the inlined ones, innermost

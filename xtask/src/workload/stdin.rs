@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Read, Seek},
+    io::{self, IsTerminal, Read, Seek},
     os::{
         fd::{AsFd, AsRawFd},
         unix::fs::{FileExt, FileTypeExt},
@@ -57,6 +57,10 @@ impl Input {
             return Ok(None);
         }
         let mut file = File::open(path).map_err(|error| Failure::io("read", path, &error))?;
+        if kind.is_char_device() && !file.is_terminal() {
+            let why = format!("--stdin {}: a device without an end is no input", path.display());
+            return Err(Failure::new(ExitStatus::Usage, why));
+        }
         Input::copied(&mut file, path).map(Some)
     }
 

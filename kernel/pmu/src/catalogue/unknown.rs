@@ -112,5 +112,7 @@ fn is_tracepoint(catalogue: &Catalogue, spelling: &Spelling<'_>) -> bool {
         let (event, _) = entry.name.split_once('.').unwrap_or((entry.name, ""));
         event.eq_ignore_ascii_case(spelling.name)
     };
-    is_word(spelling.name) && is_word(tracepoint) && !catalogue.entries().any(has_event)
+    let is_alias = || aliases(catalogue).any(|alias| alias.eq_ignore_ascii_case(spelling.name));
+    let is_known = || is_alias() || catalogue.entries().any(has_event);
+    is_word(spelling.name) && is_word(tracepoint) && !is_known()
 }

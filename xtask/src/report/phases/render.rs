@@ -16,6 +16,14 @@ const COLUMNS: usize = 80;
 pub fn render(text: &mut impl Write, report: &PhaseReport) -> fmt::Result {
     let PhaseReport { intervals, unit, classes, .. } = report;
     let (number, length) = (intervals.len(), report.interval_instructions);
+    if report.is_too_short() {
+        return writeln!(
+            text,
+            "too short for phases: {number} intervals of at least {length} instructions;\n\
+             --phases={} has ten times as many",
+            length / 10
+        );
+    }
     writeln!(
         text,
         "{number} intervals of at least {length} instructions; {} classes, unit {unit}",

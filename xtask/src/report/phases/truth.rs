@@ -69,6 +69,11 @@ impl PhaseInterval {
 }
 
 impl PhaseReport {
+    /// Returns whether there are too few intervals for phases: nothing changes from one to none.
+    pub fn is_too_short(&self) -> bool {
+        self.intervals.len() < 2
+    }
+
     /// Compares the intervals with their true counts, which are in the order of the model's terms.
     /// The classes are assigned again on the host, and at each step the true vector is looked up in
     /// the same classes.

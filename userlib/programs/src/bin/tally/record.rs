@@ -34,7 +34,7 @@ fn print_samples(command: &Command, names: &[&str], readings: &[Reading], sample
     let all: u64 = samples.iter().map(|(_, samples)| samples).sum();
     let taken = match names {
         [_] => taken(readings, all),
-        _ => String::from("; of which event each is, the trace tells: run --trace, report"),
+        _ => String::from("\n the samples of each event: run --trace FILE, then report FILE"),
     };
     let of = match names {
         [_] | [_, _] => names.join(","),
@@ -45,7 +45,7 @@ fn print_samples(command: &Command, names: &[&str], readings: &[Reading], sample
         hz => format!("{} per second", Grouped(hz)),
     };
     eprintln!(
-        "\n {} samples of '{}' in '{}'; requested: {requested}{taken}\n",
+        "\n {} samples of '{}' in '{}'\n requested: {requested}{taken}\n",
         Grouped(all),
         of,
         command.program.join(" "),

@@ -30,6 +30,14 @@ impl At {
     }
 }
 
+/// Quotes a field with a separator or a quotation mark in it, as in CSV.
+pub fn field(text: &str, separator: &str) -> String {
+    if text.contains(separator) || text.contains('"') {
+        return format!("\"{}\"", text.replace('"', "\"\""));
+    }
+    text.into()
+}
+
 /// Escapes `word` for the quotes of a JSON string.
 pub fn quoted(word: &str) -> String {
     word.replace('\\', "\\\\").replace('"', "\\\"")

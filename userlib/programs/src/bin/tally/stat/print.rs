@@ -18,7 +18,7 @@ use tally_breakdown::{Metrics, added_lines, added_share, likely_added};
 use super::{
     computed,
     count::{Count, Span},
-    line::{At, quoted},
+    line::{At, field, quoted},
     measure::Run,
     metric::{Metric, metric},
     repeat::Mean,
@@ -328,9 +328,10 @@ impl Event<'_> {
         };
         let half_width = count.value.map_or(String::new(), |_| format!("{:.0}", count.half_width));
         let share = format!("{:.2}", 100.0 * count.coverage);
-        let before = [value, count.unit().into(), (*name).into()];
+        let before = [value, count.unit().into(), field(name, separator)];
         let behind = [format!("{runtime_ns}"), share, metric, label.into(), half_width];
-        let all = self.label.field().into_iter().chain(before).chain(spread).chain(behind);
+        let label = self.label.field().map(|label| field(&label, separator));
+        let all = label.into_iter().chain(before).chain(spread).chain(behind);
         self.at.field(separator) + &all.collect::<Vec<_>>().join(separator)
     }
 
