@@ -34,6 +34,7 @@ mod linked;
 mod linux;
 mod live;
 mod machines;
+mod merged;
 mod names;
 mod outcomes;
 mod overhead;

@@ -54,6 +54,9 @@ pub struct Demand {
     pub selector: Selector,
     /// The general counters that can count it, as a mask.
     pub counters: u16,
+    /// The select that the counter after the event's own needs: the event then takes both, and
+    /// its count is in the first of them.
+    pub pair: Option<Selector>,
     /// The pinned event, if it is one; then the other fields are not used.
     pub pinned: Option<Pinned>,
     /// The value that it needs in an extra register.
@@ -79,6 +82,7 @@ impl Demand {
         Demand {
             selector,
             counters,
+            pair: None,
             pinned: None,
             extra: None,
             alone: false,

@@ -20,7 +20,10 @@ pub struct Extras {
 pub struct Group {
     /// The general counters in use, as a mask.
     pub used: u16,
-    /// Their event selects, by hardware index; 0 for counters not in use.
+    /// The counters after those that count pairs in any group of the plan, if the counter before
+    /// is in use here: their selects are switched and their values are not read.
+    pub seconds: u16,
+    /// The counters' event selects, by hardware index; 0 for counters not in use.
     pub selectors: [Selector; MAX_GENERAL],
     /// Values that its events need in extra registers.
     pub extra: Extras,
@@ -34,11 +37,17 @@ impl Group {
     /// A group without events.
     pub const NONE: Group = Group {
         used: 0,
+        seconds: 0,
         selectors: [Selector(0); MAX_GENERAL],
         extra: Extras { used: 0, values: [0; MAX_EXTRA] },
         alone: false,
         share: 1,
     };
+
+    /// The general counters whose selects the group needs, as a mask.
+    pub(crate) fn selected(&self) -> u16 {
+        self.used | self.seconds
+    }
 }
 
 impl Default for Group {
@@ -83,9 +92,9 @@ impl Plan {
         self.assignments.contains(&CounterAssignment::Pinned(Pinned::Reference))
     }
 
-    /// The general counters that its groups use, as a mask.
+    /// The general counters whose selects its groups need, as a mask.
     pub(crate) fn counters(&self) -> u16 {
-        self.groups.iter().fold(0, |all, group| all | group.used)
+        self.groups.iter().fold(0, |all, group| all | group.selected())
     }
 
     /// Position of an event's counts in the trace's records of slices, by its assignment.

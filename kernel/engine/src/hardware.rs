@@ -32,6 +32,8 @@ pub struct Setup {
     /// Whether anything is counted in ring 0, by this mode or by an event's own selector. Then the
     /// overflow path must not be counted.
     pub kernel: bool,
+    /// Whether an event takes a pair of counters.
+    pub pairs: bool,
     /// The slice timer's event: cycles or instructions.
     pub timer: Pinned,
     /// The longest slice, in the timer's unit, in which no counter can wrap.

@@ -16,6 +16,11 @@
 //! Events that must be counted in the same slices are placed as a unit, and the others around them
 //! ([`together`]).
 //!
+//! An event that takes a pair of counters ([`Demand::pair`]) is planned on the first of them. The
+//! second ones of the counters that pairs may use are left out for the whole plan: what the counter
+//! of a joined half reads is not documented, so no event could begin there with the next slice. The
+//! planner lets pairs use one place, then two, and so on, and takes the fewest groups.
+//!
 //! The planner runs once per session, when it is opened, and may allocate.
 
 mod colour;
@@ -65,12 +70,8 @@ pub fn plan(demands: &[Demand], layout: &Layout) -> Result<Plan, PlanError> {
         events if events > MAX_EVENTS => return Err(PlanError::TooManyEvents { events }),
         _ => {}
     }
-    let Distinct { wanted, shares, of_demand, braces } = distinct(demands, layout)?;
-    let (spots, groups, least) = if braces.is_empty() {
-        arrange(&wanted, &shares)
-    } else {
-        together::arrange(&wanted, &shares, &braces, layout)?
-    };
+    let Arrangement { events, spots, groups, least, firsts } = fewest(demands, layout)?;
+    let Distinct { wanted, shares, of_demand, .. } = events;
     let mut plan = Plan {
         groups: vec![Group::NONE; groups.max(1)],
         assignments: Vec::new(),
@@ -78,6 +79,9 @@ pub fn plan(demands: &[Demand], layout: &Layout) -> Result<Plan, PlanError> {
     };
     for ((event, share), spot) in wanted.iter().zip(&shares).zip(&spots) {
         put(&mut plan.groups[spot.group], event, *share, *spot);
+    }
+    for group in &mut plan.groups {
+        group.seconds = (group.used & firsts) << 1;
     }
     let place = |(demand, index): (&Demand, usize)| match demand.pinned {
         Some(always) => CounterAssignment::Pinned(always),
@@ -90,10 +94,62 @@ pub fn plan(demands: &[Demand], layout: &Layout) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
+/// The distinct demands with a spot for each.
+struct Arrangement {
+    events: Distinct,
+    spots: Vec<Spot>,
+    groups: usize,
+    /// Lower bound of the number of groups.
+    least: usize,
+    /// The first counters of pairs.
+    firsts: u16,
+}
+
+/// Finds the first counters of pairs with which the demands need the fewest groups.
+fn fewest(demands: &[Demand], layout: &Layout) -> Result<Arrangement, PlanError> {
+    let pairs = demands.iter().filter(|demand| demand.pair.is_some());
+    let adjacent = layout.general & layout.general >> 1;
+    let mut left = pairs.fold(0, |all, demand| all | demand.counters & adjacent);
+    let mut firsts = left & left.wrapping_neg();
+    let mut best = arrange_with(demands, layout, firsts);
+    left ^= firsts;
+    while left != 0 {
+        firsts |= left & left.wrapping_neg();
+        left &= left - 1;
+        let Ok(mut other) = arrange_with(demands, layout, firsts) else { continue };
+        if let Ok(best) = &mut best {
+            best.least = best.least.min(other.least);
+            other.least = best.least;
+        }
+        if best.as_ref().map_or(usize::MAX, |best| best.groups) > other.groups {
+            best = Ok(other);
+        }
+    }
+    best
+}
+
+/// Arranges the demands with pairs on the counters `firsts` and those after them.
+fn arrange_with(
+    demands: &[Demand],
+    layout: &Layout,
+    firsts: u16,
+) -> Result<Arrangement, PlanError> {
+    let events = distinct(demands, layout, firsts)?;
+    let (spots, groups, least) = if events.braces.is_empty() {
+        arrange(&events.wanted, &events.shares)
+    } else {
+        together::arrange(&events.wanted, &events.shares, &events.braces, layout)?
+    };
+    Ok(Arrangement { events, spots, groups, least, firsts })
+}
+
 /// Puts an event into a group.
 fn put(group: &mut Group, wanted: &Wanted, share: u16, spot: Spot) {
     group.used |= 1 << spot.counter;
     group.selectors[spot.counter] = wanted.selector;
+    if let Some(second) = wanted.pair {
+        group.selectors[spot.counter + 1] = second;
+    }
     group.alone |= wanted.alone;
     group.share = group.share.max(share);
     if let (Some(extra), Some(register)) = (wanted.extra, spot.register) {
@@ -118,8 +174,9 @@ struct Distinct {
     braces: Vec<Braces>,
 }
 
-fn distinct(demands: &[Demand], layout: &Layout) -> Result<Distinct, PlanError> {
-    let checked = demands.iter().enumerate().map(|(event, demand)| check(event, demand, layout));
+fn distinct(demands: &[Demand], layout: &Layout, firsts: u16) -> Result<Distinct, PlanError> {
+    let check = |(event, demand)| check(event, demand, layout, firsts);
+    let checked = demands.iter().enumerate().map(check);
     let asked: Vec<Option<Wanted>> = checked.collect::<Result<_, _>>()?;
     let mut all = Distinct { of_demand: vec![0; demands.len()], ..Distinct::default() };
     let mut members: BTreeMap<u16, BTreeSet<Wanted>> = BTreeMap::new();
@@ -159,7 +216,12 @@ fn distinct(demands: &[Demand], layout: &Layout) -> Result<Distinct, PlanError> 
 }
 
 /// The need of `demand` for a general counter, if it has one.
-fn check(event: usize, demand: &Demand, layout: &Layout) -> Result<Option<Wanted>, PlanError> {
+fn check(
+    event: usize,
+    demand: &Demand,
+    layout: &Layout,
+    firsts: u16,
+) -> Result<Option<Wanted>, PlanError> {
     if !(1..=MAX_SHARE).contains(&demand.share) {
         return Err(PlanError::BadShare { event });
     }
@@ -170,7 +232,8 @@ fn check(event: usize, demand: &Demand, layout: &Layout) -> Result<Option<Wanted
             Ok(None)
         };
     }
-    let counters = demand.counters & layout.general;
+    let free = layout.general & if demand.pair.is_some() { firsts } else { !(firsts << 1) };
+    let counters = demand.counters & free;
     if counters == 0 {
         return Err(PlanError::NoCounter { event, counters: demand.counters });
     }
@@ -188,7 +251,7 @@ fn check(event: usize, demand: &Demand, layout: &Layout) -> Result<Option<Wanted
             Some(Extra { registers, ..extra })
         }
     };
-    Ok(Some(Wanted { selector, counters, extra, alone: demand.alone }))
+    Ok(Some(Wanted { selector, counters, pair: demand.pair, extra, alone: demand.alone }))
 }
 
 /// A spot for each of `wanted`, the number of groups, and its lower bound.

@@ -12,6 +12,7 @@ use crate::{
 };
 
 /// Upper bound of an event's frequency per cycle (the widest cores retire eight micro-operations).
+/// AMD's floating-point operations can be more, up to 64; counters of 48 bits have room for them.
 pub(crate) const MOST_PER_CYCLE: u64 = 16;
 /// Upper bound of cycles, and of events, per instruction on average over a slice: a chain of loads
 /// from memory takes some 300 cycles each.
@@ -51,7 +52,8 @@ impl Setup {
             Slice::Instructions(_) => Pinned::Instructions,
         };
         let kernel = config.mode.kernel() || demands.iter().any(|demand| demand.kernel);
-        Ok(Setup { mode: config.mode, kernel, timer, max_slice: max })
+        let pairs = demands.iter().any(|demand| demand.pair.is_some());
+        Ok(Setup { mode: config.mode, kernel, pairs, timer, max_slice: max })
     }
 }
 

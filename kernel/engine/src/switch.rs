@@ -54,10 +54,10 @@ impl Switch {
     /// A counter that `after` does not use may continue to count, unless `after` must be alone. So
     /// the selects of counters that `before` does not use are unknown here and are written.
     pub fn new(before: &Group, after: &Group, all: u16, length: u64) -> Switch {
-        let mut changed = if after.alone { all } else { after.used };
+        let mut changed = if after.alone { all } else { after.selected() };
         let selectors = before.selectors.iter().zip(&after.selectors);
         for (index, (held, wanted)) in selectors.enumerate() {
-            if before.used >> index & 1 == 1 && held == wanted {
+            if before.selected() >> index & 1 == 1 && held == wanted {
                 changed &= !(1 << index);
             }
         }

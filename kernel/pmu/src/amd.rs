@@ -10,6 +10,12 @@
 //!   otherwise the first counts are not accurate ("Performance Monitoring Counters", note on
 //!   PERF_CTL). PerfMonV2 disables and enables all counters at once by its global control; without
 //!   it each changed counter costs two writes.
+//! - An event that can happen more than 15 times a cycle takes an even counter, and the event Merge
+//!   on the odd one after it, enabled before it ("Large Increment per Cycle Events"). With
+//!   global registers both are enabled at once; without them a session with such events disables
+//!   all counters at each switch, and they are enabled from the last to the first. The pair has 64
+//!   bits: the engine masks what it reads to 48, and a preload writes the upper 16 too, as the pair
+//!   overflows after 64.
 //! - The overflow is acknowledged after the reload, and the timer is reloaded only while it does
 //!   not count, for the reasons given in the Intel driver.
 //! - The top bit of the timer shows whether it has overflowed, as in the Intel driver: without
@@ -37,8 +43,8 @@ use crate::{
     registers::{
         Register,
         amd::{
-            CYCLES_NOT_IN_HALT, PerfCntrGlobalCtl, PerfCntrGlobalStatusClr, PerfCtl, PerfCtr,
-            RETIRED_INSTRUCTIONS,
+            CYCLES_NOT_IN_HALT, MERGED, PerfCntrGlobalCtl, PerfCntrGlobalStatusClr, PerfCtl,
+            PerfCtr, RETIRED_INSTRUCTIONS,
         },
     },
     selects::Selects,
@@ -61,8 +67,9 @@ pub(crate) const WIDTH_BITS: u8 = 48;
 pub struct Amd<B: Bus> {
     /// Whether counters are enabled, by the global control or by their own enable bits.
     enabled: bool,
-    /// Whether the session counts in ring 0, and thus the driver's own code too.
-    counts_kernel: bool,
+    /// Whether every switch disables all counters: the session counts in ring 0, and thus the
+    /// driver's own code too, or it has pairs of counters, and each counter its own enable bit.
+    disables_all: bool,
     /// Index of the slice timer's counter.
     timer: u8,
     /// Mask of counters whose overflow is acknowledged: the timer and the preloaded counters.
@@ -90,6 +97,14 @@ impl<B: Bus> Amd<B> {
             }
             self.selects.set_held(index, Selector(wanted.bits()));
         }
+    }
+
+    /// Writes a counter, and the upper part of its value if the counter after it has that part.
+    fn set(&mut self, index: u8, value: u64) {
+        if self.selects.held().get(usize::from(index) + 1) == Some(&Selector(MERGED.bits())) {
+            self.bus.put(index + 1, PerfCtr(value >> WIDTH_BITS));
+        }
+        self.bus.put(index, PerfCtr(value & self.widths().general));
     }
 
     /// Value last written to an event select.
@@ -182,7 +197,7 @@ impl<B: Bus> Pmu for Amd<B> {
         self.timer = counter_of(timer);
         self.selects.time_by(timer, self.widths().pinned);
         self.acknowledged = 1 << self.timer;
-        self.counts_kernel = setup.kernel;
+        self.disables_all = setup.kernel || setup.pairs && !self.features.global;
         // Clears the selects that this group does not use, so that its program cannot read counts
         // of other sessions.
         for_each_counter(self.features.counters & !PINNED, |index| {
@@ -209,18 +224,18 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 
     fn restore(&mut self, group: &Group, mode: Mode, values: &Counts) {
-        for index in counters(self.features.counters) {
+        for index in counters(self.features.counters).rev() {
             let at = usize::from(index);
+            let select = PerfCtl::from_bits_retain(group.selectors[at].0);
             let (select, value) = match index {
                 CYCLES => (always(CYCLES_NOT_IN_HALT, mode), values[Pinned::Cycles]),
                 INSTRUCTIONS => (always(RETIRED_INSTRUCTIONS, mode), values[Pinned::Instructions]),
-                _ if group.used >> index & 1 == 1 => {
-                    (PerfCtl::from_bits_retain(group.selectors[at].0), values.general[at])
-                }
-                _ => (PerfCtl::empty(), 0),
+                _ if group.used >> index & 1 == 1 => (select, values.general[at]),
+                // Merge, or nothing.
+                _ => (select, 0),
             };
             self.select(at, select);
-            self.bus.put(index, PerfCtr(value));
+            self.bus.put(index, PerfCtr(value & self.widths().general));
         }
         self.enable();
     }
@@ -264,7 +279,7 @@ impl<B: Bus> Pmu for Amd<B> {
         }
         // Disables the counters by one access: to change events, or to exclude the handler's own
         // events from the session.
-        if next.changed != 0 || self.counts_kernel {
+        if next.changed != 0 || self.disables_all {
             debug_assert!(self.enabled);
             self.enabled = false;
             self.control(PerfCntrGlobalCtl::empty());
@@ -302,9 +317,9 @@ impl<B: Bus> Pmu for Amd<B> {
             self.acknowledged |= 1 << index;
             self.select(index, self.held(index) | PerfCtl::INT);
         }
-        let value = remaining.wrapping_neg() & self.widths().general;
-        self.bus.put(index as u8, PerfCtr(value));
-        value
+        let value = remaining.wrapping_neg();
+        self.set(index as u8, value);
+        value & self.widths().general
     }
 
     fn disarm(&mut self) {

@@ -165,6 +165,6 @@ impl fmt::Display for InitError {
 
 /// The counters in a mask, by their hardware indices. Not for the overflow path, which has
 /// [`tally_engine::for_each_counter`].
-pub(crate) fn counters(mask: u16) -> impl Iterator<Item = u8> {
+pub(crate) fn counters(mask: u16) -> impl DoubleEndedIterator<Item = u8> {
     (0..MAX_GENERAL as u8).filter(move |index| mask >> index & 1 == 1)
 }

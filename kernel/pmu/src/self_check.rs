@@ -116,7 +116,13 @@ fn program<B: Bus>(driver: &mut Driver<B>, general: u16, slice: u64) {
     for index in counters(general) {
         group.selectors[usize::from(index)] = INSTRUCTIONS_IN_RING_0;
     }
-    let setup = Setup { mode: Mode::Kernel, kernel: true, timer: Pinned::Cycles, max_slice: slice };
+    let setup = Setup {
+        mode: Mode::Kernel,
+        kernel: true,
+        pairs: false,
+        timer: Pinned::Cycles,
+        max_slice: slice,
+    };
     driver.program(&group, &setup, slice);
 }
 
@@ -200,7 +206,13 @@ pub struct AccessCosts {
 /// Measures the accesses to the registers, including the driver's few instructions around each.
 /// Consumes the driver, as [`check_counters`] does.
 pub fn access_costs<B: Bus>(mut driver: Driver<B>, general: u16) -> AccessCosts {
-    let setup = Setup { mode: Mode::Kernel, kernel: true, timer: Pinned::Cycles, max_slice: LONG };
+    let setup = Setup {
+        mode: Mode::Kernel,
+        kernel: true,
+        pairs: false,
+        timer: Pinned::Cycles,
+        max_slice: LONG,
+    };
     driver.program(&Group::NONE, &setup, LONG);
     driver.enable();
     let read_centicycles = centicycles(&mut driver, |driver| {
@@ -245,7 +257,13 @@ pub fn check_ring_3<B: Bus>(
     mut driver: Driver<B>,
     mut run: impl FnMut(&mut Driver<B>, bool) -> u64,
 ) -> Result<u64, InitError> {
-    let setup = Setup { mode: Mode::User, kernel: false, timer: Pinned::Cycles, max_slice: LONG };
+    let setup = Setup {
+        mode: Mode::User,
+        kernel: false,
+        pairs: false,
+        timer: Pinned::Cycles,
+        max_slice: LONG,
+    };
     let widths = driver.widths();
     let mut overcount = 0;
     for until_interrupt in [false, true, true] {

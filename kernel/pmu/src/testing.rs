@@ -158,6 +158,9 @@ impl Model {
             if enabled && at_privilege && select >> 22 & 1 == 1 {
                 let code = (select & 0xff | select >> 24 & 0xf00) as u16;
                 let more = events(code, (select >> 8) as u8) + (select >> 40 & 0xff);
+                // A counter of AMD's adds at most 15 in a cycle; only pairs add more.
+                let is_merged = self.is_merged(index);
+                let more = if is_large(select) && !is_merged { more.min(15) } else { more };
                 self.count(counter, more, 1 << index, select >> 20 & 1 == 1);
             }
         }
@@ -180,6 +183,13 @@ impl Model {
         }
     }
 
+    /// Returns whether the odd counter after an even one of AMD's is its upper part.
+    fn is_merged(&self, index: u8) -> bool {
+        let is_amd = matches!(self.vendor, Vendor::Amd { .. });
+        let next = is_amd.then(|| self.msrs.get(&amd::PerfCtl::address(index + 1))).flatten();
+        index.is_multiple_of(2) && next == Some(&0xf_0040_00ff)
+    }
+
     fn count(&mut self, address: u32, more: u64, status_bit: u64, interrupts: bool) {
         if self.still == Some(address) {
             return;
@@ -187,7 +197,16 @@ impl Model {
         let counter = self.msrs.get_mut(&address).unwrap();
         let sum = *counter + more;
         *counter = sum & WIDTH_MASK;
-        if sum > WIDTH_MASK {
+        let mut overflows = sum > WIDTH_MASK;
+        if overflows
+            && address >= 0xc001_0201
+            && self.is_merged(((address - 0xc001_0201) / 2) as u8)
+        {
+            let upper = self.msrs.get_mut(&(address + 2)).unwrap();
+            *upper = (*upper + 1) & 0xffff;
+            overflows = *upper == 0;
+        }
+        if overflows {
             self.interrupts += u64::from(interrupts);
             let freezes = self.msrs.get(&0x1d9).is_some_and(|debug| debug >> 12 & 1 == 1);
             let frozen = u64::from(interrupts && freezes) << 59;
@@ -238,7 +257,22 @@ impl Model {
             !(event_changes && let_count && new & enable != 0),
             "PERF_CTL{index} {old:#x} {new:#x}"
         );
+        // Merge is on the odd counter for as long as such an event is enabled on the even one.
+        let is_large = |select| is_large(select) && select & enable != 0;
+        if is_large(new) && let_count {
+            assert!(self.is_merged(index), "PERF_CTL{index} {new:#x} before Merge");
+        }
+        if index % 2 == 1 && self.is_merged(index - 1) && new != old && let_count {
+            let even = self.peek::<amd::PerfCtl>(index - 1).bits();
+            assert!(!is_large(even), "PERF_CTL{index} {new:#x} below PERF_CTL {even:#x}");
+        }
     }
+}
+
+/// Returns whether a select of AMD's is of floating-point operations, with a unit mask that names
+/// some.
+fn is_large(select: u64) -> bool {
+    select & (0xf << 32 | 0xff) == 3 && select & 0xff00 != 0
 }
 
 impl Bus for Model {
@@ -300,6 +334,9 @@ impl Bus for Model {
             (Vendor::Amd { .. }, 0) => 0xc001_0201 + 2 * index,
             _ => panic!("RDPMC of {index:#x}, which is not there"),
         };
+        if self.is_merged(index as u8) {
+            return self.msrs[&address] | self.msrs[&(address + 2)] << 48;
+        }
         self.msrs[&address]
     }
 }

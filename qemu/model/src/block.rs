@@ -90,6 +90,8 @@ pub struct Insn {
     pub wide: bool,
     /// Two calculations for each element: a multiplication and an addition.
     pub fused: bool,
+    /// The floating-point operations, and their signal.
+    pub flops: Option<(Signal, u8)>,
     /// A software interrupt: it retires although it ends in an exception.
     pub traps: bool,
     /// IRET: the end of a handler.
@@ -106,7 +108,7 @@ pub struct Insn {
 impl Insn {
     /// Adds one count of the static signal `signal`.
     pub fn add(&mut self, signal: Signal) {
-        debug_assert!((signal as usize) < STATIC_SIGNALS);
+        debug_assert!((signal as usize) < STATIC_SIGNALS.min(u32::BITS as usize));
         self.adds |= 1 << signal as u32;
     }
 }
@@ -331,6 +333,9 @@ fn sum(insns: &[Insn], width: u16) -> StaticCounts {
             let signal = adds.trailing_zeros() as usize;
             counts[signal] += if insn.fused && ARITHMETIC >> signal & 1 == 1 { 2 } else { 1 };
             adds &= adds - 1;
+        }
+        if let Some((signal, operations)) = insn.flops {
+            counts[signal as usize] += u32::from(operations);
         }
         let (uops, serialize) = (u32::from(insn.uops), u32::from(insn.serialize_cycles));
         let microcoded = insn.adds >> Signal::Microcoded as u32 & 1 == 1;

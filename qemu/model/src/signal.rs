@@ -9,7 +9,7 @@ mod stacks;
 mod episodes;
 mod sets;
 
-pub use self::sets::GROWTH_PER_SLOT;
+pub use self::sets::{GROWTH_PER_SLOT, STATIC_SIGNALS};
 
 macro_rules! signals {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
@@ -87,6 +87,14 @@ with_episodes! {
     Cpuids,
     /// Cache-line flush instructions retired.
     Flushes,
+    /// Floating-point additions and subtractions retired, here and below by element.
+    FlopsAdd,
+    /// Floating-point multiplications retired.
+    FlopsMultiply,
+    /// Floating-point divisions and square roots retired.
+    FlopsDivide,
+    /// Calculations of FMA instructions retired: two for each element.
+    FlopsFused,
 
     /// Conditional branches that were taken.
     CondTaken,
@@ -389,7 +397,3 @@ with_episodes! {
     /// TLB flushes.
     TlbFlushes,
 }
-
-/// The number of signals that a block's bytes alone determine.
-pub const STATIC_SIGNALS: usize = 30;
-const _: () = assert!(Signal::CondTaken as usize == STATIC_SIGNALS);

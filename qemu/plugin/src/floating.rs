@@ -41,6 +41,32 @@ pub(crate) fn floating(insn: &mut Insn, raw: &Instruction) {
     if let Some((signal, is_fused)) = arithmetic(raw) {
         insn.add(signal);
         insn.fused = is_fused;
+        insn.flops = operations(raw).map(|kind| (kind, elements(signal) << u8::from(is_fused)));
+    }
+}
+
+/// The number of elements on which an instruction of a signal works.
+fn elements(signal: Signal) -> u8 {
+    match signal {
+        Signal::FpPackedDouble => 2,
+        Signal::FpPackedSingle | Signal::FpWideDouble => 4,
+        Signal::FpWideSingle => 8,
+        _ => 1,
+    }
+}
+
+/// The signal of an arithmetic instruction's operations: those that AMD's unit masks name. Minima,
+/// maxima, approximations and dot products are none of them.
+fn operations(raw: &Instruction) -> Option<Signal> {
+    if raw.cpuid_features().contains(&CpuidFeature::FMA) {
+        return Some(Signal::FlopsFused);
+    }
+    let (kind, _) = kind_and_elements(raw)?;
+    match kind.as_str() {
+        "add" | "sub" | "hadd" | "hsub" | "addsub" => Some(Signal::FlopsAdd),
+        "mul" => Some(Signal::FlopsMultiply),
+        "div" | "sqrt" => Some(Signal::FlopsDivide),
+        _ => None,
     }
 }
 
@@ -55,16 +81,14 @@ fn arithmetic(raw: &Instruction) -> Option<(Signal, bool)> {
     if !raw.op0_register().is_vector_register() {
         return None;
     }
-    let name = format!("{:?}", raw.mnemonic()).to_lowercase();
-    let (kind, elements) = name.split_at_checked(name.len().checked_sub(2)?)?;
-    let kind = kind.strip_prefix('v').unwrap_or(kind);
+    let (kind, elements) = kind_and_elements(raw)?;
     let is_fused = kind == "dp" || raw.cpuid_features().contains(&CpuidFeature::FMA);
     let plain = ["add", "sub", "mul", "div", "sqrt", "min", "max"];
     let others = ["rcp", "rsqrt", "hadd", "hsub", "addsub"];
-    if !is_fused && !plain.contains(&kind) && !others.contains(&kind) {
+    if !is_fused && !plain.contains(&kind.as_str()) && !others.contains(&kind.as_str()) {
         return None;
     }
-    let signal = match (elements, is_256(raw)) {
+    let signal = match (elements.as_str(), is_256(raw)) {
         ("sd", _) => Signal::FpScalarDouble,
         ("ss", _) => Signal::FpScalarSingle,
         ("pd", false) => Signal::FpPackedDouble,
@@ -74,6 +98,14 @@ fn arithmetic(raw: &Instruction) -> Option<(Signal, bool)> {
         _ => return None,
     };
     Some((signal, is_fused))
+}
+
+/// The parts of a mnemonic: the operation without AVX's prefix, and the last two letters, which are
+/// the type of the elements in arithmetic.
+fn kind_and_elements(raw: &Instruction) -> Option<(String, String)> {
+    let mut kind = format!("{:?}", raw.mnemonic()).to_lowercase();
+    let elements = kind.split_off(kind.len().checked_sub(2)?);
+    Some((kind.strip_prefix('v').unwrap_or(&kind).to_owned(), elements))
 }
 
 #[cfg(test)]
@@ -107,5 +139,27 @@ mod tests {
         let mut insn = Insn::default();
         floating(&mut insn, &raw(&[0xc5, 0xf8, 0x77]));
         assert_eq!(insn.adds, 1 << Sse as u32, "VZEROUPPER");
+    }
+
+    #[test]
+    fn operations_are_those_of_amd_s_unit_masks() {
+        use Signal::*;
+        for (bytes, expected) in [
+            (&[0xf2, 0x0f, 0x58, 0xc1][..], Some((FlopsAdd, 1))), // addsd
+            (&[0x0f, 0x5c, 0xc1], Some((FlopsAdd, 4))),           // subps
+            (&[0x66, 0x0f, 0x7c, 0xc1], Some((FlopsAdd, 2))),     // haddpd
+            (&[0x0f, 0x59, 0xc1], Some((FlopsMultiply, 4))),      // mulps
+            (&[0xc5, 0xf5, 0x5e, 0xc2], Some((FlopsDivide, 4))),  // vdivpd ymm
+            (&[0xf3, 0x0f, 0x51, 0xc1], Some((FlopsDivide, 1))),  // sqrtss
+            (&[0xc4, 0xe2, 0xf5, 0xb8, 0xc2], Some((FlopsFused, 8))), // vfmadd231pd ymm
+            (&[0xc4, 0xe2, 0x75, 0xbc, 0xc2], Some((FlopsFused, 16))), // vfnmadd231ps ymm
+            (&[0xc5, 0xf4, 0x5d, 0xc2], None),                    // vminps ymm
+            (&[0x0f, 0x53, 0xc1], None),                          // rcpps
+            (&[0xc5, 0xf5, 0xfe, 0xc2], None),                    // vpaddd ymm
+        ] {
+            let mut insn = Insn::default();
+            floating(&mut insn, &raw(bytes));
+            assert_eq!(insn.flops, expected, "{bytes:x?}");
+        }
     }
 }

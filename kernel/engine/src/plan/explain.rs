@@ -4,6 +4,7 @@ use alloc::{vec, vec::Vec};
 use core::fmt;
 
 use crate::{
+    demand::Selector,
     group::{CounterAssignment, Group, Plan},
     hardware::for_each_counter,
 };
@@ -75,7 +76,13 @@ fn explain_group(
     }
     let mut separator = ':';
     for (counter, name) in members {
-        write!(f, "{separator} counter {counter} {name}")?;
+        let second = counter + 1;
+        let is_pair = group.seconds >> second & 1 == 1
+            && group.selectors.get(usize::from(second)).is_some_and(|it| *it != Selector(0));
+        match is_pair {
+            true => write!(f, "{separator} counters {counter} and {second} {name}")?,
+            false => write!(f, "{separator} counter {counter} {name}")?,
+        }
         separator = ',';
     }
     let mut extras = Ok(());

@@ -34,7 +34,9 @@ pub(super) fn arrange(
     order.sort_by_key(|braces| Reverse(braces.indices.len()));
     for Braces { together, indices } in order {
         let alone = Bin::default().with(wanted, indices).map_err(|lack| {
-            let (counters, general) = (indices.len() as u16, layout.general.count_ones() as u8);
+            let pairs = indices.iter().filter(|index| wanted[**index].pair.is_some()).count();
+            let (counters, general) =
+                ((indices.len() + pairs) as u16, layout.general.count_ones() as u8);
             let lack = if counters > general.into() { Lack::Counters } else { lack };
             PlanError::NoGroup { together: *together, counters, general, lack }
         })?;

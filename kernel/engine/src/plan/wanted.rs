@@ -8,6 +8,8 @@ use crate::demand::{Extra, MAX_EXTRA, MAX_GENERAL, Selector};
 pub(super) struct Wanted {
     pub(super) selector: Selector,
     pub(super) counters: u16,
+    /// The select of the counter after its own, if it takes both.
+    pub(super) pair: Option<Selector>,
     pub(super) extra: Option<Extra>,
     pub(super) alone: bool,
 }

@@ -12,7 +12,7 @@ impl<B: Bus> Amd<B> {
     /// Implements [`tally_engine::Pmu::switch`].
     #[inline(never)]
     pub(super) fn switch_each(&mut self, next: &Switch, counts: &mut Counts) -> bool {
-        if self.counts_kernel {
+        if self.disables_all {
             self.disable();
         }
         let Amd { selects, bus, enabled, .. } = self;
@@ -34,7 +34,9 @@ impl<B: Bus> Amd<B> {
     /// Enables each counter that has an event, or none.
     #[inline(never)]
     pub(super) fn gate_each(&mut self) {
-        for index in 0..COUNTERS {
+        for step in 0..COUNTERS {
+            // Merge is enabled before the event below it, and disabled after it.
+            let index = if self.enabled { COUNTERS - 1 - step } else { step };
             let select = self.held(index);
             if !select.is_empty() {
                 let off = if self.enabled { PerfCtl::empty() } else { PerfCtl::EN };

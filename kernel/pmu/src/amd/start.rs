@@ -25,7 +25,7 @@ impl<B: Bus> Amd<B> {
             timer: CYCLES,
             armed: 0,
             acknowledged: 0,
-            counts_kernel: false,
+            disables_all: false,
         };
         if features.global {
             driver.bus.first_put(0, PerfCntrGlobalCtl::empty())?;

@@ -236,9 +236,6 @@ const AMD: Table = &[
     ("PAPI_BR_TKN", "rc4"),
 ];
 
-const MERGED_FLOPS: &str = "!PMCx003 takes two counters that the event Merge joins, and the planner does \
-    not make such pairs; RETIRED_MMX_FP_INSTRUCTIONS.SSE_INSTR counts the instructions";
-
 /// Aliases for all of AMD's Zen cores.
 const ZEN: Table = &[
     ("cache-references", "rff60"),
@@ -271,13 +268,13 @@ const ZEN: Table = &[
     ("PAPI_L2_ICA", "r1060"),
     ("PAPI_L2_ICM", "r164"),
     ("PAPI_L2_ICH", "r664"),
-    ("PAPI_VEC_INS", MERGED_FLOPS),
-    ("PAPI_FP_INS", MERGED_FLOPS),
-    ("PAPI_FP_OPS", MERGED_FLOPS),
-    ("PAPI_FML_INS", MERGED_FLOPS),
-    ("PAPI_FAD_INS", MERGED_FLOPS),
-    ("PAPI_FDV_INS", MERGED_FLOPS),
-    ("PAPI_FSQ_INS", MERGED_FLOPS),
+    ("PAPI_VEC_INS", "RETIRED_SSE_AVX_FLOPS.ANY|rff03"),
+    ("PAPI_FP_INS", "RETIRED_SSE_AVX_FLOPS.ANY|rff03"),
+    ("PAPI_FP_OPS", "RETIRED_SSE_AVX_FLOPS.ANY|rff03"),
+    ("PAPI_FML_INS", "RETIRED_SSE_AVX_FLOPS.MULT_FLOPS|r2203"),
+    ("PAPI_FAD_INS", "RETIRED_SSE_AVX_FLOPS.ADD_SUB_FLOPS|r1103"),
+    ("PAPI_FDV_INS", "RETIRED_SSE_AVX_FLOPS.DIV_FLOPS|r4403"),
+    ("PAPI_FSQ_INS", "RETIRED_SSE_AVX_FLOPS.DIV_FLOPS|r4403"),
 ];
 
 /// Aliases for Zen 4 and later.

@@ -5,13 +5,16 @@ use alloc::{borrow::Cow, format, string::String};
 use tally_abi::Mode;
 use tally_engine::{Demand, Extra, Pinned, Selector};
 
-use super::{Catalogue, Counter, Entry, ExtraRegister, Flag, processors::Vendor};
+use super::{
+    Catalogue, Counter, Entry, ExtraRegister, Flag,
+    processors::{Core, Vendor},
+};
 use crate::{
     intel,
     registers::{
         amd::{
-            CYCLES_NOT_IN_HALT, MERGE, PerfCtl, RETIRED, RETIRED_INSTRUCTIONS,
-            RETIRED_SSE_AVX_FLOPS,
+            CYCLES_NOT_IN_HALT, EVEN_COUNTERS, MERGE, MERGED, PerfCtl, RETIRED,
+            RETIRED_INSTRUCTIONS, RETIRED_SSE_AVX_FLOPS,
         },
         intel::{
             ARCHITECTURAL_EVENTS, BRANCHES_RETIRED, CORE_CYCLES, INSTRUCTIONS_RETIRED, PerfEvtSel,
@@ -19,8 +22,10 @@ use crate::{
     },
 };
 
-const TWO_COUNTERS: &str = "it takes two counters that the event Merge joins, as it can happen more than 15 times \
-    a cycle, and the planner does not make such pairs";
+const MODIFIED_PAIR: &str = "it takes two counters that the event Merge joins, and AMD documents no counter mask, \
+    invert or edge for such a pair: leave them out";
+const UNKNOWN_PAIR: &str = "it takes two counters that the event Merge joins since family 17H, and this processor has \
+    no table that says what it is";
 /// MSR_PEBS_LD_LAT_THRESHOLD.
 const LOAD_LATENCY: u32 = 0x3f6;
 const MERGES: &str =
@@ -74,6 +79,7 @@ impl Catalogue {
             return not_supported("only a fixed counter counts it");
         };
         self.refuse_what_counts_nothing(&entry)?;
+        let takes_two = self.takes_two_counters(&entry);
         let extra = match entry.extra {
             None => None,
             Some(register) => Some(self.extra(&entry, register, mode)?),
@@ -83,8 +89,17 @@ impl Catalogue {
             alone: entry.flag == Flag::Alone,
             kernel: mode.kernel(),
             retired: self.is_retired(&entry),
-            ..Demand::general(self.selector(&entry, mode), counters)
+            pair: takes_two.then_some(Selector(MERGED.bits())),
+            ..Demand::general(
+                self.selector(&entry, mode),
+                if takes_two { counters & EVEN_COUNTERS } else { counters },
+            )
         })
+    }
+
+    /// Returns whether the event can happen more often in a cycle than one counter can add.
+    fn takes_two_counters(&self, entry: &Entry<'_>) -> bool {
+        self.processor.vendor == Vendor::Amd && entry.code == RETIRED_SSE_AVX_FLOPS
     }
 
     /// Returns whether the event counts retired instructions or branches of any kind.
@@ -99,8 +114,10 @@ impl Catalogue {
     fn refuse_what_counts_nothing(&self, entry: &Entry<'_>) -> Result<(), Why> {
         let not_supported = |why: &str| Err(Why::NotSupported(why.into()));
         match (self.processor.vendor, entry.code) {
-            (Vendor::Amd, RETIRED_SSE_AVX_FLOPS) => return not_supported(TWO_COUNTERS),
             (Vendor::Amd, MERGE) => return not_supported(MERGES),
+            _ if !self.takes_two_counters(entry) => {}
+            _ if self.processor.core == Core::Amd => return not_supported(UNKNOWN_PAIR),
+            _ if entry.is_modified() => return not_supported(MODIFIED_PAIR),
             _ => {}
         }
         let lacks = |what: &str| {

@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec, vec::Vec};
 use tally_abi::{Error, Mode};
-use tally_engine::Pinned;
+use tally_engine::{Pinned, Selector};
 
 use super::*;
 use crate::intel;
@@ -200,26 +200,45 @@ fn what_cannot_be_counted_says_why() {
     assert!(refused(skylake, "CPU_CLK_UNHALTED.THREAD_P_ANY").2.contains("other thread"));
 }
 
-/// Refused in every spelling: the tables' names, numbers with any unit mask, PAPI's presets.
+/// In every spelling: the tables' names, numbers with any unit mask, PAPI's presets. Encodings are
+/// Linux's (`AMD_MERGE_EVENT_ENABLE`, `even_ctr_mask`).
 #[test]
-fn what_takes_two_counters_of_amds_is_refused() {
+fn what_happens_more_than_15_times_a_cycle_takes_two_counters_of_amds() {
+    const MERGE: Selector = Selector(0xf << 32 | 1 << 22 | 0xff);
+    for catalogue in [Catalogue::amd(0x17, 0x31), Catalogue::amd(0x19, 1), zen4()] {
+        for (word, select) in [
+            ("r0f03", 0x41_0f03),
+            ("cpu/event=3,umask=0x63/k", 0x42_6303),
+            ("RETIRED_SSE_AVX_FLOPS.MULT_FLOPS", 0x41_0203),
+            ("PAPI_FDV_INS", 0x41_0403),
+        ] {
+            let demand = one(catalogue, word).unwrap().demand;
+            assert_eq!(demand.selector, Selector(select), "{word}");
+            assert_eq!((demand.counters, demand.pair), (0x15, Some(MERGE)), "{word}");
+        }
+        assert_eq!(one(catalogue, "rc1").unwrap().demand.pair, None);
+    }
+    // The unit masks of all operations, from libpfm4's tables.
+    for (model, all) in [(0x17, 0xff), (0x31, 0x0f)] {
+        selector(Catalogue::amd(0x17, model), "PAPI_FP_OPS", 0x41_0003 | all << 8, 0x15);
+    }
+    selector(zen4(), "PAPI_FP_OPS", 0x41_1f03, 0x15);
+    selector(Catalogue::amd(0x17, 0x17), "PAPI_FML_INS", 0x41_2203, 0x15);
+}
+
+#[test]
+fn what_cannot_be_counted_by_two_counters_of_amds_is_refused() {
     let why = |catalogue, word, part: &str| {
         let (_, error, detail) = refused(catalogue, word);
         assert_eq!(error, Error::EventNotSupported, "{word}");
         assert!(detail.contains(part), "{word}: {detail}");
     };
     for catalogue in [Catalogue::amd(0x19, 1), zen4(), Catalogue::amd(0x15, 2)] {
-        why(catalogue, "r0f03", "it takes two counters");
         why(catalogue, "cpu/event=3,umask=0x63,cmask=2/k", "it takes two counters");
         why(catalogue, "cpu/event=0xfff/", "would change what the counter below it counts");
         why(catalogue, "rf000000ff:u", "would change what the counter below it counts");
     }
-    for catalogue in [Catalogue::amd(0x19, 1), zen4()] {
-        why(catalogue, "RETIRED_SSE_AVX_FLOPS.MULT_FLOPS", "it takes two counters");
-        for preset in ["PAPI_FP_OPS", "PAPI_FP_INS", "PAPI_VEC_INS", "PAPI_FDV_INS"] {
-            why(catalogue, preset, "RETIRED_MMX_FP_INSTRUCTIONS.SSE_INSTR");
-        }
-    }
+    why(Catalogue::amd(0x15, 2), "r0f03", "no table");
     // On Intel this number is a different event.
     assert!(one(icelake(), "cpu/event=3,umask=0x82/").is_ok());
 }

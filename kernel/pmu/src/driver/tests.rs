@@ -4,6 +4,7 @@
 mod direct;
 mod missing;
 mod others;
+mod pairs;
 mod preload;
 mod reserved;
 mod self_check;
@@ -125,7 +126,7 @@ fn switch(pmu: &mut Driver<Model>, [before, next]: [&Group; 2], counts: &mut Cou
 }
 
 fn setup(mode: Mode) -> Setup {
-    Setup { mode, kernel: mode.kernel(), timer: Pinned::Cycles, max_slice: SLICE }
+    Setup { mode, kernel: mode.kernel(), pairs: false, timer: Pinned::Cycles, max_slice: SLICE }
 }
 
 #[test]

@@ -120,5 +120,11 @@ pub const RETIRED: [u16; 4] = [RETIRED_INSTRUCTIONS, 0xc2, 0xc4, 0xc6];
 /// so this event needs an even counter, with [`MERGE`] on the odd one after it (processor
 /// programming reference of family 19h, "Large Increment per Cycle Events").
 pub const RETIRED_SSE_AVX_FLOPS: u16 = 0x003;
-/// Event code that makes an odd counter the upper part of the even one before it.
+/// Mask of the counters that can count it.
+pub const EVEN_COUNTERS: u16 = 0x15;
+/// Event code that makes an odd counter the upper part of the even one before it. Reads of the even
+/// counter return 64 bits, whose upper 16 are the odd one's low 16; a write of the pair writes
+/// these first, and the even counter after them.
 pub const MERGE: u16 = 0xfff;
+/// Select of [`MERGE`]: enabled, and nothing else. It is written before the even counter's.
+pub const MERGED: PerfCtl = PerfCtl::event(MERGE, 0).union(PerfCtl::EN);

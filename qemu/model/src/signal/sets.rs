@@ -6,6 +6,10 @@ use super::Signal;
 /// ([`Signal::growth_per_slot`]).
 pub const GROWTH_PER_SLOT: u64 = 4;
 
+/// The number of signals that a block's bytes alone determine.
+pub const STATIC_SIGNALS: usize = 34;
+const _: () = assert!(Signal::CondTaken as usize == STATIC_SIGNALS);
+
 impl Signal {
     /// Maximum growth of this signal while the clock advances by one slot.
     pub const fn growth_per_slot(self) -> u64 {
@@ -15,6 +19,9 @@ impl Signal {
             Signal::DividerActive => u8::MAX as u64,
             // REP MOVSB passes 32 elements in a cycle of six slots; on AMD's profiles each counts.
             Signal::LoadL1Hit | Signal::Stores => 6,
+            Signal::FlopsAdd | Signal::FlopsMultiply | Signal::FlopsDivide | Signal::FlopsFused => {
+                16
+            }
             _ => GROWTH_PER_SLOT,
         }
     }

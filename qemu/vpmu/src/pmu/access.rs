@@ -31,6 +31,8 @@ pub enum Unmodelled {
     Select(u64),
     /// An event select with unit-mask bits that are not modelled: they count nothing.
     UnitMask(u64),
+    /// An event select of AMD's that needs the event Merge on the counter after it.
+    Unmerged(u64),
     /// An off-core response filter for requests that the model does not have.
     Offcore(u64),
     /// A counter of the unit whose event, level or edges are not modelled: it counts nothing.
@@ -49,6 +51,13 @@ impl fmt::Display for Unmodelled {
                 write!(
                     f,
                     "event select {value:#x}: unit-mask bits that are not modelled count nothing"
+                )
+            }
+            Unmodelled::Unmerged(value) => {
+                write!(
+                    f,
+                    "event select {value:#x} without Merge (event FFFH) on the odd counter after an \
+                     even one: operations in a cycle are not modelled, and it counts nothing"
                 )
             }
             Unmodelled::Offcore(value) => {

@@ -92,7 +92,7 @@ impl VirtualPmu {
                 AccessResult::Done(self.selects[index])
             }
             Some(Register::Counter(index)) if index < general => {
-                AccessResult::Done(self.value(index, counts))
+                AccessResult::Done(self.merged_value(index, counts))
             }
             Some(_) => AccessResult::Fault,
             None => AccessResult::Foreign,
@@ -155,7 +155,7 @@ impl VirtualPmu {
 
     pub(crate) fn amd_rdpmc(&mut self, index: u32, counts: &[Counts; 2]) -> AccessResult {
         if (index as usize) < self.counters.len() {
-            AccessResult::Done(self.value(index as usize, counts))
+            AccessResult::Done(self.merged_value(index as usize, counts))
         } else {
             AccessResult::Fault
         }

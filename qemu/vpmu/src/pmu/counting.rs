@@ -28,14 +28,16 @@ impl VirtualPmu {
         let retired = counts.iter().map(|ring| ring[Signal::Instructions]).sum();
         self.hold(retired, counts);
         self.manage_system(retired, counts);
-        let (geometry, width) = (&self.profile.geometry, self.profile.width);
         let mut interrupt = false;
-        for (index, counter) in self.counters.iter_mut().enumerate() {
-            if counter.is_running() && counter.wrap(counts, geometry, width) {
+        for index in 0..self.counters.len() {
+            let (counter, geometry) = (&mut self.counters[index], &self.profile.geometry);
+            let wraps = counter.is_running() && counter.wrap(counts, geometry, self.profile.width);
+            if wraps && self.carry(index, counts) {
                 self.status |= 1 << index;
                 interrupt |= self.selects[index] & select::INT != 0;
             }
         }
+        let (geometry, width) = (&self.profile.geometry, self.profile.width);
         for (index, counter) in self.fixed.iter_mut().enumerate() {
             if counter.is_running() && counter.wrap(counts, geometry, width) {
                 self.status |= 1 << (32 + index);

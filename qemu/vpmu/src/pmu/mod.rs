@@ -14,6 +14,7 @@ mod dispatch;
 mod intel;
 #[cfg(test)]
 mod linux_tests;
+mod merge;
 mod prefetch;
 #[cfg(test)]
 mod quirk_tests;

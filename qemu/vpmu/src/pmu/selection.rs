@@ -47,6 +47,9 @@ impl VirtualPmu {
         if self.is_holding && self.held.is_some_and(|held| usize::from(held.index) == index) {
             return CounterInput::default();
         }
+        if self.is_part_of_none(index) {
+            return CounterInput::default();
+        }
         let value = self.selects[index];
         let reported = self.unmodelled.len();
         let mut events = match self.profile.vendor {

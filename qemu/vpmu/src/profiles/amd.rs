@@ -4,10 +4,13 @@
 //! unit mask's name after a dot; a test compares them with the catalogue. The sentences describe
 //! the counts in the model.
 
-use tally_model::Signal::*;
+use tally_model::Signal::{self, *};
 
 use super::shared::{LOADS, MISPREDICTS_TAKEN, e};
 use crate::event::{Conversion, Event};
+
+/// Floating-point operations of every kind.
+pub(super) const FLOPS: &[Signal] = &[FlopsAdd, FlopsMultiply, FlopsDivide, FlopsFused];
 
 /// Events of both profiles.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
@@ -34,6 +37,15 @@ pub(super) const COMMON: &[Event] = &[
     e("RETIRED_MMX_FP_INSTRUCTIONS.SSE_INSTR", 0xcb, 0x04, &[Sse],
         "SSE and AVX instructions retired."),
     e("RETIRED_MMX_FP_INSTRUCTIONS.X87_INSTR", 0xcb, 0x01, &[X87], "x87 instructions retired."),
+    e("RETIRED_SSE_AVX_FLOPS.ADD_SUB_FLOPS", 0x03, 0x01, &[FlopsAdd],
+        "Floating-point additions and subtractions of SSE and AVX retired, by element; here and \
+         below, Merge must be on the odd counter after it."),
+    e("RETIRED_SSE_AVX_FLOPS.MULT_FLOPS", 0x03, 0x02, &[FlopsMultiply],
+        "Floating-point multiplications of SSE and AVX retired, by element."),
+    e("RETIRED_SSE_AVX_FLOPS.DIV_FLOPS", 0x03, 0x04, &[FlopsDivide],
+        "Floating-point divisions and square roots of SSE and AVX retired, by element."),
+    e("RETIRED_SSE_AVX_FLOPS.MAC_FLOPS", 0x03, 0x08, &[FlopsFused],
+        "Multiplications and additions of FMA instructions retired: two for each element."),
     e("RETIRED_INDIRECT_BRANCH_INSTRUCTIONS", 0xcc, 0x00, &[BranchIndirect],
         "Indirect jumps and calls retired, without returns."),
     e("RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS", 0xd1, 0x00, &[BranchCond],

@@ -3,7 +3,7 @@
 use tally_model::{Geometry, Signal::*};
 
 use super::{
-    amd::{COMMON, LINUX, QUEUE_EMPTY},
+    amd::{COMMON, FLOPS, LINUX, QUEUE_EMPTY},
     decode,
     shared::e,
     tally::TALLY,
@@ -37,6 +37,8 @@ pub(super) const PROFILE: Profile = Profile {
 /// Events of Zen 3 only.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
 const EVENTS: &[Event] = &[
+    e("RETIRED_SSE_AVX_FLOPS.ANY", 0x03, 0x0f, FLOPS,
+        "Floating-point operations of SSE and AVX retired: minima, maxima and approximations are none."),
     e("OPS_SOURCE_DISPATCHED_FROM_DECODER.X86DECODER_DISPATCHED", 0xaa, 0x01, DECODED,
         "Macro-operations dispatched that the op cache lacked, and all of wrong paths."),
     e("OPS_SOURCE_DISPATCHED_FROM_DECODER.OPCACHE_DISPATCHED", 0xaa, 0x02, &[UopsCached],

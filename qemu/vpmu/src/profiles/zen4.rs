@@ -6,7 +6,7 @@ use tally_model::{
 };
 
 use super::{
-    amd::{COMMON, LINUX, QUEUE_EMPTY},
+    amd::{COMMON, FLOPS, LINUX, QUEUE_EMPTY},
     decode,
     shared::{BACK_END_SLOTS, NOT_COMPLETE, e},
     tally::TALLY,
@@ -56,6 +56,10 @@ const FRONT_END_SLOTS: &[Signal] = &[SlotsFetchLatency, SlotsFetchBandwidth, Slo
 /// Events of Zen 4 only.
 #[rustfmt::skip] // One event in as few lines as possible, as in the vendor's table.
 const EVENTS: &[Event] = &[
+    e("RETIRED_SSE_AVX_FLOPS.ANY", 0x03, 0x1f, FLOPS,
+        "Floating-point operations of SSE and AVX retired: minima, maxima and approximations are none."),
+    e("RETIRED_SSE_AVX_FLOPS.BFLOAT_MAC_FLOPS", 0x03, 0x10, &[],
+        "Operations on bfloat numbers, which the model does not have."),
     e("OPS_SOURCE_DISPATCHED_FROM_DECODER.DECODER", 0xaa, 0x01, DECODED,
         "Macro-operations dispatched that the op cache lacked, and all of wrong paths."),
     e("OPS_SOURCE_DISPATCHED_FROM_DECODER.OPCACHE", 0xaa, 0x02, &[UopsCached],
