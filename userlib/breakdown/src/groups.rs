@@ -253,17 +253,16 @@ const fn of_intel(stalls: Group) -> [Group; 12] {
 }
 
 const fn refused(name: &'static str) -> Group {
-    let missing = "AMD counts these operations by PMCx003, which takes two counters that the event \
-                   Merge joins, and the planner does not make such pairs; instructions can be had: \
-                   -e RETIRED_MMX_FP_INSTRUCTIONS.SSE_INSTR";
+    let missing = "AMD counts operations of both precisions as one event (PMCx003): -M FLOPS";
     Group { name, method: TopDown { events: &[], metrics: &[], missing } }
 }
 
 const ZEN_INSTRUCTIONS: &str = "RETIRED_INSTRUCTIONS";
 const ZEN_BRANCHES: &str = "RETIRED_BRANCH_INSTRUCTIONS";
-const BY_L2: &str = "DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2";
-const BY_L3: &str = "DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LOCAL_CCX";
-const BY_MEMORY: &str = "DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.DRAM_IO_NEAR";
+pub(super) const ZEN_FLOPS: &str = "RETIRED_SSE_AVX_FLOPS.ANY";
+pub(super) const BY_L2: &str = "DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LCL_L2";
+pub(super) const BY_L3: &str = "DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.LOCAL_CCX";
+pub(super) const BY_MEMORY: &str = "DEMAND_DATA_CACHE_FILLS_FROM_SYSTEM.DRAM_IO_NEAR";
 const ZEN_DIVISIONS: &str = "DIV_OP_COUNT";
 const ZEN_DIVIDING: &str = "DIV_CYCLES_BUSY_COUNT";
 
@@ -275,7 +274,7 @@ fn zen_lines_a_cycle(n: CountOf<'_>, from: &[&str]) -> f64 {
 }
 
 /// Groups of Zen 4. Bytes are of lines that loads brought into the data cache, by what gave them.
-pub static ZEN_4: [Group; 9] = [
+pub static ZEN_4: [Group; 10] = [
     group(
         "L2",
         &[CORE_CYCLES, BY_L2, BY_L3, BY_MEMORY],
@@ -324,6 +323,14 @@ pub static ZEN_4: [Group; 9] = [
             number("cycles/division", "division_duration", |n| {
                 per(n(ZEN_DIVIDING), n(ZEN_DIVISIONS))
             }),
+        ],
+    ),
+    group(
+        "FLOPS",
+        &[CORE_CYCLES, ZEN_FLOPS],
+        &[
+            number(FLOPS, "flops", |n| n(ZEN_FLOPS)),
+            number(FLOPS_A_CYCLE, "flops_rate", |n| ratio(n(ZEN_FLOPS), n(CORE_CYCLES))),
         ],
     ),
     refused("FLOPS_DP"),

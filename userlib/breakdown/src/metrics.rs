@@ -314,6 +314,7 @@ mod tests {
         assert_eq!(names(ZEN_4, "stat -M DIVIDE prog"), ["divisions", "division_duration"]);
         let why = on(ZEN_4, "stat -M FLOPS_DP prog").err().unwrap();
         assert!(why.starts_with("-M: this processor has no FLOPS_DP: AMD counts"), "{why}");
+        assert_eq!(names(ZEN_4, "stat -M FLOPS prog"), ["flops", "flops_rate"]);
         let all = Metrics::listed(ICE_LAKE).unwrap();
         assert_eq!(all[..5], ["FLOPS_DP", "FLOPS_SP", "L2", "L3", "MEM"]);
         let counts = |name: &str| {
