@@ -79,9 +79,10 @@ fn explain_group(
         let second = counter + 1;
         let is_pair = group.seconds >> second & 1 == 1
             && group.selectors.get(usize::from(second)).is_some_and(|it| *it != Selector(0));
-        match is_pair {
-            true => write!(f, "{separator} counters {counter} and {second} {name}")?,
-            false => write!(f, "{separator} counter {counter} {name}")?,
+        if is_pair {
+            write!(f, "{separator} counters {counter} and {second} {name}")?;
+        } else {
+            write!(f, "{separator} counter {counter} {name}")?;
         }
         separator = ',';
     }
