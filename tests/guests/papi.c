@@ -57,7 +57,7 @@ static void check_states(void)
     CHECK(PAPI_start(none) == PAPI_ENOEVST && PAPI_stop(none, values) == PAPI_ENOEVST);
     CHECK(PAPI_add_event(set, PAPI_TOT_INS) == PAPI_OK);
     CHECK(PAPI_add_event(set, PAPI_TOT_INS) == PAPI_ECNFLCT);
-    CHECK(PAPI_add_event(set, PAPI_FP_OPS) == PAPI_ENOEVNT);
+    CHECK(PAPI_add_event(set, PAPI_SP_OPS) == PAPI_ENOEVNT);
     CHECK(PAPI_add_event(set, 5) == PAPI_EINVAL);
     CHECK(PAPI_remove_event(set, PAPI_TOT_CYC) == PAPI_EINVAL);
     CHECK(PAPI_stop(set, values) == PAPI_ENOTRUN);

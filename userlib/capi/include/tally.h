@@ -298,7 +298,7 @@ static inline int64_t tally_opened_events(int64_t result)
 /* The layout of a bank: docs/abi.md, "Logical counter bank". */
 enum {
     TALLY_BANK_TOTAL = 4,
-    TALLY_BANK_HEADER = 32,
+    TALLY_BANK_HEADER = 48,
     TALLY_BANK_COUNTER = 16,
     TALLY_BANK_PAGE = 512,
     TALLY_BANK_RATE_BITS = 44,

@@ -40,6 +40,10 @@ impl<B: Bus> Amd<B> {
     }
 
     fn refuse_if_not_writable(&mut self) -> Result<(), InitError> {
+        // A Merge that is left on an odd counter makes it part of the value below it.
+        for index in counters(self.counters) {
+            self.bus.first_put(index, PerfCtl::empty())?;
+        }
         for index in counters(self.counters) {
             let (select, count) = (PerfCtl::event(CYCLES_NOT_IN_HALT, 0), PerfCtr(0x1234));
             self.bus.first_put(index, select)?;
