@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn every_event_that_the_virtual_pmu_counts_is_listed_with_its_definition() {
-        for pmu in [Pmu::Intel, Pmu::SapphireRapids, Pmu::Zen3, Pmu::Amd] {
+        for pmu in [Pmu::Intel, Pmu::SapphireRapids, Pmu::LunarLake, Pmu::Zen3, Pmu::Amd] {
             let all = all(pmu);
             for event in pmu.profile().events().filter(|event| !event.is_unlisted) {
                 let found = all.iter().find(|other| other.name == event.name);
@@ -305,7 +305,7 @@ mod tests {
             }
             assert!(all.iter().all(|event| lines(event).lines().all(|line| line.len() <= COLUMNS)));
         }
-        assert_eq!(ProfileName::ALL.len(), 4, "there is a machine for each");
+        assert_eq!(ProfileName::ALL.len(), 5, "there is a machine for each");
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! Events that take a pair of counters, on a layout like AMD's: groups have counters 2 to 5, and
 //! pairs may be on counters 2 and 3, and on 4 and 5.
 
+mod fits;
+
 use expect_test::expect;
+use fits::fits;
 use proptest::prelude::*;
 use tally_engine::{
-    Demand, Lack, Layout, PlanError, Selector, Widths, plan,
+    Demand, Lack, Layout, MAX_GENERAL, PlanError, Selector, Widths, plan,
     plan::{CounterAssignment, Plan},
 };
 
@@ -60,18 +63,6 @@ fn check(plan: &Plan, demands: &[Demand]) {
 
 /// The fewest groups, by trying every assignment of the events to counters.
 fn fewest(demands: &[Demand], general: u16) -> usize {
-    fn fits(masks: &[u16], load: &mut [usize; 8], capacity: usize) -> bool {
-        let Some((first, rest)) = masks.split_first() else { return true };
-        (0..8).any(|counter| {
-            if first >> counter & 1 == 0 || load[counter] == capacity {
-                return false;
-            }
-            load[counter] += 1;
-            let fits = fits(rest, load, capacity);
-            load[counter] -= 1;
-            fits
-        })
-    }
     let of_pairs = |firsts: u16| {
         let mask = |demand: &Demand| match demand.pair {
             Some(_) => demand.counters & firsts,
@@ -79,7 +70,7 @@ fn fewest(demands: &[Demand], general: u16) -> usize {
         };
         let masks: Vec<u16> = demands.iter().map(mask).collect();
         let all = !masks.contains(&0);
-        all.then(|| (1..).find(|groups| fits(&masks, &mut [0; 8], *groups)).unwrap())
+        all.then(|| (1..).find(|groups| fits(&masks, &mut [0; MAX_GENERAL], *groups)).unwrap())
     };
     let has_pairs = demands.iter().any(|demand| demand.pair.is_some());
     let choices: &[u16] = if has_pairs { &[0x04, 0x14] } else { &[0] };

@@ -1,6 +1,9 @@
 //! The planner compared with brute force: its plans are valid, and none has fewer groups.
 
+mod fits;
+
 use expect_test::expect;
+use fits::fits;
 use proptest::prelude::*;
 use tally_abi::{
     SessionConfig, Slice,
@@ -64,21 +67,6 @@ fn offcore(id: u64, counters: u16, value: u64, registers: u8) -> Demand {
     let second = Selector(id * 2 + 1001);
     let first = if registers == 2 { second } else { Selector(id * 2 + 1000) };
     Demand { extra: Some(Extra { value, registers, second }), ..demand(first.0, counters) }
-}
-
-/// Returns whether `masks` can be put on counters with at most `capacity` on each, by exhaustive
-/// search.
-fn fits(masks: &[u16], load: &mut [usize; MAX_GENERAL], capacity: usize) -> bool {
-    let Some((first, rest)) = masks.split_first() else { return true };
-    (0..8).any(|counter| {
-        if first >> counter & 1 == 0 || load[counter] == capacity {
-            return false;
-        }
-        load[counter] += 1;
-        let fits = fits(rest, load, capacity);
-        load[counter] -= 1;
-        fits
-    })
 }
 
 /// State of a group: counters in use, the value of each register, whether it is closed.

@@ -110,20 +110,18 @@ pub fn recheck_counters<B: Bus>(
     count_together(&mut driver, set, LONG, work)
 }
 
+/// Configuration of a check, with slices of up to `max_slice` cycles.
+fn setup(mode: Mode, max_slice: u64) -> Setup {
+    Setup { mode, kernel: mode.kernel(), pairs: false, timer: Pinned::Cycles, max_slice }
+}
+
 /// Programs the counters of a mask to count instructions in ring 0.
 fn program<B: Bus>(driver: &mut Driver<B>, general: u16, slice: u64) {
     let mut group = Group { used: general, ..Group::NONE };
     for index in counters(general) {
         group.selectors[usize::from(index)] = INSTRUCTIONS_IN_RING_0;
     }
-    let setup = Setup {
-        mode: Mode::Kernel,
-        kernel: true,
-        pairs: false,
-        timer: Pinned::Cycles,
-        max_slice: slice,
-    };
-    driver.program(&group, &setup, slice);
+    driver.program(&group, &setup(Mode::Kernel, slice), slice);
 }
 
 fn count_together<B: Bus>(
@@ -206,13 +204,7 @@ pub struct AccessCosts {
 /// Measures the accesses to the registers, including the driver's few instructions around each.
 /// Consumes the driver, as [`check_counters`] does.
 pub fn access_costs<B: Bus>(mut driver: Driver<B>, general: u16) -> AccessCosts {
-    let setup = Setup {
-        mode: Mode::Kernel,
-        kernel: true,
-        pairs: false,
-        timer: Pinned::Cycles,
-        max_slice: LONG,
-    };
+    let setup = setup(Mode::Kernel, LONG);
     driver.program(&Group::NONE, &setup, LONG);
     driver.enable();
     let read_centicycles = centicycles(&mut driver, |driver| {
@@ -257,13 +249,7 @@ pub fn check_ring_3<B: Bus>(
     mut driver: Driver<B>,
     mut run: impl FnMut(&mut Driver<B>, bool) -> u64,
 ) -> Result<u64, InitError> {
-    let setup = Setup {
-        mode: Mode::User,
-        kernel: false,
-        pairs: false,
-        timer: Pinned::Cycles,
-        max_slice: LONG,
-    };
+    let setup = setup(Mode::User, LONG);
     let widths = driver.widths();
     let mut overcount = 0;
     for until_interrupt in [false, true, true] {

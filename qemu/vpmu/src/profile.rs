@@ -70,7 +70,7 @@ pub struct Profile {
     /// CPUID leaf 1, EAX: family, model and stepping.
     pub signature: u32,
     /// CPUID leaf 1AH, EAX: core type and native model; 0 without core types.
-    pub(crate) kind: u32,
+    pub kind: u32,
     /// Tables of the events that the profile counts.
     pub(crate) tables: &'static [&'static [Event]],
 }

@@ -14,9 +14,6 @@ const LONGEST: usize = 400;
 const SAMPLES: u64 = 1_000;
 /// The period that `record` takes by itself.
 const USUAL_PERIOD: u64 = 100_000;
-
-/// The vendors' events of cycles.
-const CYCLES: [&str; 2] = ["CPU_CLK_UNHALTED.THREAD", "CYCLES_NOT_IN_HALT"];
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Commands to type next; none where the run says nothing of its cycles, and beside JSON.
@@ -36,8 +33,9 @@ pub(super) fn lines(args: &RunArgs, report: &Report) -> Vec<String> {
                 [part] => stack.event_to_sample(&part.name),
                 _ => stack.cycles,
             };
+            let period = period(report, event, stack.cycles);
             let event = if event == stack.cycles { "cycles" } else { event };
-            let record = args.command(&format!("record -e {event}{}", period(report, event)));
+            let record = args.command(&format!("record -e {event}{period}"));
             let mut lines = vec![format!("next, the lines where: {record}")];
             if args.breakdown.is_none() {
                 lines.push(format!("      finer causes:    {}", args.command("run --breakdown")));
@@ -49,21 +47,19 @@ pub(super) fn lines(args: &RunArgs, report: &Report) -> Vec<String> {
 }
 
 /// The option of `record` that takes some [`SAMPLES`] of an event: a period where the run counted
-/// the event, else a rate; empty where its usual period does.
-fn period(report: &Report, event: &str) -> String {
-    let count = |is_it: &dyn Fn(&str) -> bool| {
+/// the event, else a rate by the event `cycles`; empty where its usual period does.
+fn period(report: &Report, event: &str, cycles: &str) -> String {
+    let count = |name: &str| {
         let mut events = report.first.iter().flat_map(|first| &first.events);
-        events.find(|of| is_it(&of.name)).and_then(|of| of.estimate)
+        events.find(|of| of.name == name).and_then(|of| of.estimate)
     };
     let rounded = |number: u64| number / 10_u64.pow(number.ilog10()) * 10_u64.pow(number.ilog10());
-    let is_cycles = event == "cycles";
-    if let Some(count) = count(&|name| name == event || is_cycles && CYCLES.contains(&name)) {
+    if let Some(count) = count(event) {
         let period = (count / SAMPLES).max(1);
         return if period < USUAL_PERIOD { format!(" -c {}", rounded(period)) } else { "".into() };
     }
     // A modelled cycle is about a nanosecond.
-    let cycles = count(&|name| CYCLES.contains(&name)).unwrap_or_default();
-    let rate = (SAMPLES * SECOND_NS).checked_div(cycles);
+    let rate = (SAMPLES * SECOND_NS).checked_div(count(cycles).unwrap_or_default());
     rate.filter(|rate| *rate > 0).map_or_else(String::new, |rate| format!(" -F {}", rounded(rate)))
 }
 

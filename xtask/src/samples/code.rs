@@ -1,10 +1,14 @@
 //! The instructions of a function of a program's file.
 
+use std::ops::Range;
+
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Mnemonic, OpKind};
-use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, SymbolKind};
+use object::{Object, ObjectSection};
 use tally_abi::ExitStatus;
 
-use crate::{Failure, Result, project, recording::LoadedFile, visible::visible};
+use crate::{
+    Failure, Result, project, recording::LoadedFile, symbols::functions_of, visible::visible,
+};
 
 /// Bitness of the code.
 const BITS: u32 = 64;
@@ -55,6 +59,8 @@ const STUB_BYTES: usize = 16;
 /// The code of a program's file.
 pub(super) struct Code {
     bytes: Vec<u8>,
+    /// Addresses of the file's sections, each with the place of its first byte.
+    sections: Vec<(Range<u64>, usize)>,
     /// Distance between loaded addresses and the file's addresses.
     base: u64,
     functions: Vec<Function>,
@@ -74,27 +80,13 @@ impl Code {
             let why = format!("cannot read the functions of {}: {why}", of.path.display());
             Failure::new(ExitStatus::NotRunnable, why)
         })?;
-        let mut named: Vec<(u64, u64, String)> = Vec::new();
-        let table = file.symbol_table().or_else(|| file.dynamic_symbol_table());
-        let symbols = table.iter().flat_map(|table| table.symbols());
-        for symbol in symbols.filter(|of| of.kind() == SymbolKind::Text && of.is_definition()) {
-            let Ok(name) = symbol.name() else { continue };
-            let start = base.wrapping_add(symbol.address());
-            named.push((start, symbol.size(), name.to_owned()));
-        }
-        // The longest of several symbols at one address is the function.
-        named.sort_by_key(|(start, size, _)| (*start, std::cmp::Reverse(*size)));
-        named.dedup_by_key(|(start, ..)| *start);
-        let starts: Vec<u64> = named.iter().map(|(start, ..)| *start).collect();
-        let function = |(index, (start, size, name)): (usize, (u64, u64, String))| {
-            // Assembly has no size: it ends at the next symbol. No function reaches beyond that.
-            let next = starts.get(index + 1).copied();
-            let end = start.saturating_add(size).min(next.unwrap_or(u64::MAX));
-            let end = if size > 0 { end } else { next.unwrap_or(start) };
-            Function { symbol: name, start, end }
+        let function = |(of, symbol): (Range<u64>, String)| {
+            let [start, end] = [of.start, of.end].map(|at| base.wrapping_add(at));
+            Function { symbol, start, end }
         };
-        let functions = named.into_iter().enumerate().map(function).collect();
-        Ok(Code { bytes, base, functions })
+        let functions = functions_of(&file).into_iter().map(function).collect();
+        drop(file);
+        Ok(Code { sections: sections(&bytes), bytes, base, functions })
     }
 
     /// The function at an address.
@@ -150,17 +142,29 @@ impl Code {
     /// The bytes from an address to the end of its section.
     fn section(&self, address: u64) -> Option<&[u8]> {
         let start = address.wrapping_sub(self.base);
-        let file = object::File::parse(&*self.bytes).ok()?;
-        let section = file
-            .sections()
-            .find(|of| (of.address()..of.address().saturating_add(of.size())).contains(&start))?;
-        section.data().ok()?.get((start - section.address()) as usize..)
+        let (of, place) = self.sections.iter().find(|(of, _)| of.contains(&start))?;
+        let at = |address: u64| place + (address - of.start) as usize;
+        self.bytes.get(at(start)..at(of.end))
     }
+}
+
+/// Addresses of the sections with bytes in a file, each with the place of its first byte.
+fn sections(bytes: &[u8]) -> Vec<(Range<u64>, usize)> {
+    let file = object::File::parse(bytes).ok();
+    let sections = file.iter().flat_map(|file| file.sections());
+    let section = |of: object::Section<'_, '_>| {
+        let (place, size) = of.file_range()?;
+        let is_loaded = of.address() != 0;
+        is_loaded.then(|| (of.address()..of.address().saturating_add(size), place as usize))
+    };
+    sections.filter_map(section).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::process::Command;
+
+    use object::ObjectSymbol;
 
     use super::*;
 
@@ -190,7 +194,8 @@ mod tests {
         let file = object::File::parse(&*bytes).unwrap();
         let of = |name| file.symbols().find(|of| of.name() == Ok(name)).unwrap().address();
         let [start, stub, plain] = ["_start", "stub", "plain"].map(of);
-        let code = Code { bytes: bytes.clone(), base: 0, functions: Vec::new() };
+        let (sections, functions) = (sections(&bytes), Vec::new());
+        let code = Code { bytes: bytes.clone(), sections, base: 0, functions };
         let function = Function { symbol: "_start".into(), start, end: stub };
         let steps = code.steps(&function);
         let calls: Vec<_> = steps.iter().map(|step| (step.calls, step.calls_any)).collect();

@@ -11,7 +11,7 @@ use std::{
 };
 
 use addr2line::{Loader, Location};
-use object::{Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
 use serde::Serialize;
 
 use crate::{output, project::Project, visible::visible};
@@ -43,10 +43,8 @@ pub(super) struct Names {
     pub(super) path: PathBuf,
     /// The debug information; `None` if it cannot be read.
     loader: Option<Loader>,
-    /// The symbols of code, by address: each with its end, if that is known, and its name.
-    symbols: Vec<(u64, Option<u64>, String)>,
-    /// Addresses of sections with code, in which a symbol without a size ends.
-    sections: Vec<Range<u64>>,
+    /// The functions by symbols, each with its addresses and its name.
+    symbols: Vec<(Range<u64>, String)>,
     /// Symbols of static functions that several functions have.
     shared: BTreeSet<String>,
     /// Names of static functions that several source files have; with `true` those of which two
@@ -54,31 +52,41 @@ pub(super) struct Names {
     repeated: BTreeMap<String, bool>,
 }
 
-/// Symbols of code by address, one at each, with their ends. Assembly has no sizes, and data are no
-/// symbols of code.
-fn symbols_of_code(file: &object::File<'_>) -> Vec<(u64, Option<u64>, String)> {
-    let all = file.symbols().chain(file.dynamic_symbols());
+/// The functions of a file by its symbols of code, in the order of addresses: one at each address,
+/// with the plainest of its names, as perf takes it: `malloc`, not `__libc_malloc`. None reaches
+/// beyond the next. Assembly has no sizes: it ends at the next symbol, or with its section. Stubs
+/// that a linker makes have no symbol.
+pub(crate) fn functions_of(file: &object::File<'_>) -> Vec<(Range<u64>, String)> {
+    // Labels of assembly have no kind.
     let is_code = |of: &object::Symbol<'_, '_>| {
-        of.is_definition() && matches!(of.kind(), SymbolKind::Text | SymbolKind::Label)
+        of.is_definition() && matches!(of.kind(), SymbolKind::Text | SymbolKind::Unknown)
     };
-    let mut found: Vec<_> = all
-        .filter(is_code)
+    let symbols = file.symbols().chain(file.dynamic_symbols()).filter(is_code);
+    let mut found: Vec<_> = symbols
         .filter_map(|of| Some((of.address(), of.size(), of.name().ok()?.to_owned())))
         .collect();
-    // Of several names the plainest, as perf takes it: `malloc`, not `__libc_malloc`.
     let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
     found.sort_by_cached_key(|(start, size, name)| {
         (*start, Reverse(*size), underscores(name), name.len(), name.clone())
     });
     found.dedup_by_key(|(start, ..)| *start);
-    let end = |start: u64, size: u64| (size > 0).then(|| start.saturating_add(size));
-    found.into_iter().map(|(start, size, name)| (start, end(start, size), name)).collect()
-}
-
-/// Addresses of sections with code.
-fn sections_of_code(file: &object::File<'_>) -> Vec<Range<u64>> {
-    let sections = file.sections().filter(|of| of.kind() == SectionKind::Text);
-    sections.map(|of| of.address()..of.address().saturating_add(of.size())).collect()
+    // A separate debug file has the sections without their bytes.
+    let is_executed = |flags| match flags {
+        SectionFlags::Elf { sh_flags } => sh_flags & u64::from(elf::SHF_EXECINSTR) != 0,
+        _ => false,
+    };
+    let sections = file.sections().filter(|of| is_executed(of.flags()));
+    let sections: Vec<Range<u64>> =
+        sections.map(|of| of.address()..of.address().saturating_add(of.size())).collect();
+    let end_of_section =
+        |at: u64| sections.iter().find(|of| of.contains(&at)).map_or(at, |of| of.end);
+    let starts: Vec<u64> = found.iter().map(|(start, ..)| *start).collect();
+    let function = |(index, (start, size, name)): (usize, (u64, u64, String))| {
+        let end = if size > 0 { start.saturating_add(size) } else { end_of_section(start) };
+        let next = starts.get(index + 1).copied().unwrap_or(u64::MAX);
+        (start..end.min(next), name)
+    };
+    found.into_iter().enumerate().map(function).collect()
 }
 
 impl Names {
@@ -95,23 +103,17 @@ impl Names {
         Names {
             path: path.to_owned(),
             loader: loader.ok(),
-            symbols: symbols_of_code(file),
-            sections: sections_of_code(file),
+            symbols: functions_of(file),
             shared: shared(file),
             repeated: repeated(file),
         }
     }
 
-    /// Address and name of the symbol of the code at an address; `None` in code that has none, such
-    /// as the stubs that a linker makes.
+    /// Address and name of the symbol of the code at an address; `None` in code that has none.
     fn symbol(&self, address: u64) -> Option<(u64, &str)> {
-        let behind = self.symbols.partition_point(|(start, ..)| *start <= address);
-        let (start, end, name) = self.symbols.get(behind.checked_sub(1)?)?;
-        let is_inside = match end {
-            Some(end) => address < *end,
-            None => self.sections.iter().any(|of| of.contains(start) && of.contains(&address)),
-        };
-        is_inside.then_some((*start, name))
+        let behind = self.symbols.partition_point(|(of, _)| of.start <= address);
+        let (of, name) = self.symbols.get(behind.checked_sub(1)?)?;
+        of.contains(&address).then_some((of.start, name))
     }
 
     /// The functions of the instruction at an address in the file: the inlined ones, innermost
