@@ -81,7 +81,14 @@ pub struct Plan {
     pub least: usize,
 }
 
+static NO_GROUP: Group = Group::NONE;
+
 impl Plan {
+    /// The group with this index; one without events if there is none.
+    pub(crate) fn group(&self, index: u16) -> &Group {
+        self.groups.get(usize::from(index)).unwrap_or(&NO_GROUP)
+    }
+
     /// Returns whether it is proven that no plan has fewer groups.
     pub fn is_optimal(&self) -> bool {
         self.groups.len() == self.least

@@ -50,31 +50,40 @@ const _: () = assert!(size_of::<Switch>() == 128);
 impl Switch {
     /// Makes a switch from the group `before` to the group `after`, whose slice has this length.
     /// Groups use the counters in the mask `all`.
+    pub fn new(before: &Group, after: &Group, all: u16, length: u64) -> Switch {
+        let mut switch = Switch::default();
+        switch.prepare([before, after], all, length);
+        switch
+    }
+
+    /// Turns this into a switch from the first group to the second, as [`Self::new()`] does. The
+    /// selects of counters that change are the only ones copied: copies of the whole table would be
+    /// string instructions, which take longer than the rest.
     ///
     /// A counter that `after` does not use may continue to count, unless `after` must be alone. So
     /// the selects of counters that `before` does not use are unknown here and are written.
-    pub fn new(before: &Group, after: &Group, all: u16, length: u64) -> Switch {
-        let mut changed = if after.alone { all } else { after.selected() };
-        let selectors = before.selectors.iter().zip(&after.selectors);
-        for (index, (held, wanted)) in selectors.enumerate() {
-            if before.selected() >> index & 1 == 1 && held == wanted {
-                changed &= !(1 << index);
+    pub(crate) fn prepare(&mut self, [before, after]: [&Group; 2], all: u16, length: u64) {
+        let held = before.selected();
+        let mut wanted = if after.alone { all } else { after.selected() };
+        self.changed = 0;
+        while wanted != 0 {
+            let index = wanted.trailing_zeros() as usize;
+            let select = after.selectors[index];
+            if held >> index & 1 == 0 || before.selectors[index] != select {
+                self.changed |= 1 << index;
+                self.selectors[index] = select;
             }
+            wanted &= wanted - 1;
         }
-        Switch {
-            general: before.used | after.used,
-            changed,
-            length: length.min(MAX_SLICE) as u32,
-            selectors: after.selectors,
-            extra: after.extra.used,
-            extra_values: after.extra.values,
-            ..Switch::default()
-        }
+        self.general = before.used | after.used;
+        self.length = length.min(MAX_SLICE) as u32;
+        self.extra = after.extra.used;
+        self.extra_values = after.extra.values;
     }
 
     /// Sets the slice that begins.
-    pub(crate) fn to(self, slice: DrawnSlice) -> Switch {
-        Switch { draw: slice.draw, multiplier: slice.multiplier, ..self }
+    pub(crate) fn set_slice(&mut self, slice: DrawnSlice) {
+        (self.draw, self.multiplier) = (slice.draw, slice.multiplier);
     }
 
     /// The slice that begins.

@@ -18,10 +18,12 @@ impl Session {
         let before = self.live.schedule.newest().slice().draw.group;
         let draw = self.order.draw();
         let slice = DrawnSlice { draw, multiplier: self.budget.slice_multiplier() };
-        let [before, after] = [before, draw.group].map(|group| self.group_at(group));
-        let mut switch = Switch::new(before, after, self.counters, self.length_of(slice)).to(slice);
+        let length = self.length_of(slice);
+        let groups = [before, draw.group].map(|group| self.plan.group(group));
+        let switch = self.live.schedule.renew();
+        switch.prepare(groups, self.counters, length);
+        switch.set_slice(slice);
         switch.reference = self.live.reference;
-        self.live.schedule.renew(switch);
     }
 
     /// The length of a slice, in the slice timer's unit.

@@ -65,11 +65,13 @@ impl Schedule {
         self.live = self.live.wrapping_add(1);
     }
 
-    /// Replaces the oldest slice, which is folded, by `switch`, the last to come.
-    pub(super) fn renew(&mut self, switch: Switch) {
+    /// Makes the oldest slice's place, which is folded, that of the last switch to come, and returns
+    /// the place.
+    pub(super) fn renew(&mut self) -> &mut Switch {
         debug_assert!(self.oldest != self.live, "the slice on the counters is not over");
-        self.switches[self.oldest % SWITCHES] = switch;
+        let place = self.oldest % SWITCHES;
         self.oldest = self.oldest.wrapping_add(1);
+        &mut self.switches[place]
     }
 
     /// Visits the switches that are not made yet.
@@ -99,7 +101,7 @@ mod tests {
         let mut schedule = Schedule::empty();
         for _ in 0..SWITCHES {
             schedule.advance();
-            schedule.renew(draw());
+            *schedule.renew() = draw();
         }
         (schedule, draw)
     }
@@ -112,7 +114,7 @@ mod tests {
             assert_eq!(schedule.next().length, turn + 1);
             schedule.advance();
             assert_eq!((schedule.oldest().length, schedule.following().length), (turn, turn + 1));
-            schedule.renew(draw());
+            *schedule.renew() = draw();
             assert_eq!(schedule.newest().length, turn + SWITCHES as u32);
         }
     }
@@ -123,7 +125,7 @@ mod tests {
         (0..ROWS).for_each(|_| schedule.advance());
         assert_eq!(schedule.oldest().length, 1);
         assert_eq!(schedule.next().length, ROWS as u32 + 2);
-        (0..ROWS).for_each(|_| schedule.renew(draw()));
+        (0..ROWS).for_each(|_| *schedule.renew() = draw());
         assert_eq!(schedule.oldest().length, schedule.live().length);
     }
 
@@ -131,7 +133,7 @@ mod tests {
     fn only_switches_to_come_are_visited() {
         let (mut schedule, mut draw) = counting();
         (0..5).for_each(|_| schedule.advance());
-        (0..3).for_each(|_| schedule.renew(draw()));
+        (0..3).for_each(|_| *schedule.renew() = draw());
         let mut visited = Vec::new();
         schedule.for_each_to_come(|switch| visited.push(switch.length));
         assert_eq!(visited, (7..=SWITCHES as u32 + 3).collect::<Vec<_>>());

@@ -66,7 +66,7 @@ impl Session {
     /// The counters of the first slice that is not folded, and the counters that were read at its
     /// end, which include those of the next slice.
     pub(crate) fn sets(&self) -> [CounterMask; 2] {
-        let used = self.group_at(self.current.drawn.draw.group).used;
+        let used = self.plan.group(self.current.drawn.draw.group).used;
         let Switch { general, reference, .. } = *self.following();
         [used, general].map(|general| CounterMask { general, reference })
     }
@@ -109,7 +109,7 @@ impl Session {
         let CurrentSlice { drawn, credited, piece, piece_start_tsc: start_tsc, .. } = self.current;
         let mut counts = *counted;
         if credited {
-            counts.add(&piece, self.group_at(drawn.draw.group).used);
+            counts.add(&piece, self.plan.group(drawn.draw.group).used);
         }
         Piece { drawn, start_tsc, end_tsc, counts }
     }
@@ -237,7 +237,7 @@ impl Session {
         sink.record(|| {
             self.stats.records += 1;
             let Piece { drawn, start_tsc, end_tsc, counts } = piece(self);
-            let used = self.group_at(drawn.draw.group).used;
+            let used = self.plan.group(drawn.draw.group).used;
             let mut record = SliceRecord {
                 session: self.id,
                 cpu,

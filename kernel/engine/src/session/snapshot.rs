@@ -190,7 +190,7 @@ impl Session {
 
     /// Adds the counts of the current slice to the moments of its group.
     pub(super) fn add_current(&self, moments: &mut GroupMoments) {
-        let used = self.group_at(self.current.drawn.draw.group).used;
+        let used = self.plan.group(self.current.drawn.draw.group).used;
         moments.add(&self.current.slice, used, self.current_turn(), self.round);
     }
 

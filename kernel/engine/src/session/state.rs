@@ -354,11 +354,7 @@ impl Session {
 
     /// The group of the current slice.
     pub(crate) fn group(&self) -> &Group {
-        self.group_at(self.live.schedule.live().slice().draw.group)
-    }
-
-    pub(super) fn group_at(&self, index: u16) -> &Group {
-        self.plan.groups.get(usize::from(index)).unwrap_or(&NO_GROUP)
+        self.plan.group(self.live.schedule.live().slice().draw.group)
     }
 
     /// The counters to read for the current slice.
@@ -393,5 +389,3 @@ fn strata(setup: &Setup, config: SessionConfig, plan: &Plan) -> Option<Box<Strat
     let is_kept = !setup.kernel && config.shares == Shares::Planned && plan.groups.len() > 1;
     is_kept.then(|| Box::new(Strata::of(plan)))
 }
-
-static NO_GROUP: Group = Group::NONE;

@@ -194,7 +194,7 @@ impl Session {
         period_multiplier: u32,
         interrupted: Option<(u64, bool)>,
     ) -> SampleRecord {
-        let used = self.group_at(group).used;
+        let used = self.plan.group(group).used;
         let (address, user) = interrupted.unwrap_or_default();
         let mut counts = [0; MAX_GENERAL];
         let mut members = counts.iter_mut();
