@@ -306,22 +306,7 @@ fn sessions(report: &mut CheckReport) {
 /// compares with the truth file.
 fn regions(report: &mut CheckReport) {
     let vendor = VendorPmu::here();
-    let named: &[(&str, u64)] = if vendor.is_intel() {
-        &[
-            ("INST_RETIRED.ANY_P", 0xc0),
-            ("CPU_CLK_UNHALTED.THREAD_P", 0x3c),
-            ("MEM_LOAD_RETIRED.L1_HIT", 0x1d1),
-            ("BR_MISP_RETIRED.ALL_BRANCHES", 0xc5),
-        ]
-    } else {
-        &[
-            ("RETIRED_INSTRUCTIONS", 0xc0),
-            ("CYCLES_NOT_IN_HALT", 0x76),
-            ("LS_DISPATCH.LD_DISPATCH", 0x129),
-            ("RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED", 0xc3),
-        ]
-    };
-    let events: [u64; 4] = core::array::from_fn(|index| named[index].1);
+    let events: [u64; 4] = core::array::from_fn(|index| vendor.named[index].1);
     apic::timer(30_000);
     let counts = vendor.count(&events, USR, || {
         let opened = vpmu(Op::Open, 7)[0];
@@ -339,7 +324,7 @@ fn regions(report: &mut CheckReport) {
     report.equal("which closes the first", vpmu(Op::Close, 11)[0].into(), 0);
     report.equal("and opens the next", vpmu(Op::Close, 12)[0].into(), 1);
     sessions(report);
-    for ((name, _), count) in named.iter().zip(counts) {
+    for ((name, _), count) in vendor.named.iter().zip(counts) {
         // The serial port cannot fail.
         let _ = writeln!(Serial, "truth 7 {name} {count}");
     }

@@ -20,6 +20,7 @@ mod rules;
 mod suite;
 mod unit;
 mod vendor;
+mod version_6;
 
 use core::fmt::Write;
 

@@ -13,6 +13,7 @@ use crate::{
         check, expect_gp,
     },
     vendor::VendorPmu,
+    version_6,
 };
 
 global_asm!(
@@ -63,9 +64,13 @@ pub fn run(report: &mut CheckReport) {
 fn intel_cpuid(report: &mut CheckReport) {
     report.equal("leaf 1: PDCM", (cpuid(1, 0)[2] >> 15 & 1).into(), 1);
     let model = cpuid(1, 0)[0] >> 4;
-    report.equal("leaf 1: a server's model", (model == 0x606a || model == 0x806f).into(), 1);
+    let version = match model {
+        0x606a | 0x806f => 5,
+        0xb06d => 6,
+        _ => 0,
+    };
     let [eax, ebx, ecx, edx] = cpuid(0xa, 0);
-    report.equal("leaf 0AH: version", (eax & 0xff).into(), 5);
+    report.equal("leaf 0AH: the model's version", (eax & 0xff).into(), version);
     report.within("leaf 0AH: general counters", (eax >> 8 & 0xff).into(), 1, 8);
     let width = eax >> 16 & 0xff;
     report.within("leaf 0AH: their width", width.into(), 32, 48);
@@ -78,9 +83,20 @@ fn intel_cpuid(report: &mut CheckReport) {
     report.equal("leaf 0AH: AnyThread is deprecated", (edx >> 15 & 1).into(), 1);
 }
 
+/// The numbers of general and fixed counters.
+fn intel_counters() -> [u32; 2] {
+    let [eax, _, _, edx] = cpuid(0xa, 0);
+    if version_6::is_here() { version_6::counters() } else { [eax >> 8 & 0xff, edx & 0x1f] }
+}
+
 fn intel(report: &mut CheckReport) {
-    let general = cpuid(0xa, 0)[0] >> 8 & 0xff;
-    let fixed = cpuid(0xa, 0)[3] & 0x1f;
+    let [general, fixed] = intel_counters();
+    if version_6::is_here() {
+        version_6::leaf(report);
+        version_6::rows(report);
+    } else {
+        version_6::absent(report);
+    }
     for index in 0..8 {
         if index < general {
             intel_general(report, index);
@@ -210,15 +226,16 @@ fn intel_in_use(report: &mut CheckReport, general: u32, fixed: u32) {
     check(report, Reads(0x392, 0));
     check(report, RefusesWrite(0x392, 0));
     for index in 0..general {
-        wrmsr(0x186 + index, 0xc0);
+        let select = if index < 8 { 0x186 + index } else { 0x1901 + 4 * index };
+        wrmsr(select, 0xc0);
         report.equal(format_args!("in use: general {index}"), rdmsr(0x392), 1 << index);
-        wrmsr(0x186 + index, 0xc0 | 1 << 20);
+        wrmsr(select, 0xc0 | 1 << 20);
         report.equal(
             format_args!("in use: the interrupt by general {index}"),
             rdmsr(0x392),
             1 << 63 | 1 << index,
         );
-        wrmsr(0x186 + index, 0);
+        wrmsr(select, 0);
     }
     for index in 0..fixed {
         wrmsr(0x38d, 2 << (4 * index));

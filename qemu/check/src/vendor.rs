@@ -22,6 +22,8 @@ pub struct VendorPmu {
     pub global: Option<[u32; 3]>,
     /// Codes and unit masks of instructions, branches, conditional branches, loads, stores.
     pub events: [u64; 5],
+    /// Events with their names in the truth: instructions, cycles, loads, mispredictions.
+    pub named: [(&'static str, u64); 4],
 }
 
 /// Intel with full-width writes.
@@ -30,6 +32,23 @@ pub const INTEL: VendorPmu = VendorPmu {
     counter: (0x4c1, 1),
     global: Some([0x38f, 0x38e, 0x390]),
     events: [0xc0, 0xc4, 0x11c4, 0x81d0, 0x82d0],
+    named: [
+        ("INST_RETIRED.ANY_P", 0xc0),
+        ("CPU_CLK_UNHALTED.THREAD_P", 0x3c),
+        ("MEM_LOAD_RETIRED.L1_HIT", 0x1d1),
+        ("BR_MISP_RETIRED.ALL_BRANCHES", 0xc5),
+    ],
+};
+
+/// Lion Cove, whose conditional branches and hits of the first level have a second unit mask.
+const LION_COVE: VendorPmu = VendorPmu {
+    events: [0xc0, 0xc4, 1 << 40 | 0x11c4, 0x81d0, 0x82d0],
+    named: {
+        let mut named = INTEL.named;
+        named[2].1 = 1 << 40 | 0x1d1;
+        named
+    },
+    ..INTEL
 };
 
 /// AMD with PerfMonV2.
@@ -38,6 +57,12 @@ pub const AMD: VendorPmu = VendorPmu {
     counter: (0xc001_0201, 2),
     global: Some([0xc000_0301, 0xc000_0300, 0xc000_0302]),
     events: [0xc0, 0xc2, 0xd1, 0x129, 0x229],
+    named: [
+        ("RETIRED_INSTRUCTIONS", 0xc0),
+        ("CYCLES_NOT_IN_HALT", 0x76),
+        ("LS_DISPATCH.LD_DISPATCH", 0x129),
+        ("RETIRED_BRANCH_INSTRUCTIONS_MISPREDICTED", 0xc3),
+    ],
 };
 
 /// AMD without PerfMonV2.
@@ -47,6 +72,7 @@ impl VendorPmu {
     /// The vendor of this machine.
     pub fn here() -> VendorPmu {
         match (cpuid(0, 0)[1], cpuid(0x8000_0000, 0)[0]) {
+            (0x756e_6547, _) if cpuid(1, 0)[0] >> 4 == 0xb06d => LION_COVE,
             (0x756e_6547, _) => INTEL,
             (_, 0x8000_0022..) if cpuid(0x8000_0022, 0)[0] & 1 == 1 => AMD,
             _ => AMD_FIRST,
