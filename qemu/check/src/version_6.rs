@@ -55,45 +55,41 @@ pub fn leaf(report: &mut CheckReport) {
 /// Checks the rows of all counters, beside the legacy registers of the first eight.
 pub fn rows(report: &mut CheckReport) {
     let [general, fixed] = counters();
-    let mask = VendorPmu::here().counter_mask();
-    for index in 0..general {
-        let (counter, select) = (GENERAL + 4 * index, GENERAL + 4 * index + 1);
-        for rule in [
-            Holds(counter, 0x8234_5678_9abc & mask, 0x8234_5678_9abc & mask),
-            RefusesWrite(counter, mask + 1),
-            Holds(select, EQUAL | UMASK2, EQUAL | UMASK2),
-            RefusesWrite(select, 1 << 21),
-            RefusesWrite(select, 1 << 32),
-            RefusesWrite(select, 1 << 48),
-        ] {
-            check(report, rule);
-        }
-        wrmsr(counter, 0x5678 + u64::from(index));
-        report.equal(
-            format_args!("rdpmc {index} reads {counter:#x}"),
-            rdpmc(index),
-            rdmsr(counter),
-        );
-        if index < LEGACY {
-            let what = format_args!("{counter:#x} is legacy counter {index}");
-            report.equal(what, rdmsr(0x4c1 + index), rdmsr(counter));
-            wrmsr(0x186 + index, 0xc4);
-            report.equal(format_args!("{select:#x} is its select"), rdmsr(select), 0xc4);
-            wrmsr(select, 0);
-        }
-    }
+    (0..general).for_each(|index| row(report, index));
     for index in 0..fixed {
         let row = FIXED + 4 * index;
         wrmsr(row, 0x1234);
-        report.equal(
-            format_args!("{row:#x} is fixed counter {index}"),
-            rdmsr(0x309 + index),
-            0x1234,
-        );
+        let what = format_args!("{row:#x} is fixed counter {index}");
+        report.equal(what, rdmsr(0x309 + index), 0x1234);
     }
     for row in [GENERAL + 4 * general, GENERAL + 4 * general + 1, FIXED + 4 * fixed] {
         check(report, RefusesRead(row));
         check(report, RefusesWrite(row, 0));
+    }
+}
+
+/// Checks a general counter's row.
+fn row(report: &mut CheckReport, index: u32) {
+    let (counter, select) = (GENERAL + 4 * index, GENERAL + 4 * index + 1);
+    let mask = VendorPmu::here().counter_mask();
+    for rule in [
+        Holds(counter, 0x8234_5678_9abc & mask, 0x8234_5678_9abc & mask),
+        RefusesWrite(counter, mask + 1),
+        Holds(select, EQUAL | UMASK2, EQUAL | UMASK2),
+        RefusesWrite(select, 1 << 21),
+        RefusesWrite(select, 1 << 32),
+        RefusesWrite(select, 1 << 48),
+    ] {
+        check(report, rule);
+    }
+    wrmsr(counter, 0x5678 + u64::from(index));
+    report.equal(format_args!("rdpmc {index} reads {counter:#x}"), rdpmc(index), rdmsr(counter));
+    if index < LEGACY {
+        let what = format_args!("{counter:#x} is legacy counter {index}");
+        report.equal(what, rdmsr(0x4c1 + index), rdmsr(counter));
+        wrmsr(0x186 + index, 0xc4);
+        report.equal(format_args!("{select:#x} is its select"), rdmsr(select), 0xc4);
+        wrmsr(select, 0);
     }
 }
 

@@ -65,8 +65,8 @@ impl Schedule {
         self.live = self.live.wrapping_add(1);
     }
 
-    /// Makes the oldest slice's place, which is folded, that of the last switch to come, and returns
-    /// the place.
+    /// Gives the place of the oldest slice, which is folded, to the last switch to come, and
+    /// returns it.
     pub(super) fn renew(&mut self) -> &mut Switch {
         debug_assert!(self.oldest != self.live, "the slice on the counters is not over");
         let place = self.oldest % SWITCHES;
