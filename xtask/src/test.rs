@@ -1,7 +1,7 @@
 //! `cargo xtask test`: the tests.
 //!
 //! The task builds everything, then runs `cargo test` once for the host crates' tests and, with
-//! [`ARTEFACTS_VARIABLE`] set, the boot tests. Last, loom checks the interleavings of the lock-free
+//! [`ARTEFACTS_VARIABLE`] set, the boot tests. First, loom checks the interleavings of the lock-free
 //! code, in a separate target folder.
 //!
 //! Long tests have the attribute `#[ignore = "long"]`.
@@ -63,12 +63,13 @@ pub fn main(project: &Project, args: &TestArgs) -> Result<u8> {
         check("tests", tests.args(&args.filter))?;
         return Ok(0);
     }
-    let all = check("tests", &mut tests);
     let mut loom = project.cargo("test", &project.target.join("loom"));
     loom.args(["--release", "--package", "tally-engine", "--package", "tally-ring"])
         .args(LOOM.iter().flat_map(|test| ["--test", test]))
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("RUSTFLAGS", "--cfg loom");
-    all.and(check("loom tests", &mut loom))?;
+    // First, as they are short.
+    let loom = check("loom tests", &mut loom);
+    loom.and(check("tests", &mut tests))?;
     Ok(0)
 }

@@ -10,8 +10,8 @@ use tally_abi::{
     trace::{End, SliceRecord, ThresholdRecord},
 };
 use tally_engine::{
-    Clock, CounterMask, Counts, Demand, Group, Layout, Multiplexer, Pinned, Pmu, Selector, Session,
-    Setup, Sink, Switch, Widths, bank::Page,
+    Clock, CounterMask, Counts, Demand, Group, Layout, MAX_GENERAL, Multiplexer, Pinned, Pmu,
+    Selector, Session, Setup, Sink, Switch, Widths, bank::Page,
 };
 
 /// PMU whose counters all increase by 100 at each access.
@@ -34,7 +34,7 @@ impl Pmu for Steady {
     fn read(&mut self, _: CounterMask) -> Counts {
         self.0 += 100;
         let mut counts = Counts::default();
-        counts.general = [self.0; 8];
+        counts.general = [self.0; MAX_GENERAL];
         Pinned::ALL.into_iter().for_each(|event| counts[event] = self.0);
         counts
     }
