@@ -1,8 +1,8 @@
 //! `cargo xtask test`: the tests.
 //!
-//! The task builds everything, then runs `cargo test` once for the host crates' tests and, with
-//! [`ARTEFACTS_VARIABLE`] set, the boot tests. First, loom checks the interleavings of the lock-free
-//! code, in a separate target folder.
+//! The task builds everything. Loom checks the interleavings of the lock-free code, in a separate
+//! target folder. Then `cargo test` runs once for the host crates' tests and, with
+//! [`ARTEFACTS_VARIABLE`] set, the boot tests.
 //!
 //! Long tests have the attribute `#[ignore = "long"]`.
 

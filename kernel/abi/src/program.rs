@@ -14,6 +14,11 @@ const KNOWN: [&str; 11] = [
     "region",
 ];
 
+/// Address of the shared object that programs read the clocks with (`AT_SYSINFO_EHDR`): one page.
+pub const VDSO_BASE: u64 = 0x7fff_4000_0000;
+/// Bytes of the page.
+pub const VDSO_BYTES: u64 = 4096;
+
 /// Maximum bytes of a program's arguments and environment, with a zero byte after each.
 pub const MAX_ARGUMENT_BYTES: usize = 64 * 1024;
 

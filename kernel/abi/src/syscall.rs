@@ -104,6 +104,8 @@ numbers! {
     /// `msync(start, bytes, flags)` → 0 if the whole range is mapped. Files are in memory, so
     /// nothing is written.
     MSYNC = 26;
+    /// `mincore(start, bytes, to)` → 0. Writes a byte for each page to `to`: 1 if it is there.
+    MINCORE = 27;
     /// `madvise(start, bytes, advice)` → 0. `MADV_DONTNEED` drops the pages; the kernel ignores
     /// hints.
     MADVISE = 28;
@@ -144,6 +146,9 @@ numbers! {
     /// `exit(status)`: ends the calling thread; the last thread's end ends the program. Does not
     /// return.
     EXIT = 60;
+    /// `wait4(child, status, options, usage)` → `-ECHILD`: no program has a child of
+    /// Linux's kind.
+    WAIT4 = 61;
     /// `kill(pid, signal)` → 0. A program can send signals only to itself. A signal without a
     /// handler ends the program with status 128 + `signal`, even if Linux would stop the program.
     KILL = 62;
@@ -367,6 +372,8 @@ numbers! {
     EPOLL_CTL = 233;
     /// `tgkill(program, thread, signal)` → 0. As [`TKILL`].
     TGKILL = 234;
+    /// `waitid(which, child, info, options, usage)` → `-ECHILD`. As [`WAIT4`].
+    WAITID = 247;
     /// `ioprio_set(which, who, priority)` → 0. Kept without effect.
     IOPRIO_SET = 251;
     /// `ioprio_get(which, who)` → the highest I/O priority.
@@ -647,6 +654,8 @@ pub mod errno {
         E2BIG = 7;
         /// Bad file descriptor.
         EBADF = 9;
+        /// No child.
+        ECHILD = 10;
         /// Temporarily not possible; for `clone`, too many threads.
         EAGAIN = 11;
         /// Out of memory.

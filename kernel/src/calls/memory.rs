@@ -45,6 +45,8 @@ const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
 /// Flags without an effect that a program sees: `MAP_DENYWRITE`, `MAP_EXECUTABLE`, `MAP_LOCKED`,
 /// `MAP_NORESERVE`, `MAP_POPULATE`, `MAP_NONBLOCK`, `MAP_STACK`.
 const MAP_HINTS: u64 = 0x800 | 0x1000 | 0x2000 | MAP_NORESERVE | 0x8000 | 0x1_0000 | 0x2_0000;
+/// Pages that `mincore` looks at in a step.
+const PAGES_OF_STEP: u64 = 256;
 /// `MREMAP_MAYMOVE`.
 const MAY_MOVE: u64 = 1;
 /// `MREMAP_FIXED`.
@@ -86,6 +88,7 @@ pub(super) fn call(
         syscall::MREMAP if d & FIXED_PLACE != 0 => remap_to(process, arguments, from, place),
         syscall::MREMAP => remap(process, [a, b, c, d], from, place),
         syscall::MADVISE => advise(process, [a, b, c], from),
+        syscall::MINCORE => present(process, [a, b, c], from),
         syscall::BRK => Ok(set_heap_end(process, a, from)),
         syscall::MSYNC | syscall::MLOCK | syscall::MLOCK2 | syscall::MUNLOCK => {
             covered(process, a, b).map(|()| Answer::Value(0))
@@ -335,6 +338,27 @@ fn advise(
         NORMAL..=WILL_NEED | FREE | DONT_FORK..=POPULATE_WRITE | COLLAPSE => Ok(Answer::Value(0)),
         _ => Err(Errno(EINVAL)),
     }
+}
+
+/// `mincore`: a byte for each page, 1 if it is there.
+fn present(
+    process: &mut Process,
+    [address, bytes, to]: [u64; 3],
+    from: Step,
+) -> Result<Answer, Errno> {
+    if !address.is_multiple_of(FRAME_BYTES) {
+        return Err(Errno(EINVAL));
+    }
+    covered(process, address, bytes)?;
+    let end = address + bytes.next_multiple_of(FRAME_BYTES);
+    let start = from.map_or(address, |page| page.address());
+    let stop = end.min(start + PAGES_OF_STEP * FRAME_BYTES);
+    for at in (start..stop).step_by(FRAME_BYTES as usize) {
+        let is_there = process.memory.space.has_page(UserPage::containing(at)?);
+        let to = to.checked_add((at - address) / FRAME_BYTES).ok_or(Errno(EFAULT))?;
+        process.memory.write(to, &[is_there.into()])?;
+    }
+    Ok(if stop == end { Answer::Value(0) } else { continue_at(UserPage::containing(stop)?) })
 }
 
 fn unmap(process: &mut Process, address: u64, bytes: u64, from: Step) -> Result<Answer, Errno> {

@@ -5,7 +5,7 @@ use core::mem::replace;
 use tally_abi::{
     syscall::{
         self,
-        errno::{EFAULT, EINVAL, ENOSYS, EPERM, ESRCH},
+        errno::{ECHILD, EFAULT, EINVAL, ENOSYS, EPERM, ESRCH},
     },
     uname,
 };
@@ -58,6 +58,7 @@ pub(super) fn call(
             Ok(0)
         }),
         syscall::GETRLIMIT => limit(process, [0, a, 0, b]),
+        syscall::WAIT4 | syscall::WAITID => Err(Errno(ECHILD)),
         syscall::PRCTL => control(process, a, b),
         // Restartable sequences of Linux: C libraries work without them.
         syscall::RSEQ => Err(Errno(ENOSYS)),

@@ -26,6 +26,7 @@ use crate::{
     task::{
         Process,
         signal::{Pending, SIGPIPE},
+        vdso::CLOCKS,
     },
 };
 
@@ -251,7 +252,7 @@ fn count_events(process: &mut Process, count: u64, flags: u64) -> Result<u64, Er
 
 /// `timerfd_create`.
 fn create_timer(process: &mut Process, which: u64, flags: u64) -> Result<u64, Errno> {
-    if !time::CLOCKS.contains(&which) || flags & !(NONBLOCK | CLOSING) != 0 {
+    if !CLOCKS.contains(&which) || flags & !(NONBLOCK | CLOSING) != 0 {
         return Err(Errno(EINVAL));
     }
     let stream = Stream::new(Kind::Timer(Timer::new(which)), flags & NONBLOCK != 0);

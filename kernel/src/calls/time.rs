@@ -6,14 +6,14 @@ use tally_abi::syscall::{self, errno::EINVAL};
 use super::answer::{Answer, Errno};
 use crate::{
     machine::clock::{self, SECOND_NS},
-    task::{Process, thread::Wait, timers::Measured},
+    task::{
+        Process,
+        thread::Wait,
+        timers::Measured,
+        vdso::{CLOCKS, DATES},
+    },
 };
 
-/// The clocks of `clock_gettime` for real time and for time since boot, coarse ones included.
-pub(super) const CLOCKS: [u64; 9] = [0, 1, 4, 5, 6, 7, 8, 9, 11];
-/// Clocks that show the date: `CLOCK_REALTIME`, its coarse form and its form for alarms, and
-/// `CLOCK_TAI`, without leap seconds here.
-const DATES: [u64; 4] = [REAL, 5, 8, 11];
 /// `CLOCK_REALTIME` and `CLOCK_MONOTONIC`.
 pub(super) const REAL: u64 = 0;
 pub(super) const SINCE_BOOT: u64 = 1;

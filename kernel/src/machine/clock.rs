@@ -68,6 +68,13 @@ pub fn to_ns(ticks: u64) -> u64 {
     (u128::from(ticks) * u128::from(speed.nanoseconds) / u128::from(speed.ticks)) as u64
 }
 
+/// Numbers that the time is computed from: the counter's value at time 0, its ticks in a number of
+/// nanoseconds, that number, and [`date_at_start_ns`]. Nothing changes them while programs run.
+pub fn parameters() -> [u64; 4] {
+    let [ticks, nanoseconds] = SPEED.get().map_or([1, 0], |speed| [speed.ticks, speed.nanoseconds]);
+    [START.get().copied().unwrap_or(0), ticks, nanoseconds, date_at_start_ns()]
+}
+
 /// Sets the date at which the machine started, in seconds since 1970. Once.
 pub fn set_date(seconds: u64) {
     DATE_NS.call_once(|| seconds.saturating_mul(SECOND_NS));

@@ -5,10 +5,13 @@
 
 use alloc::{borrow::Cow, format, string::String, vec::Vec};
 
-use tally_abi::{ExitStatus, program::MAX_ARGUMENT_BYTES};
+use tally_abi::{
+    ExitStatus,
+    program::{MAX_ARGUMENT_BYTES, VDSO_BASE},
+};
 use tally_elf::{OUTSIDE, Program, Segment};
 
-use super::extended_frame;
+use super::{extended_frame, vdso};
 use crate::memory::{
     area::{Area, Origin},
     frames::FRAME_BYTES,
@@ -36,6 +39,7 @@ const AT_CLKTCK: u64 = 17;
 const AT_SECURE: u64 = 23;
 const AT_RANDOM: u64 = 25;
 const AT_EXECFN: u64 = 31;
+const AT_SYSINFO_EHDR: u64 = 33;
 const AT_MINSIGSTKSZ: u64 = 51;
 /// Ticks of a second, in which `times` counts.
 pub const CLOCK_TICKS: u64 = 100;
@@ -132,6 +136,7 @@ pub fn load(
     if let Some(interpreter) = &interpreter {
         load_segments(space, interpreter, &mut areas, may_write_code)?;
     }
+    add_clock(space, &mut areas)?;
     let executes_stack = program.has_executable_stack && may_write_code;
     let of_stack = if executes_stack { PageAccess::All } else { PageAccess::Write };
     add_stack(&mut areas, of_stack)?;
@@ -149,6 +154,7 @@ pub fn load(
         (AT_HWCAP, features()),
         (AT_CLKTCK, CLOCK_TICKS),
         (AT_SECURE, 0),
+        (AT_SYSINFO_EHDR, VDSO_BASE),
         (AT_MINSIGSTKSZ, extended_frame::min_stack_bytes()),
     ];
     let rsp = push_words(space, of_stack, words, &auxiliary)?;
@@ -183,6 +189,18 @@ fn load_segments(
     if program.entry >= USER_END {
         return Err(not_runnable("its entry point is outside the user half of the address space"));
     }
+    Ok(())
+}
+
+/// Maps the shared object that programs read the clocks with.
+fn add_clock(space: &mut AddressSpace, areas: &mut Vec<(u64, Area)>) -> Result<(), LoadError> {
+    let segment = vdso::segment();
+    if areas.iter().any(|(start, area)| *start < segment.end && VDSO_BASE < area.end) {
+        return Err(SpaceError::Overlap.into());
+    }
+    areas.push(load_segment(space, &segment, PageAccess::Execute, None)?);
+    let (address, words) = vdso::parameters();
+    space.fill(address, &words)?;
     Ok(())
 }
 

@@ -21,6 +21,7 @@ pub mod signal_frame;
 pub mod thread;
 pub mod timers;
 mod times;
+pub mod vdso;
 mod wait;
 
 pub use self::{

@@ -130,14 +130,19 @@ static int remapping_to_a_place(void)
 
 static int advice(void)
 {
+    unsigned char there[4];
     char *pages = map(NULL, 4 * PAGE, RW, 0);
     MUST(pages != MAP_FAILED);
+    pages[PAGE] = 1;
+    MUST(mincore(pages, 2 * PAGE + 1, there) == 0 && !there[0] && there[1] && !there[2]);
+    MUST(mincore(pages + 1, PAGE, there) < 0 && errno == EINVAL);
     memset(pages, 7, 4 * PAGE);
     MUST(madvise(pages + PAGE, PAGE, MADV_DONTNEED) == 0 && pages[PAGE] == 0 && pages[0] == 7);
     MUST(madvise(pages, 4 * PAGE, MADV_WILLNEED) == 0 && madvise(pages, PAGE, 4711) < 0);
     MUST(mlock(pages, PAGE) == 0 && munlock(pages, PAGE) == 0 && msync(pages, PAGE, MS_SYNC) == 0);
     MUST(munmap(pages + 2 * PAGE, PAGE) == 0);
     MUST(msync(pages, 4 * PAGE, MS_SYNC) < 0 && errno == ENOMEM);
+    MUST(mincore(pages, 4 * PAGE, there) < 0 && errno == ENOMEM);
     MUST(mprotect(pages, 4 * PAGE, PROT_READ) < 0 && errno == ENOMEM);
     return 0;
 }

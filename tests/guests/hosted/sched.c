@@ -1,13 +1,16 @@
 /* Scheduling attributes, barriers, mutexes that the kernel hands over, and limits: the kernel keeps
- * what it is given, as Linux does. */
+ * what it is given, as Linux does. Clocks: the kernel and the vDSO show one time. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -161,9 +164,12 @@ static void *try_and_time_out(void *argument)
     return argument;
 }
 
+static int begun;
+
 static void *die(void *argument)
 {
     MUST(!pthread_mutex_lock(&mutex));
+    __atomic_store_n(&begun, 1, __ATOMIC_RELAXED);
     usleep(*(int *)argument);
     return NULL;
 }
@@ -203,13 +209,16 @@ static void mutexes(void)
     MUST(!pthread_mutex_unlock(&mutex) && pthread_mutex_unlock(&mutex) == EPERM);
     /* The owner ends before another thread waits, and while it waits. */
     for (int late = 0; late <= 50000; late += 50000) {
+        begun = 0;
         new_mutex(PTHREAD_MUTEX_NORMAL, PTHREAD_MUTEX_ROBUST);
         MUST(!pthread_create(&threads[0], NULL, die, &late));
-        usleep(20000);
+        while (!__atomic_load_n(&begun, __ATOMIC_RELAXED))
+            usleep(1000);
+        MUST(late || !pthread_join(threads[0], NULL));
         MUST(pthread_mutex_lock(&mutex) == EOWNERDEAD);
         MUST(!pthread_mutex_consistent(&mutex) && !pthread_mutex_unlock(&mutex));
         MUST(!pthread_mutex_lock(&mutex) && !pthread_mutex_unlock(&mutex));
-        MUST(!pthread_join(threads[0], NULL));
+        MUST(!late || !pthread_join(threads[0], NULL));
     }
 }
 
@@ -223,6 +232,7 @@ static long futex(unsigned *word, int what, unsigned value, long fourth, unsigne
 
 static void *wait_at(void *word)
 {
+    __atomic_store_n(&begun, 1, __ATOMIC_RELAXED);
     futex(word, WAIT, 0, 0, NULL, 0);
     return NULL;
 }
@@ -239,7 +249,10 @@ static void words_of_futexes(void)
     MUST(!futex(words, WAKE_OP, 1, 1, other, WAKE_CODE(OP_XOR, -1, CMP_GE, 0)));
     MUST(*other == ~(1u << 31));
     *other = 0;
+    begun = 0;
     MUST(!pthread_create(&thread, NULL, wait_at, other));
+    while (!__atomic_load_n(&begun, __ATOMIC_RELAXED))
+        usleep(1000);
     usleep(30000);
     MUST(futex(words, WAKE_OP, 1, 1, other, WAKE_CODE(OP_OR, 4, CMP_LE, 0)) == 1);
     MUST(!pthread_join(thread, NULL) && *other == 4);
@@ -277,6 +290,46 @@ static void limits(void)
     MUST(personality(0xffffffff) == PER_LINUX);
 }
 
+static long nanoseconds(struct timespec time)
+{
+    MUST(time.tv_nsec >= 0 && time.tv_nsec < 1000000000);
+    return time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static long time_now(void)
+{
+    return time(NULL);
+}
+
+/* Each clock by the kernel and by the C library, which asks the vDSO, in turns: time goes forwards
+ * and is the same time. */
+static void clocks(void)
+{
+    static const clockid_t all[] = {CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_MONOTONIC_RAW,
+                                    CLOCK_BOOTTIME};
+    struct timespec time;
+    struct timeval date;
+    long last;
+    MUST(getauxval(AT_SYSINFO_EHDR) != 0);
+    for (unsigned clock = 0; clock < sizeof all / sizeof *all; clock++) {
+        last = 0;
+        for (int turn = 0; turn < 20; turn++) {
+            MUST(turn % 2 ? !clock_gettime(all[clock], &time)
+                          : !syscall(SYS_clock_gettime, all[clock], &time));
+            MUST(nanoseconds(time) >= last && (!turn || nanoseconds(time) < last + 1000000000));
+            last = nanoseconds(time);
+        }
+    }
+    MUST(!clock_gettime(CLOCK_REALTIME, &time) && !gettimeofday(&date, NULL));
+    last = nanoseconds(time) / 1000;
+    MUST(date.tv_sec * 1000000 + date.tv_usec >= last && date.tv_usec < 1000000);
+    MUST(date.tv_sec * 1000000 + date.tv_usec < last + 1000000);
+    MUST(time.tv_sec <= date.tv_sec && labs((long)(time_now() - date.tv_sec)) <= 1);
+    MUST(!clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) && nanoseconds(time) > 0);
+    FAILS(clock_gettime(4711, &time), EINVAL);
+    FAILS(wait(NULL), ECHILD);
+}
+
 int main(void)
 {
     policies();
@@ -285,6 +338,7 @@ int main(void)
     mutexes();
     words_of_futexes();
     limits();
+    clocks();
     puts("sched: done");
     return 0;
 }

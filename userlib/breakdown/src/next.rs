@@ -3,6 +3,7 @@
 use super::formulas::{CODE, DIVIDER, MACHINE_CLEARS, MISPREDICTED, MISPREDICTS, TRANSLATION};
 
 /// Parts, each with its event. A part without a row has many causes: samples of cycles show them.
+/// Lost cycles of memory are sampled, not misses: cheap misses are often more than expensive ones.
 pub(super) type Sampled = &'static [(&'static str, &'static str)];
 
 /// Parts and their events on Intel.
@@ -13,13 +14,12 @@ pub(super) const INTEL: Sampled = &[
     ("machine clears", MACHINE_CLEARS),
     ("instruction cache misses", CODE),
     ("instruction TLB misses", TRANSLATION),
-    ("memory", "MEM_LOAD_RETIRED.L1_MISS"),
+    ("memory", "CYCLE_ACTIVITY.STALLS_L1D_MISS"),
     ("second-level cache", "MEM_LOAD_RETIRED.L2_HIT"),
     ("last-level cache", "MEM_LOAD_RETIRED.L3_HIT"),
-    ("DRAM", "MEM_LOAD_RETIRED.L3_MISS"),
+    ("DRAM", "CYCLE_ACTIVITY.STALLS_L3_MISS"),
     ("stores", "L2_RQSTS.ALL_RFO"),
     ("divider", DIVIDER),
-    ("first-level cache", "MEM_INST_RETIRED.ALL_LOADS"),
 ];
 
 /// Parts and their events on AMD.
@@ -27,7 +27,7 @@ pub(super) const AMD: Sampled = &[
     ("mispredicted branches, clears", MISPREDICTS),
     ("bad speculation", MISPREDICTS),
     ("mispredicted branches", MISPREDICTS),
-    ("memory", "L1-dcache-load-misses"),
+    ("memory", "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD"),
     ("instruction fetch", "L1-icache-load-misses"),
 ];
 

@@ -185,6 +185,12 @@ impl Recording {
         known.map_or_else(|| format!("event {event}"), |of| of.report.name.clone())
     }
 
+    /// Whether a session's event counts in ring 0.
+    pub(crate) fn counts_ring_0(&self, session: u32, event: u16) -> bool {
+        let known = self.session(session).and_then(|of| of.events.get(usize::from(event)));
+        known.is_some_and(|of| of.mode.kernel())
+    }
+
     /// The events that a slice counted, in the order of the session's list.
     pub(crate) fn counted(&self, slice: &SliceRecord) -> Vec<Counted> {
         let listed = slice.counts.get(..usize::from(slice.events)).unwrap_or_default();
@@ -272,6 +278,11 @@ pub(crate) mod tests {
 
     /// A sample of this event in ring 3, of a thread of this name.
     pub(crate) fn sampled(event: &str, thread: [u8; 16]) -> Recording {
+        sampled_in(Mode::User, event, thread)
+    }
+
+    /// A sample in ring 3 of this event, which counts at this privilege.
+    pub(crate) fn sampled_in(mode: Mode, event: &str, thread: [u8; 16]) -> Recording {
         let report = EventReport {
             name: event.into(),
             kind: Kind::NotMeasured,
@@ -288,7 +299,7 @@ pub(crate) mod tests {
             unobserved: None,
             refined: None,
         };
-        let event = TracedEvent { native: None, mode: Mode::User, place: SlicePlace::None, report };
+        let event = TracedEvent { native: None, mode, place: SlicePlace::None, report };
         let (name, events) = ("prog".to_owned(), vec![event]);
         let session = TracedSession { session: 1, program: 2, name, address_space: 3, events };
         let thread_names = vec![ThreadNameRecord::new(2, 2, thread)];

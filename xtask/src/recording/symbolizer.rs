@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use tally_abi::trace::SampleRecord;
+use tally_abi::{
+    program::{VDSO_BASE, VDSO_BYTES},
+    trace::SampleRecord,
+};
 
 use super::{
     Recording,
@@ -19,6 +22,8 @@ use crate::{
 const NO_ADDRESS: &str = "[no address]";
 /// Name for a sample in ring 0 of a kernel whose file is not known.
 const KERNEL: &str = "[kernel]";
+/// Name for a sample in the shared object that the kernel gives programs to read the clocks with.
+const VDSO: &str = "[vdso]";
 
 /// A level of a sample's stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -133,6 +138,11 @@ impl Symbolizer {
                 if self.file(of, sample, *address).is_none() =>
             {
                 vec![KERNEL.to_owned()]
+            }
+            SampleRecord { user: true, address, .. }
+                if (VDSO_BASE..VDSO_BASE + VDSO_BYTES).contains(address) =>
+            {
+                vec![VDSO.to_owned()]
             }
             _ => self.functions_at(of, sample, at),
         };

@@ -10,7 +10,7 @@ use std::{
 
 use clap::Args;
 use serde::Serialize;
-use tally_abi::{ExitStatus, events::rings, text::Grouped, trace::SampleRecord};
+use tally_abi::{ExitStatus, text::Grouped, trace::SampleRecord};
 
 use super::{
     SampleArgs,
@@ -234,11 +234,11 @@ pub(crate) fn by_event(of: &Recording, symbolizer: &Symbolizer, how: How) -> Vec
         };
         let mut functions: Vec<OfFunction> = functions.into_iter().map(function).collect();
         functions.sort_by_key(|of| Reverse(of.events));
-        let mut its = of.records.samples.iter();
+        let samples = of.records.samples.iter();
+        let mut its = samples.filter(|it| of.event_name(it.session, it.event) == event);
         // A sample without an address is in neither ring.
-        let is_in_ring_0 = its
-            .any(|it| !it.user && it.address != 0 && of.event_name(it.session, it.event) == event);
-        let is_at_calls = rings(&event)[1] && !is_in_ring_0;
+        let is_in_ring_0 = its.clone().any(|it| !it.user && it.address != 0);
+        let is_at_calls = !is_in_ring_0 && its.any(|it| of.counts_ring_0(it.session, it.event));
         OfEvent { event, samples: all.samples, events: all.events, is_at_calls, functions }
     };
     weights(of, symbolizer, how).into_iter().map(listed).collect()
@@ -301,16 +301,17 @@ impl fmt::Display for OfEvent {
 mod tests {
     use super::*;
     use crate::recording;
+    use tally_abi::session::Mode;
 
     #[test]
     fn samples_of_ring_0_at_calls_are_said_to_be_that() {
-        let text = |event: &str| {
-            let of = recording::tests::sampled(event, [0; 16]);
+        let text = |mode: Mode| {
+            let of = recording::tests::sampled_in(mode, "cycles", [0; 16]);
             let all = by_event(&of, &Symbolizer::default(), How::default());
             all.iter().map(OfEvent::to_string).collect::<String>()
         };
-        assert!(text("cycles:k").contains(AT_CALLS));
-        assert!(!text("cycles").contains(AT_CALLS) && !text("cycles:u").contains(AT_CALLS));
-        assert!(text("cycles:k").lines().all(|line| line.chars().count() <= 80));
+        assert!([Mode::Kernel, Mode::Full].iter().all(|mode| text(*mode).contains(AT_CALLS)));
+        assert!(!text(Mode::User).contains(AT_CALLS));
+        assert!(text(Mode::Full).lines().all(|line| line.chars().count() <= 80));
     }
 }

@@ -48,16 +48,56 @@ fn equal_letters(one: &str, other: &str) -> usize {
     one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count()
 }
 
-/// The part of a name around a letter, in at most `columns` columns.
+/// The part of a name from a letter on and the function's own name, in at most `columns` columns.
+/// The mark of the kernel's functions stays.
 fn from_letter(name: &str, letter: usize, columns: usize) -> String {
+    if let Some(name) = name.strip_prefix(KERNEL_MARK) {
+        let mark = KERNEL_MARK.chars().count();
+        let part = from_letter(name, letter.saturating_sub(mark), columns.saturating_sub(mark));
+        return format!("{KERNEL_MARK}{part}");
+    }
+    let whole: Vec<char> = name.chars().collect();
+    let of = |range: std::ops::Range<usize>| whole[range].iter().collect::<String>();
+    let own = own_name(name);
+    let own_start = name[..own.start].chars().count();
+    let own_length = name[own].chars().count();
     // Letters before it that show where in the name it is.
     let start = letter.saturating_sub(columns / 4);
     let before = if start == 0 { "" } else { "…" };
-    let part: String = before.chars().chain(name.chars().skip(start)).collect();
-    if part.chars().count() <= columns {
-        return part;
+    // As much as fits from there on.
+    let part = |columns: usize| match whole.len() - start {
+        rest if rest <= columns => of(start..whole.len()),
+        _ => of(start..start + columns.saturating_sub(1)) + "…",
+    };
+    let left = columns.saturating_sub(before.chars().count());
+    let own = of(own_start..own_start + own_length.min(columns / 3));
+    let beside = left.saturating_sub(own.chars().count());
+    if own_start + own_length <= start {
+        // The arguments differ, behind the function's name.
+        return format!("{own}{before}{}", part(beside));
     }
-    part.chars().take(columns.saturating_sub(1)).chain(['…']).collect()
+    if start + beside <= own_start {
+        return format!("{before}{}{own}", part(beside));
+    }
+    format!("{before}{}", part(left))
+}
+
+/// The place of a function's own name: the last part of its path, without arguments.
+fn own_name(name: &str) -> std::ops::Range<usize> {
+    let path = without_parameters(name);
+    let (mut depth, mut start, mut end) = (0_u32, 0, path.len());
+    for (at, letter) in path.char_indices() {
+        match letter {
+            '<' => {
+                end = if depth == 0 { at } else { end };
+                depth += 1;
+            }
+            '>' if !path[..at].ends_with('-') => depth = depth.saturating_sub(1),
+            ':' | ' ' if depth == 0 => (start, end) = (at + 1, path.len()),
+            _ => (),
+        }
+    }
+    start..end.max(start)
 }
 
 /// A function's name without parameters and the arguments of templates and generic types.
@@ -198,11 +238,14 @@ mod tests {
         let short = short_functions(&[names[0], "main", names[1], names[0]], 20);
         assert_eq!(
             short,
-            ["…ader<First>::a_lon…", "main", "…ader<Second>::a_lo…", "…ader<First>::a_lon…"]
+            ["…ader<First>:…a_long", "main", "…ader<Second>…a_long", "…ader<First>:…a_long"]
                 .map(|name| name.to_owned())
         );
         assert!(short.iter().all(|name| name.chars().count() <= 20), "{short:?}");
         assert_eq!(short_functions(&["f(int)", "f(long)"], 20), ["f(int)", "f(long)"]);
+        let names = ["int", "long"].map(|of| format!("[k] list::insert<a::key, std::pair<{of}>>"));
+        let short = short_functions(&[&names[0], &names[1]], 28);
+        assert_eq!(short, ["[k] insert…:pair<int>>", "[k] insert…:pair<long>>"]);
         assert_eq!(bare("doc::Parser<a<b>, c>::value(int) const"), "doc::Parser::value");
     }
 

@@ -293,6 +293,7 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         sys::MUNMAP | sys::MPROTECT | sys::MADVISE | sys::MSYNC | sys::MLOCK | sys::MLOCK2 => {
             [page(random), size(random), small, 0, 0, 0]
         }
+        sys::MINCORE => [page(random), size(random), memory, 0, 0, 0],
         sys::MREMAP => {
             let (old, new) = (4096 << (small / 3), 4096 << (small / 2));
             [page(random), old, new, random.below(4), page(random), 0]
