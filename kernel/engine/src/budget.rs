@@ -154,7 +154,7 @@ impl Budget {
     }
 
     /// Chooses the slice multiplier by what the engine and the program took, in one unit.
-    fn choose(&mut self, engine: u64, program: u64) {
+    pub(crate) fn choose(&mut self, engine: u64, program: u64) {
         let program = program.max(1);
         let limit = u64::from(self.limit_ppm);
         let wanted = engine.saturating_mul(WHOLE_PPM - limit) / limit;

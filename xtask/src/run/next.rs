@@ -14,6 +14,9 @@ const LONGEST: usize = 400;
 const SAMPLES: u64 = 1_000;
 /// The period that `record` takes by itself.
 const USUAL_PERIOD: u64 = 100_000;
+/// Cycles of a run from which on the usual budget, 2 %, pays for [`SAMPLES`]: one costs less than
+/// 5,000.
+const ENOUGH_CYCLES: u64 = 250_000 * SAMPLES;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Commands to type next; none where the run says nothing of its cycles, and beside JSON.
@@ -35,7 +38,11 @@ pub(super) fn lines(args: &RunArgs, report: &Report) -> Vec<String> {
             };
             let period = period(report, event, stack.cycles);
             let event = if event == stack.cycles { "cycles" } else { event };
-            let record = args.command(&format!("record -e {event}{period}"));
+            let budget = match count_of(report, stack.cycles) {
+                Some(cycles) if cycles < ENOUGH_CYCLES => " --budget 10",
+                _ => "",
+            };
+            let record = args.command(&format!("record -e {event}{period}{budget}"));
             let mut lines = vec![format!("next, the lines where: {record}")];
             if args.breakdown.is_none() {
                 lines.push(format!("      finer causes:    {}", args.command("run --breakdown")));
@@ -49,18 +56,20 @@ pub(super) fn lines(args: &RunArgs, report: &Report) -> Vec<String> {
 /// The option of `record` that takes some [`SAMPLES`] of an event: a period where the run counted
 /// the event, else a rate by the event `cycles`; empty where its usual period does.
 fn period(report: &Report, event: &str, cycles: &str) -> String {
-    let count = |name: &str| {
-        let mut events = report.first.iter().flat_map(|first| &first.events);
-        events.find(|of| of.name == name).and_then(|of| of.estimate)
-    };
     let rounded = |number: u64| number / 10_u64.pow(number.ilog10()) * 10_u64.pow(number.ilog10());
-    if let Some(count) = count(event) {
+    if let Some(count) = count_of(report, event) {
         let period = (count / SAMPLES).max(1);
         return if period < USUAL_PERIOD { format!(" -c {}", rounded(period)) } else { "".into() };
     }
     // A modelled cycle is about a nanosecond.
-    let rate = (SAMPLES * SECOND_NS).checked_div(count(cycles).unwrap_or_default());
+    let rate = (SAMPLES * SECOND_NS).checked_div(count_of(report, cycles).unwrap_or_default());
     rate.filter(|rate| *rate > 0).map_or_else(String::new, |rate| format!(" -F {}", rounded(rate)))
+}
+
+/// The count of an event in the run, if it was counted.
+fn count_of(report: &Report, name: &str) -> Option<u64> {
+    let mut events = report.first.iter().flat_map(|first| &first.events);
+    events.find(|of| of.name == name).and_then(|of| of.estimate)
 }
 
 impl RunArgs {

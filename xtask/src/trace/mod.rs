@@ -15,15 +15,15 @@ use tally_abi::ExitStatus;
 use self::run::{RUN_KIND, Run};
 use crate::{
     Failure, Result, output, project,
-    trace_file::{Bad, Raw, Trace, Type},
+    trace_file::{Bad, DEFAULT_TRACE, Raw, Trace, Type},
 };
 
 /// Options of `cargo xtask trace`.
 #[derive(Args, Clone, Debug)]
 pub struct TraceArgs {
     /// Trace file that `cargo xtask run --trace FILE` wrote
-    #[arg(required_unless_present = "describe")]
-    file: Option<PathBuf>,
+    #[arg(default_value = DEFAULT_TRACE)]
+    file: PathBuf,
     /// Print one JSON object per record, with numeric fields, and first one that describes the run
     #[arg(long)]
     json: bool,
@@ -47,10 +47,11 @@ pub struct TraceArgs {
 /// The file cannot be read, is not a trace, or is incomplete: the readable records are printed
 /// first. Standard output cannot be written.
 pub fn main(args: &TraceArgs) -> Result<u8> {
-    let Some(path) = args.file.as_ref().filter(|_| !args.describe) else {
+    if args.describe {
         output::text(&page::page())?;
         return Ok(0);
-    };
+    }
+    let path = &args.file;
     let mut out = BufWriter::new(io::stdout().lock());
     let bytes = project::read(path)?;
     let failed =
@@ -159,7 +160,7 @@ mod tests {
         let trace = Trace::open(&bytes).unwrap();
         let kept = |kind: &[&str], cpu: &[u16], session: &[u64]| {
             let args = TraceArgs {
-                file: None,
+                file: PathBuf::new(),
                 json: false,
                 kind: kind.iter().map(|kind| (*kind).into()).collect(),
                 cpu: cpu.into(),

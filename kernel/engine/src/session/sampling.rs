@@ -67,6 +67,8 @@ pub(super) struct Sampling {
     /// Lengthens periods if samples would take more than the budget.
     budget: Budget,
     taken: u64,
+    /// The session's core cycles at the last update.
+    cycles: u64,
     /// Events that are sampled at rates.
     rates: Vec<Rate>,
 }
@@ -80,6 +82,7 @@ impl Sampling {
             period,
             budget,
             taken: 0,
+            cycles: 0,
             rates: Vec::new(),
         })
     }
@@ -135,11 +138,19 @@ impl Sampling {
         self.taken += 1;
     }
 
-    /// Updates the period multiplier every few samples. Runs in the overflow path: a few divisions.
-    pub(super) fn update(&mut self, stats: &SessionStats) {
-        if self.taken >= SAMPLES {
-            self.taken = 0;
+    /// Updates the period multiplier every few samples, by the session's `cycles` and those of an
+    /// overflow interrupt, or by time as long as the latter are not known. Runs in the overflow
+    /// path: a few divisions.
+    pub(super) fn update(&mut self, stats: &SessionStats, cycles: u64, interrupt_cycles: u64) {
+        if self.taken < SAMPLES {
+            return;
+        }
+        if interrupt_cycles > 0 {
+            self.budget.choose(interrupt_cycles * self.taken, cycles.saturating_sub(self.cycles));
+            self.budget.skip(stats.engine_ticks, stats.session_ticks);
+        } else {
             self.budget.update(stats.engine_ticks, stats.session_ticks);
         }
+        (self.taken, self.cycles) = (0, cycles);
     }
 }

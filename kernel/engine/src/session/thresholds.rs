@@ -160,7 +160,7 @@ impl Session {
             }
         }
         if let Some(sampling) = &mut sampling {
-            sampling.update(&self.stats);
+            sampling.update(&self.stats, self.total[Pinned::Cycles], self.budget.switch_cycles());
             while let Some((event, period)) = sampling.take_changed() {
                 bank.set_period(event, period);
             }
