@@ -22,16 +22,12 @@
 use alloc::{vec, vec::Vec};
 use core::marker::PhantomData;
 
-use tally_abi::{
-    Error, Reading, Value,
-    reading::ReadingWords,
-    thread::{self, COUNTED_CYCLES, CYCLES, EVENT_WORDS, EVENTS, HEADER_WORDS},
-};
+use tally_abi::{Error, Reading, Value, reading::ReadingWords, thread};
 
 use crate::{
     counting::{Session, decode},
     error::check,
-    sums::{Sums, Whole},
+    sums::{self, Bases, Sums, Whole},
     sys,
 };
 
@@ -45,7 +41,7 @@ pub struct Part<'a> {
     /// Words at the start of the current stretch.
     began: Vec<u64>,
     now: Vec<u64>,
-    cycles: u64,
+    bases: Bases,
     /// Sums by event.
     sums: Vec<Sums>,
 }
@@ -116,7 +112,7 @@ impl Part<'_> {
         let mut began = vec![0; thread::words(events)];
         read_thread(session, &mut began)?;
         let (now, sums) = (began.clone(), vec![Sums::default(); events]);
-        Ok(Part { session, open: PhantomData, began, now, cycles: 0, sums })
+        Ok(Part { session, open: PhantomData, began, now, bases: [0; 2], sums })
     }
 
     /// Restarts counting from 0.
@@ -125,7 +121,7 @@ impl Part<'_> {
     /// `WrongState`: another thread made the part.
     pub fn reset(&mut self) -> Result<(), Error> {
         self.skip()?;
-        self.cycles = 0;
+        self.bases = [0; 2];
         self.sums.fill(Sums::default());
         Ok(())
     }
@@ -148,7 +144,7 @@ impl Part<'_> {
     /// See [`Self::reset`].
     pub fn accumulate(&mut self) -> Result<(), Error> {
         self.update()?;
-        (self.cycles, self.sums) = self.with_stretch();
+        (self.bases, self.sums) = self.with_stretch();
         core::mem::swap(&mut self.began, &mut self.now);
         Ok(())
     }
@@ -162,9 +158,9 @@ impl Part<'_> {
     /// See [`Self::reset`].
     pub fn read(&mut self) -> Result<Vec<Reading>, Error> {
         self.update()?;
-        let (cycles, sums) = self.with_stretch();
+        let (bases, sums) = self.with_stretch();
         let all = sums.iter().zip(wholes(self.session, sums.len())?);
-        Ok(all.map(|(sums, whole)| sums.reading(cycles, whole)).collect())
+        Ok(all.map(|(sums, whole)| sums.reading(bases, whole)).collect())
     }
 
     fn update(&mut self) -> Result<(), Error> {
@@ -177,13 +173,10 @@ impl Part<'_> {
     }
 
     /// Returns the sums including the current stretch, up to [`Self::update`].
-    fn with_stretch(&self) -> (u64, Vec<Sums>) {
+    fn with_stretch(&self) -> (Bases, Vec<Sums>) {
         let since = |word: usize| self.now[word].saturating_sub(self.began[word]);
-        let mut sums = self.sums.clone();
-        for (event, sums) in sums.iter_mut().enumerate() {
-            let first = HEADER_WORDS + event * EVENT_WORDS;
-            sums.visit(since(first + EVENTS), since(first + COUNTED_CYCLES), since(CYCLES));
-        }
-        (self.cycles + since(CYCLES), sums)
+        let (mut bases, mut sums) = (self.bases, self.sums.clone());
+        sums::add(&mut bases, sums::visit(&mut sums, since));
+        (bases, sums)
     }
 }

@@ -226,13 +226,13 @@ impl Regions {
 
     fn region(&self, row: &Row, thread: Option<u64>, whole: &[Whole]) -> Region {
         let values =
-            row.sums.iter().zip(whole).map(|(sums, whole)| sums.reading(row.cycles, *whole));
+            row.sums.iter().zip(whole).map(|(sums, whole)| sums.reading(row.bases, *whole));
         Region {
             name: row.name.clone(),
             thread,
             calls: row.calls,
             time_ns: row.time_ns,
-            cycles: row.cycles,
+            cycles: row.bases[0],
             events: self.events.iter().cloned().zip(values).collect(),
         }
     }

@@ -3,30 +3,62 @@
 //!
 //! An event that shares counters is on a counter in some slices, which the engine draws at random.
 //! Its estimate is the count in the parts of the visits that are in these slices times the region's
-//! cycles divided by the cycles of these parts: a ratio estimate over slices as clusters (Cochran,
-//! *Sampling Techniques*, 3rd edition, chapter 6). Therefore a region has its own rate, independent
-//! of the rest of the program. Visits within a slice are one cluster: all of them are counted, or
-//! none. A run of visits in which the event was on a counter all the time is taken for a slice.
+//! cycles divided by the cycles of these parts, or the same by instructions: a ratio estimate over
+//! slices as clusters (Cochran, *Sampling Techniques*, 3rd edition, chapter 6). Therefore a region
+//! has its own rate, independent of the rest of the program. Visits within a slice are one cluster:
+//! all of them are counted, or none. A run of visits in which the event was on a counter all the
+//! time is taken for a slice. Of the two estimates the one with the smaller error is taken. If they
+//! differ by more than the error of the other, some parts of the visits that were not counted are
+//! unlike all that were, and the interval contains both.
 
-use tally_abi::{Reading, Value, reading::Reason};
+use tally_abi::{
+    Reading, Value,
+    reading::Reason,
+    thread::{
+        COUNTED_CYCLES, COUNTED_INSTRUCTIONS, CYCLES, EVENT_WORDS, EVENTS, HEADER_WORDS,
+        INSTRUCTIONS,
+    },
+};
 
 /// Minimum number of runs, or of slices of a longer visit, for an estimate.
 const LEAST: u64 = 4;
 /// Cycles of a slice of the session of regions.
 pub(crate) const SLICE_CYCLES: u64 = 200_000;
 
+/// Cycles and instructions.
+pub(crate) type Bases = [u64; 2];
+
 /// Sums over the visits of a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Sums {
     events: u64,
-    /// Cycles for which the event was on a counter.
-    counted: u64,
+    /// Cycles and instructions for which the event was on a counter.
+    counted: Bases,
     /// Number of runs of visits that have ended.
     runs: u64,
-    /// Sums over these runs: events², events · cycles, cycles².
-    squares: [f64; 3],
-    /// Events and cycles of the run that has not ended.
-    run: [u64; 2],
+    /// Sum of events² over these runs.
+    squared_events: f64,
+    /// By base, sums over these runs: events · base, base².
+    squares: [[f64; 2]; 2],
+    /// Events and bases of the run that has not ended.
+    run: (u64, Bases),
+}
+
+/// Adds bases.
+pub(crate) fn add(sum: &mut Bases, more: Bases) {
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+}
+
+/// Adds a visit to the sums of all events. `since` returns a word's growth during the visit
+/// ([`tally_abi::thread`]). Returns the visit's bases.
+pub(crate) fn visit(all: &mut [Sums], since: impl Fn(usize) -> u64) -> Bases {
+    let bases = [CYCLES, INSTRUCTIONS].map(&since);
+    for (event, sums) in all.iter_mut().enumerate() {
+        let first = HEADER_WORDS + event * EVENT_WORDS;
+        let counted = [COUNTED_CYCLES, COUNTED_INSTRUCTIONS].map(|word| since(first + word));
+        sums.visit(since(first + EVENTS), counted, bases[0]);
+    }
+    bases
 }
 
 /// Values of the whole session: its cycles, and the values of the event.
@@ -40,31 +72,34 @@ pub(crate) struct Whole {
 }
 
 impl Sums {
-    /// Adds a visit of `cycles` cycles, in which the event was on a counter for `counted` cycles.
-    pub(crate) fn visit(&mut self, events: u64, counted: u64, cycles: u64) {
+    /// Adds a visit of `cycles` cycles, in which the event was on a counter for `counted`.
+    fn visit(&mut self, events: u64, counted: Bases, cycles: u64) {
         self.events += events;
-        self.counted += counted;
+        add(&mut self.counted, counted);
         let is_long = cycles >= SLICE_CYCLES;
         if is_long {
             self.end_run();
         }
-        let is_first = self.run == [0, 0];
-        self.run = [self.run[0] + events, self.run[1] + counted];
+        let is_first = self.run == (0, [0; 2]);
+        self.run.0 += events;
+        add(&mut self.run.1, counted);
         // The event was on a counter before the visit and not to its end, or not at all. A long
         // visit has slices of its own.
-        if is_long || counted < cycles && (!is_first || counted == 0) {
+        if is_long || counted[0] < cycles && (!is_first || counted[0] == 0) {
             self.end_run();
         }
     }
 
     /// Ends the run of visits, if there is one.
     fn end_run(&mut self) {
-        let [events, counted] = core::mem::take(&mut self.run);
-        let (y, x) = (events as f64, counted as f64);
-        for (sum, square) in self.squares.iter_mut().zip([y * y, y * x, x * x]) {
-            *sum += square;
+        let (events, counted) = core::mem::take(&mut self.run);
+        let y = events as f64;
+        self.squared_events += y * y;
+        for (sums, x) in self.squares.iter_mut().zip(counted) {
+            let x = x as f64;
+            *sums = [sums[0] + y * x, sums[1] + x * x];
         }
-        self.runs += u64::from(counted > 0);
+        self.runs += u64::from(counted[0] > 0);
     }
 
     /// Adds the visits of another thread.
@@ -73,52 +108,61 @@ impl Sums {
         self.end_run();
         other.end_run();
         self.events += other.events;
-        self.counted += other.counted;
+        add(&mut self.counted, other.counted);
         self.runs += other.runs;
-        for (sum, square) in self.squares.iter_mut().zip(other.squares) {
-            *sum += square;
+        self.squared_events += other.squared_events;
+        for (sums, other) in self.squares.iter_mut().zip(other.squares) {
+            *sums = [sums[0] + other[0], sums[1] + other[1]];
         }
     }
 
-    /// Returns the count in a region of `cycles` cycles.
-    pub(crate) fn reading(mut self, cycles: u64, whole: Whole) -> Reading {
+    /// Returns the count in a region of these cycles and instructions.
+    pub(crate) fn reading(mut self, bases: Bases, whole: Whole) -> Reading {
         self.end_run();
-        let value = if self.counted >= cycles {
+        let value = if self.counted[0] >= bases[0] {
             Value::Exact { count: self.events }
         } else {
-            self.estimate(cycles, whole)
+            self.estimate(bases, whole)
                 .unwrap_or(Value::NotMeasured { reason: Reason::TooFewSlices })
         };
-        let (counted, counted_cycles, slices) = (self.events, self.counted, self.runs);
-        Reading { value, counted, counted_cycles, total_cycles: cycles, slices }
+        let (counted, counted_cycles, slices) = (self.events, self.counted[0], self.runs);
+        Reading { value, counted, counted_cycles, total_cycles: bases[0], slices }
     }
 
-    fn estimate(&self, cycles: u64, whole: Whole) -> Option<Value> {
-        if self.counted == 0 {
-            return None;
-        }
-        let expansion = cycles as f64 / self.counted as f64;
-        let scaled = self.events as f64 * expansion;
+    fn estimate(&self, bases: Bases, whole: Whole) -> Option<Value> {
+        let by_cycles = self.scaled(bases, 0)?;
+        let by_instructions = self.scaled(bases, 1);
         let (estimate, [stderr, half_width_95]) = if self.runs >= LEAST {
-            (scaled, self.spread(expansion))
+            let by_cycles = (by_cycles, self.spread(bases, 0));
+            let by_instructions = by_instructions.map(|by| (by, self.spread(bases, 1)));
+            by_instructions.map_or(by_cycles, |other| better(by_cycles, other))
         } else {
-            self.share_of(cycles, scaled, whole)?
+            let by = self.share_of(bases[0], by_cycles, whole)?;
+            let apart = by_instructions.map_or(0.0, |other| (other - by_cycles).abs());
+            unlike(by, apart, by.1[1])
         };
         let estimate = (estimate + 0.5) as u64;
         Some(Value::Estimated { estimate, stderr, half_width_95 })
     }
 
-    /// Returns standard error and half width, from the spread between runs.
-    fn spread(&self, expansion: f64) -> [f64; 2] {
-        let (n, rate) = (self.runs as f64, self.events as f64 / self.counted as f64);
-        let [yy, yx, xx] = self.squares;
-        let squares = (yy - 2.0 * rate * yx + rate * rate * xx) * n / (n - 2.0);
+    /// Returns the estimate by a base; `None` if nothing of it was counted.
+    fn scaled(&self, bases: Bases, base: usize) -> Option<f64> {
+        let expansion = bases[base] as f64 / self.counted[base] as f64;
+        (self.counted[base] > 0).then_some(self.events as f64 * expansion)
+    }
+
+    /// Returns standard error and half width by a base, from the spread between runs.
+    fn spread(&self, bases: Bases, base: usize) -> [f64; 2] {
+        let (counted, [yx, xx]) = (self.counted[base] as f64, self.squares[base]);
+        let (n, rate) = (self.runs as f64, self.events as f64 / counted);
+        let expansion = bases[base] as f64 / counted;
+        let squares = self.squared_events - 2.0 * rate * yx + rate * rate * xx;
         // One degree of freedom is used by the rate. The other corrects the bias that a ratio of
         // few runs fits them too well. Equal runs give no information on how the parts that
         // were not counted differ: independent events vary by their number, and zero events seen
         // may be one missed.
-        let squares = squares.max(self.events as f64).max(1.0);
-        let stderr = libm::sqrt(squares * (1.0 - 1.0 / expansion)) * expansion;
+        let squares = (squares * n / (n - 2.0)).max(self.events as f64).max(1.0);
+        let stderr = libm::sqrt(squares * (1.0 - 1.0 / expansion).max(0.0)) * expansion;
         [stderr, stderr * student(n - 2.0)]
     }
 
@@ -129,10 +173,10 @@ impl Sums {
     /// larger by the full size of the rest, and by the difference of `scaled` from the session's
     /// value by cycles. The part is not corrected in proportion to the session's two values,
     /// because their whole difference may lie in the rest.
-    fn share_of(&self, cycles: u64, scaled: f64, whole: Whole) -> Option<(f64, [f64; 2])> {
+    fn share_of(&self, cycles: u64, scaled: f64, whole: Whole) -> Option<Estimate> {
         let ((best, best_errors), (by_cycles, errors)) =
             (estimated(whole.value)?, estimated(whole.by_cycles)?);
-        if self.counted < LEAST * SLICE_CYCLES || whole.cycles == 0 {
+        if self.counted[0] < LEAST * SLICE_CYCLES || whole.cycles == 0 {
             return None;
         }
         let share = (cycles as f64 / whole.cycles as f64).min(1.0);
@@ -146,8 +190,24 @@ impl Sums {
     }
 }
 
+/// An estimate, with its standard error and half width.
+type Estimate = (f64, [f64; 2]);
+
+/// Returns the estimate with the smaller error.
+fn better(one: Estimate, other: Estimate) -> Estimate {
+    let apart = (one.0 - other.0).abs();
+    let (best, worse) = if other.1[1] < one.1[1] { (other, one) } else { (one, other) };
+    unlike(best, apart, worse.1[1])
+}
+
+/// Widens an estimate's errors if another one is further `apart` than its own half width explains.
+fn unlike((estimate, errors): Estimate, apart: f64, half_width: f64) -> Estimate {
+    let more = if apart > half_width { apart } else { 0.0 };
+    (estimate, [errors[0] + more / 2.0, errors[1] + more])
+}
+
 /// Returns the value of an estimate, with its standard error and half width.
-fn estimated(value: Value) -> Option<(f64, [f64; 2])> {
+fn estimated(value: Value) -> Option<Estimate> {
     let Value::Estimated { estimate, stderr, half_width_95 } = value else { return None };
     Some((estimate as f64, [stderr, half_width_95]))
 }
@@ -170,7 +230,7 @@ mod tests {
     fn sums(runs: impl IntoIterator<Item = (u64, u64)>) -> Sums {
         let mut sums = Sums::default();
         for (events, counted) in runs {
-            sums.visit(events, counted, counted);
+            sums.visit(events, [counted; 2], counted);
             sums.end_run();
         }
         sums
@@ -178,9 +238,9 @@ mod tests {
 
     #[test]
     fn what_was_counted_all_the_time_is_exact() {
-        let reading = sums([(7, 100), (8, 120)]).reading(220, UNKNOWN);
+        let reading = sums([(7, 100), (8, 120)]).reading([220; 2], UNKNOWN);
         assert_eq!(reading.value, Value::Exact { count: 15 });
-        assert_eq!(sums([]).reading(0, UNKNOWN).value, Value::Exact { count: 0 });
+        assert_eq!(sums([]).reading([0; 2], UNKNOWN).value, Value::Exact { count: 0 });
     }
 
     /// Visits in a slice are counted together, so that their number says nothing about the others.
@@ -190,19 +250,22 @@ mod tests {
         let visits = [(3, 40, 50), (7, 50, 50), (9, 50, 50), (1, 10, 50), (0, 0, 50), (2, 20, 50)];
         visits
             .into_iter()
-            .for_each(|(events, counted, cycles)| sums.visit(events, counted, cycles));
-        assert_eq!((sums.runs, sums.squares[0], sums.run), (1, 400.0, [2, 20]));
-        sums.visit(900, 3 * SLICE_CYCLES, 9 * SLICE_CYCLES);
-        assert_eq!((sums.runs, sums.squares[0], sums.run), (3, 810_404.0, [0, 0]));
-        assert_eq!(sums.reading(99, UNKNOWN).slices, 3);
+            .for_each(|(events, counted, cycles)| sums.visit(events, [counted; 2], cycles));
+        assert_eq!((sums.runs, sums.squared_events, sums.run), (1, 400.0, (2, [20; 2])));
+        sums.visit(900, [3 * SLICE_CYCLES; 2], 9 * SLICE_CYCLES);
+        assert_eq!((sums.runs, sums.squared_events, sums.run), (3, 810_404.0, (0, [0; 2])));
+        assert_eq!(sums.reading([99; 2], UNKNOWN).slices, 3);
     }
 
     #[test]
     fn few_short_visits_have_no_value() {
         let few = sums([(7, 100), (0, 0), (5, 100), (3, 100)]);
         let reason = Reason::TooFewSlices;
-        assert_eq!(few.reading(900, UNKNOWN).value, Value::NotMeasured { reason });
-        assert_eq!(sums([(0, 0); 9]).reading(900, UNKNOWN).value, Value::NotMeasured { reason });
+        assert_eq!(few.reading([900; 2], UNKNOWN).value, Value::NotMeasured { reason });
+        assert_eq!(
+            sums([(0, 0); 9]).reading([900; 2], UNKNOWN).value,
+            Value::NotMeasured { reason }
+        );
     }
 
     /// Makes a session of 64 million cycles with these values, each ± a half width.
@@ -221,7 +284,7 @@ mod tests {
 
     /// Returns the estimate and the half width of a single visit.
     fn of_visit((events, counted): (u64, u64), cycles: u64, whole: Whole) -> (u64, f64) {
-        match sums([(events, counted)]).reading(cycles, whole).value {
+        match sums([(events, counted)]).reading([cycles; 2], whole).value {
             Value::Estimated { estimate, half_width_95, .. } => (estimate, half_width_95),
             other => panic!("{other:?}"),
         }
@@ -283,17 +346,42 @@ mod tests {
                 let events = length / 10 + random(length / 5);
                 let is_counted = u64::from(random(4) == 0);
                 (truth, cycles) = (truth + events, cycles + length);
-                sums.visit(events * is_counted, length * is_counted, length);
+                sums.visit(events * is_counted, [length * is_counted; 2], length);
                 sums.end_run();
             }
             if let Value::Estimated { estimate, half_width_95, .. } =
-                sums.reading(cycles, UNKNOWN).value
+                sums.reading([cycles; 2], UNKNOWN).value
             {
                 samples += 1;
                 inside += u64::from(estimate.abs_diff(truth) as f64 <= half_width_95);
             }
         }
         assert!(samples > 1900 && inside * 100 >= samples * 94, "{inside} of {samples}");
+    }
+
+    /// Ten runs of a loop have the same rates per cycle and per instruction; one that was not
+    /// counted executes twice as many instructions a cycle. What the events follow is not known.
+    #[test]
+    fn a_part_unlike_all_counted_ones_is_in_the_interval() {
+        let mut sums = Sums::default();
+        for _ in 0..10 {
+            sums.visit(1_000, [1_000, 2_000], 1_000);
+            sums.end_run();
+        }
+        let reading = sums.reading([20_000, 42_000], UNKNOWN);
+        let Value::Estimated { estimate, half_width_95, .. } = reading.value else { panic!() };
+        for truth in [20_000, 21_000] {
+            assert!(estimate.abs_diff(truth) as f64 <= half_width_95, "{truth}: {reading:?}");
+        }
+        // Rates per instruction that are the same everywhere explain what cycles do not.
+        let mut sums = Sums::default();
+        for cycles in [900, 1_000, 1_100, 950, 1_050, 1_000] {
+            sums.visit(1_000, [cycles, 2_000], cycles);
+            sums.end_run();
+        }
+        let reading = sums.reading([12_100, 24_000], UNKNOWN);
+        let Value::Estimated { estimate, half_width_95, .. } = reading.value else { panic!() };
+        assert!(estimate == 12_000 && half_width_95 < 500.0, "{reading:?}");
     }
 
     #[test]

@@ -7,9 +7,9 @@
 //! equal all cycles.
 
 /// Words before those of the events.
-pub const HEADER_WORDS: usize = 3;
+pub const HEADER_WORDS: usize = 4;
 /// Words of an event.
-pub const EVENT_WORDS: usize = 2;
+pub const EVENT_WORDS: usize = 3;
 
 /// The thread's number, as `gettid` returns it.
 pub const TID: usize = 0;
@@ -17,10 +17,14 @@ pub const TID: usize = 0;
 pub const TIME_NS: usize = 1;
 /// Cycles of the thread, at the session's privilege.
 pub const CYCLES: usize = 2;
+/// Instructions of the thread, at the session's privilege.
+pub const INSTRUCTIONS: usize = 3;
 /// Word of an event: its count, not scaled.
 pub const EVENTS: usize = 0;
 /// Word of an event: the cycles of the thread for which the event was on a counter.
 pub const COUNTED_CYCLES: usize = 1;
+/// Word of an event: the instructions of the thread for which the event was on a counter.
+pub const COUNTED_INSTRUCTIONS: usize = 2;
 
 /// Words of a call for `events` events.
 pub const fn words(events: usize) -> usize {

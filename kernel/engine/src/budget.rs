@@ -173,7 +173,7 @@ impl Budget {
 
 /// The weighted average of `known` and `new`; differs from `known` if `new` does. A fall has twice
 /// the weight of a rise: the first costs are those of cold caches.
-fn average(known: u64, new: u64) -> u64 {
+pub(crate) fn average(known: u64, new: u64) -> u64 {
     match new.checked_sub(known) {
         Some(rise) => known + rise.div_ceil(WEIGHT),
         None => known - (known - new).div_ceil(WEIGHT / 2),

@@ -253,6 +253,7 @@ impl<P: Pmu> Multiplexer<P> {
         let Some(session) = session.filter(|session| session.is_running()) else {
             return self.handle_stray_overflow();
         };
+        let began = if session.times_interrupt() { clock.core_cycles() } else { None };
         let row = self.rows.next();
         row.tsc = start_tsc;
         if self.pmu.switch(session.next_switch(), &mut row.raw) {
@@ -273,6 +274,11 @@ impl<P: Pmu> Multiplexer<P> {
             }
         }
         session.stats_mut().engine_ticks += clock.tsc().wrapping_sub(start_tsc);
+        if let Some(began) = began
+            && let Some(ended) = clock.core_cycles()
+        {
+            session.charge_samples(ended.wrapping_sub(began));
+        }
     }
 
     /// Returns whether a counter has overflowed while the overflow interrupt was masked, which no

@@ -4,13 +4,12 @@
 //! Threads take turns on one CPU (decision 16), so the counts of all threads together are those of
 //! the session. Only threads that request their counts have a row, and only a session with such a
 //! thread takes any time at a switch of threads.
-//! has asked takes any time at a switch of threads.
 
 use alloc::{boxed::Box, vec, vec::Vec};
 
 use tally_abi::{
     Error,
-    thread::{CYCLES, EVENT_WORDS, HEADER_WORDS, TID, TIME_NS, words},
+    thread::{CYCLES, EVENT_WORDS, HEADER_WORDS, INSTRUCTIONS, TID, TIME_NS, words},
 };
 use tally_engine::Session;
 
@@ -35,7 +34,11 @@ struct Row {
 
 /// The session's counts, in the words of [`tally_abi::thread`], as if the program had one thread.
 fn counted(session: &Session) -> impl Iterator<Item = u64> + '_ {
-    let header = (0..HEADER_WORDS).map(|word| if word == CYCLES { session.cycles() } else { 0 });
+    let header = (0..HEADER_WORDS).map(|word| match word {
+        CYCLES => session.cycles(),
+        INSTRUCTIONS => session.instructions(),
+        _ => 0,
+    });
     header.chain((0..session.events()).flat_map(|event| session.counted(event)))
 }
 

@@ -2,9 +2,9 @@
 
 use alloc::{string::String, vec, vec::Vec};
 
-use tally_abi::thread::{COUNTED_CYCLES, CYCLES, EVENT_WORDS, EVENTS, HEADER_WORDS, TIME_NS};
+use tally_abi::thread::{EVENT_WORDS, HEADER_WORDS, TIME_NS};
 
-use crate::sums::Sums;
+use crate::sums::{self, Bases, Sums};
 
 /// All regions of a program.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Row {
     pub(super) thread: u64,
     pub(super) calls: u64,
     pub(super) time_ns: u64,
-    pub(super) cycles: u64,
+    pub(super) bases: Bases,
     /// Sums by event.
     pub(super) sums: Vec<Sums>,
 }
@@ -40,7 +40,7 @@ impl Table {
         let known = self.rows.iter().position(|row| row.is(name, Some(thread)));
         let row = known.unwrap_or_else(|| {
             let sums = vec![Sums::default(); (words - HEADER_WORDS) / EVENT_WORDS];
-            let row = Row { name: name.into(), thread, calls: 0, time_ns: 0, cycles: 0, sums };
+            let row = Row { name: name.into(), thread, calls: 0, time_ns: 0, bases: [0; 2], sums };
             self.rows.push(row);
             self.rows.len() - 1
         });
@@ -91,18 +91,15 @@ impl Row {
         let Some(began) = began else { return };
         let since = |word: usize| ended[word].saturating_sub(began[word]);
         self.time_ns += since(TIME_NS);
-        self.cycles += since(CYCLES);
-        for (event, sums) in self.sums.iter_mut().enumerate() {
-            let first = HEADER_WORDS + event * EVENT_WORDS;
-            sums.visit(since(first + EVENTS), since(first + COUNTED_CYCLES), since(CYCLES));
-        }
+        let bases = sums::visit(&mut self.sums, since);
+        sums::add(&mut self.bases, bases);
     }
 
     /// Adds the counts of another thread in the region.
     pub(super) fn add(&mut self, other: &Row) {
         self.calls += other.calls;
         self.time_ns += other.time_ns;
-        self.cycles += other.cycles;
+        sums::add(&mut self.bases, other.bases);
         for (sums, other) in self.sums.iter_mut().zip(&other.sums) {
             sums.add(other);
         }
@@ -114,14 +111,14 @@ mod tests {
     use super::*;
 
     /// Returns the words of a thread after `cycles` cycles and `events` occurrences of one event.
-    fn words(cycles: u64, events: u64) -> [u64; 5] {
-        [0, 1000 * cycles, cycles, events, cycles]
+    fn words(cycles: u64, events: u64) -> [u64; 7] {
+        [0, 1000 * cycles, cycles, 2 * cycles, events, cycles, 2 * cycles]
     }
 
     #[test]
     fn visits_nest_and_threads_are_apart() {
         let mut table = Table::default();
-        let enter = |table: &mut Table, name, thread, at: [u64; 5]| {
+        let enter = |table: &mut Table, name, thread, at: [u64; 7]| {
             table.enter(name, thread, at.len()).copy_from_slice(&at);
         };
         enter(&mut table, "outer", 1, words(10, 100));
@@ -133,7 +130,8 @@ mod tests {
             let (row, began) = table.leave(name, 1).unwrap();
             row.visit(began.as_deref(), &end);
         }
-        let found: Vec<_> = table.rows().map(|row| (&*row.name, row.thread, row.cycles)).collect();
+        let found: Vec<_> =
+            table.rows().map(|row| (&*row.name, row.thread, row.bases[0])).collect();
         assert_eq!(found, [("outer", 1, 20), ("inner", 1, 5)]);
         assert_eq!(table.rows().map(|row| (row.calls, row.time_ns)).max(), Some((1, 20_000)));
     }
@@ -143,7 +141,7 @@ mod tests {
     fn a_recursion_counts_from_its_outermost_start_to_its_end() {
         let mut table = Table::default();
         for at in [10, 20, 30] {
-            table.enter("deep", 1, 5).copy_from_slice(&words(at, 10 * at));
+            table.enter("deep", 1, 7).copy_from_slice(&words(at, 10 * at));
         }
         assert_eq!(
             table.open().iter().map(|(row, open)| (&*row.name, *open)).max(),
@@ -154,7 +152,7 @@ mod tests {
             row.visit(began.as_deref(), &words(at, 10 * at));
         }
         let row = table.rows().next().unwrap();
-        assert_eq!((row.calls, row.cycles, row.time_ns), (3, 50, 50_000));
+        assert_eq!((row.calls, row.bases, row.time_ns), (3, [50, 100], 50_000));
         assert!(table.open().is_empty());
     }
 }

@@ -4,7 +4,10 @@ use alloc::{boxed::Box, vec::Vec};
 
 use tally_abi::{SessionStats, session::MAX_SLICE};
 
-use crate::{budget::Budget, histogram::Histogram};
+use crate::{
+    budget::{Budget, average},
+    histogram::Histogram,
+};
 
 /// Samples from one update of the period multiplier to the next.
 const SAMPLES: u64 = 16;
@@ -69,6 +72,9 @@ pub(super) struct Sampling {
     taken: u64,
     /// The session's core cycles at the last update.
     cycles: u64,
+    /// Core cycles of the handler of an overflow interrupt, without the interrupt's delivery; 0
+    /// while they are not known.
+    interrupt_cycles: u64,
     /// Events that are sampled at rates.
     rates: Vec<Rate>,
 }
@@ -83,6 +89,7 @@ impl Sampling {
             budget,
             taken: 0,
             cycles: 0,
+            interrupt_cycles: 0,
             rates: Vec::new(),
         })
     }
@@ -138,16 +145,27 @@ impl Sampling {
         self.taken += 1;
     }
 
-    /// Updates the period multiplier every few samples, by the session's `cycles` and those of an
-    /// overflow interrupt, or by time as long as the latter are not known. Runs in the overflow
-    /// path: a few divisions.
-    pub(super) fn update(&mut self, stats: &SessionStats, cycles: u64, interrupt_cycles: u64) {
+    /// Returns whether the next overflow interrupt is to be timed: one in a few samples is.
+    pub(super) fn times_interrupt(&self) -> bool {
+        self.taken == 0
+    }
+
+    /// Observes the core cycles of the handler of an overflow interrupt.
+    pub(super) fn observe(&mut self, cycles: u64) {
+        let known = self.interrupt_cycles;
+        self.interrupt_cycles = if known == 0 { cycles } else { average(known, cycles) };
+    }
+
+    /// Updates the period multiplier every few samples, by the session's core cycles and those of
+    /// the handler, or by time while the latter are not known. Runs in the overflow path: a few
+    /// divisions.
+    pub(super) fn update(&mut self, stats: &SessionStats, cycles: u64) {
         if self.taken < SAMPLES {
             return;
         }
-        if interrupt_cycles > 0 {
-            self.budget.choose(interrupt_cycles * self.taken, cycles.saturating_sub(self.cycles));
-            self.budget.skip(stats.engine_ticks, stats.session_ticks);
+        if self.interrupt_cycles > 0 {
+            let engine = self.interrupt_cycles * self.taken;
+            self.budget.choose(engine, cycles.saturating_sub(self.cycles));
         } else {
             self.budget.update(stats.engine_ticks, stats.session_ticks);
         }

@@ -156,17 +156,20 @@ impl Session {
     }
 
     /// An event's count up to the last overflow, suspend or [`crate::Multiplexer::sync`], not
-    /// scaled, and the cycles for which it was on a counter. No floating point. With planned shares
-    /// both only grow.
-    pub fn counted(&self, event: usize) -> [u64; 2] {
-        let cycles = self.cycles();
+    /// scaled, and the cycles and instructions for which it was on a counter. No floating point.
+    /// With planned shares all only grow.
+    pub fn counted(&self, event: usize) -> [u64; 3] {
         match self.plan.assignments.get(event) {
-            None => [0, 0],
-            Some(CounterAssignment::Pinned(pinned)) => [self.total[*pinned], cycles],
+            None => [0; 3],
+            Some(CounterAssignment::Pinned(pinned)) => {
+                [self.total[*pinned], self.cycles(), self.instructions()]
+            }
             Some(&CounterAssignment::General { group, counter }) => {
                 let counts = counts_of(&self.moments, &self.current, &self.total, group, 0);
-                counts
-                    .map_or([0, 0], |counts| [counts.events(counter), counts.counted(Base::Cycles)])
+                counts.map_or([0; 3], |counts| {
+                    let [cycles, instructions] = Base::ALL.map(|base| counts.counted(base));
+                    [counts.events(counter), cycles, instructions]
+                })
             }
         }
     }
@@ -175,6 +178,11 @@ impl Session {
     /// [`crate::Multiplexer::sync`].
     pub fn cycles(&self) -> u64 {
         self.total[Pinned::Cycles]
+    }
+
+    /// The instructions of the whole session, as [`Self::cycles`].
+    pub fn instructions(&self) -> u64 {
+        self.total[Pinned::Instructions]
     }
 
     pub(super) fn totals(&self) -> Totals {

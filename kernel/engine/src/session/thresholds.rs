@@ -108,6 +108,22 @@ impl Session {
         }
     }
 
+    /// Returns whether the core cycles of the next overflow interrupt are to be read, for the budget
+    /// of samples. Where ring 0 is counted they are not: the reading would be counted too.
+    #[inline(always)]
+    pub(crate) fn times_interrupt(&self) -> bool {
+        self.folds_at_once()
+            && !self.setup.kernel
+            && self.sampling.as_ref().is_some_and(|of| of.times_interrupt())
+    }
+
+    /// Charges samples, if any are taken, with core cycles of the handler of an overflow interrupt.
+    pub(crate) fn charge_samples(&mut self, cycles: u64) {
+        if let Some(sampling) = &mut self.sampling {
+            sampling.observe(cycles);
+        }
+    }
+
     /// The addresses of samples, if any were taken.
     pub fn samples(&self) -> Option<&Histogram> {
         self.sampling.as_ref().map(|sampling| &sampling.histogram)
@@ -160,7 +176,7 @@ impl Session {
             }
         }
         if let Some(sampling) = &mut sampling {
-            sampling.update(&self.stats, self.total[Pinned::Cycles], self.budget.switch_cycles());
+            sampling.update(&self.stats, self.total[Pinned::Cycles]);
             while let Some((event, period)) = sampling.take_changed() {
                 bank.set_period(event, period);
             }
