@@ -64,15 +64,22 @@ pub fn enable_features() {
 /// Collects the registers of a frame, and this CPU's control registers.
 pub fn registers(frame: &Frame) -> Registers {
     let (page_table, flags) = Cr3::read_raw();
-    let features = CpuId::new().get_feature_info();
     Registers {
         frame: *frame,
         cr0: Cr0::read_raw(),
         cr2: Cr2::read_raw(),
         cr3: page_table.start_address().as_u64() | u64::from(flags),
         cr4: Cr4::read_raw(),
-        apic_id: features.map_or(0, |features| features.initial_local_apic_id().into()),
+        apic_id: apic_id().into(),
     }
+}
+
+/// The executing CPU's APIC ID, also above 255 (Intel SDM volume 2, CPUID leaves 1 and 0BH).
+fn apic_id() -> u32 {
+    let id = CpuId::new();
+    let topology = id.get_extended_topology_info().and_then(|mut levels| levels.next());
+    let short = || id.get_feature_info().map(|info| info.initial_local_apic_id().into());
+    topology.map(|level| level.x2apic_id()).or_else(short).unwrap_or(0)
 }
 
 /// The addresses of the kernel's code.

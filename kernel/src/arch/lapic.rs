@@ -134,6 +134,12 @@ impl Lapic {
         }
     }
 
+    /// Returns whether an interrupt can be sent to the CPU with this APIC ID: without x2APIC mode
+    /// an ID has 8 bits, and all ones are every CPU's.
+    pub fn reaches(&self, id: u32) -> bool {
+        matches!(self, Lapic::X2Apic) || id < 0xff
+    }
+
     /// Ends the interrupt in service. One access.
     #[inline(always)]
     pub fn end_of_interrupt(&self) {

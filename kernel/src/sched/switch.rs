@@ -70,10 +70,11 @@ pub(super) fn deschedule(cpu: &mut Cpu) -> Box<Process> {
 
 /// Switches to the next thread of this CPU's program, or to another program.
 pub fn run_next_thread(cpu: &mut Cpu, frame: &mut Frame) {
-    let (here, measure) = (cpu.bit(), cpu.measure);
+    let (here, measure) = (usize::from(cpu.index), cpu.measure);
     let process = cpu.process();
-    match process.threads.next_affinity() {
-        Some(affinity) if affinity & here != 0 => {
+    let next = process.threads.next_affinity().map(|affinity| affinity.contains(here));
+    match next {
+        Some(true) => {
             process.threads.run_next(frame);
             measure.lock().run_thread(|| process.turn());
             // A threshold may have fired while the previous thread ran a handler, which delays its
@@ -82,7 +83,7 @@ pub fn run_next_thread(cpu: &mut Cpu, frame: &mut Frame) {
             measure.lock().repost_upcall();
             trace(cpu);
         }
-        next => {
+        Some(false) | None => {
             let process = deschedule(cpu);
             let mut table = table::lock();
             match next {
