@@ -29,6 +29,25 @@ fn the_timer_of_high_precision_gives_the_time_where_there_is_no_interval_timer()
     assert_right_clock(&without("pit"));
 }
 
+/// The speed is that of the shortest of three waits of 10 ms.
+#[test]
+fn the_shortest_wait_gives_the_counters_speed() {
+    for devices in ["hpet", "pit", "pit hpet"] {
+        let qemu_args =
+            devices.split(' ').flat_map(|name| ["-machine".into(), format!("{name}=off")]);
+        let qemu_args = qemu_args.collect();
+        let boot =
+            boot(&Request { cpus: 2, qemu_args, ..Request::new(format!("log=debug {LINE}")) });
+        assert_success(&boot);
+        let log = std::fs::read_to_string(boot.folder.log()).unwrap();
+        let ticks = |line: &str| line.split_once("clock: ")?.1.split(' ').next()?.parse().ok();
+        let waits: Vec<u64> = log.lines().filter_map(ticks).collect();
+        assert_eq!(waits.len(), 3, "{log}");
+        let hz = boot.transcript.booted.as_ref().expect("it boots").tsc_hz;
+        assert_eq!(Some(hz), waits.iter().min().map(|ticks| 100 * ticks), "{waits:?}");
+    }
+}
+
 #[test]
 fn acpis_timer_gives_the_time_where_there_is_no_other() {
     assert_right_clock(&without("pit hpet"));
