@@ -98,6 +98,7 @@ extern "C" fn boot_here(info: &'static BootInfo) -> ! {
     };
     serial::set_log_level(line.log);
     log::debug!("command line: {text}");
+    combine_writes();
     let (ramdisk, memory) = (info.ramdisk_len, frames::in_use_bytes());
     log::debug!("ramdisk: {ramdisk} bytes; memory in use: {memory} bytes");
     init_messages(&line);
@@ -132,6 +133,15 @@ fn init_log(info: &mut BootInfo) {
         screen::init(framebuffer);
     }
     log::info!("tally {}", env!("CARGO_PKG_VERSION"));
+}
+
+/// Makes this CPU combine writes to the screen: one by one, those of all its pixels take up to a
+/// second.
+fn combine_writes() {
+    arch::control::set_memory_types();
+    if let Some(pixels) = screen::pixels() {
+        log::debug!("screen: writes to {} pages combine", kernel::combine_writes(pixels));
+    }
 }
 
 /// Writes the log to firmware's console too, unless the wire has that port.

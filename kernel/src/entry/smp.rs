@@ -16,7 +16,7 @@ use x86_64::{instructions::interrupts, structures::paging::PhysFrame};
 
 use super::start::start_cpu;
 use crate::{
-    arch::{extended_state, lapic::Lapic},
+    arch::{control, extended_state, lapic::Lapic},
     cpu::{self, Cpu, online},
     machine::{acpi, clock, serial},
     measure,
@@ -224,6 +224,7 @@ fn fill_trampoline(page: PhysFrame, space: &AddressSpace) {
 
 /// The trampoline's target: 64-bit mode, a stack of its own, the trampoline's page tables.
 extern "C" fn start_here() -> ! {
+    control::set_memory_types();
     kernel::activate_space();
     if !measure::pmu_matches() || !extended_state::is_as_on_first() {
         MISMATCHED.fetch_add(1, Ordering::Release);
