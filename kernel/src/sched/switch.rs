@@ -36,6 +36,7 @@ fn switch_in(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     process.switches.migrations += u64::from(has_run && process.cpu != cpu.index);
     process.cpu = cpu.index;
     process.threads.run_next(frame);
+    process.threads.frequency.begin();
     let mut slot = take(&mut process.slot);
     cpu.measure.lock().enter(&mut slot, || process.turn());
     cpu.current = Some(process);
@@ -64,6 +65,7 @@ pub(super) fn deschedule(cpu: &mut Cpu) -> Box<Process> {
     let mut slot = take(&mut process.slot);
     cpu.measure.lock().leave(&mut slot, || process.usage());
     process.slot = slot;
+    process.threads.frequency.end();
     cpu.measure.lock().drain();
     process
 }

@@ -15,6 +15,7 @@ pub use super::wait::Wait;
 use super::{
     call::CallState,
     fpu::FpuState,
+    frequency::Frequency,
     scheduling::Scheduling,
     signal::ThreadSignals,
     times::{Stopwatch, Times},
@@ -100,6 +101,8 @@ struct Blocked {
 pub struct Threads {
     /// The running thread's turn.
     turn: Stopwatch,
+    /// Frequency of the cores in the program's turns.
+    pub frequency: Frequency,
     /// The times of all threads, without the present turn.
     ran: Times,
     /// The running thread, present while the program is on a CPU.
@@ -113,6 +116,7 @@ impl Threads {
     pub fn new(first: Thread) -> Self {
         Threads {
             turn: Stopwatch::default(),
+            frequency: Frequency::default(),
             ran: Times::default(),
             running: None,
             runnable: VecDeque::from([Box::new(first)]),
