@@ -51,6 +51,9 @@ const NO_REFERENCE: &str = "the machine has no timer of a known frequency: neith
                             ACPI PM timer, nor a processor that tells its TSC's";
 /// Length of the scheduler's turn, in microseconds.
 const TURN_US: u64 = 10_000;
+/// Number of waits by which clocks are calibrated. The shortest counts: a system-management
+/// interrupt only lengthens a wait.
+const WAITS: usize = 3;
 
 const CONFIG: BootloaderConfig = {
     let mut config = BootloaderConfig::new_default();
@@ -95,6 +98,7 @@ extern "C" fn boot_here(info: &'static BootInfo) -> ! {
     };
     serial::set_log_level(line.log);
     log::debug!("command line: {text}");
+    combine_writes();
     let (ramdisk, memory) = (info.ramdisk_len, frames::in_use_bytes());
     log::debug!("ramdisk: {ramdisk} bytes; memory in use: {memory} bytes");
     init_messages(&line);
@@ -129,6 +133,15 @@ fn init_log(info: &mut BootInfo) {
         screen::init(framebuffer);
     }
     log::info!("tally {}", env!("CARGO_PKG_VERSION"));
+}
+
+/// Makes this CPU combine writes to the screen: one by one, those of all its pixels take up to a
+/// second.
+fn combine_writes() {
+    arch::control::set_memory_types();
+    if let Some(pixels) = screen::pixels() {
+        log::debug!("screen: writes to {} pages combine", kernel::combine_writes(pixels));
+    }
 }
 
 /// Writes the log to firmware's console too, unless the wire has that port.
@@ -189,16 +202,25 @@ fn refuse_halts_without_pmu(line: &CommandLine) {
     }
 }
 
-/// Calibrates the scheduler's timer. Returns the ticks of one turn.
+/// Calibrates the time-stamp counter and the scheduler's timer. Returns the timer's ticks of one
+/// turn.
 fn calibrate_timer(rsdp: Option<u64>) -> u32 {
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
-    let cpu = unsafe { cpu::Cpu::current() };
+    let lapic = unsafe { cpu::Cpu::current() }.lapic;
     let by = |reference: Reference| {
-        if let Reference::Tsc(hz) = reference {
-            clock::set_speed(hz);
+        let wait = || clock::measure(|| reference.wait_us(TURN_US));
+        let (mut shortest, mut shortest_timer) = (u64::MAX, u32::MAX);
+        for _ in 0..WAITS {
+            let (ticks, timer_ticks) = lapic.measure_timer(wait)?;
+            log::debug!("clock: {ticks} ticks in {TURN_US} µs by {reference:?}");
+            shortest = shortest.min(ticks);
+            shortest_timer = shortest_timer.min(timer_ticks);
         }
-        let wait = || clock::calibrate(TURN_US * 1000, || reference.wait_us(TURN_US));
-        cpu.lapic.measure_timer(wait)
+        match reference {
+            Reference::Tsc(hz) => clock::set_speed(hz, clock::SECOND_NS),
+            _ => clock::set_speed(shortest, TURN_US * 1000),
+        }
+        Some(shortest_timer)
     };
     let Some(ticks) = Reference::all(rsdp).find_map(by) else {
         sched::refuse("kernel", ExitStatus::MachineFailed, NO_REFERENCE);

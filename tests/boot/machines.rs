@@ -6,7 +6,9 @@ use xtask::{
     report::Report,
 };
 
-use crate::{assert_exact_counts_are_true, assert_success, boot, outcomes::assert_refused};
+use crate::{
+    assert_exact_counts_are_true, assert_success, boot, outcomes::assert_refused, session_of,
+};
 
 const LINE: &str = "wire -- events=instructions,branches status 0";
 
@@ -27,6 +29,25 @@ fn assert_right_clock(boot: &Boot) {
 #[test]
 fn the_timer_of_high_precision_gives_the_time_where_there_is_no_interval_timer() {
     assert_right_clock(&without("pit"));
+}
+
+/// The speed is that of the shortest of three waits of 10 ms.
+#[test]
+fn the_shortest_wait_gives_the_counters_speed() {
+    for devices in ["hpet", "pit", "pit hpet"] {
+        let qemu_args =
+            devices.split(' ').flat_map(|name| ["-machine".into(), format!("{name}=off")]);
+        let qemu_args = qemu_args.collect();
+        let boot =
+            boot(&Request { cpus: 2, qemu_args, ..Request::new(format!("log=debug {LINE}")) });
+        assert_success(&boot);
+        let log = std::fs::read_to_string(boot.folder.log()).unwrap();
+        let ticks = |line: &str| line.split_once("clock: ")?.1.split(' ').next()?.parse().ok();
+        let waits: Vec<u64> = log.lines().filter_map(ticks).collect();
+        assert_eq!(waits.len(), 3, "{log}");
+        let hz = boot.transcript.booted.as_ref().expect("it boots").tsc_hz;
+        assert_eq!(Some(hz), waits.iter().min().map(|ticks| 100 * ticks), "{waits:?}");
+    }
 }
 
 #[test]
@@ -105,4 +126,21 @@ fn the_log_is_on_the_serial_port_of_the_firmwares_console_too() {
     let log = std::fs::read_to_string(boot.folder.log()).unwrap();
     let from = |text: &str| text.split_once("firmware's console").map(|(_, rest)| rest.to_owned());
     assert_eq!(from(&written), from(&log));
+}
+
+/// Core cycles of the program's turns, in every ring, and cycles of the time-stamp counter's rate,
+/// which is 1 GHz with one CPU.
+#[test]
+fn the_mean_frequency_of_the_cores_is_told() {
+    let names = ["CPU_CLK_UNHALTED.THREAD", "CPU_CLK_UNHALTED.REF_TSC"];
+    let session = session_of(&format!(
+        "cargo xtask run --events {},{} -- deflate --level 1",
+        names[0], names[1]
+    ));
+    let count = |name| session.events.iter().find(|it| it.name == name).and_then(|it| it.estimate);
+    let [core, reference] = names.map(|name| count(name).expect("it is counted") as f64);
+    let hz = session.mean_hz.expect("the processor counts its cycles") as f64;
+    assert!((hz / 1e9 - core / reference).abs() < 1e-3, "{hz} Hz, {core} of {reference} cycles");
+    let on_amd = session_of("cargo xtask run --pmu amd --events cycles -- deflate --level 1");
+    assert!(on_amd.mean_hz > Some(0), "{on_amd:?}");
 }

@@ -34,6 +34,7 @@ mod linked;
 mod linux;
 mod live;
 mod machines;
+mod many_cpus;
 mod merged;
 mod names;
 mod outcomes;

@@ -11,7 +11,7 @@ use xtask::{
 };
 
 use crate::{
-    artefacts, assert_success,
+    artefacts, assert_success, boot,
     command::{tally, text},
     machine_permit,
 };
@@ -140,4 +140,20 @@ fn what_the_codes_have_no_room_for_is_counted() {
     // The reports are equal: only the trace is incomplete.
     let json = |boot: &Boot| serde_json::to_string(&Report::of(boot)).unwrap();
     assert_eq!(json(&by_codes), json(&imported(&sent)));
+}
+
+/// Each page of the framebuffer has the type of memory for it.
+#[test]
+fn writes_to_the_screen_combine() {
+    let line = "name=opt/tally/cmdline,string=wire log=debug -- status 0";
+    let qemu_args = ["-device", "VGA", "-fw_cfg", line].map(str::to_owned).to_vec();
+    let request =
+        Request { cpus: 2, from_disk: true, qemu_args, ..Request::new("wire -- status 0") };
+    let boot = boot(&request);
+    assert_success(&boot);
+    let log = fs::read_to_string(boot.folder.log()).unwrap();
+    let pages = log.split_once("screen: writes to ").and_then(|(_, rest)| rest.split(' ').next());
+    let pages: u64 = pages.and_then(|pages| pages.parse().ok()).unwrap_or_else(|| panic!("{log}"));
+    // A mode of the firmware has at least 640 times 480 pixels.
+    assert!(pages * 4096 >= 4 * 640 * 480, "{pages}");
 }

@@ -30,7 +30,7 @@ fn traced(port: TracePort, programs: &str) -> Request {
 }
 
 /// Panics unless the host has every record.
-fn assert_complete(boot: &Boot) {
+pub(crate) fn assert_complete(boot: &Boot) {
     let transcript = &boot.transcript;
     assert_eq!((transcript.bad_trace, transcript.unreadable), (None, 0));
     let of_engine =

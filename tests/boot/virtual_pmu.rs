@@ -153,6 +153,6 @@ fn several_cpus_on_one_thread_are_refused() {
 }
 
 #[test]
-fn more_than_256_cpus_are_refused() {
-    assert_refused("", &["-machine", "q35", "-smp", "1,maxcpus=257"], "are more than 256");
+fn more_than_1024_cpus_are_refused() {
+    assert_refused("", &["-machine", "q35", "-smp", "1,maxcpus=1025"], "are more than 1024");
 }

@@ -35,7 +35,7 @@ int main(void)
     REFUSED(tally_open("cycles", NULL, cut, sizeof cut));
     REFUSED(tally_open("cycles", NULL, NULL, 0));
     REFUSED(tally_open_on(1, "cycles", NULL, why, sizeof why));
-    REFUSED(tally_open_cpus(0, "cycles", NULL, why, sizeof why));
+    REFUSED(tally_open_cpus(NULL, "cycles", NULL, why, sizeof why));
     int64_t session = tally_open("cycles", NULL, why, sizeof why);
     REFUSED(tally_start(session));
     REFUSED(tally_stop(session));

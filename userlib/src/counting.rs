@@ -3,7 +3,7 @@
 use alloc::{string::String, vec, vec::Vec};
 
 use tally_abi::{
-    Error, Instance, Opened, Reading, Scope, SessionConfig, SessionStats,
+    CpuSet, CpuSetWords, Error, Instance, Opened, Reading, Scope, SessionConfig, SessionStats,
     instance::InstanceWords,
     reading::ReadingWords,
     session::{MAX_DETAIL_BYTES, StatsWords},
@@ -16,13 +16,21 @@ use crate::{
     sequences, sys,
 };
 
+/// The target of a session's counts.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// The program with this number; 0 is the caller.
+    Program(u64),
+    /// The CPUs of a set; all, if it is empty.
+    Cpus(CpuSet),
+}
+
 /// A session on a list of events. Dropping it closes it.
 #[derive(Debug)]
 pub struct Session {
     id: u64,
     events: usize,
-    /// Counted target: a program or a set of CPUs, in the format of `SESSION_OPEN`.
-    of: u64,
+    of: Target,
     config: SessionConfig,
     /// Cost of counting beside other sessions, as a sentence; empty if there were none.
     cost: String,
@@ -38,7 +46,7 @@ impl Session {
     /// This machine cannot count the list, the slice is out of range, the program has 8 sessions on
     /// itself, or the session conflicts with another one; the detail names the reason.
     pub fn open(events: &str, config: SessionConfig) -> Result<Session, OpenError> {
-        Session::open_by_number(0, events, config)
+        Session::open_of(Target::Program(0), events, config)
     }
 
     /// Opens a session that counts for a program which this one loaded. The session can be read at
@@ -51,25 +59,34 @@ impl Session {
         events: &str,
         config: SessionConfig,
     ) -> Result<Session, OpenError> {
-        Session::open_by_number(program.number(), events, config)
+        Session::open_of(Target::Program(program.number()), events, config)
     }
 
-    /// Opens a session that counts whole CPUs in ring 3, whichever programs they run. `cpus` is a
-    /// set with one bit for each CPU; 0 means all. Each CPU is an instance ([`Self::instances`]).
-    /// Needs `paranoid=0` on the command line.
+    /// Opens a session that counts whole CPUs in ring 3, whichever programs they run. The empty
+    /// set stands for all CPUs. Each CPU is an instance ([`Self::instances`]). Needs `paranoid=0`
+    /// on the command line.
     ///
     /// # Errors
     /// See [`Self::open`]; or a CPU does not exist, or the machine's user does not permit it.
     pub fn open_on_cpus(
-        cpus: u64,
+        cpus: CpuSet,
         events: &str,
         config: SessionConfig,
     ) -> Result<Session, OpenError> {
-        Session::open_by_number(cpus, events, SessionConfig { scope: Scope::Cpus, ..config })
+        let config = SessionConfig { scope: Scope::Cpus, ..config };
+        Session::open_of(Target::Cpus(cpus), events, config)
     }
 
-    fn open_by_number(of: u64, events: &str, config: SessionConfig) -> Result<Session, OpenError> {
+    fn open_of(of: Target, events: &str, config: SessionConfig) -> Result<Session, OpenError> {
         let words = config.to_words();
+        let set: CpuSetWords;
+        let target = match of {
+            Target::Program(number) => number,
+            Target::Cpus(cpus) => {
+                set = cpus.to_words();
+                set.as_ptr() as u64
+            }
+        };
         let mut detail = [0_u8; MAX_DETAIL_BYTES];
         let arguments = [
             events.as_ptr() as u64,
@@ -77,9 +94,10 @@ impl Session {
             words.as_ptr() as u64,
             detail.as_mut_ptr() as u64,
             detail.len() as u64,
-            of,
+            target,
         ];
-        // SAFETY: the list and the configuration are valid for reading, the detail for writing.
+        // SAFETY: the list, the set and the configuration are valid for reading, the detail for
+        // writing.
         let result = check(unsafe { sys::tally_call(sys::SESSION_OPEN, arguments) });
         let word = result.map_err(|error| OpenError::new(error, &detail))?;
         let Opened { session, events } = Opened::from_word(word);
@@ -97,7 +115,7 @@ impl Session {
     /// Both sessions exist for a moment. Therefore one that must be alone (exclusive, or in ring 0)
     /// returns `Busy`, and the last of 8 returns `TooManySessions`: drop it and open another.
     pub fn change(&mut self, events: &str) -> Result<(), OpenError> {
-        *self = Session::open_by_number(self.of, events, self.config)?;
+        *self = Session::open_of(self.of, events, self.config)?;
         Ok(())
     }
 

@@ -64,8 +64,9 @@ pub use preload::PreloadedCounter;
 pub use program::{Program, children_usage};
 pub use tally_abi::events::words as event_words;
 pub use tally_abi::{
-    Error, ExitStatus, Instance, Mode, PhaseConfig, PhaseState, Reading, Scope, SessionConfig,
-    SessionStats, Shares, Slice, Value, events, phase, reading::Reason, session, usage::Usage,
+    CpuSet, CpuSetWords, Error, ExitStatus, Instance, Mode, PhaseConfig, PhaseState, Reading,
+    Scope, SessionConfig, SessionStats, Shares, Slice, Value, events, phase, reading::Reason,
+    session, usage::Usage,
 };
 pub use tally_breakdown::CyclePart;
 pub use threshold::{Handler, handler_words};

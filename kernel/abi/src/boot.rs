@@ -38,7 +38,7 @@ pub const DEFAULT_PARANOID: u8 = 2;
 /// The default of [`CommandLine::date`]: the beginning of 2026.
 pub const DEFAULT_DATE: u64 = 1_767_225_600;
 /// Maximum number of processors that the kernel starts.
-pub const MAX_CPUS: usize = 64;
+pub const MAX_CPUS: usize = 1024;
 
 /// The kernel's command line: options, then one program with its arguments after each `--`.
 ///
@@ -376,7 +376,7 @@ mod tests {
             "repeat=0",
             "seed=x",
             "cpus=0",
-            "cpus=65",
+            "cpus=1025",
             "colour",
             "seed",
             "fail=badly",

@@ -19,6 +19,7 @@ pub mod boot;
 pub mod check;
 #[cfg(feature = "alloc")]
 pub mod command;
+mod cpu_set;
 pub mod error;
 pub mod events;
 pub mod exit;
@@ -51,6 +52,7 @@ pub mod wire;
 #[cfg(feature = "alloc")]
 pub mod words;
 
+pub use cpu_set::{CpuSet, CpuSetWords};
 pub use error::Error;
 pub use exit::ExitStatus;
 pub use instance::{Instance, Scope};

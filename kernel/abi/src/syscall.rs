@@ -498,10 +498,10 @@ numbers! {
     /// [`crate::session::ConfigWords`]. `program` is the number of a program that the caller
     /// loaded, or 0 for the caller. A session on another program counts while that program runs,
     /// can be read after its end, and its bank has no RDPMC. If the configuration's scope is CPUs,
-    /// `program` is the set of CPUs, a bit for each, or 0 for all; [`SESSION_INSTANCE`] reads such
-    /// a session. On error the kernel writes a message to `detail`: up to `detail_bytes` bytes, the
-    /// last of them zero. Where the program has other sessions it writes what the counting beside
-    /// them costs all of them.
+    /// `program` points to the set of CPUs, [`crate::CpuSetWords`], or is 0 for all;
+    /// [`SESSION_INSTANCE`] reads such a session. On error the kernel writes a message to `detail`:
+    /// up to `detail_bytes` bytes, the last of them zero. Where the program has other sessions it
+    /// writes what the counting beside them costs all of them.
     SESSION_OPEN = TALLY_BASE;
     /// `session_start(session)` → 0. Starts or resumes counting.
     SESSION_START = TALLY_BASE + 1;

@@ -93,7 +93,8 @@ pub struct Region {
     pub closed: bool,
     /// Counts by the vendor's event name. An event that the profile does not model is absent.
     pub events: BTreeMap<String, Count>,
-    /// Counts for each CPU, in the order of CPU numbers, as in `events`.
+    /// Counts for each CPU, in the order of CPU numbers, as in `events`. An event that did not
+    /// happen there is absent.
     pub cpus: Vec<BTreeMap<String, Count>>,
     /// Cost of the overflow interrupts in the region.
     pub pmi: PmiCost,

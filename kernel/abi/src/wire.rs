@@ -267,6 +267,15 @@ pub enum Message<'a> {
         /// The job's number and seed.
         job: JobNumber,
     },
+    /// A program has ended; the processor counts its core cycles (IA32_APERF).
+    Frequency {
+        /// The program.
+        pid: u32,
+        /// Core cycles of its turns on CPUs, in every ring.
+        core: u64,
+        /// Cycles of the time-stamp counter's rate in these turns.
+        reference: u64,
+    },
 }
 
 impl<'a> Message<'a> {

@@ -134,6 +134,12 @@ impl Lapic {
         }
     }
 
+    /// Returns whether an interrupt can be sent to the CPU with this APIC ID: without x2APIC mode
+    /// an ID has 8 bits, and all ones are every CPU's.
+    pub fn reaches(&self, id: u32) -> bool {
+        matches!(self, Lapic::X2Apic) || id < 0xff
+    }
+
     /// Ends the interrupt in service. One access.
     #[inline(always)]
     pub fn end_of_interrupt(&self) {
@@ -219,15 +225,16 @@ impl Lapic {
         self.write(register::TIMER_INITIAL, left.max(1));
     }
 
-    /// Measures the ticks of the APIC's clock during `wait`; `None` if the wait fails.
-    pub fn measure_timer(&self, wait: impl FnOnce() -> Option<()>) -> Option<u32> {
+    /// Measures the ticks of the APIC's clock during `wait`, and returns them with the wait's
+    /// result; `None` if the wait fails.
+    pub fn measure_timer<T>(&self, wait: impl FnOnce() -> Option<T>) -> Option<(T, u32)> {
         self.write(register::TIMER_DIVIDE, DIVIDE_BY_1);
         self.write(register::LVT_TIMER, MASKED | u32::from(vectors::TIMER));
         self.write(register::TIMER_INITIAL, u32::MAX);
         let waited = wait();
         let elapsed = u32::MAX - self.read(register::TIMER_CURRENT);
         self.write(register::TIMER_INITIAL, 0);
-        waited.map(|()| elapsed.max(1))
+        waited.map(|waited| (waited, elapsed.max(1)))
     }
 
     /// Returns whether an interrupt of this vector is pending: raised, but not delivered yet.

@@ -3,9 +3,14 @@
 //! Threads of a program take turns on one CPU, so a program learns of one: a library that starts a
 //! thread for each CPU would let them wait for each other.
 
-use tally_abi::syscall::{
-    self,
-    errno::{EINVAL, ESRCH},
+use alloc::vec::Vec;
+
+use tally_abi::{
+    CpuSet, CpuSetWords,
+    syscall::{
+        self,
+        errno::{EINVAL, ESRCH},
+    },
 };
 
 use super::{answer::Errno, inspect::preempt_and_restart};
@@ -19,18 +24,18 @@ use crate::{
     task::Process,
 };
 
-/// Bytes of a set of CPUs: a bit for each.
-const SET_BYTES: u64 = 8;
+/// Bytes of a word of a set.
+const WORD_BYTES: usize = size_of::<u64>();
 
 /// Handles a call. If the running thread may no longer run on this CPU, the CPU runs another thread
 /// or program after the call.
 pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u64; 6]) {
-    let index = u32::from(cpu.index);
+    let index = cpu.index;
     let process = cpu.process();
     let [a, b, c, ..] = arguments;
     let answer = match number {
-        syscall::GETCPU => write_cpu(process, index, a, b).map(Lookup::Parked),
-        syscall::SCHED_GETAFFINITY => get(process, 1 << index, [a, b, c]),
+        syscall::GETCPU => write_cpu(process, index.into(), a, b).map(Lookup::Parked),
+        syscall::SCHED_GETAFFINITY => get(process, index.into(), [a, b, c]),
         _ => set(process, a, b, c),
     };
     match answer {
@@ -39,9 +44,9 @@ pub(super) fn call(cpu: &mut Cpu, frame: &mut Frame, number: u64, arguments: [u6
         Ok(Lookup::Ended | Lookup::Unknown) => frame.rax = -ESRCH as u64,
         Err(Errno(number)) => frame.rax = -number as u64,
     }
-    let here = cpu.bit();
-    let process = cpu.process();
-    if process.threads.running().affinity & here == 0 {
+    let affinity = cpu.process().threads.running().affinity;
+    if !cpu.is_in(&affinity) {
+        let process = cpu.process();
         process.threads.enqueue_running(frame);
         sched::run_next_thread(cpu, frame);
     }
@@ -57,43 +62,48 @@ fn write_cpu(process: &mut Process, index: u32, cpu: u64, node: u64) -> Result<u
     Ok(0)
 }
 
-/// `sched_getaffinity`: writes one CPU of the set, `here` if that is one of them. Returns the
-/// number of bytes written.
-fn get(process: &mut Process, here: u64, [of, bytes, to]: [u64; 3]) -> Result<Lookup<u64>, Errno> {
-    if bytes == 0 || !bytes.is_multiple_of(SET_BYTES) {
+/// `sched_getaffinity`: writes one CPU of the set, `here` if that is one of them, as a set of all
+/// online CPUs. Returns the number of bytes written.
+fn get(
+    process: &mut Process,
+    here: usize,
+    [of, bytes, to]: [u64; 3],
+) -> Result<Lookup<u64>, Errno> {
+    let written = online::count().div_ceil(u64::BITS) as usize * WORD_BYTES;
+    if bytes < written as u64 || !bytes.is_multiple_of(WORD_BYTES as u64) {
         return Err(Errno(EINVAL));
     }
     let set = match with_affinity(process, of, |affinity| *affinity)? {
-        Lookup::Parked(set) => set & online::mask(),
-        other => return Ok(other),
+        Lookup::Parked(set) => set.intersection(online::set()),
+        other => return Ok(other.map(|_| 0)),
     };
-    let first = set & set.wrapping_neg();
-    process.memory.write_words(to, [if set & here == 0 { first } else { here }])?;
-    Ok(Lookup::Parked(SET_BYTES))
+    let one = if set.contains(here) { Some(here) } else { set.lowest() };
+    let words = one.map_or(CpuSet::default(), CpuSet::of).to_words();
+    let set = words.iter().flat_map(|word| word.to_le_bytes()).take(written);
+    process.memory.write(to, &set.collect::<Vec<u8>>())?;
+    Ok(Lookup::Parked(written as u64))
 }
 
 /// `sched_setaffinity`.
 fn set(process: &mut Process, of: u64, bytes: u64, from: u64) -> Result<Lookup<u64>, Errno> {
-    let mut set = [0; SET_BYTES as usize];
+    let mut set = [0; size_of::<CpuSetWords>()];
     let room = (bytes as usize).min(set.len());
     process.memory.read(from, &mut set[..room])?;
-    let wanted = u64::from_le_bytes(set);
-    if wanted & online::mask() == 0 {
+    let (words, _) = set.as_chunks::<WORD_BYTES>();
+    let wanted = CpuSet::from_words(core::array::from_fn(|at| u64::from_le_bytes(words[at])));
+    if wanted.intersection(online::set()).is_empty() {
         return Err(Errno(EINVAL));
     }
-    with_affinity(process, of, |affinity| {
-        *affinity = wanted;
-        0
-    })
+    with_affinity(process, of, |affinity| *affinity = wanted).map(|found| found.map(|()| 0))
 }
 
 /// Calls `with` with the CPUs of a thread: the calling one (0), another one of the program, or the
 /// first one of a child.
-fn with_affinity(
+fn with_affinity<T>(
     process: &mut Process,
     of: u64,
-    with: impl FnOnce(&mut u64) -> u64,
-) -> Result<Lookup<u64>, Errno> {
+    with: impl FnOnce(&mut CpuSet) -> T,
+) -> Result<Lookup<T>, Errno> {
     let tid = u32::try_from(of).map_err(|_| Errno(ESRCH))?;
     if tid == 0 {
         return Ok(Lookup::Parked(with(&mut process.threads.running().affinity)));

@@ -3,7 +3,7 @@
 use alloc::{boxed::Box, format, string::String, vec, vec::Vec};
 
 use tally_abi::{
-    Error, Mode, Opened, Scope, SessionConfig,
+    CpuSet, Error, Mode, Opened, Scope, SessionConfig,
     session::{ConfigWords, MAX_DETAIL_BYTES, MAX_EVENT_LIST_BYTES},
 };
 
@@ -34,8 +34,9 @@ pub(super) fn open(
     }
     let list = read_list(process, events, events_bytes).map_err(Unanswered::from);
     let opened = list.and_then(|list| match program {
-        cpus if config.scope == Scope::Cpus => {
-            let opened = measure::cpus::open(process.pid, (cpus, online::mask()), &list, config)?;
+        set if config.scope == Scope::Cpus => {
+            let cpus = read_cpus(process, set)?;
+            let opened = measure::cpus::open(process.pid, cpus, &list, config)?;
             Ok((opened, String::new()))
         }
         0 => Ok(open_own(process, measure, &list, config)?),
@@ -52,6 +53,16 @@ pub(super) fn open(
         }
         Err(unanswered) => Err(unanswered),
     }
+}
+
+/// Reads the set of CPUs at an address; 0 stands for all. Returns it with the CPUs that are online.
+fn read_cpus(process: &mut Process, at: u64) -> Result<[CpuSet; 2], Unanswered> {
+    let online = online::set();
+    if at == 0 {
+        return Ok([online; 2]);
+    }
+    let words = process.memory.read_words(at).map_err(BadPointer::from)?;
+    Ok([CpuSet::from_words(words), online])
 }
 
 /// Opens a session on the caller itself. Returns what its counting beside others costs.

@@ -124,18 +124,32 @@ fn stat(process: &mut Process) -> String {
 fn status(process: &mut Process) -> String {
     let (all, resident) = sizes(process);
     let parent = table::lock().parent(process.pid).unwrap_or(0);
-    let cpus = 1_u64 << process.cpu;
+    let cpus = mask(process.cpu);
     format!(
         "Name:\t{}\nState:\tR (running)\nTgid:\t{pid}\nPid:\t{pid}\nPPid:\t{parent}\n\
          Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nFDSize:\t64\nVmPeak:\t{all:8} kB\nVmSize:\t{all:8} kB\n\
          VmLck:\t       0 kB\nVmHWM:\t{rss:8} kB\nVmRSS:\t{rss:8} kB\nThreads:\t{}\n\
-         Cpus_allowed:\t{cpus:x}\n",
+         Cpus_allowed:\t{cpus}\n",
         short_name(process),
         process.threads.len(),
         pid = process.pid,
         all = all >> 10,
         rss = resident >> 10,
     )
+}
+
+/// A set of one CPU as Linux prints it: hexadecimal words of 32 bits for all online CPUs, the
+/// highest first.
+fn mask(cpu: u16) -> String {
+    let word = |index: u32| match u32::from(cpu).checked_sub(32 * index) {
+        Some(bit @ 0..32) => 1_u32 << bit,
+        _ => 0,
+    };
+    let last = (online::count() - 1) / 32;
+    let width = (online::count() - 32 * last).div_ceil(4) as usize;
+    (0..last).rev().fold(format!("{:0width$x}", word(last)), |text, index| {
+        text + &format!(",{:08x}", word(index))
+    })
 }
 
 fn processor(index: u16) -> String {

@@ -10,6 +10,7 @@ pub mod online;
 use alloc::boxed::Box;
 use core::{arch::asm, mem::offset_of};
 
+use tally_abi::CpuSet;
 use tally_engine::KernelEntries;
 use x86_64::{
     VirtAddr,
@@ -137,9 +138,9 @@ impl Cpu {
         self.lapic.interrupt_others(vectors::PREEMPT_IPI);
     }
 
-    /// The CPU's bit in a set of CPUs.
-    pub fn bit(&self) -> u64 {
-        1 << self.index
+    /// Returns whether the CPU is in a set.
+    pub fn is_in(&self, set: &CpuSet) -> bool {
+        set.contains(self.index.into())
     }
 
     /// A frame whose return enters the idle loop.

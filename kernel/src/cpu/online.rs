@@ -2,6 +2,8 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use tally_abi::CpuSet;
+
 /// Number of online CPUs. [`add`]'s release order pairs with [`count`]'s acquire: a CPU that counts
 /// the new one sees its set-up.
 static ONLINE: AtomicU32 = AtomicU32::new(1);
@@ -16,7 +18,7 @@ pub fn count() -> u32 {
     ONLINE.load(Ordering::Acquire)
 }
 
-/// The online CPUs, a bit for each.
-pub fn mask() -> u64 {
-    u64::MAX >> (u64::BITS - count())
+/// The online CPUs.
+pub fn set() -> CpuSet {
+    CpuSet::first(count() as usize)
 }

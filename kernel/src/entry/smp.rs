@@ -3,7 +3,7 @@
 //! The first CPU starts each with INIT and start-up IPIs (Intel SDM volume 3, "Multiple-Processor
 //! Initialization"). A processor begins in 16-bit mode at a page below 1 MiB, where a short
 //! trampoline switches it to 64-bit mode and jumps to [`start_here`]. Processors start one at a
-//! time, as they share the trampoline, and then wait until the first CPU has loaded the programs.
+//! time, as they share the trampoline, and then halt until the first CPU has loaded the programs.
 
 use alloc::vec::Vec;
 use core::{
@@ -12,11 +12,11 @@ use core::{
 };
 
 use tally_abi::wire::Message;
-use x86_64::structures::paging::PhysFrame;
+use x86_64::{instructions::interrupts, structures::paging::PhysFrame};
 
 use super::start::start_cpu;
 use crate::{
-    arch::{extended_state, lapic::Lapic},
+    arch::{control, extended_state, lapic::Lapic},
     cpu::{self, Cpu, online},
     machine::{acpi, clock, serial},
     measure,
@@ -123,16 +123,20 @@ pub fn start_others(rsdp: Option<u64>, wanted: usize, timer_ticks: u32) -> u32 {
         if online::count() as usize == wanted {
             break;
         }
+        if !lapic.reaches(id) {
+            log::warn!("CPU with APIC ID {id} needs x2APIC mode, which CPUID lacks; offline");
+            send_offline(id, "its APIC ID needs x2APIC mode, which CPUID lacks");
+            continue;
+        }
         match start_one(&lapic, id, page, &space) {
             Started::Online => {}
             Started::Mismatched => {
                 log::warn!("CPU with APIC ID {id} has another PMU than the first CPU; offline");
-                let why = "it has another PMU than the first CPU";
-                serial::send(&Message::Offline { apic_id: id, why });
+                send_offline(id, "it has another PMU than the first CPU");
             }
             Started::NoAnswer => {
                 log::error!("CPU with APIC ID {id} did not start; offline");
-                serial::send(&Message::Offline { apic_id: id, why: "it did not start" });
+                send_offline(id, "it did not start");
                 // The processor may still start, in this page and with these tables.
                 core::mem::forget(space);
                 break;
@@ -140,6 +144,11 @@ pub fn start_others(rsdp: Option<u64>, wanted: usize, timer_ticks: u32) -> u32 {
         }
     }
     online::count()
+}
+
+/// Tells the host that a processor stays offline.
+fn send_offline(apic_id: u32, why: &str) {
+    serial::send(&Message::Offline { apic_id, why });
 }
 
 /// The page in which processors start, and the address space with which they enable paging.
@@ -183,6 +192,8 @@ fn start_one(lapic: &Lapic, id: u32, page: PhysFrame, space: &AddressSpace) -> S
 /// Allows the other processors to run programs.
 pub fn release() {
     PROGRAMS_LOADED.store(true, Ordering::Release);
+    // SAFETY: interrupts are off and no other reference to this CPU's state is live.
+    unsafe { Cpu::current() }.ask_others();
 }
 
 fn wake(lapic: &Lapic, id: u32, page: PhysFrame) {
@@ -213,6 +224,7 @@ fn fill_trampoline(page: PhysFrame, space: &AddressSpace) {
 
 /// The trampoline's target: 64-bit mode, a stack of its own, the trampoline's page tables.
 extern "C" fn start_here() -> ! {
+    control::set_memory_types();
     kernel::activate_space();
     if !measure::pmu_matches() || !extended_state::is_as_on_first() {
         MISMATCHED.fetch_add(1, Ordering::Release);
@@ -224,7 +236,9 @@ extern "C" fn start_here() -> ! {
     start_cpu(online::count() as u16);
     online::add();
     while !PROGRAMS_LOADED.load(Ordering::Acquire) {
-        core::hint::spin_loop();
+        // The interrupt of `release` cannot come between the test and the halt.
+        interrupts::enable_and_hlt();
+        interrupts::disable();
     }
     // SAFETY: interrupts are off and no other reference to this CPU's state is live.
     let lapic = unsafe { Cpu::current() }.lapic;

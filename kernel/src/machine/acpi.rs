@@ -8,7 +8,6 @@ use acpi::{
     sdt::{
         fadt::Fadt,
         hpet::HpetTable,
-        madt::{Madt, MadtEntry},
         spcr::{Spcr, SpcrInterfaceType},
     },
 };
@@ -16,30 +15,28 @@ use alloc::vec::Vec;
 use spin::Once;
 use x86_64::PhysAddr;
 
-use super::{acpi_lengths, console::Place};
+use super::{acpi_lengths, console::Place, madt};
 use crate::memory::frames::kernel_view;
-
-const ENABLED: u32 = 1;
 
 /// The address space of memory (ACPI 6.5, 5.2.3.2 "Generic Address Structure").
 const SYSTEM_MEMORY: u8 = 0;
 
-/// The broadcast ID, which no processor has (Intel SDM volume 3, "Determining IPI Destination").
-const ALL: u8 = 0xff;
-
 /// Whether the tables can be read. The first call logs the faulty ones.
 static ARE_SOUND: Once<bool> = Once::new();
 
-fn tables(rsdp: Option<u64>) -> Option<AcpiTables<Physical>> {
-    let address = rsdp?;
-    let are_sound = ARE_SOUND.call_once(|| {
+/// Returns whether the tables can be read.
+fn are_sound(address: u64) -> bool {
+    *ARE_SOUND.call_once(|| {
         let fault = acpi_lengths::fault(address);
         if let Some(fault) = fault {
             log::warn!("ACPI's tables are not used: {fault}; 1 CPU runs");
         }
         fault.is_none()
-    });
-    are_sound.then_some(())?;
+    })
+}
+
+fn tables(rsdp: Option<u64>) -> Option<AcpiTables<Physical>> {
+    let address = rsdp.filter(|address| are_sound(*address))?;
     // SAFETY: the boot loader got the address from the firmware, and the lengths are right.
     unsafe { AcpiTables::from_rsdp(Physical, address as usize) }.ok()
 }
@@ -47,36 +44,17 @@ fn tables(rsdp: Option<u64>) -> Option<AcpiTables<Physical>> {
 /// APIC IDs of the enabled processors, each once, in the firmware's order; empty if the tables
 /// cannot be read.
 pub fn processors(rsdp: Option<u64>) -> Vec<u32> {
-    let Some(madt) = tables(rsdp).and_then(|tables| tables.find_table::<Madt>()) else {
-        return Vec::new();
-    };
-    let numbers = madt.get().entries().filter_map(|entry| match entry {
-        MadtEntry::LocalApic(local) if local.flags & ENABLED != 0 && local.apic_id != ALL => {
-            Some(u32::from(local.apic_id))
-        }
-        MadtEntry::LocalX2Apic(local) if local.flags & ENABLED != 0 => Some(local.x2apic_id),
-        _ => None,
-    });
-    let mut processors = Vec::new();
-    for number in numbers {
-        // Some firmware lists a processor as both xAPIC and x2APIC.
-        if !processors.contains(&number) {
-            processors.push(number);
-        }
-    }
-    processors
+    entries(rsdp).map(madt::processors).unwrap_or_default()
 }
 
 /// The physical addresses of the I/O APICs.
 pub fn io_apics(rsdp: Option<u64>) -> Vec<u32> {
-    let Some(madt) = tables(rsdp).and_then(|tables| tables.find_table::<Madt>()) else {
-        return Vec::new();
-    };
-    let addresses = madt.get().entries().filter_map(|entry| match entry {
-        MadtEntry::IoApic(io_apic) => Some(io_apic.io_apic_address),
-        _ => None,
-    });
-    addresses.collect()
+    entries(rsdp).map(madt::io_apics).unwrap_or_default()
+}
+
+/// The entries of the table of processors.
+fn entries(rsdp: Option<u64>) -> Option<&'static [u8]> {
+    acpi_lengths::processors(rsdp.filter(|address| are_sound(*address))?)
 }
 
 /// The port of ACPI's timer; `None` if the machine has none.

@@ -1,6 +1,7 @@
 //! Checks of the lengths in ACPI's tables before the library reads them. The library trusts them:
 //! an entry of length 0 would make it loop for ever, a table beyond the memory would fault.
 
+use super::madt;
 use crate::memory::frames;
 
 /// Bytes of a table's header.
@@ -9,7 +10,9 @@ const HEADER_BYTES: u64 = 36;
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The tables that the kernel reads, with the minimum length of each in bytes.
-const LEAST: [(&[u8; 4], u64); 4] = [(b"APIC", 44), (b"FACP", 116), (b"HPET", 56), (b"SPCR", 80)];
+const LEAST: [(&[u8; 4], u64); 4] = [PROCESSORS, (b"FACP", 116), (b"HPET", 56), (b"SPCR", 80)];
+/// The table of processors, whose entries are behind these bytes.
+const PROCESSORS: (&[u8; 4], u64) = (b"APIC", 44);
 /// Minimum length of a fixed table with 64-bit addresses, which revision 2 and later must have.
 const LONG_FIXED_BYTES: u64 = 220;
 
@@ -25,6 +28,11 @@ impl Bytes {
         Some(Bytes(unsafe { core::slice::from_raw_parts(start.as_ptr(), bytes as usize) }))
     }
 
+    /// The entries of the table of processors.
+    fn behind_fields(self) -> &'static [u8] {
+        &self.0[PROCESSORS.1 as usize..]
+    }
+
     fn u32(self, at: usize) -> u32 {
         u32::from_le_bytes([0, 1, 2, 3].map(|byte| self.0[at + byte]))
     }
@@ -36,16 +44,31 @@ impl Bytes {
 
 /// The fault of the tables, a text for users; `None` if they can be read.
 pub(super) fn fault(rsdp: u64) -> Option<&'static str> {
-    let Some(pointer) = Bytes::at(rsdp, HEADER_BYTES) else {
-        return Some("their pointer is not in memory");
-    };
+    match addresses(rsdp) {
+        Ok(mut addresses) => addresses.find_map(fault_of),
+        Err(fault) => Some(fault),
+    }
+}
+
+/// The entries of the table of processors; `None` if there is none. The tables have no [`fault`].
+pub(super) fn processors(rsdp: u64) -> Option<&'static [u8]> {
+    let mut tables = addresses(rsdp).ok()?.filter_map(table);
+    tables.find(|table| &table.0[..4] == PROCESSORS.0).map(Bytes::behind_fields)
+}
+
+/// The addresses of the tables.
+///
+/// # Errors
+/// The fault of the list, a text for users.
+fn addresses(rsdp: u64) -> Result<impl Iterator<Item = u64>, &'static str> {
+    let pointer = Bytes::at(rsdp, HEADER_BYTES).ok_or("their pointer is not in memory")?;
     let is_long = pointer.0[15] > 0;
     let root = if is_long { pointer.u64(24) } else { pointer.u32(16).into() };
-    let Some(root) = table(root) else { return Some("the list of tables has no possible length") };
+    let root = table(root).ok_or("the list of tables has no possible length")?;
     let entries = root.0[HEADER_BYTES as usize..].chunks_exact(if is_long { 8 } else { 4 });
-    entries
-        .map(|entry| entry.iter().rev().fold(0, |address, byte| address << 8 | u64::from(*byte)))
-        .find_map(fault_of)
+    let address =
+        |entry: &[u8]| entry.iter().rev().fold(0, |address, byte| address << 8 | u64::from(*byte));
+    Ok(entries.map(address))
 }
 
 /// A table with its header; `None` if its length is impossible.
@@ -73,23 +96,7 @@ fn fault_of(address: u64) -> Option<&'static str> {
         b"FACP" if table.0[8] >= 2 && (table.0.len() as u64) < LONG_FIXED_BYTES => {
             Some("the fixed table is shorter than its revision says")
         }
-        b"APIC" => fault_of_processors(&table.0[*least as usize..]),
+        b"APIC" => madt::fault(table.behind_fields()),
         _ => None,
     }
-}
-
-/// The fault of the entries in the table of processors.
-fn fault_of_processors(mut entries: &[u8]) -> Option<&'static str> {
-    /// Minimum lengths of the entries that the kernel reads: a processor by its xAPIC ID, and by
-    /// its x2APIC ID.
-    const KINDS: [(u8, usize); 2] = [(0, 8), (9, 16)];
-    while let [kind, length, ..] = *entries {
-        let length = usize::from(length);
-        let least = KINDS.iter().find(|(known, _)| *known == kind).map_or(2, |(_, least)| *least);
-        if length < least || length > entries.len() {
-            return Some("the table of processors has an entry of an impossible length");
-        }
-        entries = &entries[length..];
-    }
-    (!entries.is_empty()).then_some("the table of processors ends within an entry")
 }

@@ -29,18 +29,16 @@ pub fn tsc() -> u64 {
     unsafe { _rdtsc() }
 }
 
-/// Calibrates the counter: `wait` takes `nanoseconds`. `None` if the wait fails. Once.
-pub fn calibrate(nanoseconds: u64, wait: impl FnOnce() -> Option<()>) -> Option<()> {
+/// Ticks of the counter during `wait`; `None` if the wait fails.
+pub fn measure(wait: impl FnOnce() -> Option<()>) -> Option<u64> {
     let start = tsc();
     wait()?;
-    let ticks = tsc().wrapping_sub(start).max(1);
-    SPEED.call_once(|| Speed { ticks, nanoseconds });
-    Some(())
+    Some(tsc().wrapping_sub(start).max(1))
 }
 
-/// Sets the counter's speed, which the processor reports. Once.
-pub fn set_speed(hz: u64) {
-    SPEED.call_once(|| Speed { ticks: hz, nanoseconds: SECOND_NS });
+/// Sets the counter's speed: it ticks `ticks` times in `nanoseconds`. Once.
+pub fn set_speed(ticks: u64, nanoseconds: u64) {
+    SPEED.call_once(|| Speed { ticks, nanoseconds });
 }
 
 /// The counter's frequency in Hz; 0 until it is known.

@@ -9,6 +9,7 @@ pub mod exit;
 pub mod fw_cfg;
 mod hpet;
 pub mod io_apic;
+mod madt;
 pub mod nmi;
 pub mod port;
 pub mod reference;

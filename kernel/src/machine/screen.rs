@@ -6,10 +6,13 @@
 //! Interrupts are off while a CPU holds a lock, as with the serial ports.
 
 use alloc::vec::Vec;
-use core::fmt::{self, Write};
+use core::{
+    fmt::{self, Write},
+    ops::Range,
+};
 
 use bootloader_api::info::FrameBuffer;
-use spin::Mutex;
+use spin::{Mutex, Once};
 use tally_abi::{
     text::FixedText,
     wire::{MAX_FRAME_BYTES, Message},
@@ -31,6 +34,8 @@ const END_BYTES: usize = 64;
 const FOOTER_BYTES: usize = 128;
 
 static CONSOLE: Mutex<Console<'static>> = Mutex::new(Console::new());
+/// The addresses of the framebuffer in use.
+static PIXELS: Once<Range<u64>> = Once::new();
 static RESULTS: Mutex<Option<Results>> = Mutex::new(None);
 
 /// The messages for the codes. Nothing is allocated after the start, so that a message can be kept
@@ -86,6 +91,8 @@ impl Results {
 
 /// Shows the log on the framebuffer from now on. A framebuffer with unsupported pixels is not used.
 pub fn init(framebuffer: FrameBuffer) {
+    let start = framebuffer.buffer().as_ptr().addr() as u64;
+    let pixels = start..start + framebuffer.buffer().len() as u64;
     let info = framebuffer.info();
     let layout = Layout {
         width: info.width,
@@ -95,7 +102,13 @@ pub fn init(framebuffer: FrameBuffer) {
     };
     if let Some(surface) = Surface::new(framebuffer.into_buffer(), layout) {
         CONSOLE.lock().open(surface);
+        PIXELS.call_once(|| pixels);
     }
+}
+
+/// The addresses of the framebuffer, if one is in use.
+pub fn pixels() -> Option<Range<u64>> {
+    PIXELS.get().cloned()
 }
 
 /// Writes a line of the log, if there is a screen.

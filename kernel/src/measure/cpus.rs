@@ -15,7 +15,9 @@ use core::{
 };
 
 use spin::Mutex;
-use tally_abi::{Error, Instance, Opened, Reading, SessionConfig, SessionStats, usage::Usage};
+use tally_abi::{
+    CpuSet, Error, Instance, Opened, Reading, SessionConfig, SessionStats, usage::Usage,
+};
 use tally_engine::{Exchange, Ticket};
 
 use super::{
@@ -119,7 +121,7 @@ pub fn of_owner(owner: u32) -> Option<u32> {
     SESSIONS.lock().iter().find(|session| session.owner == owner).map(|session| session.id)
 }
 
-/// Opens a session on the CPUs of the set `cpus`; 0 stands for all of `online`.
+/// Opens a session on the CPUs of the set `cpus`; the empty set stands for all of `online`.
 ///
 /// # Errors
 /// The caller may not count other programs, a CPU does not exist, the list is wrong, this PMU
@@ -127,26 +129,25 @@ pub fn of_owner(owner: u32) -> Option<u32> {
 /// session exists that must be alone.
 pub fn open(
     owner: u32,
-    (cpus, online): (u64, u64),
+    [cpus, online]: [CpuSet; 2],
     list: &str,
     config: SessionConfig,
 ) -> Result<Opened, Refusal> {
     settings::permit(0, "counting whole CPUs")?;
-    let absent = cpus & !online;
-    if absent != 0 {
-        let (first, count) = (absent.trailing_zeros(), online.count_ones());
+    if let Some(first) = cpus.without(online).lowest() {
+        let count = online.numbers().count();
         let detail = format!("there is no CPU {first}: the machine has {count}, from 0 on");
         return Err(Refusal { error: Error::BadArgument, detail });
     }
     let claim = Claim::take(Purpose::Cpus)?;
-    let cpus = if cpus == 0 { online } else { cpus };
+    let cpus = if cpus.is_empty() { online } else { cpus };
     let (session, mut parts, mut events) = (session_id::next(), Vec::new(), 0);
-    for cpu in (0..64).filter(|cpu| cpus >> cpu & 1 != 0) {
+    for cpu in cpus.numbers() {
         let subject = Subject { pid: 0, name: format!("CPU{cpu}"), space: 0 };
         let context = Context::open(subject, Owner::Program(owner), list, config)?;
-        let context = context.on_cpu(session, cpu)?;
+        let context = context.on_cpu(session, cpu as u16)?;
         events = context.events();
-        parts.push(Part::new(cpu, context));
+        parts.push(Part::new(cpu as u16, context));
     }
     // Planning takes long: the sessions, which the other CPUs need, are locked only afterwards.
     let mut sessions = SESSIONS.lock();

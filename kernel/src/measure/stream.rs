@@ -8,11 +8,10 @@
 //! One lock guards the stream; interrupts are off while a CPU holds it. The overflow path does not
 //! take it, and may write to a ring that is being drained.
 
-use alloc::{boxed::Box, string::String};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
 use spin::Mutex;
 use tally_abi::{
-    boot::MAX_CPUS,
     record::describe,
     ring::Header,
     trace::{Chunk, LostRecord, RING_PAGES, RING_WORDS, RingRecord, TYPES},
@@ -46,11 +45,13 @@ static STREAM: Mutex<Option<TraceStream>> = Mutex::new(None);
 
 struct TraceStream {
     transport: Box<dyn Transport>,
-    sources: [Option<RingSource>; MAX_CPUS],
+    /// The rings, in the order in which their CPUs started: that of their numbers.
+    sources: Vec<RingSource>,
 }
 
 /// The reading end of a CPU's ring.
 struct RingSource {
+    cpu: u16,
     ring: &'static TraceRing,
     reader: Box<Reader<'static, RING_WORDS, RING_PAGES>>,
     /// Number of records passed to the transport.
@@ -65,7 +66,7 @@ pub(super) fn init() {
         Some(port) => Box::new(port),
         None => Box::new(MemoryTransport::default()),
     };
-    let mut stream = TraceStream { transport, sources: [const { None }; MAX_CPUS] };
+    let mut stream = TraceStream { transport, sources: Vec::new() };
     let mut text = String::new();
     // Writing to a string cannot fail.
     let _ = describe(&TYPES, &mut text);
@@ -79,11 +80,9 @@ pub(super) fn init() {
 
 /// Adds a CPU's ring.
 pub(super) fn add(cpu: u16, ring: &'static TraceRing) {
-    let source = RingSource { ring, reader: Box::new(Reader::consume(ring)), sent: 0, waits: 0 };
-    if let Some(stream) = STREAM.lock().as_mut()
-        && let Some(slot) = stream.sources.get_mut(usize::from(cpu))
-    {
-        *slot = Some(source);
+    let reader = Box::new(Reader::consume(ring));
+    if let Some(stream) = STREAM.lock().as_mut() {
+        stream.sources.push(RingSource { cpu, ring, reader, sent: 0, waits: 0 });
     }
 }
 
@@ -99,9 +98,8 @@ pub(super) fn drain(cpu: u16) {
 pub(super) fn drain_whole(cpu: u16) {
     let mut guard = STREAM.lock();
     let Some(stream) = guard.as_mut() else { return };
-    if let Some(Some(source)) = stream.sources.get_mut(usize::from(cpu)) {
-        source.waits += 1;
-    }
+    let own = stream.sources.iter_mut().find(|source| source.cpu == cpu);
+    own.into_iter().for_each(|source| source.waits += 1);
     while stream.transport.wait_for_page() && stream.send_page(cpu, RingSource::fill) {}
 }
 
@@ -110,26 +108,22 @@ pub(super) fn drain_whole(cpu: u16) {
 pub fn finish() {
     let mut guard = STREAM.lock();
     let Some(stream) = guard.as_mut() else { return };
-    for cpu in 0..MAX_CPUS as u16 {
+    for cpu in stream.sources.iter().map(|source| source.cpu).collect::<Vec<u16>>() {
         while stream.transport.wait_for_page() && stream.send_page(cpu, RingSource::fill) {}
         stream.send_page(cpu, RingSource::fill_rest);
     }
     let arrived = stream.transport.wait_for_all();
-    let mut rings = [const { None }; MAX_CPUS];
-    for (cpu, (source, ring)) in (0..).zip(stream.sources.iter().zip(&mut rings)) {
-        *ring = source.as_ref().map(|source| source.totals(cpu, stream.transport.in_flight(cpu)));
-    }
-    for (ring, source) in rings.iter().zip(&stream.sources) {
-        if let (Some(RingRecord { cpu, written, read, lost, .. }), Some(source)) = (*ring, source) {
-            let waits = source.waits;
-            serial::send(&Message::Ring { cpu, written, read, lost, waits });
-            if waits > 0 {
-                log::info!("CPU {cpu}: waited {waits} times until the host had its trace");
-            }
+    let totals = |source: &RingSource| source.totals(stream.transport.in_flight(source.cpu));
+    let rings: Vec<RingRecord> = stream.sources.iter().map(totals).collect();
+    for (ring, RingSource { waits, .. }) in rings.iter().zip(&stream.sources) {
+        let (RingRecord { cpu, written, read, lost, .. }, waits) = (*ring, *waits);
+        serial::send(&Message::Ring { cpu, written, read, lost, waits });
+        if waits > 0 {
+            log::info!("CPU {cpu}: waited {waits} times until the host had its trace");
         }
     }
     if arrived {
-        stream.send_end(rings.iter().flatten());
+        stream.send_end(&rings);
     }
     stream.transport.finish();
 }
@@ -140,11 +134,11 @@ impl TraceStream {
     fn send_page(
         &mut self,
         cpu: u16,
-        fill: impl FnOnce(&mut RingSource, u16, &mut RecordPage) -> Load,
+        fill: impl FnOnce(&mut RingSource, &mut RecordPage) -> Load,
     ) -> bool {
-        let Some(Some(source)) = self.sources.get_mut(usize::from(cpu)) else { return false };
-        let Some(page) = self.transport.page() else { return false };
-        let load = fill(source, cpu, page);
+        let source = self.sources.iter_mut().find(|source| source.cpu == cpu);
+        let Some((source, page)) = source.zip(self.transport.page()) else { return false };
+        let load = fill(source, page);
         if load.bytes > 0 {
             self.transport.send(load);
         }
@@ -152,7 +146,7 @@ impl TraceStream {
     }
 
     /// Sends the rings' totals, and the end mark of the trace.
-    fn send_end<'a>(&mut self, rings: impl Iterator<Item = &'a RingRecord>) {
+    fn send_end(&mut self, rings: &[RingRecord]) {
         for ring in rings {
             let Some(page) = self.transport.last_page() else { return };
             let mut chunk = ChunkWriter::new(page);
@@ -169,9 +163,8 @@ impl TraceStream {
 
 impl RingSource {
     /// Fills a page with records.
-    fn fill(&mut self, cpu: u16, page: &mut RecordPage) -> Load {
-        let mut chunk = ChunkWriter::new(page);
-        let mut records = 0;
+    fn fill(&mut self, page: &mut RecordPage) -> Load {
+        let (cpu, mut chunk, mut records) = (self.cpu, ChunkWriter::new(page), 0);
         while chunk.has_room() {
             match self.reader.take() {
                 None => break,
@@ -187,8 +180,8 @@ impl RingSource {
     }
 
     /// Fills a page with the number of records lost after the last one; the ring is empty.
-    fn fill_rest(&mut self, cpu: u16, page: &mut RecordPage) -> Load {
-        let mut chunk = ChunkWriter::new(page);
+    fn fill_rest(&mut self, page: &mut RecordPage) -> Load {
+        let (cpu, mut chunk) = (self.cpu, ChunkWriter::new(page));
         let lost = self.reader.rest();
         if lost > 0 {
             chunk.put_lost(lost, cpu, ProcessorClock.tsc());
@@ -197,8 +190,8 @@ impl RingSource {
     }
 
     /// The ring's totals; `in_flight` of its records never arrived.
-    fn totals(&self, cpu: u16, in_flight: u64) -> RingRecord {
-        let written = self.ring.status().written;
+    fn totals(&self, in_flight: u64) -> RingRecord {
+        let (cpu, written) = (self.cpu, self.ring.status().written);
         let read = self.sent - in_flight;
         RingRecord { written, read, lost: written - read, cpu, tsc: ProcessorClock.tsc() }
     }

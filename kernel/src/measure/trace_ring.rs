@@ -1,9 +1,11 @@
 //! The trace rings, one for each CPU, in memory that programs may have mapped.
 
-use spin::Once;
+use alloc::{boxed::Box, vec::Vec};
+
+use spin::Mutex;
 use tally_abi::{
     Error,
-    boot::{MAX_CPUS, Tracing},
+    boot::Tracing,
     trace::{RING_PAGES, RING_WORDS},
 };
 use tally_engine::Clock;
@@ -15,16 +17,15 @@ use crate::{arch::cycles, machine::clock, memory::shared::Shared};
 /// A CPU's trace ring.
 pub(super) type TraceRing = Ring<RING_WORDS, RING_PAGES>;
 
-/// The rings' memory, by CPU.
-static RINGS: [Once<Shared>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
+/// The memory of each CPU's ring, which is never freed.
+static RINGS: Mutex<Vec<(u64, &Shared)>> = Mutex::new(Vec::new());
 
 /// The memory of a CPU's trace ring.
 ///
 /// # Errors
 /// There is no trace, or the CPU does not exist.
 pub fn ring_memory(cpu: u64) -> Result<&'static Shared, Error> {
-    let ring = usize::try_from(cpu).ok().and_then(|cpu| RINGS.get(cpu));
-    let memory = ring.ok_or(Error::BadArgument)?.get();
+    let memory = RINGS.lock().iter().find(|(of, _)| *of == cpu).map(|(_, memory)| *memory);
     memory.ok_or(if settings().trace.is_some() { Error::BadArgument } else { Error::WrongState })
 }
 
@@ -71,6 +72,6 @@ pub(super) fn make(cpu: u16, tracing: Tracing, pages: Option<usize>) -> Option<&
     if let Some(pages) = pages {
         ring.limit(pages);
     }
-    RINGS.get(usize::from(cpu))?.call_once(|| memory);
+    RINGS.lock().push((cpu.into(), Box::leak(Box::new(memory))));
     Some(ring)
 }

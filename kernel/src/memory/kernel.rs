@@ -2,10 +2,16 @@
 //!
 //! [`init`] runs once, at boot, on the first CPU; everything else may run on every CPU after it.
 
-use spin::Once;
-use x86_64::{PhysAddr, VirtAddr};
+use core::ops::Range;
 
-use super::{region, space::AddressSpace, stacks};
+use spin::Once;
+use x86_64::{
+    PhysAddr, VirtAddr,
+    instructions::tlb,
+    structures::paging::{PageTableFlags as Flags, page_table::PageTableEntry},
+};
+
+use super::{frames::FRAME_BYTES, region, space::AddressSpace, stacks, tables};
 
 static SPACE: Once<AddressSpace> = Once::new();
 
@@ -25,6 +31,20 @@ pub fn space() -> &'static AddressSpace {
 pub fn activate_space() {
     // SAFETY: the kernel's own space is never dropped.
     unsafe { space().activate() };
+}
+
+/// Makes the processor combine writes to a range that the boot loader mapped in small pages, which
+/// `arch::control::set_memory_types` gives the type for it. Returns the number of these pages. At
+/// boot, while one CPU runs.
+pub fn combine_writes(range: Range<u64>) -> usize {
+    let pages = range.step_by(FRAME_BYTES as usize);
+    let root = PhysAddr::new(space().id());
+    let mapped = pages.filter_map(|page| Some((page, tables::small_page(root, page)?)));
+    let combine = |(page, entry): (u64, &mut PageTableEntry)| {
+        entry.set_flags(entry.flags() | Flags::WRITE_THROUGH);
+        tlb::flush(VirtAddr::new(page));
+    };
+    mapped.map(combine).count()
 }
 
 /// Allocates a kernel stack that is never freed. Returns the address just above it.

@@ -2,7 +2,9 @@
 
 use x86_64::{
     PhysAddr,
-    structures::paging::{PageTable, PageTableFlags as Flags, PhysFrame},
+    structures::paging::{
+        PageTable, PageTableFlags as Flags, PhysFrame, page_table::PageTableEntry,
+    },
 };
 
 use super::{
@@ -25,6 +27,19 @@ pub(super) fn table<'a>(frame: PhysAddr) -> &'a mut PageTable {
 /// The index of an address in its table of a level: 0 for the table of pages, 3 for the top.
 pub(super) fn index(address: u64, level: u32) -> usize {
     (address >> (12 + 9 * level)) as usize & 511
+}
+
+/// The entry of the small page that maps an address, in the tables below `root`, the top table.
+pub(super) fn small_page<'a>(root: PhysAddr, address: u64) -> Option<&'a mut PageTableEntry> {
+    let mut frame = root;
+    for level in [3, 2, 1] {
+        let entry = &table(frame)[index(address, level)];
+        if entry.is_unused() || entry.flags().contains(Flags::HUGE_PAGE) {
+            return None;
+        }
+        frame = entry.addr();
+    }
+    Some(&mut table(frame)[index(address, 0)]).filter(|entry| !entry.is_unused())
 }
 
 /// The first page of `[start, end)` that is mapped by `frame`, the table of `level` (0: its entries

@@ -106,7 +106,11 @@ fn take_unwatched(cpu: &mut Cpu) -> bool {
 
 /// Frees the running program, whose sessions are reported, and runs the next.
 fn end(cpu: &mut Cpu, frame: &mut Frame) {
-    let Some(process) = cpu.current.take() else { return };
+    let Some(mut process) = cpu.current.take() else { return };
+    process.threads.frequency.end();
+    if let Some([core, reference]) = process.threads.frequency.cycles() {
+        serial::send(&Message::Frequency { pid: process.pid, core, reference });
+    }
     let (pid, status) = (process.pid, process.ending.unwrap_or_default());
     let usage = process.usage();
     let contexts = cpu.measure.lock().release(usage);

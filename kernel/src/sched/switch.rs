@@ -36,6 +36,7 @@ fn switch_in(cpu: &mut Cpu, frame: &mut Frame, mut process: Box<Process>) {
     process.switches.migrations += u64::from(has_run && process.cpu != cpu.index);
     process.cpu = cpu.index;
     process.threads.run_next(frame);
+    process.threads.frequency.begin();
     let mut slot = take(&mut process.slot);
     cpu.measure.lock().enter(&mut slot, || process.turn());
     cpu.current = Some(process);
@@ -64,16 +65,18 @@ pub(super) fn deschedule(cpu: &mut Cpu) -> Box<Process> {
     let mut slot = take(&mut process.slot);
     cpu.measure.lock().leave(&mut slot, || process.usage());
     process.slot = slot;
+    process.threads.frequency.end();
     cpu.measure.lock().drain();
     process
 }
 
 /// Switches to the next thread of this CPU's program, or to another program.
 pub fn run_next_thread(cpu: &mut Cpu, frame: &mut Frame) {
-    let (here, measure) = (cpu.bit(), cpu.measure);
+    let (here, measure) = (usize::from(cpu.index), cpu.measure);
     let process = cpu.process();
-    match process.threads.next_affinity() {
-        Some(affinity) if affinity & here != 0 => {
+    let next = process.threads.next_affinity().map(|affinity| affinity.contains(here));
+    match next {
+        Some(true) => {
             process.threads.run_next(frame);
             measure.lock().run_thread(|| process.turn());
             // A threshold may have fired while the previous thread ran a handler, which delays its
@@ -82,7 +85,7 @@ pub fn run_next_thread(cpu: &mut Cpu, frame: &mut Frame) {
             measure.lock().repost_upcall();
             trace(cpu);
         }
-        next => {
+        Some(false) | None => {
             let process = deschedule(cpu);
             let mut table = table::lock();
             match next {

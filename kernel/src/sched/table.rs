@@ -92,6 +92,18 @@ pub enum Lookup<T> {
     Unknown,
 }
 
+impl<T> Lookup<T> {
+    /// Converts the inspection's result.
+    pub fn map<U>(self, convert: impl FnOnce(T) -> U) -> Lookup<U> {
+        match self {
+            Lookup::Parked(result) => Lookup::Parked(convert(result)),
+            Lookup::Running(lapic) => Lookup::Running(lapic),
+            Lookup::Ended => Lookup::Ended,
+            Lookup::Unknown => Lookup::Unknown,
+        }
+    }
+}
+
 /// Remains of an ended program, to be freed after the table is unlocked.
 #[derive(Default)]
 pub struct Remains {
@@ -180,7 +192,7 @@ impl ProgramTable {
         let may_run = |pid: &u32| {
             let process = programs.get(pid).and_then(|entry| entry.process.as_deref());
             let affinity = process.and_then(|process| process.threads.next_affinity());
-            affinity.is_some_and(|affinity| affinity & cpu.bit() != 0)
+            affinity.is_some_and(|affinity| cpu.is_in(affinity))
         };
         let index = self.run_queue.iter().position(may_run)?;
         let entry = self.programs.get_mut(&self.run_queue.remove(index)?)?;

@@ -6,6 +6,7 @@ pub mod call;
 mod extended_frame;
 pub mod fault;
 mod fpu;
+mod frequency;
 pub mod handler;
 pub mod limits;
 mod loader;

@@ -9,7 +9,7 @@ use rand_xoshiro::{
     Xoshiro256PlusPlus,
     rand_core::{Rng, SeedableRng},
 };
-use tally_abi::{ExitStatus, usage::Usage};
+use tally_abi::{CpuSet, ExitStatus, usage::Usage};
 
 use super::{
     loader::{self, Words},
@@ -47,8 +47,8 @@ pub struct Surroundings {
     pub ignored: u64,
     /// Signals that the first thread blocks.
     pub blocked: u64,
-    /// CPUs on which the first thread may run, a bit for each.
-    pub affinity: u64,
+    /// CPUs on which the first thread may run.
+    pub affinity: CpuSet,
 }
 
 impl Surroundings {
@@ -61,7 +61,7 @@ impl Surroundings {
             input: Descriptor::Device(Device::Null),
             ignored: 0,
             blocked: 0,
-            affinity: u64::MAX,
+            affinity: CpuSet::ALL,
         }
     }
 }

@@ -5,13 +5,17 @@
 
 use alloc::{boxed::Box, collections::VecDeque};
 
-use tally_abi::syscall::{FUTEX, errno::EINTR};
+use tally_abi::{
+    CpuSet,
+    syscall::{FUTEX, errno::EINTR},
+};
 use x86_64::{VirtAddr, registers::model_specific::FsBase};
 
 pub use super::wait::Wait;
 use super::{
     call::CallState,
     fpu::FpuState,
+    frequency::Frequency,
     scheduling::Scheduling,
     signal::ThreadSignals,
     times::{Stopwatch, Times},
@@ -32,8 +36,8 @@ pub struct Thread {
     pub clear_tid: u64,
     /// Address of its list of robust mutexes; 0 for none.
     pub robust_list: u64,
-    /// The CPUs on which it may run, a bit for each.
-    pub affinity: u64,
+    /// The CPUs on which it may run.
+    pub affinity: CpuSet,
     /// Policy, priority and nice value.
     pub scheduling: Scheduling,
     /// The thread's name, ended by a zero byte.
@@ -58,7 +62,7 @@ impl Thread {
             fs_base: 0,
             clear_tid: 0,
             robust_list: 0,
-            affinity: u64::MAX,
+            affinity: CpuSet::ALL,
             scheduling: Scheduling::default(),
             name: [0; 16],
             signals: ThreadSignals::default(),
@@ -97,6 +101,8 @@ struct Blocked {
 pub struct Threads {
     /// The running thread's turn.
     turn: Stopwatch,
+    /// Frequency of the cores in the program's turns.
+    pub frequency: Frequency,
     /// The times of all threads, without the present turn.
     ran: Times,
     /// The running thread, present while the program is on a CPU.
@@ -110,6 +116,7 @@ impl Threads {
     pub fn new(first: Thread) -> Self {
         Threads {
             turn: Stopwatch::default(),
+            frequency: Frequency::default(),
             ran: Times::default(),
             running: None,
             runnable: VecDeque::from([Box::new(first)]),
@@ -220,8 +227,8 @@ impl Threads {
     }
 
     /// The CPUs on which the next runnable thread may run; `None` if no thread is runnable.
-    pub fn next_affinity(&self) -> Option<u64> {
-        Some(self.runnable.front()?.affinity)
+    pub fn next_affinity(&self) -> Option<&CpuSet> {
+        Some(&self.runnable.front()?.affinity)
     }
 
     /// Runs the next runnable thread: restores its registers to `frame` and to the CPU.

@@ -1,9 +1,10 @@
-//! Delivery of overflow interrupts: the local APIC's performance entry, and the message that
+//! Delivery of overflow interrupts: the local APIC's performance entry, and the command that
 //! delivers the interrupt.
 //!
 //! QEMU's APIC stores the entry and never raises an interrupt from it, so the plugin reads it and
-//! sends the interrupt as a message (SDM vol. 3, "Message Signalled Interrupts"). In x2APIC mode
-//! the plugin cannot read the entry, so it records the guest's writes of MSR 834H.
+//! commands the APIC to interrupt its own CPU (SDM vol. 3, "Interrupt Command Register"), whatever
+//! its identifier is. In x2APIC mode the plugin cannot read the entry, so it records the guest's
+//! writes of MSR 834H.
 
 use tally_vpmu::Vendor;
 
@@ -19,13 +20,15 @@ pub(crate) const MSR_APIC_BASE: u32 = 0x1b;
 
 const APIC_BASE_X2APIC: u64 = 1 << 10;
 const APIC_PAGE: u64 = 0xfee0_0000;
-const APIC_ID: u64 = APIC_PAGE + 0x20;
+const APIC_COMMAND: u64 = APIC_PAGE + 0x300;
 const APIC_LVT_PERFORMANCE: u64 = APIC_PAGE + 0x340;
 
 /// Mask bit of a local vector table entry.
 const LVT_MASKED: u32 = 1 << 16;
-/// Vector and delivery mode, in the same bits as in a message.
-const LVT_MESSAGE: u32 = 0x7ff;
+/// Vector and delivery mode, in the same bits as in a command.
+const LVT_COMMAND: u32 = 0x7ff;
+/// The command's destination: the CPU itself.
+const TO_SELF: u32 = 1 << 18;
 const DELIVERY_FIXED: u32 = 0;
 const DELIVERY_NMI: u32 = 4;
 /// Interrupt vector of an NMI.
@@ -36,7 +39,6 @@ const NMI_VECTOR: u8 = 2;
 pub(crate) struct Apic {
     /// The entry in x2APIC mode.
     x2apic_entry: Option<u32>,
-    id: Option<u32>,
 }
 
 impl Apic {
@@ -57,18 +59,9 @@ impl Apic {
         self.x2apic_entry
     }
 
-    /// Reads the APIC identifier while that is possible: before the guest enables x2APIC mode.
-    pub(crate) fn read_id(&mut self, registers: &mut GuestRegisters) -> Option<u32> {
-        if self.id.is_none() && self.x2apic_entry.is_none() {
-            self.id = registers.read_physical(APIC_ID).map(|id| id >> 24);
-        }
-        self.id
-    }
-
     /// Raises the overflow interrupt as the entry says. Returns its vector, or `None` if the entry
     /// is masked or has a delivery mode that is not supported.
     pub(crate) fn deliver(&mut self, registers: &mut GuestRegisters, vendor: Vendor) -> Option<u8> {
-        let id = self.read_id(registers)?;
         let entry = self.current_entry(registers)?;
         if entry & LVT_MASKED != 0 {
             return None;
@@ -91,8 +84,8 @@ impl Apic {
         if vendor == Vendor::Intel {
             self.set_entry(registers, entry | LVT_MASKED);
         }
-        let message = APIC_PAGE | u64::from(id) << 12;
-        registers.write_physical(message, &(entry & LVT_MESSAGE).to_le_bytes()).then_some(vector)
+        let command = entry & LVT_COMMAND | TO_SELF;
+        registers.write_physical(APIC_COMMAND, &command.to_le_bytes()).then_some(vector)
     }
 
     /// Masks the entry.

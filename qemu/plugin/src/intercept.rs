@@ -195,7 +195,6 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
     let value = vcpu.registers.read(Reg::Rdx) << 32 | low;
     match number {
         apic::MSR_APIC_BASE => {
-            vcpu.apic.read_id(&mut vcpu.registers);
             vcpu.apic.write_base(value);
             return Disposition::Run;
         }

@@ -177,7 +177,7 @@ mod tests {
         assert!(refused(info(c"x86_64", (8, 9))).contains("interface 8 to 9, not 7"));
         assert!(refused(info(c"x86_64", (0, 4))).contains("11.1 or later"));
         assert!(refused(info(c"aarch64", (2, 7))).contains("qemu-system-x86_64"));
-        let many = ffi::Info { max_vcpus: 257, ..info(c"x86_64", (2, 7)) };
-        assert!(refused(many).contains("257 CPUs are more than 256"));
+        let many = ffi::Info { max_vcpus: 1025, ..info(c"x86_64", (2, 7)) };
+        assert!(refused(many).contains("1025 CPUs are more than 1024"));
     }
 }

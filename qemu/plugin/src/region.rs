@@ -243,7 +243,10 @@ pub(crate) fn truth<'a>(profile: &Profile, vcpus: impl Iterator<Item = &'a VcpuT
     for vcpu in vcpus {
         for (region, sums) in truth.regions.iter_mut().zip(&vcpu.regions) {
             add(profile, &mut region.events, &sums.sums);
-            region.cpus.push(by_name(profile, &sums.sums));
+            let happened = events(profile).zip(&sums.sums);
+            let happened = happened.filter(|(_, count)| **count != Count::default());
+            let named = happened.map(|(event, count)| (event.name.to_owned(), *count));
+            region.cpus.push(named.collect());
             let (pmi, handlers) = (&mut region.pmi, &sums.handlers);
             pmi.count += handlers.count;
             pmi.instructions += handlers.instructions;

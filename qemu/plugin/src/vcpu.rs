@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Maximum vCPUs that the plugin supports.
-pub(crate) const MAX_VCPUS: usize = 256;
+pub(crate) const MAX_VCPUS: usize = 1024;
 
 static VCPUS: [AtomicPtr<Vcpu>; MAX_VCPUS] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_VCPUS];

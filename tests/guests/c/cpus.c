@@ -87,10 +87,11 @@ int main(int argc, char **argv)
     int64_t cpus = argc == 3 ? argv[2][0] - '0' : 0;
     if (cpus < 1 || cpus > MOST_CPUS)
         return fail("usage: cpus EVENTS CPUS");
-    if (tally_open_cpus(1ull << cpus, argv[1], NULL, detail, sizeof detail) >= 0 || !detail[0])
+    const uint64_t behind[TALLY_CPU_SET_WORDS] = { 1ull << cpus };
+    if (tally_open_cpus(behind, argv[1], NULL, detail, sizeof detail) >= 0 || !detail[0])
         return fail("a CPU that is not there is not refused with a text");
     struct tally_config config = { TALLY_USER, TALLY_CYCLES, 100000, 1000000, TALLY_PLANNED, 0 };
-    int64_t session = tally_open_cpus(0, argv[1], &config, detail, sizeof detail);
+    int64_t session = tally_open_cpus(NULL, argv[1], &config, detail, sizeof detail);
     if (session < 0)
         return fail(detail);
     if (tally_cpu_threshold(session, 0, 0, AT, note) != TALLY_WRONG_STATE ||

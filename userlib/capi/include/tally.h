@@ -135,13 +135,15 @@ int64_t tally_open(const char *events, const struct tally_config *config, char *
  * last slice or scheduler tick (10 ms), without stopping the program. Otherwise like tally_open. */
 int64_t tally_open_on(int64_t program, const char *events, const struct tally_config *config,
                       char *detail, size_t detail_bytes);
-/* Opens a session that counts whole CPUs in ring 3, whichever programs they run. cpus is a set with
- * one bit for each CPU; 0 means all. Each CPU is an instance (tally_instance), with its own bank
+/* Opens a session that counts whole CPUs in ring 3, whichever programs they run. cpus is null
+ * for all CPUs, or points to TALLY_CPU_SET_WORDS words with a bit for each, as a cpu_set_t has: CPU
+ * n is bit n % 64 of word n / 64. Each CPU is an instance (tally_instance), with its own bank
  * (tally_map_cpu) and thresholds (tally_cpu_threshold), by its index in the order of the numbers.
  * TALLY_NOT_PERMITTED unless the kernel was booted with paranoid=0. tally_read is refused with
  * TALLY_WRONG_STATE, and so is tally_stats while the session counts. Otherwise like tally_open. */
-int64_t tally_open_cpus(uint64_t cpus, const char *events, const struct tally_config *config,
-                        char *detail, size_t detail_bytes);
+#define TALLY_CPU_SET_WORDS 16
+int64_t tally_open_cpus(const uint64_t *cpus, const char *events,
+                        const struct tally_config *config, char *detail, size_t detail_bytes);
 /* Writes the instance with this index of a session that counts CPUs or threads separately, with its
  * first n readings; writes nothing if there is no such instance. Publishes the half widths of a
  * CPU's bank. Returns the number of instances or an error. */

@@ -2,17 +2,19 @@
 
 use core::ffi::c_char;
 
-use tally_rust::{Handler, Scope, SessionConfig, sequences, session::ConfigWords, sys};
+use tally_rust::{
+    CpuSetWords, Handler, Scope, SessionConfig, sequences, session::ConfigWords, sys,
+};
 
 use crate::opening::open_by_number;
 
 /// Opens a session on whole CPUs. See `tally.h`.
 ///
 /// # Safety
-/// See [`super::tally_open`].
+/// See [`super::tally_open`]; `cpus` points to a set, or is null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tally_open_cpus(
-    cpus: u64,
+    cpus: *const CpuSetWords,
     events: *const c_char,
     config: *const ConfigWords,
     detail: *mut c_char,
@@ -24,7 +26,7 @@ pub unsafe extern "C" fn tally_open_cpus(
     // Word 5 holds the flags.
     words[5] |= apart[5];
     // SAFETY: the caller guarantees it.
-    unsafe { open_by_number(cpus, events, &raw const words, detail, detail_bytes) }
+    unsafe { open_by_number(cpus as u64, events, &raw const words, detail, detail_bytes) }
 }
 
 /// Writes an instance with its readings. See `tally.h`.

@@ -1,6 +1,6 @@
 //! The list of events that `cargo xtask run --explain` explains.
 
-use tally_abi::{Error, ExitStatus, SessionConfig, command::Command, events};
+use tally_abi::{CpuSet, Error, ExitStatus, SessionConfig, command::Command, events};
 use tally_breakdown::{Metrics, stack_of};
 
 use crate::{
@@ -63,11 +63,8 @@ impl Asked {
 
 /// Checks that the machine has the CPUs of `stat -C LIST`, as the kernel does.
 fn check_cpus(job: &Job, command: &Command<'_>) -> Result<()> {
-    let absent = command.stat.cpus.unwrap_or(0).checked_shr(job.cpus.into()).unwrap_or(0);
-    if absent == 0 {
-        return Ok(());
-    }
-    let first = u32::from(job.cpus) + absent.trailing_zeros();
+    let absent = command.stat.cpus.unwrap_or_default().without(CpuSet::first(job.cpus.into()));
+    let Some(first) = absent.lowest() else { return Ok(()) };
     let why = format!("there is no CPU {first}: the machine has {}, from 0 on", job.cpus);
     Err(Failure::new(Error::BadArgument.exit_status(), why))
 }

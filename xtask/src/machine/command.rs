@@ -21,6 +21,12 @@ use crate::{Failure, Result, boot_files::BootFiles, project, setup::Qemu};
 /// Bytes of a block of the ramdisk's archive.
 const BLOCK: usize = 512;
 
+/// Maximum number of CPUs of QEMU's machine `pc`.
+const MAX_PC_CPUS: usize = 255;
+
+/// Number of CPUs whose stacks and state take less than 64 MiB.
+const MANY_CPUS: usize = 128;
+
 /// Escapes a value of QEMU's option lists: a comma within it is written twice.
 fn value(text: &str) -> String {
     text.replace(',', ",,")
@@ -48,7 +54,8 @@ pub(super) fn qemu(
     folder: &Folder,
 ) -> Result<Command> {
     let machine = request.pmu.machine();
-    let mib = memory_for(length(ramdisk)?, request.memory_mib)?;
+    let for_cpus = if request.memory_mib.is_some() { 0 } else { request.cpus / MANY_CPUS };
+    let mib = memory_for(length(ramdisk)?, request.memory_mib)? + 64 * for_cpus as u64;
     let mut qemu = plain(&artefacts.qemu, &format!("{mib}M"), request.lacks);
     match request.accel {
         Accel::Tcg => {
@@ -64,6 +71,9 @@ pub(super) fn qemu(
     }
     gdb_socket(&mut qemu, request);
     qemu.arg("-smp").arg(request.cpus.to_string());
+    if request.cpus > MAX_PC_CPUS {
+        qemu.args(["-machine", "q35"]);
+    }
     match &artefacts.disk {
         Some(disk) if request.from_disk => from_disk(&mut qemu, &artefacts.qemu.firmware, disk),
         _ => from_files(&mut qemu, &artefacts.boot, ramdisk, request, folder)?,

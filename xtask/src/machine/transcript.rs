@@ -72,6 +72,8 @@ pub struct Transcript {
     pub files: Vec<SentNode>,
     /// Programs that ended by themselves, with their status.
     pub exits: Vec<(String, i32)>,
+    /// Core cycles per cycle of the TSC's rate in the turns of programs that have ended, by number.
+    pub frequencies: BTreeMap<u32, f64>,
     /// Programs whose system calls the kernel refused, and which calls.
     pub refused_calls: Vec<(String, String)>,
     /// Refusals and crashes, in order.
@@ -296,6 +298,9 @@ impl Transcript {
             }
             Message::Offline { apic_id, why } => {
                 self.offline.push(OfflineCpu { apic_id, why: name(why) });
+            }
+            Message::Frequency { pid, core, reference } => {
+                self.frequencies.insert(pid, core as f64 / reference as f64);
             }
             Message::Job { job } => self.job = Some(job),
         }

@@ -89,6 +89,8 @@ pub fn engine_rows(session: &SessionReport) -> Vec<(&'static str, String)> {
         ("engine's share of the time", share(session.engine_share)),
         ("handler's share of cycles", share(session.handler_cycle_share)),
     ];
+    let mhz = session.mean_hz.map(|hz| format!("{} MHz", Grouped(hz / 1_000_000)));
+    rows.extend(mhz.map(|mhz| ("mean frequency", mhz)));
     rows.extend(lost.map(|lost| ("PMIs that did not come", count(Some(lost)))));
     rows
 }

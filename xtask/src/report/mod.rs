@@ -126,6 +126,11 @@ pub struct SessionReport {
     /// Reason why `instructions_per_switch` is unknown, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions_per_switch_reason: Option<Cow<'static, str>>,
+    /// Mean frequency in Hz of the cores on which the program ran, while it ran, in every ring;
+    /// `None` if the processor does not count core cycles (IA32_APERF), or the program has not
+    /// ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_hz: Option<u64>,
     /// The engine's share of the time, 0 to 1: TSC ticks in the overflow path per tick of the
     /// session's running time. The budget limits it.
     pub engine_share: Option<f64>,
@@ -162,7 +167,15 @@ impl Report {
     pub fn of(boot: &Boot) -> Report {
         let (booted, truth) = (boot.transcript.booted.as_ref(), boot.truth.as_ref());
         let mut sessions = boot.transcript.sessions.iter();
-        let mut next = || sessions.next().map(|(tag, s)| SessionReport::of(*tag, s, truth));
+        let mean_hz = |pid: u32| {
+            let of_tsc = boot.transcript.frequencies.get(&pid)?;
+            Some((of_tsc * booted?.tsc_hz as f64) as u64)
+        };
+        let report = |(tag, session): (&u32, &Session)| SessionReport {
+            mean_hz: mean_hz(session.pid),
+            ..SessionReport::of(*tag, session, truth)
+        };
+        let mut next = || sessions.next().map(report);
         Report {
             seed: booted.map(|booted| booted.seed),
             pmu: booted.and_then(|booted| Some(booted.pmu.as_ref()?.name.clone())),
@@ -244,6 +257,7 @@ impl SessionReport {
                 (None, Some(_)) => Some("no PMI occurred".into()),
                 (None, None) => Some(NOT_COUNTED.into()),
             },
+            mean_hz: None,
             engine_share: stats.and_then(|s| ratio(s.engine_ticks, s.session_ticks)),
             handler_cycle_share: cost.and_then(|c| ratio(c.cycles, c.region_cycles)),
             breakdown: None,

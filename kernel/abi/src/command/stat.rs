@@ -2,6 +2,8 @@
 
 use alloc::{format, string::String, vec::Vec};
 
+use crate::CpuSet;
+
 /// The shortest wait of a program for another one, in milliseconds: a tick of the scheduler.
 const TICK_MS: u64 = 10;
 
@@ -24,8 +26,8 @@ pub struct StatOptions<'a> {
     pub is_json: bool,
     /// `-v`: print what is counted before the program runs.
     pub is_verbose: bool,
-    /// `-a`, `-C LIST`: the set of CPUs to count instead of the program, a bit for each; 0 for all.
-    pub cpus: Option<u64>,
+    /// `-a`, `-C LIST`: the CPUs to count instead of the program; the empty set for all.
+    pub cpus: Option<CpuSet>,
     /// The list of `-C LIST`.
     pub cpu_list: Option<&'a str>,
     /// `-A`: print each CPU separately.
@@ -74,7 +76,7 @@ impl<'a> StatOptions<'a> {
             "--field-separator" => self.separator = Some(value),
             "--json-output" => self.is_json = true,
             "--verbose" => self.is_verbose = true,
-            "--all-cpus" => self.cpus = self.cpus.or(Some(0)),
+            "--all-cpus" => self.cpus = self.cpus.or(Some(CpuSet::default())),
             "--cpu" => {
                 (self.cpus, self.cpu_list) = (Some(cpus(word, value)?), Some(value));
             }
@@ -134,21 +136,10 @@ impl<'a> StatOptions<'a> {
     }
 }
 
-/// Parses a set of CPUs: numbers and ranges, such as `0,2-3`.
-fn cpus(word: &str, value: &str) -> Result<u64, String> {
+/// Parses a set of CPUs.
+fn cpus(word: &str, value: &str) -> Result<CpuSet, String> {
     let wrong = || format!("{word} cannot be {value}: it is a list of CPUs, such as 0,2-3");
-    let number = |text: &str| match text.parse::<u32>() {
-        Ok(cpu) if cpu < u64::BITS => Ok(cpu),
-        _ => Err(wrong()),
-    };
-    value.split(',').try_fold(0, |set, range| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(wrong());
-        }
-        Ok(set | u64::MAX >> (u64::BITS - 1 - last) & u64::MAX << first)
-    })
+    CpuSet::parse(value).ok_or_else(wrong)
 }
 
 fn at_least(least: u64, word: &str, value: &str) -> Result<u64, String> {

@@ -1,6 +1,7 @@
 //! Command lines that are understood, and those that are refused.
 
 use super::*;
+use crate::CpuSet;
 
 fn parse(text: &str) -> Result<Command<'_>, String> {
     Command::parse(&text.split(' ').collect::<Vec<_>>())
@@ -95,8 +96,8 @@ fn stat_has_the_options_of_perf_stat() {
     assert_eq!(scope("stat prog"), Scope::Program);
     assert_eq!(scope("stat -a prog"), Scope::Cpus);
     let cpus = |text| parse(text).unwrap().stat.cpus;
-    assert_eq!((cpus("stat prog"), cpus("stat -a prog")), (None, Some(0)));
-    assert_eq!(cpus("stat -C 0,2-4,63 -a -A prog"), Some(1 << 63 | 0b11101));
+    assert_eq!((cpus("stat prog"), cpus("stat -a prog")), (None, Some(CpuSet::default())));
+    assert_eq!(cpus("stat -C 0,2-4,70 -a -A prog"), CpuSet::parse("0,2-4,70"));
     assert!(parse("stat -r2 --per-thread prog").unwrap_err().contains("leave out -r"));
     assert!(parse("stat -M x --per-thread prog").unwrap_err().contains("one of them"));
     let metrics = |text| {
@@ -118,7 +119,7 @@ fn options_that_perf_has_and_tally_has_not_say_what_to_use() {
         let why = parse(&text).unwrap_err();
         assert!(why.contains(remedy), "{option}: {why}");
     }
-    for cpus in ["-A", "-C 3-2", "-C 64", "-a --per-thread", "-a -A -r 2", "-a -A --topdown"] {
+    for cpus in ["-A", "-C 3-2", "-C 1024", "-a --per-thread", "-a -A -r 2", "-a -A --topdown"] {
         let why = parse(&format!("stat {cpus} prog")).unwrap_err();
         let words = ["-a or -C LIST", "such as 0,2-3", "give one", "leave out one"];
         assert!(words.iter().any(|word| why.contains(word)), "{cpus}: {why}");

@@ -13,7 +13,7 @@ use alloc::{format, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use tally::{
-    Bank, Error, Program, Session, SessionConfig, Value, println,
+    Bank, CpuSet, Error, Program, Session, SessionConfig, Value, println,
     runtime::{arguments, now_ns},
     sys,
 };
@@ -66,8 +66,8 @@ fn thief(checks: &mut Checks, session: u64) {
 /// Starts a program on this CPU alone.
 fn start_on(cpu: usize, iterations: u64) -> Program {
     let child = Program::load(&["banks", "child", &format!("{iterations}")]).expect("it is here");
-    let set = 1_u64 << cpu;
-    let arguments = [child.number(), 8, (&raw const set) as u64, 0, 0, 0];
+    let set = CpuSet::of(cpu).to_words();
+    let arguments = [child.number(), size_of_val(&set) as u64, set.as_ptr() as u64, 0, 0, 0];
     // SAFETY: the call reads the set.
     assert_eq!(unsafe { sys::call(sys::SCHED_SETAFFINITY, arguments) }, 0);
     child.run().expect("it was not started");
@@ -75,7 +75,8 @@ fn start_on(cpu: usize, iterations: u64) -> Program {
 }
 
 fn open(checks: &mut Checks, events: &str, cpus: usize) -> Session {
-    let session = Session::open_on_cpus(0, events, SessionConfig::default()).expect("paranoid=0");
+    let session = Session::open_on_cpus(CpuSet::default(), events, SessionConfig::default())
+        .expect("paranoid=0");
     checks.equal("threshold without a bank", session.set_threshold(0, 1), Err(Error::WrongState));
     let behind = session.map_cpu(cpus).err();
     checks.equal("the bank of a CPU that is not there", behind, Some(Error::BadArgument));

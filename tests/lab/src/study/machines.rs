@@ -53,14 +53,16 @@ const NUMA: [&str; 8] = [
     "-numa",
     "node,cpus=2-3,memdev=b",
 ];
-/// The second CPU's APIC ID is that of the next CPU after seven sockets of 32.
-const ABOVE_255: [&str; 6] = [
+/// The third CPU's APIC ID is 256, the first of the ninth socket of 32.
+const ABOVE_255: [&str; 8] = [
     "-machine",
     "q35",
     "-device",
     "intel-iommu,intremap=on,eim=on",
     "-smp",
     "2,sockets=12,cores=17,threads=1,maxcpus=204",
+    "-device",
+    "max-x86_64-cpu,socket-id=8,core-id=0,thread-id=0",
 ];
 
 /// Method of booting the kernel, and of getting its results.
@@ -105,13 +107,14 @@ const fn uefi(by: By, name: &'static str, cpus: usize, qemu: &'static [&'static 
     Kind { by, ..kind(name, cpus, "", qemu) }
 }
 
-const KINDS: [Kind; 27] = [
+const KINDS: [Kind; 28] = [
     kind("pc", 1, "", &[]),
     kind("q35", 1, "", &["-machine", "q35"]),
     kind("q35, 2 CPUs", 2, "", &["-machine", "q35"]),
     kind("16 CPUs", 16, "", &[]),
     kind("64 CPUs", 64, "", &[]),
-    kind("80 CPUs, of which 64 start", 80, "", &[]),
+    kind("80 CPUs", 80, "", &[]),
+    kind("300 CPUs", 300, "", &[]),
     kind("APIC IDs with holes", 6, "", &["-smp", "6,sockets=2,cores=3,threads=1"]),
     kind("APIC IDs above 255", 2, "", &ABOVE_255),
     kind("two NUMA nodes", 4, "", &NUMA),
