@@ -253,9 +253,9 @@ int64_t tally_sample_with_stack(int64_t session, size_t event, uint64_t period,
  * address, and those whose address had no room in the histogram. */
 int64_t tally_samples(int64_t session, uint64_t (*addresses)[2], size_t n);
 /* Writes the first n words of the calling thread's counts since its first call, not scaled: its
- * number, nanoseconds since boot, its cycles and instructions, and for each event its count and the
- * cycles and instructions for which it was counted. Returns the number of events or an error. Named regions (tally_region.h) and
- * parts (tally_part.h) compute estimates from them. */
+ * number, nanoseconds since boot, its cycles and instructions, and for each event its count and
+ * the cycles and instructions for which it was counted. Returns the number of events or an error.
+ * Named regions (tally_region.h) and parts (tally_part.h) compute estimates from them. */
 int64_t tally_thread(int64_t session, uint64_t *words, size_t n);
 /* Assigns a counter to each event of the list for this program alone, and counts from 0 at a
  * privilege (enum tally_mode): direct mode. Nothing is multiplexed, and no overflow interrupt

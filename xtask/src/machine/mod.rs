@@ -139,7 +139,7 @@ pub trait Observer {
     fn output(&mut self, output: &ProgramOutput);
 
     /// Receives the messages up to now and the machine's files, at intervals of some 10 ms. Returns
-    /// whether the machine continues; otherwise it is stopped.
+    /// whether the machine continues; otherwise it is asked to end, the second time stopped.
     ///
     /// # Errors
     /// The observer's own errors; the machine is stopped.
@@ -267,12 +267,13 @@ fn follow(
         if ended.is_some() || is_over {
             return Ok(asked.map_or(QemuEnd::ByItself, |(why, _)| why));
         }
-        if !observer.poll(transcript, folder)? {
+        let is_stopped = !observer.poll(transcript, folder)?;
+        if is_stopped && asked.is_some() {
             return Ok(QemuEnd::Stopped);
         }
         let running = start.elapsed();
         let is_late = running > request.time_limit;
-        let why = process::signal_came().then_some(QemuEnd::Stopped);
+        let why = (is_stopped || process::signal_came()).then_some(QemuEnd::Stopped);
         let why = why.or_else(|| is_late.then_some(QemuEnd::OutOfTime));
         // Programs that have ended by themselves are not asked to.
         if let Some(why) = why.filter(|_| asked.is_none() && !transcript.is_over()) {

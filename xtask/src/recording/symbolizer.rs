@@ -1,6 +1,9 @@
 //! The functions in which samples were taken.
 
-use std::path::PathBuf;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
 
 use serde::Serialize;
 use tally_abi::{
@@ -42,6 +45,8 @@ pub(crate) struct Symbolizer {
     /// Names of code that programs made, from the files `perf-PID.map` of `--symbols`.
     maps: Vec<PerfMap>,
     by: CallGraph,
+    /// Names of functions that samples are in, in several files.
+    shared: BTreeSet<String>,
 }
 
 impl Symbolizer {
@@ -65,7 +70,47 @@ impl Symbolizer {
             paths.iter().cloned().partition(|path| program_of_map(path).is_some());
         let maps = maps.iter().filter_map(|path| PerfMap::read(path).transpose());
         let maps = maps.collect::<Result<_>>()?;
-        Ok(Symbolizer { files: loaded::read(of, &files)?, maps, by })
+        let files = loaded::read(of, &files)?;
+        let mut all = Symbolizer { files, maps, by, shared: BTreeSet::new() };
+        all.shared = all.shared_names(of);
+        Ok(all)
+    }
+
+    /// The names of functions that samples are in, in several files.
+    fn shared_names(&self, of: &Recording) -> BTreeSet<String> {
+        let mut found: BTreeMap<String, BTreeSet<&Path>> = BTreeMap::new();
+        let mut seen = BTreeSet::new();
+        for sample in &of.records.samples {
+            let file = self.file(of, sample, sample.address);
+            let Some(file) = file.filter(|file| seen.insert((file.key(), sample.address))) else {
+                continue;
+            };
+            for place in file.places(sample.address) {
+                found.entry(place.function).or_default().insert(file.key().0);
+            }
+        }
+        found.retain(|_, files| files.len() > 1);
+        found.into_keys().collect()
+    }
+
+    /// A function's name with the name of its file, if other files have a function of that name.
+    fn told_apart(&self, name: String, file: &LoadedFile) -> String {
+        if !self.shared.contains(&name) {
+            return name;
+        }
+        let file = file.key().0.file_name().unwrap_or_default().to_string_lossy();
+        format!("{name} ({file})")
+    }
+
+    /// The name of the function at an address of a file; without one the name that `other` returns.
+    pub(crate) fn named(
+        &self,
+        file: &LoadedFile,
+        address: u64,
+        other: impl FnOnce() -> String,
+    ) -> String {
+        let name = file.places(address).pop().map_or_else(other, |place| place.function);
+        self.told_apart(name, file)
     }
 
     /// The files that were in a program's memory: the first is its own.
@@ -100,10 +145,11 @@ impl Symbolizer {
     /// The functions at an address of a sampled program.
     fn functions_at(&self, of: &Recording, sample: &SampleRecord, at: StackAddress) -> Vec<String> {
         let file = self.file(of, sample, at.in_instruction());
-        let places = file.map(|file| file.places(at.in_instruction()));
-        let mut names: Vec<String> =
-            places.unwrap_or_default().into_iter().map(|place| place.function).collect();
-        names.reverse();
+        let mut names: Vec<String> = Vec::new();
+        if let Some(file) = file {
+            let places = file.places(at.in_instruction()).into_iter().rev();
+            names.extend(places.map(|place| self.told_apart(place.function, file)));
+        }
         if names.is_empty() {
             let (program, _) = of.program_of(sample.session);
             let mut named = self.maps.iter().filter(|_| sample.user);

@@ -61,6 +61,8 @@ struct Annotated {
     events: u64,
     /// The function's share of all events.
     share: f64,
+    /// The share of events in code whose function is not known.
+    unknown_share: f64,
     instructions: Vec<Line>,
 }
 
@@ -94,8 +96,7 @@ pub fn main(args: &AnnotateArgs) -> Result<u8> {
     let event = recording.sampled_event(args.of.event.as_deref())?;
     let functions = sampled(&recording, &symbolizer, &event)?;
     let chosen = choose(&functions, args.function.as_deref())?;
-    let total = functions.iter().map(|of| of.weight.events).sum::<u64>();
-    let annotated = chosen.annotated(event, total);
+    let annotated = chosen.annotated(event, &functions);
     output::print(args.of.json, &annotated, &annotated.text(args.all))?;
     Ok(0)
 }
@@ -106,7 +107,7 @@ pub fn main(args: &AnnotateArgs) -> Result<u8> {
 /// As [`main`].
 pub(super) fn text(of: &Recording, symbolizer: &Symbolizer, event: String) -> Result<String> {
     let functions = sampled(of, symbolizer, &event)?;
-    Ok(choose(&functions, None)?.annotated(event, u64::MAX).text(true))
+    Ok(choose(&functions, None)?.annotated(event, &functions).text(true))
 }
 
 /// A function that was sampled.
@@ -120,30 +121,35 @@ struct Sampled<'a> {
 }
 
 /// The functions with samples of an event, in decreasing order of events.
-fn sampled<'a>(
-    of: &Recording,
-    symbolizer: &'a Symbolizer,
-    event: &str,
-) -> Result<Vec<Sampled<'a>>> {
+struct Found<'a> {
+    functions: Vec<Sampled<'a>>,
+    /// Samples in code whose function is not known.
+    elsewhere: Weight,
+}
+
+/// Finds the functions with samples of an event, in decreasing order of events.
+fn sampled<'a>(of: &Recording, symbolizer: &'a Symbolizer, event: &str) -> Result<Found<'a>> {
+    let mut elsewhere = Weight::default();
     let mut codes: BTreeMap<(&Path, u64), Code> = BTreeMap::new();
     let mut found: BTreeMap<(&Path, u64), Sampled<'a>> = BTreeMap::new();
     for (sample, events) in of.weighted_samples() {
         if of.event_name(sample.session, sample.event) != event {
             continue;
         }
-        let Some(file) = symbolizer.file(of, sample, sample.address) else { continue };
-        let key = file.key();
-        let code = match codes.entry(key) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Code::read(file)?),
+        let file = symbolizer.file(of, sample, sample.address);
+        let code = match file.map(|file| (file, codes.entry(file.key()))) {
+            Some((_, Entry::Occupied(known))) => Some(known.into_mut()),
+            Some((file, Entry::Vacant(new))) => Some(new.insert(Code::read(file)?)),
+            None => None,
         };
-        let Some(function) = code.at(sample.address) else { continue };
-        let of = found.entry((key.0, function.start)).or_insert_with(|| Sampled {
+        let function = code.and_then(|code| Some((code.at(sample.address)?, &*code)));
+        let Some((file, (function, code))) = file.zip(function) else {
+            elsewhere.add(events);
+            continue;
+        };
+        let of = found.entry((file.key().0, function.start)).or_insert_with(|| Sampled {
             file,
-            function: file
-                .places(function.start)
-                .pop()
-                .map_or_else(|| function.name(), |place| place.function),
+            function: symbolizer.named(file, function.start, || function.name()),
             instructions: code.instructions(function),
             weight: Weight::default(),
             by_address: BTreeMap::new(),
@@ -151,18 +157,19 @@ fn sampled<'a>(
         of.weight.add(events);
         of.by_address.entry(sample.address).or_default().add(events);
     }
-    let mut found: Vec<Sampled<'a>> = found.into_values().collect();
-    found.sort_by_key(|of| std::cmp::Reverse(of.weight.events));
-    if found.is_empty() {
+    let mut functions: Vec<Sampled<'a>> = found.into_values().collect();
+    functions.sort_by_key(|of| std::cmp::Reverse(of.weight.events));
+    if functions.is_empty() {
         let why = "no sample is in a function that is known: add --symbols FILE with the file of \
                    the program, not stripped";
         return Err(Failure::new(ExitStatus::BadTrace, why));
     }
-    Ok(found)
+    Ok(Found { functions, elsewhere })
 }
 
 /// The function of this name, or the only one whose name has this part, or the first.
-fn choose<'a, 'f>(functions: &'f [Sampled<'a>], name: Option<&str>) -> Result<&'f Sampled<'a>> {
+fn choose<'a, 'f>(found: &'f Found<'a>, name: Option<&str>) -> Result<&'f Sampled<'a>> {
+    let functions = &found.functions;
     let Some(name) = name else { return Ok(&functions[0]) };
     let ranks: [&dyn Fn(&str) -> bool; 3] = [
         &|function| function == name || typed(function) == name,
@@ -210,7 +217,9 @@ fn typed(function: &str) -> Cow<'_, str> {
 }
 
 impl Sampled<'_> {
-    fn annotated(&self, event: String, total_events: u64) -> Annotated {
+    fn annotated(&self, event: String, found: &Found<'_>) -> Annotated {
+        let known = found.functions.iter().map(|of| of.weight.events).sum::<u64>();
+        let all_events = (known + found.elsewhere.events).max(1) as f64;
         let line = |instruction: &super::code::Instruction| {
             let weight = self.by_address.get(&instruction.address).copied().unwrap_or_default();
             let place = self.file.places(instruction.address).into_iter().next();
@@ -229,7 +238,8 @@ impl Sampled<'_> {
             function: self.function.clone(),
             samples: self.weight.samples,
             events: self.weight.events,
-            share: self.weight.events as f64 / total_events.max(1) as f64,
+            share: self.weight.events as f64 / all_events,
+            unknown_share: found.elsewhere.events as f64 / all_events,
             instructions: self.instructions.iter().map(line).collect(),
         }
     }
@@ -276,6 +286,10 @@ impl Annotated {
             self.event,
             samples_of(self.samples)
         )?;
+        if self.unknown_share > 0.0 {
+            let share = 100.0 * self.unknown_share;
+            writeln!(text, "# {share:.2}% are in code of which no function is known: --symbols")?;
+        }
         writeln!(text, "# A sample is some instructions behind the one that caused it.")?;
         writeln!(text, "Percent   95 % interval   Address  Instruction")
     }

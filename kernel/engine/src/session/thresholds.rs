@@ -108,8 +108,8 @@ impl Session {
         }
     }
 
-    /// Returns whether the core cycles of the next overflow interrupt are to be read, for the budget
-    /// of samples. Where ring 0 is counted they are not: the reading would be counted too.
+    /// Returns whether the core cycles of the next overflow interrupt are to be read, for the
+    /// budget of samples. Where ring 0 is counted they are not: the reading would be counted too.
     #[inline(always)]
     pub(crate) fn times_interrupt(&self) -> bool {
         self.folds_at_once()
