@@ -52,6 +52,13 @@ pub fn wrapped(text: &str) -> String {
 }
 
 impl Breakdown {
+    /// All cycles by the truth, which the parts of the first level divide. Where ring 0 shares
+    /// counters, they are not the estimated ones.
+    fn true_cycles(&self) -> f64 {
+        let first = self.parts.iter().filter(|part| part.level <= 1);
+        first.filter_map(|part| part.truth).sum()
+    }
+
     /// Writes a row. `!` marks a truth outside of the interval.
     fn write_part(
         &self,
@@ -71,7 +78,10 @@ impl Breakdown {
         if has_truth {
             let mark = if truth.is_some_and(|truth| !part.contains(truth)) { "!" } else { "" };
             match truth {
-                Some(truth) => write!(f, " {:>8}{mark}", percent(of_all(*truth), false))?,
+                Some(truth) => {
+                    let share = truth / self.true_cycles().max(1.0);
+                    write!(f, " {:>8}{mark}", percent(share, false))?;
+                }
                 None => write!(f, " {:>8}", "-")?,
             }
         }
