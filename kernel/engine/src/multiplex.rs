@@ -204,7 +204,7 @@ impl<P: Pmu> Multiplexer<P> {
             // timer has overflowed, it must be written: ring 0 counts on after an overflow
             // interrupt that ended no slice, an overflow in between is lost, and no other would
             // follow.
-            return self.rearm_mid_slice(session, tsc, sink);
+            return self.rearm_mid_slice(session, tsc, clock, sink);
         }
         if self.credit(session, tsc) {
             self.pmu.stop();
@@ -253,7 +253,6 @@ impl<P: Pmu> Multiplexer<P> {
         let Some(session) = session.filter(|session| session.is_running()) else {
             return self.handle_stray_overflow();
         };
-        let began = if session.times_interrupt() { clock.core_cycles() } else { None };
         let row = self.rows.next();
         row.tsc = start_tsc;
         if self.pmu.switch(session.next_switch(), &mut row.raw) {
@@ -270,15 +269,10 @@ impl<P: Pmu> Multiplexer<P> {
         } else {
             session.stats_mut().spurious_pmis += 1;
             if session.is_watched() {
-                self.rearm_mid_slice(session, start_tsc, &mut sink());
+                self.rearm_mid_slice(session, start_tsc, clock, &mut sink());
             }
         }
         session.stats_mut().engine_ticks += clock.tsc().wrapping_sub(start_tsc);
-        if let Some(began) = began
-            && let Some(ended) = clock.core_cycles()
-        {
-            session.charge_samples(ended.wrapping_sub(began));
-        }
     }
 
     /// Returns whether a counter has overflowed while the overflow interrupt was masked, which no
@@ -331,11 +325,18 @@ impl<P: Pmu> Multiplexer<P> {
     /// remainder of the slice. Also runs in the overflow path, when a counter that was preloaded
     /// for a threshold has overflowed instead of the timer.
     #[cold]
-    fn rearm_mid_slice(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
+    fn rearm_mid_slice(
+        &mut self,
+        session: &mut Session,
+        tsc: u64,
+        clock: &impl Clock,
+        sink: &mut impl Sink,
+    ) {
         self.pmu.stop();
         if self.credit(session, tsc) {
             return self.end_stopped(session, tsc, sink);
         }
+        session.time_samples(|| self.entries.read(clock));
         self.program(session);
         self.enable(session, tsc, sink);
     }

@@ -51,6 +51,9 @@ tally_vdso:
     .8byte 10, 6f - 5f                      // DT_STRSZ
     .8byte 11, 24                           // DT_SYMENT
     .8byte 14, 1                            // DT_SONAME
+    .8byte 0x6ffffff0, 16f - tally_vdso     // DT_VERSYM
+    .8byte 0x6ffffffc, 17f - tally_vdso     // DT_VERDEF
+    .8byte 0x6ffffffd, 2                    // DT_VERDEFNUM
     .8byte 0, 0
 3:  .8byte 0, 0, 0
     .4byte 17
@@ -75,7 +78,13 @@ tally_vdso:
     .4byte 2, 1
     .8byte 8, 24
 4:  .4byte 1, 4, 1, 0, 2, 3, 0              // one bucket, which chains the symbols
+16: .2byte 0, 2, 2, 2                       // version 2 of all, which Go does not do without
+17: .2byte 1, 1, 1, 1                       // the object's own version
+    .4byte 0xdeebfa1, 20, 28, 1, 0
+    .2byte 1, 0, 2, 1
+    .4byte 0x3ae75f6, 20, 0, 70, 0
 5:  .asciz "", "linux-vdso.so.1", "__vdso_clock_gettime", "__vdso_gettimeofday", "__vdso_time"
+    .asciz "LINUX_2.6"
 6:
     .balign 16
 // int __vdso_clock_gettime(int clock, struct timespec *time)

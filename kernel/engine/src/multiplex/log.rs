@@ -62,6 +62,7 @@ impl<P: Pmu> Multiplexer<P> {
         {
             session.mark_cycles(reading);
         }
+        session.time_samples(|| self.entries.read(clock));
         session.update_budget();
         if stopped {
             self.pmu.stop();

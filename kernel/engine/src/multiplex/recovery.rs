@@ -36,7 +36,7 @@ impl<P: Pmu> Multiplexer<P> {
             self.fold(session, clock, sink);
             self.charge(session);
             session.stats_mut().lost_pmis += 1;
-            self.rearm_mid_slice(session, clock.tsc(), sink);
+            self.rearm_mid_slice(session, clock.tsc(), clock, sink);
         }
         is_lost
     }

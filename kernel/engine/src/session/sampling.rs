@@ -6,6 +6,7 @@ use tally_abi::{SessionStats, session::MAX_SLICE};
 
 use crate::{
     budget::{Budget, average},
+    core_time::CoreReading,
     histogram::Histogram,
 };
 
@@ -61,6 +62,16 @@ impl Rate {
     }
 }
 
+/// An observation in the handler of an overflow interrupt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InterruptMark {
+    pub(super) reading: CoreReading,
+    /// Core cycles that were counted for the program.
+    pub(super) counted: u64,
+    /// Overflow interrupts of the session.
+    pub(super) interrupts: u64,
+}
+
 /// A session's samples.
 #[derive(Debug)]
 pub(super) struct Sampling {
@@ -72,9 +83,11 @@ pub(super) struct Sampling {
     taken: u64,
     /// The session's core cycles at the last update.
     cycles: u64,
-    /// Core cycles of the handler of an overflow interrupt, without the interrupt's delivery; 0
-    /// while they are not known.
+    /// Core cycles of an overflow interrupt; 0 while they are not known.
     interrupt_cycles: u64,
+    /// The last observation since the last update, and whether an interrupt was timed since.
+    mark: Option<InterruptMark>,
+    is_timed: bool,
     /// Events that are sampled at rates.
     rates: Vec<Rate>,
 }
@@ -90,6 +103,8 @@ impl Sampling {
             taken: 0,
             cycles: 0,
             interrupt_cycles: 0,
+            mark: None,
+            is_timed: false,
             rates: Vec::new(),
         })
     }
@@ -145,19 +160,29 @@ impl Sampling {
         self.taken += 1;
     }
 
-    /// Returns whether the next overflow interrupt is to be timed: one in a few samples is.
-    pub(super) fn times_interrupt(&self) -> bool {
-        self.taken == 0
+    /// Returns whether overflow interrupts are to be timed: one in a few samples is.
+    pub(super) fn is_to_time(&self) -> bool {
+        !self.is_timed
     }
 
-    /// Observes the core cycles of the handler of an overflow interrupt.
-    pub(super) fn observe(&mut self, cycles: u64) {
+    /// Observes the core cycles in the handler of an overflow interrupt. Those since the last
+    /// observation that were not counted for the program are an interrupt's, unless the kernel was
+    /// entered for another reason.
+    pub(super) fn observe(&mut self, now: InterruptMark) {
+        let Some(then) = self.mark.replace(now) else { return };
+        let interrupts = now.interrupts.saturating_sub(then.interrupts);
+        if interrupts == 0 || now.reading.entries != then.reading.entries {
+            return;
+        }
+        let passed = now.reading.cycles.wrapping_sub(then.reading.cycles);
+        let cost = passed.saturating_sub(now.counted - then.counted) / interrupts;
         let known = self.interrupt_cycles;
-        self.interrupt_cycles = if known == 0 { cycles } else { average(known, cycles) };
+        self.interrupt_cycles = if known == 0 { cost } else { average(known, cost) };
+        self.is_timed = true;
     }
 
     /// Updates the period multiplier every few samples, by the session's core cycles and those of
-    /// the handler, or by time while the latter are not known. Runs in the overflow path: a few
+    /// its interrupts, or by time while the latter are not known. Runs in the overflow path: a few
     /// divisions.
     pub(super) fn update(&mut self, stats: &SessionStats, cycles: u64) {
         if self.taken < SAMPLES {
@@ -170,5 +195,6 @@ impl Sampling {
             self.budget.update(stats.engine_ticks, stats.session_ticks);
         }
         (self.taken, self.cycles) = (0, cycles);
+        (self.mark, self.is_timed) = (None, false);
     }
 }

@@ -19,8 +19,8 @@ const SKEW_INSTRUCTIONS: u64 = 110;
 /// (decision 44): 756, with the interrupt's delivery.
 pub const SKEW_CYCLES: u64 = 900;
 /// [`SKEW_INSTRUCTIONS`] for an interrupt that ends no slice, such as one that takes a sample: it
-/// stops counting later. Measured by samples of ring 0 (`tests/boot/samples.rs`): 165 on average.
-const MID_SLICE_INSTRUCTIONS: u64 = 185;
+/// stops counting later. Measured by samples of ring 0 (`tests/boot/samples.rs`): 152 on average.
+const MID_SLICE_INSTRUCTIONS: u64 = 170;
 /// [`SKEW_CYCLES`] for such an interrupt. Measured (decision 44): 780.
 const MID_SLICE_CYCLES: u64 = 1000;
 /// Standard errors of a half width at 95 %.

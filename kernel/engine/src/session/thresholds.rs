@@ -4,12 +4,13 @@ use tally_abi::trace::{SampleRecord, ThresholdRecord};
 
 use super::{
     publish::counts_of,
-    sampling::{Rate, Sampling},
+    sampling::{InterruptMark, Rate, Sampling},
     state::{Session, SliceStart, Timestamp},
 };
 use crate::{
     MAX_GENERAL, Pinned, Sink,
     bank::{Bank, Fired, GroupCounts, ThresholdError},
+    core_time::CoreReading,
     for_each_counter,
     histogram::Histogram,
     plan::CounterAssignment,
@@ -108,19 +109,16 @@ impl Session {
         }
     }
 
-    /// Returns whether the core cycles of the next overflow interrupt are to be read, for the
-    /// budget of samples. Where ring 0 is counted they are not: the reading would be counted too.
-    #[inline(always)]
-    pub(crate) fn times_interrupt(&self) -> bool {
-        self.folds_at_once()
-            && !self.setup.kernel
-            && self.sampling.as_ref().is_some_and(|of| of.times_interrupt())
-    }
-
-    /// Charges samples, if any are taken, with core cycles of the handler of an overflow interrupt.
-    pub(crate) fn charge_samples(&mut self, cycles: u64) {
-        if let Some(sampling) = &mut self.sampling {
-            sampling.observe(cycles);
+    /// Observes what overflow interrupts cost, for the budget of samples. `read` returns the
+    /// processor's core cycles. Where ring 0 is counted, the handler is a part of the counts.
+    pub(crate) fn time_samples(&mut self, read: impl FnOnce() -> Option<CoreReading>) {
+        let interrupts = self.stats.pmis + self.stats.spurious_pmis;
+        let counted = self.total[Pinned::Cycles];
+        let sampling = self.sampling.as_mut().filter(|of| !self.setup.kernel && of.is_to_time());
+        if let Some(sampling) = sampling
+            && let Some(reading) = read()
+        {
+            sampling.observe(InterruptMark { reading, counted, interrupts });
         }
     }
 
