@@ -37,6 +37,15 @@ pub(crate) struct CoreReading {
     pub(crate) entries: u64,
 }
 
+impl CoreReading {
+    /// Core cycles since `then` beside the `counted` ones, and whether the kernel was not entered
+    /// meanwhile but for overflow interrupts.
+    pub(crate) fn beside(&self, then: &CoreReading, counted: u64) -> (u64, bool) {
+        let passed = self.cycles.wrapping_sub(then.cycles);
+        (passed.saturating_sub(counted), self.entries == then.entries)
+    }
+}
+
 /// Start time of the engine's work outside of the overflow path.
 #[derive(Clone, Copy, Debug)]
 pub struct Began {

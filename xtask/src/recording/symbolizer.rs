@@ -45,8 +45,8 @@ pub(crate) struct Symbolizer {
     /// Names of code that programs made, from the files `perf-PID.map` of `--symbols`.
     maps: Vec<PerfMap>,
     by: CallGraph,
-    /// Names of functions that samples are in, in several files.
-    shared: BTreeSet<String>,
+    /// Programs with names of functions that samples are in, in several of the program's files.
+    shared: BTreeSet<(u32, String)>,
 }
 
 impl Symbolizer {
@@ -76,26 +76,33 @@ impl Symbolizer {
         Ok(all)
     }
 
-    /// The names of functions that samples are in, in several files.
-    fn shared_names(&self, of: &Recording) -> BTreeSet<String> {
-        let mut found: BTreeMap<String, BTreeSet<&Path>> = BTreeMap::new();
+    /// The programs with names of functions that samples are in, in several files.
+    fn shared_names(&self, of: &Recording) -> BTreeSet<(u32, String)> {
+        let mut found: BTreeMap<(u32, String), BTreeSet<&Path>> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for sample in &of.records.samples {
             let file = self.file(of, sample, sample.address);
-            let Some(file) = file.filter(|file| seen.insert((file.key(), sample.address))) else {
+            let Some(file) =
+                file.filter(|file| seen.insert((file.program, file.key(), sample.address)))
+            else {
                 continue;
             };
             for place in file.places(sample.address) {
-                found.entry(place.function).or_default().insert(file.key().0);
+                let key = (file.program, place.function);
+                found.entry(key).or_default().insert(file.key().0);
             }
         }
         found.retain(|_, files| files.len() > 1);
         found.into_keys().collect()
     }
 
-    /// A function's name with the name of its file, if other files have a function of that name.
+    /// A function's name with the name of its file, if other files of the program have a function
+    /// of that name.
     fn told_apart(&self, name: String, file: &LoadedFile) -> String {
-        if !self.shared.contains(&name) {
+        let key = (file.program, name);
+        let is_shared = self.shared.contains(&key);
+        let (_, name) = key;
+        if !is_shared {
             return name;
         }
         let file = file.key().0.file_name().unwrap_or_default().to_string_lossy();

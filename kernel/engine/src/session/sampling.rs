@@ -171,11 +171,8 @@ impl Sampling {
     pub(super) fn observe(&mut self, now: InterruptMark) {
         let Some(then) = self.mark.replace(now) else { return };
         let interrupts = now.interrupts.saturating_sub(then.interrupts);
-        if interrupts == 0 || now.reading.entries != then.reading.entries {
-            return;
-        }
-        let passed = now.reading.cycles.wrapping_sub(then.reading.cycles);
-        let cost = passed.saturating_sub(now.counted - then.counted) / interrupts;
+        let (cycles, is_exact) = now.reading.beside(&then.reading, now.counted - then.counted);
+        let Some(cost) = cycles.checked_div(interrupts).filter(|_| is_exact) else { return };
         let known = self.interrupt_cycles;
         self.interrupt_cycles = if known == 0 { cost } else { average(known, cost) };
         self.is_timed = true;

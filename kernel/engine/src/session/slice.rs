@@ -190,9 +190,8 @@ impl Session {
         let is_second = then.is_some();
         self.mark = Some(CycleMark { finished, reading, counted, is_second });
         let Some(then) = then else { return };
-        let passed = reading.cycles.wrapping_sub(then.reading.cycles);
-        let cost = passed.saturating_sub(counted - then.counted);
-        self.budget.observe(cost, reading.entries == then.reading.entries);
+        let (cost, is_exact) = reading.beside(&then.reading, counted - then.counted);
+        self.budget.observe(cost, is_exact);
         if self.finished - self.last_choice.finished >= Budget::SLICES {
             self.choose_length();
         }
