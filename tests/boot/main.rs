@@ -84,13 +84,13 @@ use std::{
 };
 
 use xtask::{
-    machine::{self, Artefacts, Boot, Request},
+    machine::{Artefacts, Boot, Request},
     process,
     report::{Kind, Report, SessionReport},
     run::RunArgs,
 };
 
-use self::shared::{SharedBoot, machine_permit};
+use self::shared::{SharedBoot, boot_drawn, machine_permit};
 
 /// Longest permitted run of a program on the host, which may be slow; some tests build their
 /// programs.
@@ -114,8 +114,7 @@ fn boot(request: &Request) -> Boot {
 
 /// Boots the requested machine from these files.
 fn boot_with(artefacts: &Artefacts, request: &Request) -> Boot {
-    let _permit = machine_permit();
-    machine::boot(artefacts, request, &mut |_| {}).unwrap_or_else(|failure| panic!("{failure}"))
+    boot_drawn(artefacts, request).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 /// Boots one processor with Intel's virtual PMU and `programs`, with the kernel's `options`.

@@ -2,7 +2,11 @@
 
 use std::sync::{Condvar, Mutex, OnceLock};
 
-use xtask::machine::{self, Boot, Request};
+use xtask::{
+    Failure,
+    machine::{self, Artefacts, Boot, Request},
+    test::SEED_VARIABLE,
+};
 
 use crate::artefacts;
 
@@ -21,13 +25,36 @@ impl SharedBoot {
     /// Machine after its end. Prints the path of its log, which a failing test shows.
     pub fn get(&self) -> &Boot {
         let boot = self.boot.get_or_init(|| {
-            let _permit = machine_permit();
-            let boot = machine::boot(&artefacts(), &(self.request)(), &mut |_| {});
-            boot.map_err(|failure| failure.to_string())
+            boot_drawn(&artefacts(), &(self.request)()).map_err(|failure| failure.to_string())
         });
         let boot = boot.as_ref().unwrap_or_else(|failure| panic!("{failure}"));
         println!("log of the machine: {}", boot.folder.log().display());
         boot
+    }
+}
+
+/// Boots a machine with the seed of its command line plus that of `cargo xtask test --seed`.
+pub fn boot_drawn(artefacts: &Artefacts, request: &Request) -> Result<Boot, Failure> {
+    let _permit = machine_permit();
+    let added = std::env::var(SEED_VARIABLE).map_or(0, |text| text.parse().expect("a number"));
+    let mut request = request.clone();
+    // Repeats are told apart by their seeds.
+    let has_repeats = request.command_line.contains("repeat=");
+    if added != 0 && !request.command_line.is_empty() && !has_repeats {
+        request.command_line = reseeded(&request.command_line, added);
+    }
+    machine::boot(artefacts, &request, &mut |_| {})
+}
+
+/// Kernel's command line with `added` more in its seed, which is 1 without one.
+fn reseeded(line: &str, added: u64) -> String {
+    let options = line.split(" -- ").next().unwrap_or_default();
+    match options.split(' ').find_map(|word| word.strip_prefix("seed=")) {
+        Some(own) => {
+            let seed: u64 = own.parse().expect("a seed is a number");
+            line.replacen(&format!("seed={own}"), &format!("seed={}", seed + added), 1)
+        }
+        None => format!("seed={} {line}", 1 + added),
     }
 }
 

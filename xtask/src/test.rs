@@ -22,6 +22,9 @@ const THREADS_PER_PROCESSOR: usize = 8;
 /// The variable from which test binaries take the number of their threads.
 const THREADS_VARIABLE: &str = "RUST_TEST_THREADS";
 
+/// The variable with what the boot tests add to each machine's seed.
+pub const SEED_VARIABLE: &str = "TALLY_TEST_SEED";
+
 /// Tests behind `cfg(loom)`.
 const LOOM: [&str; 3] = ["bank_loom", "exchange_loom", "ring_loom"];
 
@@ -31,6 +34,9 @@ pub struct TestArgs {
     /// Run the long tests too
     #[arg(long)]
     long: bool,
+    /// Add N to the seed of each machine: a test that fails with another seed gambles
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
     /// Run only tests whose name contains one of these words, long ones too, without loom
     filter: Vec<String>,
 }
@@ -49,6 +55,7 @@ pub fn main(project: &Project, args: &TestArgs) -> Result<u8> {
         })?;
     let mut tests = project.cargo("test", &project.target);
     tests.arg("--no-fail-fast").env(ARTEFACTS_VARIABLE, artefacts);
+    tests.env(SEED_VARIABLE, args.seed.to_string());
     if std::env::var_os(THREADS_VARIABLE).is_none() {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         tests.env(THREADS_VARIABLE, (THREADS_PER_PROCESSOR * processors).to_string());
