@@ -1,26 +1,54 @@
-//! Core cycles, and their use by the kernel besides the program and the engine.
+//! Core cycles and kernel entries: what passes on a CPU beside the program in ring 3.
 
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::Clock;
 
-/// Per-CPU count of kernel entries, overflow interrupts excluded. Clones share the count. Only its
-/// CPU uses it.
-#[derive(Clone, Debug, Default)]
-pub struct KernelEntries(Arc<AtomicU64>);
+/// Per-CPU count of kernel entries, overflow interrupts excluded, and the time at which the kernel
+/// has to end the running slice ([`crate::Multiplexer::cut`]). Clones share both. Only its CPU uses
+/// them.
+#[derive(Clone, Debug)]
+pub struct KernelEntries(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    number: AtomicU64,
+    /// TSC; [`u64::MAX`]: never.
+    deadline: AtomicU64,
+}
+
+impl Default for KernelEntries {
+    fn default() -> KernelEntries {
+        let [number, deadline] = [0, u64::MAX].map(AtomicU64::new);
+        KernelEntries(Arc::new(Shared { number, deadline }))
+    }
+}
 
 impl KernelEntries {
+    /// Returns whether the deadline of the running slice has passed. Call it as the kernel returns
+    /// to ring 3; if it returns true, call [`crate::Multiplexer::cut`].
+    #[inline]
+    pub fn is_overdue(&self, clock: &impl Clock) -> bool {
+        let deadline = self.0.deadline.load(Ordering::Relaxed);
+        deadline != u64::MAX && clock.tsc() >= deadline
+    }
+
+    /// Sets the deadline of the running slice.
+    pub(crate) fn set_deadline(&self, tsc: Option<u64>) {
+        self.0.deadline.store(tsc.unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
     /// Counts an entry of the kernel: an interrupt, an exception or a system call.
     #[inline]
     pub fn note(&self) {
         // Only one CPU stores the count, so no atomic addition is needed.
-        self.0.store(self.number().wrapping_add(1), Ordering::Relaxed);
+        self.0.number.store(self.number().wrapping_add(1), Ordering::Relaxed);
     }
 
     #[inline]
     fn number(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.number.load(Ordering::Relaxed)
     }
 
     /// The processor's core cycles now, if it counts them.

@@ -133,6 +133,7 @@ impl<P: Pmu> Multiplexer<P> {
         let tsc = clock.tsc();
         let end = if self.credit(session, tsc) { End::Stopped } else { end };
         self.end(session, end, tsc, sink);
+        self.entries.set_deadline(None);
         session.end_interval(Timestamp { cpu: self.cpu, tsc }, sink);
     }
 
@@ -156,6 +157,7 @@ impl<P: Pmu> Multiplexer<P> {
     /// Publishes the counts so far, and enables the counters that [`Self::program`] set up.
     fn enable(&mut self, session: &mut Session, tsc: u64, sink: &mut impl Sink) {
         self.publish(session, session.slice_start(), true, tsc, sink);
+        self.entries.set_deadline(session.deadline());
         // Must be last: if ring 0 is counted, counters count from here on.
         self.pmu.enable();
     }

@@ -24,7 +24,7 @@ use crate::{
         lapic::Lapic,
         vectors,
     },
-    measure::{NmiCell, cpus::upcalls},
+    measure::{NmiCell, ProcessorClock, cpus::upcalls},
     memory::kernel,
     task::Process,
 };
@@ -108,9 +108,12 @@ impl Cpu {
     }
 
     /// Records the kernel's return: from now on time counts as the running thread's in ring 3, if a
-    /// thread runs.
+    /// thread runs. A slice that ring 0 has made too long ends.
     #[inline]
     pub fn leave_kernel(&mut self) {
+        if self.entries.is_overdue(&ProcessorClock) {
+            self.measure.lock().cut();
+        }
         if let Some(process) = &mut self.current {
             process.threads.leave_kernel();
         }

@@ -55,7 +55,7 @@ pub use settings::{
     seed, set_seed, trace_events,
 };
 pub use slot::{Contexts, Slot};
-pub use trace_ring::ring_memory;
+pub use trace_ring::{ProcessorClock, ring_memory};
 pub use truth::{close_region, open_region};
 pub use upcall::{Threshold, UpcallHandler};
 

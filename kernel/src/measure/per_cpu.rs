@@ -251,6 +251,13 @@ impl Measure {
         }
     }
 
+    /// Ends the running slice, which ring 0 has made too long.
+    pub fn cut(&mut self) {
+        if let Some((multiplexer, session, trace)) = self.counted() {
+            multiplexer.cut(session, &ProcessorClock, trace);
+        }
+    }
+
     /// Folds the rows of overflow interrupts into the running program's session, publishes due
     /// errors in its bank, and makes room in a trace ring that is half full.
     pub fn fold(&mut self) {

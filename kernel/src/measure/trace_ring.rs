@@ -30,7 +30,7 @@ pub fn ring_memory(cpu: u64) -> Result<&'static Shared, Error> {
 }
 
 /// The processor's clocks.
-pub(super) struct ProcessorClock;
+pub struct ProcessorClock;
 
 impl Clock for ProcessorClock {
     #[inline(always)]

@@ -69,6 +69,7 @@ impl<P: Pmu> Multiplexer<P> {
             session.mark_idle();
         }
         self.log_end(session, ended, tsc, sink);
+        self.entries.set_deadline(session.deadline());
         !stopped
     }
 

@@ -1,7 +1,8 @@
-//! Recovery from lost overflow interrupts.
+//! Slices that end without an overflow of their timer in time: its interrupt was lost, or ring 0,
+//! which it does not count, takes long.
 
 use super::Multiplexer;
-use crate::{Clock, CounterMask, Pmu, Session, Sink};
+use crate::{Began, Clock, CounterMask, Pmu, Session, Sink};
 
 /// Counts of the slice timer beyond its overflow, in cycles or instructions, after which the
 /// overflow interrupt is considered lost. Skids are thousands of times shorter; an interrupt that
@@ -39,5 +40,18 @@ impl<P: Pmu> Multiplexer<P> {
             self.rearm_mid_slice(session, clock.tsc(), clock, sink);
         }
         is_lost
+    }
+
+    /// Ends the current slice after the time that it may take in ring 0: its timer overflows with
+    /// the first count of ring 3. Call it when [`crate::KernelEntries::is_overdue`] says so.
+    #[cold]
+    pub fn cut(&mut self, session: &mut Session, clock: &impl Clock, sink: &mut impl Sink) {
+        if session.is_running() && session.deadline().is_some() {
+            let began = Began::now(clock);
+            self.fold(session, clock, sink);
+            session.cut();
+            self.rearm_mid_slice(session, began.tsc(), clock, sink);
+            session.charge(&began, clock);
+        }
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Skew {
     events: Box<[EventSkew]>,
     /// Maximum number of instructions as which an interrupt in ring 3 counts.
     overcount: u64,
+    /// Slices that were cut while the kernel ran.
+    cuts: u64,
 }
 
 /// Properties that determine the skew of an event.
@@ -49,12 +51,17 @@ impl Skew {
             in_ring_0: demand.is_in_ring_0(mode),
             is_overcounted: demand.is_overcounted(),
         };
-        Skew { events: demands.iter().map(of).collect(), overcount: 0 }
+        Skew { events: demands.iter().map(of).collect(), overcount: 0, cuts: 0 }
     }
 
     /// Sets the maximum number of instructions as which an interrupt in ring 3 counts.
     pub(super) fn set_overcount(&mut self, overcount: u64) {
         self.overcount = overcount;
+    }
+
+    /// Counts a slice that was cut while the kernel ran.
+    pub(super) fn note_cut(&mut self) {
+        self.cuts += 1;
     }
 
     /// Widens the intervals of events by the skew of their counts. An exact count becomes an
@@ -81,8 +88,9 @@ impl Skew {
         assigned: CounterAssignment,
         stats: &SessionStats,
     ) -> u64 {
+        let mid_slice_entries = stats.spurious_pmis + self.cuts;
         let entries =
-            |slice_end, mid_slice| stats.slices * slice_end + stats.spurious_pmis * mid_slice;
+            |slice_end, mid_slice| stats.slices * slice_end + mid_slice_entries * mid_slice;
         let Some(event) = self.events.get(event) else { return 0 };
         let of_ring_0 = match (event.in_ring_0, assigned) {
             (false, _) => 0,

@@ -17,6 +17,10 @@ use crate::{
     switch::{DrawnSlice, Switch},
 };
 
+/// Lengths of a slice after which it is cut, where ring 0 takes the time: TSC ticks for each cycle
+/// of its length.
+const CUT_AFTER: u64 = 2;
+
 /// Number of slices for which the engine waits for one without an entry to the kernel, before it
 /// uses the upper bound of a switch's cost: programs enter the kernel often at their start.
 const PATIENCE: u64 = 256;
@@ -44,8 +48,27 @@ impl Session {
 
     /// The remainder of the current slice, in the slice timer's unit; 0 if its length was reached.
     pub(crate) fn left(&self) -> u64 {
+        if self.current.is_cut {
+            return 0;
+        }
         let length = u64::from(self.live.schedule.oldest().length);
         length.saturating_sub(self.current.slice[self.setup.timer])
+    }
+
+    /// The TSC at which the current slice has to be cut. Its timer counts ring 3 alone: without a
+    /// cut, one slice would contain all events of a phase that the program spends in ring 0.
+    /// `None` where no event counts ring 0, where the timer counts it, or after a cut.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        let is_of_ring_3 = self.setup.kernel && !self.config.mode.kernel();
+        let length = u64::from(self.live.schedule.oldest().length);
+        (is_of_ring_3 && self.live.running && !self.current.is_cut)
+            .then(|| self.current.piece_start_tsc.saturating_add(CUT_AFTER * length))
+    }
+
+    /// Leaves nothing of the current slice, which is credited.
+    pub(crate) fn cut(&mut self) {
+        self.current.is_cut = true;
+        self.skew.note_cut();
     }
 
     /// Credits the counts of the counters in the mask `used` since the last credit, in the middle
@@ -193,21 +216,29 @@ impl Session {
         let (cost, is_exact) = reading.beside(&then.reading, counted - then.counted);
         self.budget.observe(cost, is_exact);
         if self.finished - self.last_choice.finished >= Budget::SLICES {
-            self.choose_length();
+            self.choose_length(&reading);
         }
     }
 
     /// Chooses the length of slices by the cost of a switch.
-    fn choose_length(&mut self) {
+    fn choose_length(&mut self, reading: &CoreReading) {
         let now = LastChoice {
             finished: self.finished,
             counted: self.total[Pinned::Cycles],
+            core_cycles: reading.cycles,
             is_of_length: !self.lengths.is_starting(),
         };
         let then = replace(&mut self.last_choice, now);
         if then.is_of_length && (self.budget.is_exact() || self.finished >= PATIENCE) {
             let slices = now.finished - then.finished;
-            self.budget.update_by_cycles(Stretch { slices, counted: now.counted - then.counted });
+            let counted = if self.deadline().is_some() {
+                // Ring 0 is the program's time too, and ends slices.
+                let engine = self.budget.switch_cycles().saturating_mul(slices);
+                now.core_cycles.wrapping_sub(then.core_cycles).saturating_sub(engine)
+            } else {
+                now.counted - then.counted
+            };
+            self.budget.update_by_cycles(Stretch { slices, counted });
             self.restate_lengths();
         }
     }

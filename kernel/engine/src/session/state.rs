@@ -193,6 +193,8 @@ pub(super) struct LastChoice {
     pub(super) finished: u64,
     /// The session's cycles.
     pub(super) counted: u64,
+    /// The processor's core cycles, in any ring.
+    pub(super) core_cycles: u64,
     /// Whether later slices have the chosen length.
     pub(super) is_of_length: bool,
 }
@@ -203,6 +205,8 @@ pub(super) struct CurrentSlice {
     pub(super) drawn: DrawnSlice,
     /// Whether the two sums contain counts: only if a slice is cut or credited in its middle.
     pub(super) credited: bool,
+    /// Whether it ends before ring 3 has counted its length ([`Session::deadline`]).
+    pub(super) is_cut: bool,
     /// Counts of this slice so far.
     pub(super) slice: Counts,
     /// Counts since the slice was last switched in, for its next record.

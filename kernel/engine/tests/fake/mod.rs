@@ -274,6 +274,13 @@ impl Clock for SetClock {
 #[derive(Default)]
 pub struct Ticking(std::cell::Cell<u64>);
 
+impl Ticking {
+    /// Lets `ticks` pass.
+    pub fn pass(&self, ticks: u64) {
+        self.0.set(self.0.get() + ticks);
+    }
+}
+
 impl Clock for Ticking {
     fn tsc(&self) -> u64 {
         self.0.set(self.0.get() + 1);
