@@ -10,7 +10,7 @@ const MOST_PARTS: i32 = 1 << 26;
 const _: () = assert!(CAUSES <= 1 << CAUSE_BITS);
 
 /// A block's cost in parts of a cycle. Some of the parts are stalls, all with the same cause.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Cost {
     /// All parts. Can be negative, as cycles of penalties can hide slots.
     parts: i32,
@@ -19,6 +19,17 @@ pub(super) struct Cost {
 }
 
 impl Cost {
+    /// The cost of a block that was in no sample; nothing is charged for it.
+    pub(super) const UNKNOWN: Cost = Cost { parts: 0, stalled: u32::MAX };
+
+    /// No cost.
+    pub(super) const NOTHING: Cost = Cost { parts: 0, stalled: 0 };
+
+    #[inline]
+    pub(super) fn is_unknown(self) -> bool {
+        self.stalled == u32::MAX
+    }
+
     pub(super) fn new(cycles: f32, stalled: f32, cause: u8) -> Cost {
         let parts = |cycles: f32| (cycles * PARTS as f32) as i32;
         let parts_of_all = parts(cycles).clamp(-MOST_PARTS, MOST_PARTS);
@@ -45,6 +56,12 @@ impl Cost {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_cost_is_the_unknown_one() {
+        assert!(Cost::UNKNOWN.is_unknown());
+        assert!(!Cost::new(1e9, 1e9, CAUSES as u8 - 1).is_unknown());
+    }
 
     #[test]
     fn a_cost_keeps_parts_and_cause() {

@@ -9,6 +9,7 @@
 use std::{mem, ops::Range};
 
 use super::{
+    block_cost::Cost,
     exposure::CAUSES,
     learner::Learner,
     sampler::{Domain, Sampler},
@@ -173,7 +174,11 @@ impl Core {
     #[inline(always)] // For every block.
     pub(super) fn charge_block(&mut self, block: &Block) {
         let Some(sampler) = &mut self.sampler else { return };
-        let cost = sampler.costs[block.place()];
+        let mut cost = sampler.costs[block.place()];
+        if cost.is_unknown() {
+            sampler.note_uncosted(block.place());
+            cost = Cost::NOTHING;
+        }
         let owed = sampler.owed_parts + cost.parts();
         let cycles = owed.max(0) as u64 / u64::from(PARTS);
         let charged = (cycles * u64::from(PARTS)) as i64;

@@ -30,6 +30,7 @@ mod strings;
 mod system;
 #[cfg(test)]
 mod tests;
+mod uncosted;
 mod wrong_path;
 
 pub use self::state::Core;

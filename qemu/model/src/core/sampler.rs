@@ -10,6 +10,7 @@ use super::{
     block_cost::Cost,
     exposure::Division,
     learner::Learner,
+    uncosted::Uncosted,
 };
 use crate::{
     block::{PLACES, Privilege},
@@ -58,6 +59,7 @@ pub(super) struct Sampler {
     pub(super) sample_at: u64,
     /// Costs of blocks above their slots.
     pub(super) costs: Box<[Cost]>,
+    uncosted: Uncosted,
     /// Balance of parts of a cycle still to be charged; can be negative.
     pub(super) owed_parts: i64,
     /// Parts of a cycle that will be attributed to stalls when cycles are charged.
@@ -77,6 +79,9 @@ pub(super) struct Sampler {
     /// block with that instruction; the next sample's place is computed from the due instruction,
     /// so it does not depend on where blocks end.
     begins_at: u64,
+    /// The instruction at which the next sample is due by its distance from the last such one,
+    /// while a sample runs that a block without a cost has made due before.
+    postponed: Option<u64>,
     gap_instructions: u64,
     /// The state of a generator of random gaps.
     random: u64,
@@ -88,7 +93,8 @@ impl Sampler {
             domain,
             instructions: 0,
             sample_at: LEAST_GAP_INSTRUCTIONS,
-            costs: vec![Cost::default(); PLACES].into_boxed_slice(),
+            costs: vec![Cost::UNKNOWN; PLACES].into_boxed_slice(),
+            uncosted: Uncosted::new(SAMPLE_INSTRUCTIONS),
             owed_parts: 0,
             stalled_parts: 0,
             division: Division::default(),
@@ -98,6 +104,7 @@ impl Sampler {
             learner: Box::new(Learner::new(geometry)),
             asleep: Some(Box::new(Engine::new(geometry, PipelineMode::Real))),
             begins_at: LEAST_GAP_INSTRUCTIONS,
+            postponed: None,
             gap_instructions: LEAST_GAP_INSTRUCTIONS,
             random: 1,
         }
@@ -127,6 +134,21 @@ impl Sampler {
         self.sample_at == u64::MAX
     }
 
+    /// Notes the execution of a block without a cost. If it repeats, a sample is due at the next
+    /// multiple of a sample's length: an interrupt in the block moves no sample, as a rule.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn note_uncosted(&mut self, place: usize) {
+        if self.is_sampling() || !self.uncosted.note(place, self.instructions) {
+            return;
+        }
+        let due = self.instructions.next_multiple_of(SAMPLE_INSTRUCTIONS);
+        if due < self.sample_at {
+            self.postponed.get_or_insert(self.sample_at);
+            (self.begins_at, self.sample_at) = (due, due);
+        }
+    }
+
     /// Begins a sample; returns the engine for it.
     pub(super) fn begin(&mut self) -> Option<Box<Engine>> {
         self.learner.begin();
@@ -147,15 +169,25 @@ impl Sampler {
     /// Ends a sample that used `engine`.
     pub(super) fn end(&mut self, engine: Option<Box<Engine>>) {
         self.asleep = engine;
+        let is_new = self.learner.end();
+        self.division = self.learner.division();
+        self.activity = self.learner.activity();
+        let ended_at = self.begins_at + SAMPLE_INSTRUCTIONS;
+        self.begins_at = match self.postponed.take() {
+            Some(due) if !is_new => due.max(ended_at),
+            _ => ended_at + self.next_gap(is_new),
+        };
+        self.sample_at = self.begins_at;
+    }
+
+    /// Draws the distance to the next sample, and chooses the mean of the one after that.
+    fn next_gap(&mut self, is_new: bool) -> u64 {
         let random = self.random.wrapping_mul(6364136223846793005);
         self.random = random.wrapping_add(1442695040888963407);
         let gap = self.gap_instructions;
-        self.begins_at += SAMPLE_INSTRUCTIONS + gap / 2 + (self.random >> 33) % gap;
-        self.sample_at = self.begins_at;
         let longer = (gap + gap / 8).min(MOST_GAP_INSTRUCTIONS);
-        self.gap_instructions = if self.learner.end() { LEAST_GAP_INSTRUCTIONS } else { longer };
-        self.division = self.learner.division();
-        self.activity = self.learner.activity();
+        self.gap_instructions = if is_new { LEAST_GAP_INSTRUCTIONS } else { longer };
+        gap / 2 + (self.random >> 33) % gap
     }
 
     /// Leaves the domain, with the `engine` of a sample that is running.
