@@ -26,7 +26,7 @@ use core::fmt::Write;
 use tally_abi::{
     Error, Reading, SessionConfig, Slice,
     events::words,
-    text::Grouped,
+    text::{Grouped, Visible},
     thread::{self, TID},
 };
 
@@ -184,7 +184,7 @@ pub fn print(mut output: Output) {
     }
     if let Some(regions) = &*REGIONS.lock() {
         for (row, number) in regions.table.open() {
-            let Row { name, thread, .. } = row;
+            let (name, thread) = (Visible(&row.name), row.thread);
             let is_one = if number == 1 { "visit has" } else { "visits have" };
             let _ = writeln!(text, "region {name}, thread {thread}: {number} {is_one} not ended");
         }
@@ -239,7 +239,8 @@ impl Regions {
 }
 
 fn render(text: &mut String, region: &Region) -> core::fmt::Result {
-    let Region { name, calls, time_ns, .. } = region;
+    let Region { calls, time_ns, .. } = region;
+    let name = Visible(&region.name);
     let thread = region.thread.unwrap_or_default();
     let us = Grouped(time_ns / 1000);
     writeln!(text, "region {name}, thread {thread}: {calls} calls, {us} us")?;

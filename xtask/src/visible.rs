@@ -4,15 +4,7 @@
 
 use std::borrow::Cow;
 
-/// Returns whether a terminal shows the character at its position, without other effects.
-///
-/// This excludes control characters, line separators, and characters that change the direction of
-/// the text that follows (Unicode Standard Annex 9, section 2).
-pub(crate) fn is_shown(c: char) -> bool {
-    let is_of_direction = matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}'
-        | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}') && !is_of_direction
-}
+use tally_abi::text::is_shown;
 
 /// Escapes a foreign text within a line of the tool, including line ends, so that it cannot begin a
 /// line.

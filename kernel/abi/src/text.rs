@@ -1,4 +1,4 @@
-//! Text without a heap, for panic messages; numbers in groups of digits.
+//! Text without a heap, for panic messages; numbers in groups of digits; foreign text, escaped.
 
 use core::fmt;
 
@@ -52,6 +52,35 @@ impl fmt::Display for Grouped {
             fmt::Write::write_char(&mut text, digit)?;
         }
         f.pad(text.as_str())
+    }
+}
+
+/// Returns whether a terminal shows the character at its position, without other effects.
+///
+/// This excludes control characters, line separators, and characters that change the direction of
+/// the text that follows (Unicode Standard Annex 9, section 2).
+pub fn is_shown(c: char) -> bool {
+    let is_of_direction = matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}'
+        | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}') && !is_of_direction
+}
+
+/// A foreign text within a line, such as a name. Characters that are not shown are escaped, so that
+/// it cannot begin a line.
+#[derive(Clone, Copy, Debug)]
+pub struct Visible<'a>(pub &'a str);
+
+impl fmt::Display for Visible<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut write = |c: char| fmt::Write::write_char(f, c);
+        for c in self.0.chars() {
+            if is_shown(c) {
+                write(c)?;
+            } else {
+                c.escape_default().try_for_each(&mut write)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -4,10 +4,9 @@
 
 use std::fmt::Write;
 
+use tally_abi::text::is_shown;
 use unicode_width::UnicodeWidthChar;
 use vte::{Params, Parser, Perform};
-
-use crate::visible::is_shown;
 
 /// The mark, dim and without colours, and its columns.
 const MARK: &str = "\x1b[2m│\x1b[0m ";

@@ -7,7 +7,10 @@ use object::{Object, ObjectSection};
 use tally_abi::ExitStatus;
 
 use crate::{
-    Failure, Result, project, recording::LoadedFile, symbols::functions_of, visible::visible,
+    Failure, Result, project,
+    recording::LoadedFile,
+    symbols::{demangled, functions_of},
+    visible::visible,
 };
 
 /// Bitness of the code.
@@ -27,7 +30,7 @@ pub(super) struct Function {
 impl Function {
     /// The demangled name.
     pub(super) fn name(&self) -> String {
-        visible(&addr2line::demangle_auto(self.symbol.as_str().into(), None)).into_owned()
+        visible(&demangled(&self.symbol)).into_owned()
     }
 }
 

@@ -125,7 +125,7 @@ impl Names {
             while let Ok(Some(frame)) = frames.next() {
                 let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
                 match name {
-                    Some(name) => found.push((name.into_owned(), frame.location)),
+                    Some(name) => found.push((packed(&name), frame.location)),
                     None => nameless = frame.location,
                 }
             }
@@ -160,14 +160,23 @@ impl Names {
     /// it is known.
     fn by_symbol(&self, address: u64, base: u64, at: Option<Location<'_>>) -> Option<Place> {
         let (start, symbol) = self.symbol(address)?;
-        let name = addr2line::demangle_auto(Cow::Borrowed(symbol), None);
-        let mut function = visible(&name).into_owned();
+        let mut function = visible(&demangled(symbol)).into_owned();
         if self.shared.contains(symbol) || self.repeated.contains_key(source_name(symbol)) {
             function = format!("{function}@{:#x}", base.wrapping_add(start));
         }
         let (file, line) = at.map_or((None, None), |at| (at.file, at.line));
         Some(Place { function, file: file.map(relative), line })
     }
+}
+
+/// The demangled name of a function's symbol, or the symbol.
+pub fn demangled(symbol: &str) -> String {
+    packed(&addr2line::demangle_auto(Cow::Borrowed(symbol), None))
+}
+
+/// A demangled name without the comma that the demangler leaves before an empty pack of arguments.
+fn packed(name: &str) -> String {
+    name.replace(", >", ">")
 }
 
 /// A symbol's name without the suffix of a copy that the compiler made: `helper.constprop.0`.
@@ -179,13 +188,13 @@ fn source_name(symbol: &str) -> &str {
 /// parameters, or the numbers of lambdas: compilers describe lambdas and static functions of C++
 /// without.
 fn qualified(name: &str, symbol: &str) -> Option<String> {
-    let full = addr2line::demangle_auto(Cow::Borrowed(symbol), None);
+    let full = demangled(symbol);
     if name.contains("<lambda(") && full.contains("{lambda(") {
-        return Some(full.into_owned());
+        return Some(full);
     }
     let mut ends = full.match_indices(name).map(|(at, _)| &full[at + name.len()..]);
-    let is_of_name = full != symbol && !name.contains("::") && ends.any(|end| end.starts_with('('));
-    is_of_name.then(|| full.into_owned())
+    let has_name = ends.any(|end| end.starts_with('('));
+    (has_name && full != symbol && !name.contains("::")).then_some(full)
 }
 
 /// The symbols of static functions that several functions have.

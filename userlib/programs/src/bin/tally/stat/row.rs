@@ -1,9 +1,16 @@
 //! Rows of separately counted threads or CPUs in the output.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{
+    format,
+    string::{String, ToString},
+    vec::Vec,
+};
 
 use tally::Instance;
-use tally_abi::command::{Command, Source};
+use tally_abi::{
+    command::{Command, Source},
+    text::Visible,
+};
 
 use super::{
     count::{Count, Span, counts},
@@ -47,7 +54,7 @@ impl Row {
             0 => "others",
             _ => instance.name().unwrap_or(program),
         };
-        Row { label: Label::Thread(shown(name), instance.number), span, counts }
+        Row { label: Label::Thread(Visible(name).to_string(), instance.number), span, counts }
     }
 }
 
@@ -83,15 +90,6 @@ fn sum(rows: &[Row], column: usize) -> Count {
     let coverage = if counted > 0.0 { covered / (counted + missed) } else { 1.0 };
     let half_width = libm::sqrt(squares) + guess;
     Count { value: Some(value + guess), half_width, coverage, ..first.clone() }
-}
-
-/// A name with its control characters escaped, as the host prints names.
-fn shown(name: &str) -> String {
-    let mut text = String::new();
-    for c in name.chars() {
-        if c.is_control() { text.extend(c.escape_default()) } else { text.push(c) }
-    }
-    text
 }
 
 impl Label {
