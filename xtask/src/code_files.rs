@@ -131,7 +131,7 @@ mod tests {
     fn a_stripped_file_is_the_same_build_and_another_file_is_not() {
         let this = std::env::current_exe().unwrap();
         let bytes = std::fs::read(&this).unwrap();
-        let folder = std::env::temp_dir().join(format!("tally-code-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("tally-identity-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let strip = |options: &[&str], name: &str| {
             let path = folder.join(name);

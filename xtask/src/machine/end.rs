@@ -25,6 +25,18 @@ pub(crate) fn refused_options(folder: &Folder) -> Option<String> {
     refused.filter(|_| folder.is_log_empty()).map(|why| format!("virtual PMU: {why}"))
 }
 
+/// The error after which KVM has paused the machine, which then waits for ever: its emulator of
+/// instructions cannot go on, or the processor refused to enter the guest.
+pub(super) fn kvm_error(folder: &Folder) -> Option<String> {
+    let errors = fs::read_to_string(folder.errors()).unwrap_or_default();
+    let is_error = |line: &&str| {
+        ["KVM internal error", "KVM: entry failed", "kvm run failed"]
+            .iter()
+            .any(|it| line.contains(it))
+    };
+    errors.lines().find(is_error).map(|line| line.trim().to_owned())
+}
+
 /// The outcome of a boot: decided by the kernel's last message, if it came.
 pub(super) fn outcome(
     end: QemuEnd,

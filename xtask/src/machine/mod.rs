@@ -286,8 +286,13 @@ fn follow(
         {
             return Ok(why);
         }
-        if request.accel == Accel::Kvm && running > SIGN_OF_LIFE && folder.is_log_empty() {
-            return Err(request::kvm_unusable("the guest prints nothing"));
+        if request.accel == Accel::Kvm {
+            if let Some(error) = end::kvm_error(folder) {
+                return Err(request::kvm_unusable(&error));
+            }
+            if running > SIGN_OF_LIFE && folder.is_log_empty() {
+                return Err(request::kvm_unusable("the guest prints nothing"));
+            }
         }
         std::thread::sleep(POLL);
     }

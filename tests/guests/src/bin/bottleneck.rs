@@ -1,10 +1,9 @@
 //! Loses most of its cycles to one cause, known by construction.
 //!
-//! `bottleneck chase|stream|branch|jumps|divide|calls|pages STEPS`: dependent loads from 4 MiB;
-//! loads from 4 MiB in order; branches on random numbers; such branches followed by many jumps;
-//! dependent divisions; system calls, whose work is in the kernel; pages that are mapped, touched
-//! and unmapped, with hardly any work outside of the kernel. Several such pairs of words run one
-//! after another. A number before them repeats the whole.
+//! `bottleneck chase|stream|branch|jumps|divide|calls STEPS`: dependent loads from 4 MiB; loads
+//! from 4 MiB in order; branches on random numbers; such branches followed by many jumps; dependent
+//! divisions; system calls, whose work is in the kernel. Several such pairs of words run one after
+//! another. A number before them repeats the whole.
 
 #![no_std]
 #![no_main]
@@ -17,7 +16,6 @@ use core::{arch::asm, hint::black_box};
 use tally::{
     ExitStatus, eprintln,
     runtime::{arguments, now_ns},
-    sys,
 };
 use tally_test_guests::random::Random;
 
@@ -94,23 +92,6 @@ fn calls(steps: u64) -> u64 {
     (0..steps).fold(0, |last, _| last.max(now_ns()))
 }
 
-fn pages(steps: u64) -> u64 {
-    const PAGE: u64 = 4096;
-    const PAGES: u64 = 16;
-    for _ in 0..steps.div_ceil(PAGES) {
-        let arguments = [0, PAGES * PAGE, 3, 0x22, u64::MAX, 0];
-        // SAFETY: new memory anywhere; nothing refers to it after the end of the loop's body.
-        let start = unsafe { sys::call(sys::MMAP, arguments) } as u64;
-        for page in 0..PAGES {
-            // SAFETY: the page is mapped and writable.
-            unsafe { ((start + page * PAGE) as *mut u8).write_volatile(1) };
-        }
-        // SAFETY: as above.
-        unsafe { sys::call(sys::MUNMAP, [start, PAGES * PAGE, 0, 0, 0, 0]) };
-    }
-    steps
-}
-
 fn main() -> i32 {
     let mut words = arguments().skip(1).peekable();
     let times =
@@ -124,7 +105,6 @@ fn main() -> i32 {
             "jumps" => jumps,
             "divide" => divide,
             "calls" => calls,
-            "pages" => pages,
             _ => return usage(),
         };
         works.push((work, words.next().and_then(|steps| steps.parse().ok()).unwrap_or(1_000_000)));
@@ -141,6 +121,6 @@ fn main() -> i32 {
 }
 
 fn usage() -> i32 {
-    eprintln!("usage: bottleneck [TIMES] chase|stream|branch|jumps|divide|calls|pages STEPS …");
+    eprintln!("usage: bottleneck [TIMES] chase|stream|branch|jumps|divide|calls STEPS …");
     u8::from(ExitStatus::Usage).into()
 }
