@@ -160,8 +160,9 @@ fn samples_of_ring_0_lose_no_counts_on_amd() {
     check_that_samples_of_ring_0_lose_no_counts(Pmu::Amd);
 }
 
-/// Regression: the budget of samples counted TSC ticks, of which a program that waits for memory has
-/// few: it got a quarter of its samples, though an interrupt took 3 % of the cycles between two.
+/// Regression: the budget of samples counted TSC ticks, of which a program that waits for memory
+/// has few: it got a quarter of its samples, though an interrupt took 3 % of the cycles between
+/// two.
 #[test]
 fn a_program_that_waits_for_memory_gets_its_samples() {
     for pmu in [Pmu::Intel, Pmu::Amd] {

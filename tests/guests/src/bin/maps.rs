@@ -1,4 +1,4 @@
-//! Has two phases in the kernel, `maps CALLS PAGES`: system calls that do little, and pages that are
+//! Two phases in the kernel, `maps CALLS PAGES`: system calls that do little, and pages that are
 //! mapped, touched and unmapped, with hardly an instruction outside of the kernel.
 
 #![no_std]
