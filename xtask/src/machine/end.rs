@@ -89,6 +89,23 @@ mod tests {
     use crate::project::Project;
 
     #[test]
+    fn an_error_after_which_kvm_pauses_the_machine_is_told_from_a_warning() {
+        let root = std::env::temp_dir().join(format!("xtask-kvm-{}", std::process::id()));
+        let folder = Folder::make(&Project { target: root.join("target"), root: root.clone() });
+        let folder = folder.unwrap();
+        let error = |said: &str| {
+            fs::write(folder.errors(), said).unwrap();
+            kvm_error(&folder)
+        };
+        let warning = "qemu-system-x86_64: warning: host doesn't support requested feature\n";
+        assert_eq!(error(warning), None);
+        let said = format!("{warning}KVM internal error. Suberror: 1\nextra data[0]: 0x0\n");
+        assert_eq!(error(&said).as_deref(), Some("KVM internal error. Suberror: 1"));
+        drop(folder);
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
     fn a_machine_s_failure_hides_a_program_s() {
         let root = std::env::temp_dir().join(format!("xtask-outcome-{}", std::process::id()));
         let folder = Folder::make(&Project { target: root.join("target"), root: root.clone() });
