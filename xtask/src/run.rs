@@ -168,13 +168,17 @@ fn boot(args: &RunArgs, artefacts: &Artefacts, request: &Request) -> Result<Boot
 
 /// Writes the requested files of a run whose kernel had this command line.
 fn write_asked(args: &RunArgs, boot: &Boot, report: &Report, command_line: &str) -> Result<()> {
+    let has_samples = args.work.programs().iter().any(|words| record(words).is_some());
     if let Some(path) = &args.trace {
         write_trace(boot, report, command_line, path)?;
         let path = path.display();
-        if args.work.programs().iter().any(|words| record(words).is_some()) {
+        if has_samples {
             let next = format!("cargo xtask report {path}");
             output::note(format_args!("xtask: the samples are in {path}: {next}"));
         }
+    } else if has_samples && args.report.is_none() {
+        let kept = "cargo xtask record, or run --trace FILE, keeps them";
+        output::note(format_args!("xtask: the samples are in no file: {kept}"));
     }
     let blocks = args.vpmu.iter().find_map(|option| option.strip_prefix("blocks="));
     let asked = (command_line, blocks.map(Path::new));

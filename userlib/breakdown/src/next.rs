@@ -4,6 +4,7 @@ use super::formulas::{CODE, DIVIDER, MACHINE_CLEARS, MISPREDICTED, MISPREDICTS, 
 
 /// Parts, each with its event. A part without a row has many causes: samples of cycles show them.
 /// Lost cycles of memory are sampled, not misses: cheap misses are often more than expensive ones.
+/// They are those of the part's formula: loads also wait where the first level has their data.
 pub(super) type Sampled = &'static [(&'static str, &'static str)];
 
 /// Parts and their events on Intel.
@@ -14,7 +15,7 @@ pub(super) const INTEL: Sampled = &[
     ("machine clears", MACHINE_CLEARS),
     ("instruction cache misses", CODE),
     ("instruction TLB misses", TRANSLATION),
-    ("memory", "CYCLE_ACTIVITY.STALLS_L1D_MISS"),
+    ("memory", "CYCLE_ACTIVITY.STALLS_MEM_ANY"),
     ("second-level cache", "MEM_LOAD_RETIRED.L2_HIT"),
     ("last-level cache", "MEM_LOAD_RETIRED.L3_HIT"),
     ("DRAM", "CYCLE_ACTIVITY.STALLS_L3_MISS"),

@@ -34,7 +34,7 @@ fn print_samples(command: &Command, names: &[&str], readings: &[Reading], sample
     let all: u64 = samples.iter().map(|(_, samples)| samples).sum();
     let taken = match names {
         [_] => taken(readings, all),
-        _ => String::from("\n the samples of each event: run --trace FILE, then report FILE"),
+        _ => String::from("\n which event a sample is of: report, of a trace"),
     };
     let of = match names {
         [_] | [_, _] => names.join(","),
