@@ -32,9 +32,9 @@ pub fn run(command: &Command) -> Result<u8, OpenError> {
 /// Prints the number of samples and the addresses with the most, which come first.
 fn print_samples(command: &Command, names: &[&str], readings: &[Reading], samples: &[(u64, u64)]) {
     let all: u64 = samples.iter().map(|(_, samples)| samples).sum();
-    let taken = match names {
-        [_] => taken(readings, all),
-        _ => String::from("\n which event a sample is of: report, of a trace"),
+    let trace = match names {
+        [_] => "",
+        _ => "\n which event a sample is of: report, of a trace",
     };
     let of = match names {
         [_] | [_, _] => names.join(","),
@@ -45,13 +45,13 @@ fn print_samples(command: &Command, names: &[&str], readings: &[Reading], sample
         hz => format!("{} per second", Grouped(hz)),
     };
     eprintln!(
-        "\n {} samples of '{}' in '{}'\n requested: {requested}{taken}\n",
+        "\n {} samples of '{}' in '{}'\n requested: {requested}{}{trace}\n",
         Grouped(all),
         of,
         command.program.join(" "),
+        taken(readings, all),
     );
-    if let [_] = names
-        && command.hz == 0
+    if command.hz == 0
         && each(readings, all).is_some_and(|each| each > command.period + command.period / 2)
     {
         eprintln!(" More samples would take more than the budget of the engine: see --budget.\n");
@@ -75,12 +75,12 @@ fn taken(readings: &[Reading], samples: u64) -> String {
     each.map_or(String::new(), |each| format!(", taken: one per {}", Grouped(each)))
 }
 
-/// Returns the mean number of events per sample: more than requested if the budget lengthened
-/// periods. `None` without a count or samples.
+/// Returns the mean number of events per sample, of all events: more than requested if the budget
+/// lengthened periods. `None` without a count or samples.
 fn each(readings: &[Reading], samples: u64) -> Option<u64> {
-    match readings.first()?.value {
-        Value::Exact { count } => count.checked_div(samples),
-        Value::Estimated { estimate, .. } => estimate.checked_div(samples),
+    let counts = readings.iter().filter_map(|reading| match reading.value {
+        Value::Exact { count } | Value::Estimated { estimate: count, .. } => Some(count),
         Value::NotMeasured { .. } => None,
-    }
+    });
+    counts.reduce(u64::wrapping_add)?.checked_div(samples)
 }
