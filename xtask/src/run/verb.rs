@@ -99,7 +99,12 @@ pub(super) fn misplaced(
             }
             _ => false,
         };
-        let (name, arguments) = words.get(program_index(words)..)?.split_first()?;
+        // Of words that the verb refuses, which are the program's is not known.
+        let index = program_index(words);
+        let (name, arguments) = words.get(index..)?.split_first()?;
+        if verb.is_some() && index == 0 {
+            return None;
+        }
         let nexts = arguments.iter().skip(1).map(Some).chain([None]);
         let (word, _) = arguments.iter().zip(nexts).find(is_known)?;
         let before = match (verb, word.as_str()) {
@@ -167,9 +172,13 @@ mod tests {
         ] {
             assert!(misplaced(&[text]).is_some_and(|line| line.ends_with(end)), "{text}");
         }
-        for text in
-            ["stat --slice 9 a --nonsense -e x", "grep -e x -g", "record ls -e", "stat ls -g"]
-        {
+        for text in [
+            "stat --slice 9 a --nonsense -e x",
+            "grep -e x -g",
+            "record ls -e",
+            "stat ls -g",
+            "record -e cycles -c 0 ls",
+        ] {
             assert_eq!(misplaced(&[text]), None);
         }
     }

@@ -100,10 +100,17 @@ impl Names {
                 visible(&error.to_string())
             ));
         });
+        let symbols = functions_of(file);
+        if symbols.is_empty() {
+            output::note_once(format_args!(
+                "xtask: {} has no symbols: add --symbols FILE with those of the same build",
+                path.display(),
+            ));
+        }
         Names {
             path: path.to_owned(),
             loader: loader.ok(),
-            symbols: functions_of(file),
+            symbols,
             shared: shared(file),
             repeated: repeated(file),
         }

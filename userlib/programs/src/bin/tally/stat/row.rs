@@ -49,10 +49,9 @@ impl Row {
             idle.for_each(|count| (count.value, count.coverage) = (Some(0.0), 1.0));
             return Row { label: Label::Cpu(instance.number), span, counts };
         }
-        let program = command.program.first().copied().unwrap_or_default();
         let name = match instance.number {
             0 => "others",
-            _ => instance.name().unwrap_or(program),
+            _ => instance.name().unwrap_or_else(|| short_name(command)),
         };
         Row { label: Label::Thread(Visible(name).to_string(), instance.number), span, counts }
     }
@@ -90,6 +89,15 @@ fn sum(rows: &[Row], column: usize) -> Count {
     let coverage = if counted > 0.0 { covered / (counted + missed) } else { 1.0 };
     let half_width = libm::sqrt(squares) + guess;
     Count { value: Some(value + guess), half_width, coverage, ..first.clone() }
+}
+
+/// Name of the first thread until it takes another: the program's file name, as long as Linux has
+/// it.
+fn short_name<'a>(command: &Command<'a>) -> &'a str {
+    const LONGEST: usize = 15;
+    let path = command.program.first().copied().unwrap_or_default();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    &name[..name.floor_char_boundary(LONGEST)]
 }
 
 impl Label {
