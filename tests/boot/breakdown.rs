@@ -102,7 +102,7 @@ fn ring_0_has_a_breakdown_of_its_own_with_the_skew_in_its_bars() {
 #[test]
 fn phases_in_ring_0_are_in_the_slices_of_every_group() {
     for machine in ["intel", "amd"] {
-        let run = "--breakdown=both -- maps 200000 30000";
+        let run = "--breakdown=both -- maps 80000 12000";
         let session = session_of(&format!("cargo xtask run --pmu {machine} {run}"));
         let of_ring_0 = session.events.iter().filter(|event| event.name.ends_with(":k"));
         let of_ring_0: Vec<_> = of_ring_0
