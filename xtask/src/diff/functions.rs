@@ -17,7 +17,7 @@ use super::compared::Verdict;
 use crate::{
     Failure, Result, code_files, project,
     recording::{Recording, Symbolizer},
-    samples::{Share, Weight, report::How, samples_of, short_function, symbolizer, weights},
+    samples::{Share, Weight, report::How, samples_of, short_functions, symbolizer, weights},
     symbols::CallGraph,
     visible::visible,
 };
@@ -223,7 +223,8 @@ impl OfFunction {
         }
     }
 
-    fn line(&self, has_programs: bool) -> String {
+    /// The numbers of the function's row.
+    fn head(&self, has_programs: bool) -> String {
         let percent = |share: f64| 100.0 * share;
         let mark = if self.verdict == Verdict::Differs { "*" } else { " " };
         let [a, b] = [&self.a, &self.b].map(|of| of.share.percent());
@@ -233,10 +234,7 @@ impl OfFunction {
         } else {
             String::new()
         };
-        let head =
-            format!("{a} {b} {:>+7.2}% {interval:>16}{mark} {program}", percent(self.difference));
-        let left = COLUMNS.saturating_sub(head.chars().count());
-        format!("{head}{}", short_function(&self.function, left)).trim_end().to_owned()
+        format!("{a} {b} {:>+7.2}% {interval:>16}{mark} {program}", percent(self.difference))
     }
 }
 
@@ -252,8 +250,12 @@ impl fmt::Display for TraceDiff {
             let has_programs = of.functions.iter().any(|of| !of.program.is_empty());
             let program = if has_programs { "Command     " } else { "" };
             writeln!(f, "       A        B      B-A    95 % interval  {program}Symbol")?;
-            for function in &of.functions {
-                writeln!(f, "{}", function.line(has_programs))?;
+            let heads: Vec<String> = of.functions.iter().map(|of| of.head(has_programs)).collect();
+            let longest = heads.iter().map(|head| head.chars().count()).max().unwrap_or_default();
+            let names: Vec<&str> = of.functions.iter().map(|of| of.function.as_str()).collect();
+            let names = short_functions(&names, COLUMNS.saturating_sub(longest));
+            for (head, name) in heads.iter().zip(names) {
+                writeln!(f, "{}", format!("{head}{name}").trim_end())?;
             }
             let (differ, all) = (of.differ(), of.functions.len());
             writeln!(f, "{differ} of {all} shares differ by more than the intervals allow: *")?;
@@ -326,6 +328,17 @@ mod tests {
         let text = text.to_string();
         assert!(text.contains("Command     Symbol") && text.contains(" q           f"), "{text}");
         assert!(text.contains("0 of 2 shares differ"), "{text}");
+    }
+
+    #[test]
+    fn functions_whose_short_names_are_alike_are_told_apart() {
+        let name =
+            |argument: &str| format!("double fold<Matrix<double, {argument}, 8>>(int, long)");
+        let [first, second] = ["true", "false"].map(name);
+        let all = [("", first.as_str(), 9), ("", second.as_str(), 9)];
+        let text = diff(&all, &all).to_string();
+        let row = |argument| text.lines().filter(|line| line.contains(argument)).count();
+        assert_eq!((row("true"), row("false")), (1, 1), "{text}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use self::short::last_columns;
 pub(crate) use self::{
     report::weights,
     share::{Share, Weight},
-    short::short_function,
+    short::{short_function, short_functions},
 };
 use crate::{
     Result, output,
