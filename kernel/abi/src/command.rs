@@ -121,6 +121,9 @@ impl<'a> Command<'a> {
         if !self.lists.is_empty() && words(&self.lists.join(",")).next().is_none() {
             return Err("-e names no event: name one, or omit the option".into());
         }
+        if self.hz > 0 && ![DEFAULT_PERIOD, BREAKDOWN_PERIOD].contains(&self.period) {
+            return Err("-F is a rate and -c a period: give one of them".into());
+        }
         let list = self.list();
         if self.verb == Verb::Record {
             if self.samples_breakdown && !self.lists.is_empty() {

@@ -100,6 +100,8 @@ fn stat_has_the_options_of_perf_stat() {
     assert_eq!(cpus("stat -C 0,2-4,70 -a -A prog"), CpuSet::parse("0,2-4,70"));
     assert!(parse("stat -r2 --per-thread prog").unwrap_err().contains("leave out -r"));
     assert!(parse("stat -M x --per-thread prog").unwrap_err().contains("one of them"));
+    assert!(parse("record -F 99 -c 7 prog").unwrap_err().contains("one of them"));
+    assert!(parse("record -F 99 --breakdown prog").is_ok());
     let metrics = |text| {
         let mut stat = parse(text).unwrap();
         stat.count_too(&["a", "b"]).unwrap();
