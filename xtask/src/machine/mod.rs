@@ -287,15 +287,24 @@ fn follow(
             return Ok(why);
         }
         if request.accel == Accel::Kvm {
-            if let Some(error) = end::kvm_error(folder) {
-                return Err(request::kvm_unusable(&error));
-            }
-            if running > SIGN_OF_LIFE && folder.is_log_empty() {
-                return Err(request::kvm_unusable("the guest prints nothing"));
-            }
+            check_kvm(folder, running)?;
         }
         std::thread::sleep(POLL);
     }
+}
+
+/// Checks that KVM runs a machine that was started `running` before.
+///
+/// # Errors
+/// KVM has paused the machine, or its guest says nothing.
+fn check_kvm(folder: &Folder, running: Duration) -> Result<()> {
+    if let Some(error) = end::kvm_error(folder) {
+        return Err(request::kvm_unusable(&error));
+    }
+    if running > SIGN_OF_LIFE && folder.is_log_empty() {
+        return Err(request::kvm_unusable("the guest prints nothing"));
+    }
+    Ok(())
 }
 
 /// Reads the truth, if the virtual PMU wrote it.
