@@ -117,11 +117,19 @@ fn pack(files: &Files) -> Result<Vec<u8>> {
         header.set_size(bytes.len() as u64);
         header.set_mode(0o755);
         header.set_mtime(*modified);
-        header.set_path(name).map_err(refused)?;
+        header.set_path(name).map_err(|_| too_long(name))?;
         header.set_cksum();
         archive.append(&header, bytes.as_slice()).map_err(refused)?;
     }
     archive.into_inner().map_err(refused)
+}
+
+/// The failure that a path does not fit the archive (POSIX.1-1988, ustar).
+fn too_long(path: &str) -> Failure {
+    let why =
+        "a file of the machine has at most 100 bytes of name, below at most 155 bytes of folders";
+    let how = "name it otherwise with --file FILE:PATH";
+    Failure::new(ExitStatus::Usage, format!("{path}: {why}: {how}"))
 }
 
 /// Reads a file of the ramdisk at `ramdisk`.
@@ -186,6 +194,16 @@ mod tests {
         let mut files = Files::from([("x".to_owned(), Vec::new().into())]);
         let more = GuestFile::by_names(&paths(&["a/x"]));
         assert_eq!(add(&mut files, &more).unwrap_err().status, ExitStatus::Usage);
+    }
+
+    #[test]
+    fn a_name_that_the_archive_has_no_room_for_is_named() {
+        let name = "n".repeat(101);
+        let files = |name: &str| Files::from([(name.to_owned(), Vec::new().into())]);
+        assert!(pack(&files(&name[1..])).is_ok());
+        let refused = pack(&files(&name)).unwrap_err();
+        assert_eq!(refused.status, ExitStatus::Usage);
+        assert!(refused.message.starts_with(&name) && refused.message.contains("--file"));
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub fn wrapped(text: &str) -> String {
 impl Breakdown {
     /// All cycles by the truth, which the parts of the first level divide. Where ring 0 shares
     /// counters, they are not the estimated ones.
-    fn true_cycles(&self) -> f64 {
+    pub fn true_cycles(&self) -> f64 {
         let first = self.parts.iter().filter(|part| part.level <= 1);
         first.filter_map(|part| part.truth).sum()
     }

@@ -32,7 +32,7 @@ impl<'a> Cycles<'a> {
             suffix,
             rings,
             breakdown,
-            parts: breakdown.parts.iter().map(|of| part(of, breakdown.cycles)).collect(),
+            parts: breakdown.parts.iter().map(|of| part(of, breakdown)).collect(),
             losses: breakdown.losses(),
         };
         user.chain(kernel).map(view).collect()
@@ -82,9 +82,10 @@ impl<Text> Share<Text> {
     }
 }
 
-/// Makes the share of a part in all `cycles`.
-fn part(part: &CyclePart, cycles: u64) -> Share<&str> {
-    let of_all = |part: f64| part / cycles.max(1) as f64;
+/// Makes the share of a part in all cycles, and that of its truth in all true ones.
+fn part<'a>(part: &'a CyclePart, all: &Breakdown) -> Share<&'a str> {
+    let of_all = |part: f64| part / all.cycles.max(1) as f64;
+    let of_true = |part: f64| part / all.true_cycles().max(1.0);
     Share {
         name: &part.name,
         metric: (!part.metric.is_empty()).then_some(&*part.metric),
@@ -95,7 +96,7 @@ fn part(part: &CyclePart, cycles: u64) -> Share<&str> {
         half_width: of_all(part.half_width_95),
         low: of_all(part.low_95),
         high: of_all(part.high_95),
-        truth: part.truth.map(of_all),
+        truth: part.truth.map(of_true),
         is_within: part.truth.map(|truth| part.contains(truth)),
     }
 }
