@@ -52,7 +52,7 @@ static ICE_LAKE: Stack = Stack {
             "CYCLE_ACTIVITY.STALLS_L3_MISS",
         ],
     ],
-    sampled: next::INTEL,
+    sampled: next::ICE_LAKE,
     method: &formulas::ICE_LAKE,
     further: &[
         Further { parent: Some("tma_fetch_latency"), method: &decoders::LATENCY },
@@ -70,6 +70,7 @@ static SAPPHIRE_RAPIDS: Stack = Stack {
         "TOPDOWN.BACKEND_BOUND_SLOTS",
         "TOPDOWN.BAD_SPEC_SLOTS",
     ]],
+    sampled: next::SAPPHIRE_RAPIDS,
     method: &formulas::SAPPHIRE_RAPIDS,
     // The formulas do not read a count of mispredictions.
     mispredictions: None,
@@ -99,7 +100,7 @@ static ZEN_4: Stack = Stack {
             "CYCLES_NO_RETIRE.NOT_COMPLETE_MISSING_LOAD",
         ],
     ],
-    sampled: next::AMD,
+    sampled: next::ZEN_4,
     method: &formulas::ZEN_4,
     further: &[Further { parent: None, method: &decoders::ZEN_4 }],
     named: &groups::ZEN_4,
@@ -116,7 +117,8 @@ struct Views {
 impl Stack {
     /// Event to sample for the lines where the cycles of the part with this name are lost.
     pub fn event_to_sample(&self, part: &str) -> &'static str {
-        self.sampled.iter().find(|(name, _)| *name == part).map_or(self.cycles, |(_, event)| event)
+        let mut rows = self.sampled.iter().copied().flatten();
+        rows.find(|(name, _)| *name == part).map_or(self.cycles, |(_, event)| event)
     }
 
     /// Names of the parts of the cycles, of the first level and of the whole tree.
