@@ -184,7 +184,7 @@ pub fn print(mut output: Output) {
     }
     if let Some(regions) = &*REGIONS.lock() {
         for (row, number) in regions.table.open() {
-            let (name, thread) = (Visible(&row.name), row.thread);
+            let (name, thread) = (Visible::word(&row.name), row.thread);
             let is_one = if number == 1 { "visit has" } else { "visits have" };
             let _ = writeln!(text, "region {name}, thread {thread}: {number} {is_one} not ended");
         }
@@ -240,7 +240,7 @@ impl Regions {
 
 fn render(text: &mut String, region: &Region) -> core::fmt::Result {
     let Region { calls, time_ns, .. } = region;
-    let name = Visible(&region.name);
+    let name = Visible::word(&region.name);
     let thread = region.thread.unwrap_or_default();
     let us = Grouped(time_ns / 1000);
     writeln!(text, "region {name}, thread {thread}: {calls} calls, {us} us")?;

@@ -4,17 +4,17 @@
 
 use std::borrow::Cow;
 
-use tally_abi::text::is_shown;
+use tally_abi::text::Visible;
 
 /// Escapes a foreign text within a line of the tool, including line ends, so that it cannot begin a
 /// line.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    escaped(text, is_shown)
+    escaped(text, &Visible::word(text))
 }
 
 /// Escapes a text of the tool that contains foreign text; line ends and tabs are kept.
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| is_shown(c) || c == '\n' || c == '\t')
+    escaped(text, &Visible::lines(text))
 }
 
 /// Escapes foreign lines after a line of the tool: each begins with blanks, unlike the tool's own
@@ -24,21 +24,15 @@ pub fn quoted(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn escaped(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
-    if text.chars().all(&is_kept) {
-        return Cow::Borrowed(text);
-    }
-    let mut all = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_kept(c) { all.push(c) } else { all.extend(c.escape_default()) }
-    }
-    Cow::Owned(all)
+fn escaped<'a>(text: &'a str, visible: &Visible<'_>) -> Cow<'a, str> {
+    if visible.is_plain() { Cow::Borrowed(text) } else { Cow::Owned(visible.to_string()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use tally_abi::text::is_shown;
 
     #[test]
     fn a_name_is_one_line_and_changes_nothing() {

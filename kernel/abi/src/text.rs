@@ -65,16 +65,40 @@ pub fn is_shown(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}') && !is_of_direction
 }
 
-/// A foreign text within a line, such as a name. Characters that are not shown are escaped, so that
-/// it cannot begin a line.
+/// A foreign text. Characters that are not shown are escaped.
 #[derive(Clone, Copy, Debug)]
-pub struct Visible<'a>(pub &'a str);
+pub struct Visible<'a> {
+    text: &'a str,
+    /// Characters that are not escaped, though they move the cursor.
+    kept: &'static [char],
+}
+
+impl<'a> Visible<'a> {
+    /// A text within a line, such as a name: it cannot begin a line.
+    pub const fn word(text: &'a str) -> Self {
+        Visible { text, kept: &[] }
+    }
+
+    /// A text of several lines: line ends and tabs are kept.
+    pub const fn lines(text: &'a str) -> Self {
+        Visible { text, kept: &['\n', '\t'] }
+    }
+
+    /// Returns whether nothing of the text is escaped.
+    pub fn is_plain(&self) -> bool {
+        self.text.chars().all(|c| self.keeps(c))
+    }
+
+    fn keeps(&self, c: char) -> bool {
+        is_shown(c) || self.kept.contains(&c)
+    }
+}
 
 impl fmt::Display for Visible<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut write = |c: char| fmt::Write::write_char(f, c);
-        for c in self.0.chars() {
-            if is_shown(c) {
+        for c in self.text.chars() {
+            if self.keeps(c) {
                 write(c)?;
             } else {
                 c.escape_default().try_for_each(&mut write)?;
@@ -82,6 +106,13 @@ impl fmt::Display for Visible<'_> {
         }
         Ok(())
     }
+}
+
+/// A program's name as Linux has it: its file's name, cut to 15 bytes.
+pub fn short_name(path: &str) -> &str {
+    const LONGEST: usize = 15;
+    let name = path.rsplit('/').next().unwrap_or_default();
+    &name[..name.floor_char_boundary(LONGEST)]
 }
 
 /// A share as a percentage of at most six characters, with its sign.

@@ -3,8 +3,12 @@
 mod fake;
 
 use fake::{Records, Simulated, Ticking};
-use tally_abi::{Mode, SessionConfig, Slice, session};
-use tally_engine::{Demand, Layout, Multiplexer, Selector, Session, Widths};
+use tally_abi::{
+    Mode, SessionConfig, Slice,
+    bank::{STOPPED, writable},
+    session,
+};
+use tally_engine::{Demand, Layout, Multiplexer, Selector, Session, Widths, bank::Page};
 
 const SLICE: u64 = session::MIN_SLICE;
 const EVENTS: [u64; 8] = [1; 8];
@@ -58,4 +62,23 @@ fn a_slice_ends_after_twice_its_length_in_ring_0() {
 fn a_session_that_does_not_count_ring_0_or_times_it_is_not_cut() {
     assert_eq!(slices(session(false, Mode::User), 3 * SLICE), 0);
     assert_eq!(slices(session(true, Mode::Full), 3 * SLICE), 0);
+}
+
+/// Regression: a slice that a stop through the bank had ended kept its deadline, so that each
+/// return of the kernel looked for a slice to cut.
+#[test]
+fn a_session_that_a_cut_finds_stopped_has_no_deadline() {
+    let (pmu, clock, mut records) = (Simulated::default(), Ticking::default(), Records::default());
+    let mut session = session(true, Mode::User);
+    let [own, page]: [&'static Page; 2] = [(); 2].map(|()| &*Box::leak(Box::default()));
+    assert!(session.map_bank(own, [page].into(), |_| 0));
+    let mut multiplexer = Multiplexer::new(pmu, 0, 0);
+    let entries = multiplexer.entries();
+    multiplexer.resume(&mut session, &clock, &mut records);
+    let control = own.load(writable::CONTROL);
+    assert!(own.exchange(writable::CONTROL, control, control + u64::from(STOPPED)));
+    clock.pass(3 * SLICE);
+    assert!(entries.is_overdue(&clock));
+    multiplexer.cut(&mut session, &clock, &mut records);
+    assert!(!session.is_running() && !entries.is_overdue(&clock));
 }

@@ -8,6 +8,7 @@ use alloc::{
 use core::{arch::x86_64::__cpuid_count, fmt::Write};
 
 use raw_cpuid::CpuId;
+use tally_abi::text::short_name;
 
 use crate::{
     arch::extended_state,
@@ -40,7 +41,7 @@ pub(super) fn generate(process: &mut Process, text: Text) -> String {
         Text::Status => status(process),
         Text::CommandLine => words(&process.arguments),
         Text::Environment => words(&process.environment),
-        Text::Name => format!("{}\n", short_name(process)),
+        Text::Name => format!("{}\n", short_name(&process.name)),
         Text::Processors => processor(process.cpu),
         Text::Memory => memory(),
         Text::Uptime => {
@@ -61,12 +62,6 @@ pub(super) fn generate(process: &mut Process, text: Text) -> String {
 /// Joins words, each ended by a zero byte.
 fn words(words: &[String]) -> String {
     words.iter().flat_map(|word| [word.as_str(), "\0"]).collect()
-}
-
-/// The program's file name, cut to Linux's length.
-fn short_name(process: &Process) -> &str {
-    let name = process.name.rsplit('/').next().unwrap_or_default();
-    &name[..name.floor_char_boundary(15)]
 }
 
 fn maps(process: &Process) -> String {
@@ -113,7 +108,7 @@ fn stat(process: &mut Process) -> String {
     let [user, system] =
         [ran.user_ns(), ran.system_ns()].map(|time| time / (SECOND_NS / CLOCK_TICKS));
     let parent = table::lock().parent(process.pid).unwrap_or(0);
-    let (pid, name, threads) = (process.pid, short_name(process), process.threads.len());
+    let (pid, name, threads) = (process.pid, short_name(&process.name), process.threads.len());
     let pages = resident / FRAME_BYTES;
     format!(
         "{pid} ({name}) R {parent} {pid} {pid} 0 -1 0 0 0 0 0 {user} {system} 0 0 20 0 {threads} 0 0 {all} \
@@ -130,7 +125,7 @@ fn status(process: &mut Process) -> String {
          Uid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nFDSize:\t64\nVmPeak:\t{all:8} kB\nVmSize:\t{all:8} kB\n\
          VmLck:\t       0 kB\nVmHWM:\t{rss:8} kB\nVmRSS:\t{rss:8} kB\nThreads:\t{}\n\
          Cpus_allowed:\t{cpus}\n",
-        short_name(process),
+        short_name(&process.name),
         process.threads.len(),
         pid = process.pid,
         all = all >> 10,

@@ -101,10 +101,10 @@ pub(super) fn misplaced(
         };
         // Of words that the verb refuses, which are the program's is not known.
         let index = program_index(words);
-        let (name, arguments) = words.get(index..)?.split_first()?;
         if verb.is_some() && index == 0 {
             return None;
         }
+        let (name, arguments) = words.get(index..)?.split_first()?;
         let nexts = arguments.iter().skip(1).map(Some).chain([None]);
         let (word, _) = arguments.iter().zip(nexts).find(is_known)?;
         let before = match (verb, word.as_str()) {

@@ -69,7 +69,6 @@ impl<P: Pmu> Multiplexer<P> {
             session.mark_idle();
         }
         self.log_end(session, ended, tsc, sink);
-        self.entries.set_deadline(session.deadline());
         !stopped
     }
 
@@ -98,6 +97,7 @@ impl<P: Pmu> Multiplexer<P> {
             self.pmu.disarm();
         }
         self.publish(session, ended, running, tsc, sink);
+        self.entries.set_deadline(session.deadline());
         if session.takes_turns() || session.errors_are_due() || session.interval_is_due() {
             sink.fold_soon();
         }

@@ -55,13 +55,17 @@ impl Session {
         length.saturating_sub(self.current.slice[self.setup.timer])
     }
 
-    /// The TSC at which the current slice has to be cut. Its timer counts ring 3 alone: without a
-    /// cut, one slice would contain all events of a phase that the program spends in ring 0.
-    /// `None` where no event counts ring 0, where the timer counts it, or after a cut.
+    /// Returns whether events count ring 0, and the slice timer does not.
+    fn times_ring_3_alone(&self) -> bool {
+        self.setup.kernel && !self.config.mode.kernel()
+    }
+
+    /// The TSC at which the current slice has to be cut. Where its timer counts ring 3 alone, one
+    /// slice would contain all events of a phase that the program spends in ring 0. `None`
+    /// elsewhere, after a cut, and while the session does not run.
     pub(crate) fn deadline(&self) -> Option<u64> {
-        let is_of_ring_3 = self.setup.kernel && !self.config.mode.kernel();
         let length = u64::from(self.live.schedule.oldest().length);
-        (is_of_ring_3 && self.live.running && !self.current.is_cut)
+        (self.times_ring_3_alone() && self.live.running && !self.current.is_cut)
             .then(|| self.current.piece_start_tsc.saturating_add(CUT_AFTER * length))
     }
 
@@ -231,7 +235,7 @@ impl Session {
         let then = replace(&mut self.last_choice, now);
         if then.is_of_length && (self.budget.is_exact() || self.finished >= PATIENCE) {
             let slices = now.finished - then.finished;
-            let counted = if self.deadline().is_some() {
+            let counted = if self.times_ring_3_alone() {
                 // Ring 0 is the program's time too, and ends slices.
                 let engine = self.budget.switch_cycles().saturating_mul(slices);
                 now.core_cycles.wrapping_sub(then.core_cycles).saturating_sub(engine)

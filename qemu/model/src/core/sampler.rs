@@ -144,7 +144,7 @@ impl Sampler {
         }
         let due = self.instructions.next_multiple_of(SAMPLE_INSTRUCTIONS);
         if due < self.sample_at {
-            self.postponed.get_or_insert(self.sample_at);
+            self.postponed = Some(self.sample_at);
             (self.begins_at, self.sample_at) = (due, due);
         }
     }

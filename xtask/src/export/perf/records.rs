@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tally_abi::boot::KERNEL_BASE;
+use tally_abi::{boot::KERNEL_BASE, text::short_name};
 
 use super::events::Events;
 use crate::{
@@ -32,8 +32,6 @@ const CONTEXT_USER: u64 = -512_i64 as u64;
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
 /// Process number for any process.
 pub(super) const ANY: u32 = u32::MAX;
-/// Bytes of a process' name with the terminating zero.
-const NAME_BYTES: usize = 16;
 /// Bytes of a record's header.
 const HEADER_BYTES: usize = 8;
 /// The user half of the address space, without its first page.
@@ -90,8 +88,7 @@ fn programs(of: &Recording, symbolizer: &Symbolizer) -> Bytes {
     let mut all = Bytes::default();
     for ((program, name), mut threads) in sampled {
         let tag = Tag { program, thread: program, ns: 0, cpu: 0 };
-        let short = name.rsplit('/').next().unwrap_or(name);
-        let short = &short[..short.floor_char_boundary(NAME_BYTES - 1)];
+        let short = short_name(name);
         all = all.raw(&comm(tag, EXEC, short).0);
         // The first thread has its program's number.
         threads.remove(&program);

@@ -9,7 +9,7 @@ use alloc::{
 use tally::Instance;
 use tally_abi::{
     command::{Command, Source},
-    text::Visible,
+    text::{Visible, short_name},
 };
 
 use super::{
@@ -49,11 +49,13 @@ impl Row {
             idle.for_each(|count| (count.value, count.coverage) = (Some(0.0), 1.0));
             return Row { label: Label::Cpu(instance.number), span, counts };
         }
+        // The first thread has the program's name until it takes another.
+        let program = command.program.first().copied().unwrap_or_default();
         let name = match instance.number {
             0 => "others",
-            _ => instance.name().unwrap_or_else(|| short_name(command)),
+            _ => instance.name().unwrap_or(short_name(program)),
         };
-        Row { label: Label::Thread(Visible(name).to_string(), instance.number), span, counts }
+        Row { label: Label::Thread(Visible::word(name).to_string(), instance.number), span, counts }
     }
 }
 
@@ -89,15 +91,6 @@ fn sum(rows: &[Row], column: usize) -> Count {
     let coverage = if counted > 0.0 { covered / (counted + missed) } else { 1.0 };
     let half_width = libm::sqrt(squares) + guess;
     Count { value: Some(value + guess), half_width, coverage, ..first.clone() }
-}
-
-/// Name of the first thread until it takes another: the program's file name, as long as Linux has
-/// it.
-fn short_name<'a>(command: &Command<'a>) -> &'a str {
-    const LONGEST: usize = 15;
-    let path = command.program.first().copied().unwrap_or_default();
-    let name = path.rsplit('/').next().unwrap_or_default();
-    &name[..name.floor_char_boundary(LONGEST)]
 }
 
 impl Label {
