@@ -44,6 +44,17 @@ fn libraries_beside_the_program_and_loaded_ones_are_found() {
     compare(&["--file", &given], &[&opens, &plugin]);
 }
 
+/// The program ends with an error of its own, and one line says which option it lacked.
+#[test]
+fn a_file_of_the_host_that_a_program_looks_for_in_vain_is_named() {
+    let (opens, plugin) = (guest("opens"), guest("plugin.so"));
+    let failed = run(&[&opens, &plugin]);
+    assert_ne!(failed.status.code(), Some(0));
+    let why = text(&failed.stderr);
+    let line = format!("looked for {plugin}, which the machine does not have: add --file {plugin}");
+    assert!(why.contains(&line), "{why}");
+}
+
 #[test]
 fn code_that_a_program_writes_runs_with_leave_and_is_refused_without() {
     let jit = guest("jit");

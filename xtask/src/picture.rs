@@ -142,6 +142,7 @@ fn draw_stack(
         .configure_mesh()
         .light_line_style(WHITE.mix(0.0))
         .x_desc("million cycles of the session")
+        .x_label_formatter(&|x| if *x <= end { format!("{x}") } else { String::new() })
         .y_desc("cycles an instruction")
         .draw()?;
     let names = part_names(intervals, parts);

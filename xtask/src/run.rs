@@ -3,6 +3,7 @@
 mod args;
 mod made;
 mod next;
+mod not_found;
 mod over_time;
 mod roofline;
 mod sampled;

@@ -20,7 +20,7 @@ pub const END_REQUEST: u8 = 3;
 
 /// Version of the messages. A build can read the messages of another build of the same version. A
 /// change of [`Message`] or of its contents needs a new version.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 /// Maximum bytes of a frame, including the zero byte at its end.
 pub const MAX_FRAME_BYTES: usize = 2048;
 /// Maximum bytes of text in one [`Message::Output`].
@@ -180,6 +180,13 @@ pub enum Message<'a> {
         program: &'a str,
         /// The calls, their errors, and how often: a text for users.
         calls: &'a str,
+    },
+    /// A file that a program looked for in vain before it ended with a status other than 0.
+    NotFound {
+        /// The program's name.
+        program: &'a str,
+        /// The absolute path.
+        path: &'a str,
     },
     /// A piece of the stack on which the kernel stopped, from the stack pointer up. The pieces
     /// precede [`Message::Panicked`].
@@ -352,7 +359,7 @@ mod tests {
         // The last message's number shows that no message was inserted before it.
         let last = Message::Job { job: JobNumber { number: 7, seed: 9 } };
         assert_eq!(last.encode(&mut [0; 8]), Ok(&[4, 22, 7, 9, 0][..]));
-        assert_eq!((VERSION, length(stats), length(session)), (7, Ok(21), Ok(18)));
+        assert_eq!((VERSION, length(stats), length(session)), (8, Ok(21), Ok(18)));
     }
 
     #[test]

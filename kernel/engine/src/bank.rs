@@ -61,10 +61,10 @@ pub(crate) struct Bank {
 }
 
 impl Bank {
-    /// Makes a bank of `session` for the events of `plan`, in pages of zeros; `writable` is the
-    /// page that the program writes. `None` if the pages are too few.
+    /// Makes a bank of a session, with its number and seed, for the events of `plan`, in pages of
+    /// zeros; `writable` is the page that the program writes. `None` if the pages are too few.
     pub(crate) fn new(
-        session: u32,
+        (session, seed): (u32, u64),
         writable: &'static Page,
         pages: Box<[&'static Page]>,
         plan: &Plan,
@@ -78,7 +78,7 @@ impl Bank {
         let mut bank = Bank {
             control: ControlWord::new(writable),
             pages,
-            thresholds: Thresholds::new(plan, members.len()),
+            thresholds: Thresholds::new(plan, members.len(), seed),
             members,
             pinned_rdpmc: Pinned::ALL.map(|event| rdpmc(CounterAssignment::Pinned(event))),
             refresh: Refresh::default(),

@@ -53,6 +53,24 @@ const EXECUTE: u64 = 1;
 pub(super) fn call(
     process: &mut Process,
     number: u64,
+    arguments: [u64; 6],
+) -> Option<Result<u64, Errno>> {
+    let result = answer(process, number, arguments)?;
+    if let Err(Errno(ENOENT)) = result {
+        let path = match number {
+            syscall::OPEN | syscall::STAT | syscall::LSTAT | syscall::ACCESS => arguments[0],
+            _ => arguments[1],
+        };
+        if let Ok(path) = read_path(process, path) {
+            process.missing.note(path);
+        }
+    }
+    Some(result)
+}
+
+fn answer(
+    process: &mut Process,
+    number: u64,
     [a, b, c, d, e, _]: [u64; 6],
 ) -> Option<Result<u64, Errno>> {
     Some(match number {

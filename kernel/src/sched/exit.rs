@@ -69,6 +69,11 @@ fn begin_end(cpu: &mut Cpu, status: u8) {
         log::warn!("{}: refused system calls: {calls}", process.name);
         serial::send(&Message::RefusedCalls { program: &process.name, calls: &calls });
     }
+    if status != 0 {
+        for path in process.missing.paths() {
+            serial::send(&Message::NotFound { program: &process.name, path });
+        }
+    }
     process.threads.end_others();
     process.ending = Some(status);
     measure.lock().end(process.usage());

@@ -10,6 +10,7 @@ mod frequency;
 pub mod handler;
 pub mod limits;
 mod loader;
+mod missing;
 pub mod mutex;
 pub mod process;
 mod refused;

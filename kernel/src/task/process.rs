@@ -13,6 +13,7 @@ use tally_abi::{CpuSet, ExitStatus, usage::Usage};
 
 use super::{
     loader::{self, Words},
+    missing::MissingFiles,
     refused::RefusedCalls,
     settings::Settings,
     signal::Signals,
@@ -110,6 +111,8 @@ pub struct Process {
     pub settings: Settings,
     /// System calls that the kernel refused as unknown or unsupported.
     pub refused: RefusedCalls,
+    /// Files that it looked for in vain.
+    pub missing: MissingFiles,
     random: Xoshiro256PlusPlus,
 }
 
@@ -163,6 +166,7 @@ impl Process {
             switches: Usage::default(),
             settings: Settings::default(),
             refused: RefusedCalls::default(),
+            missing: MissingFiles::default(),
             random,
         })
     }

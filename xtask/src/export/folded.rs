@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use inferno::flamegraph::{self, Options};
+use inferno::flamegraph::{self, Options, TextTruncateDirection};
 use tally_abi::ExitStatus;
 
 use crate::{
@@ -66,6 +66,11 @@ impl Stacks {
         let mut options = Options::default();
         // Colours depend on names, so that equal samples give equal pictures.
         options.hash = true;
+        // The function's own name is at the beginning; arguments are behind it.
+        options.text_truncate_direction = TextTruncateDirection::Right;
+        // Letters of one width, so that the names are cut to the room that they have.
+        options.font_type = "monospace".to_owned();
+        options.font_width = LETTER_WIDTH;
         options.title = "Samples".to_owned();
         options.subtitle = Some(subtitle.to_owned());
         options.image_width = width;
@@ -81,6 +86,10 @@ impl Stacks {
         Ok(svg)
     }
 }
+
+/// Width of a letter of the graph's font, as a part of its height: those of common fonts of one
+/// width have at most 0.602.
+const LETTER_WIDTH: f64 = 0.61;
 
 /// A frame's name without the character that separates frames, and without line breaks.
 fn plain(frame: &str) -> String {

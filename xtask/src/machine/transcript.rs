@@ -76,6 +76,8 @@ pub struct Transcript {
     pub frequencies: BTreeMap<u32, f64>,
     /// Programs whose system calls the kernel refused, and which calls.
     pub refused_calls: Vec<(String, String)>,
+    /// Files that programs which failed had looked for in vain, each with the program.
+    pub not_found: Vec<(String, String)>,
     /// Refusals and crashes, in order.
     pub failures: Vec<Outcome>,
     /// Results of CPUs' checks at boot.
@@ -212,6 +214,9 @@ impl Transcript {
             }
             Message::RefusedCalls { program, calls } => {
                 self.refused_calls.push((name(program), name(calls)));
+            }
+            Message::NotFound { program, path } => {
+                self.not_found.push((name(program), name(path)));
             }
             Message::Ready { boot_ns } => self.boot_ns = Some(boot_ns),
             Message::Output { pid, fd, bytes } => {

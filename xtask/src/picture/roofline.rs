@@ -1,6 +1,9 @@
 //! The roofline of a machine with a program's points, both axes logarithmic.
 
-use plotters::prelude::*;
+use plotters::{
+    prelude::*,
+    style::text_anchor::{HPos, Pos, VPos},
+};
 use tally_breakdown::Count;
 
 use super::{Drawn, color, drawn};
@@ -8,6 +11,9 @@ use crate::Result;
 
 /// Size of the picture in pixels.
 const SIZE: (u32, u32) = (900, 560);
+
+/// Logarithm of the distance of two points whose names could touch.
+const NEAR: f64 = 0.8;
 
 /// A limit of the machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,11 +121,12 @@ impl Roofline {
         for roof in &self.flops {
             let ends = [(across.0, roof.value), (across.1, roof.value)];
             chart.draw_series([PathElement::new(ends, BLACK.mix(0.7).stroke_width(2))])?;
-            let at = (across.0 * 1.15, roof.value);
+            // The roofs of loads are to the left.
+            let at = (across.1 / 1.15, roof.value);
             let text = format!("{}: {:.1} flops a cycle", roof.vectors(), roof.value);
-            chart.draw_series([
-                EmptyElement::at(at) + Text::new(text, (0, -15), ("sans-serif", 13))
-            ])?;
+            let style = TextStyle::from(("sans-serif", 13).into_font());
+            let style = style.pos(Pos::new(HPos::Right, VPos::Bottom));
+            chart.draw_series([EmptyElement::at(at) + Text::new(text, (0, -2), style)])?;
         }
         for (index, roof) in self.loads.iter().enumerate() {
             let color = color(index);
@@ -159,7 +166,8 @@ impl Roofline {
                 PathElement::new([(x, low), (x, high)], color.stroke_width(1)),
             ])?;
             // Points of several levels can be at one place.
-            let below = 14 * number as i32 - 5;
+            let is_near = |of: &&Point| (of.intensity.estimate / x).ln().abs() < NEAR;
+            let below = 14 * self.points[..number].iter().filter(is_near).count() as i32 - 5;
             chart.draw_series([Circle::new((x, y), 5, color.filled())])?;
             chart
                 .draw_series([EmptyElement::at((x, y))

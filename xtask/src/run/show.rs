@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::not_found;
 use crate::{
     Result, check,
     machine::{Boot, Outcome},
@@ -47,6 +48,24 @@ impl RepeatedJob {
     }
 }
 
+/// Prints what programs asked for that the machine refused, or that was not given to it.
+fn note_what_programs_lacked(boot: &Boot) {
+    for (program, calls) in &boot.transcript.refused_calls {
+        let hint = if calls.contains("(EACCES)") {
+            "; for memory that is writable and executable at once add --jit"
+        } else {
+            ""
+        };
+        output::note(format_args!("xtask: {program}: refused system calls: {calls}{hint}"));
+    }
+    for failed in boot.transcript.not_found.chunk_by(|(one, _), (other, _)| one == other) {
+        let paths: Vec<&str> = failed.iter().map(|(_, path)| &**path).collect();
+        if let Some(hint) = not_found::hint(&failed[0].0, &paths) {
+            output::note(format_args!("xtask: {hint}"));
+        }
+    }
+}
+
 /// Prints the report and why the run failed; returns the exit status. The kernel's log is in
 /// `folder`, if there is one.
 pub(crate) fn show(
@@ -76,14 +95,7 @@ pub(crate) fn show(
         let (cpu, lost, written) = (ring.cpu, ring.lost, ring.written);
         output::note(format_args!("xtask: CPU {cpu}: {lost} of {written} trace records lost"));
     }
-    for (program, calls) in &boot.transcript.refused_calls {
-        let hint = if calls.contains("(EACCES)") {
-            "; for memory that is writable and executable at once add --jit"
-        } else {
-            ""
-        };
-        output::note(format_args!("xtask: {program}: refused system calls: {calls}{hint}"));
-    }
+    note_what_programs_lacked(boot);
     for (program, status) in boot.transcript.exits.iter().filter(|(_, status)| *status != 0) {
         output::note(format_args!("xtask: {program}: ended with status {status}"));
     }

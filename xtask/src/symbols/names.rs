@@ -11,6 +11,7 @@ use std::{
 };
 
 use addr2line::{Loader, Location};
+use cpp_demangle::DemangleOptions;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
 use serde::Serialize;
 
@@ -132,7 +133,7 @@ impl Names {
             while let Ok(Some(frame)) = frames.next() {
                 let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
                 match name {
-                    Some(name) => found.push((packed(&name), frame.location)),
+                    Some(name) => found.push((tidied(&name), frame.location)),
                     None => nameless = frame.location,
                 }
             }
@@ -178,12 +179,30 @@ impl Names {
 
 /// The demangled name of a function's symbol, or the symbol.
 pub fn demangled(symbol: &str) -> String {
-    packed(&addr2line::demangle_auto(Cow::Borrowed(symbol), None))
+    tidied(&addr2line::demangle_auto(Cow::Borrowed(symbol), None))
 }
 
-/// A demangled name without the comma that the demangler leaves before an empty pack of arguments.
-fn packed(name: &str) -> String {
-    name.replace(", >", ">")
+/// A name as the demangler returns it, without the comma that it leaves before an empty pack of
+/// arguments. Of a symbol that it does not know, the function's own name.
+fn tidied(name: &str) -> String {
+    own_name(name).unwrap_or_else(|| name.replace(", >", ">"))
+}
+
+/// The function's name with its path and arguments of templates, without the types of its value and
+/// parameters, of a C++ symbol that the demangler does not know: most have a name in an expression
+/// (`sr`) in one of these types.
+fn own_name(symbol: &str) -> Option<String> {
+    if !symbol.starts_with("_Z") {
+        return None;
+    }
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let name = |end: usize| {
+        let part = cpp_demangle::Symbol::new(symbol.get(..end)?).ok()?;
+        part.demangle_with_options(&options).ok()
+    };
+    // A template's arguments and a nested name end with an E.
+    let ends = symbol.match_indices('E').map(|(at, _)| at + 1).filter(|end| *end < symbol.len());
+    ends.rev().find_map(name)
 }
 
 /// A symbol's name without the suffix of a copy that the compiler made: `helper.constprop.0`.
@@ -245,4 +264,21 @@ fn relative(file: &str) -> String {
     let path = Path::new(file);
     let inside = path.strip_prefix(root).or_else(|_| path.strip_prefix("."));
     visible(&inside.unwrap_or(path).display().to_string()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Expected names: those of `c++filt`, without the types of value and parameters.
+    #[test]
+    fn a_symbol_with_a_name_in_an_expression_has_the_function_s_own_name() {
+        let fill = "_ZSt9__fill_a1IPddEN9__gnu_cxx11__enable_ifIXsrSt11__is_scalarIT0_E7__valueE\
+                    vE6__typeET_S8_RKS4_";
+        assert_eq!(demangled(fill), "std::__fill_a1<double*, double>");
+        let same = "_Z2sfIiENSt9enable_ifIXsrSt7is_sameIT_iE5valueES2_E4typeES2_";
+        assert_eq!(demangled(same), "sf<int>");
+        assert_eq!(demangled("_Z3addii"), "add(int, int)");
+        assert_eq!(demangled("_Zwrong"), "_Zwrong");
+    }
 }

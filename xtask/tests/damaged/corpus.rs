@@ -259,6 +259,7 @@ pub fn messages(trace: &[u8]) -> Vec<u8> {
         Message::Faulted { pid, program, fault: "page fault", address: Some(8), instruction: 9 },
         Message::Refused { program, status: 68, why: "not there" },
         Message::RefusedCalls { program, calls: "ptrace" },
+        Message::NotFound { program, path: "/lib/x" },
         Message::FolderBegins { name: "", is_new: false },
         Message::File { name: "out", number: 7, is_link: false, bytes: 3 },
         Message::FolderEnds,

@@ -15,6 +15,10 @@
 use alloc::{boxed::Box, collections::BinaryHeap, vec};
 use core::cmp::Reverse;
 
+use rand_xoshiro::{
+    SplitMix64,
+    rand_core::{Rng, SeedableRng},
+};
 use tally_abi::bank::{PINNED_SLOT, RATE_BITS, SLOTS};
 
 use crate::{
@@ -25,8 +29,6 @@ use crate::{
 /// Maximum number of thresholds of pinned events that fire at a time; the others fire at the next
 /// overflow, for which a counter is preloaded. A list may have pinned events many times.
 const MOST_FIRED: usize = 8;
-/// The seed of the random distances between samples: the same in every run.
-const RANDOM_SEED: u64 = 0x2545_f491_4f6c_dd1d;
 /// Longest period, longer than any run.
 const MAX_PERIOD: u64 = 1 << 62;
 /// Marks a missing threshold or distance.
@@ -125,6 +127,7 @@ pub(super) struct Thresholds {
     armed: bool,
     /// Sampling periods by event; 0 for events that are not sampled.
     periods: Box<[u64]>,
+    /// State of the random distances between samples; not 0.
     random: u64,
     /// By event: the count at which a threshold fired that was not taken yet.
     fired: Box<[u64]>,
@@ -132,7 +135,8 @@ pub(super) struct Thresholds {
 }
 
 impl Thresholds {
-    pub(super) fn new(plan: &Plan, members: usize) -> Thresholds {
+    /// Equal seeds give equal distances between samples.
+    pub(super) fn new(plan: &Plan, members: usize, seed: u64) -> Thresholds {
         let is = |pinned: Pinned| move |of: &&_| **of == CounterAssignment::Pinned(pinned);
         let count = |pinned| plan.assignments.iter().filter(is(pinned)).count();
         Thresholds {
@@ -141,7 +145,7 @@ impl Thresholds {
             active: 0,
             armed: false,
             periods: vec![0; plan.assignments.len()].into(),
-            random: RANDOM_SEED,
+            random: SplitMix64::seed_from_u64(seed).next_u64() | 1,
             fired: vec![NONE; plan.assignments.len()].into(),
             untaken: false,
         }

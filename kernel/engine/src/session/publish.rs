@@ -32,7 +32,7 @@ impl Session {
         rdpmc: impl Fn(CounterAssignment) -> u32,
     ) -> bool {
         self.unmap_bank();
-        self.bank = Bank::new(self.id, writable, pages, &self.plan, rdpmc);
+        self.bank = Bank::new((self.id, self.seed), writable, pages, &self.plan, rdpmc);
         // The bank gives pinned events no error for the skew, so their errors are withdrawn; a
         // system call returns them.
         let moved = (0..self.events()).filter(|event| self.skew.moves(*event));

@@ -41,6 +41,8 @@ pub(crate) struct Timestamp {
 pub struct Session {
     pub(super) id: u32,
     pub(super) address_space: u64,
+    /// The seed of what is random besides the order and the lengths of slices.
+    pub(super) seed: u64,
     pub(super) config: SessionConfig,
     pub(super) plan: Plan,
     pub(super) order: Order,
@@ -262,6 +264,7 @@ impl Session {
         let mut session = Session {
             id,
             address_space,
+            seed: seed ^ u64::from(id),
             config,
             round,
             moments: shares.iter().map(|share| GroupMoments::of(*share)).collect(),

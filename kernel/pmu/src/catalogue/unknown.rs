@@ -28,6 +28,9 @@ pub(super) fn unknown(catalogue: &Catalogue, spelling: &Spelling<'_>) -> (Error,
                    system calls";
         return (Error::EventNotSupported, why.into());
     }
+    if let Some(why) = of_parts(catalogue, spelling) {
+        return (Error::UnknownEvent, why);
+    }
     let table = catalogue.name();
     let names = catalogue.entries().map(|entry| entry.name).chain(aliases(catalogue));
     let near = nearest(&name, names.chain(SOFTWARE.iter().map(|(software, _)| *software)));
@@ -37,6 +40,17 @@ pub(super) fn unknown(catalogue: &Catalogue, spelling: &Spelling<'_>) -> (Error,
         format!("; nearest: {}", near.join(", "))
     };
     (Error::UnknownEvent, format!("the catalogue {table} has no such event{rest}"))
+}
+
+/// Returns the reason if the event exists, and what is behind its name is neither a unit mask nor a
+/// modifier.
+fn of_parts(catalogue: &Catalogue, spelling: &Spelling<'_>) -> Option<String> {
+    let (wrong, name) = (spelling.unit_masks.first()?, spelling.name);
+    let is_alias = || aliases(catalogue).any(|alias| alias.eq_ignore_ascii_case(name));
+    let is_event = |entry: Entry<'_>| entry.name.eq_ignore_ascii_case(name);
+    (is_alias() || catalogue.entries().any(is_event)).then(|| {
+        format!("'{wrong}' is no unit mask of {name}; modifiers are u for ring 3 and k for ring 0")
+    })
 }
 
 /// Returns the reason if other processors have an event of this name.

@@ -8,6 +8,9 @@ use super::{PhaseReport, PhaseShare};
 
 /// Columns of the strip.
 const COLUMNS: usize = 80;
+/// The error of the model's time from which on the model does not fit the program: that of penalties
+/// which are not calibrated (docs/decisions/0098).
+const MOST_ERROR: f64 = 0.2;
 
 /// Writes the phases, the predictors and the strip.
 ///
@@ -70,6 +73,12 @@ fn render_phases(text: &mut impl Write, report: &PhaseReport) -> fmt::Result {
     }
     if report.phases.iter().any(|of| of.bottleneck_share > 1.0) {
         writeln!(text, "> 100%: these events overlap, and the model adds up their penalties")?;
+    }
+    if report.model_error > MOST_ERROR {
+        writeln!(
+            text,
+            "the model does not fit: costs may hide behind others; --breakdown measures"
+        )?;
     }
     Ok(())
 }

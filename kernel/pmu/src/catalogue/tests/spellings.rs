@@ -136,6 +136,7 @@ fn what_is_wrong_in_a_spelling_is_said() {
     unknown("skx::INST_RETIRED:ANY_P", "'skx::' is not this processor");
     unknown("MEM_LOAD_RETIRED:L1_MIS:u", "nearest: MEM_LOAD_RETIRED.L1_MISS,");
     unknown("branch-mises", "nearest: branch-misses,");
+    unknown("cycles:z", "'z' is no unit mask of cycles; modifiers are u");
 }
 
 /// For example, `cycles :u` is two words.
