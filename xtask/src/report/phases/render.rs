@@ -8,8 +8,8 @@ use super::{PhaseReport, PhaseShare};
 
 /// Columns of the strip.
 const COLUMNS: usize = 80;
-/// The error of the model's time from which on the model does not fit the program: that of penalties
-/// which are not calibrated (docs/decisions/0098).
+/// The error of the model's time from which on the model does not fit the program: that of
+/// penalties which are not calibrated (docs/decisions/0098).
 const MOST_ERROR: f64 = 0.2;
 
 /// Writes the phases, the predictors and the strip.
