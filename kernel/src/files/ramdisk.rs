@@ -60,6 +60,11 @@ pub fn file(name: &str) -> Option<&'static [u8]> {
     FILES.get()?.get(name).copied()
 }
 
+/// The bytes of the file at this path.
+pub fn file_at(path: &str) -> Option<&'static [u8]> {
+    file(plain(path))
+}
+
 /// The file name of a path: the path without leading `/` and `./`.
 pub fn plain(path: &str) -> &str {
     let mut name = path;

@@ -137,9 +137,8 @@ impl Process {
         let canary = u128::from(random.next_u64()) << 64 | u128::from(random.next_u64());
         let Surroundings { environment, may_write_code, folder, .. } = surroundings;
         let words = Words { arguments, environment: &environment, random: canary, may_write_code };
-        let find = |path: &str| ramdisk::file(ramdisk::plain(path));
-        let start =
-            loader::load(&mut space, file, find, words).map_err(loader::LoadError::explain)?;
+        let start = loader::load(&mut space, file, ramdisk::file_at, words)
+            .map_err(loader::LoadError::explain)?;
         log::debug!("{name}: program {pid}, address space {:#x}", space.id());
         start.log(name);
         let mut first = Thread::first(pid, frame::user(start.rip, start.rsp));

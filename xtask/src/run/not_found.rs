@@ -26,9 +26,10 @@ pub(super) fn hint(program: &str, paths: &[&str]) -> Option<String> {
     let first = found.first()?;
     let common = found.iter().fold(first.to_path_buf(), |common, path| shared(&common, path));
     let is_of_libraries = common.ends_with(LIBRARIES);
-    let given = match common.components().count() > DEEP && !is_of_libraries {
-        true => vec![common.as_path()],
-        false => found.iter().copied().take(NAMED).collect(),
+    let given = if common.components().count() > DEEP && !is_of_libraries {
+        vec![common.as_path()]
+    } else {
+        found.iter().copied().take(NAMED).collect()
     };
     let options = given.iter().map(|path| format!("--file {0}:{0}", path.display()));
     Some(format!(

@@ -254,9 +254,8 @@ impl Session {
     fn of_plan(
         Identity { id, address_space, seed }: Identity,
         config: SessionConfig,
-        planned: Planned,
+        Planned { plan, setup, skew, bounds }: Planned,
     ) -> Session {
-        let Planned { plan, setup, skew, bounds } = planned;
         let adaptive = Adaptive::new(config.shares, &plan);
         let planned = || plan.groups.iter().map(|group| group.share).collect();
         let shares = adaptive.as_ref().map_or_else(planned, Adaptive::first_shares);

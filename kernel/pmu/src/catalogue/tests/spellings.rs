@@ -95,6 +95,13 @@ fn a_counter_can_be_chosen() {
 }
 
 #[test]
+fn a_word_behind_an_event_that_is_neither_unit_mask_nor_modifier_is_named() {
+    let (event, error, why) = refused(icelake(), "cycles:z");
+    assert_eq!((event.as_str(), error), ("cycles:z", Error::UnknownEvent), "{why}");
+    assert!(why.starts_with("'z' is no unit mask of cycles; modifiers are u"), "{why}");
+}
+
+#[test]
 fn what_is_wrong_in_a_spelling_is_said() {
     let long = std::format!("cpu/event=1,name={}/", "x".repeat(300));
     let wrong = |word, error, part: &str| {
@@ -136,7 +143,6 @@ fn what_is_wrong_in_a_spelling_is_said() {
     unknown("skx::INST_RETIRED:ANY_P", "'skx::' is not this processor");
     unknown("MEM_LOAD_RETIRED:L1_MIS:u", "nearest: MEM_LOAD_RETIRED.L1_MISS,");
     unknown("branch-mises", "nearest: branch-misses,");
-    unknown("cycles:z", "'z' is no unit mask of cycles; modifiers are u");
 }
 
 /// For example, `cycles :u` is two words.
