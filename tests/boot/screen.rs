@@ -32,7 +32,9 @@ pub(crate) fn imported(messages: &[u8]) -> Boot {
     machine::of_messages(messages, &mut |_| {}).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
+/// The whole default job by photographs; `photographs_give_the_bytes…` has a short one.
 #[test]
+#[ignore = "long"]
 fn a_machine_without_serial_ports_shows_its_results() {
     let request = Request { serial_ports: false, ..Request::new("") };
     let (boot, shown) = photographed("without", request);

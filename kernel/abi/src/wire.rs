@@ -358,7 +358,7 @@ mod tests {
             Message::Session { session: 1, pid: 1, program, address_space, config, thread };
         // The last message's number shows that no message was inserted before it.
         let last = Message::Job { job: JobNumber { number: 7, seed: 9 } };
-        assert_eq!(last.encode(&mut [0; 8]), Ok(&[4, 22, 7, 9, 0][..]));
+        assert_eq!(last.encode(&mut [0; 8]), Ok(&[4, 23, 7, 9, 0][..]));
         assert_eq!((VERSION, length(stats), length(session)), (8, Ok(21), Ok(18)));
     }
 

@@ -20,9 +20,11 @@ pub(super) fn hint(program: &str, paths: &[&str]) -> Option<String> {
         !OF_THE_SYSTEM.iter().any(|folder| path.starts_with(folder)) && path.exists()
     };
     let mut found: Vec<&Path> = paths.iter().map(Path::new).filter(is_here).collect();
-    // Of a folder and what is in it, the latter is what the program needs.
-    let all = found.clone();
-    found.retain(|path| !all.iter().any(|other| other != path && other.starts_with(path)));
+    // Loaders ask for each folder of libraries: one that is needed has files beside it.
+    let files: Vec<&Path> = found.iter().copied().filter(|path| path.is_file()).collect();
+    let is_needed =
+        |path: &&Path| path.is_file() || files.iter().any(|file| file.parent() == path.parent());
+    found.retain(is_needed);
     let first = found.first()?;
     let common = found.iter().fold(first.to_path_buf(), |common, path| shared(&common, path));
     let is_of_libraries = common.ends_with(LIBRARIES);
@@ -56,7 +58,7 @@ mod tests {
         let [run, stat, missing] = ["run.rs", "stat_files.rs", "no.rs"].map(file);
         let hint = |paths: &[&str]| hint("p", paths);
         let of = |path: &str| format!("--file {path}:{path}");
-        let both = hint(&[&missing, &run, "/etc/passwd", &stat]).unwrap();
+        let both = hint(&[&missing, folder, &run, "/etc/passwd", &file("run"), &stat]).unwrap();
         assert!(both.starts_with(&format!("p looked for {run}, which")), "{both}");
         assert!(both.ends_with(&of(&format!("{folder}/src"))), "{both}");
         assert!(hint(&[&run]).unwrap().ends_with(&of(&run)));
