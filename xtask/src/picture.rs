@@ -4,7 +4,7 @@
 mod roofline;
 mod timeline;
 
-use plotters::{coord::Shift, prelude::*};
+use plotters::{coord::Shift, data::float::pretty_print_float, prelude::*};
 use tally_abi::ExitStatus;
 
 pub use self::roofline::{Point, Roof, Roofline};
@@ -142,7 +142,9 @@ fn draw_stack(
         .configure_mesh()
         .light_line_style(WHITE.mix(0.0))
         .x_desc("million cycles of the session")
-        .x_label_formatter(&|x| if *x <= end { format!("{x}") } else { String::new() })
+        .x_label_formatter(&|x| {
+            if *x <= end { pretty_print_float(*x, false) } else { String::new() }
+        })
         .y_desc("cycles an instruction")
         .draw()?;
     let names = part_names(intervals, parts);

@@ -57,15 +57,25 @@ pub(super) fn call(
 ) -> Option<Result<u64, Errno>> {
     let result = answer(process, number, arguments)?;
     if let Err(Errno(ENOENT)) = result {
-        let path = match number {
-            syscall::OPEN | syscall::STAT | syscall::LSTAT | syscall::ACCESS => arguments[0],
-            _ => arguments[1],
-        };
-        if let Ok(path) = read_path(process, path) {
-            process.missing.note(path);
-        }
+        note_missing(process, number, arguments);
     }
     Some(result)
+}
+
+/// Notes the path of a call that asks for a file in order to read or execute it.
+fn note_missing(process: &mut Process, number: u64, [a, b, ..]: [u64; 6]) {
+    let path = match number {
+        syscall::OPEN | syscall::STAT | syscall::LSTAT | syscall::ACCESS => a,
+        syscall::OPENAT
+        | syscall::NEWFSTATAT
+        | syscall::STATX
+        | syscall::FACCESSAT
+        | syscall::FACCESSAT2 => b,
+        _ => return,
+    };
+    if let Ok(path) = read_path(process, path) {
+        process.missing.note(path);
+    }
 }
 
 fn answer(

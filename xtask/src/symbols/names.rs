@@ -185,13 +185,13 @@ pub fn demangled(symbol: &str) -> String {
 /// A name as the demangler returns it, without the comma that it leaves before an empty pack of
 /// arguments. Of a symbol that it does not know, the function's own name.
 fn tidied(name: &str) -> String {
-    own_name(name).unwrap_or_else(|| name.replace(", >", ">"))
+    without_types(name).unwrap_or_else(|| name.replace(", >", ">"))
 }
 
 /// The function's name with its path and arguments of templates, without the types of its value and
 /// parameters, of a C++ symbol that the demangler does not know: most have a name in an expression
 /// (`sr`) in one of these types.
-fn own_name(symbol: &str) -> Option<String> {
+fn without_types(symbol: &str) -> Option<String> {
     if !symbol.starts_with("_Z") {
         return None;
     }
@@ -272,7 +272,7 @@ mod tests {
 
     /// Expected names: those of `c++filt`, without the types of value and parameters.
     #[test]
-    fn a_symbol_with_a_name_in_an_expression_has_the_function_s_own_name() {
+    fn a_symbol_with_a_name_in_an_expression_has_the_function_s_without_types() {
         let fill = "_ZSt9__fill_a1IPddEN9__gnu_cxx11__enable_ifIXsrSt11__is_scalarIT0_E7__valueE\
                     vE6__typeET_S8_RKS4_";
         assert_eq!(demangled(fill), "std::__fill_a1<double*, double>");

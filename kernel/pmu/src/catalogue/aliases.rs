@@ -347,8 +347,8 @@ fn derived(catalogue: &Catalogue, sign: &str, terms: &'static str) -> Option<Ali
     exist.then_some(Alias::Derived(derived))
 }
 
-/// Returns whether a definition's event exists: given by numbers, in the table, or an alias.
-fn exists(catalogue: &Catalogue, event: &str) -> bool {
+/// Returns whether an event exists: given by numbers, in the table, or an alias.
+pub(super) fn exists(catalogue: &Catalogue, event: &str) -> bool {
     let is_number = event.starts_with("cpu/")
         || event.strip_prefix('r').is_some_and(|hex| hex.bytes().all(|it| it.is_ascii_hexdigit()));
     is_number || catalogue.find(event).is_some() || alias(catalogue, event).is_some()

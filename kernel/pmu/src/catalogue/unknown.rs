@@ -7,7 +7,7 @@ use tally_abi::{Error, command::SOFTWARE, nearest::nearest};
 
 use super::{
     Catalogue, Counter, Entry,
-    aliases::{self, Alias, alias, aliases},
+    aliases::{self, Alias, alias, aliases, exists},
     pack,
     perf_names::perf_name,
     processors::{Core, Processor, SETS},
@@ -46,9 +46,7 @@ pub(super) fn unknown(catalogue: &Catalogue, spelling: &Spelling<'_>) -> (Error,
 /// modifier.
 fn of_parts(catalogue: &Catalogue, spelling: &Spelling<'_>) -> Option<String> {
     let (wrong, name) = (spelling.unit_masks.first()?, spelling.name);
-    let is_alias = || aliases(catalogue).any(|alias| alias.eq_ignore_ascii_case(name));
-    let is_event = |entry: Entry<'_>| entry.name.eq_ignore_ascii_case(name);
-    (is_alias() || catalogue.entries().any(is_event)).then(|| {
+    exists(catalogue, name).then(|| {
         format!("'{wrong}' is no unit mask of {name}; modifiers are u for ring 3 and k for ring 0")
     })
 }
@@ -126,7 +124,7 @@ fn is_tracepoint(catalogue: &Catalogue, spelling: &Spelling<'_>) -> bool {
         let (event, _) = entry.name.split_once('.').unwrap_or((entry.name, ""));
         event.eq_ignore_ascii_case(spelling.name)
     };
-    let is_alias = || aliases(catalogue).any(|alias| alias.eq_ignore_ascii_case(spelling.name));
+    let is_alias = || alias(catalogue, spelling.name).is_some();
     let is_known = || is_alias() || catalogue.entries().any(has_event);
     is_word(spelling.name) && is_word(tracepoint) && !is_known()
 }
