@@ -8,7 +8,7 @@ use xtask::{
 use crate::{SharedBoot, assert_output, assert_success, boot};
 
 /// Event lists of a processor: instructions and more events than counters, and a list of one group.
-const INTEL: [&str; 2] = [
+pub const INTEL: [&str; 2] = [
     "INST_RETIRED.ANY,BR_INST_RETIRED.COND_NTAKEN,BR_INST_RETIRED.COND_TAKEN,\
      BR_MISP_RETIRED.ALL_BRANCHES,MEM_LOAD_RETIRED.L1_MISS,MEM_LOAD_RETIRED.L1_HIT,\
      L1D.REPLACEMENT,LONGEST_LAT_CACHE.REFERENCE,MEM_INST_RETIRED.ALL_LOADS,\

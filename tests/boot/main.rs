@@ -36,6 +36,7 @@ mod live;
 mod machines;
 mod many_cpus;
 mod merged;
+mod metrics;
 mod names;
 mod outcomes;
 mod overhead;

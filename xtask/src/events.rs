@@ -166,7 +166,8 @@ fn listed(pmu: Pmu, shown: &[String]) -> Result<(Catalogue, Vec<Listed>)> {
         }
     };
     let mut all: Vec<Listed> = catalogue.generic_names().map(generic).collect();
-    let unlisted = profile.events().filter(|event| event.is_unlisted);
+    let is_named = |event: &&Event| catalogue.generic_names().any(|name| name == event.name);
+    let unlisted = profile.events().filter(|event| event.is_unlisted && !is_named(event));
     let unlisted: Vec<Listed> = unlisted.map(|event| of_unlisted(&catalogue, event)).collect();
     let tallys = profile.events().filter(|event| event.is_tallys());
     all.extend(vendors);
@@ -182,8 +183,12 @@ fn of_generic(name: &str, events: &[Resolved], vendors: &[Listed], pmu: &Virtual
     if let Some(same) = native.and_then(|event| vendors.iter().find(|other| other.name == event)) {
         return Listed { name, stands_for: native, ..same.clone() };
     }
-    let is_modelled = |Demand { selector, extra, .. }: &Demand| {
-        pmu.models(selector.0, extra.map_or(0, |extra| extra.value))
+    if let Some(same) = pmu.profile().events().find(|event| event.name == name) {
+        return Listed { name, definition: Some(same.about), ..Listed::default() };
+    }
+    let is_modelled = |demand: &Demand| {
+        let extra = demand.extra.map_or(0, |extra| extra.value);
+        demand.is_always_counted() || pmu.models(demand.selector.0, extra)
     };
     let is_modelled = events.iter().all(|event| is_modelled(&event.demand));
     Listed { name, definition: is_modelled.then_some(SEVERAL), ..Listed::default() }
@@ -371,9 +376,10 @@ mod tests {
             let (resolved, _) = explain::plan_of(&virtual_pmu, &asked).unwrap();
             assert!(resolved.len() > 40, "{list}");
             for event in resolved {
-                let Demand { pinned, selector, extra, .. } = event.demand;
+                let Demand { selector, extra, .. } = event.demand;
                 let extra = extra.map_or(0, |extra| extra.value);
-                let is_modelled = pinned.is_some() || virtual_pmu.models(selector.0, extra);
+                let is_always_counted = event.demand.is_always_counted();
+                let is_modelled = is_always_counted || virtual_pmu.models(selector.0, extra);
                 assert!(is_modelled, "{}", event.name);
             }
         }

@@ -33,7 +33,7 @@ pub fn models(pmu: &VirtualPmu, found: &DetectedPmu, event: &str) -> bool {
 /// Returns whether the virtual PMU models an event.
 fn is_modelled(pmu: &VirtualPmu, Resolved { demand, .. }: &Resolved) -> bool {
     let filter = demand.extra.map_or(0, |extra| extra.value);
-    demand.pinned.is_some() || pmu.models(demand.selector.0, filter)
+    demand.is_always_counted() || pmu.models(demand.selector.0, filter)
 }
 
 /// Detects the virtual PMU under QEMU's TCG as the kernel does.
@@ -269,6 +269,10 @@ fn explain(
                     tally_engine::Pinned::Cycles => "cycles",
                     tally_engine::Pinned::Reference => "reference cycles",
                 },
+            }),
+            CounterAssignment::Metric(_) => pinned.push(PinnedEvent {
+                event: event.name.clone(),
+                counts: "a fraction of the slots (PERF_METRICS)",
             }),
             CounterAssignment::General { group, counter } => {
                 let counters = &mut groups[usize::from(group)].counters;

@@ -1,6 +1,6 @@
 //! Perf's form of events, and the output of `perf stat`.
 
-use tally_engine::Pinned;
+use tally_engine::{Metric, Pinned};
 use tally_pmu::Resolved;
 use tally_vpmu::Vendor;
 
@@ -28,6 +28,10 @@ pub enum Count {
 
 /// The event select of an event, and the value of its extra register.
 pub fn select(event: &Resolved, vendor: Vendor) -> (u64, Option<u64>) {
+    if let Some(Metric(place)) = event.demand.metric {
+        // Linux counts it only beside `slots`.
+        return ((0x80 + u64::from(place)) << 8, None);
+    }
     let select = match (event.demand.pinned, vendor) {
         (None, _) => event.demand.selector.0 & EVENT_BITS,
         // Events of fixed counters have a select for Linux too: SDM volume 3, table 20-1

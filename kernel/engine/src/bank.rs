@@ -112,7 +112,7 @@ impl Bank {
                 let sum = index_of(event, counter::EVENTS);
                 (assignment(slot.into(), sum, rdpmc(assigned)), RATE_ONE, 0.0)
             }
-            CounterAssignment::General { .. } => (self.pinned_basis(Pinned::Cycles), 0, f64::NAN),
+            _ => (self.pinned_basis(Pinned::Cycles), 0, f64::NAN),
         };
         self.put_counter(event, counter::ASSIGNMENT, basis);
         self.put_counter(event, counter::RATE, rate);

@@ -2,6 +2,8 @@
 
 use tally_abi::{Mode, trace::MAX_COUNTS};
 
+use crate::metrics::Metric;
+
 /// Maximum number of general counters of a group. Counters are identified by their hardware index,
 /// and sets of them are bit masks of 16 bits.
 pub const MAX_GENERAL: usize = 10;
@@ -59,6 +61,8 @@ pub struct Demand {
     pub pair: Option<Selector>,
     /// The pinned event, if it is one; then the other fields are not used.
     pub pinned: Option<Pinned>,
+    /// The metric, if it is one; then only [`Self::together`] is used of the other fields.
+    pub metric: Option<Metric>,
     /// The value that it needs in an extra register.
     pub extra: Option<Extra>,
     /// Whether no other event may be on a general counter at the same time.
@@ -84,6 +88,7 @@ impl Demand {
             counters,
             pair: None,
             pinned: None,
+            metric: None,
             extra: None,
             alone: false,
             kernel: false,
@@ -98,9 +103,20 @@ impl Demand {
         Demand { pinned: Some(event), ..Demand::general(Selector(0), 0) }
     }
 
+    /// A metric.
+    pub const fn metric(metric: Metric) -> Demand {
+        Demand { metric: Some(metric), ..Demand::general(Selector(0), 0) }
+    }
+
+    /// Returns whether the event takes no general counter: it has a counter of its own, or is a
+    /// metric.
+    pub const fn is_always_counted(&self) -> bool {
+        self.pinned.is_some() || self.metric.is_some()
+    }
+
     /// Returns whether the event is counted in ring 0, in a session of this mode.
     pub(crate) fn is_in_ring_0(&self, mode: Mode) -> bool {
-        if self.pinned.is_some() { mode.kernel() } else { self.kernel }
+        if self.is_always_counted() { mode.kernel() } else { self.kernel }
     }
 
     /// Returns whether the event also counts interrupts.

@@ -27,6 +27,9 @@ impl Direct {
     /// [`PlanError::NotTogether`] if the events do not fit the counters at once; otherwise as for
     /// [`plan()`](crate::plan()).
     pub fn open(demands: &[Demand], mode: Mode, layout: &Layout) -> Result<Direct, PlanError> {
+        if let Some(event) = demands.iter().position(|demand| demand.metric.is_some()) {
+            return Err(PlanError::NoMetric { event });
+        }
         let plan = plan(demands, layout)?;
         match *plan.groups {
             [group] => Ok(Direct {

@@ -4,7 +4,10 @@ use alloc::vec::Vec;
 
 use tally_abi::trace::SlicePlace;
 
-use crate::demand::{MAX_EXTRA, MAX_GENERAL, Pinned, Selector};
+use crate::{
+    demand::{MAX_EXTRA, MAX_GENERAL, Pinned, Selector},
+    metrics::Metric,
+};
 
 /// Values of extra registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +64,8 @@ impl Default for Group {
 pub enum CounterAssignment {
     /// The pinned event's own counter, in every slice.
     Pinned(Pinned),
+    /// The register of metrics, all the time.
+    Metric(Metric),
     /// A general counter, in the slices of one group.
     General {
         /// The group.
@@ -99,6 +104,12 @@ impl Plan {
         self.assignments.contains(&CounterAssignment::Pinned(Pinned::Reference))
     }
 
+    /// Returns whether metrics are among the events.
+    pub(crate) fn counts_metrics(&self) -> bool {
+        let is_metric = |of: &CounterAssignment| matches!(of, CounterAssignment::Metric(_));
+        self.assignments.iter().any(is_metric)
+    }
+
     /// The general counters whose selects its groups need, as a mask.
     pub(crate) fn counters(&self) -> u16 {
         self.groups.iter().fold(0, |all, group| all | group.selected())
@@ -109,7 +120,9 @@ impl Plan {
         match assigned {
             CounterAssignment::Pinned(Pinned::Cycles) => SlicePlace::Cycles,
             CounterAssignment::Pinned(Pinned::Instructions) => SlicePlace::Instructions,
-            CounterAssignment::Pinned(Pinned::Reference) => SlicePlace::None,
+            CounterAssignment::Pinned(Pinned::Reference) | CounterAssignment::Metric(_) => {
+                SlicePlace::None
+            }
             CounterAssignment::General { group, counter } => {
                 let Some(of_group) = self.groups.get(usize::from(group)) else {
                     return SlicePlace::None;

@@ -20,6 +20,7 @@ use tally_abi::{
 use crate::{
     demand::{MAX_GENERAL, Pinned, Widths},
     group::Group,
+    metrics::Metrics,
     switch::Switch,
 };
 
@@ -34,6 +35,8 @@ pub struct Setup {
     pub kernel: bool,
     /// Whether an event takes a pair of counters.
     pub pairs: bool,
+    /// Whether metrics are counted.
+    pub metrics: bool,
     /// The slice timer's event: cycles or instructions.
     pub timer: Pinned,
     /// The longest slice, in the timer's unit, in which no counter can wrap.
@@ -253,6 +256,12 @@ pub trait Pmu {
     /// unmasks them, and ring 0 may count before that. AMD's do not.
     fn has_lost_overflow(&mut self) -> bool {
         false
+    }
+
+    /// Counts of the metrics since the last call or [`Pmu::program`], for a setup with metrics.
+    /// What ring 0 counts during the call is lost.
+    fn take_metrics(&mut self) -> Metrics {
+        Metrics::default()
     }
 
     /// Sets every counter to 0, while nothing counts, so that the next program cannot read other

@@ -31,6 +31,7 @@ mod exchange;
 mod group;
 mod hardware;
 pub mod histogram;
+mod metrics;
 pub mod moments;
 mod multiplex;
 mod order;
@@ -56,8 +57,9 @@ pub use hardware::{
     Clock, CounterMask, Counts, MAX_PRELOAD, Pmu, Setup, Sink, for_each_counter,
     for_each_counter_likely,
 };
+pub use metrics::{Metric, Metrics};
 pub use multiplex::Multiplexer;
 pub use plan::{Lack, PlanError, plan};
-pub use session::{Neighbours, Session, Snapshot, skew::SKEW_CYCLES};
+pub use session::{Neighbours, Passed, Session, Snapshot, skew::SKEW_CYCLES};
 pub use switch::Switch;
 pub use turns::{DrawnTurn, Turns};

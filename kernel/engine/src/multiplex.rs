@@ -385,6 +385,7 @@ impl<P: Pmu> Multiplexer<P> {
         self.base.advance(&raw, set.general, self.pmu.widths(), &mut self.counted);
         let stopped = session.deduct_stopped(set, &mut self.counted);
         session.credit(&self.counted, set.general, tsc);
+        self.take_metrics(session);
         stopped
     }
 

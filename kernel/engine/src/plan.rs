@@ -83,9 +83,10 @@ pub fn plan(demands: &[Demand], layout: &Layout) -> Result<Plan, PlanError> {
     for group in &mut plan.groups {
         group.seconds = (group.used & firsts) << 1;
     }
-    let place = |(demand, index): (&Demand, usize)| match demand.pinned {
-        Some(always) => CounterAssignment::Pinned(always),
-        None => {
+    let place = |(demand, index): (&Demand, usize)| match (demand.pinned, demand.metric) {
+        (Some(always), _) => CounterAssignment::Pinned(always),
+        (_, Some(metric)) => CounterAssignment::Metric(metric),
+        (None, None) => {
             let Spot { group, counter, .. } = spots[index];
             CounterAssignment::General { group: group as u16, counter: counter as u8 }
         }
@@ -231,6 +232,9 @@ fn check(
         } else {
             Ok(None)
         };
+    }
+    if demand.metric.is_some() {
+        return Ok(None);
     }
     let free = layout.general & if demand.pair.is_some() { firsts } else { !(firsts << 1) };
     let counters = demand.counters & free;

@@ -27,6 +27,7 @@ mod tracked;
 
 pub(crate) use self::state::{SliceStart, Timestamp};
 pub use self::{
+    neighbours::Passed,
     snapshot::Snapshot,
     state::{Neighbours, Session},
 };

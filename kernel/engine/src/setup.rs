@@ -53,7 +53,8 @@ impl Setup {
         };
         let kernel = config.mode.kernel() || demands.iter().any(|demand| demand.kernel);
         let pairs = demands.iter().any(|demand| demand.pair.is_some());
-        Ok(Setup { mode: config.mode, kernel, pairs, timer, max_slice: max })
+        let metrics = demands.iter().any(|demand| demand.metric.is_some());
+        Ok(Setup { mode: config.mode, kernel, pairs, metrics, timer, max_slice: max })
     }
 }
 

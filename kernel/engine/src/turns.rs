@@ -62,7 +62,7 @@ mod tests {
     use tally_abi::SessionConfig;
 
     use super::*;
-    use crate::{Counts, Demand, Layout, Pinned, Selector, Widths};
+    use crate::{Counts, Demand, Layout, Passed, Pinned, Selector, Widths};
 
     /// A session of `events` mutually exclusive events.
     fn session(id: u32, events: u32) -> Session {
@@ -116,8 +116,8 @@ mod tests {
         session.credit(&counted, 1, 1000);
         let kind = |session: &Session| session.reading(0).value;
         assert_eq!(kind(&session), tally_abi::Value::Exact { count: 10 });
-        session.pass(&counted, 1000, 2000);
+        session.pass(&Passed { counts: counted, ..Passed::default() }, 1000, 2000);
         assert!(matches!(kind(&session), tally_abi::Value::NotMeasured { .. }));
-        assert_eq!((session.passed()[Pinned::Cycles], session.cycles()), (2000, 2000));
+        assert_eq!((session.passed().counts[Pinned::Cycles], session.cycles()), (2000, 2000));
     }
 }

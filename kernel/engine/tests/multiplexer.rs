@@ -293,7 +293,7 @@ proptest! {
                 CounterAssignment::General { group, counter } => {
                     (group == record.group).then_some((counter, event))
                 }
-                CounterAssignment::Pinned(_) => None,
+                CounterAssignment::Pinned(_) | CounterAssignment::Metric(_) => None,
             };
             let mut members: Vec<(u8, usize)> = assignments.filter_map(member).collect();
             members.sort_unstable();

@@ -25,7 +25,7 @@ fn offcore(selector: u64, value: u64, together: u16) -> Demand {
 fn place(plan: &Plan, event: usize) -> (usize, usize) {
     match plan.assignments[event] {
         CounterAssignment::General { group, counter } => (group.into(), counter.into()),
-        CounterAssignment::Pinned(pinned) => panic!("{pinned:?} has no group"),
+        other => panic!("{other:?} has no group"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Detection of the processor's PMU by CPUID. Runs once, at boot.
 
+mod errata;
 mod extended;
 
 use core::fmt;
@@ -12,6 +13,7 @@ use crate::{
     Amd, Bus, Catalogue, Driver, HaltTimer, InitError, Intel, amd, bus::CountingBus,
     halt_timer::Registers, init::ControlValue, intel,
 };
+use errata::erratum;
 use extended::Extended;
 
 /// A PMU that this crate can drive.
@@ -106,8 +108,10 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
             let extra = catalogue.extra_registers();
             let extended = Extended::of(&cpuid, leaf.eax);
             let kind;
-            (kind, more) = detect_intel(&cpuid, leaf.eax, hypervisor, extra, &extended)?;
+            let known = Known { extra, metrics: catalogue.metrics() > 0 };
+            (kind, more) = detect_intel(&cpuid, leaf.eax, hypervisor, known, &extended)?;
             let catalogue = catalogue.without(absent_events(&cpuid));
+            let catalogue = catalogue.with_metrics(has_metrics(&kind));
             (kind, catalogue.with_fields(extended.has_second_umask, extended.has_equal))
         }
         // Hygon's family 18h is AMD's Zen 1 (Linux, arch/x86/events/core.c).
@@ -119,24 +123,6 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
     let tsx = leave_counter_3(&mut kind, &cpuid, leaf.eax);
     let note = tsx.or(more).or(erratum(&vendor, family, model));
     Ok(DetectedPmu { kind, catalogue, family, model, note, core })
-}
-
-/// Returns a remark about an erratum of the counters that has no workaround: AMD's 1292 of family
-/// 19h, models 00h to 0Fh ("Revision Guide for AMD Family 19h Models 00h-0Fh Processors", 56683),
-/// and 1023 of Zen 1 and its copy by Hygon ("Revision Guide for AMD Family 17h Models 00h-0Fh
-/// Processors", 55449).
-fn erratum(vendor: &[u8; 12], family: u16, model: u8) -> Option<&'static str> {
-    match (vendor, family, model) {
-        (b"AuthenticAMD", 0x19, ..=0x0f) => Some(
-            "erratum 1292: counts of retired instructions and branches may rarely be too high, \
-             also those that are called exact",
-        ),
-        (b"AuthenticAMD", 0x17, ..=0x2f) | (b"HygonGenuine", ..) => Some(
-            "erratum 1023: an overflow interrupt may not come while two counters count; its slice \
-             then lasts until the scheduler's next tick, 10 ms, and is among the lost PMIs",
-        ),
-        _ => None,
-    }
 }
 
 /// Reserves general counter 3 for TSX microcode, which may use it for transactions, and returns a
@@ -169,16 +155,24 @@ pub(crate) fn family_and_model(eax: u32) -> (u16, u8) {
     ((family + extended) as u16, (high << 4 | model) as u8)
 }
 
+/// Registers that CPUID does not enumerate.
+struct Known {
+    /// Mask of extra registers.
+    extra: u8,
+    /// Whether PERF_METRICS exists.
+    metrics: bool,
+}
+
 /// Reads Intel SDM volume 2, CPUID leaf 0AH. Leaf 23H wins over it. Returns a remark if the two
 /// disagree.
 ///
-/// `extra` is the mask of extra registers: CPUID does not enumerate them, they follow from the
-/// model, and each CPU's driver tries them, as KVM reports the model without all of the registers.
+/// [`Known`] registers follow from the model, and each CPU's driver tries them, as KVM reports the
+/// model without all of the registers.
 fn detect_intel<R: CpuIdReader>(
     cpuid: &R,
     leaves: u32,
     hypervisor: bool,
-    extra: u8,
+    Known { extra, metrics }: Known,
     extended: &Extended,
 ) -> Result<(Kind, Option<&'static str>), NoPmu> {
     if leaves < 0xa {
@@ -214,6 +208,7 @@ fn detect_intel<R: CpuIdReader>(
         capabilities,
         extra,
         widths,
+        metrics: fixed(3) && metrics,
         addresses: intel::Addresses::of_version(version),
     };
     let note = "CPUID leaf 0AH has counters that leaf 23H does not have: they are not used";
@@ -247,6 +242,10 @@ fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu
     // The bit LbrAndPmcFreeze.
     let freeze = global && v2.eax >> 2 & 1 == 1;
     Ok(Kind::Amd(amd::Features { counters, reserved: 0, global, freeze }))
+}
+
+fn has_metrics(kind: &Kind) -> bool {
+    matches!(kind, Kind::Intel { features, .. } if features.metrics)
 }
 
 fn cpuid_nothing() -> raw_cpuid::CpuIdResult {
@@ -331,6 +330,7 @@ impl DetectedPmu {
     pub fn rdpmc(&self, place: CounterAssignment) -> u32 {
         match (place, self.kind) {
             (CounterAssignment::General { counter, .. }, _) => counter.into(),
+            (CounterAssignment::Metric(_), _) => intel::RDPMC_METRICS,
             (CounterAssignment::Pinned(event), Kind::Intel { .. }) => intel::rdpmc_pinned(event),
             (CounterAssignment::Pinned(event), Kind::Amd(_)) => amd::rdpmc_pinned(event),
         }
@@ -340,6 +340,16 @@ impl DetectedPmu {
     /// native model do not.
     pub fn is_like(&self, other: &DetectedPmu) -> bool {
         (self.kind, self.core) == (other.kind, other.core)
+    }
+
+    /// Removes the metrics if the CPU of `bus` does not have them, which CPUID does not tell.
+    #[must_use]
+    pub fn probed<B: Bus>(mut self, bus: B) -> DetectedPmu {
+        if let Kind::Intel { features, .. } = &mut self.kind {
+            features.metrics = intel::has_metrics(&mut CountingBus::new(bus), features);
+            self.catalogue = self.catalogue.with_metrics(features.metrics);
+        }
+        self
     }
 
     /// Adds the events that only Tally's virtual PMU has, for a machine that has it.

@@ -1,7 +1,7 @@
 //! Common driver type for both vendors' drivers.
 
 use tally_abi::Mode;
-use tally_engine::{CounterMask, Counts, Group, Pmu, Setup, Switch, Widths};
+use tally_engine::{CounterMask, Counts, Group, Metrics, Pmu, Setup, Switch, Widths};
 
 use crate::{amd::Amd, bus::Bus, init::ControlValue, intel::Intel};
 
@@ -62,6 +62,10 @@ impl<B: Bus> Pmu for Driver<B> {
 
     fn is_counting(&mut self) -> bool {
         either!(self, driver => driver.is_counting())
+    }
+
+    fn take_metrics(&mut self) -> Metrics {
+        either!(self, driver => driver.take_metrics())
     }
 
     fn scrub(&mut self) {

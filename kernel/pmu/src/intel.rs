@@ -34,6 +34,7 @@ mod extra;
 mod features;
 mod in_use;
 mod interrupts;
+mod metrics;
 mod start;
 mod timer;
 
@@ -43,12 +44,14 @@ pub(crate) use self::{
     extra::{extra_address, extra_register},
     features::Features,
     in_use::left_on,
+    metrics::has_metrics,
 };
+pub(crate) use crate::registers::intel::RDPMC_METRICS;
 
 use tally_abi::Mode;
 use tally_engine::{
-    CounterMask, Counts, Group, MAX_EXTRA, MAX_GENERAL, Pinned, Pmu, Selector, Setup, Switch,
-    Widths, for_each_counter,
+    CounterMask, Counts, Group, MAX_EXTRA, MAX_GENERAL, Metrics, Pinned, Pmu, Selector, Setup,
+    Switch, Widths, for_each_counter,
 };
 
 use crate::{
@@ -95,7 +98,8 @@ impl<B: Bus> Intel<B> {
         let fixed = PerfGlobalCtrl::FIXED0 | PerfGlobalCtrl::FIXED1;
         let third =
             if self.features.reference { PerfGlobalCtrl::FIXED2 } else { PerfGlobalCtrl::empty() };
-        PerfGlobalCtrl::from_bits_retain(u64::from(self.general)) | fixed | third
+        let all = PerfGlobalCtrl::from_bits_retain(u64::from(self.general)) | fixed | third;
+        if self.features.metrics { all | metrics::ENABLE } else { all }
     }
 
     /// Returns the pinned events that have a counter.
@@ -191,7 +195,12 @@ impl<B: Bus> Pmu for Intel<B> {
         // in them.
         for_each_counter(self.features.general, |index| self.select(index, group.selectors[index]));
         let timer = FixedCtrCtrl::PMI0.bits() << (4 * setup.timer as u8);
-        self.control_fixed(self.fixed_at(setup.mode) | FixedCtrCtrl::from_bits_retain(timer));
+        let mut fixed = self.fixed_at(setup.mode) | FixedCtrCtrl::from_bits_retain(timer);
+        if setup.metrics {
+            metrics::clear(&mut self.bus, &self.features);
+            fixed |= metrics::slots_at(setup.mode);
+        }
+        self.control_fixed(fixed);
         let first = slice.wrapping_neg() & self.features.widths.pinned;
         self.bus.put_from_at(self.timer.address, &first);
     }
@@ -231,7 +240,14 @@ impl<B: Bus> Pmu for Intel<B> {
         !enabled.difference(self.features.reserved()).is_empty()
     }
 
+    fn take_metrics(&mut self) -> Metrics {
+        metrics::take(&mut self.bus, &self.features)
+    }
+
     fn scrub(&mut self) {
+        if self.features.metrics {
+            metrics::clear(&mut self.bus, &self.features);
+        }
         for index in counters(self.features.general) {
             self.bus.put_at(self.features.addresses.counter(index), 0);
         }

@@ -51,7 +51,8 @@ impl Model {
         }
         let others: &[u32] = match vendor {
             Vendor::Intel { freeze: true } => &[
-                0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390, 0x1a6, 0x1a7, 0x3f7, 0x1d9, 0x345,
+                0x309, 0x30a, 0x30b, 0x30c, 0x329, 0x38d, 0x38e, 0x38f, 0x390, 0x1a6, 0x1a7, 0x3f7,
+                0x1d9, 0x345,
             ],
             Vendor::Intel { freeze: false } => {
                 &[0x309, 0x30a, 0x30b, 0x38d, 0x38e, 0x38f, 0x390, 0x1a6, 0x1a7, 0x3f7]
@@ -90,10 +91,10 @@ impl Model {
     /// none at the address.
     fn key(&self, msr: u32) -> Option<u32> {
         let key = match (self.is_version_6, msr) {
-            (true, 0xc1..=0xca | 0x186..=0x18f | 0x309..=0x30b | 0x4c1..=0x4ca) => return None,
+            (true, 0xc1..=0xca | 0x186..=0x18f | 0x309..=0x30c | 0x4c1..=0x4ca) => return None,
             (true, 0x1900..=0x1927) if msr.is_multiple_of(4) => 0xc1 + (msr - 0x1900) / 4,
             (true, 0x1900..=0x1927) if msr % 4 == 1 => 0x186 + (msr - 0x1900) / 4,
-            (true, 0x1980..=0x198b) if msr.is_multiple_of(4) => 0x309 + (msr - 0x1980) / 4,
+            (true, 0x1980..=0x198f) if msr.is_multiple_of(4) => 0x309 + (msr - 0x1980) / 4,
             _ => msr,
         };
         self.msrs.contains_key(&key).then_some(key)
@@ -172,7 +173,7 @@ impl Model {
     fn run_fixed(&mut self, kernel: bool, events: &impl Fn(u16, u8) -> u64) {
         let control = self.peek::<intel::FixedCtrCtrl>(0).bits();
         let global = self.peek::<intel::PerfGlobalCtrl>(0).bits();
-        for index in 0..3_u8 {
+        for index in 0..4_u8 {
             let nibble = control >> (4 * index);
             let at_privilege = nibble >> u8::from(!kernel) & 1 == 1;
             if at_privilege && global >> (32 + index) & 1 == 1 {
@@ -224,10 +225,15 @@ impl Model {
                 let more = if self.is_version_6 { 0xff << 40 | 1 << 36 } else { 0 };
                 0xffdf_ffff & !(1 << 19) | more
             }
-            (Vendor::Intel { .. }, 0xc1..=0xca | 0x309..=0x30b) => WIDTH_MASK,
+            (Vendor::Intel { .. }, 0xc1..=0xca | 0x309..=0x30c) => WIDTH_MASK,
+            (Vendor::Intel { freeze: true }, 0x329) => {
+                assert_eq!(self.msrs[&0x30c], 0, "PERF_METRICS before the counter of slots");
+                u64::MAX
+            }
             (Vendor::Intel { .. }, 0x38d) => intel::FixedCtrCtrl::VALID,
-            (Vendor::Intel { .. }, 0x38f) => rows | 7 << 32,
-            (Vendor::Intel { freeze }, 0x390) => rows | 7 << 32 | u64::from(freeze) << 59,
+            (Vendor::Intel { freeze: true }, 0x38f) => rows | 0xf << 32 | 1 << 48,
+            (Vendor::Intel { freeze: true }, 0x390) => rows | 0xf << 32 | 1 << 48 | 1 << 59,
+            (Vendor::Intel { .. }, 0x38f | 0x390) => rows | 7 << 32,
             (_, 0x1d9) => 1 << 12 | 1 << 1,
             (Vendor::Intel { .. }, 0x3f1 | 0x14ce) => 0,
             (Vendor::Amd { .. }, 0xc000_010f) => 0,
@@ -329,6 +335,7 @@ impl Bus for Model {
 
     fn rdpmc(&mut self, index: u32) -> u64 {
         let address = match (self.vendor, index >> 30) {
+            (Vendor::Intel { freeze: true }, 0) if index == 1 << 29 => return self.msrs[&0x329],
             (Vendor::Intel { .. }, 1) => 0x309 + (index & 0xffff),
             (Vendor::Intel { .. }, 0) => 0xc1 + index,
             (Vendor::Amd { .. }, 0) => 0xc001_0201 + 2 * index,

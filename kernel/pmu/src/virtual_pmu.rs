@@ -21,9 +21,9 @@ pub fn ask(op: Op, argument: u32) {
 }
 
 /// Returns whether the virtual PMU, which must exist, models an event. It counts no other events.
-pub fn models(Demand { pinned, selector, extra, .. }: &Demand) -> bool {
-    let filter = extra.map_or(0, |extra| extra.value);
-    pinned.is_some() || cpuid(Op::Models, selector.0, filter).0 == 1
+pub fn models(demand: &Demand) -> bool {
+    let filter = demand.extra.map_or(0, |extra| extra.value);
+    demand.is_always_counted() || cpuid(Op::Models, demand.selector.0, filter).0 == 1
 }
 
 /// The refusal of an event that the virtual PMU does not model. Its counters would silently stay at

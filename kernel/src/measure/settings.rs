@@ -16,7 +16,7 @@ use tally_abi::{
     wire::PmuInfo,
 };
 use tally_engine::Layout;
-use tally_pmu::{DetectedPmu, InitError, NoPmu, virtual_pmu};
+use tally_pmu::{DetectedPmu, InitError, NoPmu, bus::Native, virtual_pmu};
 
 use super::refusal::Refusal;
 
@@ -103,6 +103,9 @@ pub(super) fn init(line: &CommandLine) {
 /// events if it is virtual.
 fn detect(halts: Option<Halts>) -> Result<DetectedPmu, NoPmu> {
     let found = tally_pmu::detect(CpuIdReaderNative)?;
+    // SAFETY: (1) this is ring 0; (2) and (3): one register is read, and CPUID says that it exists;
+    // (4) so nothing faults.
+    let found = found.probed(unsafe { Native::new() });
     let found = if virtual_pmu::is_there() { found.with_tallys_events() } else { found };
     if halts.is_some() { found.with_halt_timer() } else { Ok(found) }
 }

@@ -145,6 +145,7 @@ impl Slot {
             take_turns: others().any(|other| other.started),
             cycle: context.session.round() + rounds.sum::<u64>(),
             reference: others().any(|other| other.session.counts_reference()),
+            metrics: others().any(|other| other.session.counts_metrics()),
             exposed: others().any(|other| other.session.has_bank()),
         }
     }

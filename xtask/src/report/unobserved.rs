@@ -51,7 +51,7 @@ pub fn unobserved(
             let pairs = pairs(&slices, round, |slice| Some(slice.cycles));
             extrapolate(&pairs, instructions as f64, 1.0)
         }
-        CounterAssignment::Pinned(Pinned::Reference) => None,
+        CounterAssignment::Pinned(Pinned::Reference) | CounterAssignment::Metric(_) => None,
         CounterAssignment::General { .. } => {
             let (group, place) = slices::place(plan, *assigned)?;
             let share = usize::from(plan.groups[usize::from(group)].share);

@@ -168,6 +168,7 @@ impl Thresholds {
                 let slot = member.and_then(|member| self.members.get_mut(member));
                 *slot.ok_or(ThresholdError::NoSuchEvent)? = at.unwrap_or(NONE);
             }
+            CounterAssignment::Metric(_) => return Err(ThresholdError::NoSuchEvent),
             CounterAssignment::Pinned(pinned) => {
                 let (event, nearest) = (event as u16, self.of_pinned(pinned));
                 nearest.retain(|Reverse((_, other))| *other != event);

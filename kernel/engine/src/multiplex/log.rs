@@ -115,8 +115,16 @@ impl<P: Pmu> Multiplexer<P> {
             // The intervals that ended in an overflow interrupt.
             session.end_interval(at, sink);
             self.fold_rows::<false>(session, sink);
+            self.take_metrics(session);
             session.charge(&began, clock);
             session.update_budget();
+        }
+    }
+
+    /// Adds what the metrics counted to the session's counts, if it counts them.
+    pub(super) fn take_metrics(&mut self, session: &mut Session) {
+        if session.setup().metrics {
+            session.add_metrics(&self.pmu.take_metrics());
         }
     }
 

@@ -51,6 +51,11 @@ pub enum PlanError {
         /// The event, by its index.
         event: usize,
     },
+    /// Direct mode counts no metrics.
+    NoMetric {
+        /// The event, by its index.
+        event: usize,
+    },
     /// The events must be counted at once, and do not fit the counters.
     NotTogether {
         /// Number of groups that they need.
@@ -96,7 +101,8 @@ impl PlanError {
             | PlanError::NoGroup { .. } => Error::TooManyEvents,
             PlanError::NoCounter { .. }
             | PlanError::NoRegister { .. }
-            | PlanError::NoReference { .. } => Error::EventNotSupported,
+            | PlanError::NoReference { .. }
+            | PlanError::NoMetric { .. } => Error::EventNotSupported,
             PlanError::SliceOutOfRange { .. } => Error::SliceOutOfRange,
             PlanError::BadShare { .. } | PlanError::BudgetOutOfRange { .. } => Error::BadArgument,
         }
@@ -114,6 +120,7 @@ impl PlanError {
             PlanError::NoCounter { event, .. }
             | PlanError::NoRegister { event, .. }
             | PlanError::NoReference { event }
+            | PlanError::NoMetric { event }
             | PlanError::BadShare { event } => Some(event),
         }
     }
@@ -142,6 +149,9 @@ impl fmt::Display for PlanError {
             ),
             PlanError::NoGroup { counters, general, lack, .. } => no_group(f, counters, general, lack),
             PlanError::NoReference { .. } => f.write_str("the PMU does not count reference cycles"),
+            PlanError::NoMetric { .. } => f.write_str(
+                "it is a metric, and direct mode counts events of counters alone: open a session",
+            ),
             PlanError::BadShare { .. } => {
                 write!(f, "its share is out of range: use 1 to {MAX_SHARE} slices of a round")
             }

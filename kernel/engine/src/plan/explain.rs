@@ -33,7 +33,9 @@ impl Explanation<'_> {
         let mut members = vec![Vec::new(); self.plan.groups.len()];
         for (assigned, name) in self.plan.assignments.iter().zip(&self.names) {
             match *assigned {
-                CounterAssignment::Pinned(_) => pinned.push(*name),
+                CounterAssignment::Pinned(_) | CounterAssignment::Metric(_) => {
+                    pinned.push(*name);
+                }
                 CounterAssignment::General { group, counter } => {
                     members[usize::from(group)].push((counter, *name));
                 }

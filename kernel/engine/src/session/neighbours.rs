@@ -13,7 +13,26 @@ use super::{
     publish::counts_of,
     state::{Neighbours, Session},
 };
-use crate::{Began, Clock, Counts};
+use crate::{Began, Clock, Counts, metrics::Metrics};
+
+/// Counts that continue in each session's turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Counts of the pinned events.
+    pub counts: Counts,
+    /// Counts of the metrics.
+    pub metrics: Metrics,
+}
+
+impl Passed {
+    /// Counts since they were `before`.
+    pub fn since(&self, before: &Passed) -> Passed {
+        Passed {
+            counts: self.counts.since(&before.counts),
+            metrics: self.metrics.since(&before.metrics),
+        }
+    }
+}
 
 impl Session {
     /// Sets the summary of the program's other sessions. The session is on no counter.
@@ -21,6 +40,7 @@ impl Session {
         self.beside.neighbours = neighbours;
         let reference = self.counts_reference() || neighbours.reference;
         self.live.reference = reference;
+        self.setup.metrics = self.plan.counts_metrics() || neighbours.metrics;
         self.live.schedule.for_each_to_come(|switch| switch.reference = reference);
         self.note_folding();
         let cycle = if neighbours.take_turns { neighbours.cycle } else { self.round };
@@ -49,6 +69,16 @@ impl Session {
         self.plan.counts_reference()
     }
 
+    /// Returns whether the session's own list has metrics.
+    pub fn counts_metrics(&self) -> bool {
+        self.plan.counts_metrics()
+    }
+
+    /// Adds counts of the metrics.
+    pub(crate) fn add_metrics(&mut self, more: &Metrics) {
+        self.metrics.add(more);
+    }
+
     /// Returns whether sessions take turns on the counters.
     pub(crate) fn takes_turns(&self) -> bool {
         self.beside.neighbours.take_turns
@@ -75,13 +105,13 @@ impl Session {
         self.bank.is_some() || self.beside.neighbours.exposed
     }
 
-    /// Counts of the pinned events since the session was opened, in its own and other sessions'
-    /// turns. Unlike the session's own counts, these include the time in which the program had
-    /// stopped its counters with the control word.
-    pub fn passed(&self) -> Counts {
-        let mut passed = self.total;
-        passed.add(&self.deducted(), 0);
-        passed
+    /// Counts of the pinned events and of the metrics since the session was opened, in its own and
+    /// other sessions' turns. Unlike the session's own counts, these include the time in which the
+    /// program had stopped its counters with the control word.
+    pub fn passed(&self) -> Passed {
+        let mut counts = self.total;
+        counts.add(&self.deducted(), 0);
+        Passed { counts, metrics: self.metrics }
     }
 
     /// Counts of the pinned events in the time in which the program had stopped its counters with
@@ -94,10 +124,11 @@ impl Session {
         deducted
     }
 
-    /// Adds another session's turn of `ticks` of the TSC, up to `tsc`, in which it counted `passed`
-    /// of the pinned events. This session is started, and on no counter.
-    pub fn pass(&mut self, passed: &Counts, ticks: u64, tsc: u64) {
-        self.total.add(passed, 0);
+    /// Adds another session's turn of `ticks` of the TSC, up to `tsc`, in which it counted
+    /// `passed`. This session is started, and on no counter.
+    pub fn pass(&mut self, passed: &Passed, ticks: u64, tsc: u64) {
+        self.total.add(&passed.counts, 0);
+        self.metrics.add(&passed.metrics);
         self.stats.session_ticks += ticks;
         if !self.beside.was_passed {
             self.beside.was_passed = true;
@@ -107,7 +138,7 @@ impl Session {
             }
         }
         if let Some(bank) = &mut self.bank {
-            bank.put_off_samples(passed);
+            bank.put_off_samples(&passed.counts);
             bank.publish_totals(&self.total, tsc);
         }
     }

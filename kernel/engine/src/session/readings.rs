@@ -149,7 +149,7 @@ impl Session {
     fn firsts(&self) -> Vec<usize> {
         let mut first = vec![[None; MAX_GENERAL]; self.plan.groups.len()];
         let first_of = |(event, assigned): (usize, &CounterAssignment)| match *assigned {
-            CounterAssignment::Pinned(_) => event,
+            CounterAssignment::Pinned(_) | CounterAssignment::Metric(_) => event,
             CounterAssignment::General { group, counter } => {
                 *first[usize::from(group)][usize::from(counter)].get_or_insert(event)
             }

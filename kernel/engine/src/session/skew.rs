@@ -11,7 +11,7 @@ use alloc::boxed::Box;
 
 use tally_abi::{Mode, Reading, SessionStats, Value};
 
-use crate::{Demand, Pinned, plan::CounterAssignment};
+use crate::{Demand, Pinned, metrics::MOST_SLOTS, plan::CounterAssignment};
 
 /// Upper bound of the instructions of one entry with its exit. Measured (decision 44): 93.
 const SKEW_INSTRUCTIONS: u64 = 110;
@@ -96,6 +96,9 @@ impl Skew {
             (false, _) => 0,
             (true, CounterAssignment::Pinned(Pinned::Instructions)) => {
                 entries(SKEW_INSTRUCTIONS, MID_SLICE_INSTRUCTIONS)
+            }
+            (true, CounterAssignment::Metric(_)) => {
+                MOST_SLOTS * entries(SKEW_CYCLES, MID_SLICE_CYCLES)
             }
             (true, _) => entries(SKEW_CYCLES, MID_SLICE_CYCLES),
         };

@@ -8,6 +8,7 @@ use super::{publish::counts_of, state::Session};
 use crate::{
     Counts, Pinned,
     estimate::{self, Sample, Scaling},
+    metrics::Metrics,
     moments::{Base, GroupMoments},
     plan::CounterAssignment,
     strata::Strata,
@@ -32,6 +33,7 @@ pub struct Snapshot {
 pub(super) struct Totals {
     /// Counts of the pinned events.
     pub(super) counts: Counts,
+    metrics: Metrics,
     /// Whether all events were counted all the time.
     pub(super) is_exact: bool,
     /// Whether counts of nothing are exact; see [`Session::count_idle`].
@@ -87,6 +89,10 @@ impl Totals {
             Some(CounterAssignment::Pinned(pinned)) => {
                 let count = self.counts[pinned];
                 (Value::Exact { count }, count, total_cycles, self.slices)
+            }
+            Some(CounterAssignment::Metric(metric)) => {
+                let (value, least) = (self.metrics.value(metric), self.metrics.least(metric));
+                (value, least, total_cycles, self.slices)
             }
             Some(CounterAssignment::General { group, counter }) => {
                 let sample = sample(group, counter);
@@ -164,6 +170,9 @@ impl Session {
             Some(CounterAssignment::Pinned(pinned)) => {
                 [self.total[*pinned], self.cycles(), self.instructions()]
             }
+            Some(CounterAssignment::Metric(metric)) => {
+                [self.metrics.count(*metric), self.cycles(), self.instructions()]
+            }
             Some(&CounterAssignment::General { group, counter }) => {
                 let counts = counts_of(&self.moments, &self.current, &self.total, group, 0);
                 counts.map_or([0; 3], |counts| {
@@ -188,6 +197,7 @@ impl Session {
     pub(super) fn totals(&self) -> Totals {
         Totals {
             counts: self.total,
+            metrics: self.metrics,
             is_exact: self.plan.groups.len() == 1 && !self.beside.was_passed,
             counts_idle: self.counts_idle,
             round: self.round,

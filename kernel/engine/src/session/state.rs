@@ -14,6 +14,7 @@ use crate::{
     bounds::Bound,
     budget::Budget,
     core_time::CoreReading,
+    metrics::Metrics,
     moments::{GroupMoments, Turn},
     order::{Draw, Order},
     plan::plan,
@@ -58,8 +59,7 @@ pub struct Session {
     pub(super) lengths: Lengths,
     pub(super) setup: Setup,
     pub(super) moments: Box<[GroupMoments]>,
-    /// Sums of the slices by their IPC; `None` if rows are folded in the overflow interrupt, or
-    /// shares adapt.
+    /// Sums of slices by their IPC; `None` if rows are folded in the interrupt, or shares adapt.
     pub(super) strata: Option<Box<Strata>>,
     /// State of adaptive shares, if shares adapt.
     pub(super) adaptive: Option<Adaptive>,
@@ -69,15 +69,15 @@ pub struct Session {
     pub(super) skew: Skew,
     /// Bounds between events: parts that never exceed their wholes.
     pub(super) bounds: Vec<Bound>,
-    /// Counts of the pinned events over the whole session.
+    /// Counts of the pinned events and of the metrics over the whole session.
     pub(super) total: Counts,
+    pub(super) metrics: Metrics,
     /// Slices that have ended; one that was cut into pieces counts once.
     pub(super) finished: u64,
     pub(super) budget: Budget,
     /// Value of [`Self::finished`] at the last update of the budget.
     pub(super) budgeted: u64,
-    /// The end of a slice at which core cycles were last read, since the session was last switched
-    /// in.
+    /// The last slice's end with a reading of core cycles since the session was switched in.
     pub(super) mark: Option<CycleMark>,
     pub(super) last_choice: LastChoice,
     pub(super) stats: SessionStats,
@@ -99,7 +99,7 @@ pub struct Session {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub(super) neighbours: Neighbours,
-    /// Whether another session of the program has had a turn since the session was opened.
+    /// Whether another session of the program had a turn since this one was opened.
     pub(super) was_passed: bool,
     /// See [`Session::turns_left`].
     pub(super) turns_left: Option<u64>,
@@ -129,6 +129,8 @@ pub struct Neighbours {
     pub cycle: u64,
     /// Whether one of them counts reference cycles; then every slice counts them.
     pub reference: bool,
+    /// Whether one of them counts metrics; then every slice counts them.
+    pub metrics: bool,
     /// Whether the program may use RDPMC because of one of them.
     pub exposed: bool,
 }
@@ -280,6 +282,7 @@ impl Session {
             skew,
             bounds,
             total: Counts::default(),
+            metrics: Metrics::default(),
             finished: 0,
             budget: budget(config, &setup),
             budgeted: 0,
@@ -328,7 +331,7 @@ impl Session {
         self.live.running
     }
 
-    /// Returns whether anything is counted in ring 0, and so in the engine too.
+    /// Returns whether ring 0 is counted, and so the engine too.
     pub fn counts_kernel(&self) -> bool {
         self.setup.kernel
     }

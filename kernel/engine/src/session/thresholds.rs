@@ -100,6 +100,7 @@ impl Session {
     fn sampled_count(&mut self, event: usize) -> u64 {
         match self.plan.assignments.get(event) {
             Some(CounterAssignment::Pinned(pinned)) => self.total[*pinned],
+            Some(CounterAssignment::Metric(metric)) => self.metrics.count(*metric),
             Some(CounterAssignment::General { group, .. }) => {
                 let counts = counts_of(&self.moments, &self.current, &self.total, *group, 0);
                 let bank = self.bank.as_mut().zip(counts);

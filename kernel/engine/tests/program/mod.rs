@@ -69,6 +69,7 @@ impl Bench {
         assert!(session.map_bank(own, pages.clone().into(), |assigned| match assigned {
             CounterAssignment::General { counter, .. } => counter.into(),
             CounterAssignment::Pinned(event) => PINNED_SLOT as u32 + event as u32,
+            CounterAssignment::Metric(_) => panic!("no list here has metrics"),
         }));
         let multiplexer = Multiplexer::new(pmu.clone(), 0, 0);
         Bench { multiplexer, pmu, session, own, pages, between: None }
@@ -204,7 +205,7 @@ impl Bench {
             CounterAssignment::General { group, counter } => {
                 self.session.sample(group, counter).event.events
             }
-            CounterAssignment::Pinned(_) => self.read(event).0,
+            CounterAssignment::Pinned(_) | CounterAssignment::Metric(_) => self.read(event).0,
         })
     }
 

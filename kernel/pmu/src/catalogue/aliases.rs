@@ -173,6 +173,10 @@ const SKYLAKE_AND_SUNNY_COVE: Table = &[
 /// Aliases for Sunny Cove and later cores of its line.
 const SINCE_SUNNY_COVE: Table = &[
     ("slots", "cpu/event=0,umask=4/"),
+    ("topdown-retiring", "cpu/event=0,umask=0x80/"),
+    ("topdown-bad-spec", "cpu/event=0,umask=0x81/"),
+    ("topdown-fe-bound", "cpu/event=0,umask=0x82/"),
+    ("topdown-be-bound", "cpu/event=0,umask=0x83/"),
     ("iTLB-loads", "!Linux maps it to no event of this processor; ITLB_MISSES.STLB_HIT comes near"),
 ];
 
@@ -185,6 +189,10 @@ const SINCE_GOLDEN_COVE: Table = &[
     ("iTLB-load-misses", "re11"),
     ("branch-loads", "r4c4"),
     ("branch-load-misses", "r4c5"),
+    ("topdown-heavy-ops", "cpu/event=0,umask=0x84/"),
+    ("topdown-br-mispredict", "cpu/event=0,umask=0x85/"),
+    ("topdown-fetch-lat", "cpu/event=0,umask=0x86/"),
+    ("topdown-mem-bound", "cpu/event=0,umask=0x87/"),
 ];
 
 const NO_RESPONSES: &str =

@@ -127,7 +127,7 @@ impl CostTable {
                 CounterAssignment::General { group, counter } => {
                     Some(Place { group: *group, counter: *counter })
                 }
-                CounterAssignment::Pinned(_) => None,
+                CounterAssignment::Pinned(_) | CounterAssignment::Metric(_) => None,
             }
         };
         let (model, events) = self.model_of(|event| place(event).is_some());

@@ -3,7 +3,7 @@
 use alloc::{borrow::Cow, format, string::String};
 
 use tally_abi::Mode;
-use tally_engine::{Demand, Extra, Pinned, Selector};
+use tally_engine::{Demand, Extra, Metric, Pinned, Selector};
 
 use super::{
     Catalogue, Counter, Entry, ExtraRegister, Flag,
@@ -28,6 +28,8 @@ const UNKNOWN_PAIR: &str = "it takes two counters that the event Merge joins sin
     no table that says what it is";
 /// MSR_PEBS_LD_LAT_THRESHOLD.
 const LOAD_LATENCY: u32 = 0x3f6;
+/// Unit mask of the first metric.
+const FIRST_METRIC: u8 = 0x80;
 const MERGES: &str =
     "Merge counts nothing itself: it would change what the counter below it counts";
 
@@ -38,6 +40,13 @@ impl Catalogue {
         mode: Mode,
         session: Mode,
     ) -> Result<Demand, Why> {
+        if let Some(metric) = self.metric(entry) {
+            return if mode == session {
+                Ok(Demand::metric(metric))
+            } else {
+                Err(of_session(mode))
+            };
+        }
         let always = self.always(entry).filter(|_| mode == session);
         match always.filter(|_| entry.flag != Flag::Threads) {
             Some(always) => Ok(Demand::pinned(always)),
@@ -193,6 +202,13 @@ impl Catalogue {
         self.find(&format!("{name}_P")).filter(|e| matches!(e.counter, Counter::General(_)))
     }
 
+    /// Returns the metric that `entry` is, if PERF_METRICS has it: perf gives these events code 0.
+    pub(super) fn metric(&self, entry: &Entry<'_>) -> Option<Metric> {
+        let place = u8::try_from(entry.umask).ok()?.checked_sub(FIRST_METRIC)?;
+        let is_one = entry.code == 0 && !entry.is_modified() && place < self.metrics;
+        is_one.then_some(Metric(place))
+    }
+
     /// Returns the pinned event that `entry` is equivalent to, if any.
     pub(super) fn always(&self, entry: &Entry<'_>) -> Option<Pinned> {
         if entry.is_modified() {
@@ -240,6 +256,12 @@ impl Catalogue {
             }
         })
     }
+}
+
+fn of_session(mode: Mode) -> Why {
+    Why::NotSupported(format!(
+        "PERF_METRICS counts it at the session's privileges; this is in {mode:?} mode"
+    ))
 }
 
 /// Reason why an event is refused: it cannot be counted here, or its attributes are wrong.

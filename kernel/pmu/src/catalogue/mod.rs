@@ -48,6 +48,8 @@ pub struct Catalogue {
     has_second_umask: bool,
     /// Whether event selects have the equal flag.
     has_equal: bool,
+    /// Number of fractions in PERF_METRICS; 0 without the register.
+    metrics: u8,
     /// Whether Tally's own events, those of the virtual PMU, exist.
     has_tallys: bool,
 }
@@ -57,7 +59,16 @@ impl Catalogue {
         let table = processor.table();
         // Both fields came with version 6.
         let [has_second_umask, has_equal] = [table.has_second_umask; 2];
-        Catalogue { processor, table, absent: 0, has_second_umask, has_equal, has_tallys: false }
+        let metrics = processor.core.metrics();
+        Catalogue {
+            processor,
+            table,
+            absent: 0,
+            has_second_umask,
+            has_equal,
+            metrics,
+            has_tallys: false,
+        }
     }
 
     /// Returns the catalogue of an Intel processor, by display family, model and stepping, after
@@ -91,6 +102,16 @@ impl Catalogue {
     /// Sets the fields that event selects have: a second unit mask, and the equal flag.
     pub(crate) fn with_fields(self, has_second_umask: bool, has_equal: bool) -> Catalogue {
         Catalogue { has_second_umask, has_equal, ..self }
+    }
+
+    /// Removes the metrics if the processor does not have them.
+    pub(crate) fn with_metrics(self, has_metrics: bool) -> Catalogue {
+        Catalogue { metrics: if has_metrics { self.metrics } else { 0 }, ..self }
+    }
+
+    /// Returns the number of fractions in PERF_METRICS; 0 without the register.
+    pub(crate) fn metrics(&self) -> u8 {
+        self.metrics
     }
 
     /// Returns the mask of the extra registers that the processor is known to have, by the driver's

@@ -159,6 +159,16 @@ fn of(index: usize) -> &'static Table {
 }
 
 impl Core {
+    /// Returns the number of fractions in PERF_METRICS; 0 without the register (Linux,
+    /// `intel_pmu_init`: `num_topdown_events`).
+    pub(super) fn metrics(self) -> u8 {
+        match self {
+            Core::SunnyCove => 4,
+            Core::GoldenCove | Core::RedwoodCove | Core::LionCove | Core::CoyoteCove => 8,
+            _ => 0,
+        }
+    }
+
     /// Returns the valid bits of an extra register, 0 if it does not exist (Linux,
     /// arch/x86/events/intel/core.c: `intel_knl_extra_regs` to `intel_lnc_extra_regs`).
     pub(super) fn extra_bits(self, msr: u32) -> u64 {

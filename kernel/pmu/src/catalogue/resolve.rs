@@ -319,6 +319,10 @@ impl Catalogue {
         let find =
             |most_like: &dyn Fn(&Entry<'_>) -> bool| of_code().find(|e| most_like(e)).copied();
         let known = find(&with_register).or_else(|| find(&exact)).or_else(|| find(&same));
+        if self.metric(entry).is_some() {
+            entry.counter = Counter::Fixed(SLOTS);
+            return Ok(());
+        }
         if let Some(known) = known {
             (entry.counter, entry.flag, entry.code) = (known.counter, known.flag, known.code);
         } else {
@@ -333,7 +337,8 @@ impl Catalogue {
     /// event of its code can be counted.
     fn counters_of_unknown(&self, entry: &Entry<'_>) -> Result<u16, Refused> {
         if entry.code == 0 && self.processor.vendor == Vendor::Intel {
-            let why = "code 0 is that of fixed counters; this is none of theirs";
+            let why = "code 0 is that of fixed counters and of metrics (topdown-…), and the processor, or \
+                       a hypervisor, shows none with this unit mask";
             return Err((Error::EventNotSupported, why.into()));
         }
         if self.extra_registers() == 0 && self.wants_some_register(entry.code, entry.umask) {
@@ -349,6 +354,9 @@ impl Catalogue {
         Ok(common.filter(|counters| *counters != 0).unwrap_or(self.processor.vendor.any_counter()))
     }
 }
+
+/// The fixed counter of slots, of which metrics are fractions.
+const SLOTS: u8 = 3;
 
 const EMPTY: Entry<'static> = Entry {
     name: "",

@@ -11,10 +11,10 @@ use crate::registers::{
 
 impl Catalogue {
     /// Returns the configuration of a counter unit's counter for an event; `None` for an event that
-    /// the unit cannot count: one that needs an extra register, a second unit mask or the equal
-    /// flag, or AMD's reference cycles.
+    /// the unit cannot count: a metric, one that needs an extra register, a second unit mask or the
+    /// equal flag, or AMD's reference cycles.
     pub fn on_unit(&self, event: &Resolved) -> Option<UnitConfig> {
-        if event.demand.extra.is_some() {
+        if event.demand.extra.is_some() || event.demand.metric.is_some() {
             return None;
         }
         let Some(pinned) = event.demand.pinned else {

@@ -2,6 +2,7 @@
 //! writes are necessary and allowed.
 
 mod direct;
+mod metrics;
 mod missing;
 mod others;
 mod pairs;
@@ -45,6 +46,7 @@ fn try_driver_beside(model: Model, reserved: u16) -> Result<Driver<Model>, InitE
                 general: 0xf & !reserved,
                 reserved,
                 reference: true,
+                metrics: false,
                 capabilities: freeze,
                 extra: 7,
                 widths,
@@ -126,7 +128,8 @@ fn switch(pmu: &mut Driver<Model>, [before, next]: [&Group; 2], counts: &mut Cou
 }
 
 fn setup(mode: Mode) -> Setup {
-    Setup { mode, kernel: mode.kernel(), pairs: false, timer: Pinned::Cycles, max_slice: SLICE }
+    let (pairs, metrics) = (false, false);
+    Setup { mode, kernel: mode.kernel(), pairs, metrics, timer: Pinned::Cycles, max_slice: SLICE }
 }
 
 #[test]

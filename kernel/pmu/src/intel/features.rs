@@ -14,6 +14,8 @@ pub(crate) struct Features {
     pub(crate) reserved: u16,
     /// Whether fixed counter 2 exists.
     pub(crate) reference: bool,
+    /// Whether PERF_METRICS exists, which needs fixed counter 3.
+    pub(crate) metrics: bool,
     /// Whether IA32_PERF_CAPABILITIES exists.
     pub(crate) capabilities: bool,
     /// Mask of extra registers by the numbers that [`extra_register`] gives.

@@ -23,7 +23,9 @@ impl Timer {
     pub(super) fn new(event: Pinned, features: &Features) -> Timer {
         let fixed = PerfGlobalOvfCtrl::FIXED0 | PerfGlobalOvfCtrl::FIXED1;
         let third = if features.reference { PerfGlobalOvfCtrl::FIXED2.bits() } else { 0 };
-        let bits = fixed.bits() | third | u64::from(features.general);
+        let metrics = PerfGlobalOvfCtrl::FIXED3 | PerfGlobalOvfCtrl::METRICS;
+        let metrics = if features.metrics { metrics.bits() } else { 0 };
+        let bits = fixed.bits() | third | metrics | u64::from(features.general);
         Timer {
             event,
             address: features.addresses.fixed(event as u8),

@@ -63,6 +63,10 @@ bitflags! {
         const USR2 = 1 << 9;
         /// Fixed counter 2 raises an interrupt on overflow.
         const PMI2 = 1 << 11;
+        /// Fixed counter 3 (slots) counts in ring 0, and PERF_METRICS with it.
+        const OS3 = 1 << 12;
+        /// Fixed counter 3 counts in rings 1 to 3, and PERF_METRICS with it.
+        const USR3 = 1 << 13;
     }
 
     /// IA32_PERF_GLOBAL_CTRL: counters that are enabled. ("Architectural Performance Monitoring
@@ -77,6 +81,10 @@ bitflags! {
         const FIXED1 = 1 << 33;
         /// Fixed counter 2.
         const FIXED2 = 1 << 34;
+        /// Fixed counter 3.
+        const FIXED3 = 1 << 35;
+        /// [`PerfMetrics`]. ("Performance Metrics".)
+        const METRICS = 1 << 48;
     }
 
     /// IA32_PERF_GLOBAL_STATUS: counters that have overflowed. Read only. Every bit that the SDM
@@ -107,6 +115,10 @@ bitflags! {
         const FIXED1 = 1 << 33;
         /// Fixed counter 2.
         const FIXED2 = 1 << 34;
+        /// Fixed counter 3.
+        const FIXED3 = 1 << 35;
+        /// [`PerfMetrics`].
+        const METRICS = 1 << 48;
         /// From version 4 on: counters are frozen.
         const CTR_FRZ = 1 << 59;
     }
@@ -136,6 +148,8 @@ bitflags! {
         const FREEZE_WHILE_SMM = 1 << 12;
         /// Reports that [`FullPmc`] exists: general counters can be written in full width.
         const FW_WRITE = 1 << 13;
+        /// Reports that [`PerfMetrics`] exists.
+        const METRICS = 1 << 15;
     }
 }
 
@@ -175,6 +189,27 @@ register!(PerfGlobalCtrl, "IA32_PERF_GLOBAL_CTRL", 0x38f);
 register!(PebsEnable, "IA32_PEBS_ENABLE", 0x3f1);
 register!(LbrCtl, "IA32_LBR_CTL", 0x14ce);
 register!(PerfGlobalInuse, "IA32_PERF_GLOBAL_INUSE", 0x392);
+/// PERF_METRICS: fractions of the slots that fixed counter 3 counted, in eight bits each, 255 for
+/// all: from the lowest, retiring, bad speculation, bound by the front end, bound by the back end;
+/// then, from Golden Cove on, heavy operations, mispredicted branches, fetch latency, bound by
+/// memory. Software sets the counter and then this register to 0. (Section "Performance Metrics".)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PerfMetrics(pub u64);
+
+impl Register for PerfMetrics {
+    const NAME: &'static str = "PERF_METRICS";
+    const FIRST: u32 = 0x329;
+    const VALID: u64 = u64::MAX;
+
+    fn raw(self) -> u64 {
+        self.0
+    }
+
+    fn from_raw(bits: u64) -> Self {
+        PerfMetrics(bits)
+    }
+}
+
 register!(PerfGlobalOvfCtrl, "IA32_PERF_GLOBAL_OVF_CTRL", 0x390);
 register!(PerfCapabilities, "IA32_PERF_CAPABILITIES", 0x345);
 
@@ -283,6 +318,8 @@ pub const ARCHITECTURAL_EVENTS: [(u16, u8); 13] = [
 
 /// Bit of RDPMC's ECX that selects fixed counters.
 pub const RDPMC_FIXED: u32 = 1 << 30;
+/// RDPMC's ECX for [`PerfMetrics`].
+pub const RDPMC_METRICS: u32 = 1 << 29;
 
 impl PerfEvtSel {
     /// Makes the select of an event by its code and unit mask, not enabled, at no privilege.

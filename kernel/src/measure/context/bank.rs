@@ -59,6 +59,10 @@ impl Context {
 
     /// Allocates the session's bank. The caller stores it in `lent`.
     fn allocate_bank(&mut self) -> Result<Arc<LentPages>, Error> {
+        // A bank shows what the program itself can read from counters.
+        if self.session.counts_metrics() {
+            return Err(Error::EventNotSupported);
+        }
         let lent = LentPages::allocate(bank::bytes(self.events()) as u64);
         let lent = lent.map_err(|_| Error::NoMemory)?;
         // SAFETY: (1) the frame holds zeros, which a page of atomics may; it is aligned as frames

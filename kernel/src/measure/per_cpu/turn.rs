@@ -1,6 +1,6 @@
 //! The state of turns: whose turn it is, and its start.
 
-use tally_engine::{Counts, Turns};
+use tally_engine::{Passed, Turns};
 
 use crate::measure::settings::seed;
 
@@ -10,7 +10,7 @@ pub(super) struct Turn {
     /// Number of the session whose turn it is.
     pub(super) session: u32,
     /// Start of the turn, and the session's passed counts then, if it is on the counters.
-    pub(super) began: Option<(u64, Counts)>,
+    pub(super) began: Option<(u64, Passed)>,
     /// Slices of the session at the start of the turn.
     pub(super) slices: u64,
 }

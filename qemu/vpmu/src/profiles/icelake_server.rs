@@ -8,7 +8,7 @@ use tally_model::{
 use super::{
     decode, execution,
     intel::{BEYOND_L2, COMMON, DATA_BEYOND_L2, LOW},
-    shared::{MEMORY, e},
+    shared::{MEMORY, METRICS, e},
     tally::TALLY,
 };
 use crate::{
@@ -51,6 +51,7 @@ pub(super) const PROFILE: Profile = Profile {
         execution::ICE_LAKE,
         decode::INTEL,
         decode::ICE_LAKE,
+        METRICS,
         TALLY,
     ],
 };

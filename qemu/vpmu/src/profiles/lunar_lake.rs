@@ -2,7 +2,13 @@
 
 use tally_model::{Geometry, is_equal};
 
-use super::{decode, execution, intel::COMMON, sapphire_rapids, tally::TALLY};
+use super::{
+    decode, execution,
+    intel::COMMON,
+    sapphire_rapids,
+    shared::{METRICS, MORE_METRICS},
+    tally::TALLY,
+};
 use crate::{
     event::Event,
     profile::{Profile, QemuMachine},
@@ -26,7 +32,7 @@ pub(super) const PROFILE: Profile = Profile {
         counters: 10,
         checks: &["", "counters=9,pipeline=ooo"],
     },
-    tables: &[&EVENTS, TALLY],
+    tables: &[&EVENTS, METRICS, MORE_METRICS, TALLY],
     ..sapphire_rapids::PROFILE
 };
 

@@ -8,7 +8,7 @@ use tally_model::{
 use super::{
     decode, execution, icelake_server,
     intel::{BEYOND_L2, COMMON, DATA_BEYOND_L2, LOW},
-    shared::{BAD_SPECULATION_SLOTS, LOAD_STALLS, e},
+    shared::{BAD_SPECULATION_SLOTS, LOAD_STALLS, METRICS, MORE_METRICS, e},
     tally::TALLY,
 };
 use crate::{
@@ -44,6 +44,8 @@ pub(super) const PROFILE: Profile = Profile {
         execution::SAPPHIRE_RAPIDS,
         decode::INTEL,
         decode::SAPPHIRE_RAPIDS,
+        METRICS,
+        MORE_METRICS,
         TALLY,
     ],
     ..icelake_server::PROFILE

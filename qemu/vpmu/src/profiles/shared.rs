@@ -38,6 +38,32 @@ pub(crate) const FETCH_SLOTS: &[Signal] = &[SlotsFetchLatency, SlotsFetchBandwid
 /// Slots lost to wrong paths: their micro-operations, and the recovery.
 pub(crate) const BAD_SPECULATION_SLOTS: &[Signal] = &[SlotsWrongPath, SlotsRefill];
 
+/// First level of PERF_METRICS, by perf's names and codes; no general counter counts these.
+#[rustfmt::skip] // One event in a line.
+pub(super) const METRICS: &[Event] = &[
+    metric("topdown-retiring", 0x80, &[Uops], "Slots of PERF_METRICS: retiring."),
+    metric("topdown-bad-spec", 0x81, BAD_SPECULATION_SLOTS, "Slots of PERF_METRICS: wrong paths."),
+    metric("topdown-fe-bound", 0x82, FETCH_SLOTS, "Slots of PERF_METRICS: front end."),
+    metric("topdown-be-bound", 0x83, BACK_END_SLOTS, "Slots of PERF_METRICS: back end."),
+];
+/// Second level of PERF_METRICS.
+#[rustfmt::skip] // One event in a line.
+pub(super) const MORE_METRICS: &[Event] = &[
+    metric("topdown-heavy-ops", 0x84, &[UopsMicrocode], "Slots of PERF_METRICS: microcode."),
+    metric("topdown-br-mispredict", 0x85, BAD_SPECULATION_SLOTS, "Slots of PERF_METRICS: wrong paths."),
+    metric("topdown-fetch-lat", 0x86, &[SlotsFetchLatency], "Slots of PERF_METRICS: fetch latency."),
+    metric("topdown-mem-bound", 0x87, &[SlotsMemory], "Slots of PERF_METRICS: waiting for data."),
+];
+
+const fn metric(
+    name: &'static str,
+    umask: u16,
+    signals: &'static [Signal],
+    about: &'static str,
+) -> Event {
+    e(name, 0, umask, signals, about).on(0).unlisted()
+}
+
 /// Concatenates two arrays of signals.
 const fn join<const N: usize, const M: usize, const BOTH: usize>(
     first: [Signal; N],

@@ -25,6 +25,7 @@ fn left_on(model: Model) -> Option<ControlValue> {
                 general,
                 reserved,
                 reference,
+                metrics: false,
                 capabilities: freeze,
                 extra: 7,
                 widths,

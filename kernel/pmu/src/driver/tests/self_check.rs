@@ -107,6 +107,7 @@ fn a_counter_that_is_wider_than_it_says_is_named() {
         general: 0xf,
         reserved: 0,
         reference: true,
+        metrics: false,
         capabilities: true,
         extra: 7,
         widths: Widths { pinned: WIDTH, general: WIDTH },

@@ -9,6 +9,7 @@ fn driver_6() -> Driver<Model> {
         general: 0x3ff,
         reserved: 0,
         reference: true,
+        metrics: false,
         capabilities: true,
         extra: 7,
         widths: Widths { pinned: WIDTH, general: WIDTH },
