@@ -8,7 +8,7 @@ use super::{
     state::{Session, SliceStart, Timestamp},
 };
 use crate::{
-    MAX_GENERAL, Pinned, Sink,
+    Began, Clock, MAX_GENERAL, Pinned, Sink,
     bank::{Bank, Fired, GroupCounts, ThresholdError},
     core_time::CoreReading,
     for_each_counter,
@@ -108,6 +108,15 @@ impl Session {
             }
             None => 0,
         }
+    }
+
+    /// Charges the session for the copy of a sample's stack, outside of the overflow interrupt:
+    /// since `copied`, and before that since `folded` for rows that were folded for it, which have
+    /// charged their time themselves.
+    pub fn charge_stack(&mut self, [folded, copied]: [&Began; 2], clock: &impl Clock) {
+        self.stats.engine_ticks += copied.elapsed(clock).0;
+        let (_, cycles) = folded.elapsed(clock);
+        self.sampling.iter_mut().for_each(|sampling| sampling.add_stack(cycles));
     }
 
     /// Observes what overflow interrupts cost, for the budget of samples. `read` returns the

@@ -45,13 +45,15 @@ impl Measure {
     /// the thread in `frame`. `memory` is the thread's.
     pub fn trace_stack(&mut self, frame: &Frame, memory: &mut UserMemory) {
         let Some(of) = self.trace.take_stack(frame) else { return };
+        let folded = Began::now(&ProcessorClock);
         self.fold_before_record();
-        // The fold has been charged already.
-        let began = Began::now(&ProcessorClock);
+        let copied = Began::now(&ProcessorClock);
         self.trace.stack(of, frame, |address, words| memory.read_some(address, words));
         // A stack is long, and the ring must not be full before the scheduler's next tick.
         self.trace.drain();
-        self.charge(&began);
+        if let Some(context) = &mut self.slot.context {
+            context.session.charge_stack([&folded, &copied], &ProcessorClock);
+        }
     }
 
     /// Folds the rows of overflow interrupts if there is a trace, so that records are in the order
