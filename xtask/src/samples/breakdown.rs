@@ -11,7 +11,8 @@
 //! sections 6.4 and 9A.2). Samples of an event that is counted all the time are treated as
 //! independent draws. Events of one group are in the same slices, so the error of a part that is
 //! their difference is computed from the differences of their deviations. Then the parts are
-//! adjusted to those of the session, which are known better (`raked`).
+//! adjusted to those of the session, which are known better (`raked`). At last the intervals are
+//! widened by the samples that can belong to another piece, as they are late.
 
 mod raked;
 mod seen;
@@ -26,6 +27,7 @@ use tally_breakdown::{Count, CyclePart, STACKS, Stack, cycle_parts, largest_loss
 
 use self::seen::Seen;
 pub(crate) use self::truth::CodeTruth;
+use super::nearby::{Moved, Nearby};
 use crate::{
     Failure, Result,
     recording::{Recording, Symbolizer},
@@ -38,7 +40,7 @@ const LEAST_SAMPLES: u64 = 30;
 const LEAST_SLICES: u64 = 4;
 
 /// Name of the piece that consists of all code without symbols. A single address is too little code
-/// for a piece: samples are late by some instructions, which the error bars do not include.
+/// for a piece: samples are late by some instructions.
 const NO_SYMBOLS: &str = "code without symbols";
 
 /// The fewest samples of instructions in a piece of code for which cycles per instruction are
@@ -163,7 +165,9 @@ impl ByCode {
             let mut functions = symbolizer.functions(of, sample);
             if inlined { functions.pop() } else { functions.drain(..).next() }.unwrap_or_default()
         };
-        ByCode::of(of, &key, truth)
+        let mut by = ByCode::of(of, &key, truth)?;
+        by.admit_skid(of, symbolizer, &key);
+        Ok(by)
     }
 
     /// Breaks down by source line of a function; of the one with the most cycles, if none is named.
@@ -201,8 +205,53 @@ impl ByCode {
             )
         };
         let mut by = ByCode::of(of, &key, None)?;
+        by.admit_skid(of, symbolizer, &key);
         by.code.retain(|code| !code.name.is_empty());
         Ok(by)
+    }
+}
+
+impl ByCode {
+    /// Widens the intervals by the samples that can belong to another piece, which `key` names, as
+    /// samples are late by some instructions.
+    fn admit_skid(
+        &mut self,
+        of: &Recording,
+        symbolizer: &Symbolizer,
+        key: &dyn Fn(&SampleRecord) -> String,
+    ) {
+        let Some((session, stack)) = sampled(of) else { return };
+        let is_of_cycles = |(sample, _): &(&SampleRecord, u64)| {
+            let event = session.events.get(usize::from(sample.event));
+            let is_cycles = event.is_some_and(|event| event.report.name == stack.cycles);
+            is_cycles && sample.session == session.session && sample.address != 0
+        };
+        let samples: Vec<_> = of.weighted_samples().into_iter().filter(is_of_cycles).collect();
+        let all: f64 = samples.iter().map(|(_, weight)| *weight as f64).sum();
+        let late = self.skid.map(|skid| skid.instructions[1]);
+        let moved = Nearby::of(of, symbolizer, key, late).moved(samples);
+        let causes: BTreeMap<String, f64> = {
+            let parts = self.code.iter().flat_map(|code| &code.parts);
+            parts.fold(BTreeMap::new(), |mut sums, part| {
+                *sums.entry(part.name.to_string()).or_default() += part.cycles / self.cycles;
+                sums
+            })
+        };
+        for code in &mut self.code {
+            let Moved { leaving, coming } = moved.get(&code.name).copied().unwrap_or_default();
+            let [leaving, coming] = [leaving, coming].map(|of| of.events as f64 / all.max(1.0));
+            // More than the distance to none and to all says nothing.
+            let most = code.share.max(1.0 - code.share);
+            code.half_width_95 = (code.half_width_95 + leaving.max(coming)).min(most);
+            let share = (leaving / code.share.max(f64::MIN_POSITIVE)).min(1.0);
+            for part in &mut code.parts {
+                let cause = causes.get(&*part.name).copied().unwrap_or_default();
+                let late = part.cycles * share + self.cycles * coming * cause;
+                let most = part.cycles.max(self.cycles - part.cycles);
+                part.half_width_95 = (part.half_width_95 + late).min(most);
+            }
+        }
+        find_losses(&mut self.code);
     }
 }
 
@@ -210,6 +259,10 @@ impl ByCode {
 fn adjust(code: &mut [Code], session: &[CyclePart]) {
     let mut parts: Vec<_> = code.iter_mut().map(|of| &mut of.parts).collect();
     raked::rake(&mut parts, session);
+    find_losses(code);
+}
+
+fn find_losses(code: &mut [Code]) {
     for of in code {
         let largest = largest_loss_of(&of.parts);
         of.is_told_apart = largest.is_some_and(|(_, is_told_apart)| is_told_apart);

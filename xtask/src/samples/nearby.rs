@@ -3,17 +3,23 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
     rc::Rc,
 };
 
 use tally_abi::trace::SampleRecord;
 
-use super::code::{Code, Step};
+use super::{
+    code::{Code, Step},
+    share::Weight,
+};
 use crate::recording::{LoadedFile, Recording, Symbolizer};
 
-/// Instructions by which a sample is late at most. In the virtual PMU 95 % of the samples are
-/// within 15, and all within 24.
+/// Instructions by which a sample is late at most, where the trace does not tell. In the virtual PMU
+/// 95 % of the samples are within 15, and all within 24.
 const MOST_LATE: usize = 16;
+/// Upper bound of the instructions that are searched for calls.
+const MOST_SEARCHED: usize = 1024;
 
 /// A place in the files: the number of the file's code, and an address.
 type Place = (usize, u64);
@@ -24,6 +30,7 @@ pub(super) struct Nearby<'a> {
     symbolizer: &'a Symbolizer,
     /// Name of the function that is shown for a sample.
     name: &'a dyn Fn(&SampleRecord) -> String,
+    most_late: usize,
     files: Vec<(&'a LoadedFile, Option<Code>)>,
     /// Instructions of functions, by the function's start.
     steps: BTreeMap<Place, Rc<[Step]>>,
@@ -38,16 +45,21 @@ pub(super) struct Nearby<'a> {
 }
 
 impl<'a> Nearby<'a> {
-    /// Reads the code of the functions with samples.
+    /// Reads the code of the functions with samples. 95 % of the samples are within `late`
+    /// instructions of their events, if that is known.
     pub(super) fn of(
         of: &'a Recording,
         symbolizer: &'a Symbolizer,
         name: &'a dyn Fn(&SampleRecord) -> String,
+        late: Option<u64>,
     ) -> Nearby<'a> {
         let mut nearby = Nearby {
             of,
             symbolizer,
             name,
+            most_late: late
+                .map_or(MOST_LATE, |late| MOST_LATE.max(late as usize))
+                .min(MOST_SEARCHED),
             files: Vec::new(),
             steps: BTreeMap::new(),
             callers: BTreeMap::new(),
@@ -62,7 +74,7 @@ impl<'a> Nearby<'a> {
             if !nearby.steps.contains_key(&place) {
                 nearby.add(place, sample);
             }
-            if nearby.index(place, sample.address) < MOST_LATE {
+            if nearby.index(place, sample.address) < nearby.most_late {
                 begun.push((place, sample));
             }
         }
@@ -106,8 +118,9 @@ impl<'a> Nearby<'a> {
 
     /// The other functions in which the event of a sample can have happened: those that were called
     /// in the instructions before its address, and where its function begins there, the callers. A
-    /// call that names no function can have been of any that no call names. In
-    /// a loop the instructions before are those of the loop: what was before it is seldom near.
+    /// call that names no function can have been of any that no call names. In a loop the
+    /// instructions before are those of the loop, and before its first its last: what was before
+    /// the loop is seldom near.
     pub(super) fn others(&mut self, sample: &SampleRecord) -> Rc<[String]> {
         let Some((file, start)) = self.function(sample) else { return Rc::default() };
         if let Some(known) = self.known.get(&(file, sample.address)) {
@@ -115,18 +128,21 @@ impl<'a> Nearby<'a> {
         }
         let steps = self.steps.get(&(file, start)).cloned().unwrap_or_default();
         let at = self.index((file, start), sample.address);
-        let around = |step: &&Step| step.address >= sample.address;
-        let back = steps.iter().filter(around).filter_map(|step| step.jumps);
-        let in_loop = back.filter(|target| (start..=sample.address).contains(target)).max();
-        let first = in_loop.map_or(0, |first| steps.partition_point(|step| step.address < first));
-        let before = &steps[first.max(at.saturating_sub(MOST_LATE))..at];
-        let mut addresses: BTreeSet<u64> = before.iter().map(|step| step.address).collect();
-        addresses.extend(before.iter().filter_map(|step| step.calls));
+        let of_loop = innermost_loop(&steps, at);
+        let first = of_loop.as_ref().map_or(0, |of| of.start);
+        let before = &steps[first.max(at.saturating_sub(self.most_late))..at];
+        // Before the loop's first instruction was its last one.
+        let end = of_loop.as_ref().map_or(at, |of| of.end);
+        let again = &steps[at.max(end.saturating_sub(self.most_late - before.len()))..end];
+        let near = || before.iter().chain(again);
+        let mut addresses: BTreeSet<u64> = near().map(|step| step.address).collect();
+        addresses.extend(near().filter_map(|step| step.calls));
         let mut names = BTreeSet::new();
-        if before.iter().any(|step| self.unnamed_calls.contains(&(file, step.address))) {
+        let is_unnamed = |step: &Step| self.unnamed_calls.contains(&(file, step.address));
+        if near().any(is_unnamed) {
             names.extend(self.unnamed_targets.iter().cloned());
         }
-        if at < MOST_LATE && in_loop.is_none() {
+        if at < self.most_late && of_loop.is_none() {
             match self.callers.get(&(file, start)) {
                 Some(callers) => addresses.extend(callers),
                 None => names.extend(self.unnamed_callers.iter().cloned()),
@@ -138,5 +154,68 @@ impl<'a> Nearby<'a> {
         let others: Rc<[String]> = names.into_iter().filter(|name| *name != own).collect();
         self.known.insert((file, sample.address), others.clone());
         others
+    }
+}
+
+/// Samples that are late by some instructions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Moved {
+    /// Samples in a piece of code whose events can have happened in another.
+    pub(super) leaving: Weight,
+    /// Samples in others whose events can have happened in this one.
+    pub(super) coming: Weight,
+}
+
+impl Nearby<'_> {
+    /// The samples, with the events that they stand for, that can belong to another piece of code.
+    pub(super) fn moved<'b>(
+        &mut self,
+        samples: impl IntoIterator<Item = (&'b SampleRecord, u64)>,
+    ) -> BTreeMap<String, Moved> {
+        let mut moved: BTreeMap<String, Moved> = BTreeMap::new();
+        for (sample, weight) in samples {
+            let others = self.others(sample);
+            if !others.is_empty() {
+                moved.entry((self.name)(sample)).or_default().leaving.add(weight);
+            }
+            for other in others.iter() {
+                moved.entry(other.clone()).or_default().coming.add(weight);
+            }
+        }
+        moved
+    }
+}
+
+/// The innermost loop around an instruction, both by their numbers: from the target of a jump back
+/// to the last such jump.
+fn innermost_loop(steps: &[Step], at: usize) -> Option<Range<usize>> {
+    let address = steps.get(at)?.address;
+    let start = steps.first()?.address;
+    let jumps = || steps[at..].iter().filter_map(|step| Some((step.address, step.jumps?)));
+    let back = jumps().map(|(_, target)| target);
+    let first = back.filter(|target| (start..=address).contains(target)).max()?;
+    let (last, _) = jumps().filter(|(_, target)| *target == first).last()?;
+    let number = |address: u64| steps.partition_point(|step| step.address < address);
+    Some(number(first)..number(last) + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(address: u64, jumps: Option<u64>) -> Step {
+        Step { address, calls: None, jumps, calls_any: false }
+    }
+
+    #[test]
+    fn a_loop_is_from_its_first_instruction_to_its_last_jump_back() {
+        // 2 to 6, with 3 to 4 within it, and a jump forward.
+        let jumps = [(4, 3), (5, 2), (6, 2), (7, 9)];
+        let jump = |at| jumps.iter().find(|(from, _)| *from == at).map(|(_, to)| 10 * to);
+        let steps: Vec<Step> = (0..10).map(|at| step(10 * at, jump(at))).collect();
+        let of = |at| innermost_loop(&steps, at);
+        assert_eq!([0, 1, 7, 9].map(of), [None, None, None, None]);
+        assert_eq!([2, 5, 6].map(of), [Some(2..7), Some(2..7), Some(2..7)]);
+        assert_eq!([3, 4].map(of), [Some(3..5), Some(3..5)]);
     }
 }

@@ -16,7 +16,7 @@ use super::{
     SampleArgs,
     breakdown::{ByCode, CodeTruth},
     last_columns,
-    nearby::Nearby,
+    nearby::{Moved, Nearby},
     samples_of,
     share::{Share, Weight},
     short::short_functions,
@@ -174,15 +174,6 @@ pub(crate) fn weights(
     events
 }
 
-/// Samples that are late by some instructions.
-#[derive(Clone, Copy, Debug, Default)]
-struct Moved {
-    /// Samples in the function whose events can have happened in another.
-    leaving: Weight,
-    /// Samples in others whose events can have happened in the function.
-    coming: Weight,
-}
-
 /// The samples of each event that can belong to another function, by function.
 fn moved(
     of: &Recording,
@@ -190,7 +181,7 @@ fn moved(
     how: How,
 ) -> BTreeMap<String, BTreeMap<Key, Moved>> {
     let name = |sample: &SampleRecord| shown(symbolizer.level(of, sample), how.inlined);
-    let mut nearby = Nearby::of(of, symbolizer, &name);
+    let mut nearby = Nearby::of(of, symbolizer, &name, None);
     let mut events: BTreeMap<String, BTreeMap<Key, Moved>> = BTreeMap::new();
     for (sample, weight) in of.weighted_samples() {
         let others = nearby.others(sample);
