@@ -15,8 +15,8 @@ use super::{
 };
 use crate::recording::{LoadedFile, Recording, Symbolizer};
 
-/// Instructions by which a sample is late at most, where the trace does not tell. In the virtual PMU
-/// 95 % of the samples are within 15, and all within 24.
+/// Instructions by which a sample is late at most, where the trace does not tell. In the virtual
+/// PMU 95 % of the samples are within 15, and all within 24.
 const MOST_LATE: usize = 16;
 /// Upper bound of the instructions that are searched for calls.
 const MOST_SEARCHED: usize = 1024;

@@ -76,6 +76,8 @@ struct Word {
     address: u64,
     /// The bytes of the word that the store writes, one bit each.
     bytes: u8,
+    /// The store's number, modulo 2³².
+    store: u32,
     times: StoreTimes,
 }
 
@@ -104,17 +106,22 @@ pub(super) enum Forward {
     None,
     /// All bytes, available at this cycle.
     Whole(u64),
-    /// Some bytes: the load waits until the store has reached the cache, at this cycle.
+    /// Some bytes, or bytes of several stores: the load waits until the stores have reached the
+    /// cache, at this cycle.
     Blocked(u64),
 }
 
 /// The last store to each word, in a table by address.
 #[derive(Clone, Debug)]
-pub(super) struct Stores(Box<[Word; WORDS]>);
+pub(super) struct Stores {
+    words: Box<[Word; WORDS]>,
+    /// Number of the last store.
+    last: u32,
+}
 
 impl Stores {
     pub(super) fn new() -> Stores {
-        Stores(Box::new([Word::default(); WORDS]))
+        Stores { words: Box::new([Word::default(); WORDS]), last: 0 }
     }
 
     /// The words of an access, each with a mask of the accessed bytes.
@@ -133,30 +140,36 @@ impl Stores {
 
     /// Records a store.
     pub(super) fn store(&mut self, access: Access, times: StoreTimes) {
+        self.last = self.last.wrapping_add(1);
+        let store = self.last;
         for (address, bytes) in Stores::words(access) {
-            self.0[address as usize & (WORDS - 1)] = Word { address, bytes, times };
+            self.words[address as usize & (WORDS - 1)] = Word { address, bytes, store, times };
         }
     }
 
     /// Looks a load at `cycle` up in the store queue.
     #[inline]
     pub(super) fn load(&self, access: Access, cycle: u64) -> Queued {
-        let mut found = Queued { forward: Forward::None, addressed_at: 0 };
+        let (mut source, mut is_whole): (Option<Word>, bool) = (None, true);
+        let (mut addressed_at, mut leaves_at) = (0, 0);
         for (address, bytes) in Stores::words(access) {
-            let Word { address: of, bytes: written, times } =
-                self.0[address as usize & (WORDS - 1)];
-            if of != address || written & bytes == 0 || times.leaves_at <= cycle {
-                continue;
+            let word = self.words[address as usize & (WORDS - 1)];
+            let is_of_one = source.is_none_or(|other| other.store == word.store);
+            let times = word.times;
+            let is_here = word.address == address && times.leaves_at > cycle;
+            is_whole &= is_here && is_of_one && word.bytes & bytes == bytes;
+            if is_here && word.bytes & bytes != 0 {
+                source = Some(word);
+                addressed_at = times.addressed_at.max(addressed_at);
+                leaves_at = times.leaves_at.max(leaves_at);
             }
-            found.addressed_at = found.addressed_at.max(times.addressed_at);
-            found.forward = match (found.forward, written & bytes == bytes) {
-                (Forward::None, true) => Forward::Whole(times.data_at),
-                (Forward::Whole(at), true) => Forward::Whole(at.max(times.data_at)),
-                (Forward::Blocked(at), _) => Forward::Blocked(at.max(times.leaves_at)),
-                (_, false) => Forward::Blocked(times.leaves_at),
-            };
         }
-        found
+        let forward = match source {
+            None => Forward::None,
+            Some(of) if is_whole => Forward::Whole(of.times.data_at),
+            Some(_) => Forward::Blocked(leaves_at),
+        };
+        Queued { forward, addressed_at }
     }
 
     /// Returns whether the low 12 bits of the address of a load at `cycle` equal those of a queued
@@ -165,7 +178,7 @@ impl Stores {
         Stores::words(access).any(|(address, bytes)| {
             // Stores to even and odd pages have separate entries.
             [0, PAGE_WORDS].into_iter().any(|page| {
-                let word = &self.0[(address ^ page) as usize & (WORDS - 1)];
+                let word = &self.words[(address ^ page) as usize & (WORDS - 1)];
                 word.address != address
                     && word.address % PAGE_WORDS == address % PAGE_WORDS
                     && word.bytes & bytes != 0
@@ -259,6 +272,17 @@ mod tests {
     }
 
     #[test]
+    fn a_load_of_several_stores_is_blocked() {
+        let mut stores = Stores::new();
+        stores.store(access(0x1000, 8), times(10, 50));
+        stores.store(access(0x1008, 8), times(12, 60));
+        assert_eq!(stores.load(access(0x1000, 16), 20).forward, Forward::Blocked(60));
+        assert_eq!(stores.load(access(0x1008, 16), 20).forward, Forward::Blocked(60));
+        stores.store(access(0x1000, 32), times(14, 70));
+        assert_eq!(stores.load(access(0x1008, 16), 20).forward, Forward::Whole(14));
+    }
+
+    #[test]
     fn words_at_both_ends_of_the_address_space_are_forwarded() {
         let mut stores = Stores::new();
         assert_eq!(stores.load(access(0, 8), 0).forward, Forward::None);
@@ -267,7 +291,7 @@ mod tests {
         assert_eq!(stores.load(access(u64::MAX, 1), 20).forward, Forward::Whole(10));
         assert_eq!(stores.load(access(7, 1), 20).forward, Forward::Whole(12));
         // The first address follows the last.
-        assert_eq!(stores.load(access(u64::MAX - 3, 8), 20).forward, Forward::Whole(12));
+        assert_eq!(stores.load(access(u64::MAX - 3, 8), 20).forward, Forward::Blocked(60));
     }
 
     #[test]
