@@ -5,7 +5,7 @@ use xtask::{
     report::Report,
 };
 
-use crate::{SharedBoot, assert_exact_counts_are_true};
+use crate::{SharedBoot, assert_exact_counts_are_true, assert_output, assert_success, boot};
 
 /// Programs with thresholds on `pinned` events (instructions, cycles, conditional branches, loads).
 /// The first has only these. The second also has `others`, so that events are multiplexed. The
@@ -95,4 +95,19 @@ thresholds! { on_zen_3 on Pmu::Zen3 =>
     "RETIRED_INSTRUCTIONS,CYCLES_NOT_IN_HALT,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS,\
      LS_DISPATCH:LD_DISPATCH",
     "RETIRED_BRANCH_INSTRUCTIONS,LS_DISPATCH:STORE_DISPATCH,RETIRED_TAKEN_BRANCH_INSTRUCTIONS"
+}
+
+/// Another session has its turns on the counters meanwhile. An interrupt comes some instructions
+/// after its overflow; a threshold that waits for the session's next turn is late by slices.
+#[test]
+fn thresholds_of_pinned_events_are_at_their_counts_beside_another_session() {
+    for (pmu, list) in [
+        (Pmu::Intel, "INST_RETIRED.ANY,BR_INST_RETIRED.COND"),
+        (Pmu::Zen3, "RETIRED_INSTRUCTIONS,RETIRED_CONDITIONAL_BRANCH_INSTRUCTIONS"),
+    ] {
+        let line = format!("wire -- thresholds {list} beside");
+        let boot = boot(&Request { pmu, ..Request::new(line) });
+        assert_success(&boot);
+        assert_output(&boot, "thresholds: done");
+    }
 }

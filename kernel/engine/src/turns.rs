@@ -5,7 +5,7 @@ use rand_xoshiro::{
     rand_core::{Rng, SeedableRng},
 };
 
-use crate::Session;
+use crate::{Counts, Session};
 
 /// A drawn turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +32,13 @@ impl Turns {
     }
 
     /// Draws the session that has the next turn. `None` without sessions. [`Session::note_draw`] of
-    /// each session has to follow.
+    /// each session has to follow. A session that is near a threshold of a pinned event has its
+    /// turn out of order, so that its counter is preloaded; `ahead` returns what a session counted
+    /// in others' turns and was not passed yet.
     pub fn draw<'a>(
         &mut self,
         sessions: impl Iterator<Item = &'a Session> + Clone,
+        ahead: impl Fn(&Session) -> Counts,
     ) -> Option<DrawnTurn> {
         let left = |session: &Session| session.turns_left().unwrap_or_default();
         let is_new = sessions.clone().any(|session| session.turns_left().is_none());
@@ -51,18 +54,29 @@ impl Turns {
             at = at.wrapping_sub(turns);
             is_drawn
         })?;
-        Some(DrawnTurn { index, begins_cycle })
+        let near = Turns::near_threshold(sessions, ahead);
+        Some(DrawnTurn { index: near.unwrap_or(index), begins_cycle })
+    }
+
+    /// Returns the first session that can reach a threshold of a pinned event in a slice of
+    /// another; `ahead` as for [`Self::draw`].
+    pub fn near_threshold<'a>(
+        mut sessions: impl Iterator<Item = &'a Session> + Clone,
+        ahead: impl Fn(&Session) -> Counts,
+    ) -> Option<usize> {
+        let longest = sessions.clone().map(Session::slice_length).max().unwrap_or_default();
+        sessions.position(|session| session.is_near_threshold(&ahead(session), longest))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use alloc::vec::Vec;
+    use alloc::{boxed::Box, vec, vec::Vec};
 
     use tally_abi::SessionConfig;
 
     use super::*;
-    use crate::{Counts, Demand, Layout, Passed, Pinned, Selector, Widths};
+    use crate::{Demand, Layout, Passed, Pinned, Selector, Widths, bank::Page};
 
     /// A session of `events` mutually exclusive events.
     fn session(id: u32, events: u32) -> Session {
@@ -73,7 +87,7 @@ mod tests {
     }
 
     fn draw(turns: &mut Turns, sessions: &mut [Session]) -> usize {
-        let drawn = turns.draw(sessions.iter()).expect("there are sessions");
+        let drawn = turns.draw(sessions.iter(), |_| Counts::default()).expect("there are sessions");
         for (index, session) in sessions.iter_mut().enumerate() {
             session.note_draw(drawn.begins_cycle, index == drawn.index);
         }
@@ -94,7 +108,7 @@ mod tests {
         for (index, groups) in [6, 1, 3].into_iter().enumerate() {
             assert!(firsts[index].abs_diff(100 * groups) < 60, "{firsts:?}");
         }
-        assert_eq!(turns.draw([].iter()), None);
+        assert_eq!(turns.draw([].iter(), |_| Counts::default()), None);
     }
 
     #[test]
@@ -119,5 +133,29 @@ mod tests {
         session.pass(&Passed { counts: counted, ..Passed::default() }, 1000, 2000);
         assert!(matches!(kind(&session), tally_abi::Value::NotMeasured { .. }));
         assert_eq!((session.passed().counts[Pinned::Cycles], session.cycles()), (2000, 2000));
+    }
+
+    #[test]
+    fn a_session_near_a_threshold_has_the_next_turn() {
+        let demands = vec![Demand::pinned(Pinned::Cycles), Demand::general(Selector(1), 1)];
+        let layout = Layout { general: 1, reference: false, extra: 0, widths: Widths::of(48) };
+        let mut waits = Session::open(4, 1, SessionConfig::default(), 1, demands, &layout).unwrap();
+        let pages: Vec<&'static Page> =
+            (0..2).map(|_| &*Box::leak(Box::<Page>::default())).collect();
+        assert!(waits.map_bank(Box::leak(Box::default()), pages.into(), |_| 0));
+        let length = waits.slice_length();
+        let sessions = [session(1, 60), waits];
+        let drawn = |sessions: &[Session], ahead: u64| {
+            let mut counts = Counts::default();
+            counts[Pinned::Cycles] = ahead;
+            let ahead = |of: &Session| if of.id() == 4 { counts } else { Counts::default() };
+            Turns::new(1, 0).draw(sessions.iter(), ahead).expect("there are sessions").index
+        };
+        assert_eq!(drawn(&sessions, 0), 0, "most turns are the other session's");
+        let mut sessions = sessions;
+        sessions[1].set_threshold(0, Some(10 * length)).unwrap();
+        let far = [0, 7 * length].map(|ahead| drawn(&sessions, ahead));
+        let near = [8 * length, 10 * length].map(|ahead| drawn(&sessions, ahead));
+        assert_eq!((far, near), ([0, 0], [1, 1]));
     }
 }

@@ -8,7 +8,7 @@ use fake::{NoClock, NoSink, Simulated};
 use simulation::{Random, SLICE_CYCLES, Step};
 use tally_abi::{SessionConfig, Slice, Value, trace::End};
 use tally_engine::{
-    Clock, Demand, Layout, Multiplexer, Neighbours, Selector, Session, Turns, Widths,
+    Clock, Counts, Demand, Layout, Multiplexer, Neighbours, Selector, Session, Turns, Widths,
 };
 
 const EVENTS: usize = 6;
@@ -65,7 +65,8 @@ fn run(seed: u64, steps: &[Step]) -> Vec<Vec<Value>> {
         let started = started(at, steps.len());
         let mut ours: Vec<&mut Session> =
             sessions.iter_mut().zip(started).filter_map(|(it, is)| is.then_some(it)).collect();
-        let drawn = turns.draw(ours.iter().map(|session| &**session)).unwrap();
+        let drawn =
+            turns.draw(ours.iter().map(|session| &**session), |_| Counts::default()).unwrap();
         let cycle = ours.iter().map(|session| session.round()).sum();
         for (index, session) in ours.iter_mut().enumerate() {
             session.note_draw(drawn.begins_cycle, index == drawn.index);

@@ -1,7 +1,7 @@
 //! The bank while other sessions of the program have their turns on the counters.
 
 use super::{Bank, GroupCounts};
-use crate::{Counts, plan::Plan};
+use crate::{Counts, Pinned, plan::Plan};
 
 impl Bank {
     /// Counts of the pinned events while the program had stopped its counters.
@@ -12,6 +12,11 @@ impl Bank {
     /// See [`Session::note_start`](crate::Session::note_start).
     pub(crate) fn forget_stop(&mut self) {
         self.control.forget_stop();
+    }
+
+    /// The nearest threshold of a pinned event, samples aside.
+    pub(crate) fn nearest(&self, pinned: Pinned) -> Option<u64> {
+        self.thresholds.nearest(pinned)
     }
 
     /// Puts off the samples of pinned events by what `passed` while the session was on no counter.

@@ -89,6 +89,11 @@ impl Session {
         self.round
     }
 
+    /// Length of the present slice, in the slice timer's unit.
+    pub(crate) fn slice_length(&self) -> u64 {
+        self.live.schedule.oldest().length.into()
+    }
+
     /// The session's remaining turns in the present cycle; `None` before the first since its start.
     pub(crate) fn turns_left(&self) -> Option<u64> {
         self.beside.turns_left

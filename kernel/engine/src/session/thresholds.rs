@@ -8,7 +8,7 @@ use super::{
     state::{Session, SliceStart, Timestamp},
 };
 use crate::{
-    Began, Clock, MAX_GENERAL, Pinned, Sink,
+    Began, Clock, Counts, MAX_GENERAL, Pinned, Sink,
     bank::{Bank, Fired, GroupCounts, ThresholdError},
     core_time::CoreReading,
     for_each_counter,
@@ -140,6 +140,21 @@ impl Session {
     /// Returns whether a threshold is set, or was set when counters were preloaded.
     pub(crate) fn is_watched(&self) -> bool {
         self.bank.as_ref().is_some_and(Bank::is_watched)
+    }
+
+    /// Returns whether a pinned event can reach a threshold in another session's next slice, of so
+    /// many cycles, at up to twice its frequency so far. `ahead` has what it counted in others'
+    /// turns and was not passed yet. Samples are put off in others' turns: they have none.
+    pub(crate) fn is_near_threshold(&self, ahead: &Counts, cycles: u64) -> bool {
+        let Some(bank) = &self.bank else { return false };
+        let mut total = self.total;
+        total.add(ahead, 0);
+        let all = u128::from(total[Pinned::Cycles].max(1));
+        Pinned::ALL.into_iter().any(|pinned| {
+            let count = total[pinned];
+            let near = 2 * u128::from(cycles) * u128::from(count) / all;
+            bank.nearest(pinned).is_some_and(|at| u128::from(at.saturating_sub(count)) <= near)
+        })
     }
 
     /// Takes a threshold that has fired: its event and the count. Each is returned once, with the

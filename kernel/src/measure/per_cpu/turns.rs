@@ -9,7 +9,7 @@
 //! another on: until [`Measure::settle`], the call's session is in the first place.
 
 use tally_abi::{trace::End, usage::Usage};
-use tally_engine::{Began, Clock};
+use tally_engine::{Began, Clock, Counts, Session, Turns};
 
 use super::Measure;
 use crate::{
@@ -108,7 +108,15 @@ impl Measure {
     /// Draws the number of the next turn's session.
     fn draw_turn(&mut self) -> Option<u32> {
         let started = self.slot.contexts().filter(|context| context.started);
-        let drawn = self.turn.turns.draw(started.map(|context| &context.session))?;
+        // The session on the counters passes its turn's counts to the others at the turn's end.
+        let running = self.slot.context.as_ref().map(|context| context.id());
+        let passed = self.slot.context.as_ref().zip(self.turn.began);
+        let passed = passed.map(|(context, (_, before))| context.session.passed().since(&before));
+        let passed = passed.map_or(Counts::default(), |passed| passed.counts);
+        let ahead = |session: &Session| {
+            if Some(session.id()) == running { Counts::default() } else { passed }
+        };
+        let drawn = self.turn.turns.draw(started.map(|context| &context.session), ahead)?;
         let mut next = None;
         let started = self.slot.contexts_mut().filter(|context| context.started);
         for (index, context) in started.enumerate() {
@@ -141,14 +149,18 @@ impl Measure {
         }
     }
 
-    /// Puts the session whose turn it is on the counters again after [`Self::session`], or another
-    /// one if it is no longer started.
+    /// Puts the session whose turn it is on the counters again after [`Self::session`], or one that
+    /// is near a threshold, or another one if it is no longer started.
     pub fn settle(&mut self) {
         let is_running = |context: &Context| context.session.is_running();
         if self.slot.context.as_deref().is_some_and(is_running) {
             return;
         }
-        let turn = self.turn.session;
+        let started = || self.slot.contexts().filter(|context| context.started);
+        let sessions = started().map(|context| &context.session);
+        let near = Turns::near_threshold(sessions, |_| Counts::default());
+        let near = near.and_then(|index| started().nth(index)).map(Context::id);
+        let turn = near.unwrap_or(self.turn.session);
         let is_next = |other: &Context| other.id() == turn && other.started;
         if let Some(index) = self.slot.others.iter().position(|it| is_next(it)) {
             self.slot.exchange(index);

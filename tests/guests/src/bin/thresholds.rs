@@ -1,6 +1,8 @@
 //! Sets thresholds with handlers: each must run once, at the count, and the interrupted code must
 //! keep all its registers.
 //!
+//! `thresholds EVENTS beside` has another session beside it.
+//!
 //! `thresholds EVENTS`: instructions, cycles, conditional branches and loads, in this order, and
 //! any others. `thresholds EVENTS fault` has a handler that faults; `thresholds EVENTS armed` exits
 //! with thresholds set.
@@ -199,6 +201,22 @@ impl Guest {
         println!("thresholds: pinned events fired at most {latest} events late");
     }
 
+    /// Checks thresholds of instructions that are some slices away, beside another session.
+    fn distant(&mut self) {
+        let bank = self.session.map().expect("the session has a bank");
+        for distance in [1_000, 100_000, 700_000] {
+            reset();
+            let at = self.read(bank, INSTRUCTIONS) + distance;
+            set(&self.session, INSTRUCTIONS, at, note);
+            spin(distance);
+            self.checks.equal("handlers of one threshold", FIRED.load(Relaxed), 1);
+            let (_, count, _) = fired(0);
+            let late = count.wrapping_sub(at);
+            println!("thresholds: {distance} away, {late} late");
+            self.checks.equal("a handler runs at most 60 events late", late < 60, true);
+        }
+    }
+
     /// Sets several thresholds at once, some of which fire in the handler of another.
     fn nested(&mut self) {
         let bank = self.session.map().expect("the session has a bank");
@@ -320,7 +338,7 @@ fn refusals(session: &Session, checks: &mut Checks) {
 
 fn main() -> i32 {
     let mut words = arguments().skip(1);
-    let events = words.next().expect("usage: thresholds EVENTS [fault|armed]");
+    let events = words.next().expect("usage: thresholds EVENTS [fault|armed|beside]");
     let config = SessionConfig { slice: Slice::Cycles(20_000), ..SessionConfig::default() };
     let session = Session::open(events, config).expect("the events exist");
     let mut checks = Checks::default();
@@ -335,6 +353,15 @@ fn main() -> i32 {
             set(&session, INSTRUCTIONS, 1 << 40, note);
             set(&session, LOADS, 300_000, note);
             spin(1_000);
+        }
+        Some("beside") => {
+            let other = Session::open("cycles,branches", SessionConfig::default());
+            let other = other.expect("the events exist");
+            other.start().expect("both sessions fit");
+            let mut guest = Guest { session, checks };
+            guest.distant();
+            println!("thresholds: done");
+            return guest.checks.status();
         }
         _ => {
             let guest = Guest { session, checks }.check();
