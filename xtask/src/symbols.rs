@@ -22,7 +22,7 @@ use tally_abi::{
     registers::{Frame, Registers},
 };
 
-pub(crate) use self::names::{demangled, functions_of};
+pub(crate) use self::names::{Mark, demangled, functions_of};
 use self::{frames::UnwindInfo, names::Names};
 pub use self::{
     names::Place,

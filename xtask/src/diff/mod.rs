@@ -4,6 +4,7 @@
 mod cells;
 mod compared;
 mod functions;
+mod matched;
 mod measured;
 mod page;
 

@@ -20,7 +20,7 @@ use tally_abi::{
 pub(crate) use self::{
     loaded::{CodeSegment, FileKey, KERNEL_MARK, LoadedFile},
     stacks::Stacks,
-    symbolizer::{Level, Symbolizer},
+    symbolizer::{Identity, Level, Symbolizer},
 };
 use crate::{
     Failure, Result, output, project,

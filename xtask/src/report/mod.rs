@@ -331,7 +331,12 @@ mod tests {
 
     #[test]
     fn a_panic_is_in_the_object_with_functions_and_lines() {
-        let place = Place { function: "f".into(), file: Some("a.rs".into()), line: Some(7) };
+        let place = Place {
+            function: "f".into(),
+            file: Some("a.rs".into()),
+            line: Some(7),
+            ..Place::default()
+        };
         let frame = Frame { rax: 1 << 63, ..Frame::default() };
         let registers = Registers { frame, ..Registers::default() };
         let outcome = Outcome::Panicked {

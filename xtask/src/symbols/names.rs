@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::{output, project::Project, visible::visible};
 
 /// A function and a line in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The function, with its path.
     pub function: String,
@@ -26,6 +26,35 @@ pub struct Place {
     pub file: Option<String>,
     /// The line.
     pub line: Option<u32>,
+    /// What the function's name has behind it.
+    #[serde(skip)]
+    pub(crate) mark: Mark,
+}
+
+/// Text behind a function's name that tells it from others of that name in its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// No text: the file has no other function of that name.
+    #[default]
+    None,
+    /// Source file's name.
+    Source,
+    /// Source file's path, because several of the source files have that name.
+    Path,
+    /// Address of the function: the one at this place, in the order of addresses, of so many.
+    Rank { at: usize, of: usize },
+}
+
+impl Place {
+    /// The function's name without the text that tells it from others.
+    pub(crate) fn unmarked(&self) -> &str {
+        let parts = match self.mark {
+            Mark::None => None,
+            Mark::Source | Mark::Path => self.function.rsplit_once(" ("),
+            Mark::Rank { .. } => self.function.rsplit_once('@'),
+        };
+        parts.map_or(&*self.function, |(name, _)| name)
+    }
 }
 
 impl fmt::Display for Place {
@@ -46,8 +75,8 @@ pub(super) struct Names {
     loader: Option<Loader>,
     /// The functions by symbols, each with its addresses and its name.
     symbols: Vec<(Range<u64>, String)>,
-    /// Symbols of static functions that several functions have.
-    shared: BTreeSet<String>,
+    /// Symbols of static functions that several functions have, with these functions' addresses.
+    shared: BTreeMap<String, Vec<u64>>,
     /// Names of static functions that several source files have; with `true` those of which two
     /// files have one name too.
     repeated: BTreeMap<String, bool>,
@@ -156,12 +185,14 @@ impl Names {
         let qualified = symbol.and_then(|symbol| qualified(name, symbol));
         let mut function = visible(qualified.as_deref().unwrap_or(name)).into_owned();
         let key = symbol.filter(|_| qualified.is_some()).unwrap_or(name);
+        let mut mark = Mark::None;
         if let Some((file, has_equal_files)) = file.zip(self.repeated.get(key)) {
+            mark = if *has_equal_files { Mark::Path } else { Mark::Source };
             let last = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
             let shown = if *has_equal_files { relative(file) } else { visible(&last).into_owned() };
             function = format!("{function} ({shown})");
         }
-        Place { function, file: file.map(relative), line }
+        Place { function, file: file.map(relative), line, mark }
     }
 
     /// The place in the function by the symbols: assembly has no other name. `at` is its line, if
@@ -169,11 +200,17 @@ impl Names {
     fn by_symbol(&self, address: u64, base: u64, at: Option<Location<'_>>) -> Option<Place> {
         let (start, symbol) = self.symbol(address)?;
         let mut function = visible(&demangled(symbol)).into_owned();
-        if self.shared.contains(symbol) || self.repeated.contains_key(source_name(symbol)) {
+        let mut mark = Mark::None;
+        let same = self.shared.get(symbol);
+        if same.is_some() || self.repeated.contains_key(source_name(symbol)) {
             function = format!("{function}@{:#x}", base.wrapping_add(start));
+            let (at, of) = same.map_or((0, 1), |same| {
+                (same.partition_point(|other| *other < start), same.len())
+            });
+            mark = Mark::Rank { at, of };
         }
         let (file, line) = at.map_or((None, None), |at| (at.file, at.line));
-        Some(Place { function, file: file.map(relative), line })
+        Some(Place { function, file: file.map(relative), line, mark })
     }
 }
 
@@ -223,15 +260,15 @@ fn qualified(name: &str, symbol: &str) -> Option<String> {
     (has_name && full != symbol && !name.contains("::")).then_some(full)
 }
 
-/// The symbols of static functions that several functions have.
-fn shared(file: &object::File<'_>) -> BTreeSet<String> {
+/// The symbols of static functions that several functions have, with these functions' addresses.
+fn shared(file: &object::File<'_>) -> BTreeMap<String, Vec<u64>> {
     let mut addresses = BTreeMap::<&str, BTreeSet<u64>>::new();
     let is_static = |of: &object::Symbol<'_, '_>| of.is_local() && of.kind() == SymbolKind::Text;
     for symbol in file.symbols().filter(is_static) {
         addresses.entry(symbol.name().unwrap_or_default()).or_default().insert(symbol.address());
     }
     let several = addresses.into_iter().filter(|(_, of)| of.len() > 1);
-    several.map(|(name, _)| name.to_owned()).collect()
+    several.map(|(name, of)| (name.to_owned(), of.into_iter().collect())).collect()
 }
 
 /// The names of static functions that several source files have, each with whether two of the files
