@@ -98,8 +98,10 @@ mod tests {
         let rank = |at, of| Mark::Rank { at, of };
         let a = identities(&[("helper@0x1", "", rank(0, 2)), ("helper@0x2", "", rank(1, 2))]);
         let b = identities(&[("helper@0x5", "", rank(0, 2)), ("helper@0x6", "", rank(1, 2))]);
-        let expected =
-            [["helper@0x1", "helper@0x5", "helper@0x1"], ["helper@0x2", "helper@0x6", "helper@0x2"]];
+        let expected = [
+            ["helper@0x1", "helper@0x5", "helper@0x1"],
+            ["helper@0x2", "helper@0x6", "helper@0x2"],
+        ];
         assert_eq!(pairs(&a, &b), expected);
         let b = identities(&[("helper@0x5", "", rank(0, 3)), ("helper@0x6", "", rank(2, 3))]);
         assert!(pairs(&a, &b).is_empty());
