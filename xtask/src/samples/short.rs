@@ -17,6 +17,9 @@ pub(crate) fn short_function(name: &str, columns: usize) -> String {
     if fits(name) {
         return name.to_owned();
     }
+    if name.starts_with('[') && name.ends_with(']') {
+        return without_middle(name, columns);
+    }
     let mut short = without_parameters(name).to_owned();
     let steps: [fn(&str) -> String; 3] = [without_arguments, without_paths, without_trait];
     for shorten in steps {
@@ -220,6 +223,14 @@ fn elided(text: &str) -> String {
     short
 }
 
+/// The beginning and the end of the name of a file, `[libm.so.6]`, that is longer than `columns`
+/// columns: the version and the machine are in the middle.
+fn without_middle(name: &str, columns: usize) -> String {
+    let kept = columns.saturating_sub(1);
+    let end: String = last_columns(name, kept / 3 + 1);
+    name.chars().take(kept - kept / 3).chain(end.chars()).collect()
+}
+
 /// The end of a name that is longer than `columns` columns: a path's last parts are the most
 /// informative.
 pub(super) fn last_columns(name: &str, columns: usize) -> String {
@@ -300,5 +311,7 @@ mod tests {
         assert_eq!(last_columns("core::fmt::write", 16), "core::fmt::write");
         assert_eq!(last_columns("core::fmt::write", 10), "…mt::write");
         assert_eq!(last_columns("überlänge", 4), "…nge");
+        let library = "[_multiarray.cpython-311-x86_64-linux-gnu.so]";
+        assert_eq!(short_function(library, 30), "[_multiarray.cpython…x-gnu.so]");
     }
 }
