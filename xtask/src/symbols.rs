@@ -140,7 +140,8 @@ impl Symbols {
         by_file.find(|places| !places.is_empty()).unwrap_or_default()
     }
 
-    /// All symbols of the function that begins at an address of the running code, if it has several.
+    /// All symbols of the function that begins at an address of the running code, if there are
+    /// several.
     pub(crate) fn aliases(&self, address: u64) -> &[String] {
         let in_file = self.code.in_file(address);
         let mut by_file = self.names.iter().filter_map(|names| names.aliases.get(&in_file?));

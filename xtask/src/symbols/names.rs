@@ -26,7 +26,7 @@ pub struct Place {
     pub file: Option<String>,
     /// The line.
     pub line: Option<u32>,
-    /// What the function's name has behind it.
+    /// Kind of text behind the function's name.
     #[serde(skip)]
     pub(crate) mark: Mark,
 }
