@@ -127,7 +127,7 @@ impl<'a> Spelling<'a> {
             let rest = &word[end..];
             spelling.modifiers(rest.strip_prefix(':').unwrap_or(rest))?;
         } else if let Some((name, modifiers)) = word.split_once('/') {
-            if modifiers.contains('/') {
+            if modifiers.contains(['/', '=']) {
                 return wrong(name, "the only PMU here is cpu, as in cpu/event=0xd1,umask=0x08/");
             }
             spelling.name(name)?;

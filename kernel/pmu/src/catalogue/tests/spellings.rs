@@ -130,6 +130,7 @@ fn what_is_wrong_in_a_spelling_is_said() {
     bad("cpu/event=0xcd,umask=1,ldlat=3/", "PEBS alone");
     bad("cpu/event=0xd1,umask=8,any/", "other thread");
     bad("uncore_imc/event=4/", "the only PMU here is cpu");
+    bad("uncore_imc_0/event=4", "the only PMU here is cpu");
     bad("MEM_LOAD_RETIRED:L1_MISS:c=x", "'x' is no number");
     bad("MEM_LOAD_RETIRED:L1_MISS:z=1", "attributes are u, k, c=N, i and e");
     bad("cycles@0", "1 to 64");
