@@ -31,7 +31,7 @@ pub fn models(pmu: &VirtualPmu, found: &DetectedPmu, event: &str) -> bool {
 }
 
 /// Returns whether the virtual PMU models an event.
-fn is_modelled(pmu: &VirtualPmu, Resolved { demand, .. }: &Resolved) -> bool {
+pub(crate) fn is_modelled(pmu: &VirtualPmu, Resolved { demand, .. }: &Resolved) -> bool {
     let filter = demand.extra.map_or(0, |extra| extra.value);
     demand.is_always_counted() || pmu.models(demand.selector.0, filter)
 }
