@@ -293,6 +293,7 @@ pub(crate) mod tests {
             high_95: None,
             coverage: None,
             truth: None,
+            lacks_truth: false,
             unit: None,
             reason: None,
             likely_added: None,

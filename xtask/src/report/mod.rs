@@ -235,7 +235,8 @@ impl SessionReport {
             let truth = comparable.and_then(|region| truth::truth_of(region, event));
             let report = EventReport::of(&event.name, &event.reading, truth);
             let likely_added = stats.and_then(|stats| interrupts::likely_added(event, stats));
-            EventReport { unit: event.unit, likely_added, ..report }
+            let lacks_truth = truth.is_none() && comparable.is_some();
+            EventReport { unit: event.unit, likely_added, lacks_truth, ..report }
         };
         SessionReport {
             program: session.program.clone(),
