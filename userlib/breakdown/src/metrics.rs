@@ -158,7 +158,7 @@ impl Metrics {
     fn unknown(&self, name: &str) -> String {
         let near = nearest(name, self.names().into_iter());
         if !near.is_empty() {
-            return format!("-M: this processor has no metric {name}: {}", near.join(", "));
+            return format!("-M: this processor has no metric {name}; nearest: {}", near.join(", "));
         }
         let groups = self.stack.named.iter().filter(|group| !group.method.metrics.is_empty());
         let groups: Vec<&str> = groups.map(|group| group.name).collect();
