@@ -44,6 +44,7 @@ fn state() -> State {
         stack: None,
         rings: Rings::User,
         has_phases: false,
+        is_modelled: false,
     };
     let (pmu, seed, tsc_hz) = (Some("P".into()), Some(7), Some(1_000_000_000));
     let running = Duration::from_millis(5_900);
@@ -118,6 +119,9 @@ fn rates_of_the_window_have_error_bars() {
             q stop   ↑↓ scroll   Tab next session
         "#]],
     );
+    let mut modelled = State { tsc_hz: None, ..self::state() };
+    modelled.add(&records(400));
+    assert!(!text(&modelled, 80, 16).contains("per second"));
     // Lines that do not fit are cut, and can be scrolled to.
     state.scrolled = 99;
     assert(
