@@ -131,12 +131,12 @@ fn names(found: &[Listed]) -> Result<String> {
 impl Listed {
     /// Returns whether a run counts the event without further options. Off-core responses are
     /// excluded: they are one event with many values of a register, of which only two can be used
-    /// at a time.
+    /// at a time. Events that are counted by their encoding alone are those of other names.
     fn is_counted_by_default(&self) -> bool {
         let is_named_once = self.stands_for.is_none() && self.encoding.is_some() && !self.is_tallys;
-        let is_modelled = self.definition.is_some() && self.needs.is_none();
+        let is_modelled = self.definition.is_some_and(|what| what != BY_ENCODING);
         let is_offcore = self.name.starts_with("OCR.") || self.name.starts_with("OFFCORE_RESPONSE");
-        is_named_once && is_modelled && !is_offcore
+        is_named_once && is_modelled && self.needs.is_none() && !is_offcore
     }
 }
 
