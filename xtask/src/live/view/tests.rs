@@ -93,6 +93,14 @@ fn before_the_first_slice_there_is_what_was_asked_for() {
 }
 
 #[test]
+fn rates_per_second_need_a_clock() {
+    let mut modelled = State { tsc_hz: None, ..state() };
+    modelled.add(&records(400));
+    let text = text(&modelled, 80, 16);
+    assert!(text.contains("in 1,000 i.") && !text.contains("per second"), "{text}");
+}
+
+#[test]
 fn rates_of_the_window_have_error_bars() {
     let mut state = state();
     state.add(&records(400));
@@ -119,9 +127,6 @@ fn rates_of_the_window_have_error_bars() {
             q stop   ↑↓ scroll   Tab next session
         "#]],
     );
-    let mut modelled = State { tsc_hz: None, ..self::state() };
-    modelled.add(&records(400));
-    assert!(!text(&modelled, 80, 16).contains("per second"));
     // Lines that do not fit are cut, and can be scrolled to.
     state.scrolled = 99;
     assert(
