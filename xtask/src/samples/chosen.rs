@@ -16,8 +16,9 @@ pub(super) struct Named<'a> {
 /// The places of the functions that `text` names best: a name that is equal counts more than one
 /// that has the text as a part.
 pub(super) fn named(functions: &[Named<'_>], text: &str) -> Vec<usize> {
-    let ranks: [&dyn Fn(&Named<'_>) -> bool; 5] = [
+    let ranks: [&dyn Fn(&Named<'_>) -> bool; 6] = [
         &|of| of.name == text || typed(of.name) == text || of.aliases.iter().any(|it| it == text),
+        &|of| uncloned(of.name) == uncloned(text),
         &|of| typed(of.name).strip_suffix(text).is_some_and(|front| front.ends_with('/')),
         &|of| {
             let name = bare(of.name);
@@ -32,6 +33,11 @@ pub(super) fn named(functions: &[Named<'_>], text: &str) -> Vec<usize> {
         all.filter(|(_, of)| is_it(of)).map(|(place, _)| place).collect()
     };
     ranks.iter().map(of_rank).find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+/// A name without the remark of `c++filt` that it is a compiler's copy: `f(int) [clone .isra.0]`.
+fn uncloned(name: &str) -> &str {
+    name.split(" [clone ").next().unwrap_or_default()
 }
 
 /// A function's name as it is typed most easily: `a.c:helper` for `helper (a.c)`.
@@ -82,6 +88,7 @@ mod tests {
             ("util.c:helper", &[3, 4]),
             ("chase", &[5]),
             ("geo::chas", &[5, 6]),
+            ("geo::chaser(int) [clone .isra.0]", &[6]),
         ] {
             assert_eq!(named(&functions, text), expected, "{text}");
         }
