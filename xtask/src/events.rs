@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use clap::Args;
 use serde::Serialize;
 use tally_abi::{ExitStatus, session::Mode};
-use tally_engine::Demand;
 use tally_pmu::catalogue::{Catalogue, Counter, Entry, Resolved};
 use tally_vpmu::{Event, Need, Profile, VirtualPmu};
 
@@ -23,6 +22,8 @@ const COLUMNS: usize = 80;
 const INDENT: usize = 6;
 /// The definition of an event without a vendor's name.
 const SEVERAL: &str = "Several of the vendor's events together, by their unit masks.";
+/// The definition of a vendor's event that is one of the virtual PMU's by its encoding alone.
+const BY_ENCODING: &str = "Counted by its encoding, from events of the virtual PMU.";
 /// Text in place of the definition of an event that the virtual PMU does not count.
 const NOT_MODELLED: &str = "Not modelled: the virtual PMU refuses it; the processor counts it.";
 
@@ -130,12 +131,12 @@ fn names(found: &[Listed]) -> Result<String> {
 impl Listed {
     /// Returns whether a run counts the event without further options. Off-core responses are
     /// excluded: they are one event with many values of a register, of which only two can be used
-    /// at a time.
+    /// at a time. Events that are counted by their encoding alone are those of other names.
     fn is_counted_by_default(&self) -> bool {
         let is_named_once = self.stands_for.is_none() && self.encoding.is_some() && !self.is_tallys;
-        let is_modelled = self.definition.is_some() && self.needs.is_none();
+        let is_modelled = self.definition.is_some_and(|what| what != BY_ENCODING);
         let is_offcore = self.name.starts_with("OCR.") || self.name.starts_with("OFFCORE_RESPONSE");
-        is_named_once && is_modelled && !is_offcore
+        is_named_once && is_modelled && self.needs.is_none() && !is_offcore
     }
 }
 
@@ -156,9 +157,17 @@ fn listed(pmu: Pmu, shown: &[String]) -> Result<(Catalogue, Vec<Listed>)> {
     let options: Vec<String> =
         options.map(str::to_owned).into_iter().chain(shown.iter().cloned()).collect();
     let virtual_pmu = machine::virtual_pmu_of(pmu, &options)?;
-    let catalogue = explain::detect(&virtual_pmu)?.catalogue();
+    let found = explain::detect(&virtual_pmu)?;
+    let catalogue = found.catalogue();
     let profile = virtual_pmu.profile();
-    let vendors: Vec<Listed> = catalogue.entries().map(|entry| of_entry(&entry, profile)).collect();
+    // An event without a definition, such as an off-core response, can consist of others.
+    let plain = machine::virtual_pmu_of(pmu, shown)?;
+    let vendors = catalogue.entries().map(|entry| {
+        let listed = of_entry(&entry, profile);
+        let is_counted = listed.definition.is_none() && explain::models(&plain, &found, entry.name);
+        if is_counted { Listed { definition: Some(BY_ENCODING), ..listed } } else { listed }
+    });
+    let vendors: Vec<Listed> = vendors.collect();
     let generic = |name: &str| match catalogue.resolve(name, Mode::User) {
         Ok(resolved) => of_generic(name, &resolved, &vendors, &virtual_pmu),
         Err(why) => {
@@ -186,11 +195,7 @@ fn of_generic(name: &str, events: &[Resolved], vendors: &[Listed], pmu: &Virtual
     if let Some(same) = pmu.profile().events().find(|event| event.name == name) {
         return Listed { name, definition: Some(same.about), ..Listed::default() };
     }
-    let is_modelled = |demand: &Demand| {
-        let extra = demand.extra.map_or(0, |extra| extra.value);
-        demand.is_always_counted() || pmu.models(demand.selector.0, extra)
-    };
-    let is_modelled = events.iter().all(|event| is_modelled(&event.demand));
+    let is_modelled = events.iter().all(|event| explain::is_modelled(pmu, event));
     Listed { name, definition: is_modelled.then_some(SEVERAL), ..Listed::default() }
 }
 
@@ -282,117 +287,4 @@ fn lines(event: &Listed) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::expect;
-
-    use super::*;
-    use tally_abi::SessionConfig;
-
-    use crate::machine::ProfileName;
-
-    fn args(pattern: &str, pmu: Pmu) -> EventsArgs {
-        let pattern = pattern.split_whitespace().map(str::to_owned).collect();
-        EventsArgs { pattern, pmu, processor: ProcessorArgs::default(), json: false, list: false }
-    }
-
-    fn all(pmu: Pmu) -> Vec<Listed> {
-        listed(pmu, &[]).unwrap().1
-    }
-
-    #[test]
-    fn every_event_that_the_virtual_pmu_counts_is_listed_with_its_definition() {
-        for pmu in [Pmu::Intel, Pmu::SapphireRapids, Pmu::LunarLake, Pmu::Zen3, Pmu::Amd] {
-            let all = all(pmu);
-            for event in pmu.profile().events().filter(|event| !event.is_unlisted) {
-                let found = all.iter().find(|other| other.name == event.name);
-                let definition = found.and_then(|found| found.definition);
-                assert_eq!(definition, Some(event.about), "{}: {}", pmu.profile().name, event.name);
-            }
-            assert!(all.iter().all(|event| lines(event).lines().all(|line| line.len() <= COLUMNS)));
-        }
-        assert_eq!(ProfileName::ALL.len(), 5, "there is a machine for each");
-    }
-
-    #[test]
-    fn all_words_of_the_pattern_are_looked_for_in_names_and_definitions() {
-        let text = |pattern, pmu| {
-            let args = super::tests::args(pattern, pmu);
-            let found = all(pmu).into_iter().filter(|event| args.wants(event));
-            found.map(|event| lines(&event)).collect::<String>()
-        };
-        let both = text("rfo Missed", Pmu::Intel);
-        assert!(both.contains("L2_RQSTS.RFO_MISS\n") && !both.contains("ALL_RFO"), "{both}");
-        expect![[r#"
-            branch-misses
-                  BR_MISP_RETIRED.ALL_BRANCHES. Branches retired that were mispredicted.
-        "#]]
-        .assert_eq(&text("branch-misses", Pmu::Intel));
-        expect![[r#"
-            PAPI_L1_DCA
-                  Several of the vendor's events together, by their unit masks.
-            PAPI_L1_DCM
-                  Several of the vendor's events together, by their unit masks.
-        "#]]
-        .assert_eq(&text("papi_l1", Pmu::Amd));
-        expect![[r#"
-            PAPI_MEM_WCY
-                  RESOURCE_STALLS.SB. Cycles for which a full store queue kept an
-                  instruction from issuing. With --vpmu pipeline=ooo.
-            RESOURCE_STALLS.SB
-                  Cycles for which a full store queue kept an instruction from issuing. With
-                  --vpmu pipeline=ooo.
-            RESOURCE_STALLS.SCOREBOARD
-                  Cycles in which a serialising operation kept others from issuing.
-        "#]]
-        .assert_eq(&text("RESOURCE_STALLS", Pmu::Intel));
-    }
-
-    #[test]
-    fn events_of_no_vendor_are_marked() {
-        let all = all(Pmu::Zen3);
-        let tallys = all.iter().filter(|event| event.is_tallys).collect::<Vec<_>>();
-        assert!(tallys.iter().all(|event| event.name.starts_with("tally.")));
-        let named = |name| *tallys.iter().find(|event| event.name == name).unwrap();
-        expect![[r#"
-            tally.fmt.branch
-                  Cycles for mispredicted branches, by the frontend miss event table. Not
-                  the vendor's: the virtual PMU's own. With --vpmu pipeline=ooo,stacks=yes.
-        "#]]
-        .assert_eq(&lines(named("tally.fmt.branch")));
-        let [stall, resumed] = ["tally.stall.l1i", "tally.resume.l1i"].map(named);
-        assert_eq!([stall.needs, resumed.needs], [None, Some("pipeline=ooo")]);
-    }
-
-    #[test]
-    fn lists_have_every_event_of_the_vendors_that_counts_without_options() {
-        for pmu in [Pmu::Intel, Pmu::SapphireRapids, Pmu::Zen3, Pmu::Amd] {
-            let list = names(&all(pmu)).unwrap();
-            let virtual_pmu = machine::virtual_pmu_of(pmu, &[]).unwrap();
-            let asked = explain::Asked {
-                events: list.clone(),
-                config: SessionConfig::default(),
-                paranoid: None,
-            };
-            let (resolved, _) = explain::plan_of(&virtual_pmu, &asked).unwrap();
-            assert!(resolved.len() > 40, "{list}");
-            for event in resolved {
-                let Demand { selector, extra, .. } = event.demand;
-                let extra = extra.map_or(0, |extra| extra.value);
-                let is_always_counted = event.demand.is_always_counted();
-                let is_modelled = is_always_counted || virtual_pmu.models(selector.0, extra);
-                assert!(is_modelled, "{}", event.name);
-            }
-        }
-        let ooo: Vec<Listed> =
-            all(Pmu::Amd).into_iter().filter(|event| event.needs.is_some()).collect();
-        assert_eq!(names(&ooo).unwrap_err().status, ExitStatus::UnknownEvent);
-    }
-
-    #[test]
-    fn nothing_found_names_what_is_near() {
-        let failure =
-            main(&Project::here(), &args("br_inst_retired.al_branches", Pmu::Intel)).unwrap_err();
-        assert_eq!(failure.status, ExitStatus::UnknownEvent);
-        assert!(failure.message.contains("BR_INST_RETIRED.ALL_BRANCHES"), "{failure:?}");
-    }
-}
+mod tests;

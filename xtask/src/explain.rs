@@ -31,7 +31,7 @@ pub fn models(pmu: &VirtualPmu, found: &DetectedPmu, event: &str) -> bool {
 }
 
 /// Returns whether the virtual PMU models an event.
-fn is_modelled(pmu: &VirtualPmu, Resolved { demand, .. }: &Resolved) -> bool {
+pub(crate) fn is_modelled(pmu: &VirtualPmu, Resolved { demand, .. }: &Resolved) -> bool {
     let filter = demand.extra.map_or(0, |extra| extra.value);
     demand.is_always_counted() || pmu.models(demand.selector.0, filter)
 }
@@ -176,9 +176,13 @@ pub fn planned(
 ) -> std::result::Result<(Vec<Resolved>, Plan), Vec<ResolveError>> {
     let catalogue = found.catalogue();
     let resolved = catalogue.resolve(&asked.events, asked.config.mode).map_err(|first| {
-        let mut all: Vec<ResolveError> = events::words(&asked.events)
-            .filter_map(|word| catalogue.resolve(word, asked.config.mode).err())
-            .collect();
+        let words = || events::words(&asked.events);
+        if !first.event.is_empty() && words().all(|word| word != first.event) {
+            // The list is no list of words.
+            return vec![first];
+        }
+        let refused = |word| catalogue.resolve(word, asked.config.mode).err();
+        let mut all: Vec<ResolveError> = words().filter_map(refused).collect();
         if first.event.is_empty() || all.is_empty() {
             all.insert(0, first);
         }

@@ -132,8 +132,8 @@ fn columns_of(terminal: &impl AsFd) -> u16 {
     size.ok().map(|size| size.ws_col).filter(|columns| *columns > 0).unwrap_or(COLUMNS)
 }
 
-/// Prints the reason of a failure on standard error. Commands in it have the name under which the
-/// tool was started.
+/// Prints the reason of a failure on standard error. The tool and its commands have the name in it
+/// under which the tool was started.
 pub fn error(line: impl Display) {
     end_row();
     let line = as_started(line.to_string(), typed());
@@ -142,6 +142,8 @@ pub fn error(line: impl Display) {
 
 /// The name under which `cargo install --path xtask` installs the tool.
 pub const TOOL: &str = "tally";
+/// Beginning of the tool's messages in its clone.
+const SPEAKER: &str = "xtask: ";
 /// The words that start it in its clone.
 const IN_CLONE: &str = "cargo xtask";
 
@@ -153,6 +155,10 @@ pub fn typed() -> &'static str {
 /// A message with the commands of the tool as `typed`; those of the laboratory are in the clone
 /// alone.
 fn as_started(message: String, typed: &str) -> String {
+    let message = match message.strip_prefix(SPEAKER) {
+        Some(rest) if typed == TOOL => format!("{TOOL}: {rest}"),
+        _ => message,
+    };
     let of_tool = |rest: &str| !LABORATORY.iter().any(|word| rest.starts_with(&format!(" {word}")));
     let mut parts = message.split(IN_CLONE);
     let first = parts.next().unwrap_or_default().to_owned();
@@ -250,6 +256,9 @@ mod tests {
         let message = "use `cargo xtask report t`, or cargo xtask study error; cargo xtask";
         let expected = "use `tally report t`, or cargo xtask study error; tally";
         assert_eq!(as_started(message.into(), TOOL), expected);
+        assert_eq!(as_started(message.into(), IN_CLONE), message);
+        let message = "xtask: a.c: no xtask: here";
+        assert_eq!(as_started(message.into(), TOOL), "tally: a.c: no xtask: here");
         assert_eq!(as_started(message.into(), IN_CLONE), message);
     }
 

@@ -176,9 +176,7 @@ fn draw_stack(
             PathElement::new(ends, BLACK.mix(0.6))
         }))?;
     }
-    legend(&mut chart, SeriesLabelPosition::UpperRight, WHITE)?;
-    area.present()?;
-    Ok(())
+    legend(&mut chart, SeriesLabelPosition::UpperRight, WHITE)
 }
 
 /// An event's rate in an interval.

@@ -77,7 +77,7 @@ pub fn name_of_output(file: &str) -> String {
 pub fn kernel_words(command: &[String]) -> Result<Vec<String>> {
     let refused = |why: String| Failure::new(ExitStatus::Usage, why);
     let Some(asked) = tally(command) else { return Ok(command.to_vec()) };
-    let parsed = Command::parse(&asked).map_err(|why| refused(format!("tally: {why}")))?;
+    let parsed = Command::parse(&asked).map_err(refused)?;
     let (own, program) = asked.split_at(asked.len() - parsed.program.len());
     let own_without = own.strip_suffix(&["--"]).unwrap_or(own);
     // The `--` before the program is dropped if the rest has the same meaning without it.

@@ -172,9 +172,10 @@ fn write_asked(args: &RunArgs, boot: &Boot, report: &Report, command_line: &str)
     let has_samples = args.work.programs().iter().any(|words| record(words).is_some());
     if let Some(path) = &args.trace {
         write_trace(boot, report, command_line, path)?;
-        let path = path.display();
         if has_samples {
-            let next = format!("cargo xtask report {path}");
+            let path = path.display().to_string();
+            let typed = shlex::try_quote(&path).unwrap_or_default();
+            let next = format!("cargo xtask report {typed}");
             output::note(format_args!("xtask: the samples are in {path}: {next}"));
         }
     } else if has_samples && args.report.is_none() {

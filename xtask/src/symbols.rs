@@ -22,14 +22,14 @@ use tally_abi::{
     registers::{Frame, Registers},
 };
 
-pub(crate) use self::names::{demangled, functions_of};
+pub(crate) use self::names::{Mark, demangled, functions_of};
 use self::{frames::UnwindInfo, names::Names};
 pub use self::{
     names::Place,
     stack::Stack,
     unwind::{CallGraph, StackAddress},
 };
-use crate::{Failure, Result, project, visible::visible};
+use crate::{Failure, Result, output, project, visible::visible};
 
 /// Maximum levels of a backtrace of the kernel; a recursion that overflows the stack has
 /// thousands.
@@ -112,6 +112,12 @@ impl Symbols {
             UnwindInfo::read(&file, None, base)
         };
         names.push(read_names(path, &file));
+        if names.iter().all(Names::is_empty) {
+            output::note_once(format_args!(
+                "xtask: {} has no symbols: add --symbols FILE with those of the same build",
+                path.display(),
+            ));
+        }
         Ok(Symbols { names, code })
     }
 
@@ -132,6 +138,14 @@ impl Symbols {
         let Some(in_file) = self.code.in_file(address) else { return Vec::new() };
         let mut by_file = self.names.iter().map(|names| names.places(in_file, self.code.base));
         by_file.find(|places| !places.is_empty()).unwrap_or_default()
+    }
+
+    /// All symbols of the function that begins at an address of the running code, if there are
+    /// several.
+    pub(crate) fn aliases(&self, address: u64) -> &[String] {
+        let in_file = self.code.in_file(address);
+        let mut by_file = self.names.iter().filter_map(|names| names.aliases.get(&in_file?));
+        by_file.next().map_or(&[], Vec::as_slice)
     }
 
     /// The function in which the kernel stopped and its callers, innermost first, as far as the

@@ -295,7 +295,7 @@ fn commands_of_the_laboratory_are_refused_in_one_line() {
         for words in [[word, "--help"], ["help", word]] {
             let refused = installed(&words);
             let why =
-                format!("xtask: {word} is a command of the laboratory: use cargo xtask {word}\n");
+                format!("tally: {word} is a command of the laboratory: use cargo xtask {word}\n");
             assert_eq!(String::from_utf8_lossy(&refused.stderr), why);
             assert_eq!(refused.status.code(), code(ExitStatus::Usage), "{words:?}");
         }

@@ -133,6 +133,11 @@ impl Plan {
         }
     }
 
+    /// The share of each group.
+    pub(crate) fn shares(&self) -> Vec<u16> {
+        self.groups.iter().map(|group| group.share).collect()
+    }
+
     /// Slices in a round: each group has its share.
     pub fn round(&self) -> u64 {
         self.groups.iter().map(|group| u64::from(group.share)).sum()

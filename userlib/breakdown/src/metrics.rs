@@ -158,7 +158,10 @@ impl Metrics {
     fn unknown(&self, name: &str) -> String {
         let near = nearest(name, self.names().into_iter());
         if !near.is_empty() {
-            return format!("-M: this processor has no metric {name}: {}", near.join(", "));
+            return format!(
+                "-M: this processor has no metric {name}; nearest: {}",
+                near.join(", ")
+            );
         }
         let groups = self.stack.named.iter().filter(|group| !group.method.metrics.is_empty());
         let groups: Vec<&str> = groups.map(|group| group.name).collect();
@@ -299,7 +302,7 @@ mod tests {
         let miss = ["op_cache_fetch_miss_ratio"];
         assert_eq!(names(ZEN_4, "stat -M op_cache_fetch_miss_ratio prog"), miss);
         let why = of("stat -M tma_divider_group prog").err().unwrap();
-        assert!(why.contains("tma_divider_group: tma_divider"), "{why}");
+        assert!(why.contains("tma_divider_group; nearest: tma_divider"), "{why}");
     }
 
     #[test]
@@ -350,7 +353,7 @@ mod tests {
     #[test]
     fn what_the_processor_lacks_is_refused() {
         let why = |words: &str| of(words).err().unwrap();
-        assert!(why("stat -M tma_retirng prog").contains("tma_retirng: tma_retiring"));
+        assert!(why("stat -M tma_retirng prog").contains("tma_retirng; nearest: tma_retiring"));
         assert!(why("stat --topdown --td-level 5 prog").contains("1 to 4"));
         let options = StatOptions { is_topdown: true, ..StatOptions::default() };
         assert!(Metrics::of(&options, ZEN_3).err().unwrap().contains("Zen 4"));

@@ -9,6 +9,8 @@ pub fn range(row: &Compared) -> String {
     match (row.ratio_low_95, row.ratio_high_95) {
         _ if row.is_exact() => "exact".into(),
         (Some(low), Some(high)) => format!("{}..{}", ratio_text(low), ratio_text(high)),
+        // The first value may be 0.
+        _ if row.difference.is_some() => "unbounded".into(),
         _ => "unknown".into(),
     }
 }

@@ -5,7 +5,7 @@
 //! Proportions*, 1998), from the Wilson intervals of both shares, which `report` prints.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     fmt,
     path::{Path, PathBuf},
 };
@@ -13,7 +13,10 @@ use std::{
 use serde::Serialize;
 use tally_abi::{ExitStatus, text::Grouped};
 
-use super::compared::Verdict;
+use super::{
+    compared::Verdict,
+    matched::{Identities, Key, common_names},
+};
 use crate::{
     Failure, Result, code_files, project,
     recording::{Recording, Symbolizer},
@@ -82,8 +85,6 @@ struct InTrace {
     share: Share,
 }
 
-/// A program's name, empty if there is only one, and a function.
-type Key = (String, String);
 /// The samples of a trace in each function, by event.
 type Weights = BTreeMap<String, BTreeMap<Key, Weight>>;
 
@@ -98,8 +99,11 @@ impl TraceDiff {
         let [a, b] = paths.map(recording);
         let (a, b) = (a?, b?);
         let has_several = [&a, &b].into_iter().any(|of| programs(of).len() > 1);
-        let of_a = functions(&a, &belonging(symbols, &a, &b)?, has_several)?;
-        let of_b = functions(&b, &belonging(symbols, &b, &a)?, has_several)?;
+        let (mut of_a, in_a) = functions(&a, &belonging(symbols, &a, &b)?, has_several)?;
+        let (mut of_b, in_b) = functions(&b, &belonging(symbols, &b, &a)?, has_several)?;
+        let [names_a, names_b] = common_names(&in_a, &in_b);
+        rename(&mut of_a, &names_a);
+        rename(&mut of_b, &names_b);
         let names = paths.map(|path| visible(&path.display().to_string()).into_owned());
         TraceDiff::of(names, &of_a, &of_b)
     }
@@ -154,18 +158,43 @@ fn belonging(symbols: &[PathBuf], of: &Recording, other: &Recording) -> Result<V
     Ok(belonging)
 }
 
-fn functions(of: &Recording, symbols: &[PathBuf], has_several: bool) -> Result<Weights> {
+/// The functions of a trace with their samples, and their identities.
+fn functions(
+    of: &Recording,
+    symbols: &[PathBuf],
+    has_several: bool,
+) -> Result<(Weights, Identities)> {
     let symbolizer = symbolizer(of, symbols, CallGraph::default())?;
+    let program_of =
+        |name: &str| if has_several { short_program(name).to_owned() } else { String::new() };
     let mut events = Weights::new();
     for (event, functions) in weights(of, &symbolizer, How::default()) {
         let all = events.entry(event).or_default();
         for ((program, _, function), weight) in functions {
-            let name = of.program_name(program);
-            let program = if has_several { short_program(&name).to_owned() } else { String::new() };
+            let program = program_of(&of.program_name(program));
             all.entry((program, function)).or_default().extend(&weight.own);
         }
     }
-    Ok(events)
+    let mut identities = Identities::new();
+    for sample in &of.records.samples {
+        let function = symbolizer.level(of, sample).functions.into_iter().next();
+        let key = (program_of(of.program_of(sample.session).1), function.unwrap_or_default());
+        if let Entry::Vacant(new) = identities.entry(key)
+            && let Some(identity) = symbolizer.identity(of, sample)
+        {
+            new.insert(identity);
+        }
+    }
+    Ok((events, identities))
+}
+
+/// Gives functions the names that they have in both traces.
+fn rename(events: &mut Weights, names: &BTreeMap<Key, Key>) {
+    for functions in events.values_mut() {
+        let renamed = std::mem::take(functions).into_iter();
+        let renamed = renamed.map(|(key, of)| (names.get(&key).cloned().unwrap_or(key), of));
+        *functions = renamed.collect();
+    }
 }
 
 impl OfEvent {

@@ -4,6 +4,7 @@
 mod cells;
 mod compared;
 mod functions;
+mod matched;
 mod measured;
 mod page;
 
@@ -183,7 +184,7 @@ mod tests {
             BR_INST_RETIRED.ALL_BRANCHES
                                             1,000,000     1,010,000    1.010   0.982..1.039
             MISSES                             40,000        80,000    2.000   1.782..2.258*
-            RARE                                   10             0    0.000        unknown
+            RARE                                   10             0    0.000      unbounded
             NONE                                    -             7        -        unknown
             ONLY_A                                  3             -        -        unknown
             2 of 4 differ by more than the intervals allow: *

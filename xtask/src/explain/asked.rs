@@ -33,12 +33,11 @@ impl Asked {
         let (config, paranoid) = (job.config(), Some(job.paranoid));
         let usage = |why: String| Failure::new(ExitStatus::Usage, why);
         if let Some(words) = tally(command) {
-            let refused = |why: String| usage(format!("tally: {why}"));
-            let mut command = Command::parse(&words).map_err(refused)?;
+            let mut command = Command::parse(&words).map_err(usage)?;
             let lacks = stack_of(signature).is_none() && command.asks_where_cycles_go();
             check_cpus(job, &command)?;
             Metrics::counted_by(&mut command, signature).map_err(|why| {
-                let refused = refused(why);
+                let refused = usage(why);
                 if lacks { Failure { status: ExitStatus::NoBreakdown, ..refused } } else { refused }
             })?;
             return Ok(Asked { events: command.events().into(), config: command.config, paranoid });

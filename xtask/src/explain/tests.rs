@@ -110,6 +110,7 @@ fn refusals_are_those_of_a_run() {
         &[
             asked("cycles,BR_INST_RETIRED.ALL_BRANCHE,cpu/event=0x100/"),
             asked(&vec!["cycles"; tally_abi::session::MAX_EVENTS + 1].join(",")),
+            asked("cycles,uncore_imc_0/event=4,umask=3/"),
             asked(" "),
             asked("L1D.REPLACEMENT:k"),
             of_cpus("L1D.REPLACEMENT"),
@@ -121,6 +122,7 @@ fn refusals_are_those_of_a_run() {
         65: BR_INST_RETIRED.ALL_BRANCHE: the catalogue icelakex has no such event; nearest: BR_INST_RETIRED.ALL_BRANCHES, BR_MISP_RETIRED.ALL_BRANCHES, BR_INST_RETIRED.FAR_BRANCH
         78: cpu/event=0x100/: 'event=0x100': more than 0xff
         66: 1025 events were asked for; a plan holds 1024
+        78: uncore_imc_0/event=4,umask=3/: 'uncore_imc_0': the only PMU here is cpu, as in cpu/event=0xd1,umask=0x08/
         78: the list of events is empty; name at least one
         78: counting in ring 0 is not permitted: run with --paranoid 1
         78: counting whole CPUs is not permitted: run with --paranoid 0

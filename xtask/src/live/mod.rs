@@ -117,7 +117,9 @@ impl Live {
         if let Some(booted) = &transcript.booted {
             self.state.pmu = booted.pmu.as_ref().map(|pmu| pmu.name.clone());
             self.state.seed = Some(booted.seed);
-            self.state.tsc_hz = Some(booted.tsc_hz).filter(|hz| *hz > 0);
+            // A model's seconds say nothing about the processor.
+            let is_modelled = self.state.known.is_modelled;
+            self.state.tsc_hz = Some(booted.tsc_hz).filter(|hz| *hz > 0 && !is_modelled);
         }
         self.state.is_ready = transcript.boot_ns.is_some();
         self.state.running = self.start.elapsed();

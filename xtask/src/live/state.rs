@@ -49,6 +49,8 @@ pub struct Known {
     pub rings: Rings,
     /// Whether phases are tracked.
     pub has_phases: bool,
+    /// Whether the processor and its clocks are a model.
+    pub is_modelled: bool,
 }
 
 /// A run up to now.
@@ -61,7 +63,7 @@ pub struct State {
     pub seed: Option<u64>,
     /// Whether the kernel has started the first program.
     pub is_ready: bool,
-    /// Frequency of the TSC, in Hz, if it is known.
+    /// Frequency of the TSC, in Hz, if it is known and not a model's.
     pub tsc_hz: Option<u64>,
     /// Time since the start.
     pub running: Duration,

@@ -206,7 +206,7 @@ fn events(
         let why = "the names of the events are known when the session ends: give --events";
         return vec![why.into()];
     };
-    let wide = area.width >= WIDE;
+    let wide = area.width >= WIDE && state.tsc_hz.is_some();
     let number = if wide { NUMBER } else { 0 };
     let name_columns = usize::from(area.width) - NUMBER - BAR - number;
     let window = Grouped(session.window.len() as u64);

@@ -213,6 +213,7 @@ mod tests {
             function: function.into(),
             file: Some("kernel/src/a.rs".into()),
             line: Some(line),
+            ..Place::default()
         };
         let frame = |address, places: &[Place]| StackFrame { address, places: places.to_vec() };
         let interrupted = Frame { rax: 1 << 63, rip: 0xffff_8000_0000_1234, ..Default::default() };

@@ -49,7 +49,7 @@ pub(crate) fn sampled(
     symbolizer: &Symbolizer,
     truth: Option<&CodeTruth>,
 ) -> Result<Samples> {
-    let events = by_event(of, symbolizer, How { inlined: true, ..How::default() }).into_iter();
+    let events = by_event(of, symbolizer, How::default()).into_iter();
     let sampled = events.map(|event| {
         let stacks = Stacks::of(of, symbolizer, Some(event.event()))?;
         let svg = stacks.flame_graph(event.event(), Some(WIDTH))?;

@@ -98,6 +98,11 @@ impl LoadedFile {
         places
     }
 
+    /// All names of the function at an address, if it has several.
+    pub(crate) fn aliases(&self, address: u64) -> &[String] {
+        self.symbols.aliases(address)
+    }
+
     /// The separate debug file, which has the symbols.
     pub(crate) fn debug_file(&self) -> Option<&Path> {
         self.symbols.debug_file()

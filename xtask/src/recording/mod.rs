@@ -20,7 +20,7 @@ use tally_abi::{
 pub(crate) use self::{
     loaded::{CodeSegment, FileKey, KERNEL_MARK, LoadedFile},
     stacks::Stacks,
-    symbolizer::{Level, Symbolizer},
+    symbolizer::{Identity, Level, Symbolizer},
 };
 use crate::{
     Failure, Result, output, project,
@@ -293,6 +293,7 @@ pub(crate) mod tests {
             high_95: None,
             coverage: None,
             truth: None,
+            lacks_truth: false,
             unit: None,
             reason: None,
             likely_added: None,

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Result,
-    symbols::{self, CallGraph, Place, StackAddress, stack_addresses},
+    symbols::{self, CallGraph, Mark, Place, StackAddress, stack_addresses},
 };
 
 /// Name for a sample whose address is not known.
@@ -36,6 +36,19 @@ pub(crate) struct Level {
     pub(crate) at: StackAddress,
     /// The functions at the address, from the outermost one to the innermost one inlined into it.
     pub(crate) functions: Vec<String>,
+}
+
+/// A function's own name, and where it comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// The name without what tells the function from others in the trace.
+    pub(crate) name: String,
+    /// Source file, if it is known.
+    pub(crate) source: Option<String>,
+    /// Text that the function's name has behind it in the trace.
+    pub(crate) mark: Mark,
+    /// The name of the file with the code, if other files of the program have such a function.
+    pub(crate) object: Option<String>,
 }
 
 /// The files of the sampled programs.
@@ -99,14 +112,26 @@ impl Symbolizer {
     /// A function's name with the name of its file, if other files of the program have a function
     /// of that name.
     fn told_apart(&self, name: String, file: &LoadedFile) -> String {
-        let key = (file.program, name);
-        let is_shared = self.shared.contains(&key);
-        let (_, name) = key;
-        if !is_shared {
-            return name;
+        match self.object(&name, file) {
+            Some(object) => format!("{name} ({object})"),
+            None => name,
         }
-        let file = file.key().0.file_name().unwrap_or_default().to_string_lossy();
-        format!("{name} ({file})")
+    }
+
+    /// The name of a function's file, if other files of the program have a function of that name.
+    fn object(&self, name: &str, file: &LoadedFile) -> Option<String> {
+        let is_shared = self.shared.contains(&(file.program, name.to_owned()));
+        let path = file.key().0.file_name().filter(|_| is_shared)?;
+        Some(path.to_string_lossy().into_owned())
+    }
+
+    /// The identity of the outermost function of a sample, if a file has it.
+    pub(crate) fn identity(&self, of: &Recording, sample: &SampleRecord) -> Option<Identity> {
+        let file = self.file(of, sample, sample.address)?;
+        let place = file.places(sample.address).pop()?;
+        let object = self.object(&place.function, file);
+        let name = place.unmarked().to_owned();
+        Some(Identity { name, source: place.file, mark: place.mark, object })
     }
 
     /// The name of the function at an address of a file; without one the name that `other` returns.

@@ -90,7 +90,10 @@ pub fn engine_rows(session: &SessionReport) -> Vec<(&'static str, String)> {
         ("handler's share of cycles", share(session.handler_cycle_share)),
     ];
     let mhz = session.mean_hz.map(|hz| format!("{} MHz", Grouped(hz / 1_000_000)));
-    rows.extend(mhz.map(|mhz| ("mean frequency", mhz)));
+    // The virtual PMU's handler shows that a model's clock counted.
+    let is_modelled = session.handler_cycle_share.is_some();
+    let frequency = if is_modelled { "mean frequency (modelled)" } else { "mean frequency" };
+    rows.extend(mhz.map(|mhz| (frequency, mhz)));
     rows.extend(lost.map(|lost| ("PMIs that did not come", count(Some(lost)))));
     rows
 }

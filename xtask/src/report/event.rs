@@ -53,6 +53,9 @@ pub struct EventReport {
     pub coverage: Option<f64>,
     /// The virtual PMU's count, in events; in ring 0 without the PMI handlers.
     pub truth: Option<u64>,
+    /// Whether the virtual PMU kept the truth of other events of the session, and not of this one.
+    #[serde(skip)]
+    pub lacks_truth: bool,
     /// The counter unit's count, in events, if it counted too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u64>,
@@ -100,6 +103,7 @@ impl EventReport {
             high_95,
             coverage: reading.coverage(),
             truth,
+            lacks_truth: false,
             unit: None,
             reason,
             likely_added: None,

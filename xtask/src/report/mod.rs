@@ -235,7 +235,8 @@ impl SessionReport {
             let truth = comparable.and_then(|region| truth::truth_of(region, event));
             let report = EventReport::of(&event.name, &event.reading, truth);
             let likely_added = stats.and_then(|stats| interrupts::likely_added(event, stats));
-            EventReport { unit: event.unit, likely_added, ..report }
+            let lacks_truth = truth.is_none() && comparable.is_some();
+            EventReport { unit: event.unit, likely_added, lacks_truth, ..report }
         };
         SessionReport {
             program: session.program.clone(),
@@ -331,7 +332,12 @@ mod tests {
 
     #[test]
     fn a_panic_is_in_the_object_with_functions_and_lines() {
-        let place = Place { function: "f".into(), file: Some("a.rs".into()), line: Some(7) };
+        let place = Place {
+            function: "f".into(),
+            file: Some("a.rs".into()),
+            line: Some(7),
+            ..Place::default()
+        };
         let frame = Frame { rax: 1 << 63, ..Frame::default() };
         let registers = Registers { frame, ..Registers::default() };
         let outcome = Outcome::Panicked {

@@ -14,6 +14,8 @@ use super::{
 
 /// Events that were not measured and are named without `-v`.
 const MOST_UNMEASURED: usize = 6;
+/// Text in place of a truth that the virtual PMU does not keep.
+const NO_TRUTH: &str = "-";
 /// Columns of an event's name; a longer name has its own line.
 const NAME: usize = 27;
 
@@ -96,6 +98,9 @@ fn write_events(text: &mut String, events: &[EventReport], detail: Detail) -> fm
     if judged > 0 {
         writeln!(text, "{within}/{judged} within ± 95 %; ! marks the others")?;
     }
+    if events.iter().any(|event| event.lacks_truth && event.reason.is_none()) {
+        writeln!(text, "{NO_TRUTH}: a truth is of one event, not of a sum of events or a mask")?;
+    }
     write_likely_added(text, events)?;
     writeln!(text)
 }
@@ -166,6 +171,8 @@ fn write_event(text: &mut String, event: &EventReport) -> fmt::Result {
     write!(text, "{estimate:>13} {bar:>8} {counted:>7}")?;
     if let Some(TruthCells { truth, error, mark }) = truth {
         write!(text, " {truth:>13} {error:>6}{mark}")?;
+    } else if event.lacks_truth {
+        write!(text, " {NO_TRUTH:>13}")?;
     }
     writeln!(text)
 }
@@ -265,7 +272,8 @@ mod tests {
                 total_cycles: 8,
                 slices: 3,
             };
-            EventReport::of(&char::from(name).to_string(), &reading, *truth)
+            let report = EventReport::of(&char::from(name).to_string(), &reading, *truth);
+            EventReport { lacks_truth: truth.is_none(), ..report }
         };
         let events: Vec<EventReport> = (b'A'..).zip(values).map(event).collect();
         let mut text = String::new();
@@ -295,7 +303,7 @@ mod tests {
             event                            estimate   ± 95 % counted         truth  error
             A                                   2,000    1.00%   12.5%         2,010 -0.50%
             B                                   2,000    1.00%   12.5%         3,000 -33.3%!
-            C                           9,999,999,999    0.00%   12.5%
+            C                           9,999,999,999    0.00%   12.5%             -
             D                                       0    ±20.0   12.5%             0 +0.00%
             E                                       5   400.0%   12.5%             0      -
             F                                   4,000    0.50%   12.5%         2,000  +100%!
@@ -305,6 +313,7 @@ mod tests {
             J
               not measured: fewer than four slices counted: run longer or use shorter slices
             4/8 within ± 95 %; ! marks the others
+            -: a truth is of one event, not of a sum of events or a mask
 
         "#]]
         .assert_eq(&text);

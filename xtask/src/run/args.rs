@@ -265,6 +265,7 @@ impl RunArgs {
             stack: self.stack(),
             rings: self.rings(),
             has_phases: self.work.phases.phases.is_some(),
+            is_modelled: self.accel == Accel::Tcg,
         })
     }
 

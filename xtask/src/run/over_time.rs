@@ -139,6 +139,8 @@ mod tests {
         assert_eq!(csv.matches(",kernel\n").count(), 4, "{csv}");
         let both = render(&session, Format::Svg).unwrap();
         assert!(both.contains("in ring 0") && !svg.contains("in ring 0"), "{both}");
+        let behind = both.split_once("</svg>").map(|(_, rest)| rest.trim());
+        assert_eq!(behind, Some(""), "both pictures are in the document's root: {both}");
         assert!(both.matches("<rect").count() >= 2 * svg.matches("<rect").count(), "{both}");
     }
 

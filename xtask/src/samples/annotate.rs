@@ -2,7 +2,6 @@
 //! their source lines, in the form of perf annotate.
 
 use std::{
-    borrow::Cow,
     collections::{BTreeMap, btree_map::Entry},
     fmt::{self, Write as _},
     fs,
@@ -16,10 +15,11 @@ use tally_abi::{ExitStatus, text::Grouped};
 use super::{
     COLUMNS, SampleArgs,
     breakdown::ByCode,
+    chosen::{Named, named, typed},
     code::Code,
     last_columns, samples_of,
     share::{Share, Weight},
-    short::{bare, short_functions},
+    short::short_functions,
     short_function,
 };
 use crate::{
@@ -115,6 +115,8 @@ struct Sampled<'a> {
     file: &'a LoadedFile,
     /// The function's name.
     function: String,
+    /// All names of its address.
+    aliases: &'a [String],
     instructions: Vec<super::code::Instruction>,
     weight: Weight,
     by_address: BTreeMap<u64, Weight>,
@@ -150,6 +152,7 @@ fn sampled<'a>(of: &Recording, symbolizer: &'a Symbolizer, event: &str) -> Resul
         let of = found.entry((file.key().0, function.start)).or_insert_with(|| Sampled {
             file,
             function: symbolizer.named(file, function.start, || function.name()),
+            aliases: file.aliases(function.start),
             instructions: code.instructions(function),
             weight: Weight::default(),
             by_address: BTreeMap::new(),
@@ -167,19 +170,14 @@ fn sampled<'a>(of: &Recording, symbolizer: &'a Symbolizer, event: &str) -> Resul
     Ok(Found { functions, elsewhere })
 }
 
-/// The function of this name, or the only one whose name has this part, or the first.
+/// The function that a text names best, or the first.
 fn choose<'a, 'f>(found: &'f Found<'a>, name: Option<&str>) -> Result<&'f Sampled<'a>> {
     let functions = &found.functions;
     let Some(name) = name else { return Ok(&functions[0]) };
-    let ranks: [&dyn Fn(&str) -> bool; 3] = [
-        &|function| function == name || typed(function) == name,
-        &|function| function.contains(name),
-        &|function| bare(function).contains(name),
-    ];
-    let of_rank = |is_it: &&dyn Fn(&str) -> bool| -> Vec<&Sampled<'a>> {
-        functions.iter().filter(|of| is_it(&of.function)).collect()
-    };
-    let matching = ranks.iter().map(of_rank).find(|found| !found.is_empty()).unwrap_or_default();
+    let named_as = |of: &'f Sampled<'a>| Named { name: &of.function, aliases: of.aliases };
+    let all: Vec<Named<'_>> = functions.iter().map(named_as).collect();
+    let matching = named(&all, name).into_iter().map(|place| &functions[place]);
+    let matching: Vec<&Sampled<'a>> = matching.collect();
     let why = match matching[..] {
         [one] => return Ok(one),
         [] => {
@@ -205,15 +203,6 @@ fn listed(functions: &[&Sampled<'_>]) -> String {
         text += &format!("\n{:INDENT$}… {} more", "", names.len() - LISTED);
     }
     text
-}
-
-/// A function's name as it is typed most easily: `a.c:helper` for `helper (a.c)`.
-fn typed(function: &str) -> Cow<'_, str> {
-    let parts = function.strip_suffix(')').and_then(|rest| rest.rsplit_once(" ("));
-    match parts.filter(|(_, file)| !file.contains(['(', ')'])) {
-        Some((name, file)) => format!("{file}:{name}").into(),
-        None => function.into(),
-    }
 }
 
 impl Sampled<'_> {
@@ -313,22 +302,5 @@ impl fmt::Display for Line {
         };
         let line = format!("{share:>8} {interval:>14}  {:>8x}  {}", self.address, self.instruction);
         f.write_str(&line.chars().take(COLUMNS).collect::<String>())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn functions_of_several_files_can_be_typed() {
-        for (function, expected) in [
-            ("helper (same_a.c)", "same_a.c:helper"),
-            ("helper(int) (a.cc)", "a.cc:helper(int)"),
-            ("takes(void (*)(int, char), int)", "takes(void (*)(int, char), int)"),
-            ("Op::operator()(int) const", "Op::operator()(int) const"),
-        ] {
-            assert_eq!(typed(function), expected);
-        }
     }
 }

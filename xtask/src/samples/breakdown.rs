@@ -27,7 +27,10 @@ use tally_breakdown::{Count, CyclePart, STACKS, Stack, cycle_parts, largest_loss
 
 use self::seen::Seen;
 pub(crate) use self::truth::CodeTruth;
-use super::nearby::{Moved, Nearby};
+use super::{
+    chosen::{Named, named},
+    nearby::{Moved, Nearby},
+};
 use crate::{
     Failure, Result,
     recording::{Recording, Symbolizer},
@@ -62,6 +65,9 @@ pub struct ByCode {
     pub(crate) skid: Option<Skid>,
     /// Causes that the processor does not distinguish.
     pub(crate) not_told_apart: &'static str,
+    /// Whether the pieces of code are lines, not functions.
+    #[serde(skip)]
+    is_by_line: bool,
     /// The pieces of code, in decreasing order of cycles.
     code: Vec<Code>,
 }
@@ -143,6 +149,7 @@ impl ByCode {
             samples: samples.len() as u64,
             skid: Skid::of(&samples, session, stack),
             not_told_apart: stack.missing(),
+            is_by_line: false,
             code,
         })
     }
@@ -180,9 +187,10 @@ impl ByCode {
         function: Option<&str>,
     ) -> Result<ByCode> {
         let first = ByCode::functions(of, symbolizer, false, None)?;
-        let is_asked = |code: &&Code| function.is_none_or(|part| code.name.contains(part));
-        let Some(asked) = first.code.iter().find(is_asked).map(|code| &code.name) else {
-            let names: Vec<&str> = first.code.iter().map(|code| &*code.name).collect();
+        let names: Vec<&str> = first.code.iter().map(|code| &*code.name).collect();
+        let all: Vec<_> = names.iter().map(|name| Named { name, aliases: &[] }).collect();
+        let asked = function.map_or(Some(0), |text| named(&all, text).first().copied());
+        let Some(asked) = asked.and_then(|place| names.get(place).copied()) else {
             let (part, names) = (function.unwrap_or_default(), names.join(", "));
             let why = format!("no sample is in a function '{part}'; there are some in {names}");
             return Err(Failure::new(ExitStatus::Usage, why));
@@ -194,7 +202,7 @@ impl ByCode {
         }
         let key = |sample: &SampleRecord| {
             let functions = symbolizer.functions(of, sample);
-            if functions.first() != Some(asked) {
+            if functions.first().is_none_or(|function| function != asked) {
                 return String::new();
             }
             let place = symbolizer.place(of, sample);
@@ -207,6 +215,7 @@ impl ByCode {
         let mut by = ByCode::of(of, &key, None)?;
         by.admit_skid(of, symbolizer, &key);
         by.code.retain(|code| !code.name.is_empty());
+        by.is_by_line = true;
         Ok(by)
     }
 }

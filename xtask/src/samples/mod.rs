@@ -3,6 +3,7 @@
 
 pub mod annotate;
 pub mod breakdown;
+mod chosen;
 mod code;
 mod nearby;
 pub(crate) mod printed;

@@ -17,6 +17,9 @@ pub(crate) fn short_function(name: &str, columns: usize) -> String {
     if fits(name) {
         return name.to_owned();
     }
+    if name.starts_with('[') && name.ends_with(']') {
+        return without_middle(name, columns);
+    }
     let mut short = without_parameters(name).to_owned();
     let steps: [fn(&str) -> String; 3] = [without_arguments, without_paths, without_trait];
     for shorten in steps {
@@ -86,14 +89,14 @@ fn from_letter(name: &str, letter: usize, columns: usize) -> String {
 fn own_name(name: &str) -> std::ops::Range<usize> {
     let path = without_parameters(name);
     let (mut depth, mut start, mut end) = (0_u32, 0, path.len());
-    for (at, letter) in path.char_indices() {
-        match letter {
-            '<' => {
+    for (at, letter, bracket) in letters(path) {
+        match (bracket, letter) {
+            (Some(Bracket::Opens), _) => {
                 end = if depth == 0 { at } else { end };
                 depth += 1;
             }
-            '>' if !path[..at].ends_with('-') => depth = depth.saturating_sub(1),
-            ':' | ' ' if depth == 0 => (start, end) = (at + 1, path.len()),
+            (Some(Bracket::Closes), _) => depth = depth.saturating_sub(1),
+            (None, ':' | ' ') if depth == 0 => (start, end) = (at + 1, path.len()),
             _ => (),
         }
     }
@@ -124,16 +127,41 @@ fn without_trait(name: &str) -> String {
 /// The text in the brackets with which the name of a Rust method begins.
 fn bracketed(name: &str) -> Option<&str> {
     let inside = name.strip_prefix('<')?;
-    let (mut depth, mut last) = (1_u32, ' ');
-    for (at, letter) in inside.char_indices() {
-        depth += u32::from(letter == '<');
-        depth -= u32::from(letter == '>' && last != '-');
+    let mut depth = 1_u32;
+    for (at, _, bracket) in letters(inside) {
+        depth += u32::from(bracket == Some(Bracket::Opens));
+        depth -= u32::from(bracket == Some(Bracket::Closes));
         if depth == 0 {
             return Some(&inside[..at]);
         }
-        last = letter;
     }
     None
+}
+
+/// An angle bracket of the arguments of a template or generic type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bracket {
+    Opens,
+    Closes,
+}
+
+/// The letters of a name with their places. The arrow of a return type and the sign of an operator,
+/// `operator<<`, are no brackets.
+fn letters(name: &str) -> impl Iterator<Item = (usize, char, Option<Bracket>)> {
+    name.char_indices().map(move |(at, letter)| {
+        let bracket = match letter {
+            '<' => Some(Bracket::Opens),
+            '>' if !name[..at].ends_with('-') => Some(Bracket::Closes),
+            _ => None,
+        };
+        (at, letter, bracket.filter(|_| !is_of_operator(&name[..at])))
+    })
+}
+
+/// Returns whether a letter behind this part of a name belongs to the sign of an operator.
+fn is_of_operator(before: &str) -> bool {
+    let word = before.trim_end_matches(['<', '>', '=', '-']).strip_suffix("operator");
+    word.is_some_and(|of| !of.ends_with(|last: char| last.is_alphanumeric() || last == '_'))
 }
 
 /// A type without its path: `&[Item]` of `&[path::Item]`.
@@ -145,8 +173,10 @@ fn last_part(name: &str) -> String {
 
 /// A C++ function's name without its parameters and what follows them.
 fn without_parameters(name: &str) -> &str {
-    // A bracket behind the parenthesis: it is in the arguments of a generic type.
-    let Some(end) = name.rfind(')').filter(|end| !name[*end..].contains('>')) else { return name };
+    // Only qualifiers follow parameters. In the arguments of a generic type a bracket follows, and
+    // a Go method's receiver has its name behind it: `main.(*Tree).insert`.
+    let is_last = |rest: &str| !rest.contains('>') && (rest.is_empty() || rest.starts_with(' '));
+    let Some(end) = name.rfind(')').filter(|end| is_last(&name[end + 1..])) else { return name };
     let mut depth = 0;
     for (at, letter) in name[..=end].char_indices().rev() {
         match letter {
@@ -175,23 +205,30 @@ fn without_arguments(name: &str) -> String {
 
 /// A text with `…` for the contents of its outermost angle brackets.
 fn elided(text: &str) -> String {
-    let (mut depth, mut short, mut last) = (0_u32, String::new(), ' ');
-    for letter in text.chars() {
-        // The arrow of a return type is no bracket.
-        let closes = letter == '>' && last != '-' && depth > 0;
-        depth -= u32::from(closes);
+    let (mut depth, mut short) = (0_u32, String::new());
+    for (_, letter, bracket) in letters(text) {
+        if bracket == Some(Bracket::Closes) {
+            depth = depth.saturating_sub(1);
+        }
         if depth == 0 {
             short.push(letter);
         }
-        if letter == '<' {
+        if bracket == Some(Bracket::Opens) {
             if depth == 0 {
                 short.push('…');
             }
             depth += 1;
         }
-        last = letter;
     }
     short
+}
+
+/// The beginning and the end of the name of a file, `[libm.so.6]`, that is longer than `columns`
+/// columns: the version and the machine are in the middle.
+fn without_middle(name: &str, columns: usize) -> String {
+    let kept = columns.saturating_sub(1);
+    let end: String = last_columns(name, kept / 3 + 1);
+    name.chars().take(kept - kept / 3).chain(end.chars()).collect()
 }
 
 /// The end of a name that is longer than `columns` columns: a path's last parts are the most
@@ -232,6 +269,26 @@ mod tests {
     }
 
     #[test]
+    fn a_go_method_keeps_its_receiver() {
+        for name in ["main.(*sieve[go.shape.int64_0]).above", "runtime.(*pageAlloc).grow.func1"] {
+            assert_eq!(without_parameters(name), name);
+        }
+        assert_eq!(short_function("runtime.(*pageAlloc).grow.func1", 20), "…geAlloc).grow.func1");
+    }
+
+    #[test]
+    fn the_sign_of_an_operator_is_no_bracket() {
+        let less = "bool operator< <geo::Point<int>>(geo::Point<int> const&)";
+        assert_eq!(short_function(less, 24), "bool operator< <…>");
+        let shift = "std::ostream& operator<<(std::ostream&, geo::Point const&)";
+        assert_eq!(short_function(shift, 30), "std::ostream& operator<<");
+        assert_eq!(short_function(shift, 10), "…perator<<");
+        assert_eq!(&shift[own_name(shift)], "operator<<");
+        assert_eq!(bare("geo::operator>=(geo::Point<int>)"), "geo::operator>=");
+        assert_eq!(elided("my_operator<int>::f"), "my_operator<…>::f");
+    }
+
+    #[test]
     fn names_that_would_look_alike_show_where_they_differ() {
         let names = ["space::Reader<First>::a_long_method", "space::Reader<Second>::a_long_method"];
         assert_eq!(short_function(names[0], 20), short_function(names[1], 20));
@@ -254,5 +311,7 @@ mod tests {
         assert_eq!(last_columns("core::fmt::write", 16), "core::fmt::write");
         assert_eq!(last_columns("core::fmt::write", 10), "…mt::write");
         assert_eq!(last_columns("überlänge", 4), "…nge");
+        let library = "[_multiarray.cpython-311-x86_64-linux-gnu.so]";
+        assert_eq!(short_function(library, 30), "[_multiarray.cpython…x-gnu.so]");
     }
 }

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::{output, project::Project, visible::visible};
 
 /// A function and a line in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// The function, with its path.
     pub function: String,
@@ -26,6 +26,35 @@ pub struct Place {
     pub file: Option<String>,
     /// The line.
     pub line: Option<u32>,
+    /// Kind of text behind the function's name.
+    #[serde(skip)]
+    pub(crate) mark: Mark,
+}
+
+/// Text behind a function's name that tells it from others of that name in its file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// No text: the file has no other function of that name.
+    #[default]
+    None,
+    /// Source file's name.
+    Source,
+    /// Source file's path, because several of the source files have that name.
+    Path,
+    /// Address of the function: the one at this place, in the order of addresses, of so many.
+    Rank { at: usize, of: usize },
+}
+
+impl Place {
+    /// The function's name without the text that tells it from others.
+    pub(crate) fn unmarked(&self) -> &str {
+        let parts = match self.mark {
+            Mark::None => None,
+            Mark::Source | Mark::Path => self.function.rsplit_once(" ("),
+            Mark::Rank { .. } => self.function.rsplit_once('@'),
+        };
+        parts.map_or(&*self.function, |(name, _)| name)
+    }
 }
 
 impl fmt::Display for Place {
@@ -46,8 +75,10 @@ pub(super) struct Names {
     loader: Option<Loader>,
     /// The functions by symbols, each with its addresses and its name.
     symbols: Vec<(Range<u64>, String)>,
-    /// Symbols of static functions that several functions have.
-    shared: BTreeSet<String>,
+    /// Addresses of functions that have several symbols, with these.
+    pub(super) aliases: BTreeMap<u64, Vec<String>>,
+    /// Symbols of static functions that several functions have, with these functions' addresses.
+    shared: BTreeMap<String, Vec<u64>>,
     /// Names of static functions that several source files have; with `true` those of which two
     /// files have one name too.
     repeated: BTreeMap<String, bool>,
@@ -58,14 +89,9 @@ pub(super) struct Names {
 /// beyond the next. Assembly has no sizes: it ends at the next symbol, or with its section. Stubs
 /// that a linker makes have no symbol.
 pub(crate) fn functions_of(file: &object::File<'_>) -> Vec<(Range<u64>, String)> {
-    // Labels of assembly have no kind.
-    let is_code = |of: &object::Symbol<'_, '_>| {
-        of.is_definition() && matches!(of.kind(), SymbolKind::Text | SymbolKind::Unknown)
-    };
-    let symbols = file.symbols().chain(file.dynamic_symbols()).filter(is_code);
-    let mut found: Vec<_> = symbols
-        .filter_map(|of| Some((of.address(), of.size(), of.name().ok()?.to_owned())))
-        .collect();
+    let symbols = code_symbols(file);
+    let mut found: Vec<_> =
+        symbols.map(|(of, name)| (of.address(), of.size(), name.to_owned())).collect();
     let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
     found.sort_by_cached_key(|(start, size, name)| {
         (*start, Reverse(*size), underscores(name), name.len(), name.clone())
@@ -90,6 +116,31 @@ pub(crate) fn functions_of(file: &object::File<'_>) -> Vec<(Range<u64>, String)>
     found.into_iter().enumerate().map(function).collect()
 }
 
+/// The symbols of a file's code, with their names.
+fn code_symbols<'a>(
+    file: &'a object::File<'a>,
+) -> impl Iterator<Item = (object::Symbol<'a, 'a>, &'a str)> {
+    // Labels of assembly have no kind.
+    let is_code = |of: &object::Symbol<'_, '_>| {
+        of.is_definition() && matches!(of.kind(), SymbolKind::Text | SymbolKind::Unknown)
+    };
+    let symbols = file.symbols().chain(file.dynamic_symbols()).filter(is_code);
+    symbols.filter_map(|of| {
+        let name = of.name().ok()?;
+        Some((of, name))
+    })
+}
+
+/// The addresses of functions that have several symbols, with these.
+fn aliases(file: &object::File<'_>) -> BTreeMap<u64, Vec<String>> {
+    let mut names = BTreeMap::<u64, BTreeSet<&str>>::new();
+    for (symbol, name) in code_symbols(file) {
+        names.entry(symbol.address()).or_default().insert(name);
+    }
+    let several = names.into_iter().filter(|(_, names)| names.len() > 1);
+    several.map(|(at, names)| (at, names.into_iter().map(str::to_owned).collect())).collect()
+}
+
 impl Names {
     /// Reads the file's debug information; if that is damaged, functions have the names of their
     /// symbols. `dwz` is the file that it shares with others, if it has one.
@@ -101,20 +152,19 @@ impl Names {
                 visible(&error.to_string())
             ));
         });
-        let symbols = functions_of(file);
-        if symbols.is_empty() {
-            output::note_once(format_args!(
-                "xtask: {} has no symbols: add --symbols FILE with those of the same build",
-                path.display(),
-            ));
-        }
         Names {
             path: path.to_owned(),
             loader: loader.ok(),
-            symbols,
+            symbols: functions_of(file),
+            aliases: aliases(file),
             shared: shared(file),
             repeated: repeated(file),
         }
+    }
+
+    /// Returns whether no function has a symbol.
+    pub(super) fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
     }
 
     /// Address and name of the symbol of the code at an address; `None` in code that has none.
@@ -141,7 +191,15 @@ impl Names {
         if found.is_empty() {
             return self.by_symbol(address, base, nameless).into_iter().collect();
         }
-        let symbol = self.symbol(address).map(|(_, name)| source_name(name));
+        let symbol = self.symbol(address);
+        // The debug information has one of several names, not the plainest.
+        if let Some((start, plainest)) = symbol
+            && let Some((name, _)) = found.last_mut()
+            && self.aliases.get(&start).is_some_and(|aliases| aliases.contains(name))
+        {
+            *name = plainest.to_owned();
+        }
+        let symbol = symbol.map(|(_, name)| source_name(name));
         let last = found.len() - 1;
         let place = |(index, (name, at)): (usize, (String, Option<Location<'_>>))| {
             self.place(&name, symbol.filter(|_| index == last), at)
@@ -156,12 +214,14 @@ impl Names {
         let qualified = symbol.and_then(|symbol| qualified(name, symbol));
         let mut function = visible(qualified.as_deref().unwrap_or(name)).into_owned();
         let key = symbol.filter(|_| qualified.is_some()).unwrap_or(name);
+        let mut mark = Mark::None;
         if let Some((file, has_equal_files)) = file.zip(self.repeated.get(key)) {
+            mark = if *has_equal_files { Mark::Path } else { Mark::Source };
             let last = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
             let shown = if *has_equal_files { relative(file) } else { visible(&last).into_owned() };
             function = format!("{function} ({shown})");
         }
-        Place { function, file: file.map(relative), line }
+        Place { function, file: file.map(relative), line, mark }
     }
 
     /// The place in the function by the symbols: assembly has no other name. `at` is its line, if
@@ -169,11 +229,16 @@ impl Names {
     fn by_symbol(&self, address: u64, base: u64, at: Option<Location<'_>>) -> Option<Place> {
         let (start, symbol) = self.symbol(address)?;
         let mut function = visible(&demangled(symbol)).into_owned();
-        if self.shared.contains(symbol) || self.repeated.contains_key(source_name(symbol)) {
+        let mut mark = Mark::None;
+        let same = self.shared.get(symbol);
+        if same.is_some() || self.repeated.contains_key(source_name(symbol)) {
             function = format!("{function}@{:#x}", base.wrapping_add(start));
+            let (at, of) = same
+                .map_or((0, 1), |same| (same.partition_point(|other| *other < start), same.len()));
+            mark = Mark::Rank { at, of };
         }
         let (file, line) = at.map_or((None, None), |at| (at.file, at.line));
-        Some(Place { function, file: file.map(relative), line })
+        Some(Place { function, file: file.map(relative), line, mark })
     }
 }
 
@@ -183,9 +248,36 @@ pub fn demangled(symbol: &str) -> String {
 }
 
 /// A name as the demangler returns it, without the comma that it leaves before an empty pack of
-/// arguments. Of a symbol that it does not know, the function's own name.
+/// arguments, and with the suffixes of C++ for the types of numbers. Of a symbol that it does not
+/// know, the function's own name.
 fn tidied(name: &str) -> String {
-    without_types(name).unwrap_or_else(|| name.replace(", >", ">"))
+    let name = without_types(name).unwrap_or_else(|| name.replace(", >", ">"));
+    SUFFIXES.iter().fold(name, |name, (cast, suffix)| with_suffix(&name, cast, suffix))
+}
+
+/// Types of numbers as the demangler writes them before a number, and as `c++filt` behind it.
+const SUFFIXES: [(&str, &str); 5] = [
+    ("(unsigned int)", "u"),
+    ("(long)", "l"),
+    ("(unsigned long)", "ul"),
+    ("(long long)", "ll"),
+    ("(unsigned long long)", "ull"),
+];
+
+/// A name with a suffix behind the numbers that a cast is before.
+fn with_suffix(name: &str, cast: &str, suffix: &str) -> String {
+    let mut parts = name.split(cast);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.strip_prefix('-').unwrap_or(part);
+        let behind = digits.trim_start_matches(|letter: char| letter.is_ascii_digit());
+        if behind.len() == digits.len() {
+            text = text + cast + part;
+        } else {
+            text = text + &part[..part.len() - behind.len()] + suffix + behind;
+        }
+    }
+    text
 }
 
 /// The function's name with its path and arguments of templates, without the types of its value and
@@ -223,15 +315,15 @@ fn qualified(name: &str, symbol: &str) -> Option<String> {
     (has_name && full != symbol && !name.contains("::")).then_some(full)
 }
 
-/// The symbols of static functions that several functions have.
-fn shared(file: &object::File<'_>) -> BTreeSet<String> {
+/// The symbols of static functions that several functions have, with these functions' addresses.
+fn shared(file: &object::File<'_>) -> BTreeMap<String, Vec<u64>> {
     let mut addresses = BTreeMap::<&str, BTreeSet<u64>>::new();
     let is_static = |of: &object::Symbol<'_, '_>| of.is_local() && of.kind() == SymbolKind::Text;
     for symbol in file.symbols().filter(is_static) {
         addresses.entry(symbol.name().unwrap_or_default()).or_default().insert(symbol.address());
     }
     let several = addresses.into_iter().filter(|(_, of)| of.len() > 1);
-    several.map(|(name, _)| name.to_owned()).collect()
+    several.map(|(name, of)| (name.to_owned(), of.into_iter().collect())).collect()
 }
 
 /// The names of static functions that several source files have, each with whether two of the files
@@ -279,6 +371,8 @@ mod tests {
         let same = "_Z2sfIiENSt9enable_ifIXsrSt7is_sameIT_iE5valueES2_E4typeES2_";
         assert_eq!(demangled(same), "sf<int>");
         assert_eq!(demangled("_Z3addii"), "add(int, int)");
+        let numbers = "void f<32ul, -1l, unsigned int, 8u>(unsigned long)";
+        assert_eq!(demangled("_Z1fILm32ELln1EjLj8EEvm"), numbers);
         assert_eq!(demangled("_Zwrong"), "_Zwrong");
     }
 }

@@ -220,6 +220,23 @@ fn split_and_compressed_debug_information_has_inlined_functions() {
     }
 }
 
+/// A function with three names, of which the debug information has the least plain one.
+const ALIASES: &str = "
+void __GI_plain(void) { __asm__ volatile (\"nop\"); }
+void plain(void) __attribute__((alias(\"__GI_plain\")));
+void __plain(void) __attribute__((alias(\"__GI_plain\")));
+void _start(void) { __GI_plain(); for (;;) ; }
+";
+
+#[test]
+fn a_function_of_several_names_has_the_plainest() {
+    let folder = Folder::new("aliases");
+    folder.make(&[("a.c", ALIASES)], &format!("cc -g {LINK} -fno-inline -o program a.c"));
+    let address = folder.address("program", "plain");
+    assert_eq!(folder.places("program", address), ["plain:2"]);
+    assert_eq!(folder.symbols("program").aliases(address), ["__GI_plain", "__plain", "plain"]);
+}
+
 /// Static functions of C and C++ that both files have, a lambda, and code in an unnamed namespace.
 const STATIC: &str = "
 #define NOINLINE __attribute__((noinline))

@@ -259,8 +259,7 @@ impl Session {
         Planned { plan, setup, skew, bounds }: Planned,
     ) -> Session {
         let adaptive = Adaptive::new(config.shares, &plan);
-        let planned = || plan.groups.iter().map(|group| group.share).collect();
-        let shares = adaptive.as_ref().map_or_else(planned, Adaptive::first_shares);
+        let shares = adaptive.as_ref().map_or_else(|| plan.shares(), Adaptive::first_shares);
         let round = adaptive.as_ref().map_or(plan.round(), Adaptive::round);
         let mut session = Session {
             id,

@@ -39,6 +39,11 @@ impl Catalogue {
     pub fn resolve(&self, list: &str, mode: Mode) -> Result<Vec<Resolved>, ResolveError> {
         let list = &with_modifiers_inside(list);
         let whole = |error: Error, detail| ResolveError { event: String::new(), error, detail };
+        spelling::check_pmus(list).map_err(|(event, detail)| ResolveError {
+            event: event.into(),
+            error: Error::BadArgument,
+            detail,
+        })?;
         match words(list).count() {
             0 => return Err(whole(Error::NoEvents, Error::NoEvents.message().into())),
             n if n > MAX_EVENTS => {

@@ -128,7 +128,7 @@ impl<'a> Spelling<'a> {
             spelling.modifiers(rest.strip_prefix(':').unwrap_or(rest))?;
         } else if let Some((name, modifiers)) = word.split_once('/') {
             if modifiers.contains('/') {
-                return wrong(name, "the only PMU here is cpu, as in cpu/event=0xd1,umask=0x08/");
+                return wrong(name, ONLY_CPU);
             }
             spelling.name(name)?;
             spelling.modifiers(modifiers)?;
@@ -301,6 +301,27 @@ impl<'a> Spelling<'a> {
     }
 }
 
+/// Checks that a list has no numeric terms of another PMU than `cpu`, as in `imc/event=4,umask=3/`:
+/// it is split at their commas.
+///
+/// # Errors
+/// The spelling with such terms, and the reason.
+pub(super) fn check_pmus(list: &str) -> Result<(), (&str, Wrong)> {
+    let separates = |c: char| c.is_whitespace() || ",{}".contains(c);
+    for (slash, _) in list.match_indices('/') {
+        let start = list[..slash].rfind(separates).map_or(0, |before| before + 1);
+        let (name, terms) = (&list[start..slash], &list[slash + 1..]);
+        let end = terms.find('/').map_or(list.len(), |end| slash + 1 + end + 1);
+        let is_number = terms.split([',', '/']).next().is_some_and(|term| term.contains('='));
+        let is_name = !name.is_empty() && !name.contains(['/', '=']);
+        if is_number && is_name && !name.eq_ignore_ascii_case("cpu") {
+            return wrong(name, ONLY_CPU).map_err(|why| (&list[start..end], why));
+        }
+    }
+    Ok(())
+}
+
+const ONLY_CPU: &str = "the only PMU here is cpu, as in cpu/event=0xd1,umask=0x08/";
 const MODIFIERS: &str = "ukhpPGHISDWbR";
 const TERMS: &str = "terms are event, umask, cmask, inv, edge, eq, offcore_rsp, frontend, config, config1, counter and name";
 const SAID: &str = "the event is given twice: give a name, a numeric select, or event= and umask=";

@@ -44,6 +44,7 @@ fn state() -> State {
         stack: None,
         rings: Rings::User,
         has_phases: false,
+        is_modelled: false,
     };
     let (pmu, seed, tsc_hz) = (Some("P".into()), Some(7), Some(1_000_000_000));
     let running = Duration::from_millis(5_900);
@@ -89,6 +90,14 @@ fn before_the_first_slice_there_is_what_was_asked_for() {
     let shown = |is_ready| text(&State { is_ready, ..state() }, 80, 10);
     assert!(shown(false).contains("waiting for the kernel to start the program"));
     assert!(shown(true).contains("waiting for the first slice of the program"));
+}
+
+#[test]
+fn rates_per_second_need_a_clock() {
+    let mut modelled = State { tsc_hz: None, ..state() };
+    modelled.add(&records(400));
+    let text = text(&modelled, 80, 16);
+    assert!(text.contains("in 1,000 i.") && !text.contains("per second"), "{text}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use tally_abi::text::Grouped;
 use tally_breakdown::{CyclePart, wrapped};
 
 use super::{ByCode, Code, Skid};
+use crate::samples::short_functions;
 
 /// Smallest share of all cycles with which a part is printed separately.
 const LEAST_PART: f64 = 0.005;
@@ -30,8 +31,8 @@ impl fmt::Display for ByCode {
         let truth = if has_truth { "   truth" } else { "" };
         writeln!(f, "{:<COLUMNS$}   share  ± 95 %     CPI{truth}", "code")?;
         let (shown, rest) = self.shown();
-        for code in shown {
-            code.write(f, self.cycles, has_truth)?;
+        for (code, name) in shown.iter().zip(self.names(shown)) {
+            code.write(f, &name, self.cycles, has_truth)?;
         }
         if !rest.is_empty() {
             let share: f64 = rest.iter().map(|code| code.share).sum();
@@ -53,6 +54,21 @@ impl ByCode {
     }
 }
 
+impl ByCode {
+    /// The names of pieces of code in the columns for them: of a line its beginning.
+    fn names(&self, shown: &[Code]) -> Vec<String> {
+        let names: Vec<&str> = shown.iter().map(|code| &*code.name).collect();
+        if !self.is_by_line {
+            return short_functions(&names, COLUMNS);
+        }
+        let beginning = |name: &&str| match name.char_indices().nth(COLUMNS) {
+            Some(_) => name.chars().take(COLUMNS - 1).chain(['…']).collect(),
+            None => (*name).to_owned(),
+        };
+        names.iter().map(beginning).collect()
+    }
+}
+
 impl fmt::Display for Skid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Skid { instructions: [half, most], cycles: [half_cycles, most_cycles] } = self;
@@ -65,9 +81,14 @@ impl fmt::Display for Skid {
 }
 
 impl Code {
-    /// The piece, and its parts as shares of all `cycles`.
-    fn write(&self, f: &mut fmt::Formatter<'_>, cycles: f64, has_truth: bool) -> fmt::Result {
-        let name: String = self.name.chars().take(COLUMNS).collect();
+    /// The piece by this name, and its parts as shares of all `cycles`.
+    fn write(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        name: &str,
+        cycles: f64,
+        has_truth: bool,
+    ) -> fmt::Result {
         let mut line = format!("{name:<COLUMNS$}");
         // Writing to a string does not fail.
         let _ = write!(line, " {} {}", percent(self.share), percent(self.half_width_95));

@@ -170,6 +170,17 @@ fn each_function_has_its_cycles_and_what_they_are_lost_to() {
 }
 
 #[test]
+fn long_names_are_shortened_as_in_the_report() {
+    let long = "std::vector<geo::Point, std::allocator<geo::Point> >::push_back(geo::Point const&)";
+    let mut by = two_functions(long);
+    let text = by.to_string();
+    assert!(text.contains("std::vector<…>::push_back  "), "{text}");
+    by.is_by_line = true;
+    let text = by.to_string();
+    assert!(text.contains("std::vector<geo::Point, std::allocator<geo::P…  "), "{text}");
+}
+
+#[test]
 fn a_part_that_is_a_difference_in_the_same_slices_has_a_narrower_bar() {
     let by = ByCode::of(&recording(700), &name, None).unwrap();
     let part = |name: &str| by.code[1].parts.iter().find(|part| part.name == name).unwrap();

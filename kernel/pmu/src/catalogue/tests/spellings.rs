@@ -1,5 +1,7 @@
 //! Events as perf, libpfm4 and PAPI spell them.
 
+use alloc::format;
+
 use super::*;
 
 /// Encodings of libpfm4 4.13, without the interrupt bit, which counting does not use.
@@ -129,7 +131,7 @@ fn what_is_wrong_in_a_spelling_is_said() {
     bad("cpu//", "names no event");
     bad("cpu/event=0xcd,umask=1,ldlat=3/", "PEBS alone");
     bad("cpu/event=0xd1,umask=8,any/", "other thread");
-    bad("uncore_imc/event=4/", "the only PMU here is cpu");
+    bad("uncore_imc/clockticks/", "the only PMU here is cpu");
     bad("MEM_LOAD_RETIRED:L1_MISS:c=x", "'x' is no number");
     bad("MEM_LOAD_RETIRED:L1_MISS:z=1", "attributes are u, k, c=N, i and e");
     bad("cycles@0", "1 to 64");
@@ -143,6 +145,17 @@ fn what_is_wrong_in_a_spelling_is_said() {
     unknown("skx::INST_RETIRED:ANY_P", "'skx::' is not this processor");
     unknown("MEM_LOAD_RETIRED:L1_MIS:u", "nearest: MEM_LOAD_RETIRED.L1_MISS,");
     unknown("branch-mises", "nearest: branch-misses,");
+}
+
+#[test]
+fn numeric_terms_of_another_pmu_are_refused_whole() {
+    for other in ["imc_0/event=4,umask=3/", "cpu_core/event=0xd1,umask=8/", "amd_l3/event=4/"] {
+        for list in [other.into(), format!("cpu/event=0xd1,umask=8/u,{{cycles/u,{other}}}")] {
+            let (event, error, detail) = refused(icelake(), &list);
+            assert_eq!((event.as_str(), error), (other, Error::BadArgument), "{detail}");
+            assert!(detail.contains("the only PMU here is cpu"), "{detail}");
+        }
+    }
 }
 
 /// For example, `cycles :u` is two words.
