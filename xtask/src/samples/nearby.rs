@@ -194,7 +194,7 @@ fn innermost_loop(steps: &[Step], at: usize) -> Option<Range<usize>> {
     let jumps = || steps[at..].iter().filter_map(|step| Some((step.address, step.jumps?)));
     let back = jumps().map(|(_, target)| target);
     let first = back.filter(|target| (start..=address).contains(target)).max()?;
-    let (last, _) = jumps().filter(|(_, target)| *target == first).last()?;
+    let (last, _) = jumps().rfind(|(_, target)| *target == first)?;
     let number = |address: u64| steps.partition_point(|step| step.address < address);
     Some(number(first)..number(last) + 1)
 }
