@@ -5,6 +5,7 @@ mod debug_files;
 mod frames;
 mod names;
 mod stack;
+mod stubs;
 #[cfg(test)]
 mod tests;
 mod unwind;

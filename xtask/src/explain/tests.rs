@@ -60,6 +60,16 @@ fn a_plan_is_printed_by_group_and_counter() {
 }
 
 #[test]
+fn metrics_take_no_counter() {
+    let events = "L1D.REPLACEMENT,BR_INST_RETIRED.COND,topdown-retiring,topdown-be-bound";
+    let explained = explain(&found(Pmu::Intel, &["counters=2"]), &asked(events)).unwrap();
+    assert_eq!((explained.groups.len(), explained.pinned.len()), (1, 2));
+    let without = found(Pmu::Intel, &["fixed=3"]);
+    let refused = explain(&without, &asked(events)).unwrap_err();
+    assert!(refused[0].detail.contains("shows none with this unit mask"), "{}", refused[0].detail);
+}
+
+#[test]
 fn events_between_braces_are_in_one_group() {
     let pmu = found(Pmu::Intel, &["counters=4"]);
     let general = "BR_INST_RETIRED.COND,{cycles,L1D.REPLACEMENT,r02c4,r04c4},\

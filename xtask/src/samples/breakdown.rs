@@ -136,7 +136,9 @@ impl ByCode {
             )));
         }
         seen.spread_like(stack.cycles);
-        let truth = truth.map(|truth| truth.by_code(stack, samples[0], key));
+        // By the last sample all libraries are mapped.
+        let last = samples.iter().max_by_key(|sample| sample.tsc);
+        let truth = truth.zip(last).map(|(truth, last)| truth.by_code(stack, last, key));
         let mut code: Vec<Code> =
             seen.keys().map(|name| Code::of(name, &seen, stack, truth.as_ref())).collect();
         adjust(&mut code, &seen.session(stack));

@@ -15,6 +15,7 @@ use cpp_demangle::DemangleOptions;
 use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
 use serde::Serialize;
 
+use super::stubs::stubs;
 use crate::{output, project::Project, visible::visible};
 
 /// A function and a line in it.
@@ -86,12 +87,15 @@ pub(super) struct Names {
 
 /// The functions of a file by its symbols of code, in the order of addresses: one at each address,
 /// with the plainest of its names, as perf takes it: `malloc`, not `__libc_malloc`. None reaches
-/// beyond the next. Assembly has no sizes: it ends at the next symbol, or with its section. Stubs
-/// that a linker makes have no symbol.
+/// beyond the next. Assembly has no sizes: it ends at the next symbol, or with its section. A stub
+/// has the name of the function that it jumps to and `@plt`, as objdump prints it.
 pub(crate) fn functions_of(file: &object::File<'_>) -> Vec<(Range<u64>, String)> {
     let symbols = code_symbols(file);
     let mut found: Vec<_> =
         symbols.map(|(of, name)| (of.address(), of.size(), name.to_owned())).collect();
+    found.extend(stubs(file).into_iter().map(|(of, name)| {
+        (of.start, of.end - of.start, format!("{}@plt", demangled(name)))
+    }));
     let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
     found.sort_by_cached_key(|(start, size, name)| {
         (*start, Reverse(*size), underscores(name), name.len(), name.clone())
