@@ -93,9 +93,11 @@ pub(crate) fn functions_of(file: &object::File<'_>) -> Vec<(Range<u64>, String)>
     let symbols = code_symbols(file);
     let mut found: Vec<_> =
         symbols.map(|(of, name)| (of.address(), of.size(), name.to_owned())).collect();
-    found.extend(stubs(file).into_iter().map(|(of, name)| {
-        (of.start, of.end - of.start, format!("{}@plt", demangled(name)))
-    }));
+    found.extend(
+        stubs(file)
+            .into_iter()
+            .map(|(of, name)| (of.start, of.end - of.start, format!("{}@plt", demangled(name)))),
+    );
     let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
     found.sort_by_cached_key(|(start, size, name)| {
         (*start, Reverse(*size), underscores(name), name.len(), name.clone())

@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, ops::Range};
 use iced_x86::{Decoder, DecoderOptions, Mnemonic};
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 
-/// The stubs of a file, each with the symbol of the function that it jumps to. A stub has no symbol:
-/// it jumps to the address in a slot, into which the loader writes that of the slot's symbol.
+/// The stubs of a file, each with the symbol of the function that it jumps to. A stub has no
+/// symbol: it jumps to the address in a slot, into which the loader writes that of the slot's
+/// symbol.
 pub(super) fn stubs<'a>(file: &'a object::File<'_>) -> Vec<(Range<u64>, &'a str)> {
     let slots = slots(file);
     let sections = file.sections().filter(|of| of.name().is_ok_and(|of| of.starts_with(".plt")));
