@@ -178,6 +178,8 @@ fn registers_that_fault_are_done_without_or_named() {
     let refused = with(Pmu::Intel, &[optional], &job(response));
     let why = format!("{response}: it needs an extra register");
     assert_refused(&refused, ExitStatus::EventNotSupported, &why);
+    let refused = with(Pmu::Intel, &[optional], &job("topdown-retiring"));
+    assert_refused(&refused, ExitStatus::EventNotSupported, "shows none with this unit mask");
     for (pmu, quirk, register) in [
         (Pmu::Intel, "absent=0x38f", "IA32_PERF_GLOBAL_CTRL"),
         (Pmu::Amd, "absent=0xc0010205", "PERF_CTR"),

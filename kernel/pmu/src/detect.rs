@@ -342,16 +342,6 @@ impl DetectedPmu {
         (self.kind, self.core) == (other.kind, other.core)
     }
 
-    /// Removes the metrics if the CPU of `bus` does not have them, which CPUID does not tell.
-    #[must_use]
-    pub fn probed<B: Bus>(mut self, bus: B) -> DetectedPmu {
-        if let Kind::Intel { features, .. } = &mut self.kind {
-            features.metrics = intel::has_metrics(&mut CountingBus::new(bus), features);
-            self.catalogue = self.catalogue.with_metrics(features.metrics);
-        }
-        self
-    }
-
     /// Adds the events that only Tally's virtual PMU has, for a machine that has it.
     #[must_use]
     pub fn with_tallys_events(self) -> DetectedPmu {

@@ -37,6 +37,11 @@ impl<B: Bus> Driver<B> {
             Driver::Amd(_) => 0,
         }
     }
+
+    /// Returns whether this CPU has PERF_METRICS.
+    pub fn has_metrics(&self) -> bool {
+        matches!(self, Driver::Intel(driver) if driver.has_metrics())
+    }
 }
 
 impl<B: Bus> Pmu for Driver<B> {

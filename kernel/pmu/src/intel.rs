@@ -44,7 +44,6 @@ pub(crate) use self::{
     extra::{extra_address, extra_register},
     features::Features,
     in_use::left_on,
-    metrics::has_metrics,
 };
 pub(crate) use crate::registers::intel::RDPMC_METRICS;
 

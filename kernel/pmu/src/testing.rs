@@ -66,7 +66,8 @@ impl Model {
             msrs.insert(intel::PerfGlobalCtrl::FIRST, (1 << counters) - 1);
         }
         if let Some(capabilities) = msrs.get_mut(&intel::PerfCapabilities::FIRST) {
-            *capabilities = intel::PerfCapabilities::FW_WRITE.bits();
+            let all = intel::PerfCapabilities::FW_WRITE | intel::PerfCapabilities::METRICS;
+            *capabilities = all.bits();
         }
         Model {
             vendor,

@@ -17,7 +17,7 @@ pub(super) fn resolve(
     list: &str,
     mode: Mode,
 ) -> Result<(Vec<Resolved>, Vec<Demand>), Refusal> {
-    let resolved = found.catalogue().resolve(list, mode)?;
+    let resolved = settings::catalogue(found).resolve(list, mode)?;
     require_modelled(&resolved)?;
     let demands = resolved.iter().map(|event| event.demand).collect();
     Ok((resolved, demands))

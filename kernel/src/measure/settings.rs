@@ -16,7 +16,7 @@ use tally_abi::{
     wire::PmuInfo,
 };
 use tally_engine::Layout;
-use tally_pmu::{DetectedPmu, InitError, NoPmu, bus::Native, virtual_pmu};
+use tally_pmu::{Catalogue, DetectedPmu, InitError, NoPmu, virtual_pmu};
 
 use super::refusal::Refusal;
 
@@ -29,6 +29,8 @@ static FAILED_LATE: AtomicBool = AtomicBool::new(false);
 static OVERCOUNT: AtomicU64 = AtomicU64::new(0);
 /// Mask of extra registers that a CPU lacks.
 static MISSING_EXTRA: AtomicU8 = AtomicU8::new(0);
+/// Whether a CPU has no PERF_METRICS.
+static LACKS_METRICS: AtomicBool = AtomicBool::new(false);
 static SETTINGS: Once<Settings> = Once::new();
 
 pub(super) struct Settings {
@@ -103,9 +105,6 @@ pub(super) fn init(line: &CommandLine) {
 /// events if it is virtual.
 fn detect(halts: Option<Halts>) -> Result<DetectedPmu, NoPmu> {
     let found = tally_pmu::detect(CpuIdReaderNative)?;
-    // SAFETY: (1) this is ring 0; (2) and (3): one register is read, and CPUID says that it exists;
-    // (4) so nothing faults.
-    let found = found.probed(unsafe { Native::new() });
     let found = if virtual_pmu::is_there() { found.with_tallys_events() } else { found };
     if halts.is_some() { found.with_halt_timer() } else { Ok(found) }
 }
@@ -171,6 +170,16 @@ pub(super) fn record_extra(cpu: u16, found: &DetectedPmu, has: u8) {
             "CPU {cpu} lacks extra registers of its model; events that need them are refused"
         );
     }
+}
+
+/// Records whether a CPU has PERF_METRICS.
+pub(super) fn record_metrics(has_metrics: bool) {
+    LACKS_METRICS.fetch_or(!has_metrics, Ordering::Relaxed);
+}
+
+/// The catalogue of the processor's events, with the metrics that every started CPU has.
+pub(super) fn catalogue(found: &DetectedPmu) -> Catalogue {
+    found.catalogue().with_metrics(!LACKS_METRICS.load(Ordering::Relaxed))
 }
 
 /// Records the instructions that this CPU counts in ring 3 for an interrupt there.

@@ -105,7 +105,8 @@ impl Catalogue {
     }
 
     /// Removes the metrics if the processor does not have them.
-    pub(crate) fn with_metrics(self, has_metrics: bool) -> Catalogue {
+    #[must_use]
+    pub fn with_metrics(self, has_metrics: bool) -> Catalogue {
         Catalogue { metrics: if has_metrics { self.metrics } else { 0 }, ..self }
     }
 

@@ -6,9 +6,7 @@ use tally_engine::Metrics;
 use super::features::Features;
 use crate::{
     bus::{Bus, CountingBus},
-    registers::intel::{
-        FixedCtrCtrl, PerfCapabilities, PerfGlobalCtrl, PerfMetrics, RDPMC_FIXED, RDPMC_METRICS,
-    },
+    registers::intel::{FixedCtrCtrl, PerfGlobalCtrl, PerfMetrics, RDPMC_FIXED, RDPMC_METRICS},
 };
 
 /// Number of the counter of slots among the fixed counters.
@@ -22,14 +20,6 @@ pub(super) fn slots_at(mode: Mode) -> FixedCtrCtrl {
     control.set(FixedCtrCtrl::OS3, mode.kernel());
     control.set(FixedCtrCtrl::USR3, mode.user());
     control
-}
-
-/// Returns whether this CPU has PERF_METRICS, which CPUID does not tell and a hypervisor may hide.
-/// IA32_PERF_CAPABILITIES denies it on Meteor Lake, whose register is not used therefore.
-pub(crate) fn has_metrics<B: Bus>(bus: &mut CountingBus<B>, features: &Features) -> bool {
-    features.metrics
-        && features.capabilities
-        && bus.get::<PerfCapabilities>(0).contains(PerfCapabilities::METRICS)
 }
 
 /// Sets the counter of slots to 0, and then PERF_METRICS.

@@ -20,6 +20,8 @@ impl<B: Bus> Intel<B> {
         features.extra = present_extra(&mut bus, features.extra);
         let capabilities = if features.capabilities { bus.try_get(0) } else { None };
         let capabilities = capabilities.unwrap_or(PerfCapabilities::empty());
+        // CPUID does not tell, and a hypervisor may hide the register. Meteor Lake denies it.
+        features.metrics &= capabilities.contains(PerfCapabilities::METRICS);
         in_use::turn_off(&mut bus, &features, capabilities)?;
         bus.first_put(0, PerfGlobalCtrl::empty())?;
         bus.first_put(0, FixedCtrCtrl::empty())?;
@@ -77,6 +79,11 @@ impl<B: Bus> Intel<B> {
     /// Mask of the extra registers that exist, by the planner's numbers.
     pub(crate) fn extra(&self) -> u8 {
         self.features.extra
+    }
+
+    /// See [`crate::Driver::has_metrics`].
+    pub(crate) fn has_metrics(&self) -> bool {
+        self.features.metrics
     }
 
     /// See [`crate::Driver::changed_by_others`].

@@ -14,7 +14,7 @@ use crate::{
     arch::{lapic::Lapic, vectors},
     measure::{
         checked::{is_reported, report_costs, report_failure},
-        settings::{delivery, record_extra, settings},
+        settings::{delivery, record_extra, record_metrics, settings},
     },
 };
 
@@ -49,6 +49,7 @@ pub(super) fn multiplexer(
 ) -> Result<Multiplexer<Driver<Native>>, InitError> {
     let driver = driver(found)?;
     record_extra(cpu, found, driver.extra());
+    record_metrics(driver.has_metrics());
     Ok(Multiplexer::new(driver, cpu, lapic.pmi_msr_accesses(delivery())))
 }
 
