@@ -255,10 +255,12 @@ impl ByCode {
             let most = code.share.max(1.0 - code.share);
             code.half_width_95 = (code.half_width_95 + leaving.max(coming)).min(most);
             let share = (leaving / code.share.max(f64::MIN_POSITIVE)).min(1.0);
+            // A part is at most the whole piece.
+            let highest = self.cycles * (code.share + code.half_width_95).min(1.0);
             for part in &mut code.parts {
                 let cause = causes.get(&*part.name).copied().unwrap_or_default();
                 let late = part.cycles * share + self.cycles * coming * cause;
-                let most = part.cycles.max(self.cycles - part.cycles);
+                let most = part.cycles.max(highest - part.cycles);
                 part.half_width_95 = (part.half_width_95 + late).min(most);
             }
         }
