@@ -49,7 +49,8 @@ fn an_interrupt_leaves_the_counts_up_to_then() {
 fn an_interrupt_leaves_the_mean_of_the_runs_done() {
     let speaks = guest("speaks");
     let words = ["stat", "-r", "99999", "-e", "instructions:u", &speaks, "0"];
-    let (_, said) = interrupted_at(&words, Some("[0]"), Duration::from_secs(3));
+    // The third run has begun.
+    let (_, said) = interrupted_at(&words, &["[0]"; 3], Duration::ZERO);
     let head = said.lines().find(|line| line.contains("Performance counter stats")).unwrap();
     let (_, runs) = head.split_once('(').unwrap();
     let runs: u64 = runs.split_once(" runs):").unwrap().0.parse().unwrap();
@@ -63,7 +64,7 @@ fn an_interrupt_leaves_the_table_of_the_repeats_done() {
     let speaks = guest("speaks");
     let words = ["run", "--repeat", "999", "--events", "INST_RETIRED.ANY", &speaks, "0"];
     // Many times what two machines take on any host.
-    let (table, said) = interrupted_at(&words, None, Duration::from_secs(15));
+    let (table, said) = interrupted_at(&words, &[], Duration::from_secs(15));
     let head = table.lines().find_map(|line| line.split_once(" runs")).expect("a table of runs");
     let runs: u64 = head.0.rsplit(' ').next().unwrap().parse().unwrap();
     assert!((2..999).contains(&runs), "{table}");
@@ -95,12 +96,12 @@ fn a_file_that_does_not_fit_leaves_no_part_of_itself() {
 fn interrupted(words: &[&str]) -> (String, String) {
     let endless = guest("endless");
     // It counts something before.
-    interrupted_at(&[words, &[&endless]].concat(), Some("working"), Duration::from_secs(1))
+    interrupted_at(&[words, &[&endless]].concat(), &["working"], Duration::from_secs(1))
 }
 
-/// Output of a command that is interrupted some time after the first line of its program, if its
-/// programs' output is printed.
-fn interrupted_at(words: &[&str], first: Option<&str>, after: Duration) -> (String, String) {
+/// Output of a command that is interrupted some time after its programs have printed the lines
+/// `first`.
+fn interrupted_at(words: &[&str], first: &[&str], after: Duration) -> (String, String) {
     let _permit = machine_permit();
     let tool = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("tally");
     let mut command = Command::new(tool);
@@ -108,9 +109,10 @@ fn interrupted_at(words: &[&str], first: Option<&str>, after: Duration) -> (Stri
     let mut ended = command.spawn().unwrap();
     let mut stdout = BufReader::new(ended.stdout.take().unwrap());
     let mut printed = String::new();
-    if let Some(first) = first {
+    for line in first {
+        let before = printed.len();
         stdout.read_line(&mut printed).unwrap();
-        assert_eq!(printed.trim_end(), first);
+        assert_eq!(printed[before..].trim_end(), *line);
     }
     std::thread::sleep(after);
     let pid = ended.id().to_string();
