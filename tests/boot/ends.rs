@@ -50,7 +50,8 @@ fn an_interrupt_leaves_the_mean_of_the_runs_done() {
     let speaks = guest("speaks");
     let words = ["stat", "-r", "99999", "-e", "instructions:u", &speaks, "0"];
     // The third run has begun.
-    let (_, said) = interrupted_at(&words, &["[0]"; 3], Duration::ZERO);
+    let lines = ["[0]", "speaks: done", "[0]", "speaks: done", "[0]"];
+    let (_, said) = interrupted_at(&words, &lines, Duration::ZERO);
     let head = said.lines().find(|line| line.contains("Performance counter stats")).unwrap();
     let (_, runs) = head.split_once('(').unwrap();
     let runs: u64 = runs.split_once(" runs):").unwrap().0.parse().unwrap();
