@@ -294,10 +294,8 @@ impl Thresholds {
 
     /// The nearest threshold of a pinned event, samples aside.
     pub(super) fn nearest(&self, pinned: Pinned) -> Option<u64> {
-        let is_sampled =
-            |event: u16| self.periods.get(usize::from(event)).is_some_and(|of| *of > 0);
         let all = self.pinned[pinned as usize].iter();
-        all.filter(|Reverse((_, event))| !is_sampled(*event)).map(|Reverse((at, _))| *at).min()
+        all.filter(|Reverse((_, event))| !self.is_sampled(*event)).map(|Reverse((at, _))| *at).min()
     }
 
     fn of_pinned(&mut self, pinned: Pinned) -> &mut Nearest {

@@ -151,9 +151,10 @@ impl Session {
         total.add(ahead, 0);
         let all = u128::from(total[Pinned::Cycles].max(1));
         Pinned::ALL.into_iter().any(|pinned| {
+            let Some(at) = bank.nearest(pinned) else { return false };
             let count = total[pinned];
             let near = 2 * u128::from(cycles) * u128::from(count) / all;
-            bank.nearest(pinned).is_some_and(|at| u128::from(at.saturating_sub(count)) <= near)
+            u128::from(at.saturating_sub(count)) <= near
         })
     }
 

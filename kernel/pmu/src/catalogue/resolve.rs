@@ -313,6 +313,10 @@ impl Catalogue {
         entry: &mut Entry<'static>,
         extra: Option<spelling::Extra>,
     ) -> Result<(), Refused> {
+        if self.metric(entry).is_some() {
+            entry.counter = Counter::Fixed(SLOTS);
+            return Ok(());
+        }
         let code = entry.code;
         let same = |e: &Entry<'_>| e.umask == entry.umask;
         let exact = |e: &Entry<'_>| {
@@ -324,10 +328,6 @@ impl Catalogue {
         let find =
             |most_like: &dyn Fn(&Entry<'_>) -> bool| of_code().find(|e| most_like(e)).copied();
         let known = find(&with_register).or_else(|| find(&exact)).or_else(|| find(&same));
-        if self.metric(entry).is_some() {
-            entry.counter = Counter::Fixed(SLOTS);
-            return Ok(());
-        }
         if let Some(known) = known {
             (entry.counter, entry.flag, entry.code) = (known.counter, known.flag, known.code);
         } else {
