@@ -79,9 +79,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     // The files are written also if the report cannot be printed.
     let shown = show(&boot, &report, args.json, args.detail(), Some(&folder));
     let shown = shown.map(|status| if status == 0 { status_of(args, &report) } else { status });
-    if matches!(boot.outcome, Outcome::Done(_)) {
-        next::lines(args, &report).iter().for_each(output::note);
-    }
+    note_next(args, &boot, &report)?;
     write_asked(args, &boot, &report, &request.command_line)?;
     if let Some(path) = &args.roofline.roofline {
         roofline::write(&artefacts, &request, args.signature(), &report, path)?;
@@ -153,6 +151,18 @@ fn status_of(args: &RunArgs, report: &Report) -> u8 {
     } else {
         0
     }
+}
+
+/// Prints what a program that failed lacked, and what to type next.
+fn note_next(args: &RunArgs, boot: &Boot, report: &Report) -> Result<()> {
+    let (programs, files) = (args.work.programs(), args.work.files()?);
+    for line in not_found::arguments(&programs, &report.exits, &files) {
+        output::note(format_args!("xtask: {line}"));
+    }
+    if matches!(boot.outcome, Outcome::Done(_)) {
+        next::lines(args, report).iter().for_each(output::note);
+    }
+    Ok(())
 }
 
 /// Boots the machine; the programs' output goes where the options say.
