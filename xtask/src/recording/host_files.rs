@@ -82,7 +82,7 @@ impl HostFiles {
         }
         let chosen = match self.choose_given(known)? {
             Some(given) => Some(given),
-            None => unchanged(&known.host, &known.identity).map(Chosen::from),
+            None => unchanged_or_noted(&known.host, &known.identity).map(Chosen::from),
         };
         self.chosen.insert(known.ramdisk_offset, chosen.clone());
         Ok(chosen)
@@ -96,7 +96,7 @@ impl HostFiles {
                 same.is_used = true;
                 Some(same.path.clone())
             }
-            None => unchanged(&known.host, &known.identity),
+            None => unchanged_or_noted(&known.host, &known.identity),
         };
         path.map(Chosen::from)
     }
@@ -108,7 +108,7 @@ impl HostFiles {
             let failed = |error| Failure::io("read", &same.path, &error);
             let given = same.path.canonicalize().map_err(failed)?;
             let code =
-                same.is_debug_only.then(|| unchanged(&known.host, &known.identity)).flatten();
+                same.is_debug_only.then(|| unchanged(&known.host, &known.identity).ok()).flatten();
             return Ok(Some(match code {
                 Some(path) => Chosen { path, debug: Some(given) },
                 None => given.into(),
@@ -139,19 +139,30 @@ impl HostFiles {
     }
 }
 
-/// The file on this host of one that ran, if it is still the same build. A trace from elsewhere may
-/// name any path, and only a file's content ends.
-fn unchanged(host: &Path, identity: &str) -> Option<PathBuf> {
-    let bytes = host.is_file().then(|| fs::read(host).ok()).flatten()?;
-    if code_files::identity(&bytes) == identity {
-        return host.canonicalize().ok();
+/// The file on this host of one that ran, or the reason why its functions have no names. A trace
+/// from elsewhere may name any path, and only a file's content ends.
+fn unchanged(host: &Path, identity: &str) -> std::result::Result<PathBuf, &'static str> {
+    if !host.is_file() {
+        return Err(if host.exists() { "is no file" } else { "is gone" });
     }
-    output::note(format_args!(
-        "xtask: {} has changed since it ran: its functions have no names; record again, or give \
-         the file that ran with --symbols",
-        visible(&host.to_string_lossy())
-    ));
-    None
+    let bytes = fs::read(host).map_err(|_| "cannot be read")?;
+    if code_files::identity(&bytes) != identity {
+        return Err("has changed since it ran");
+    }
+    host.canonicalize().map_err(|_| "cannot be read")
+}
+
+/// The file on this host of one that ran, if it is still the same build; otherwise says why its
+/// functions have no names.
+fn unchanged_or_noted(host: &Path, identity: &str) -> Option<PathBuf> {
+    let noted = |why: &str| {
+        output::note(format_args!(
+            "xtask: {} {why}: its functions have no names; record again, or give the file that ran \
+             with --symbols",
+            visible(&host.to_string_lossy())
+        ));
+    };
+    unchanged(host, identity).map_err(noted).ok()
 }
 
 #[cfg(test)]
@@ -184,7 +195,11 @@ mod tests {
             files.choose(&known).unwrap().unwrap()
         };
         assert_eq!((chosen().path, chosen().debug), (host.clone(), Some(debug.clone())));
-        fs::remove_file(host).unwrap();
+        assert_eq!(unchanged(&host, &known.identity), Ok(host.clone()));
+        assert_eq!(unchanged(&host, "another"), Err("has changed since it ran"));
+        assert_eq!(unchanged(&folder, &known.identity), Err("is no file"));
+        fs::remove_file(&host).unwrap();
+        assert_eq!(unchanged(&host, &known.identity), Err("is gone"));
         assert_eq!((chosen().path, chosen().debug), (debug.clone(), None));
         fs::remove_dir_all(&folder).unwrap();
     }
