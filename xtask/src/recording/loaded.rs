@@ -228,14 +228,18 @@ impl FileReader<'_> {
             Some(known) => self.host.choose(known)?,
             None => self.host.by_name(name, is_only).map(Chosen::from),
         };
-        let Some(chosen) = chosen else { return Ok(()) };
         let at = Placed { program, from_tsc: 0, by: By::Program };
-        self.files.extend(LoadedFile::read(&chosen, &at)?);
-        let bytes = project::read(&chosen.path)?;
-        let interpreter = Program::parse(&bytes).ok().and_then(|file| file.interpreter);
-        let guest = interpreter.map(|path| path.trim_start_matches('/'));
-        let known = self.of.run.code_files.iter().find(|file| Some(&*file.guest) == guest);
-        if let Some(chosen) = known.map(|known| self.host.choose(known)).transpose()?.flatten() {
+        let mut interpreter = only_interpreter(self.of);
+        if let Some(chosen) = &chosen {
+            self.files.extend(LoadedFile::read(chosen, &at)?);
+            if let Ok(file) = Program::parse(&project::read(&chosen.path)?) {
+                let guest = file.interpreter.map(|path| path.trim_start_matches('/'));
+                let mut files = self.of.run.code_files.iter();
+                interpreter = files.find(|file| Some(&*file.guest) == guest);
+            }
+        }
+        let interpreter = interpreter.map(|known| self.host.choose(known)).transpose()?.flatten();
+        if let Some(chosen) = interpreter.filter(is_interpreter) {
             let by = By::Interpreter;
             self.files.extend(LoadedFile::read(&chosen, &Placed { by, ..at })?);
         }
@@ -263,6 +267,20 @@ impl FileReader<'_> {
         self.files.extend(LoadedFile::read(&chosen, &at)?);
         Ok(())
     }
+}
+
+/// The interpreter of a program whose own file, which names it, is not there: the only one that the
+/// run had, by its name. No record of the trace has its place in memory, which is always the same.
+fn only_interpreter(of: &Recording) -> Option<&CodeFile> {
+    let is_it =
+        |file: &&CodeFile| ["ld-linux", "ld-musl"].iter().any(|it| file.name().starts_with(it));
+    let mut all = of.run.code_files.iter().filter(is_it);
+    all.next().filter(|_| all.next().is_none())
+}
+
+/// Returns whether a file can be loaded as an interpreter.
+fn is_interpreter(chosen: &Chosen) -> bool {
+    project::read(&chosen.path).is_ok_and(|bytes| Program::parse_interpreter(&bytes).is_ok())
 }
 
 /// The file of a program of this name, if the run names it.
@@ -354,6 +372,28 @@ pub(super) mod tests {
         {
             let files = read(&recording("other", host, identity, &places), &[]).unwrap();
             assert!(files.is_empty());
+        }
+    }
+    #[test]
+    fn a_program_that_has_changed_keeps_the_names_of_its_interpreter() {
+        let this = std::env::current_exe().unwrap();
+        let bytes = fs::read(&this).unwrap();
+        let path = PathBuf::from(Program::parse(&bytes).unwrap().interpreter.unwrap());
+        let identity = code_files::identity(&fs::read(&path).unwrap());
+        let file = |guest: &str, host: &Path, identity: &str| CodeFile {
+            guest: guest.into(),
+            host: host.to_owned(),
+            ramdisk_offset: guest.len() as u64,
+            identity: identity.to_owned(),
+        };
+        for (of_program, files) in [(&*code_files::identity(&bytes), 2), ("another", 1)] {
+            let mut of = recording("prog", &this, String::new(), &[]);
+            let guest = path.to_str().unwrap().trim_start_matches('/');
+            let interpreter = file(guest, &path, &identity);
+            of.run.code_files = vec![file("prog", &this, of_program), interpreter];
+            let read = read(&of, &[]).unwrap();
+            assert_eq!(read.len(), files, "{of_program}");
+            assert_eq!(read.last().unwrap().path, path.canonicalize().unwrap());
         }
     }
 }
