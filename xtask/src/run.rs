@@ -24,7 +24,7 @@ pub(crate) use self::show::{show, write_trace};
 pub use self::{args::RunArgs, sampled::by_function, verb::VerbArgs};
 use self::{
     made::made,
-    sampled::{sampled, show_breakdown},
+    sampled::{none_taken, sampled, show_breakdown},
     show::write_files,
 };
 use crate::{
@@ -182,7 +182,10 @@ fn write_asked(args: &RunArgs, boot: &Boot, report: &Report, command_line: &str)
     let has_samples = args.work.programs().iter().any(|words| record(words).is_some());
     if let Some(path) = &args.trace {
         write_trace(boot, report, command_line, path)?;
-        if has_samples {
+        if has_samples && boot.transcript.samples.is_empty() {
+            let why = none_taken(&args.work.programs(), report);
+            output::note(format_args!("xtask: {why}"));
+        } else if has_samples {
             let path = path.display().to_string();
             let typed = shlex::try_quote(&path).unwrap_or_default();
             let next = format!("cargo xtask report {typed}");

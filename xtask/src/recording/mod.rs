@@ -228,8 +228,7 @@ impl Recording {
         if !self.records.samples.is_empty() {
             return Ok(());
         }
-        let why = "the trace has no samples: take some with `cargo xtask run --trace FILE -- \
-                   record -e EVENT PROGRAM`";
+        let why = "the trace has no samples: take some with `cargo xtask record -e EVENT PROGRAM`";
         Err(Failure::new(ExitStatus::BadTrace, why))
     }
 
@@ -307,6 +306,15 @@ pub(crate) mod tests {
         let records = Records { samples: vec![sample()], thread_names, ..Records::default() };
         let run = Run { sessions: vec![session], ..Run::default() };
         Recording { run, records, stacks: Stacks::default(), start_tsc: 0, tsc_hz: 1 }
+    }
+
+    #[test]
+    fn a_trace_without_samples_names_the_command_that_takes_some() {
+        let mut of = sampled("cycles", [0; 16]);
+        assert_eq!(of.has_samples(), Ok(()));
+        of.records.samples.clear();
+        let why = of.has_samples().unwrap_err().message;
+        assert!(why.ends_with("take some with `cargo xtask record -e EVENT PROGRAM`"), "{why}");
     }
 
     #[test]

@@ -2,11 +2,17 @@
 
 use std::path::Path;
 
+use tally_abi::{
+    command::{Command, Verb},
+    text::Grouped,
+};
+
 use crate::{
     Result,
     machine::Boot,
     output,
     page::{self, Samples},
+    program_words::tally,
     recording::{Recording, Symbolizer},
     report::Report,
     samples::breakdown::{ByCode, CodeTruth},
@@ -83,4 +89,57 @@ fn read(
     };
     let symbolizer = Symbolizer::of(&recording, &[], CallGraph::default())?;
     Ok(Some((recording, symbolizer)))
+}
+
+/// The line about a run that took no samples, with the counts that are below the period.
+pub(super) fn none_taken(programs: &[Vec<String>], report: &Report) -> String {
+    let sampling = programs.iter().find_map(|words| {
+        let words = tally(words)?;
+        let command = Command::parse(&words).ok().filter(|it| it.verb == Verb::Record)?;
+        let period = (command.hz == 0).then_some(command.period)?;
+        Some((command.program.first()?.to_string(), period))
+    });
+    let events = report.first.iter().chain(&report.others).flat_map(|of| &of.events);
+    let short = |(program, period): (String, u64)| {
+        let counts = events.filter_map(|of| Some((of.estimate?, &of.name)));
+        let counts = counts.filter(|(count, _)| *count < period);
+        let counts: Vec<String> =
+            counts.map(|(count, name)| format!("{} {name}", Grouped(count))).collect();
+        let (counts, period) = (counts.join(", "), Grouped(period));
+        (!counts.is_empty())
+            .then(|| format!("{program} had {counts}, fewer than the period of {period}"))
+    };
+    let why = sampling.and_then(short).unwrap_or_else(|| "the program was too short".to_owned());
+    format!("no samples were taken: {why}: give it more work, or sample more often with -c or -F")
+}
+
+#[cfg(test)]
+mod tests {
+    use tally_abi::{Reading, Value};
+
+    use super::*;
+    use crate::report::{EventReport, SessionReport};
+
+    #[test]
+    fn a_run_without_samples_says_that_the_program_had_fewer_events_than_a_period() {
+        let event = |name: &str, count| {
+            let value = Value::Exact { count };
+            let reading =
+                Reading { value, counted: 0, counted_cycles: 1, total_cycles: 1, slices: 1 };
+            EventReport::of(name, &reading, None)
+        };
+        let events = vec![event("cycles", 315_204), event("instructions", 2_000_000)];
+        let first = Some(SessionReport { events, ..SessionReport::default() });
+        let report = Report { first, ..Report::default() };
+        let of = |text: &str| {
+            let words = text.split(' ').map(str::to_owned).collect();
+            none_taken(&[words], &report)
+        };
+        let said = of("record -c 1000000 -e cycles,instructions ./hello 3");
+        let had = "./hello had 315,204 cycles, fewer than the period of 1,000,000: give it more";
+        assert!(said.contains(had), "{said}");
+        for other in ["record -F 10 ./hello", "record -c 1000 ./hello"] {
+            assert!(of(other).contains(": the program was too short: give"), "{other}");
+        }
+    }
 }

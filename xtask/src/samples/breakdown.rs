@@ -120,7 +120,7 @@ impl ByCode {
         let (session, stack) = sampled(of).ok_or_else(|| {
             refused(
                 "the trace has no samples of what cycles are lost to: record it with `cargo xtask \
-                 run --trace FILE -- record --breakdown PROGRAM`",
+                 record --breakdown PROGRAM`",
             )
         })?;
         let samples: Vec<&SampleRecord> =
