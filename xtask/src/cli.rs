@@ -147,7 +147,7 @@ fn run_command<C: Parser>(
         Ok(parsed) => status(dispatch(&parsed)),
         Err(error) => {
             // If standard error cannot be written, the exit status remains.
-            let error = machine::with_processor(error);
+            let error = run::with_verbs(machine::with_processor(error));
             let _ = error.print();
             if error.use_stderr() { ExitStatus::Usage.into() } else { 0 }
         }
@@ -215,6 +215,27 @@ mod tests {
         grouped.sort_unstable();
         all.sort_unstable();
         assert_eq!(grouped, all);
+    }
+
+    #[test]
+    fn an_option_of_stat_before_the_program_of_run_is_said_to_be_one() {
+        let said = |words: [&str; 5]| {
+            let error = Cli::try_parse_from(["cargo xtask"].into_iter().chain(words)).unwrap_err();
+            run::with_verbs(error).to_string()
+        };
+        let events = said(["run", "-e", "cycles", "./hello", "1"]);
+        assert!(
+            events.contains("tip: `run` takes --events LIST; -e is an option of `"),
+            "{events}"
+        );
+        assert!(events.contains(" stat` and `") && !events.contains("-- -e"), "{events}");
+        let rate = said(["run", "-F", "99", "./hello", "1"]);
+        assert!(rate.contains("tip: -F is an option of `") && rate.contains(" record`"), "{rate}");
+        let threads = said(["run", "--per-thread", "./hello", "1", "2"]);
+        assert!(!threads.contains("--repeat'"), "{threads}");
+        for words in [["report", "-e", "cycles", "t", "1"], ["run", "-Z", "1", "2", "3"]] {
+            assert!(!said(words).contains("is an option of"), "{words:?}");
+        }
     }
 
     #[test]

@@ -21,7 +21,11 @@ use tally_abi::{
 use tally_breakdown::Metrics;
 
 pub(crate) use self::show::{show, write_trace};
-pub use self::{args::RunArgs, sampled::by_function, verb::VerbArgs};
+pub use self::{
+    args::RunArgs,
+    sampled::by_function,
+    verb::{VerbArgs, with_verbs},
+};
 use self::{
     made::made,
     sampled::{none_taken, sampled, show_breakdown},

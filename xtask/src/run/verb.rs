@@ -1,7 +1,10 @@
 //! `cargo xtask stat` and `record`: the options of `stat` or `record`, and those of `run`, in any
 //! order before the program.
 
-use clap::{Arg, Args, Command, FromArgMatches};
+use clap::{
+    Arg, Args, Command, FromArgMatches,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use tally_abi::{
     ExitStatus,
     command::{Verb, help, takes_next},
@@ -114,6 +117,30 @@ pub(super) fn misplaced(
         };
         Some(format!("xtask: {word} is an argument of {name}: {before}"))
     })
+}
+
+/// Adds to the error of an option of `stat` or `record` before the program of `run` which command
+/// has it.
+pub fn with_verbs(mut error: clap::Error) -> clap::Error {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::StyledStr(text)) => text.to_string(),
+        _ => String::new(),
+    };
+    let (option, usage) = (text(ContextKind::InvalidArg), text(ContextKind::Usage));
+    let verbs = [Verb::Stat, Verb::Record].into_iter();
+    let verbs: Vec<String> = verbs
+        .filter(|verb| takes_next(*verb, &option).is_some())
+        .map(|verb| format!("`{} {}`", output::typed(), verb.name()))
+        .collect();
+    if error.kind() == ErrorKind::UnknownArgument && usage.contains(" run ") && !verbs.is_empty() {
+        let of_events = ["-e", "--event"].contains(&&*option);
+        let here = if of_events { "`run` takes --events LIST; " } else { "" };
+        let tip = format!("{here}{option} is an option of {}", verbs.join(" and "));
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// Returns whether a word names this option of `run`.
