@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tally_abi::ExitStatus;
 use tally_elf::Program;
 
-use crate::{Failure, Result, project, visible::visible};
+use crate::{Failure, Result, project, shared_library::is_shared_library, visible::visible};
 
 /// Maximum bytes of all files: QEMU's firmware-configuration device has 32 bits for a length.
 const MAX_BYTES: u64 = 3 << 30;
@@ -263,15 +263,21 @@ pub fn program(files: &[GuestFile], own: &[&str], name: &str) -> Result<Option<S
     Ok((file.guest != path).then(|| format!("/{}", file.guest)))
 }
 
-/// Checks that a program is an x86-64 ELF file, as the kernel does.
+/// Checks that a program is an x86-64 ELF file, as the kernel does, and no shared library.
 ///
 /// # Errors
-/// The file is not one, or cannot be read.
+/// The file is another, or cannot be read.
 fn check_program(path: &Path) -> Result<()> {
-    Program::parse(&project::read(path)?).map(drop).map_err(|what| {
-        let why = format!("{}: {}", path.display(), visible(&what));
+    let refused = |what: &str| {
+        let why = format!("{}: {}", path.display(), visible(what));
         Failure::new(ExitStatus::NotRunnable, why)
-    })
+    };
+    let bytes = project::read(path)?;
+    Program::parse(&bytes).map_err(|what| refused(&what))?;
+    if is_shared_library(&bytes) {
+        return Err(refused("a shared library, not a program: name a program that uses it"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

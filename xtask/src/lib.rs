@@ -47,6 +47,7 @@ pub mod samples;
 pub mod sdk;
 pub mod setup;
 pub mod shadows;
+mod shared_library;
 pub mod shell;
 pub mod stat_files;
 pub mod symbols;
