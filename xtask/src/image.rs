@@ -10,6 +10,7 @@ use tally_abi::{ExitStatus, boot::MAX_CPUS};
 use crate::{
     Failure, Result, boot_files,
     build::{self, efi},
+    guest_files,
     job::Job,
     machine::{self, Pmu},
     output, phases,
@@ -60,6 +61,7 @@ impl ImageArgs {
         }
         place::check(&self.out)?;
         let work = work.located()?;
+        place::check_room(&self.out, self.size, guest_files::bytes(&work.files()?))?;
         self.check_events(&work)?;
         let phases = work.phases.config()?;
         let (events, has_phases) = (self.events(&work)?, phases.is_some());

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use tally_abi::{
-    ExitStatus, Mode, PhaseConfig,
+    ExitStatus, Mode, PhaseConfig, Slice,
     phase::{Classifier, Predictor},
 };
-use tally_engine::Demand;
+use tally_engine::{Demand, Plan};
 use tally_pmu::{CostTable, Resolved};
 use tally_vpmu::VirtualPmu;
 
@@ -63,6 +63,24 @@ impl PhaseArgs {
             }
         }
     }
+}
+
+/// Checks, as the kernel does, that an interval has at least a round of slices of a plan, at an IPC
+/// of one.
+///
+/// # Errors
+/// The interval is too short.
+pub fn check_interval(config: PhaseConfig, slice: Slice, plan: &Plan) -> Result<()> {
+    let (interval, round, slice) = (config.interval_instructions, plan.round(), slice.length());
+    let least = round.saturating_mul(slice);
+    if interval >= least {
+        return Ok(());
+    }
+    let why = format!(
+        "--phases: an interval of {interval} instructions is shorter than a round of {round} slices \
+         of {slice}: use {least} or more, or shorter slices"
+    );
+    Err(Failure::new(ExitStatus::SliceOutOfRange, why))
 }
 
 /// The cost model of a virtual PMU's processor.

@@ -70,6 +70,7 @@ pub fn main(project: &Project, args: &RunArgs) -> Result<u8> {
     check_files(args)?;
     describe(args);
     let plan = args.plan()?;
+    args.check_interval(plan.as_ref())?;
     if let Some(folder) = &args.out {
         machine::prepare_files(folder)?;
     }

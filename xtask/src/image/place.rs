@@ -10,6 +10,8 @@ use tally_abi::ExitStatus;
 
 use crate::{Failure, Result, project};
 
+/// Size of an image below which none is: kernel, loader and Tally's programs have more, in bytes.
+const LEAST_BYTES: u64 = 6 << 20;
 /// The kernel's list of mounts: a line for each, with the device first.
 const MOUNTS: &str = "/proc/self/mounts";
 
@@ -65,18 +67,36 @@ fn mounted<'a>(device: &Path, mounts: &'a str) -> Option<(&'a str, &'a str)> {
 /// The image is too large, or the host refuses.
 pub(super) fn write(image: &Path, out: &Path, size: Option<u64>) -> Result<()> {
     let bytes = std::fs::metadata(image).map_err(|error| Failure::io("read", image, &error))?.len();
-    let of_device = if project::is_block_device(out) { Some(length(out)?) } else { None };
-    if let Some(room) = [size, of_device].into_iter().flatten().min().filter(|room| bytes > *room) {
-        let why = format!(
-            "{}: the image has {} MiB, and the stick {}: use a larger one, or give the machine fewer \
-             or smaller files",
-            out.display(),
-            bytes.div_ceil(1 << 20),
-            room >> 20
-        );
-        return Err(Failure::new(ExitStatus::NoSpace, why));
+    if let Some(room) = room(out, size)?.filter(|room| bytes > *room) {
+        return Err(does_not_fit(out, &format!("{} MiB", bytes.div_ceil(1 << 20)), room));
     }
     project::copy(image, out)
+}
+
+/// Checks before an image is built that it can fit, with files that have this number of bytes.
+///
+/// # Errors
+/// As [`write`], for an image that is too large whatever its other parts have.
+pub(super) fn check_room(out: &Path, size: Option<u64>, file_bytes: u64) -> Result<()> {
+    let least = LEAST_BYTES.saturating_add(file_bytes);
+    let Some(room) = room(out, size)?.filter(|room| least > *room) else { return Ok(()) };
+    Err(does_not_fit(out, &format!("more than {} MiB", least >> 20), room))
+}
+
+/// The bytes that an image may have, if there is a limit.
+fn room(out: &Path, size: Option<u64>) -> Result<Option<u64>> {
+    let of_device = if project::is_block_device(out) { Some(length(out)?) } else { None };
+    Ok([size, of_device].into_iter().flatten().min())
+}
+
+fn does_not_fit(out: &Path, image: &str, room: u64) -> Failure {
+    let why = format!(
+        "{}: the image has {image}, and the stick {}: use a larger one, or give the machine fewer or \
+         smaller files",
+        out.display(),
+        room >> 20
+    );
+    Failure::new(ExitStatus::NoSpace, why)
 }
 
 /// The size of a device in bytes.
@@ -116,6 +136,10 @@ mod tests {
         assert_eq!(refused.status, ExitStatus::NoSpace);
         assert!(refused.message.contains("has 4 MiB, and the stick 3: use"), "{refused}");
         assert!(!out.exists());
+        let early = |size, files| check_room(&out, size, files).map_err(|why| why.message);
+        assert!(early(Some(1 << 20), 0).unwrap_err().contains("more than 6 MiB, and the stick 1:"));
+        assert!(early(Some(16 << 20), 10 << 20).is_ok() && early(None, u64::MAX).is_ok());
+        assert!(early(Some(16 << 20), 11 << 20).is_err());
         write(&image, &out, Some(4 << 20)).unwrap();
         assert_eq!(project::read(&out).unwrap(), project::read(&image).unwrap());
         assert!(check(&folder).is_err() && check(&folder.join("none/out")).is_err());

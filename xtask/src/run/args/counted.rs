@@ -1,12 +1,14 @@
 //! The events that a run counts: those named, those of a breakdown, or the default ones.
 
 use tally_abi::{Mode, Shares, events};
+use tally_engine::Plan;
 use tally_pmu::DetectedPmu;
 use tally_vpmu::VirtualPmu;
 
 use super::RunArgs;
 use crate::{
-    explain,
+    Result,
+    explain::{self, Asked},
     job::Job,
     machine::{self, Accel},
     phases, program_words,
@@ -127,6 +129,16 @@ impl RunArgs {
     /// Returns whether the run is a default one, on a processor that is known before the run.
     fn is_known_default(&self) -> bool {
         self.is_default() && self.accel == Accel::Tcg
+    }
+
+    /// Checks that the intervals of phases have a round of slices of the plan, if it is known.
+    ///
+    /// # Errors
+    /// The interval is too short.
+    pub(in crate::run) fn check_interval(&self, plan: Option<&Plan>) -> Result<()> {
+        let Some((phases, plan)) = self.work.phases.config()?.zip(plan) else { return Ok(()) };
+        let asked = Asked::of(&self.sampled_job(), &self.work.first(), self.signature())?;
+        phases::check_interval(phases, asked.config.slice, plan)
     }
 
     /// The events of the cost model, if phases are tracked.

@@ -53,3 +53,19 @@ fn a_default_run_has_the_first_level_of_where_its_cycles_go() {
         assert_eq!(args.sampled_job().events, args.work.job.events, "{words}");
     }
 }
+
+#[test]
+fn an_interval_of_phases_below_a_round_of_slices_is_refused_before_the_boot() {
+    let check = |words: &str| {
+        let args = RunArgs::of(&format!("cargo xtask run{words} prog")).unwrap();
+        args.check_interval(args.plan().unwrap().as_ref()).map_err(|why| why.message)
+    };
+    let said = check(" --phases=10").unwrap_err();
+    assert!(said.contains("of 10 instructions is shorter than a round of "), "{said}");
+    let least = said.split_once(": use ").unwrap().1.split(' ').next().unwrap();
+    let least: u64 = least.parse().unwrap();
+    assert!(check(&format!(" --phases={}", least - 1)).is_err());
+    for words in [&*format!(" --phases={least}"), " --phases", ""] {
+        assert_eq!(check(words), Ok(()), "{words}");
+    }
+}
