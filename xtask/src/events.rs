@@ -27,6 +27,9 @@ const BY_ENCODING: &str = "Counted by its encoding, from events of the virtual P
 /// Text in place of the definition of an event that the virtual PMU does not count.
 const NOT_MODELLED: &str = "Not modelled: the virtual PMU refuses it; the processor counts it.";
 
+/// End of the kernel's answer to a name that is near no event.
+const ADVICE: &str = "`cargo xtask events TEXT` searches them";
+
 /// Options of `cargo xtask events`.
 #[derive(Args, Clone, Debug)]
 pub struct EventsArgs {
@@ -141,10 +144,12 @@ impl Listed {
 }
 
 /// The failure that no event matches. Its text includes the kernel's answer to the pattern as an
-/// event name, which has similar names.
+/// event name, if that has more than the advice to use this command, such as similar names.
 fn no_match(catalogue: &Catalogue, pattern: &str) -> Failure {
     let near = catalogue.resolve(pattern, Mode::User).err().map_or(String::new(), |w| w.detail);
-    let why = format!("no event has '{pattern}' in its name or definition; as a name: {near}");
+    let near = if near.ends_with(ADVICE) { String::new() } else { format!("; as a name: {near}") };
+    let table = catalogue.name();
+    let why = format!("no event of {table} has '{pattern}' in its name or definition{near}");
     Failure::new(ExitStatus::UnknownEvent, why)
 }
 

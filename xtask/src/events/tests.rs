@@ -123,3 +123,11 @@ fn nothing_found_names_what_is_near() {
     assert_eq!(failure.status, ExitStatus::UnknownEvent);
     assert!(failure.message.contains("BR_INST_RETIRED.ALL_BRANCHES"), "{failure:?}");
 }
+
+#[test]
+fn a_pattern_without_a_match_has_no_advice_to_use_this_command() {
+    let of = |pattern| no_match(&listed(Pmu::Intel, &[]).unwrap().0, pattern).message;
+    assert_eq!(of("zzzz"), "no event of icelakex has 'zzzz' in its name or definition");
+    let near = of("cyclos");
+    assert!(near.contains("; as a name: ") && near.contains("nearest: cycles"), "{near}");
+}
