@@ -42,7 +42,8 @@ pub use processor::{ProcessorArgs, with_processor};
 pub use profile::{Pmu, ProfileName};
 pub use reported::{EventReading, Halted, ProgramOutput, Session};
 pub use request::{
-    Accel, DEFAULT_TIME_LIMIT, LinuxGuest, Request, TracePort, memory_mib, memory_of_host,
+    Accel, DEFAULT_TIME_LIMIT, LinuxGuest, Request, TracePort, limit_seconds, memory_mib,
+    memory_of_host,
 };
 pub use tables::Tables;
 pub use transcript::Transcript;

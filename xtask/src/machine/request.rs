@@ -87,6 +87,15 @@ pub fn memory_mib(text: &str) -> std::result::Result<u64, String> {
         .ok_or(format!("use {MEMORY_MIB}M to {MAX_MEMORY_MIB}M"))
 }
 
+/// Parses a time limit.
+///
+/// # Errors
+/// The reason, for the user.
+pub fn limit_seconds(text: &str) -> std::result::Result<u64, String> {
+    let seconds = text.parse::<u64>().ok().filter(|seconds| *seconds > 0);
+    seconds.ok_or_else(|| "use a whole number of seconds, 1 or more".to_owned())
+}
+
 /// A boot.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -207,6 +216,15 @@ mod tests {
         );
         for bad in ["", "M", "255", "17G", "1.5G", "-1", "18446744073709551615G"] {
             assert_eq!(memory_mib(bad), Err("use 256M to 16384M".into()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_time_limit_is_refused_in_plain_words() {
+        assert_eq!((limit_seconds("1"), limit_seconds("600")), (Ok(1), Ok(600)));
+        for bad in ["", "0", "-1", "1.5", "18446744073709551616"] {
+            let why = Err("use a whole number of seconds, 1 or more".into());
+            assert_eq!(limit_seconds(bad), why, "{bad}");
         }
     }
 

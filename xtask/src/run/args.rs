@@ -20,7 +20,7 @@ use crate::{
     guest_files,
     job::Job,
     live::{Known, Planned},
-    machine::{self, Accel, Pmu, ProcessorArgs, Request, memory_mib},
+    machine::{self, Accel, Pmu, ProcessorArgs, Request, limit_seconds, memory_mib},
     phases,
     program_words::record,
     project::Project,
@@ -116,7 +116,7 @@ pub struct RunArgs {
     /// Stop the machine after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = machine::DEFAULT_TIME_LIMIT.as_secs(),
           default_value_if("what_if", ArgPredicate::IsPresent, what_if::TIME_LIMIT),
-          value_parser = clap::value_parser!(u64).range(1..))]
+          value_parser = limit_seconds)]
     time_limit: u64,
     /// Stop the machine until gdb connects, print the gdb command, which runs to the kernel's
     /// entry, and set no time limit
