@@ -114,16 +114,20 @@ impl Breakdown {
 
     /// Text that names the main cause of lost cycles.
     pub fn losses(&self) -> Option<String> {
-        let names: Vec<&str> = self.largest_losses().iter().map(|loss| &*loss.part.name).collect();
-        Some(match names[..] {
-            [] => return None,
-            [MISPREDICTED] => format!("{MISPREDICTED}{}", self.lateness()),
-            _ if names.len() <= MOST_LOSSES => names.join(" or "),
-            _ => format!(
-                "not known: the intervals of {} parts overlap, run it for longer",
-                names.len()
-            ),
-        })
+        let mut names: Vec<&str> =
+            self.largest_losses().iter().map(|loss| &*loss.part.name).collect();
+        let count = names.len();
+        if count > MOST_LOSSES {
+            let why = "parts overlap, run it for longer";
+            return Some(format!("not known: the intervals of {count} {why}"));
+        }
+        let is_mispredicted = names.contains(&MISPREDICTED);
+        let late = if is_mispredicted { self.lateness() } else { String::new() };
+        if !late.is_empty() {
+            // Last, so that it stands before what is said of it.
+            names.sort_by_key(|name| *name == MISPREDICTED);
+        }
+        (count > 0).then(|| names.join(" or ") + &late)
     }
 
     /// Text stating that branches are resolved late, with the memory level that most cycles wait
@@ -314,8 +318,15 @@ mod tests {
             _ => (name, count),
         });
         let losses = |half_width| ice_lake(half_width, &more).losses().unwrap();
-        assert!(losses(1.0).starts_with("mispredicted branches"), "{}", losses(1.0));
-        assert_eq!(losses(30.0), "mispredicted branches or memory");
+        let late = "resolved late by data of the second-level cache: 56 cycles each";
+        let both = format!("memory or mispredicted branches, {late}");
+        assert_eq!((losses(1.0), losses(30.0)), (both.clone(), both));
+        let early = more.map(|(name, count)| match name {
+            "BR_MISP_RETIRED.ALL_BRANCHES" => (name, 15),
+            _ => (name, count),
+        });
+        let said = ice_lake(1.0, &early).losses().unwrap();
+        assert_eq!(said, "mispredicted branches or memory");
         assert!(losses(900.0).starts_with("not known: the intervals of "), "{}", losses(900.0));
     }
 
