@@ -7,7 +7,7 @@ use std::{path::PathBuf, sync::OnceLock, time::Duration};
 use tally_lab::linux;
 use xtask::machine::{LinuxGuest, Pmu};
 
-use crate::{artefacts, machine_permit};
+use crate::{artefacts, linux_precise, machine_permit};
 
 /// Workload long enough for each of twenty events to have turns of 4 ms.
 const WORK: &str = "gzip -c /tmp/work 2>&1 >/dev/null";
@@ -33,6 +33,8 @@ struct Commands {
     metrics: &'static str,
     /// Metric to print alone.
     metric: &'static str,
+    /// Whether the PMU has precise records.
+    is_precise: bool,
 }
 
 /// Output of perf.
@@ -42,6 +44,7 @@ struct Printed {
     generic: String,
     metrics: String,
     samples: String,
+    precise: String,
 }
 
 /// Boots Linux with these files, runs the script and returns its status and its output.
@@ -81,20 +84,22 @@ fn boot(commands: &Commands) -> Printed {
          echo {SEPARATOR}; perf stat -x, -e {generic} {COLD_WORK}\n\
          echo {SEPARATOR}; perf stat -M {metrics} {WORK}\n\
          {record} {SHORT_WORK} >/dev/null\n\
-         echo {SEPARATOR}; perf script -i /tmp/data -F comm,ip 2>/dev/null | grep -c gzip\n",
+         echo {SEPARATOR}; perf script -i /tmp/data -F comm,ip 2>/dev/null | grep -c gzip\n\
+         echo {SEPARATOR}; {precise}",
         pinned = commands.pinned.join(","),
         multiplexed = commands.multiplexed,
         generic = commands.generic,
         metrics = commands.metrics,
+        precise = if commands.is_precise { linux_precise::script() } else { "true\n".to_owned() },
     );
     let (status, output) = run(commands.pmu, &[], &script);
     assert_eq!(status, 0, "{output}");
     let outputs: Vec<String> = output.split(&format!("{SEPARATOR}\n")).map(String::from).collect();
-    let Ok(outputs) = <[String; 6]>::try_from(outputs) else {
-        panic!("the script prints five separators:\n{output}");
+    let Ok(outputs) = <[String; 7]>::try_from(outputs) else {
+        panic!("the script prints six separators:\n{output}");
     };
-    let [_, pinned, multiplexed, generic, metrics, samples] = outputs;
-    Printed { pinned, multiplexed, generic, metrics, samples }
+    let [_, pinned, multiplexed, generic, metrics, samples, precise] = outputs;
+    Printed { pinned, multiplexed, generic, metrics, samples, precise }
 }
 
 /// Count and coverage in percent of each event that was counted.
@@ -114,7 +119,7 @@ macro_rules! perf {
             const COMMANDS: Commands = $commands;
 
             /// Shared boot, remembered even if it fails, so that no other test boots again.
-            fn printed() -> &'static Printed {
+            pub fn printed() -> &'static Printed {
                 static BOOT: OnceLock<Option<Printed>> = OnceLock::new();
                 let boot = || std::panic::catch_unwind(|| boot(&COMMANDS)).ok();
                 BOOT.get_or_init(boot).as_ref().expect("Linux boots and runs perf")
@@ -180,6 +185,7 @@ perf! { perf_on_intel: Commands {
               dTLB-store-misses,iTLB-load-misses,branch-loads,branch-load-misses,node-loads",
     metrics: "TopdownL1",
     metric: "tma_retiring",
+    is_precise: true,
 } }
 
 perf! { perf_on_amd #[ignore = "long"]: Commands {
@@ -193,7 +199,13 @@ perf! { perf_on_amd #[ignore = "long"]: Commands {
               branch-load-misses",
     metrics: "PipelineL1",
     metric: "retiring",
+    is_precise: false,
 } }
+
+#[test]
+fn precise_samples_are_at_the_instruction() {
+    linux_precise::check(&perf_on_intel::printed().precise);
+}
 
 /// A user's program is in the folder of the command and in PATH. Virtual time counts instructions:
 /// the second boot prints the same numbers, including the kernel's cycles and the time since boot.

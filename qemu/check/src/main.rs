@@ -13,6 +13,7 @@ mod injections;
 mod kernel;
 mod large_pages;
 mod machine;
+mod pebs;
 mod prefetch;
 mod report;
 mod rule;

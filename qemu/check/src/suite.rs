@@ -7,7 +7,7 @@ use tally_pvh::StartInfo;
 use crate::{
     edges, exactness, features, injections, kernel, large_pages,
     machine::{self, Serial},
-    prefetch,
+    pebs, prefetch,
     report::CheckReport,
     rules, unit,
 };
@@ -25,6 +25,7 @@ extern "C" fn pvh_main(_info: &'static StartInfo) -> ! {
     features::run(&mut report);
     injections::run(&mut report);
     unit::run(&mut report);
+    pebs::run_all(&mut report);
     prefetch::run(&mut report);
     large_pages::run(&mut report);
     exactness::run(&mut report);

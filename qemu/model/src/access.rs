@@ -43,11 +43,66 @@ pub(crate) struct Ahead {
 
 /// The level that serves an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ServedBy {
+pub enum ServedBy {
+    /// The L1 data cache.
     L1,
+    /// The L2.
     L2,
+    /// The last-level cache.
     Llc,
+    /// Memory.
     Memory,
+}
+
+/// A load or store of an instruction, as a precise record describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataAccess {
+    /// Virtual address.
+    pub address: u64,
+    /// Whether it is a store.
+    pub is_store: bool,
+    /// The furthest level that served a part of it.
+    pub by: ServedBy,
+    /// Cycles of its translation and of that level, without waits for queues.
+    pub latency_cycles: u32,
+    /// Whether it took a page walk.
+    pub walks: bool,
+    /// Whether the instruction has a lock.
+    pub is_locked: bool,
+}
+
+/// The access of the instruction that is running, if it is noted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Noted {
+    pub(crate) is_on: bool,
+    /// The instruction's index in its block, and its access.
+    last: Option<(usize, DataAccess)>,
+}
+
+impl Noted {
+    pub(crate) fn new(is_on: bool) -> Noted {
+        Noted { is_on, last: None }
+    }
+
+    /// Notes an access of an instruction: its first load, or its first store if it has no load.
+    /// Further parts of the same access add to it.
+    #[cold]
+    pub(crate) fn note(&mut self, insn: usize, access: DataAccess) {
+        match &mut self.last {
+            Some((of, last)) if *of == insn && last.is_store == access.is_store => {
+                last.by = last.by.max(access.by);
+                last.latency_cycles = last.latency_cycles.max(access.latency_cycles);
+                last.walks |= access.walks;
+            }
+            Some((of, last)) if *of == insn && !last.is_store => {}
+            last => *last = Some((insn, access)),
+        }
+    }
+
+    /// Takes the access of an instruction.
+    pub(crate) fn take(&mut self, insn: usize) -> Option<DataAccess> {
+        self.last.take_if(|(of, _)| *of == insn).map(|(_, access)| access)
+    }
 }
 
 impl ServedBy {

@@ -11,6 +11,13 @@ pub(crate) fn counts_instructions(arguments: &[String]) -> bool {
     values_of(arguments, &["-icount", "--icount"]).any(|value| value != "off")
 }
 
+/// The binary logarithm of the nanoseconds of an instruction, if QEMU counts instructions.
+pub(crate) fn instruction_shift(arguments: &[String]) -> Option<u32> {
+    let value = values_of(arguments, &["-icount", "--icount"]).find(|value| *value != "off")?;
+    let shift = value.split(',').find_map(|part| part.strip_prefix("shift="));
+    Some(shift.and_then(|shift| shift.parse().ok()).unwrap_or(0))
+}
+
 /// Checks that the plugin supports QEMU's own command line.
 pub(crate) fn check_machine(arguments: &[String], max_vcpus: usize) -> Result<(), String> {
     let accelerators: Vec<&str> = values_of(arguments, &["-accel", "--accel"]).collect();
@@ -56,5 +63,14 @@ mod tests {
         assert!(check("qemu -machine pc -M q35,accel=hvf", 1).is_err());
         assert!(check("qemu -accel kvm -accel tcg", 1).is_err());
         assert_eq!(check("qemu -machine pc,accel=tcg", 1), Ok(()));
+    }
+
+    #[test]
+    fn instructions_take_a_power_of_two_nanoseconds() {
+        let shift =
+            |line: &str| instruction_shift(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(shift("qemu -icount shift=3,sleep=off"), Some(3));
+        assert_eq!(shift("qemu -icount auto"), Some(0));
+        assert_eq!(shift("qemu -icount off"), None);
     }
 }

@@ -8,7 +8,9 @@
 use std::{ops::Range, sync::OnceLock};
 
 use tally_abi::truth::{ShadowTruth, Truth};
-use tally_model::{Access, Block, Core, Counts, Geometry, Llc, PageSizes, Prefetchers, Privilege};
+use tally_model::{
+    Access, Block, Core, Counts, DataAccess, Geometry, Llc, PageSizes, Prefetchers, Privilege,
+};
 use tally_vpmu::{PluginOptions, Profile};
 
 use crate::{
@@ -166,6 +168,16 @@ impl Cores {
 
     pub(crate) fn retire_part(&mut self, block: &Block, range: Range<usize>) {
         self.each(|core| core.retire_part(block, range.clone()));
+    }
+
+    /// Makes the vCPU's own core note accesses for precise records, or no longer.
+    pub(crate) fn note_data(&mut self, is_on: bool) {
+        self.own.note_data(is_on);
+    }
+
+    /// Takes the noted access of the instruction with this index in its block.
+    pub(crate) fn take_data(&mut self, insn: usize) -> Option<DataAccess> {
+        self.own.take_data(insn)
     }
 
     pub(crate) fn resolve(&mut self, block: &Block, next_pc: u64) {

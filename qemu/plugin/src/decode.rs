@@ -30,6 +30,8 @@ pub(crate) enum Special {
     FlushPage,
     /// LIDT.
     LoadIdt,
+    /// RDTSC or RDTSCP, once every instruction is decoded.
+    Timestamp,
     /// OUT DX, AL.
     PortWrite,
 }
@@ -61,6 +63,9 @@ pub(crate) fn decode(bytes: &[u8], pc: u64, factory: &mut InstructionInfoFactory
     operands(&mut decoded, factory);
     flow(&mut decoded);
     classify(&mut decoded);
+    if matches!(decoded.raw.mnemonic(), Mnemonic::Rdtsc | Mnemonic::Rdtscp) {
+        decoded.special = Some(Special::Timestamp);
+    }
     decoded
 }
 

@@ -147,6 +147,9 @@ fn access_any<const STORE: bool>(index: c_uint, info: u32, address: u64, tag: Ac
     if !vcpu.is_in(block) {
         vcpu.aborted_into(block);
     }
+    if vcpu.precision.is_stepping {
+        vcpu.settle(tag.index());
+    }
     let insn = &block.insns()[tag.index()];
     let retires = tag.0 & TAG_IN_PARTS == 0 || vcpu.is_first_part(tag.0, STORE);
     let bytes = if insn.wide && is_whole(address) {

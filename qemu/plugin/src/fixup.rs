@@ -18,6 +18,7 @@ use crate::{
     log::{self, Once},
     pending::{self, BlockExit, Fixup},
     registers::Reg,
+    totals::instructions,
     vcpu::{self, Vcpu},
 };
 
@@ -47,6 +48,7 @@ fn apply_fixup(vcpu: &mut Vcpu) {
     let Some(fixup) = vcpu.fixup.take() else { return };
     let values = match fixup {
         Fixup::Set(values) => values,
+        Fixup::NoteTimestamp => return note_timestamp(vcpu),
         Fixup::Cpuid(leaf, subleaf) => {
             let given = CPUID_REGISTERS.map(|register| vcpu.registers.read(register) as u32);
             check_vendor(vcpu, leaf, given[1]);
@@ -56,10 +58,20 @@ fn apply_fixup(vcpu: &mut Vcpu) {
     set(vcpu, values);
 }
 
+fn note_timestamp(vcpu: &mut Vcpu) {
+    let [low, high] = [Reg::Rax, Reg::Rdx].map(|register| vcpu.registers.read(register));
+    let now = instructions(vcpu.core.counts());
+    vcpu.precision.timestamp.note(high << 32 | low & 0xffff_ffff, now);
+}
+
 /// Called before a block if its vCPU's flag is set.
 extern "C" fn on_flagged_block(index: c_uint, block: *mut c_void) {
     pending::clear_flag(index);
     let vcpu = vcpu::current(index);
+    let is_passive = match vcpu.fixup {
+        None => vcpu.precision.is_stepping,
+        Some(fixup) => fixup == Fixup::NoteTimestamp,
+    };
     apply_fixup(vcpu);
     if vcpu.fault_at.is_some() {
         exit_block(vcpu);
@@ -69,6 +81,12 @@ extern "C" fn on_flagged_block(index: c_uint, block: *mut c_void) {
     // SAFETY: the word is null or the block that `translate` keeps for as long as QEMU keeps the
     // translation.
     let Some(block) = (unsafe { block.cast::<Block>().as_ref() }) else { return };
+    if vcpu.precision.is_stepping {
+        vcpu.note_place(block);
+    }
+    if is_passive && vcpu.injections.is_empty() {
+        return;
+    }
     if let Some(pc) = vcpu.stop_for_injection(block) {
         // SAFETY: the callback is registered with the flag that allows this, nothing here is left
         // to be dropped, and at a block's start the flags are up to date.

@@ -16,7 +16,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::{ffi, guest::read_physical, vcpu};
+use crate::{
+    ffi,
+    guest::read_physical,
+    vcpu::{self, Vcpu},
+};
 
 /// The file, and the first error in writing it.
 struct HandlersFile {
@@ -120,6 +124,35 @@ fn is_device(info: u32, address: u64) -> bool {
     let found = unsafe { ffi::qemu_plugin_get_hwaddr(info, address) };
     // SAFETY: QEMU's handle is valid up to the next such call.
     !found.is_null() && unsafe { ffi::qemu_plugin_hwaddr_is_io(found) }
+}
+
+impl Vcpu {
+    pub(crate) fn note_handler(&mut self, to_pc: u64) {
+        if let Some(depth) = &mut self.handler_depth {
+            *depth += 1;
+        } else if self.expected_handler == Some(to_pc) {
+            self.expected_handler = None;
+            if self.truth.inside() {
+                self.handler_depth = Some(0);
+                self.is_followed = true;
+                let (profile, clock) = (*self.pmu.profile(), self.core.clock());
+                self.truth.begin_handler(self.core.counts(), clock, &profile);
+            }
+        }
+    }
+
+    #[cold]
+    pub(crate) fn handler_returned(&mut self) {
+        match self.handler_depth {
+            None => {}
+            Some(0) => {
+                self.handler_depth = None;
+                let (profile, clock) = (*self.pmu.profile(), self.core.clock());
+                self.truth.end_handler(self.core.counts(), clock, &profile);
+            }
+            Some(depth) => self.handler_depth = Some(depth - 1),
+        }
+    }
 }
 
 fn write(line: std::fmt::Arguments) {

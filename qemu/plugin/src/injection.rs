@@ -37,6 +37,11 @@ impl Injections {
         Injections { at: own.map(|(_, count)| *count).collect(), patch: None }
     }
 
+    /// Returns whether there is neither an injection nor a jump.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at.is_empty() && self.patch.is_none()
+    }
+
     /// Adds an injection at a count of retired instructions.
     pub(crate) fn add(&mut self, at: u64) {
         self.at.insert(at);

@@ -104,13 +104,9 @@ fn handle(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
             vcpu.core.flush(true);
             Disposition::Run
         }
-        Special::FlushPage => {
-            if let Some(address) = effective_address(&mut vcpu.registers, &intercept.raw) {
-                vcpu.core.flush_page(address);
-            }
-            Disposition::Run
-        }
+        Special::FlushPage => flush_page(vcpu, intercept),
         Special::LoadIdt => Disposition::Run,
+        Special::Timestamp => timestamp(vcpu),
         Special::PortWrite => {
             instrumentation::note_port_write(vcpu.registers.read(Reg::Rdx) as u16);
             Disposition::Run
@@ -141,6 +137,21 @@ fn fault_at_rdpmc(vcpu: &mut Vcpu, intercept: &Intercept) -> Option<u64> {
     vcpu.block_exit = Some(BlockExit { settled: intercept.index, pc: NOT_CANONICAL });
     vcpu.request_fixup(Fixup::Set(kept));
     None
+}
+
+fn flush_page(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
+    if let Some(address) = effective_address(&mut vcpu.registers, &intercept.raw) {
+        vcpu.core.flush_page(address);
+    }
+    Disposition::Run
+}
+
+/// Lets QEMU read the time-stamp counter, and notes it for precise records.
+fn timestamp(vcpu: &mut Vcpu) -> Disposition {
+    if vcpu.pmu.profile().has_pebs() {
+        vcpu.request_fixup(Fixup::NoteTimestamp);
+    }
+    Disposition::Run
 }
 
 fn msr(vcpu: &mut Vcpu) -> u32 {

@@ -7,9 +7,9 @@
 //! named `on_…`, each of which turns its pointers into references and calls safe functions.
 //!
 //! Layers, each using only those above it: `ffi`, `guest`, `registers`; `options`, `log`, `totals`,
-//! `tag`, `region`, `series`, `blocks`, `cores`; `pending`, `injection`; `vcpu`; `handlers`,
-//! `injector`, `fixup`, `restart`; `instrumentation`, `replaced`, `intercept`, `exec`, `exit`;
-//! `translate`.
+//! `tag`, `region`, `series`, `blocks`, `cores`; `pending`, `injection`, `timestamp`, `precision`;
+//! `vcpu`; `handlers`, `injector`, `precise`, `fixup`, `restart`; `instrumentation`, `replaced`,
+//! `intercept`, `exec`, `exit`; `translate`.
 
 mod apic;
 mod blocks;
@@ -34,12 +34,15 @@ mod log;
 mod options;
 mod paging;
 mod pending;
+mod precise;
+mod precision;
 mod region;
 mod registers;
 mod replaced;
 mod restart;
 mod series;
 mod tag;
+mod timestamp;
 mod totals;
 mod translate;
 mod unit;
@@ -86,6 +89,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
         .and_then(|options| options.check_cpus(info.max_vcpus as u32));
     match options.and_then(install) {
         Ok(()) => {
+            timestamp::store(timestamp::Clock::of(command_line::instruction_shift(&machine)));
             instrumentation::start(plugin, command_line::counts_instructions(&machine), register);
             0
         }

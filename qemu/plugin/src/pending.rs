@@ -9,10 +9,12 @@ use std::{ffi::c_uint, sync::OnceLock};
 use crate::ffi;
 
 /// A correction of the guest's registers after an instruction that QEMU executes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fixup {
     /// Patches the processor's answer to this CPUID leaf and subleaf.
     Cpuid(u32, u32),
+    /// Notes the time-stamp counter in EDX:EAX, and corrects nothing.
+    NoteTimestamp,
     /// Sets those of RAX, RBX, RCX and RDX for which there is a value.
     Set([Option<u64>; 4]),
 }

@@ -120,14 +120,14 @@ impl GuestRegisters {
         unsafe { ffi::qemu_plugin_write_memory_vaddr(address, self.buffer) }
     }
 
-    /// Reads 16 bytes at a virtual address.
-    pub(crate) fn read_virtual(&mut self, address: u64) -> Option<[u8; 16]> {
+    /// Reads bytes at a virtual address.
+    pub(crate) fn read_virtual<const BYTES: usize>(&mut self, address: u64) -> Option<[u8; BYTES]> {
         // SAFETY: only this vCPU uses the buffer.
         unsafe { ffi::g_byte_array_set_size(self.buffer, 0) };
         // SAFETY: called from a vCPU's callback.
-        let found = unsafe { ffi::qemu_plugin_read_memory_vaddr(address, self.buffer, 16) };
+        let found = unsafe { ffi::qemu_plugin_read_memory_vaddr(address, self.buffer, BYTES) };
         found.then_some(())?;
-        buffer_bytes(self.buffer).get(..16)?.try_into().ok()
+        buffer_bytes(self.buffer).get(..BYTES)?.try_into().ok()
     }
 }
 

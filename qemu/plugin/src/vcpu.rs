@@ -20,6 +20,7 @@ use crate::{
     injection::{self, Injections},
     log::{self, Once},
     pending::{self, BlockExit, Fixup},
+    precision::Precision,
     region::{self, VcpuTruth},
     registers::{GuestRegisters, Reg},
     series::Series,
@@ -40,7 +41,7 @@ pub(crate) struct Vcpu {
     pub(crate) apic: Apic,
     pub(crate) truth: VcpuTruth,
     pub(crate) pending: *const Block,
-    settled: usize,
+    pub(crate) settled: usize,
     /// The instruction and the kind of access whose first part was counted last.
     part: (usize, bool),
     /// The clock up to which no counter can overflow.
@@ -54,7 +55,7 @@ pub(crate) struct Vcpu {
     pub(crate) expected_handler: Option<u64>,
     /// Interrupts and exceptions inside the performance handler that have not returned, while it
     /// runs.
-    handler_depth: Option<u32>,
+    pub(crate) handler_depth: Option<u32>,
     /// Whether the performance handler runs, or the kernel's code after it until ring 3 resumes.
     pub(crate) is_followed: bool,
     /// Whether an exception was raised and is not delivered yet.
@@ -64,6 +65,7 @@ pub(crate) struct Vcpu {
     /// The address of the instruction of a pending general-protection fault.
     pub(crate) fault_at: Option<u64>,
     index: u32,
+    pub(crate) precision: Precision,
     /// Deliveries of overflow interrupts.
     pub(crate) deliveries: Deliveries,
     /// Overflow interrupts to raise at chosen instructions.
@@ -110,6 +112,7 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
         deliveries: Deliveries::of(options.quirks),
         injections: Injections::of(index as u32, &options.interrupts),
         index: index as u32,
+        precision: Precision::default(),
         blocks: options.blocks.is_some().then(Blocks::default),
         fixup: None,
         block_exit: None,
@@ -166,7 +169,7 @@ impl Vcpu {
     fn finish_inline(&mut self, next_pc: u64) {
         // SAFETY: a block lives until QEMU flushes its translations, and `on_flush` settles first.
         let Some(block) = (unsafe { self.pending.as_ref() }) else { return };
-        if self.settled == 0 && !block.ends_in_repeat {
+        if self.settled == 0 && !block.ends_in_repeat && !self.precision.is_stepping {
             self.core.retire(block, next_pc);
         } else {
             self.finish_in_part(block, next_pc);
@@ -196,23 +199,33 @@ impl Vcpu {
         let repeats =
             block.ends_in_repeat && block.insns()[count - 1].pc.wrapping_sub(next_pc) & 0xfff == 0;
         // A string instruction that will be executed again has not retired yet.
-        let end = if repeats { count - 1 } else { count };
-        if self.settled < end {
-            self.core.retire_part(block, self.settled..end);
+        if repeats {
+            return self.settle(count - 1);
         }
-        if !repeats {
-            self.core.resolve(block, next_pc);
+        if self.precision.is_stepping {
+            return self.finish_stepping(block, next_pc);
         }
+        if self.settled < count {
+            self.core.retire_part(block, self.settled..count);
+        }
+        self.core.resolve(block, next_pc);
     }
 
     /// Counts the pending block's instructions before `end`.
     pub(crate) fn settle(&mut self, end: usize) {
         // SAFETY: as in `finish`.
         let Some(block) = (unsafe { self.pending.as_ref() }) else { return };
-        if self.settled < end {
+        if self.precision.is_stepping {
+            self.step_to(block, end);
+        } else if self.settled < end {
             self.core.retire_part(block, self.settled..end);
             self.settled = end;
         }
+    }
+
+    /// The vCPU's number.
+    pub(crate) fn index(&self) -> u32 {
+        self.index
     }
 
     /// Counts the whole pending block, as QEMU is about to free its translation.
@@ -303,36 +316,10 @@ impl Vcpu {
         self.core.interrupt(cost::DELIVERY_CYCLES.into());
     }
 
-    fn note_handler(&mut self, to_pc: u64) {
-        if let Some(depth) = &mut self.handler_depth {
-            *depth += 1;
-        } else if self.expected_handler == Some(to_pc) {
-            self.expected_handler = None;
-            if self.truth.inside() {
-                self.handler_depth = Some(0);
-                self.is_followed = true;
-                let (profile, clock) = (*self.pmu.profile(), self.core.clock());
-                self.truth.begin_handler(self.core.counts(), clock, &profile);
-            }
-        }
-    }
-
-    #[cold]
-    fn handler_returned(&mut self) {
-        match self.handler_depth {
-            None => {}
-            Some(0) => {
-                self.handler_depth = None;
-                let (profile, clock) = (*self.pmu.profile(), self.core.clock());
-                self.truth.end_handler(self.core.counts(), clock, &profile);
-            }
-            Some(depth) => self.handler_depth = Some(depth - 1),
-        }
-    }
-
     /// Handles due work: an overflow, or a region that another vCPU opened or closed.
     #[cold]
     pub(crate) fn handle_deadline(&mut self) {
+        self.begin_step();
         if region::generation() != self.generation {
             self.update_regions();
         }
@@ -359,9 +346,10 @@ impl Vcpu {
     fn set_deadline(&mut self) {
         let profile = *self.pmu.profile();
         let of_shadows = self.core.tick_shadows();
+        let to_step = self.slots_to_step();
         let clock = self.core.clock();
         let counts = self.core.counts();
-        let mut slots = self.pmu.slots_to_overflow(counts).min(of_shadows);
+        let mut slots = self.pmu.slots_to_overflow(counts).min(of_shadows).min(to_step);
         if let Some(series) = &mut self.truth.series {
             slots = slots.min(series.tick(counts, clock, &profile));
         }
@@ -371,7 +359,8 @@ impl Vcpu {
                 pending::raise_flag(self.index);
             }
         }
-        self.deadline = clock + slots.max(1);
+        // While stepping, every block is announced.
+        self.deadline = if to_step == 0 { 0 } else { clock + slots.max(1) };
     }
 
     /// Switches to the address space whose top-level table is at `cr3`.

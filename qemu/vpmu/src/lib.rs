@@ -19,6 +19,7 @@ mod metrics;
 mod mode;
 mod offcore;
 mod options;
+mod pebs;
 mod pmu;
 mod processor;
 mod profile;
@@ -29,6 +30,7 @@ mod unit;
 pub use self::{
     event::{Conversion, Event, Need},
     options::{Columns, Interval, PluginOptions, SeriesOptions, Shadow},
+    pebs::{GuestMemory, RetiredInsn},
     pmu::{AccessResult, CpuidKind, Unmodelled, VirtualPmu},
     profile::{Profile, QemuMachine, Vendor},
     quirks::{Deliveries, Delivery, Left, Quirks},

@@ -40,6 +40,15 @@ pub struct QemuMachine {
     pub checks: &'static [&'static str],
 }
 
+/// PEBS by the core that has it. Records are of format 4 on both (Linux's log of Ice Lake and of
+/// Alder Lake: "PEBS fmt4+-baseline").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PebsKind {
+    SunnyCove,
+    /// With precise distribution on general counter 0, and two latencies of an access.
+    GoldenCove,
+}
+
 /// A processor: its model and its PMU.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
@@ -59,6 +68,8 @@ pub struct Profile {
     pub(crate) offcore: [u16; 2],
     /// Whether PERF_METRICS has the second level.
     pub(crate) second_level: bool,
+    /// Intel's PEBS, if there is one.
+    pub(crate) pebs: Option<PebsKind>,
     /// Intel: architectural version; AMD: 1 without and 2 with PerfMonV2.
     pub version: u8,
     /// The time-stamp counter's frequency in Hz, if CPUID reports it.
@@ -135,6 +146,12 @@ impl Profile {
     /// Returns whether the profile has PERF_METRICS, which needs the fourth fixed counter.
     pub fn has_metrics(&self) -> bool {
         self.vendor == Vendor::Intel && self.version >= 5 && self.fixed >= 4
+    }
+
+    /// Returns whether the profile has precise event-based sampling. The records are those of
+    /// version 5; from version 6 on processors have other ones.
+    pub fn has_pebs(&self) -> bool {
+        self.vendor == Vendor::Intel && self.version == 5 && self.pebs.is_some()
     }
 
     /// The off-core responses that the filter registers can select, each under the vendor's name of

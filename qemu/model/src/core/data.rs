@@ -2,8 +2,8 @@
 
 use super::{levels::Stream, state::Core};
 use crate::{
-    access::{Access, Ahead, ServedBy},
-    block::{Block, Privilege},
+    access::{Access, Ahead, DataAccess, ServedBy},
+    block::{Block, Insn, Privilege},
     ooo::Touch,
     signal::Signal,
     tlb::{Found, TlbLevel},
@@ -112,6 +112,9 @@ impl Core {
         let Touched { line, by, walk_cycles, walks } =
             self.look_up::<STORE>(block, access, translate);
         self.served::<STORE>(block.ring, access.retires, by);
+        if self.noted.is_on {
+            self.note::<STORE>(block, access, by, (walk_cycles, walks));
+        }
         if walk_cycles != 0 {
             self.expose::<STORE>(block, Signal::StallDtlb, walk_cycles);
         }
@@ -124,6 +127,27 @@ impl Core {
             self.ahead.clear();
         }
         walks
+    }
+
+    /// Notes an access for a precise record.
+    #[cold]
+    fn note<const STORE: bool>(
+        &mut self,
+        block: &Block,
+        access: Access,
+        by: ServedBy,
+        (walk_cycles, walks): (u32, bool),
+    ) {
+        let locked = |insn: &Insn| insn.adds >> Signal::Locked as u32 & 1 == 1;
+        let data = DataAccess {
+            address: access.address,
+            is_store: STORE,
+            by,
+            latency_cycles: self.latency(by) + walk_cycles,
+            walks,
+            is_locked: block.insns().get(access.insn).is_some_and(locked),
+        };
+        self.noted.note(access.insn, data);
     }
 
     /// Looks up the line of an access, and inserts it where it is missing.

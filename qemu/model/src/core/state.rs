@@ -8,7 +8,7 @@ use super::{
     string_run::StringRun,
 };
 use crate::{
-    access::Ahead,
+    access::{Ahead, DataAccess, Noted},
     assist::{Assist, ENTRIES},
     block::Privilege,
     branch::Predictor,
@@ -61,6 +61,8 @@ pub struct Core {
     pub(super) all_accesses: u64,
     /// Whether other cores run beside this one on the same instruction stream.
     pub(super) has_others: bool,
+    /// The access of the running instruction, for precise records.
+    pub(super) noted: Noted,
     pub(super) predictor: Predictor,
     /// Whether the last branch was taken, not mispredicted, and unknown to fetch until decoded.
     pub(super) is_resteered: bool,
@@ -128,6 +130,7 @@ impl Core {
             touched: u64::MAX,
             all_accesses: if engine.is_some() || prefetch.is_some() { u64::MAX } else { 0 },
             has_others: false,
+            noted: Noted::default(),
             counts: [Counts::ZERO, Counts::ZERO],
             lanes: [Lanes::ZERO; 2],
             lanes_left: Lanes::BLOCKS,
@@ -170,6 +173,19 @@ impl Core {
     pub fn lead_others(&mut self) {
         self.has_others = true;
         self.follow_accesses();
+    }
+
+    /// Makes the core note each instruction's access, or no longer. It then needs every access.
+    pub fn note_data(&mut self, is_on: bool) {
+        if self.noted.is_on != is_on {
+            self.noted = Noted::new(is_on);
+            self.follow_accesses();
+        }
+    }
+
+    /// Takes the noted access of the instruction with this index in its block.
+    pub fn take_data(&mut self, insn: usize) -> Option<DataAccess> {
+        self.noted.take(insn)
     }
 
     /// The counts, by [`Privilege`].

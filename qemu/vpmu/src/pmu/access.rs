@@ -39,6 +39,10 @@ pub enum Unmodelled {
     Unit(u64),
     /// A register of precise sampling, branch records or other counters.
     Register(u32),
+    /// Groups of a precise record that are not modelled.
+    Groups(u64),
+    /// A linear address of the debug store that is not mapped.
+    DebugStore(u64),
 }
 
 impl fmt::Display for Unmodelled {
@@ -76,8 +80,21 @@ impl fmt::Display for Unmodelled {
             Unmodelled::Register(msr) => {
                 write!(f, "MSR {msr:#x}: its feature is not modelled, and the write has no effect")
             }
+            Unmodelled::Groups(value) => write_groups(f, *value),
+            Unmodelled::DebugStore(address) => {
+                write!(f, "debug store at {address:#x} is not mapped: no record is written")
+            }
         }
     }
+}
+
+/// Writes that the groups of a precise record are not modelled.
+fn write_groups(f: &mut fmt::Formatter<'_>, value: u64) -> fmt::Result {
+    write!(
+        f,
+        "MSR_PEBS_DATA_CFG {value:#x}: general registers (bit 1), XMM registers (2) and branch \
+         records (3) are not modelled: no record is written"
+    )
 }
 
 /// Event-select bits that both vendors share (SDM vol. 3, "IA32_PERFEVTSELx MSRs"; APM vol. 2,
@@ -92,6 +109,10 @@ pub(crate) mod select {
     pub(crate) const CMASK_SHIFT: u32 = 24;
     /// Intel's version 6: the comparison with the counter mask is for equality.
     pub(crate) const EQUAL: u64 = 1 << 36;
+    /// Intel's PEBS: the counter's records have the configured groups.
+    pub(crate) const ADAPTIVE: u64 = 1 << 34;
+    /// Adaptive bit of fixed counter 0, in the fixed counters' control.
+    pub(crate) const FIXED_ADAPTIVE: u64 = 1 << 32;
 }
 
 /// Debug control bit of both vendors: freeze the counters at a PMI.
@@ -100,5 +121,7 @@ pub(crate) const DEBUGCTL_FREEZE_ON_PMI: u64 = 1 << 12;
 pub(crate) const DEBUGCTL_FREEZE_WHILE_SMM: u64 = 1 << 14;
 /// Global status: an interrupt has frozen the counters (SDM, "CTR_FRZ").
 pub(crate) const STATUS_FROZEN: u64 = 1 << 59;
+/// Global status: the buffer of the debug store has reached its threshold (SDM, "OvfDSBuffer").
+pub(crate) const STATUS_BUFFER: u64 = 1 << 62;
 /// Global status and control: PERF_METRICS (SDM, "PERF_METRICS_OVF", "PERF_METRICS_EN").
 pub(crate) const STATUS_METRICS: u64 = 1 << 48;

@@ -3,7 +3,8 @@
 use tally_model::{Counts, Privilege, Signal};
 
 use crate::{
-    counter::{CounterInput, FIXED},
+    counter::{self, CounterInput},
+    pebs::FIXED,
     pmu::{
         access::{
             DEBUGCTL_FREEZE_ON_PMI, DEBUGCTL_FREEZE_WHILE_SMM, STATUS_FROZEN, STATUS_METRICS,
@@ -32,15 +33,17 @@ impl VirtualPmu {
         for index in 0..self.counters.len() {
             let (counter, geometry) = (&mut self.counters[index], &self.profile.geometry);
             let wraps = counter.is_running() && counter.wrap(counts, geometry, self.profile.width);
-            if wraps && self.carry(index, counts) {
+            if wraps && self.carry(index, counts) && !self.arms(index) {
                 self.status |= 1 << index;
                 interrupt |= self.selects[index] & select::INT != 0;
             }
         }
         let (geometry, width) = (&self.profile.geometry, self.profile.width);
         for (index, counter) in self.fixed.iter_mut().enumerate() {
-            if counter.is_running() && counter.wrap(counts, geometry, width) {
-                self.status |= 1 << (32 + index);
+            let wraps = counter.is_running() && counter.wrap(counts, geometry, width);
+            let bit = FIXED + index as u32;
+            if wraps && !self.pebs.as_mut().is_some_and(|pebs| pebs.arm(bit)) {
+                self.status |= 1 << bit;
                 interrupt |= self.fixed_ctrl >> (4 * index) & 8 != 0;
             }
         }
@@ -59,6 +62,12 @@ impl VirtualPmu {
             self.interrupt_pending |=
                 unit.sync(Moment { counts, geometry: &self.profile.geometry });
         }
+    }
+
+    /// Arms a general counter that has overflowed, if it is enabled for PEBS; returns whether it
+    /// is.
+    fn arms(&mut self, index: usize) -> bool {
+        self.pebs.as_mut().is_some_and(|pebs| pebs.arm(index as u32))
     }
 
     /// Makes the held counter count nothing from its time on.
@@ -92,7 +101,7 @@ impl VirtualPmu {
     }
 
     /// Freezes the counters at an interrupt, if the guest has enabled that.
-    fn freeze(&mut self, counts: &[Counts; 2]) {
+    pub(super) fn freeze(&mut self, counts: &[Counts; 2]) {
         if self.debugctl & DEBUGCTL_FREEZE_ON_PMI == 0 {
             return;
         }
@@ -122,7 +131,7 @@ impl VirtualPmu {
 
     fn restart_fixed(&mut self, counts: &[Counts; 2]) {
         let frozen = self.status & STATUS_FROZEN != 0;
-        for (index, (counter, event)) in self.fixed.iter_mut().zip(&FIXED).enumerate() {
+        for (index, (counter, event)) in self.fixed.iter_mut().zip(&counter::FIXED).enumerate() {
             let control = self.fixed_ctrl >> (4 * index);
             let selected = self.global_ctrl >> (32 + index) & 1 != 0;
             let source = (control & 3 != 0 && selected && !frozen)

@@ -32,12 +32,13 @@ mod msr {
     pub(super) const PEBS_LD_LAT: u32 = 0x3f6;
     pub(super) const FRONTEND: u32 = 0x3f7;
     pub(super) const A_PMC0: u32 = 0x4c1;
-    /// Precise sampling and branch records, not modelled: PEBS_ENABLE, PEBS_DATA_CFG, DS_AREA,
+    /// Precise sampling where the profile lacks it, and branch records, which are not modelled:
+    /// PEBS_ENABLE, PEBS_DATA_CFG, DS_AREA,
     /// LBR_SELECT, LBR_TOS and the architectural LBR's control.
     pub(super) const ABSENT: [u32; 6] = [0x3f1, 0x3f2, 0x600, 0x1c8, 0x1c9, 0x14ce];
 }
 
-/// PERF_CAPABILITIES: freezing in system-management mode, full-width writes; no PEBS, no LBR.
+/// PERF_CAPABILITIES: freezing in system-management mode, full-width writes; no LBR.
 const CAPABILITIES: u64 = 1 << 12 | 1 << 13;
 /// PERF_CAPABILITIES.PERF_METRICS_AVAILABLE.
 const CAPABILITIES_METRICS: u64 = 1 << 15;
@@ -87,7 +88,8 @@ impl VirtualPmu {
 
     fn fixed_ctrl_valid(&self) -> u64 {
         let any_thread = if self.has_any_thread() { FIXED_CTRL_ANY_THREAD } else { 0 };
-        let each = FIXED_CTRL_VALID | any_thread;
+        let adaptive = if self.pebs.is_some() { select::FIXED_ADAPTIVE } else { 0 };
+        let each = FIXED_CTRL_VALID | any_thread | adaptive;
         (0..self.fixed.len()).map(|index| each << (4 * index)).sum()
     }
 
@@ -111,6 +113,9 @@ impl VirtualPmu {
         if !self.intel_has(msr) {
             return AccessResult::Fault;
         }
+        if let Some(access) = self.pebs_rdmsr(msr) {
+            return access;
+        }
         let value = match msr {
             msr::SMI_COUNT => self.smis,
             msr::FIXED_CTR_CTRL => self.fixed_ctrl,
@@ -118,8 +123,7 @@ impl VirtualPmu {
             msr::GLOBAL_CTRL => self.global_ctrl,
             msr::GLOBAL_STATUS_RESET | msr::GLOBAL_STATUS_SET => 0,
             msr::GLOBAL_INUSE => self.in_use(),
-            msr::PERF_CAPABILITIES if self.metrics.is_some() => CAPABILITIES | CAPABILITIES_METRICS,
-            msr::PERF_CAPABILITIES => CAPABILITIES,
+            msr::PERF_CAPABILITIES => self.capabilities(),
             msr::PERF_METRICS => match &self.metrics {
                 Some(metrics) => metrics.read(counts, self.geometry()),
                 None => return AccessResult::Fault,
@@ -146,6 +150,11 @@ impl VirtualPmu {
         AccessResult::Done(value)
     }
 
+    fn capabilities(&self) -> u64 {
+        let metrics = if self.metrics.is_some() { CAPABILITIES_METRICS } else { 0 };
+        CAPABILITIES | metrics | self.pebs_capabilities()
+    }
+
     /// The status bits of PERF_METRICS, if there is one.
     fn metrics_status(&self) -> u64 {
         if self.metrics.is_some() { STATUS_METRICS } else { 0 }
@@ -159,6 +168,9 @@ impl VirtualPmu {
     ) -> AccessResult {
         if !self.intel_has(msr) {
             return AccessResult::Fault;
+        }
+        if let Some(access) = self.pebs_wrmsr(msr, value) {
+            return access;
         }
         let (slot, reserved) = match msr {
             msr::FIXED_CTR_CTRL => {
@@ -241,6 +253,7 @@ impl VirtualPmu {
             Place::Select(index) => self.set_select(index, value, counts),
             Place::Fixed(index) => self.fixed[index].set(value, counts, &self.profile.geometry),
         }
+        self.note_written(place, counts);
         AccessResult::Done(0)
     }
 
@@ -248,7 +261,8 @@ impl VirtualPmu {
     fn select_reserved(&self) -> u64 {
         let any_thread = if self.has_any_thread() { 0 } else { SELECT_ANY_THREAD };
         let version_6 = if self.profile.version >= 6 { version_6::SELECT } else { 0 };
-        SELECT_RESERVED & !version_6 | any_thread
+        let adaptive = if self.pebs.is_some() { select::ADAPTIVE } else { 0 };
+        SELECT_RESERVED & !version_6 & !adaptive | any_thread
     }
 
     fn write_metrics(&mut self, value: u64, counts: &[Counts; 2]) -> AccessResult {
@@ -292,6 +306,7 @@ impl VirtualPmu {
             bits |= u64::from(control & 3 != 0) << (32 + index);
             interrupts |= control & 8 != 0;
         }
+        interrupts |= self.pebs.as_ref().is_some_and(|pebs| pebs.enable != 0);
         bits | u64::from(interrupts) << 63
     }
 
@@ -308,7 +323,10 @@ impl VirtualPmu {
                 [eax.max(last), ebx, ecx, edx]
             }
             // The machine's family, model and stepping; PDCM.
-            1 => [self.profile.signature, ebx, ecx | 1 << 15, edx],
+            1 => {
+                let [store_ecx, store_edx] = self.pebs_cpuid();
+                [self.profile.signature, ebx, ecx | 1 << 15 | store_ecx, edx | store_edx]
+            }
             0xa => self.intel_leaf_a(),
             // The ratio of the counter's frequency to the crystal's, and the latter.
             TSC_LEAF => self.profile.tsc_hz.map_or(registers, |hz| [1, 1, hz, 0]),

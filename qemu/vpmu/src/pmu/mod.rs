@@ -1,8 +1,8 @@
 //! The PMU of one virtual CPU.
 //!
 //! [`VirtualPmu`] is defined in `state`; the other files are its operations, each importing only
-//! from those before it: `access`, `prefetch`, `cycles`, `selection`, `counting`, `version_6`,
-//! `intel` and `amd`, `unit`, `dispatch`.
+//! from those before it: `access`, `prefetch`, `cycles`, `selection`, `counting`,
+//! `version_6`, `pebs`, `intel` and `amd`, `unit`, `dispatch`.
 
 mod access;
 mod amd;
@@ -15,6 +15,9 @@ mod intel;
 #[cfg(test)]
 mod linux_tests;
 mod merge;
+mod pebs;
+#[cfg(test)]
+mod pebs_tests;
 mod prefetch;
 #[cfg(test)]
 mod quirk_tests;

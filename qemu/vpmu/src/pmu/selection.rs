@@ -132,7 +132,8 @@ impl VirtualPmu {
     /// The off-core response register that a select value uses.
     fn offcore_slot(&self, value: u64) -> Option<usize> {
         let code = (value & 0xff) as u16;
-        let plain = value >> 8 & 0xff == 1 && value >> select::CMASK_SHIFT == 0;
+        let high = (value & !select::ADAPTIVE) >> select::CMASK_SHIFT;
+        let plain = value >> 8 & 0xff == 1 && high == 0;
         self.profile.offcore.iter().position(|offcore| plain && *offcore == code)
     }
 

@@ -6,6 +6,7 @@ use crate::{
     counter::Counter,
     event::Event,
     metrics::Metrics,
+    pebs::Pebs,
     pmu::{
         access::{DEBUGCTL_FREEZE_ON_PMI, STATUS_FROZEN, Unmodelled, select},
         cycles::CycleRegisters,
@@ -32,6 +33,8 @@ pub struct VirtualPmu {
     /// Extra registers: two off-core response filters, and two that only store their value.
     pub(crate) extra: [u64; 4],
     pub(crate) metrics: Option<Metrics>,
+    /// Precise event-based sampling, if the processor has it.
+    pub(crate) pebs: Option<Pebs>,
     pub(crate) cycles: CycleRegisters,
     /// The counter unit, if there is one.
     pub(crate) unit: Option<Unit>,
@@ -74,6 +77,7 @@ impl VirtualPmu {
             prefetch_control: prefetch::initial(&profile),
             extra: [0; 4],
             metrics: profile.has_metrics().then(|| Metrics::new(profile.second_level)),
+            pebs: profile.has_pebs().then(Pebs::default),
             cycles: CycleRegisters::default(),
             unit: None,
             interrupt_pending: false,

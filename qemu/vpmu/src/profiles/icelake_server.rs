@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     event::{Conversion, Event},
-    profile::{Profile, QemuMachine, Vendor},
+    profile::{PebsKind, Profile, QemuMachine, Vendor},
 };
 
 /// Ice Lake server: Intel architectural performance monitoring, version 5.
@@ -27,6 +27,7 @@ pub(super) const PROFILE: Profile = Profile {
     width: 48,
     offcore: [0xb7, 0xbb],
     second_level: false,
+    pebs: Some(PebsKind::SunnyCove),
     version: 5,
     tsc_hz: None,
     // Family 6, model 6AH.

@@ -21,6 +21,7 @@ pub(super) const PROFILE: Profile = Profile {
     about: "Intel's version 6, as on Lunar Lake's P-cores; the machine is Sapphire Rapids'",
     geometry: Geometry::of("sapphire-rapids"),
     counters: (10, 10),
+    pebs: None,
     version: 6,
     // Family 6, model BDH.
     signature: 0xb06d1,

@@ -27,6 +27,7 @@ pub(super) const PROFILE: Profile = Profile {
     width: 48,
     offcore: [0; 2],
     second_level: false,
+    pebs: None,
     version: 2,
     tsc_hz: None,
     // Family 19H, model 11H.

@@ -1,0 +1,352 @@
+//! PEBS: registers, and records of loops in which each instruction is known.
+
+use core::{
+    arch::global_asm,
+    ptr::{addr_of_mut, read_volatile, write_volatile},
+    sync::atomic::Ordering::Relaxed,
+};
+
+use crate::{
+    apic,
+    exactness::{memory, mixed},
+    kernel::{self, HOLE, in_ring3_interrupted, unmap_hole},
+    machine::{PMI_VECTOR, cpuid, rdmsr, rdpmc, wrmsr},
+    report::CheckReport,
+    rule::{
+        Rule::{Holds, RefusesWrite},
+        check,
+    },
+    vendor::{EN, INT, USR, VendorPmu},
+};
+
+global_asm!(
+    r#"
+    .section .text
+// RDI loads, each from a line of its own, of which no other is near.
+pebs_misses:
+1:  mov rax, [rsi]
+    add rsi, 4160
+    dec rdi
+    jnz 1b
+    syscall
+    "#
+);
+
+unsafe extern "C" {
+    static pebs_misses: u8;
+}
+
+/// Address of memory that nothing has accessed, and the distance of the loads there.
+const UNTOUCHED: u64 = 144 << 20;
+const STRIDE: u64 = 4160;
+
+const DS_AREA: u32 = 0x600;
+const PEBS_ENABLE: u32 = 0x3f1;
+const DATA_CFG: u32 = 0x3f2;
+const MISC_ENABLE: u32 = 0x1a0;
+const STATUS: u32 = 0x38e;
+const STATUS_RESET: u32 = 0x390;
+const FIXED_CTRL: u32 = 0x38d;
+const FIXED: u32 = 0x309;
+/// Event select: records have the groups of `MSR_PEBS_DATA_CFG`.
+const ADAPTIVE: u64 = 1 << 34;
+/// Global status: the buffer has reached its threshold.
+const BUFFER_FULL: u64 = 1 << 62;
+
+/// Events: retired instructions, loads, taken branches, loads that memory served.
+const INSTRUCTIONS: u64 = 0xc0;
+const LOADS: u64 = 0x81d0;
+const TAKEN: u64 = 0x20c4;
+const MISSES: u64 = 0x20d1;
+
+/// Offsets of the instructions of a round of `mixed`: a load, a store, a test, a branch that is not
+/// taken, a decrement, a branch that is.
+const OFFSETS: [u64; 6] = [0, 3, 7, 10, 12, 15];
+const LOAD: u64 = OFFSETS[0];
+const BRANCH: u64 = OFFSETS[5];
+/// Words of a record with the basic group, and with the memory group too.
+const BASIC: usize = 4;
+const WITH_MEMORY: usize = 8;
+
+/// The management area, and the buffer.
+static mut AREA: [u64; 64] = [0; 64];
+static mut BUFFER: [u64; 4096] = [0; 4096];
+
+fn word(index: usize) -> u64 {
+    // SAFETY: the virtual PMU writes it between two instructions, and only this module reads it.
+    unsafe { read_volatile(&raw const BUFFER[index]) }
+}
+
+fn buffer() -> u64 {
+    &raw const BUFFER as u64
+}
+
+/// Words of the buffer that have records.
+fn filled() -> usize {
+    // SAFETY: as in `word`.
+    let index = unsafe { read_volatile(&raw const AREA[5]) };
+    (index - buffer()) as usize / 8
+}
+
+/// The offset in `mixed` of the instruction of a record.
+fn offset(record: usize, words: usize) -> u64 {
+    word(record * words + 1).wrapping_sub(&raw const mixed as u64)
+}
+
+/// Words that are cleared at the buffer's start.
+const CLEARED: usize = 64;
+
+/// Empties the buffer, with room and a threshold in words and the reset value of all counters.
+fn prepare(room: usize, threshold: usize, period: u64) {
+    let fields = [0, 8 * room as u64, 8 * threshold as u64];
+    let area = addr_of_mut!(AREA);
+    let words = &raw mut BUFFER;
+    // SAFETY: as in `word`.
+    (0..CLEARED).for_each(|index| unsafe { write_volatile(&raw mut (*words)[index], 0) });
+    for index in 0..64 {
+        let value = match index {
+            4 => buffer(),
+            5..8 => buffer() + fields[index - 5],
+            _ => period.wrapping_neg(),
+        };
+        // SAFETY: as in `word`.
+        unsafe { write_volatile(&raw mut (*area)[index], value) };
+    }
+    wrmsr(DS_AREA, area as u64);
+    wrmsr(STATUS_RESET, rdmsr(STATUS));
+}
+
+/// The bits of PEBS in PERF_CAPABILITIES: after the instruction, architectural registers, its
+/// format, every counter.
+pub fn capabilities() -> u64 {
+    if is_here() { 1 << 6 | 1 << 7 | 4 << 8 | 1 << 14 } else { 0 }
+}
+
+/// Events between an overflow of general counter 0 and its record.
+fn late() -> u64 {
+    let is_ice_lake = cpuid(1, 0)[0] >> 4 == 0x606a;
+    is_ice_lake.into()
+}
+
+/// Runs rounds of `mixed` with general counters, each with its event, index and first period.
+fn sample(vendor: &VendorPmu, counters: &[(u32, u64, u64)], rounds: u64) {
+    let mask = counters.iter().fold(0, |mask, (index, ..)| mask | 1 << index);
+    for (index, event, period) in counters {
+        vendor.program(*index, period.wrapping_neg(), event | USR | EN);
+    }
+    run(vendor, mask, rounds);
+}
+
+fn run(vendor: &VendorPmu, mask: u64, rounds: u64) {
+    run_code(vendor, mask, &raw const mixed as u64, rounds, memory());
+}
+
+fn run_code(vendor: &VendorPmu, mask: u64, entry: u64, rounds: u64, data: u64) {
+    wrmsr(PEBS_ENABLE, mask);
+    vendor.enable(mask);
+    in_ring3_interrupted(entry, rounds, data);
+    vendor.enable(0);
+    wrmsr(PEBS_ENABLE, 0);
+}
+
+/// Returns whether this machine has PEBS.
+fn is_here() -> bool {
+    VendorPmu::here().is_intel() && cpuid(1, 0)[3] >> 21 & 1 == 1
+}
+
+/// Runs every check of this module.
+pub fn run_all(report: &mut CheckReport) {
+    if !is_here() {
+        return;
+    }
+    let vendor = VendorPmu::here();
+    registers(report);
+    first_counter(report, &vendor);
+    fixed(report, &vendor);
+    next_event(report, &vendor);
+    known_instruction(report, &vendor);
+    memory_group(report, &vendor);
+    misses(report, &vendor);
+    together(report, &vendor);
+    full(report, &vendor);
+    threshold(report, &vendor);
+    unmapped(report, &vendor);
+    disabled(report, &vendor);
+}
+
+fn registers(report: &mut CheckReport) {
+    report.equal("leaf 1: DTES64", (cpuid(1, 0)[2] >> 2 & 1).into(), 1);
+    report.equal("PEBS is available, BTS is not", rdmsr(MISC_ENABLE) >> 11 & 3, 1);
+    for rule in [
+        Holds(DS_AREA, 0xffff_8000_1234_5678, 0xffff_8000_1234_5678),
+        RefusesWrite(DS_AREA, 1 << 60),
+        Holds(PEBS_ENABLE, 1, 1),
+        RefusesWrite(PEBS_ENABLE, 1 << 31),
+        RefusesWrite(PEBS_ENABLE, 1 << 40),
+        Holds(DATA_CFG, 0xff00_000f, 0xff00_000f),
+        RefusesWrite(DATA_CFG, 1 << 4),
+        Holds(0x186, ADAPTIVE, ADAPTIVE),
+        RefusesWrite(0x186, 1 << 33),
+    ] {
+        check(report, rule);
+    }
+}
+
+/// Checks that record `k` is at the instruction where `k * period` have retired.
+fn expect_instructions(report: &mut CheckReport, what: &str, period: u64, records: usize) {
+    report.equal(format_args!("{what}: records"), (filled() / BASIC) as u64, records as u64);
+    let wrong = (0..filled() / BASIC)
+        .filter(|k| offset(*k, BASIC) != OFFSETS[(((*k as u64 + 1) * period - 1) % 6) as usize])
+        .count();
+    report.equal(format_args!("{what}: records elsewhere"), wrong as u64, 0);
+}
+
+/// Checks that general counter 0 has its record at the overflow, or on Ice Lake at the next event.
+fn first_counter(report: &mut CheckReport, vendor: &VendorPmu) {
+    for period in [7, 61, 997] {
+        prepare(4096, 4096, period);
+        sample(vendor, &[(0, INSTRUCTIONS, period)], 1_000);
+        let distance = period + late();
+        let records = (6_001 / distance) as usize;
+        expect_instructions(report, "PEBS, counter 0", distance, records);
+        let left = rdpmc(0).wrapping_add(period) & vendor.counter_mask();
+        report.equal("PEBS, counter 0: it has its reset value", left, 6_001 % distance);
+        report.equal("PEBS: the first word is the size", word(0), 32 << 48);
+        report.equal("PEBS: the third word is the counter", word(2), 1);
+        report.equal("PEBS: no status bit", rdmsr(STATUS), 0);
+    }
+}
+
+fn fixed(report: &mut CheckReport, vendor: &VendorPmu) {
+    if cpuid(0xa, 0)[3] & 0x1f == 0 {
+        return;
+    }
+    prepare(4096, 4096, 61);
+    wrmsr(FIXED, 61_u64.wrapping_neg() & vendor.counter_mask());
+    wrmsr(FIXED_CTRL, 0b10);
+    run(vendor, 1 << 32, 1_000);
+    wrmsr(FIXED_CTRL, 0);
+    expect_instructions(report, "PEBS, fixed counter 0", 61, 6_001 / 61);
+    report.equal("PEBS: the third word is the fixed counter", word(2), 1 << 32);
+}
+
+/// Checks that another counter has its record at the event after the overflow.
+fn next_event(report: &mut CheckReport, vendor: &VendorPmu) {
+    prepare(4096, 4096, 61);
+    sample(vendor, &[(1, INSTRUCTIONS, 61)], 1_000);
+    expect_instructions(report, "PEBS, counter 1", 62, 6_001 / 62);
+}
+
+/// Checks that every record of an event that one instruction has is at that instruction.
+fn known_instruction(report: &mut CheckReport, vendor: &VendorPmu) {
+    for (counter, event, at) in [(0, LOADS, LOAD), (1, LOADS, LOAD), (0, TAKEN, BRANCH)] {
+        prepare(4096, 4096, 13);
+        sample(vendor, &[(counter, event, 13)], 1_000);
+        let records = filled() / BASIC;
+        let wrong = (0..records).filter(|record| offset(*record, BASIC) != at).count();
+        let what = format_args!("PEBS, counter {counter}, event {event:#x}: records");
+        report.within(what, records as u64, 1_000 / 14, 1_000 / 13);
+        report.equal("PEBS: all of them at the instruction", wrong as u64, 0);
+    }
+}
+
+fn memory_group(report: &mut CheckReport, vendor: &VendorPmu) {
+    prepare(4096, 4096, 13);
+    wrmsr(DATA_CFG, 1);
+    sample(vendor, &[(0, LOADS | ADAPTIVE, 13)], 1_000);
+    wrmsr(DATA_CFG, 0);
+    let records = filled() / WITH_MEMORY;
+    report.equal("PEBS with addresses: records", records as u64, 1_000 / (13 + late()));
+    let is_right = |record: usize| {
+        let at = record * WITH_MEMORY;
+        let (address, source, cycles) = (word(at + 4), word(at + 5), word(at + 6) & 0xffff);
+        word(at) == 64 << 48 | 1
+            && offset(record, WITH_MEMORY) == LOAD
+            && address == memory()
+            && source == 1
+            && (1..20).contains(&cycles)
+            && word(at + 7) == 0
+    };
+    let right = (0..records).filter(|record| is_right(*record)).count();
+    report.equal("PEBS with addresses: right", right as u64, records as u64);
+}
+
+/// Checks the records of loads that memory serves, each from an address of its own.
+fn misses(report: &mut CheckReport, vendor: &VendorPmu) {
+    prepare(4096, 4096, 3);
+    wrmsr(DATA_CFG, 1);
+    vendor.program(1, 3_u64.wrapping_neg(), MISSES | ADAPTIVE | USR | EN);
+    let entry = &raw const pebs_misses as u64;
+    run_code(vendor, 2, entry, 400, UNTOUCHED);
+    wrmsr(DATA_CFG, 0);
+    let records = filled() / WITH_MEMORY;
+    report.equal("PEBS of misses: records", records as u64, 400 / 4);
+    let is_right = |record: usize| {
+        let at = record * WITH_MEMORY;
+        let load = 4 * record as u64 + 3;
+        word(at + 1) == entry
+            && word(at + 4) == UNTOUCHED + STRIDE * load
+            && word(at + 5) & 0xf == 0xc
+            && word(at + 6) & 0xffff > 100
+    };
+    let right = (0..records).filter(|record| is_right(*record)).count();
+    report.equal("PEBS of misses: right", right as u64, records as u64);
+}
+
+/// Checks that two counters whose records are due at the same instruction share one.
+fn together(report: &mut CheckReport, vendor: &VendorPmu) {
+    prepare(4096, 4096, 100_000);
+    sample(vendor, &[(0, INSTRUCTIONS, 101 - late()), (1, INSTRUCTIONS, 100)], 100);
+    report.equal("PEBS, two counters: records", (filled() / BASIC) as u64, 1);
+    report.equal("PEBS, two counters: both in one", word(2), 3);
+    report.equal("PEBS, two counters: at", offset(0, BASIC), OFFSETS[100 % 6]);
+}
+
+fn full(report: &mut CheckReport, vendor: &VendorPmu) {
+    prepare(3 * BASIC + 1, 1_000, 50);
+    sample(vendor, &[(0, INSTRUCTIONS, 50)], 100);
+    report.equal("PEBS, full: words", filled() as u64, 3 * BASIC as u64);
+    report.equal("PEBS, full: nothing behind them", (3 * BASIC..CLEARED).map(word).sum(), 0);
+    report.equal("PEBS, full: no threshold, no status", rdmsr(STATUS), 0);
+    let left = rdpmc(0).wrapping_add(50) & vendor.counter_mask();
+    report.equal("PEBS, full: the counter is reset all the same", left, 601 % (50 + late()));
+}
+
+/// Checks that the interrupt comes at the threshold, once, and not by the counter's own bit.
+fn threshold(report: &mut CheckReport, vendor: &VendorPmu) {
+    let taken = || kernel::TAKEN[PMI_VECTOR as usize].load(Relaxed);
+    apic::apic_write(apic::LVT_PERFORMANCE, PMI_VECTOR.into());
+    prepare(4096, 5 * BASIC, 100);
+    let before = taken();
+    sample(vendor, &[(0, INSTRUCTIONS | INT, 100)], 81);
+    report.equal("PEBS, below the threshold: records", (filled() / BASIC) as u64, 4);
+    report.equal("PEBS, below the threshold: no interrupt", taken() - before, 0);
+    report.equal("PEBS, below the threshold: no status", rdmsr(STATUS), 0);
+    sample(vendor, &[(0, INSTRUCTIONS | INT, 100)], 1_000);
+    report.equal("PEBS, at the threshold: one interrupt", taken() - before, 1);
+    report.equal("PEBS, at the threshold: the status", rdmsr(STATUS), BUFFER_FULL);
+    wrmsr(STATUS_RESET, BUFFER_FULL);
+    report.equal("PEBS: the status is reset", rdmsr(STATUS), 0);
+    apic::apic_write(apic::LVT_PERFORMANCE, apic::LVT_MASKED);
+}
+
+fn unmapped(report: &mut CheckReport, vendor: &VendorPmu) {
+    prepare(4096, 4096, 50);
+    unmap_hole();
+    wrmsr(DS_AREA, HOLE);
+    sample(vendor, &[(0, INSTRUCTIONS, 50)], 100);
+    report.equal("PEBS, unmapped: nothing is written", filled() as u64, 0);
+    report.equal("PEBS, unmapped: no status", rdmsr(STATUS), 0);
+    wrmsr(DS_AREA, 0);
+}
+
+fn disabled(report: &mut CheckReport, vendor: &VendorPmu) {
+    prepare(4096, 4096, 50);
+    vendor.program(0, 50_u64.wrapping_neg(), INSTRUCTIONS | USR | EN);
+    vendor.enable(1);
+    in_ring3_interrupted(&raw const mixed as u64, 100, memory());
+    vendor.enable(0);
+    report.equal("PEBS, disabled: no record", filled() as u64, 0);
+    report.equal("PEBS, disabled: the counter's status", rdmsr(STATUS), 1);
+    wrmsr(STATUS_RESET, 1);
+}

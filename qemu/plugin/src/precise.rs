@@ -1,0 +1,115 @@
+//! Precise records (PEBS): which instruction gets one, and how it reaches the guest's memory.
+//!
+//! Blocks are counted whole. But while a counter that is enabled for PEBS is within
+//! [`NEAR_SLOTS`] of its overflow, or has overflowed and waits for its next event, the vCPU steps:
+//! each instruction is counted by itself and the PMU is checked after it. Whatever was counted
+//! since the check before belongs to that instruction:
+//!
+//! - its own counts, and its accesses': the instructions before an access are counted first;
+//! - at a block's last instruction, the outcome of the branch;
+//! - at a block's first instruction, what fetch of the block's first line cost, and an interrupt
+//!   that was delivered before;
+//! - time. The out-of-order pipeline charges the cycles between two retirements to the later one.
+//!   The interval pipeline charges an exposed penalty to the access, and what a block costs beyond
+//!   its slots to the block's last instruction.
+//!
+//! A counter of time can pass the whole distance in one block that waits for memory all the time:
+//! then the next instruction with an event gets the record, whichever counter it is.
+
+use tally_model::Block;
+use tally_vpmu::{GuestMemory, RetiredInsn};
+
+use crate::{
+    pending,
+    precision::Precision,
+    registers::{GuestRegisters, Reg},
+    totals::instructions,
+    vcpu::Vcpu,
+};
+
+/// Slots before the earliest possible overflow from which on instructions are counted one by one:
+/// far more than the longest block has, and than usual waits for memory in a block take.
+const NEAR_SLOTS: u64 = 1 << 13;
+
+/// The guest's memory, through the page tables in use.
+struct Linear<'a>(&'a mut GuestRegisters);
+
+impl GuestMemory for Linear<'_> {
+    fn read(&mut self, address: u64) -> Option<u64> {
+        self.0.read_virtual(address).map(u64::from_le_bytes)
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
+        self.0.write_virtual(address, bytes)
+    }
+}
+
+impl Vcpu {
+    /// Starts or stops counting one by one, as the PMU needs it; returns the number of slots after
+    /// which to decide again.
+    pub(crate) fn slots_to_step(&mut self) -> u64 {
+        let Some(left) = self.pmu.slots_to_record(self.core.counts()) else {
+            self.step(false);
+            return u64::MAX;
+        };
+        self.step(left <= NEAR_SLOTS);
+        left.saturating_sub(NEAR_SLOTS)
+    }
+
+    fn step(&mut self, on: bool) {
+        if self.precision.is_stepping != on {
+            self.core.note_data(on);
+            let Precision { timestamp, .. } = self.precision;
+            self.precision = Precision { is_stepping: on, timestamp, ..Precision::default() };
+        }
+        if on {
+            pending::raise_flag(self.index());
+        }
+    }
+
+    /// Called before a block runs while stepping: notes where it runs.
+    pub(crate) fn note_place(&mut self, block: &Block) {
+        let here = self.registers.read(Reg::Rip);
+        self.precision.next_moved = here.wrapping_sub(block.pc) & !0xfff;
+        pending::raise_flag(self.index());
+    }
+
+    /// Begins the block that was announced by [`Self::note_place`].
+    pub(crate) fn begin_step(&mut self) {
+        self.precision.moved = self.precision.next_moved;
+    }
+
+    /// Counts the pending block's instructions before `end`, one by one.
+    #[cold]
+    pub(crate) fn step_to(&mut self, block: &Block, end: usize) {
+        for index in self.settled..end {
+            self.core.retire_part(block, index..index + 1);
+            self.check_insn(block, index);
+        }
+        self.settled = self.settled.max(end);
+    }
+
+    /// Counts the rest of the pending block, one by one; execution continues at `next_pc`.
+    pub(crate) fn finish_stepping(&mut self, block: &Block, next_pc: u64) {
+        let last = block.insns().len() - 1;
+        self.step_to(block, last);
+        if self.settled == last {
+            self.core.retire_part(block, last..last + 1);
+        }
+        self.core.resolve(block, next_pc);
+        self.check_insn(block, last);
+    }
+
+    /// Lets the PMU handle the retirement of an instruction. An interrupt stays pending until the
+    /// next block starts: with `-icount` QEMU takes none in the middle of a block.
+    fn check_insn(&mut self, block: &Block, index: usize) {
+        let now = instructions(self.core.counts());
+        let insn = RetiredInsn {
+            ip: block.insns()[index].pc.wrapping_add(self.precision.moved),
+            tsc: self.precision.timestamp.at(now),
+            data: self.core.take_data(index),
+        };
+        let memory = &mut Linear(&mut self.registers);
+        self.pmu.retire_insn(self.core.counts(), &insn, memory);
+    }
+}

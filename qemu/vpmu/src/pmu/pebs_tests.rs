@@ -1,0 +1,293 @@
+//! Tests of PEBS: registers, the instruction that gets a record, and the record's bytes.
+
+use std::collections::BTreeMap;
+
+use tally_model::{DataAccess, Privilege, ServedBy};
+
+use super::{
+    AccessResult, Unmodelled,
+    access::{STATUS_BUFFER, STATUS_FROZEN, select},
+    tests::{Machine, USER_INSTRUCTIONS},
+};
+use crate::{
+    Profile,
+    pebs::{GuestMemory, RetiredInsn},
+};
+
+/// Address of the management area, and of the buffer.
+const AREA: u64 = 0xffff_8000_0000_1000;
+const BUFFER: u64 = 0xffff_8000_0000_4000;
+const BASIC: u64 = 32;
+
+/// Memory of which only what was written exists.
+#[derive(Default)]
+struct Memory(BTreeMap<u64, u64>);
+
+impl GuestMemory for Memory {
+    fn read(&mut self, address: u64) -> Option<u64> {
+        self.0.get(&address).copied()
+    }
+
+    fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
+        for (at, word) in (address..).step_by(8).zip(bytes.chunks(8)) {
+            self.0.insert(at, u64::from_le_bytes(word.try_into().unwrap()));
+        }
+        true
+    }
+}
+
+impl Memory {
+    /// A debug store whose buffer has room for some bytes, with a threshold in bytes and the reset
+    /// values of all counters.
+    fn with_store(room: u64, threshold: u64, period: u64) -> Memory {
+        let fields = [BUFFER, BUFFER, BUFFER + room, BUFFER + threshold];
+        let resets = [period.wrapping_neg(); 40];
+        let words = (AREA + 0x20..).step_by(8).zip(fields.into_iter().chain(resets));
+        Memory(words.collect())
+    }
+
+    fn index(&self) -> u64 {
+        self.0[&(AREA + 0x28)]
+    }
+
+    /// The words of the buffer up to the index.
+    fn words(&self) -> Vec<u64> {
+        (BUFFER..self.index()).step_by(8).map(|at| self.0[&at]).collect()
+    }
+
+    /// Addresses and counters of the basic records in the buffer.
+    fn records(&self) -> Vec<(u64, u64)> {
+        self.words().chunks(4).map(|record| (record[1], record[2])).collect()
+    }
+}
+
+/// A machine with a debug store, and its memory.
+struct Sampled {
+    machine: Machine,
+    memory: Memory,
+    ran: u64,
+}
+
+impl Sampled {
+    fn new(profile: &str, memory: Memory) -> Sampled {
+        let mut machine = Machine::new(profile, 8);
+        assert_eq!(machine.write(0x600, AREA), AccessResult::Done(0));
+        Sampled { machine, memory, ran: 0 }
+    }
+
+    /// Runs instructions one by one, the address of each its number, from 1 on.
+    fn run(&mut self, instructions: u64) {
+        for _ in 0..instructions {
+            self.ran += 1;
+            self.retire(RetiredInsn { ip: self.ran, ..RetiredInsn::default() });
+        }
+    }
+
+    fn retire(&mut self, insn: RetiredInsn) {
+        let Sampled { machine, memory, .. } = self;
+        machine.run(Privilege::User, 1);
+        machine.pmu.retire_insn(machine.core.counts(), &insn, memory);
+    }
+
+    /// Starts general counter `index` with a period, for records of some groups.
+    fn start(&mut self, index: u32, period: u64, more: u64) {
+        self.machine.write(0x4c1 + index, period.wrapping_neg() & ((1 << 48) - 1));
+        self.machine.write(0x186 + index, USER_INSTRUCTIONS | select::INT | more);
+        let AccessResult::Done(enabled) = self.machine.read(0x3f1) else { panic!("no PEBS") };
+        self.machine.write(0x3f1, enabled | 1 << index);
+    }
+}
+
+#[test]
+fn registers_keep_their_valid_bits_and_refuse_others() {
+    for (profile, capabilities) in [("icelake-server", 0x4c0), ("sapphire-rapids", 0x4c0)] {
+        let mut machine = Machine::new(profile, 4);
+        let AccessResult::Done(value) = machine.read(0x345) else { panic!("capabilities") };
+        assert_eq!(value & 0x4fff, 0x4000 | capabilities);
+        assert_eq!(machine.pmu.cpuid(1, 0, [0; 4])[2..], [1 << 15 | 1 << 2, 1 << 21]);
+        assert_eq!(machine.read(0x1a0), AccessResult::Done(1 | 1 << 11));
+        assert_eq!(machine.write(0x1a0, 1 << 12 | 8), AccessResult::Foreign);
+        assert_eq!(machine.read(0x1a0), AccessResult::Done(1 << 11 | 8));
+        assert_eq!(machine.write(0x3f1, 1), AccessResult::Done(0));
+        assert_eq!(machine.read(0x392), AccessResult::Done(1 << 63), "interrupts are in use");
+        for (msr, valid, wrong) in [
+            (0x600, AREA, 1 << 60),
+            (0x3f1, 0xf_0000_000f, 1 << 4),
+            (0x3f1, 0, 1 << 36),
+            (0x3f2, 0xff00_000f, 1 << 4),
+            (0x186, 1 << 34, 1 << 33),
+            (0x38d, 1 << 44, 1 << 48),
+        ] {
+            assert_eq!(machine.write(msr, valid), AccessResult::Done(0), "{msr:#x}");
+            assert_eq!(machine.write(msr, wrong), AccessResult::Fault, "{msr:#x}");
+            assert_eq!(machine.read(msr), AccessResult::Done(valid), "{msr:#x}");
+        }
+    }
+}
+
+#[test]
+fn other_profiles_and_versions_have_no_registers() {
+    let older = Profile::find("icelake-server").unwrap().with_version(4).unwrap();
+    for profile in [Profile::find("lunar-lake").unwrap(), older] {
+        let mut machine = Machine::of(profile, 4);
+        for msr in [0x600, 0x3f1, 0x3f2, 0x1a0] {
+            assert_eq!(machine.write(msr, 1), AccessResult::Foreign);
+            assert_eq!(machine.read(msr), AccessResult::Foreign);
+        }
+        assert_eq!(machine.pmu.cpuid(1, 0, [0; 4])[3], 0);
+        assert_eq!(machine.write(0x186, 1 << 34), AccessResult::Fault);
+        assert_eq!(machine.pmu.slots_to_record(machine.core.counts()), None);
+    }
+}
+
+#[test]
+fn counter_0_records_the_instruction_of_each_overflow() {
+    let mut sampled = Sampled::new("sapphire-rapids", Memory::with_store(1 << 16, 1 << 16, 7));
+    sampled.start(0, 10, 0);
+    sampled.run(40);
+    let ips: Vec<u64> = sampled.memory.records().iter().map(|(ip, _)| *ip).collect();
+    assert_eq!(ips, [10, 17, 24, 31, 38]);
+    assert_eq!(sampled.machine.read(0x38e), AccessResult::Done(0));
+    assert!(!sampled.machine.pmu.take_interrupt());
+    assert_eq!(sampled.memory.words()[..4], [BASIC << 48, 10, 1, 0]);
+    let reset = (1 << 48) - 7;
+    assert_eq!(sampled.machine.read(0xc1), AccessResult::Done(reset + 2));
+}
+
+#[test]
+fn another_counter_records_the_instruction_of_the_next_event() {
+    let mut sampled = Sampled::new("sapphire-rapids", Memory::with_store(1 << 16, 1 << 16, 7));
+    sampled.start(2, 10, 0);
+    sampled.run(10);
+    let counts = sampled.machine.core.counts();
+    assert_eq!(sampled.machine.pmu.slots_to_record(counts), Some(0));
+    sampled.machine.run(Privilege::Kernel, 5);
+    sampled.run(20);
+    assert_eq!(sampled.memory.records(), [(11, 4), (19, 4), (27, 4)]);
+}
+
+#[test]
+fn one_record_has_all_counters_of_its_instruction() {
+    let mut sampled = Sampled::new("sapphire-rapids", Memory::with_store(1 << 16, 1 << 16, 1_000));
+    sampled.start(0, 11, 0);
+    sampled.start(1, 10, 0);
+    sampled.machine.write(0x309, (1 << 48) - 11);
+    sampled.machine.write(0x38d, 2);
+    sampled.machine.write(0x38f, 0x1_0000_0003);
+    sampled.machine.write(0x3f1, 0x1_0000_0003);
+    sampled.run(20);
+    assert_eq!(sampled.memory.records(), [(11, 0x1_0000_0003)]);
+}
+
+#[test]
+fn reset_values_of_fixed_counters_are_behind_8_general_ones() {
+    for (profile, offset) in [("icelake-server", 0x88), ("sapphire-rapids", 0x88)] {
+        let mut sampled = Sampled::new(profile, Memory::with_store(1 << 16, 1 << 16, 1_000));
+        sampled.memory.0.insert(AREA + offset, 0xffff_ffff_ffff_ff00);
+        sampled.machine.write(0x30a, (1 << 48) - 2);
+        sampled.machine.write(0x3f1, 2 << 32);
+        sampled.machine.write(0x38d, 0x20);
+        sampled.machine.write(0x38f, 2 << 32);
+        while sampled.memory.records().is_empty() {
+            sampled.run(1);
+        }
+        assert_eq!(sampled.machine.read(0x30a), AccessResult::Done(0xffff_ffff_ff00));
+    }
+}
+
+#[test]
+fn the_threshold_raises_one_interrupt_and_a_full_buffer_drops_records() {
+    let mut sampled =
+        Sampled::new("sapphire-rapids", Memory::with_store(4 * BASIC + 8, 3 * BASIC, 5));
+    sampled.start(0, 5, 0);
+    sampled.run(14);
+    assert!(!sampled.machine.pmu.take_interrupt());
+    sampled.run(1);
+    assert!(sampled.machine.pmu.take_interrupt());
+    assert_eq!(sampled.machine.read(0x38e), AccessResult::Done(STATUS_BUFFER));
+    sampled.run(50);
+    assert!(!sampled.machine.pmu.take_interrupt());
+    assert_eq!(sampled.memory.records().len(), 4);
+    // The status is cleared, but not the index: the next record has no room and interrupts again.
+    sampled.machine.write(0x390, STATUS_BUFFER);
+    sampled.run(5);
+    assert!(sampled.machine.pmu.take_interrupt());
+    sampled.memory.0.insert(AREA + 0x28, BUFFER);
+    sampled.machine.write(0x390, STATUS_BUFFER);
+    sampled.run(5);
+    assert_eq!(sampled.memory.records(), [(75, 1)]);
+}
+
+#[test]
+fn the_threshold_freezes_the_counters_if_that_is_enabled() {
+    let mut sampled = Sampled::new("sapphire-rapids", Memory::with_store(1 << 16, BASIC, 5));
+    sampled.machine.write(0x1d9, 1 << 12);
+    sampled.start(0, 5, 0);
+    sampled.run(20);
+    assert_eq!(sampled.memory.records(), [(5, 1)]);
+    assert_eq!(sampled.machine.read(0x38e), AccessResult::Done(STATUS_BUFFER | STATUS_FROZEN));
+}
+
+#[test]
+fn the_memory_group_has_address_source_and_latency() {
+    // Counter 1 on both: the second instruction has the event after the overflow.
+    for (profile, latency) in [("icelake-server", 200), ("sapphire-rapids", 200 << 32 | 200)] {
+        let mut sampled = Sampled::new(profile, Memory::with_store(1 << 16, 1 << 16, 1_000));
+        sampled.machine.write(0x3f2, 1);
+        sampled.start(1, 1, 1 << 34);
+        sampled.run(1);
+        let data = DataAccess {
+            address: 0x1234,
+            is_store: false,
+            by: ServedBy::Memory,
+            latency_cycles: 200,
+            walks: true,
+            is_locked: false,
+        };
+        sampled.retire(RetiredInsn { ip: 5, tsc: 6, data: Some(data) });
+        let words = sampled.memory.words();
+        assert_eq!(words, [64 << 48 | 1, 5, 2, 6, 0x1234, 0x1c, latency, 0]);
+    }
+}
+
+#[test]
+fn without_the_adaptive_bit_a_record_is_basic() {
+    let mut sampled = Sampled::new("sapphire-rapids", Memory::with_store(1 << 16, 1 << 16, 1_000));
+    sampled.machine.write(0x3f2, 0b11);
+    sampled.start(0, 3, 0);
+    sampled.run(10);
+    assert_eq!(sampled.memory.words(), [BASIC << 48, 3, 1, 0]);
+}
+
+#[test]
+fn unmodelled_groups_and_an_unmapped_store_are_named_and_write_nothing() {
+    let mut sampled = Sampled::new("sapphire-rapids", Memory::with_store(1 << 16, 1 << 16, 100));
+    sampled.machine.write(0x3f2, 0b10);
+    sampled.start(0, 3, 1 << 34);
+    sampled.run(10);
+    assert_eq!(sampled.machine.pmu.take_unmodelled(), [Unmodelled::Groups(2)]);
+    assert!(sampled.memory.words().is_empty());
+    // The counter has its reset value all the same.
+    assert_eq!(sampled.machine.read(0xc1), AccessResult::Done((1 << 48) - 93));
+    sampled.memory.0.clear();
+    sampled.run(100);
+    assert_eq!(sampled.machine.pmu.take_unmodelled(), [Unmodelled::DebugStore(AREA)]);
+    assert!(sampled.memory.0.is_empty());
+}
+
+#[test]
+fn a_disabled_counter_is_an_ordinary_one() {
+    let mut sampled = Sampled::new("sapphire-rapids", Memory::with_store(1 << 16, 1 << 16, 5));
+    sampled.start(1, 5, 0);
+    sampled.run(5);
+    // Armed, then disabled: no record.
+    sampled.machine.write(0x3f1, 0);
+    sampled.run(5);
+    assert!(sampled.memory.records().is_empty());
+    assert_eq!(sampled.machine.read(0x38e), AccessResult::Done(0));
+    sampled.start(1, 5, 0);
+    sampled.machine.write(0x3f1, 0);
+    sampled.run(5);
+    assert_eq!(sampled.machine.read(0x38e), AccessResult::Done(2));
+    assert!(sampled.machine.pmu.take_interrupt());
+}
