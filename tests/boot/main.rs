@@ -46,6 +46,7 @@ mod paper002;
 mod papi;
 mod phases;
 mod ports;
+mod precise;
 mod prefetch;
 mod processors;
 mod programs;

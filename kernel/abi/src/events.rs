@@ -114,15 +114,20 @@ pub const DEFAULT_STAT: &str =
 /// processor of the catalogue.
 pub const DETAILED_STAT: &str = "L1-dcache-loads,L1-dcache-load-misses";
 
-/// The event that `tally record` samples by default, as `perf record` does.
-pub const DEFAULT_RECORD: &str = "cycles";
+/// The event that `tally record` samples by default, as `perf record` does: precise samples where
+/// the processor has them.
+pub const DEFAULT_RECORD: &str = "cycles:P";
+
+/// The longest modifiers: `ukppp`.
+const MOST_MODIFIERS: usize = 5;
 
 /// The rings, 3 and 0, in which an event of this name counts, by its modifiers `u` and `k`; neither
 /// where the session's own rings hold. Counts of different rings have no ratio.
 pub fn rings(name: &str) -> [bool; 2] {
     let modifiers = name.rsplit_once([':', '/']).map_or("", |(_, modifiers)| modifiers);
     let is_modifiers = modifiers.chars().all(|letter| letter.is_ascii_lowercase());
-    ['u', 'k'].map(|ring| is_modifiers && modifiers.len() <= 3 && modifiers.contains(ring))
+    ['u', 'k']
+        .map(|ring| is_modifiers && modifiers.len() <= MOST_MODIFIERS && modifiers.contains(ring))
 }
 
 /// Splits a list into words at commas, white space and braces, except inside `cpu/…/`.

@@ -152,6 +152,9 @@ record! {
         period_multiplier: u16,
         /// Whether the address is in ring 3.
         user: bool,
+        /// Whether the processor stored the address at the event: then it is that of an instruction
+        /// that had the event, and there is no skid.
+        precise: bool,
         /// The thread that ran on the CPU, by its number in the system.
         thread: u32,
     }

@@ -267,10 +267,7 @@ impl Bank {
         }
     }
 
-    /// See [`Thresholds::set`].
-    ///
-    /// # Errors
-    /// See [`ThresholdError`].
+    /// See [`Thresholds::set`], also for the errors.
     pub(crate) fn set_threshold(
         &mut self,
         event: usize,
@@ -300,20 +297,21 @@ impl Bank {
         self.thresholds.has_fired()
     }
 
-    /// Fires the reached thresholds of the events of `group`.
+    /// Fires the reached thresholds of the events of `group`; samples if the event `can_sample`.
     pub(crate) fn check(
         &mut self,
         group: u16,
         counts: GroupCounts,
         period_multiplier: u32,
+        can_sample: impl Fn(u16) -> bool,
         mut fire: impl FnMut(Fired),
     ) {
         for index in self.members.of_group(group) {
-            let Some(at) = self.thresholds.of_member(index) else { continue };
-            let Some(member) = self.members.get(index) else { continue };
-            let count = self.threshold_count(member, counts);
-            if count >= at {
-                let reached = Reached { event: member.event, at, count };
+            let known = self.thresholds.of_member(index).zip(self.members.get(index));
+            let Some((at, member)) = known else { continue };
+            let (event, count) = (member.event, self.threshold_count(member, counts));
+            if count >= at && self.thresholds.may_fire(event, &can_sample) {
+                let reached = Reached { event, at, count };
                 let fired = self.thresholds.fire_member(index, reached, period_multiplier);
                 count_fired(&self.pages, &fired);
                 fire(fired);
@@ -321,14 +319,15 @@ impl Bank {
         }
     }
 
-    /// Fires the reached thresholds of pinned events.
+    /// Fires the reached thresholds of pinned events; samples as [`Self::check`].
     pub(crate) fn check_pinned(
         &mut self,
         total: &Counts,
         period_multiplier: u32,
+        can_sample: impl Fn(u16) -> bool,
         mut fire: impl FnMut(Fired),
     ) {
-        self.thresholds.check_pinned(total, period_multiplier, |fired| {
+        self.thresholds.check_pinned(total, period_multiplier, can_sample, |fired| {
             count_fired(&self.pages, &fired);
             fire(fired);
         });
@@ -380,9 +379,9 @@ impl Bank {
         plan
     }
 
-    /// Sets whether counters are preloaded.
-    pub(crate) fn set_armed(&mut self, armed: bool) {
-        self.thresholds.set_armed(armed);
+    /// Notes whether any counter of the plan is preloaded.
+    pub(crate) fn set_armed(&mut self, plan: &PreloadPlan) {
+        self.thresholds.set_armed(!plan.is_empty());
     }
 }
 

@@ -74,6 +74,9 @@ pub struct Demand {
     /// interrupt as one ([`crate::Session::set_overcount`]). Pinned instructions are affected in
     /// any case.
     pub retired: bool,
+    /// Upper bound of the events that a precise sample takes from the count; `None` if samples are
+    /// not precise.
+    pub precise: Option<u16>,
     /// Minimum number of slices of its group in a round: 1 to [`MAX_SHARE`].
     pub share: u16,
     /// Number of a set of events that are counted in the same slices.
@@ -93,6 +96,7 @@ impl Demand {
             alone: false,
             kernel: false,
             retired: false,
+            precise: None,
             share: 1,
             together: None,
         }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use tally_abi::trace::SlicePlace;
+use tally_abi::{bank::PINNED_SLOT, trace::SlicePlace};
 
 use crate::{
     demand::{MAX_EXTRA, MAX_GENERAL, Pinned, Selector},
@@ -32,6 +32,8 @@ pub struct Group {
     pub extra: Extras,
     /// Whether no other event may be on a general counter at the same time.
     pub alone: bool,
+    /// The general counters whose samples are precise, as a mask.
+    pub precise: u16,
     /// The group's slices in a round: 1 to [`crate::MAX_SHARE`].
     pub share: u16,
 }
@@ -44,6 +46,7 @@ impl Group {
         selectors: [Selector(0); MAX_GENERAL],
         extra: Extras { used: 0, values: [0; MAX_EXTRA] },
         alone: false,
+        precise: 0,
         share: 1,
     };
 
@@ -73,6 +76,17 @@ pub enum CounterAssignment {
         /// The counter, by hardware index.
         counter: u8,
     },
+}
+
+impl CounterAssignment {
+    /// The counter's slot of [`tally_abi::bank`], if it is a counter.
+    pub(crate) fn slot(self) -> Option<usize> {
+        match self {
+            CounterAssignment::Pinned(pinned) => Some(PINNED_SLOT + pinned as usize),
+            CounterAssignment::Metric(_) => None,
+            CounterAssignment::General { counter, .. } => Some(counter.into()),
+        }
+    }
 }
 
 /// The groups, and the counter of each event.

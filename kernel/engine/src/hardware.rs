@@ -21,6 +21,7 @@ use crate::{
     demand::{MAX_GENERAL, Pinned, Widths},
     group::Group,
     metrics::Metrics,
+    precise::PreciseAddresses,
     switch::Switch,
 };
 
@@ -37,6 +38,9 @@ pub struct Setup {
     pub pairs: bool,
     /// Whether metrics are counted.
     pub metrics: bool,
+    /// Whether the samples of an event are precise: then the pinned instructions' are, if they are
+    /// sampled, and those of the general counters whose selectors say so.
+    pub precise: bool,
     /// The slice timer's event: cycles or instructions.
     pub timer: Pinned,
     /// The longest slice, in the timer's unit, in which no counter can wrap.
@@ -262,6 +266,11 @@ pub trait Pmu {
     /// What ring 0 counts during the call is lost.
     fn take_metrics(&mut self) -> Metrics {
         Metrics::default()
+    }
+
+    /// The addresses of precise samples since the last call, for a setup with precise events.
+    fn take_precise(&mut self) -> PreciseAddresses {
+        PreciseAddresses::default()
     }
 
     /// Sets every counter to 0, while nothing counts, so that the next program cannot read other

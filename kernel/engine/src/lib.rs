@@ -37,6 +37,7 @@ mod multiplex;
 mod order;
 pub mod phase;
 pub mod plan;
+mod precise;
 mod rows;
 mod session;
 mod setup;
@@ -60,6 +61,7 @@ pub use hardware::{
 pub use metrics::{Metric, Metrics};
 pub use multiplex::Multiplexer;
 pub use plan::{Lack, PlanError, plan};
+pub use precise::PreciseAddresses;
 pub use session::{Neighbours, Passed, Session, Snapshot, skew::SKEW_CYCLES};
 pub use switch::Switch;
 pub use turns::{DrawnTurn, Turns};

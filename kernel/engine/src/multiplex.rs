@@ -359,6 +359,9 @@ impl<P: Pmu> Multiplexer<P> {
         if !session.has_bank() {
             return false;
         }
+        if session.setup().precise {
+            session.set_precise(self.pmu.take_precise());
+        }
         let plan = session.publish(of, running, Timestamp { cpu: self.cpu, tsc }, sink);
         if let Some(plan) = &plan {
             self.preload(plan);

@@ -152,6 +152,7 @@ fn put(group: &mut Group, wanted: &Wanted, share: u16, spot: Spot) {
         group.selectors[spot.counter + 1] = second;
     }
     group.alone |= wanted.alone;
+    group.precise |= u16::from(wanted.precise) << spot.counter;
     group.share = group.share.max(share);
     if let (Some(extra), Some(register)) = (wanted.extra, spot.register) {
         if register != extra.registers.trailing_zeros() as usize {
@@ -255,7 +256,8 @@ fn check(
             Some(Extra { registers, ..extra })
         }
     };
-    Ok(Some(Wanted { selector, counters, pair: demand.pair, extra, alone: demand.alone }))
+    let Demand { pair, alone, .. } = *demand;
+    Ok(Some(Wanted { selector, counters, pair, extra, alone, precise: demand.precise.is_some() }))
 }
 
 /// A spot for each of `wanted`, the number of groups, and its lower bound.

@@ -54,7 +54,8 @@ impl Setup {
         let kernel = config.mode.kernel() || demands.iter().any(|demand| demand.kernel);
         let pairs = demands.iter().any(|demand| demand.pair.is_some());
         let metrics = demands.iter().any(|demand| demand.metric.is_some());
-        Ok(Setup { mode: config.mode, kernel, pairs, metrics, timer, max_slice: max })
+        let precise = demands.iter().any(|demand| demand.precise.is_some());
+        Ok(Setup { mode: config.mode, kernel, pairs, metrics, precise, timer, max_slice: max })
     }
 }
 

@@ -108,7 +108,11 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
             let extra = catalogue.extra_registers();
             let extended = Extended::of(&cpuid, leaf.eax);
             let kind;
-            let known = Known { extra, metrics: catalogue.metrics() > 0 };
+            let known = Known {
+                extra,
+                metrics: catalogue.metrics() > 0,
+                first_is_exact: catalogue.first_is_exact(),
+            };
             (kind, more) = detect_intel(&cpuid, leaf.eax, hypervisor, known, &extended)?;
             let catalogue = catalogue.without(absent_events(&cpuid));
             let catalogue = catalogue.with_metrics(has_metrics(&kind));
@@ -161,6 +165,8 @@ struct Known {
     extra: u8,
     /// Whether PERF_METRICS exists.
     metrics: bool,
+    /// Whether precise samples of general counter 0 are those of the overflowing instruction.
+    first_is_exact: bool,
 }
 
 /// Reads Intel SDM volume 2, CPUID leaf 0AH. Leaf 23H wins over it. Returns a remark if the two
@@ -172,7 +178,7 @@ fn detect_intel<R: CpuIdReader>(
     cpuid: &R,
     leaves: u32,
     hypervisor: bool,
-    Known { extra, metrics }: Known,
+    Known { extra, metrics, first_is_exact }: Known,
     extended: &Extended,
 ) -> Result<(Kind, Option<&'static str>), NoPmu> {
     if leaves < 0xa {
@@ -201,6 +207,9 @@ fn detect_intel<R: CpuIdReader>(
     let widths = Widths { pinned: (1 << fixed_bits) - 1, general: (1 << width_bits) - 1 };
     // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES exists.
     let capabilities = cpuid.cpuid1(1).ecx >> 15 & 1 == 1;
+    // DS, and DTES64: records in 64-bit format.
+    let store = cpuid.cpuid1(1);
+    let debug_store = store.edx >> 21 & 1 == 1 && store.ecx >> 2 & 1 == 1;
     let features = intel::Features {
         general,
         reserved: 0,
@@ -209,6 +218,8 @@ fn detect_intel<R: CpuIdReader>(
         extra,
         widths,
         metrics: fixed(3) && metrics,
+        debug_store,
+        first_is_exact,
         addresses: intel::Addresses::of_version(version),
     };
     let note = "CPUID leaf 0AH has counters that leaf 23H does not have: they are not used";

@@ -1,9 +1,16 @@
 //! Common driver type for both vendors' drivers.
 
 use tally_abi::Mode;
-use tally_engine::{CounterMask, Counts, Group, Metrics, Pmu, Setup, Switch, Widths};
+use tally_engine::{
+    CounterMask, Counts, Group, Metrics, Pmu, PreciseAddresses, Setup, Switch, Widths,
+};
 
-use crate::{amd::Amd, bus::Bus, init::ControlValue, intel::Intel};
+use crate::{
+    amd::Amd,
+    bus::Bus,
+    init::ControlValue,
+    intel::{DebugStore, Intel},
+};
 
 /// PMU of one CPU, of either vendor.
 #[derive(Debug)]
@@ -36,6 +43,20 @@ impl<B: Bus> Driver<B> {
             Driver::Intel(driver) => driver.extra(),
             Driver::Amd(_) => 0,
         }
+    }
+
+    /// Lets samples of precise events be precise, if this CPU can store their records in `store`,
+    /// which nothing else uses.
+    pub fn sample_precisely(&mut self, store: &'static DebugStore) {
+        match self {
+            Driver::Intel(driver) => driver.sample_precisely(store),
+            Driver::Amd(_) => {}
+        }
+    }
+
+    /// Returns whether this CPU can sample precisely.
+    pub fn can_sample_precisely(&self) -> bool {
+        matches!(self, Driver::Intel(driver) if driver.can_sample_precisely())
     }
 
     /// Returns whether this CPU has PERF_METRICS.
@@ -71,6 +92,10 @@ impl<B: Bus> Pmu for Driver<B> {
 
     fn take_metrics(&mut self) -> Metrics {
         either!(self, driver => driver.take_metrics())
+    }
+
+    fn take_precise(&mut self) -> PreciseAddresses {
+        either!(self, driver => driver.take_precise())
     }
 
     fn scrub(&mut self) {

@@ -35,22 +35,24 @@ mod features;
 mod in_use;
 mod interrupts;
 mod metrics;
+mod precise;
 mod start;
 mod timer;
 
-use self::timer::Timer;
+pub use self::precise::DebugStore;
 pub(crate) use self::{
     addresses::Addresses,
     extra::{extra_address, extra_register},
     features::Features,
     in_use::left_on,
 };
+use self::{precise::Precise, timer::Timer};
 pub(crate) use crate::registers::intel::RDPMC_METRICS;
 
 use tally_abi::Mode;
 use tally_engine::{
-    CounterMask, Counts, Group, MAX_EXTRA, MAX_GENERAL, Metrics, Pinned, Pmu, Selector, Setup,
-    Switch, Widths, for_each_counter,
+    CounterMask, Counts, Group, MAX_EXTRA, MAX_GENERAL, Metrics, Pinned, Pmu, PreciseAddresses,
+    Selector, Setup, Switch, Widths, for_each_counter,
 };
 
 use crate::{
@@ -89,6 +91,10 @@ pub struct Intel<B: Bus> {
     armed: u16,
     /// Whether general counters can be written in full width.
     full_width: bool,
+    /// Whether the session has precise events.
+    is_precise: bool,
+    /// State of precise samples, if they can be taken.
+    precise: Option<Precise>,
 }
 
 impl<B: Bus> Intel<B> {
@@ -185,6 +191,7 @@ pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
 impl<B: Bus> Pmu for Intel<B> {
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
         self.must_stop = setup.kernel;
+        self.is_precise = setup.precise;
         self.timer = Timer::new(setup.timer, &self.features);
         self.selects.time_by(setup.timer, self.features.widths.pinned);
         if group.extra.used != 0 {
@@ -241,6 +248,10 @@ impl<B: Bus> Pmu for Intel<B> {
 
     fn take_metrics(&mut self) -> Metrics {
         metrics::take(&mut self.bus, &self.features)
+    }
+
+    fn take_precise(&mut self) -> PreciseAddresses {
+        self.precise.as_ref().map(Precise::take).unwrap_or_default()
     }
 
     fn scrub(&mut self) {

@@ -112,8 +112,8 @@ pub fn recheck_counters<B: Bus>(
 
 /// Configuration of a check, with slices of up to `max_slice` cycles.
 fn setup(mode: Mode, max_slice: u64) -> Setup {
-    let (pairs, metrics) = (false, false);
-    Setup { mode, kernel: mode.kernel(), pairs, metrics, timer: Pinned::Cycles, max_slice }
+    let [pairs, metrics, precise] = [false; 3];
+    Setup { mode, kernel: mode.kernel(), pairs, metrics, precise, timer: Pinned::Cycles, max_slice }
 }
 
 /// Programs the counters of a mask to count instructions in ring 0.

@@ -221,10 +221,12 @@ impl Model {
     /// Returns the bits that a write to `msr` may set; a read-only register has none.
     fn writable(&self, msr: u32) -> u64 {
         let rows = (1_u64 << self.counters) - 1;
+        // Whether there is a debug store, with adaptive records.
+        let store = u64::from(self.msrs.contains_key(&intel::DsArea::FIRST));
         match (self.vendor, msr) {
             (Vendor::Intel { .. }, 0x186..=0x18f) => {
                 let more = if self.is_version_6 { 0xff << 40 | 1 << 36 } else { 0 };
-                0xffdf_ffff & !(1 << 19) | more
+                0xffdf_ffff & !(1 << 19) | more | store << 34
             }
             (Vendor::Intel { .. }, 0xc1..=0xca | 0x309..=0x30c) => WIDTH_MASK,
             (Vendor::Intel { freeze: true }, 0x329) => {
@@ -233,10 +235,15 @@ impl Model {
             }
             (Vendor::Intel { .. }, 0x38d) => intel::FixedCtrCtrl::VALID,
             (Vendor::Intel { freeze: true }, 0x38f) => rows | 0xf << 32 | 1 << 48,
-            (Vendor::Intel { freeze: true }, 0x390) => rows | 0xf << 32 | 1 << 48 | 1 << 59,
+            (Vendor::Intel { freeze: true }, 0x390) => {
+                rows | 0xf << 32 | 1 << 48 | 1 << 59 | store << 62
+            }
             (Vendor::Intel { .. }, 0x38f | 0x390) => rows | 7 << 32,
             (_, 0x1d9) => 1 << 12 | 1 << 1,
-            (Vendor::Intel { .. }, 0x3f1 | 0x14ce) => 0,
+            (Vendor::Intel { .. }, 0x3f1) => (rows | 7 << 32) * store,
+            (Vendor::Intel { .. }, 0x3f2) => 0xff00_000f,
+            (Vendor::Intel { .. }, 0x600) => u64::MAX,
+            (Vendor::Intel { .. }, 0x14ce) => 0,
             (Vendor::Amd { .. }, 0xc000_010f) => 0,
             (Vendor::Intel { .. }, 0x1a6 | 0x1a7) => intel::OffcoreRsp::VALID,
             (Vendor::Intel { .. }, 0x3f7) => intel::PebsFrontend::VALID,

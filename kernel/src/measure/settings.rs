@@ -31,6 +31,8 @@ static OVERCOUNT: AtomicU64 = AtomicU64::new(0);
 static MISSING_EXTRA: AtomicU8 = AtomicU8::new(0);
 /// Whether a CPU has no PERF_METRICS.
 static LACKS_METRICS: AtomicBool = AtomicBool::new(false);
+/// Whether a started CPU cannot sample precisely.
+static LACKS_PRECISE: AtomicBool = AtomicBool::new(false);
 static SETTINGS: Once<Settings> = Once::new();
 
 pub(super) struct Settings {
@@ -177,9 +179,17 @@ pub(super) fn record_metrics(has_metrics: bool) {
     LACKS_METRICS.fetch_or(!has_metrics, Ordering::Relaxed);
 }
 
-/// The catalogue of the processor's events, with the metrics that every started CPU has.
+/// Records whether a CPU can sample precisely.
+pub(super) fn record_precise(can_sample_precisely: bool) {
+    LACKS_PRECISE.fetch_or(!can_sample_precisely, Ordering::Relaxed);
+}
+
+/// The catalogue of the processor's events, with the metrics and the precise samples that every
+/// started CPU has.
 pub(super) fn catalogue(found: &DetectedPmu) -> Catalogue {
-    found.catalogue().with_metrics(!LACKS_METRICS.load(Ordering::Relaxed))
+    let [lacks_metrics, lacks_precise] =
+        [&LACKS_METRICS, &LACKS_PRECISE].map(|lacks| lacks.load(Ordering::Relaxed));
+    found.catalogue().with_metrics(!lacks_metrics).with_precise(!lacks_precise)
 }
 
 /// Records the instructions that this CPU counts in ring 3 for an interrupt there.

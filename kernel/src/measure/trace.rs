@@ -110,10 +110,12 @@ impl Sink for AtInterrupt<'_> {
     }
 
     fn sample(&mut self, record: SampleRecord) {
-        let SampleRecord { session, tsc, address, user, .. } = record;
+        let SampleRecord { session, tsc, .. } = record;
         self.trace.sample(record);
         self.wait_soon();
-        if user && *self.stack_bytes > 0 && self.trace.is_on() {
+        if self.interrupted.is_user() && *self.stack_bytes > 0 && self.trace.is_on() {
+            // The stack is the interrupt's, also of a precise sample.
+            let address = self.interrupted.rip;
             self.trace.stack =
                 Some(SampledStack { session, tsc, address, bytes: *self.stack_bytes });
             self.trace.lapic.interrupt_self(vectors::STACK);

@@ -56,6 +56,7 @@ pub(super) fn recording(program: &str) -> Recording {
         period_multiplier: 1,
         thread: 2,
         user: true,
+        precise: false,
         events: 0,
         counts: [0; tally_abi::trace::MAX_COUNTS],
         tsc: 100 + number,

@@ -320,6 +320,7 @@ pub(super) mod tests {
             group: 0,
             period_multiplier: 1,
             user,
+            precise: false,
             thread: 2,
             events: 0,
             counts: [0; MAX_COUNTS],

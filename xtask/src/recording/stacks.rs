@@ -40,10 +40,11 @@ impl Stacks {
         Stacks(stacks)
     }
 
-    /// The stack of a sample, if it was copied.
+    /// The stack of a sample, if it was copied. That of a precise sample is the interrupt's, some
+    /// instructions later.
     pub(crate) fn of_sample(&self, sample: &SampleRecord) -> Option<&SampledStack> {
         let stack = self.0.get(&(sample.cpu, sample.tsc))?;
-        (stack.registers.rip == sample.address).then_some(stack)
+        (sample.precise || stack.registers.rip == sample.address).then_some(stack)
     }
 
     /// Returns whether no stack was copied.

@@ -38,11 +38,12 @@ pub(super) fn lines(args: &RunArgs, report: &Report) -> Vec<String> {
             };
             let period = period(report, event, stack.cycles);
             let event = if event == stack.cycles { "cycles" } else { event };
+            let precise = if args.pmu.profile().has_pebs() { ":P" } else { "" };
             let budget = match count_of(report, stack.cycles) {
                 Some(cycles) if cycles < ENOUGH_CYCLES => " --budget 10",
                 _ => "",
             };
-            let record = args.command(&format!("record -e {event}{period}{budget}"));
+            let record = args.command(&format!("record -e {event}{precise}{period}{budget}"));
             let mut lines = vec![format!("next, the lines where: {record}")];
             if args.breakdown.is_none() {
                 lines.push(format!("      finer causes:    {}", args.command("run --breakdown")));

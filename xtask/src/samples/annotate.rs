@@ -30,6 +30,9 @@ use crate::{
 /// Instructions without samples that are printed before and after one with samples.
 const CONTEXT: usize = 2;
 
+/// The places of samples that are precise, and of others.
+const AT_THE_EVENT: &str = "Each sample is at an instruction that had the event.";
+const LATE: &str = "A sample is some instructions behind the one that caused it.";
 /// Functions that a message lists at most.
 const LISTED: usize = 10;
 /// Columns before each.
@@ -63,6 +66,8 @@ struct Annotated {
     share: f64,
     /// The share of events in code whose function is not known.
     unknown_share: f64,
+    /// Whether every sample is precise.
+    precise: bool,
     instructions: Vec<Line>,
 }
 
@@ -120,6 +125,8 @@ struct Sampled<'a> {
     instructions: Vec<super::code::Instruction>,
     weight: Weight,
     by_address: BTreeMap<u64, Weight>,
+    /// Whether every sample is precise.
+    is_precise: bool,
 }
 
 /// The functions with samples of an event, in decreasing order of events.
@@ -156,8 +163,10 @@ fn sampled<'a>(of: &Recording, symbolizer: &'a Symbolizer, event: &str) -> Resul
             instructions: code.instructions(function),
             weight: Weight::default(),
             by_address: BTreeMap::new(),
+            is_precise: true,
         });
         of.weight.add(events);
+        of.is_precise &= sample.precise;
         of.by_address.entry(sample.address).or_default().add(events);
     }
     let mut functions: Vec<Sampled<'a>> = found.into_values().collect();
@@ -229,6 +238,7 @@ impl Sampled<'_> {
             events: self.weight.events,
             share: self.weight.events as f64 / all_events,
             unknown_share: found.elsewhere.events as f64 / all_events,
+            precise: self.is_precise,
             instructions: self.instructions.iter().map(line).collect(),
         }
     }
@@ -279,7 +289,7 @@ impl Annotated {
             let share = 100.0 * self.unknown_share;
             writeln!(text, "# {share:.2}% are in code of which no function is known: --symbols")?;
         }
-        writeln!(text, "# A sample is some instructions behind the one that caused it.")?;
+        writeln!(text, "# {}", if self.precise { AT_THE_EVENT } else { LATE })?;
         writeln!(text, "Percent   95 % interval   Address  Instruction")
     }
 }

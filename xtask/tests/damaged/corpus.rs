@@ -118,6 +118,7 @@ fn of_slice(records: &mut Records, round: u64) {
             group: 0,
             period_multiplier: 1,
             user: true,
+            precise: false,
             thread: 2,
             events: 4,
             counts,

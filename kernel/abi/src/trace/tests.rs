@@ -56,6 +56,7 @@ fn thresholds_and_samples_round_trip() {
         event: 1023,
         address: 0xffff_8000_0000_1234,
         user: true,
+        precise: false,
         thread: 0xffff_fff0,
         address_space: 0x1000,
         tsc: 5,

@@ -192,6 +192,12 @@ impl Thresholds {
         self.periods.get(usize::from(event)).is_some_and(|period| *period > 0)
     }
 
+    /// Returns whether an event's threshold may fire, if it is reached: its samples have to be
+    /// possible.
+    pub(super) fn may_fire(&self, event: u16, can_sample: impl Fn(u16) -> bool) -> bool {
+        !self.is_sampled(event) || can_sample(event)
+    }
+
     pub(super) fn set_armed(&mut self, armed: bool) {
         self.armed = armed;
     }
@@ -265,11 +271,12 @@ impl Thresholds {
         fired
     }
 
-    /// Fires the thresholds of pinned events that are reached.
+    /// Fires the thresholds of pinned events that are reached; see [`super::Bank::check`].
     pub(super) fn check_pinned(
         &mut self,
         total: &Counts,
         period_multiplier: u32,
+        can_sample: impl Fn(u16) -> bool,
         mut fire: impl FnMut(Fired),
     ) {
         let mut left = MOST_FIRED;
@@ -278,6 +285,7 @@ impl Thresholds {
             while left > 0
                 && let Some(&Reverse((at, event))) = self.of_pinned(pinned).peek()
                 && count >= at
+                && self.may_fire(event, &can_sample)
             {
                 left -= 1;
                 let (fired, next) = self.fire(Reached { event, at, count }, period_multiplier);

@@ -12,6 +12,8 @@ pub(super) struct Wanted {
     pub(super) pair: Option<Selector>,
     pub(super) extra: Option<Extra>,
     pub(super) alone: bool,
+    /// Whether samples are precise.
+    pub(super) precise: bool,
 }
 
 /// Assignment of an event: group, counter, register.

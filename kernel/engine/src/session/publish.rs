@@ -140,7 +140,7 @@ impl Session {
         }
         let plan = self.plan_preload()?;
         if let Some(bank) = &mut self.bank {
-            bank.set_armed(!plan.is_empty());
+            bank.set_armed(&plan);
         }
         Some(plan)
     }

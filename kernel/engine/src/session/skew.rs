@@ -3,7 +3,8 @@
 //! In ring 0, the kernel disables counters in the handler, so a count contains the entry to the
 //! handler and the exit from it (decisions 23 and 50). The same is allowed for when the session is
 //! switched in and out. In ring 3, many processors count an interrupt as a retired instruction or
-//! branch (decision 51).
+//! branch (decision 51). With a precise sample the processor reloads the counter, and what it had
+//! counted since the overflow is lost. The interrupt of such a sample ends no slice.
 //!
 //! Uses floating point: never in the overflow path.
 
@@ -42,6 +43,8 @@ pub(super) struct Skew {
 struct EventSkew {
     in_ring_0: bool,
     is_overcounted: bool,
+    /// Events that each precise sample can take from the count.
+    lost_a_sample: u64,
 }
 
 impl Skew {
@@ -50,6 +53,7 @@ impl Skew {
         let of = |demand: &Demand| EventSkew {
             in_ring_0: demand.is_in_ring_0(mode),
             is_overcounted: demand.is_overcounted(),
+            lost_a_sample: demand.precise.unwrap_or(0).into(),
         };
         Skew { events: demands.iter().map(of).collect(), overcount: 0, cuts: 0 }
     }
@@ -104,14 +108,15 @@ impl Skew {
         };
         let interrupts = stats.pmis + stats.spurious_pmis + stats.lost_pmis + stats.interruptions;
         let of_ring_3 = if event.is_overcounted { self.overcount * interrupts } else { 0 };
-        of_ring_0 + of_ring_3
+        of_ring_0 + of_ring_3 + event.lost_a_sample * stats.spurious_pmis
     }
 
     /// Returns whether interrupts may change the count of an event.
     pub(super) fn moves(&self, event: usize) -> bool {
-        self.events
-            .get(event)
-            .is_some_and(|event| event.in_ring_0 || event.is_overcounted && self.overcount > 0)
+        self.events.get(event).is_some_and(|event| {
+            let is_overcounted = event.is_overcounted && self.overcount > 0;
+            event.in_ring_0 || is_overcounted || event.lost_a_sample > 0
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     state::{Session, SliceStart, Timestamp},
 };
 use crate::{
-    Began, Clock, Counts, MAX_GENERAL, Pinned, Sink,
+    Began, Clock, Counts, MAX_GENERAL, Pinned, PreciseAddresses, Sink,
     bank::{Bank, Fired, GroupCounts, ThresholdError},
     core_time::CoreReading,
     for_each_counter,
@@ -119,6 +119,11 @@ impl Session {
         self.sampling.iter_mut().for_each(|sampling| sampling.add_stack(cycles));
     }
 
+    /// Takes what the driver knows of precise samples, before they are recorded.
+    pub(crate) fn set_precise(&mut self, addresses: PreciseAddresses) {
+        self.sampling.iter_mut().for_each(|sampling| sampling.precise = addresses);
+    }
+
     /// Observes what overflow interrupts cost, for the budget of samples. `read` returns the
     /// processor's core cycles. Where ring 0 is counted, the handler is a part of the counts.
     pub(crate) fn time_samples(&mut self, read: impl FnOnce() -> Option<CoreReading>) {
@@ -178,6 +183,8 @@ impl Session {
         let multiplier = sampling.as_ref().map_or(1, |sampling| sampling.period_multiplier());
         let coming = self.current.drawn.draw.group;
         let groups = [Some(of.group), (coming != of.group).then_some(coming)];
+        let precise = sampling.as_ref().map_or_else(Default::default, |sampling| sampling.precise);
+        let can_sample = |event| self.can_sample(event, &precise);
         for group in groups.into_iter().flatten() {
             let counts = counts_of(&self.moments, &self.current, &self.total, group, of.start_tsc);
             let Some(counts) = counts else { continue };
@@ -187,6 +194,8 @@ impl Session {
                     // sessions that count ring 0.
                     let kernel = self.setup.kernel;
                     let found = sink.interrupted().filter(|(_, user)| *user || kernel);
+                    let precise = self.precise_address(fired.event, sampling);
+                    let found = (precise.or(found), precise.is_some());
                     let record = self.sampled(fired, at, group, counts, multiplier, found);
                     sampling.add(record.address);
                     sampling.adapt(fired.event, fired.count, ticks);
@@ -194,9 +203,9 @@ impl Session {
                 }
                 _ => sink.threshold(self.fired(fired, at)),
             };
-            bank.check(group, counts, multiplier, &mut fire);
+            bank.check(group, counts, multiplier, can_sample, &mut fire);
             if group == of.group {
-                bank.check_pinned(&self.total, multiplier, fire);
+                bank.check_pinned(&self.total, multiplier, can_sample, fire);
             }
         }
         if let Some(sampling) = &mut sampling {
@@ -207,6 +216,33 @@ impl Session {
         }
         self.sampling = sampling;
         self.bank = Some(bank);
+    }
+
+    /// Returns whether a sample of an event that is due can be taken now. That of a precise event
+    /// waits for its record, which the next event writes.
+    fn can_sample(&self, event: u16, precise: &PreciseAddresses) -> bool {
+        let Some(&assigned) = self.plan.assignments.get(usize::from(event)) else { return true };
+        let is_precise = match assigned {
+            CounterAssignment::General { group, counter } => {
+                self.plan.group(group).precise >> counter & 1 == 1
+            }
+            CounterAssignment::Pinned(Pinned::Instructions) => self.samples_precise_instructions(),
+            CounterAssignment::Pinned(_) | CounterAssignment::Metric(_) => false,
+        };
+        !is_precise || assigned.slot().is_some_and(|slot| precise.has(slot))
+    }
+
+    /// Returns whether the pinned instructions are sampled precisely: they are not if they time the
+    /// slices.
+    fn samples_precise_instructions(&self) -> bool {
+        self.setup.precise && self.setup.timer != Pinned::Instructions
+    }
+
+    /// The address of an event's precise sample, and whether it is in ring 3.
+    fn precise_address(&self, event: u16, sampling: &mut Sampling) -> Option<(u64, bool)> {
+        let assigned = self.plan.assignments.get(usize::from(event))?;
+        let address = sampling.precise.take(assigned.slot()?)?;
+        Some((address, is_in_ring_3(address)))
     }
 
     fn fired(
@@ -232,10 +268,10 @@ impl Session {
         group: u16,
         counted: GroupCounts,
         period_multiplier: u32,
-        interrupted: Option<(u64, bool)>,
+        (found, precise): (Option<(u64, bool)>, bool),
     ) -> SampleRecord {
         let used = self.plan.group(group).used;
-        let (address, user) = interrupted.unwrap_or_default();
+        let (address, user) = found.unwrap_or_default();
         let mut counts = [0; MAX_GENERAL];
         let mut members = counts.iter_mut();
         for_each_counter(used, |counter| {
@@ -249,6 +285,7 @@ impl Session {
             event: fired.event,
             address,
             user,
+            precise,
             // The sink fills in the thread.
             thread: 0,
             address_space: self.address_space,
@@ -263,4 +300,10 @@ impl Session {
             counts,
         }
     }
+}
+
+/// Returns whether an address is in the lower half, which is ring 3's. A precise sample has no
+/// ring.
+fn is_in_ring_3(address: u64) -> bool {
+    address >> 63 == 0
 }

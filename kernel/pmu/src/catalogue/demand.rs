@@ -71,7 +71,7 @@ impl Catalogue {
         }
     }
 
-    fn general_demand(&self, entry: &Entry<'_>, mode: Mode) -> Result<Demand, Why> {
+    pub(super) fn general_demand(&self, entry: &Entry<'_>, mode: Mode) -> Result<Demand, Why> {
         let not_supported = |why: &str| Err(Why::NotSupported(why.into()));
         if entry.flag == Flag::Threads {
             return not_supported("it counts the other thread of the core too (AnyThread)");
@@ -272,7 +272,7 @@ pub(super) enum Why {
 
 impl Entry<'_> {
     /// Returns whether cycles or edges are counted instead of the event itself.
-    fn is_modified(&self) -> bool {
+    pub(super) fn is_modified(&self) -> bool {
         (self.cmask, self.inv, self.edge, self.equal) != (0, false, false, false)
     }
 

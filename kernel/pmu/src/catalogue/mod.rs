@@ -12,6 +12,7 @@ mod demand;
 mod extra;
 mod pack;
 mod perf_names;
+mod precise;
 mod processors;
 mod resolve;
 mod resolved;
@@ -50,6 +51,8 @@ pub struct Catalogue {
     has_equal: bool,
     /// Number of fractions in PERF_METRICS; 0 without the register.
     metrics: u8,
+    /// Whether precise samples can be taken.
+    is_precise: bool,
     /// Whether Tally's own events, those of the virtual PMU, exist.
     has_tallys: bool,
 }
@@ -67,6 +70,7 @@ impl Catalogue {
             has_second_umask,
             has_equal,
             metrics,
+            is_precise: processor.core.is_precise(),
             has_tallys: false,
         }
     }
@@ -108,6 +112,18 @@ impl Catalogue {
     #[must_use]
     pub fn with_metrics(self, has_metrics: bool) -> Catalogue {
         Catalogue { metrics: if has_metrics { self.metrics } else { 0 }, ..self }
+    }
+
+    /// Returns whether precise samples of general counter 0 are those of the overflowing
+    /// instruction.
+    pub(crate) fn first_is_exact(&self) -> bool {
+        self.processor.core.first_is_exact()
+    }
+
+    /// Removes precise samples if the processor cannot take them.
+    #[must_use]
+    pub fn with_precise(self, can_sample_precisely: bool) -> Catalogue {
+        Catalogue { is_precise: self.is_precise && can_sample_precisely, ..self }
     }
 
     /// Returns the number of fractions in PERF_METRICS; 0 without the register.

@@ -169,6 +169,17 @@ impl Core {
         }
     }
 
+    /// Returns whether the driver takes this processor's records of precise samples.
+    pub(super) fn is_precise(self) -> bool {
+        matches!(self, Core::SunnyCove) || self.first_is_exact()
+    }
+
+    /// Returns whether precise samples of general counter 0 are those of the overflowing
+    /// instruction (Linux, `glc_get_event_constraints`).
+    pub(super) fn first_is_exact(self) -> bool {
+        matches!(self, Core::GoldenCove | Core::RedwoodCove)
+    }
+
     /// Returns the valid bits of an extra register, 0 if it does not exist (Linux,
     /// arch/x86/events/intel/core.c: `intel_knl_extra_regs` to `intel_lnc_extra_regs`).
     pub(super) fn extra_bits(self, msr: u32) -> u64 {

@@ -29,6 +29,13 @@ const MAX_SPELLING_BYTES: usize = 255;
 /// Reason why an event cannot be counted: the error code, and a text for people.
 type Refused = (Error, String);
 
+fn refused(why: Why) -> Refused {
+    match why {
+        Why::NotSupported(why) => (Error::EventNotSupported, why),
+        Why::Bad(why) => (Error::BadArgument, why),
+    }
+}
+
 impl Catalogue {
     /// Looks up every event of `list`, separated by commas or white space outside of `cpu/…/`.
     /// Events are counted in `mode` unless they name other privileges; events between braces are
@@ -118,6 +125,7 @@ impl Catalogue {
         };
         let entry = self.entry(&spelling)?;
         let demand = self.demand_of(&spelling, &entry, mode, session)?;
+        let demand = self.precise(demand, spelling.precision, &entry, mode).map_err(refused)?;
         let native = self.with_code(entry.code).find(|e| e.is_same(&entry)).map(|e| e.name);
         let plain = Spelling { name: spelling.name, share: spelling.share, ..Spelling::default() };
         let name = match spelling.label {
@@ -143,10 +151,7 @@ impl Catalogue {
             None => self.demand(entry, mode, session),
             Some(counter) => self.demand_on(counter, entry, mode),
         };
-        demand.map_err(|why| match why {
-            Why::NotSupported(why) => (Error::EventNotSupported, why),
-            Why::Bad(why) => (Error::BadArgument, why),
-        })
+        demand.map_err(refused)
     }
 
     /// Returns the table entry for a spelling; its name is empty if the spelling is an alias or

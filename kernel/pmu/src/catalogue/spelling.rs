@@ -1,6 +1,7 @@
 //! Spelling of an event: parses a word into its attributes, without knowledge of any table.
 //!
-//! - `NAME`, optionally with perf's modifiers: `NAME:u`, `NAME:k`, `NAME:uk`, `NAME/u`
+//! - `NAME`, optionally with perf's modifiers: `NAME:u`, `NAME:k`, `NAME:uk`, `NAME/u`, and `p` to
+//!   `ppp` for precise samples, `P` for those that the processor has
 //! - `EVENT:UNIT_MASK:u:k:c=2:i:e`, as in libpfm4; also with the prefix `PMU::`
 //! - `cpu/event=0xd1,umask=0x08,cmask=1,inv,edge,eq,offcore_rsp=0x10001,name=X/u`, as in perf
 //! - `cpu/NAME,counter=2/`: on this general counter only
@@ -40,6 +41,8 @@ pub(super) struct Spelling<'a> {
     /// Label from `name=`.
     pub(super) label: Option<&'a str>,
     pub(super) share: Option<u16>,
+    /// Precision of the event's samples: the number of `p`, or [`BEST`]; 0 if it does not matter.
+    pub(super) precision: u8,
 }
 
 /// Whether an event is to be counted in each ring: `u` and `k`, or `u=0` and `k=0`.
@@ -245,11 +248,19 @@ impl<'a> Spelling<'a> {
                     once(&mut self.privileges.kernel, "k", true)?;
                     continue;
                 }
-                'p' | 'P' => "precise events need PEBS or IBS, which the engine does not drive",
+                'p' if self.precision < MOST_PRECISE => {
+                    self.precision += 1;
+                    continue;
+                }
+                'p' => "p is for precise samples, up to three times",
+                'P' => {
+                    self.precision = BEST;
+                    continue;
+                }
                 'h' | 'G' | 'H' => "hypervisors, hosts and guests are not told apart",
                 'I' => "idle time is not told apart: a program that waits is not counted",
                 'S' | 'D' | 'W' | 'e' | 'b' | 'R' => GROUPS,
-                _ => "modifiers are u for ring 3 and k for ring 0",
+                _ => "modifiers are u for ring 3, k for ring 0, and p for precise samples",
             };
             return wrong(modifier.encode_utf8(&mut [0; 4]), why);
         }
@@ -322,6 +333,10 @@ pub(super) fn check_pmus(list: &str) -> Result<(), (&str, Wrong)> {
 }
 
 const ONLY_CPU: &str = "the only PMU here is cpu, as in cpu/event=0xd1,umask=0x08/";
+/// Number of `p` that ask for the very instruction at which the counter overflowed.
+pub(super) const MOST_PRECISE: u8 = 3;
+/// Precision of `P`: what the processor has, or none.
+pub(super) const BEST: u8 = 4;
 const MODIFIERS: &str = "ukhpPGHISDWbR";
 const TERMS: &str = "terms are event, umask, cmask, inv, edge, eq, offcore_rsp, frontend, config, config1, counter and name";
 const SAID: &str = "the event is given twice: give a name, a numeric select, or event= and umask=";

@@ -6,6 +6,7 @@ mod metrics;
 mod missing;
 mod others;
 mod pairs;
+mod precise;
 mod preload;
 mod reserved;
 mod self_check;
@@ -47,6 +48,8 @@ fn try_driver_beside(model: Model, reserved: u16) -> Result<Driver<Model>, InitE
                 reserved,
                 reference: true,
                 metrics: false,
+                debug_store: false,
+                first_is_exact: false,
                 capabilities: freeze,
                 extra: 7,
                 widths,
@@ -128,8 +131,8 @@ fn switch(pmu: &mut Driver<Model>, [before, next]: [&Group; 2], counts: &mut Cou
 }
 
 fn setup(mode: Mode) -> Setup {
-    let (pairs, metrics) = (false, false);
-    Setup { mode, kernel: mode.kernel(), pairs, metrics, timer: Pinned::Cycles, max_slice: SLICE }
+    let ([pairs, metrics, precise], timer) = ([false; 3], Pinned::Cycles);
+    Setup { mode, kernel: mode.kernel(), pairs, metrics, precise, timer, max_slice: SLICE }
 }
 
 #[test]

@@ -16,6 +16,10 @@ pub(crate) struct Features {
     pub(crate) reference: bool,
     /// Whether PERF_METRICS exists, which needs fixed counter 3.
     pub(crate) metrics: bool,
+    /// Whether the processor has a debug store with 64-bit records.
+    pub(crate) debug_store: bool,
+    /// Whether precise samples of general counter 0 are those of the overflowing instruction.
+    pub(crate) first_is_exact: bool,
     /// Whether IA32_PERF_CAPABILITIES exists.
     pub(crate) capabilities: bool,
     /// Mask of extra registers by the numbers that [`extra_register`] gives.

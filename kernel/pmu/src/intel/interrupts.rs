@@ -3,12 +3,12 @@
 use core::mem::take;
 
 use tally_abi::bank::PINNED_SLOT;
-use tally_engine::{MAX_GENERAL, Selector, for_each_counter};
+use tally_engine::{MAX_GENERAL, Pinned, Selector, for_each_counter};
 
-use super::Intel;
+use super::{Intel, precise::is_precise};
 use crate::{
     Bus,
-    registers::intel::{FixedCtrCtrl, PerfEvtSel, PerfGlobalOvfCtrl, PerfGlobalStatus},
+    registers::intel::{FixedCtrCtrl, PebsEnable, PerfEvtSel, PerfGlobalOvfCtrl, PerfGlobalStatus},
 };
 
 impl<B: Bus> Intel<B> {
@@ -17,21 +17,45 @@ impl<B: Bus> Intel<B> {
         let Some(event) = slot.checked_sub(PINNED_SLOT) else {
             let index = slot % MAX_GENERAL;
             self.armed |= 1 << index;
-            let interrupts = self.selects.held()[index].0 | PerfEvtSel::INT.bits();
-            self.select(index, Selector(interrupts));
-            self.timer.interrupting |= 1 << index;
+            self.arm_general(index);
             let value = remaining.wrapping_neg() & self.features.widths.general;
             self.bus.put_at(self.features.addresses.counter(index as u8), value);
             return value;
         };
         if event != self.timer.event as usize {
-            let interrupts = FixedCtrCtrl::PMI0.bits() << (4 * event);
-            self.control_fixed(self.fixed | FixedCtrCtrl::from_bits_retain(interrupts));
-            self.timer.interrupting |= PerfGlobalStatus::FIXED0.bits() << event;
+            self.arm_fixed(event);
         }
         let value = remaining.wrapping_neg() & self.features.widths.pinned;
         self.bus.put_at(self.features.addresses.fixed(event as u8), value);
         value
+    }
+
+    fn arm_general(&mut self, index: usize) {
+        let held = self.selects.held()[index];
+        match &mut self.precise {
+            Some(precise) if is_precise(held) => {
+                precise.arm(&mut self.bus, PebsEnable::from_bits_retain(1 << index));
+                self.timer.interrupting |= PerfGlobalStatus::DS_BUFFER.bits();
+            }
+            _ => {
+                self.select(index, Selector(held.0 | PerfEvtSel::INT.bits()));
+                self.timer.interrupting |= 1 << index;
+            }
+        }
+    }
+
+    fn arm_fixed(&mut self, event: usize) {
+        match &mut self.precise {
+            Some(precise) if self.is_precise && event == Pinned::Instructions as usize => {
+                precise.arm(&mut self.bus, PebsEnable::FIXED0);
+                self.timer.interrupting |= PerfGlobalStatus::DS_BUFFER.bits();
+            }
+            _ => {
+                let interrupts = FixedCtrCtrl::PMI0.bits() << (4 * event);
+                self.control_fixed(self.fixed | FixedCtrCtrl::from_bits_retain(interrupts));
+                self.timer.interrupting |= PerfGlobalStatus::FIXED0.bits() << event;
+            }
+        }
     }
 
     /// Value that acknowledges the overflow of every counter.
@@ -54,5 +78,8 @@ impl<B: Bus> Intel<B> {
         let all = FixedCtrCtrl::PMI0.bits() * 0x111;
         let timer = FixedCtrCtrl::PMI0.bits() << (4 * self.timer.event as u8);
         self.control_fixed(self.fixed & !FixedCtrCtrl::from_bits_retain(all & !timer));
+        if let Some(precise) = &mut self.precise {
+            precise.disarm(&mut self.bus);
+        }
     }
 }

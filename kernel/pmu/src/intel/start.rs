@@ -2,13 +2,21 @@
 
 use tally_engine::{MAX_EXTRA, Pinned};
 
-use super::{Addresses, CYCLES, Features, Intel, extra::present_extra, in_use, timer::Timer};
+use super::{
+    Addresses, CYCLES, Features, Intel,
+    extra::present_extra,
+    in_use,
+    precise::{self, DebugStore, Precise},
+    timer::Timer,
+};
 use crate::{
     bus::{Bus, CountingBus},
     init::{ControlValue, InitError, counters},
     registers::{
         Register,
-        intel::{FixedCtr, FixedCtrCtrl, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl, Pmc},
+        intel::{
+            FixedCtr, FixedCtrCtrl, PebsEnable, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl, Pmc,
+        },
     },
     selects::Selects,
 };
@@ -22,6 +30,7 @@ impl<B: Bus> Intel<B> {
         let capabilities = capabilities.unwrap_or(PerfCapabilities::empty());
         // CPUID does not tell, and a hypervisor may hide the register. Meteor Lake denies it.
         features.metrics &= capabilities.contains(PerfCapabilities::METRICS);
+        features.debug_store &= precise::has_records(capabilities);
         in_use::turn_off(&mut bus, &features, capabilities)?;
         bus.first_put(0, PerfGlobalCtrl::empty())?;
         bus.first_put(0, FixedCtrCtrl::empty())?;
@@ -36,6 +45,8 @@ impl<B: Bus> Intel<B> {
             timer: Timer::new(Pinned::Cycles, &features),
             armed: 0,
             must_stop: false,
+            is_precise: false,
+            precise: None,
             full_width: features.addresses == Addresses::Version6
                 || capabilities.contains(PerfCapabilities::FW_WRITE),
         };
@@ -84,6 +95,20 @@ impl<B: Bus> Intel<B> {
     /// See [`crate::Driver::has_metrics`].
     pub(crate) fn has_metrics(&self) -> bool {
         self.features.metrics
+    }
+
+    /// See [`crate::Driver::sample_precisely`].
+    pub(crate) fn sample_precisely(&mut self, store: &'static DebugStore) {
+        let Intel { bus, features, .. } = self;
+        let first =
+            if features.first_is_exact { PebsEnable::GENERAL0 } else { PebsEnable::empty() };
+        let exact = PebsEnable::FIXED0 | first;
+        self.precise = features.debug_store.then(|| Precise::new(bus, exact, store)).flatten();
+    }
+
+    /// See [`crate::Driver::is_precise`].
+    pub(crate) fn can_sample_precisely(&self) -> bool {
+        self.precise.is_some()
     }
 
     /// See [`crate::Driver::changed_by_others`].

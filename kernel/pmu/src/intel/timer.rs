@@ -25,7 +25,9 @@ impl Timer {
         let third = if features.reference { PerfGlobalOvfCtrl::FIXED2.bits() } else { 0 };
         let metrics = PerfGlobalOvfCtrl::FIXED3 | PerfGlobalOvfCtrl::METRICS;
         let metrics = if features.metrics { metrics.bits() } else { 0 };
-        let bits = fixed.bits() | third | metrics | u64::from(features.general);
+        let records = PerfGlobalOvfCtrl::DS_BUFFER.bits();
+        let records = if features.debug_store { records } else { 0 };
+        let bits = fixed.bits() | third | metrics | records | u64::from(features.general);
         Timer {
             event,
             address: features.addresses.fixed(event as u8),

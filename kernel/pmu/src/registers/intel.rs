@@ -33,6 +33,9 @@ bitflags! {
         const INV = 1 << 23;
         /// Counter mask: if not 0, counts cycles with at least this many events.
         const CMASK = 0xff << 24;
+        /// Stores the groups of [`PebsDataCfg`] in the counter's precise records, if [`PebsEnable`]
+        /// enables them. Exists if [`PerfCapabilities::PEBS_BASELINE`] is set. ("Adaptive PEBS".)
+        const ADAPTIVE = 1 << 34;
         /// Compares the counter mask for equality: counts cycles with exactly this many events.
         /// Exists if CPUID.(EAX=23H,ECX=0):EBX[1] is set.
         const EQUAL = 1 << 36;
@@ -101,6 +104,8 @@ bitflags! {
         const FIXED2 = 1 << 34;
         /// From version 4 on: counters are frozen.
         const CTR_FRZ = 1 << 59;
+        /// The debug store has as many records as its threshold says.
+        const DS_BUFFER = 1 << 62;
     }
 
     /// IA32_PERF_GLOBAL_OVF_CTRL, from version 4 on called IA32_PERF_GLOBAL_STATUS_RESET: a one
@@ -121,6 +126,8 @@ bitflags! {
         const METRICS = 1 << 48;
         /// From version 4 on: counters are frozen.
         const CTR_FRZ = 1 << 59;
+        /// The debug store has as many records as its threshold says.
+        const DS_BUFFER = 1 << 62;
     }
 
     /// IA32_DEBUGCTL: only bits that concern counters are listed; the others are preserved.
@@ -144,10 +151,14 @@ bitflags! {
     /// virtual PMU and the drivers use are listed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfCapabilities: u64 {
+        /// Format of the records of precise samples.
+        const PEBS_FORMAT = 0xf << 8;
         /// Reports that [`DebugCtl::FREEZE_WHILE_SMM`] exists.
         const FREEZE_WHILE_SMM = 1 << 12;
         /// Reports that [`FullPmc`] exists: general counters can be written in full width.
         const FW_WRITE = 1 << 13;
+        /// Reports that records are adaptive and every counter can store them.
+        const PEBS_BASELINE = 1 << 14;
         /// Reports that [`PerfMetrics`] exists.
         const METRICS = 1 << 15;
     }
@@ -157,7 +168,19 @@ bitflags! {
     /// IA32_PEBS_ENABLE: counters that write records. Exists if CPUID.01H:EDX[21] is set. (Section
     /// "Processor Event Based Sampling".)
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct PebsEnable: u64 {}
+    pub struct PebsEnable: u64 {
+        /// General counters, by index.
+        const GENERAL = 0xff;
+        /// General counter 0.
+        const GENERAL0 = 1;
+        /// Fixed counter 0.
+        const FIXED0 = 1 << 32;
+    }
+
+    /// MSR_PEBS_DATA_CFG: groups of adaptive records besides the basic one. Exists if
+    /// [`PerfCapabilities::PEBS_BASELINE`] is set. ("Adaptive PEBS".)
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PebsDataCfg: u64 {}
 
     /// IA32_LBR_CTL: records of branches, where they are architectural. Exists if
     /// CPUID.07H:EDX[19] is set. (Chapter "Last Branch Records".)
@@ -169,6 +192,11 @@ bitflags! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfGlobalInuse: u64 {}
 }
+
+/// IA32_DS_AREA: linear address of the debug store. Exists if CPUID.01H:EDX[21] is set. (Section
+/// "DS Save Area".)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DsArea(pub u64);
 
 /// MSR_OFFCORE_RSP_x: off-core responses that are counted by the events that use this register.
 /// (Chapter "Performance Monitoring", section "Off-core Response Performance Monitoring".) The
@@ -187,6 +215,7 @@ register!(FixedCtrCtrl, "IA32_FIXED_CTR_CTRL", 0x38d);
 register!(PerfGlobalStatus, "IA32_PERF_GLOBAL_STATUS", 0x38e);
 register!(PerfGlobalCtrl, "IA32_PERF_GLOBAL_CTRL", 0x38f);
 register!(PebsEnable, "IA32_PEBS_ENABLE", 0x3f1);
+register!(PebsDataCfg, "MSR_PEBS_DATA_CFG", 0x3f2);
 register!(LbrCtl, "IA32_LBR_CTL", 0x14ce);
 register!(PerfGlobalInuse, "IA32_PERF_GLOBAL_INUSE", 0x392);
 /// PERF_METRICS: fractions of the slots that fixed counter 3 counted, in eight bits each, 255 for
@@ -258,6 +287,20 @@ impl Register for PmcGpCfgA {
     }
 }
 
+impl Register for DsArea {
+    const NAME: &'static str = "IA32_DS_AREA";
+    const FIRST: u32 = 0x600;
+    const VALID: u64 = u64::MAX;
+
+    fn raw(self) -> u64 {
+        self.0
+    }
+
+    fn from_raw(bits: u64) -> Self {
+        DsArea(bits)
+    }
+}
+
 impl Register for OffcoreRsp {
     const NAME: &'static str = "MSR_OFFCORE_RSP_";
     const FIRST: u32 = 0x1a6;
@@ -320,6 +363,13 @@ pub const ARCHITECTURAL_EVENTS: [(u16, u8); 13] = [
 pub const RDPMC_FIXED: u32 = 1 << 30;
 /// RDPMC's ECX for [`PerfMetrics`].
 pub const RDPMC_METRICS: u32 = 1 << 29;
+
+impl PerfCapabilities {
+    /// Returns the format of the records of precise samples.
+    pub const fn pebs_format(self) -> u8 {
+        (self.bits() >> 8 & 0xf) as u8
+    }
+}
 
 impl PerfEvtSel {
     /// Makes the select of an event by its code and unit mask, not enabled, at no privilege.

@@ -1,22 +1,28 @@
 //! Checks of a CPU's PMU, and its multiplexer.
 
+use alloc::boxed::Box;
+
+use spin::Once;
 use tally_abi::{
     Mode,
-    boot::{Delivery, Failure, Takeover},
+    boot::{Delivery, Failure, MAX_CPUS, Takeover},
 };
 use tally_engine::{CounterMask, Counts, Group, Layout, Multiplexer, Pmu};
 use tally_pmu::{
-    DetectedPmu, Driver, InitError, access_costs, bus::Native, check_counters, check_interrupt,
-    recheck_counters,
+    DebugStore, DetectedPmu, Driver, InitError, access_costs, bus::Native, check_counters,
+    check_interrupt, recheck_counters,
 };
 
 use crate::{
     arch::{lapic::Lapic, vectors},
     measure::{
         checked::{is_reported, report_costs, report_failure},
-        settings::{delivery, record_extra, record_metrics, settings},
+        settings::{delivery, record_extra, record_metrics, record_precise, settings},
     },
 };
+
+/// The memory for each CPU's precise samples, in the kernel's heap, which every address space maps.
+static DEBUG_STORES: [Once<Box<DebugStore>>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
 
 /// Access to this CPU's PMU, for one user at a time.
 fn bus() -> Native {
@@ -47,9 +53,13 @@ pub(super) fn multiplexer(
     lapic: &Lapic,
     found: &DetectedPmu,
 ) -> Result<Multiplexer<Driver<Native>>, InitError> {
-    let driver = driver(found)?;
+    let mut driver = driver(found)?;
+    if let Some(store) = DEBUG_STORES.get(usize::from(cpu)) {
+        driver.sample_precisely(store.call_once(Box::default));
+    }
     record_extra(cpu, found, driver.extra());
     record_metrics(driver.has_metrics());
+    record_precise(driver.can_sample_precisely());
     Ok(Multiplexer::new(driver, cpu, lapic.pmi_msr_accesses(delivery())))
 }
 

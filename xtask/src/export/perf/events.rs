@@ -20,6 +20,9 @@ const SAMPLE_CALLERS: u64 = 1 << 5;
 const EXCLUDE_USER: u64 = 1 << 4;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+/// The attribute's field `precise_ip`, from bit 15: samples are precise, though the next event may
+/// have taken them.
+const PRECISE: u64 = 2 << 15;
 /// The attribute's flags `mmap`, `comm`, `sample_id_all` and `mmap2`.
 const FLAGS: u64 = 1 << 8 | 1 << 9 | 1 << 18 | 1 << 23;
 
@@ -33,6 +36,8 @@ pub(super) struct Sampled {
     mode: Mode,
     /// Whether samples have callers.
     pub(super) has_callers: bool,
+    /// Whether samples are precise.
+    is_precise: bool,
 }
 
 /// The sampled events, by session and index in its list.
@@ -54,6 +59,7 @@ pub(super) fn events(of: &Recording) -> Events {
                 config: config.unwrap_or_default(),
                 mode: event.map_or(Mode::Full, |event| event.mode),
                 has_callers: !of.stacks.is_empty(),
+                is_precise: sample.precise,
             }
         });
     }
@@ -87,7 +93,8 @@ pub(super) fn attribute(event: &Sampled, to: Bytes) -> Bytes {
     let mut attr = to.u32(TYPE_RAW).u32(ATTR_BYTES).u64(event.config);
     // Period, fields of samples, fields of reads, flags; the rest is zero.
     let sample_type = SAMPLE_TYPE | if event.has_callers { SAMPLE_CALLERS } else { 0 };
-    attr = attr.u64(0).u64(sample_type).u64(0).u64(FLAGS | exclude);
+    let precise = if event.is_precise { PRECISE } else { 0 };
+    attr = attr.u64(0).u64(sample_type).u64(0).u64(FLAGS | exclude | precise);
     attr.0.resize(end, 0);
     attr
 }

@@ -16,11 +16,12 @@ const COMM: u32 = 3;
 const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 /// Values of records' `misc`: the address is in the kernel, it is in user mode, the program is new
-/// in its process, a build id is present.
+/// in its process, a build id is present, a sample's address is that of its event.
 const IN_KERNEL: u16 = 1;
 pub(super) const IN_USER: u16 = 2;
 const EXEC: u16 = 1 << 13;
 const WITH_BUILD_ID: u16 = 1 << 14;
+const EXACT_ADDRESS: u16 = 1 << 14;
 /// Bytes of a build id's field.
 pub(super) const BUILD_ID_BYTES: usize = 20;
 /// `PROT_READ | PROT_EXEC`, `MAP_PRIVATE`.
@@ -67,7 +68,8 @@ pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) 
             body = body.u64(1 + levels.len() as u64).u64(context);
             body = levels.iter().rev().fold(body, |body, level| body.u64(level.at.address));
         }
-        timed.push((ns, record(SAMPLE, misc, &body)));
+        let exact = if sample.precise { EXACT_ADDRESS } else { 0 };
+        timed.push((ns, record(SAMPLE, misc | exact, &body)));
     }
     for lost in &of.records.losses {
         let tag = Tag { program: 0, thread: 0, ns: of.ns(lost.tsc), cpu: lost.cpu };

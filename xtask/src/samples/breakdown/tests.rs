@@ -66,6 +66,7 @@ pub(crate) fn recording(slices: u64) -> Recording {
                 period_multiplier: 1,
                 thread: 2,
                 user: true,
+                precise: false,
                 events: GROUP as u8,
                 counts,
                 tsc: tsc + 100 + event as u64,

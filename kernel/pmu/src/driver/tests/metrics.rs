@@ -17,6 +17,8 @@ fn driver_with_metrics() -> Driver<Model> {
         reserved: 0,
         reference: true,
         metrics: true,
+        debug_store: false,
+        first_is_exact: false,
         capabilities: true,
         extra: 7,
         widths: Widths { pinned: WIDTH, general: WIDTH },

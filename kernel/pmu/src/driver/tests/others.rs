@@ -26,6 +26,8 @@ fn left_on(model: Model) -> Option<ControlValue> {
                 reserved,
                 reference,
                 metrics: false,
+                debug_store: false,
+                first_is_exact: false,
                 capabilities: freeze,
                 extra: 7,
                 widths,

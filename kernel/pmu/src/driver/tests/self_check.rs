@@ -108,6 +108,8 @@ fn a_counter_that_is_wider_than_it_says_is_named() {
         reserved: 0,
         reference: true,
         metrics: false,
+        debug_store: false,
+        first_is_exact: false,
         capabilities: true,
         extra: 7,
         widths: Widths { pinned: WIDTH, general: WIDTH },

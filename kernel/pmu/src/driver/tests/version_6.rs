@@ -10,6 +10,8 @@ fn driver_6() -> Driver<Model> {
         reserved: 0,
         reference: true,
         metrics: false,
+        debug_store: false,
+        first_is_exact: false,
         capabilities: true,
         extra: 7,
         widths: Widths { pinned: WIDTH, general: WIDTH },

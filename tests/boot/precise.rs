@@ -1,0 +1,122 @@
+//! Precise samples: each has the address of an instruction that had the event. A decoder says which
+//! instructions can have it, so no count or address of the virtual PMU judges itself.
+
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess,
+};
+use object::{Object, ObjectSegment};
+use tally_abi::trace::SampleRecord;
+use xtask::{
+    machine::{Boot, Pmu, Request},
+    project::Project,
+    report::Report,
+};
+
+use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, boot};
+
+/// Returns whether an instruction can have an event.
+type CanHave = fn(&Instruction) -> bool;
+
+/// The instructions that can have each event.
+const CAN_HAVE: [(&str, CanHave); 5] = [
+    ("BR_INST_RETIRED.ALL_BRANCHES", |of| of.flow_control() != FlowControl::Next),
+    ("BR_INST_RETIRED.COND", |of| of.flow_control() == FlowControl::ConditionalBranch),
+    ("BR_INST_RETIRED.COND_TAKEN", |of| of.flow_control() == FlowControl::ConditionalBranch),
+    ("MEM_INST_RETIRED.ALL_STORES", |of| accesses(of, |access| !matches!(access, OpAccess::Read))),
+    ("MEM_INST_RETIRED.ALL_LOADS", |of| accesses(of, |access| !matches!(access, OpAccess::Write))),
+];
+
+fn accesses(of: &Instruction, is: impl Fn(OpAccess) -> bool) -> bool {
+    let mut factory = InstructionInfoFactory::new();
+    factory.info(of).used_memory().iter().any(|memory| is(memory.access()))
+}
+
+/// Samples of all events of [`CAN_HAVE`], with these modifiers, and of instructions and cycles.
+fn record(pmu: Pmu, modifiers: &str, options: &str) -> Request {
+    let events = CAN_HAVE.map(|(event, _)| format!("{event}:{modifiers}")).join(",");
+    let events = format!("{events},instructions:ppp,cycles:pp");
+    let job = format!("tally record --budget 100 {options} -e {events} -c 5003 rounds 1 60000");
+    Request { pmu, ..Request::new(format!("wire trace -- {job}")) }
+}
+
+static ON_ICE_LAKE: SharedBoot = SharedBoot::new(|| record(Pmu::Intel, "pp", ""));
+static ON_SAPPHIRE_RAPIDS: SharedBoot =
+    SharedBoot::new(|| record(Pmu::SapphireRapids, "pp", "--slice 20000"));
+
+/// The samples of an event, without the first: it may be taken as the session begins.
+fn samples_of<'a>(boot: &'a Boot, event: &str) -> Vec<&'a SampleRecord> {
+    let report = Report::of(boot).first.expect("tally opens a session");
+    let index = report.events.iter().position(|of| of.name.starts_with(event)).unwrap();
+    boot.transcript.samples.iter().filter(|of| usize::from(of.event) == index).collect()
+}
+
+/// Decodes the instructions of the program.
+struct Program(Vec<(u64, Vec<u8>)>);
+
+impl Program {
+    fn read() -> Program {
+        let path = Project::here().target.join("guest/x86_64-unknown-linux-gnu/stripped/rounds");
+        let file = std::fs::read(path).unwrap();
+        let file = object::File::parse(&*file).unwrap();
+        let of = |segment: object::Segment<'_, '_>| {
+            (segment.address(), segment.data().unwrap().to_vec())
+        };
+        Program(file.segments().map(of).collect())
+    }
+
+    fn at(&self, address: u64) -> Instruction {
+        let (start, bytes) = self
+            .0
+            .iter()
+            .find(|(start, bytes)| (*start..start + bytes.len() as u64).contains(&address))
+            .unwrap_or_else(|| panic!("{address:#x} is not in the program"));
+        let bytes = &bytes[(address - start) as usize..];
+        Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode()
+    }
+}
+
+fn assert_every_sample_is_at_its_event(boot: &Boot) {
+    assert_success(boot);
+    let program = Program::read();
+    for (event, can_have) in CAN_HAVE {
+        let samples = samples_of(boot, event);
+        assert!(samples.len() > 50, "{event}: {}", samples.len());
+        for sample in samples {
+            assert!(sample.precise && sample.user, "{event}: {sample:?}");
+            let found = program.at(sample.address);
+            assert!(can_have(&found), "{event} at {:#x}: {found}", sample.address);
+        }
+    }
+}
+
+#[test]
+fn every_sample_is_at_an_instruction_that_can_have_its_event() {
+    assert_every_sample_is_at_its_event(ON_ICE_LAKE.get());
+    assert_every_sample_is_at_its_event(ON_SAPPHIRE_RAPIDS.get());
+}
+
+/// Samples without precision are late: the same check fails for most of them, so it can fail.
+#[test]
+fn samples_without_precision_are_mostly_elsewhere() {
+    let job = "tally record --budget 100 -e MEM_INST_RETIRED.ALL_STORES -c 5003 rounds 1 60000";
+    let boot = boot(&Request::new(format!("wire trace -- {job}")));
+    let (program, samples) = (Program::read(), samples_of(&boot, "MEM_INST_RETIRED.ALL_STORES"));
+    assert!(samples.iter().all(|of| !of.precise));
+    let stores = |of: &&&SampleRecord| CAN_HAVE[3].1(&program.at(of.address));
+    let at_stores = samples.iter().filter(|of| of.user).filter(stores).count();
+    assert!(at_stores * 2 < samples.len(), "{at_stores} of {}", samples.len());
+}
+
+#[test]
+fn exact_counts_stay_exact_beside_records() {
+    assert_exact_counts_are_true(&Report::of(ON_ICE_LAKE.get()));
+}
+
+#[test]
+fn samples_of_instructions_are_those_at_which_the_counter_overflowed() {
+    for boot in [&ON_ICE_LAKE, &ON_SAPPHIRE_RAPIDS] {
+        let samples = samples_of(boot.get(), "instructions");
+        assert!(samples.len() > 100, "{}", samples.len());
+        assert!(samples.iter().all(|of| of.precise && of.user), "{samples:?}");
+    }
+}
