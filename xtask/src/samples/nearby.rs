@@ -22,6 +22,9 @@ const MOST_LATE: usize = 16;
 /// Upper bound of the instructions that are searched for calls.
 const MOST_SEARCHED: usize = 1024;
 
+/// Stands for functions without samples, whose events can be in samples elsewhere.
+const NOT_SAMPLED: &str = "";
+
 /// A place in the files: the number of the file's code, and an address.
 type Place = (usize, u64);
 
@@ -148,6 +151,8 @@ impl<'a> Nearby<'a> {
         let is_unnamed = |step: &Step| self.unnamed_calls.contains(&(file, step.address));
         if near().any(is_unnamed) {
             names.extend(self.unnamed_targets.iter().cloned());
+            // Or of a function without a sample of its own.
+            names.insert(NOT_SAMPLED.to_owned());
         }
         if latest == 0 && of_loop.is_none() {
             match self.callers.get(&(file, start)) {
