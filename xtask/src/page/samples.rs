@@ -23,6 +23,8 @@ pub(super) struct Sampled {
     of: OfEvent,
     /// Whether the samples have callers.
     has_callers: bool,
+    /// Whether every sample is precise.
+    is_precise: bool,
     /// The document with the flame graph, which has its own scripts.
     document: String,
     /// Size of the flame graph in pixels, if it is not scaled.
@@ -55,7 +57,11 @@ pub(crate) fn sampled(
         let svg = stacks.flame_graph(event.event(), Some(WIDTH))?;
         let (document, height) = document(&String::from_utf8_lossy(&svg));
         let has_callers = !of.stacks.is_empty();
-        Ok(Sampled { of: event, has_callers, document, width: WIDTH, height })
+        let mut samples = of.records.samples.iter();
+        let is_precise = samples.all(|sample| {
+            sample.precise || of.event_name(sample.session, sample.event) != event.event()
+        });
+        Ok(Sampled { of: event, has_callers, is_precise, document, width: WIDTH, height })
     });
     // Other samples contain nothing about causes.
     let by_code = ByCode::functions(of, symbolizer, false, truth).ok();

@@ -351,3 +351,15 @@ fn samples_are_in_a_flame_graph_and_in_a_table() {
         [("0x2000", vec![2.0 * third, 2.0, 2_000.0]), ("0x1000", vec![third, 1.0, 1_000.0])]
     );
 }
+
+#[test]
+fn what_a_sample_s_address_is_of_is_said() {
+    for (are_precise, said) in [(true, "an instruction that had the event"), (false, "late")] {
+        let mut recording = recording("precise");
+        recording.records.samples.iter_mut().for_each(|sample| sample.precise = are_precise);
+        let sampled = super::sampled(&recording, &Symbolizer::default(), None).unwrap();
+        let page = super::render(&sample(), &sampled).unwrap();
+        let (_, behind) = page.split_once("A sample has the address of ").unwrap();
+        assert!(behind.split('.').next().unwrap().contains(said), "{behind}");
+    }
+}
