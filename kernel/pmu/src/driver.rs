@@ -45,9 +45,9 @@ impl<B: Bus> Driver<B> {
         }
     }
 
-    /// Lets samples of precise events be precise, if this CPU can store their records in `store`,
-    /// which nothing else uses.
-    pub fn sample_precisely(&mut self, store: &'static DebugStore) {
+    /// Lets samples of precise events be precise, if this CPU can store their records: then in the
+    /// memory that `store` makes, which nothing else uses.
+    pub fn sample_precisely(&mut self, store: impl FnOnce() -> &'static DebugStore) {
         match self {
             Driver::Intel(driver) => driver.sample_precisely(store),
             Driver::Amd(_) => {}

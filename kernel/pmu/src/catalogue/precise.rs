@@ -33,19 +33,10 @@ impl Catalogue {
         mode: Mode,
     ) -> Result<Demand, Why> {
         match precision {
-            0 => Ok(demand),
-            BEST => Ok(self.precise_demand(demand, 1, entry, mode).unwrap_or(demand)),
-            _ => self.precise_demand(demand, precision, entry, mode),
+            0 => return Ok(demand),
+            BEST => return Ok(self.precise(demand, 1, entry, mode).unwrap_or(demand)),
+            _ => {}
         }
-    }
-
-    fn precise_demand(
-        &self,
-        demand: Demand,
-        precision: u8,
-        entry: &Entry<'_>,
-        mode: Mode,
-    ) -> Result<Demand, Why> {
         let not_supported = |why: &str| Err(Why::NotSupported(why.into()));
         match (self.is_precise, self.processor.vendor) {
             (true, _) => {}

@@ -98,15 +98,15 @@ impl<B: Bus> Intel<B> {
     }
 
     /// See [`crate::Driver::sample_precisely`].
-    pub(crate) fn sample_precisely(&mut self, store: &'static DebugStore) {
+    pub(crate) fn sample_precisely(&mut self, store: impl FnOnce() -> &'static DebugStore) {
         let Intel { bus, features, .. } = self;
         let first =
             if features.first_is_exact { PebsEnable::GENERAL0 } else { PebsEnable::empty() };
         let exact = PebsEnable::FIXED0 | first;
-        self.precise = features.debug_store.then(|| Precise::new(bus, exact, store)).flatten();
+        self.precise = features.debug_store.then(|| Precise::new(bus, exact, store())).flatten();
     }
 
-    /// See [`crate::Driver::is_precise`].
+    /// See [`crate::Driver::can_sample_precisely`].
     pub(crate) fn can_sample_precisely(&self) -> bool {
         self.precise.is_some()
     }

@@ -55,7 +55,7 @@ pub(super) fn multiplexer(
 ) -> Result<Multiplexer<Driver<Native>>, InitError> {
     let mut driver = driver(found)?;
     if let Some(store) = DEBUG_STORES.get(usize::from(cpu)) {
-        driver.sample_precisely(store.call_once(Box::default));
+        driver.sample_precisely(|| store.call_once(Box::default));
     }
     record_extra(cpu, found, driver.extra());
     record_metrics(driver.has_metrics());
