@@ -12,7 +12,10 @@ use xtask::{
     run::RunArgs,
 };
 
-use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, boot, check::CHECK, run};
+use crate::{
+    SharedBoot, assert_exact_counts_are_true, assert_success, boot, check::CHECK,
+    intervals::assert_estimates_hold, run,
+};
 
 /// The only session of a boot that ended well.
 fn session(shared: &SharedBoot) -> SessionReport {
@@ -155,15 +158,14 @@ fn find<'a>(events: &'a [EventReport], name: &str) -> &'a EventReport {
 }
 
 #[test]
-fn estimates_with_extra_registers_lie_within_twice_their_half_width() {
+fn estimates_with_extra_registers_hold_the_truth() {
     let events = session(&THREE_GROUPS).events;
     for name in ["OCR.DEMAND_DATA_RD.DRAM", "branch-misses", "L1-dcache-loads", "r08d1"] {
         let event = find(&events, name);
-        let (error, half_width) = (event.error().expect(name), event.half_width_95.expect(name));
         assert_eq!(event.kind, Kind::Estimated, "{event:?}");
         assert!(event.truth.is_some_and(|truth| truth > 0), "{event:?}");
-        assert!(error.abs() <= 2.0 * half_width, "{event:?}");
     }
+    assert_estimates_hold(&events);
 }
 
 #[test]
@@ -240,11 +242,8 @@ fn adaptive_shares_lower_the_mean_square_of_errors() {
 }
 
 #[test]
-fn estimates_with_adaptive_shares_lie_within_twice_their_half_width() {
-    for event in estimated(&session(&ADAPTIVE).events) {
-        let (error, half_width) = (event.error().unwrap(), event.half_width_95.unwrap());
-        assert!(error.abs() <= 2.0 * half_width, "{event:?}");
-    }
+fn estimates_with_adaptive_shares_hold_the_truth() {
+    assert_estimates_hold(&session(&ADAPTIVE).events);
 }
 
 /// Wholes and their parts, which the planner puts into different groups. Where the parts make up

@@ -23,7 +23,9 @@ use xtask::{
     sdk, setup,
 };
 
-use crate::{artefacts, assert_success, machine_permit, on_host, output_of};
+use crate::{
+    artefacts, assert_success, intervals::assert_hold, machine_permit, on_host, output_of,
+};
 
 /// Message of the programs on another kernel.
 const NOT_TALLY: &str = "this kernel is not Tally";
@@ -355,11 +357,13 @@ macro_rules! works {
 
             /// Counts credited to the wrong kind of work would make a value wrong by far more.
             #[test]
-            fn values_are_within_three_half_widths_of_the_truth() {
+            fn values_of_one_run_hold_the_truth() {
                 for (pmu, events) in RATES {
                     let errors = errors(program(), pmu, events, 1);
-                    let are_near = errors.iter().all(|error| *error <= 3.0);
-                    assert!(errors.len() >= 30 && are_near, "{pmu:?}: {errors:?}");
+                    assert!(errors.len() >= 30, "{pmu:?}: {errors:?}");
+                    let outside = errors.iter().filter(|error| **error > 1.0);
+                    let outside: Vec<_> = outside.map(|error| format!("{pmu:?}: {error}")).collect();
+                    assert_hold(errors.len(), &outside);
                 }
             }
 

@@ -28,6 +28,7 @@ mod export;
 mod foreign;
 mod halts;
 mod image;
+mod intervals;
 mod jobs;
 mod large_pages;
 mod linked;

@@ -288,7 +288,7 @@ fn an_unknown_option_is_refused_on_the_wire_and_in_the_log() {
 
 #[test]
 fn a_machine_that_hangs_is_killed_at_its_time_limit() {
-    let time_limit = Duration::from_secs(8);
+    let time_limit = Duration::from_secs(3);
     let boot = boot(&Request { time_limit, ..Request::new("wire fail=hang -- status 0") });
     match &boot.outcome {
         Outcome::TimedOut { log_tail, .. } => assert!(log_tail.contains("tally"), "{log_tail}"),

@@ -5,7 +5,7 @@ use xtask::{
     run::RunArgs,
 };
 
-use crate::{assert_success, boot};
+use crate::{assert_success, boot, intervals::assert_estimates_hold};
 
 /// Events of a run with and without its refined estimates.
 fn events(machine: &str, seed: u32) -> Vec<EventReport> {
@@ -21,14 +21,11 @@ fn events(machine: &str, seed: u32) -> Vec<EventReport> {
 /// An estimate made from the slices of another session, or from wrong slices, would be wrong by far
 /// more.
 #[test]
-fn refined_estimates_are_within_three_half_widths_of_the_truth() {
+fn refined_estimates_of_one_run_hold_the_truth() {
     let events = events("intel", 2026);
     let refined: Vec<_> = events.iter().filter_map(EventReport::as_refined).collect();
     assert!(refined.len() >= 15, "{events:?}");
-    for event in refined {
-        let (error, half_width) = (event.error().unwrap(), event.half_width_95.unwrap());
-        assert!(error.abs() <= 3.0 * half_width, "{event:?}");
-    }
+    assert_estimates_hold(&refined);
 }
 
 /// Judges a job with seeds that were not used to choose anything in the estimates. Values of one
