@@ -23,6 +23,14 @@ pub fn assert_hold(judged: usize, outside: &[String]) {
     assert!(outside.len() <= most, "{} of {judged} outside, most {most}:\n{lines}", outside.len());
 }
 
+/// Panics if more of these errors, in half widths, are outside than chance explains, or if they are
+/// fewer than `least`.
+pub fn assert_errors_hold(errors: &[f64], least: usize) {
+    assert!(errors.len() >= least, "{errors:?}");
+    let outside = errors.iter().filter(|error| error.abs() > 1.0);
+    assert_hold(errors.len(), &outside.map(f64::to_string).collect::<Vec<_>>());
+}
+
 /// Panics if more estimates miss the truth than chance explains.
 pub fn assert_estimates_hold<'a>(events: impl IntoIterator<Item = &'a EventReport>) {
     let estimated = |event: &&EventReport| event.kind == Kind::Estimated;

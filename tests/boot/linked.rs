@@ -24,7 +24,7 @@ use xtask::{
 };
 
 use crate::{
-    artefacts, assert_success, intervals::assert_hold, machine_permit, on_host, output_of,
+    artefacts, assert_success, intervals::assert_errors_hold, machine_permit, on_host, output_of,
 };
 
 /// Message of the programs on another kernel.
@@ -360,10 +360,7 @@ macro_rules! works {
             fn values_of_one_run_hold_the_truth() {
                 for (pmu, events) in RATES {
                     let errors = errors(program(), pmu, events, 1);
-                    assert!(errors.len() >= 30, "{pmu:?}: {errors:?}");
-                    let outside = errors.iter().filter(|error| **error > 1.0);
-                    let outside: Vec<_> = outside.map(|error| format!("{pmu:?}: {error}")).collect();
-                    assert_hold(errors.len(), &outside);
+                    assert_errors_hold(&errors, 30);
                 }
             }
 

@@ -37,6 +37,7 @@ mod linux_precise;
 mod live;
 mod machines;
 mod many_cpus;
+mod memory;
 mod merged;
 mod metrics;
 mod names;

@@ -53,6 +53,10 @@ enum Task {
     Script(samples::script::ScriptArgs),
     /// Print a function's instructions with the share of events at each, as perf annotate
     Annotate(samples::annotate::AnnotateArgs),
+    /// Print where the loads and stores of `record -d` went: levels, latencies, code, cache lines
+    Mem(samples::memory::MemArgs),
+    /// Print the cache lines that a thread writes and another accesses, as perf c2c
+    C2c(samples::sharing::C2cArgs),
     /// Write a trace file in the format of another viewer: Perfetto, perf, pprof, Parquet, …
     Export(export::ExportArgs),
     /// List or search the events of a machine's processor, with the definition of each
@@ -84,6 +88,8 @@ impl Task {
                 | Task::Report(_)
                 | Task::Script(_)
                 | Task::Annotate(_)
+                | Task::Mem(_)
+                | Task::C2c(_)
                 | Task::Export(_)
                 | Task::Events(_)
                 | Task::Completions(_)
@@ -95,7 +101,7 @@ impl Task {
 /// The commands by what they are for, in the order of the help.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Measure", &["run", "stat", "record"]),
-    ("Look", &["report", "annotate", "script", "export", "trace", "diff"]),
+    ("Look", &["report", "annotate", "mem", "c2c", "script", "export", "trace", "diff"]),
     ("Events", &["events"]),
     ("Hardware", &["image", "import", "check-diff"]),
     ("Develop", &["sdk", "setup", "build", "test", "lint", "docs", "completions", "man", "help"]),
@@ -186,6 +192,8 @@ fn dispatch(task: &Task) -> Result<u8> {
         Task::Report(args) => samples::report::main(args),
         Task::Script(args) => samples::script::main(args),
         Task::Annotate(args) => samples::annotate::main(args),
+        Task::Mem(args) => samples::memory::main(args),
+        Task::C2c(args) => samples::sharing::main(args),
         Task::Export(args) => export::main(args),
         Task::Events(args) => events::main(&project, args),
         Task::Sdk(args) => sdk::main(&project, args),

@@ -1,10 +1,12 @@
 //! `cargo xtask test`: the tests.
 //!
-//! The task builds everything. Loom checks the interleavings of the lock-free code, in a separate
-//! target folder. Then `cargo test` runs once for the host crates' tests and, with
-//! [`ARTEFACTS_VARIABLE`] set, the boot tests.
+//! The task builds everything, the tests beside what they boot. Loom checks the interleavings of
+//! the lock-free code, in a separate target folder. Then `cargo test` runs once for the host
+//! crates' tests and, with [`ARTEFACTS_VARIABLE`] set, the boot tests.
 //!
 //! Long tests have the attribute `#[ignore = "long"]`.
+
+use std::{panic::resume_unwind, process::Command, thread};
 
 use clap::Args;
 use tally_abi::ExitStatus;
@@ -46,13 +48,18 @@ pub struct TestArgs {
 /// # Errors
 /// Something does not build, or a test failed.
 pub fn main(project: &Project, args: &TestArgs) -> Result<u8> {
-    let artefacts =
-        serde_json::to_string(&Artefacts::make_for_tests(project)?).map_err(|error| {
-            Failure::new(
-                ExitStatus::HostError,
-                format!("cannot pass the artefacts to the tests: {error}"),
-            )
-        })?;
+    let artefacts = thread::scope(|scope| {
+        // What the tests boot is built in other folders, and hardly ever keeps two processors busy.
+        let built = scope.spawn(|| build(project, args));
+        let artefacts = Artefacts::make_for_tests(project);
+        built.join().unwrap_or_else(|panic| resume_unwind(panic)).and(artefacts)
+    })?;
+    let artefacts = serde_json::to_string(&artefacts).map_err(|error| {
+        Failure::new(
+            ExitStatus::HostError,
+            format!("cannot pass the artefacts to the tests: {error}"),
+        )
+    })?;
     let mut tests = project.cargo("test", &project.target);
     tests.arg("--no-fail-fast").env(ARTEFACTS_VARIABLE, artefacts);
     tests.env(SEED_VARIABLE, args.seed.to_string());
@@ -70,13 +77,29 @@ pub fn main(project: &Project, args: &TestArgs) -> Result<u8> {
         check("tests", tests.args(&args.filter))?;
         return Ok(0);
     }
+    // First, as they are short.
+    let loom = check("loom tests", &mut loom_tests(project));
+    loom.and(check("tests", &mut tests))?;
+    Ok(0)
+}
+
+/// Builds the tests.
+fn build(project: &Project, args: &TestArgs) -> Result<()> {
+    let mut tests = project.cargo("test", &project.target);
+    check("building the tests", tests.args(["--quiet", "--no-run"]))?;
+    if args.filter.is_empty() {
+        let mut loom = loom_tests(project);
+        check("building the loom tests", loom.args(["--quiet", "--no-run"]))?;
+    }
+    Ok(())
+}
+
+/// The command that runs the tests by loom.
+fn loom_tests(project: &Project) -> Command {
     let mut loom = project.cargo("test", &project.target.join("loom"));
     loom.args(["--release", "--package", "tally-engine", "--package", "tally-ring"])
         .args(LOOM.iter().flat_map(|test| ["--test", test]))
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("RUSTFLAGS", "--cfg loom");
-    // First, as they are short.
-    let loom = check("loom tests", &mut loom);
-    loom.and(check("tests", &mut tests))?;
-    Ok(0)
+    loom
 }

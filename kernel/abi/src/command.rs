@@ -17,7 +17,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     Mode, Scope, SessionConfig, Shares, Slice,
-    events::{DEFAULT_RECORD, DEFAULT_STAT, DETAILED_STAT, words},
+    events::{DATA_RECORD, DEFAULT_RECORD, DEFAULT_STAT, DETAILED_STAT, words},
     session::{MAX_SAMPLE_HZ, NO_BUDGET_PPM},
     trace::MAX_STACK_BYTES,
 };
@@ -25,11 +25,13 @@ use crate::{
 /// The default period, in events.
 const DEFAULT_PERIOD: u64 = 100_000;
 
+/// Default rate of `record -d`, a second: stores are many times as frequent as slow loads.
+const DATA_HZ: u64 = 20_000;
 /// Default period of `record --breakdown`, in cycles, whether they retire instructions or are lost.
 const BREAKDOWN_PERIOD: u64 = 10_000;
-/// Default budget of `record --breakdown`: distinguishing functions needs many samples, of some
-/// thousand cycles each.
-const BREAKDOWN_BUDGET_PPM: u32 = 100_000;
+/// Default budget of `record --breakdown` and `-d`: distinguishing functions needs many samples, of
+/// some thousand cycles each.
+const SAMPLES_BUDGET_PPM: u32 = 100_000;
 /// Default slice of `record --breakdown`, in cycles: `auto` would mistake the samples' cost for
 /// that of group switches.
 const BREAKDOWN_SLICE: Slice = Slice::Cycles(50_000);
@@ -68,6 +70,8 @@ pub struct Command<'a> {
     pub stack_bytes: u64,
     /// `--breakdown` of `record`: samples the events that show where the cycles go.
     pub samples_breakdown: bool,
+    /// `-d` of `record`: samples loads and stores.
+    samples_data: bool,
     /// The session's configuration: `--slice CYCLES`, `--budget PERCENT`, `--shares
     /// planned|adaptive|paired`, `--kernel` (ring 0 too).
     pub config: SessionConfig,
@@ -93,6 +97,7 @@ impl<'a> Command<'a> {
             hz: 0,
             stack_bytes: 0,
             samples_breakdown: false,
+            samples_data: false,
             config: SessionConfig::default(),
             program: Vec::new(),
         };
@@ -127,7 +132,10 @@ impl<'a> Command<'a> {
         let list = self.list();
         if self.verb == Verb::Record {
             if self.samples_breakdown && !self.lists.is_empty() {
-                return Err("--breakdown samples events of its own: leave out -e".into());
+                return Err("--breakdown samples events of its own: leave out -e and -d".into());
+            }
+            if self.samples_data {
+                self.set_rate_of_data();
             }
             self.counted = list;
             return Ok(self);
@@ -151,6 +159,16 @@ impl<'a> Command<'a> {
         }
         self.count(&list)?;
         Ok(self)
+    }
+
+    /// Sets the rate and the budget of `-d`, unless others were given.
+    fn set_rate_of_data(&mut self) {
+        if self.hz == 0 && self.period == DEFAULT_PERIOD {
+            self.hz = DATA_HZ;
+        }
+        if self.config.budget_ppm == SessionConfig::default().budget_ppm {
+            self.config.budget_ppm = SAMPLES_BUDGET_PPM;
+        }
     }
 
     /// Sets `list` as the events that `stat` counts.
@@ -212,6 +230,10 @@ impl<'a> Command<'a> {
     /// Sets an option that only `record` has.
     fn set_of_record(&mut self, long: &str, word: &str, value: &str) -> Result<(), String> {
         match long {
+            "--data" => {
+                self.lists.push(DATA_RECORD);
+                self.samples_data = true;
+            }
             "--breakdown" => {
                 self.samples_breakdown = true;
                 let default = SessionConfig::default();
@@ -219,7 +241,7 @@ impl<'a> Command<'a> {
                     self.period = BREAKDOWN_PERIOD;
                 }
                 if self.config.budget_ppm == default.budget_ppm {
-                    self.config.budget_ppm = BREAKDOWN_BUDGET_PPM;
+                    self.config.budget_ppm = SAMPLES_BUDGET_PPM;
                 }
                 if self.config.slice == default.slice {
                     self.config.slice = BREAKDOWN_SLICE;

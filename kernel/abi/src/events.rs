@@ -114,9 +114,11 @@ pub const DEFAULT_STAT: &str =
 /// processor of the catalogue.
 pub const DETAILED_STAT: &str = "L1-dcache-loads,L1-dcache-load-misses";
 
-/// The event that `tally record` samples by default, as `perf record` does: precise samples where
-/// the processor has them.
+/// The event that `tally record` samples by default: with precise samples where they can be had.
 pub const DEFAULT_RECORD: &str = "cycles:P";
+
+/// The events of `tally record -d`: loads of more than 30 cycles, as of `perf mem`, and stores.
+pub const DATA_RECORD: &str = "cpu/mem-loads,ldlat=30/P,mem-stores:P";
 
 /// The longest modifiers: `ukppp`.
 const MOST_MODIFIERS: usize = 5;

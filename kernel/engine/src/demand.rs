@@ -2,7 +2,7 @@
 
 use tally_abi::{Mode, trace::MAX_COUNTS};
 
-use crate::metrics::Metric;
+use crate::{metrics::Metric, precise::Precision};
 
 /// Maximum number of general counters of a group. Counters are identified by their hardware index,
 /// and sets of them are bit masks of 16 bits.
@@ -74,9 +74,8 @@ pub struct Demand {
     /// interrupt as one ([`crate::Session::set_overcount`]). Pinned instructions are affected in
     /// any case.
     pub retired: bool,
-    /// Upper bound of the events that a precise sample takes from the count; `None` if samples are
-    /// not precise.
-    pub precise: Option<u16>,
+    /// The need of precise samples; `None` if samples are not precise.
+    pub precise: Option<Precision>,
     /// Minimum number of slices of its group in a round: 1 to [`MAX_SHARE`].
     pub share: u16,
     /// Number of a set of events that are counted in the same slices.

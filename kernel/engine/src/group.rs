@@ -34,6 +34,8 @@ pub struct Group {
     pub alone: bool,
     /// The general counters whose samples are precise, as a mask.
     pub precise: u16,
+    /// The counters of `precise` whose samples have the instruction's memory access, as a mask.
+    pub accesses: u16,
     /// The group's slices in a round: 1 to [`crate::MAX_SHARE`].
     pub share: u16,
 }
@@ -47,6 +49,7 @@ impl Group {
         extra: Extras { used: 0, values: [0; MAX_EXTRA] },
         alone: false,
         precise: 0,
+        accesses: 0,
         share: 1,
     };
 

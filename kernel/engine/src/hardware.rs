@@ -14,14 +14,14 @@ use tally_abi::{
     Mode,
     bank::PINNED_SLOT,
     session::MAX_SLICE,
-    trace::{PhaseRecord, SampleRecord, SliceRecord, ThresholdRecord},
+    trace::{AccessRecord, PhaseRecord, SampleRecord, SliceRecord, ThresholdRecord},
 };
 
 use crate::{
     demand::{MAX_GENERAL, Pinned, Widths},
     group::Group,
     metrics::Metrics,
-    precise::PreciseAddresses,
+    precise::{PreciseRecords, Records},
     switch::Switch,
 };
 
@@ -38,9 +38,9 @@ pub struct Setup {
     pub pairs: bool,
     /// Whether metrics are counted.
     pub metrics: bool,
-    /// Whether the samples of an event are precise: then the pinned instructions' are, if they are
-    /// sampled, and those of the general counters whose selectors say so.
-    pub precise: bool,
+    /// The records of precise samples, if an event has them: then the pinned instructions have, if
+    /// they are sampled, and the general counters whose selectors say so.
+    pub precise: Option<Records>,
     /// The slice timer's event: cycles or instructions.
     pub timer: Pinned,
     /// The longest slice, in the timer's unit, in which no counter can wrap.
@@ -268,9 +268,9 @@ pub trait Pmu {
         Metrics::default()
     }
 
-    /// The addresses of precise samples since the last call, for a setup with precise events.
-    fn take_precise(&mut self) -> PreciseAddresses {
-        PreciseAddresses::default()
+    /// The records of precise samples since the last call, for a setup with precise events.
+    fn take_precise(&mut self) -> PreciseRecords {
+        PreciseRecords::default()
     }
 
     /// Sets every counter to 0, while nothing counts, so that the next program cannot read other
@@ -327,6 +327,11 @@ pub trait Sink {
     fn sample(&mut self, record: SampleRecord) {
         let _ = record;
     }
+
+    /// The sample that was taken last has a memory access.
+    fn access(&mut self, record: AccessRecord) {
+        let _ = record;
+    }
 }
 
 impl<S: Sink> Sink for &mut S {
@@ -352,6 +357,10 @@ impl<S: Sink> Sink for &mut S {
 
     fn sample(&mut self, record: SampleRecord) {
         (**self).sample(record);
+    }
+
+    fn access(&mut self, record: AccessRecord) {
+        (**self).access(record);
     }
 }
 

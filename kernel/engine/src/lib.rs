@@ -61,7 +61,7 @@ pub use hardware::{
 pub use metrics::{Metric, Metrics};
 pub use multiplex::Multiplexer;
 pub use plan::{Lack, PlanError, plan};
-pub use precise::PreciseAddresses;
+pub use precise::{Access, PreciseRecord, PreciseRecords, Precision, Records};
 pub use session::{Neighbours, Passed, Session, Snapshot, skew::SKEW_CYCLES};
 pub use switch::Switch;
 pub use turns::{DrawnTurn, Turns};

@@ -359,7 +359,7 @@ impl<P: Pmu> Multiplexer<P> {
         if !session.has_bank() {
             return false;
         }
-        if session.setup().precise {
+        if session.setup().precise.is_some() {
             session.set_precise(self.pmu.take_precise());
         }
         let plan = session.publish(of, running, Timestamp { cpu: self.cpu, tsc }, sink);

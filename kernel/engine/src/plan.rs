@@ -152,7 +152,10 @@ fn put(group: &mut Group, wanted: &Wanted, share: u16, spot: Spot) {
         group.selectors[spot.counter + 1] = second;
     }
     group.alone |= wanted.alone;
-    group.precise |= u16::from(wanted.precise) << spot.counter;
+    if let Some(precision) = wanted.precise {
+        group.precise |= 1 << spot.counter;
+        group.accesses |= u16::from(precision.accesses) << spot.counter;
+    }
     group.share = group.share.max(share);
     if let (Some(extra), Some(register)) = (wanted.extra, spot.register) {
         if register != extra.registers.trailing_zeros() as usize {
@@ -256,8 +259,8 @@ fn check(
             Some(Extra { registers, ..extra })
         }
     };
-    let Demand { pair, alone, .. } = *demand;
-    Ok(Some(Wanted { selector, counters, pair, extra, alone, precise: demand.precise.is_some() }))
+    let Demand { pair, alone, precise, .. } = *demand;
+    Ok(Some(Wanted { selector, counters, pair, extra, alone, precise }))
 }
 
 /// A spot for each of `wanted`, the number of groups, and its lower bound.

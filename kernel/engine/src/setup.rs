@@ -9,6 +9,7 @@ use crate::{
     demand::{Demand, Layout, Pinned},
     hardware::Setup,
     plan::PlanError,
+    precise::Records,
 };
 
 /// Upper bound of an event's frequency per cycle (the widest cores retire eight micro-operations).
@@ -54,7 +55,8 @@ impl Setup {
         let kernel = config.mode.kernel() || demands.iter().any(|demand| demand.kernel);
         let pairs = demands.iter().any(|demand| demand.pair.is_some());
         let metrics = demands.iter().any(|demand| demand.metric.is_some());
-        let precise = demands.iter().any(|demand| demand.precise.is_some());
+        let records = |all: Option<Records>, of| Some(all.unwrap_or_default().with(of));
+        let precise = demands.iter().filter_map(|demand| demand.precise).fold(None, records);
         Ok(Setup { mode: config.mode, kernel, pairs, metrics, precise, timer, max_slice: max })
     }
 }

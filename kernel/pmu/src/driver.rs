@@ -2,7 +2,7 @@
 
 use tally_abi::Mode;
 use tally_engine::{
-    CounterMask, Counts, Group, Metrics, Pmu, PreciseAddresses, Setup, Switch, Widths,
+    CounterMask, Counts, Group, Metrics, Pmu, PreciseRecords, Setup, Switch, Widths,
 };
 
 use crate::{
@@ -94,7 +94,7 @@ impl<B: Bus> Pmu for Driver<B> {
         either!(self, driver => driver.take_metrics())
     }
 
-    fn take_precise(&mut self) -> PreciseAddresses {
+    fn take_precise(&mut self) -> PreciseRecords {
         either!(self, driver => driver.take_precise())
     }
 

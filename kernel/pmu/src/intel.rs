@@ -51,7 +51,7 @@ pub(crate) use crate::registers::intel::RDPMC_METRICS;
 
 use tally_abi::Mode;
 use tally_engine::{
-    CounterMask, Counts, Group, MAX_EXTRA, MAX_GENERAL, Metrics, Pinned, Pmu, PreciseAddresses,
+    CounterMask, Counts, Group, MAX_EXTRA, MAX_GENERAL, Metrics, Pinned, Pmu, PreciseRecords,
     Selector, Setup, Switch, Widths, for_each_counter,
 };
 
@@ -191,7 +191,10 @@ pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
 impl<B: Bus> Pmu for Intel<B> {
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
         self.must_stop = setup.kernel;
-        self.is_precise = setup.precise;
+        self.is_precise = setup.precise.is_some();
+        if let (Some(records), Some(precise)) = (setup.precise, &mut self.precise) {
+            precise.configure(&mut self.bus, records);
+        }
         self.timer = Timer::new(setup.timer, &self.features);
         self.selects.time_by(setup.timer, self.features.widths.pinned);
         if group.extra.used != 0 {
@@ -250,7 +253,7 @@ impl<B: Bus> Pmu for Intel<B> {
         metrics::take(&mut self.bus, &self.features)
     }
 
-    fn take_precise(&mut self) -> PreciseAddresses {
+    fn take_precise(&mut self) -> PreciseRecords {
         self.precise.as_ref().map(Precise::take).unwrap_or_default()
     }
 

@@ -112,7 +112,7 @@ pub fn recheck_counters<B: Bus>(
 
 /// Configuration of a check, with slices of up to `max_slice` cycles.
 fn setup(mode: Mode, max_slice: u64) -> Setup {
-    let [pairs, metrics, precise] = [false; 3];
+    let ([pairs, metrics], precise) = ([false; 2], None);
     Setup { mode, kernel: mode.kernel(), pairs, metrics, precise, timer: Pinned::Cycles, max_slice }
 }
 

@@ -5,8 +5,9 @@ use tally_abi::{
     boot::Tracing,
     registers::Frame,
     trace::{
-        MapRecord, PhaseRecord, RegistersRecord, STACK_WORDS, SampleRecord, SignalRecord,
-        SliceRecord, StackRecord, SwitchRecord, SyscallRecord, ThreadNameRecord, ThresholdRecord,
+        AccessRecord, MapRecord, PhaseRecord, RegistersRecord, STACK_WORDS, SampleRecord,
+        SignalRecord, SliceRecord, StackRecord, SwitchRecord, SyscallRecord, ThreadNameRecord,
+        ThresholdRecord,
     },
 };
 use tally_engine::{Clock, Sink};
@@ -79,6 +80,12 @@ impl Sink for TraceSink {
             write(ring, SampleRecord::KIND, || record.tsc, &record.head(), record.tail());
         }
     }
+
+    fn access(&mut self, record: AccessRecord) {
+        if let Some(ring) = self.ring {
+            write(ring, AccessRecord::KIND, || record.tsc, &record.head(), &[]);
+        }
+    }
 }
 
 /// The sink in the overflow interrupt, with the interrupted address.
@@ -120,6 +127,11 @@ impl Sink for AtInterrupt<'_> {
                 Some(SampledStack { session, tsc, address, bytes: *self.stack_bytes });
             self.trace.lapic.interrupt_self(vectors::STACK);
         }
+    }
+
+    fn access(&mut self, record: AccessRecord) {
+        self.trace.access(record);
+        self.wait_soon();
     }
 }
 

@@ -1,7 +1,6 @@
 //! The signals that the model counts. Events are sums of signals.
 //!
-//! Invariant: a block's bytes alone determine the first [`STATIC_SIGNALS`]; the rest depend on
-//! addresses, outcomes and time.
+//! Invariant: a block's bytes determine the first [`STATIC_SIGNALS`]; addresses and time the rest.
 
 #[macro_use]
 mod stacks;
@@ -159,6 +158,8 @@ with_episodes! {
     LoadL3Hit,
     /// Loads retired that memory served.
     LoadL3Miss,
+    /// Loads retired above the latency of [`Core::set_slow_loads`](crate::Core::set_slow_loads).
+    SlowLoads,
     /// Lines that were inserted into the L1 data cache.
     L1dFills,
     /// Data reads that hit the L2.

@@ -175,6 +175,11 @@ impl Cores {
         self.own.note_data(is_on);
     }
 
+    /// Sets the latency above which the vCPU's own core counts a load as slow.
+    pub(crate) fn set_slow_loads(&mut self, above_cycles: Option<u32>) {
+        self.own.set_slow_loads(above_cycles);
+    }
+
     /// Takes the noted access of the instruction with this index in its block.
     pub(crate) fn take_data(&mut self, insn: usize) -> Option<DataAccess> {
         self.own.take_data(insn)

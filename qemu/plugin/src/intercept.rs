@@ -229,6 +229,7 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
             if let Some(on) = vcpu.pmu.prefetchers() {
                 vcpu.core.set_prefetchers(on);
             }
+            vcpu.core.set_slow_loads(vcpu.pmu.slow_load_cycles());
             vcpu.after_pmu();
             Disposition::Run
         }

@@ -155,11 +155,25 @@ pub(crate) fn reset_offset(counter: u32) -> u64 {
     RESETS_OFFSET + 8 * slot(counter) as u64
 }
 
+/// Extent of a record's memory group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// The address, and what every access has.
+    Address,
+    /// The latency and the source too: the record is of the load-latency event.
+    Latency,
+}
+
 /// A record: the basic group, and the memory group if `groups` has it. The retire
 /// latency, bits 47:32 of the first word, is 0: no profile reports it.
-pub(crate) fn record(kind: PebsKind, groups: u64, counters: u64, insn: &RetiredInsn) -> Vec<u8> {
+pub(crate) fn record(
+    (kind, known): (PebsKind, Known),
+    groups: u64,
+    counters: u64,
+    insn: &RetiredInsn,
+) -> Vec<u8> {
     let groups = groups & GROUP_MEMORY;
-    let memory = (groups != 0).then(|| memory_group(kind, insn.data));
+    let memory = (groups != 0).then(|| memory_group(kind, known, insn.data));
     let bytes = 8 * (4 + if groups != 0 { 4 } else { 0 });
     let basic = [groups | bytes << 48, insn.ip, counters, insn.tsc];
     basic.into_iter().chain(memory.into_iter().flatten()).flat_map(u64::to_le_bytes).collect()
@@ -168,18 +182,20 @@ pub(crate) fn record(kind: PebsKind, groups: u64, counters: u64, insn: &RetiredI
 /// The memory group: linear address, auxiliary information, latency, TSX. Zero without an access.
 /// On Golden Cove the latency is that of the instruction in bits 15:0 and that of the caches in
 /// bits 47:32; the model has one for both.
-fn memory_group(kind: PebsKind, data: Option<DataAccess>) -> [u64; 4] {
+fn memory_group(kind: PebsKind, known: Known, data: Option<DataAccess>) -> [u64; 4] {
     let Some(data) = data else { return [0; 4] };
-    let latency = u64::from(data.latency_cycles);
+    let has_latency = known == Known::Latency && !data.is_store;
+    let latency = if has_latency { u64::from(data.latency_cycles) } else { 0 };
     let of_caches = if kind == PebsKind::GoldenCove { latency << 32 } else { 0 };
-    [data.address, auxiliary(&data), latency | of_caches, 0]
+    [data.address, auxiliary(&data, has_latency), latency | of_caches, 0]
 }
 
 /// Auxiliary information (SDM vol. 3, "Data Source Encoding for Load Latency Record", and "Layout
-/// of Precise Store Information").
-fn auxiliary(data: &DataAccess) -> u64 {
+/// of Precise Store Information"). A load has a source if its record has its latency.
+fn auxiliary(data: &DataAccess, has_latency: bool) -> u64 {
     let source = match (data.is_store, data.by) {
         (true, by) => u64::from(by == ServedBy::L1),
+        (false, _) if !has_latency => 0,
         (false, ServedBy::L1) => 0x1,
         (false, ServedBy::L2) => 0x3,
         // No other core has the line.

@@ -1,6 +1,7 @@
 //! A trace in the form that exports and the commands on samples need: the run, all records, names,
 //! and times in nanoseconds.
 
+mod accesses;
 mod host_files;
 mod loaded;
 mod perf_map;
@@ -18,6 +19,7 @@ use tally_abi::{
 };
 
 pub(crate) use self::{
+    accesses::{Access, Accesses, Source},
     loaded::{CodeSegment, FileKey, KERNEL_MARK, LoadedFile},
     stacks::Stacks,
     symbolizer::{Identity, Level, Symbolizer},
@@ -41,6 +43,8 @@ pub(crate) struct Recording {
     pub(crate) records: Records,
     /// The stacks of samples.
     pub(crate) stacks: Stacks,
+    /// The memory accesses of samples.
+    pub(crate) accesses: Accesses,
     /// The earliest time stamp, from which times count.
     pub(crate) start_tsc: u64,
     /// Frequency of the TSC, in Hz.
@@ -124,8 +128,13 @@ impl Recording {
             output::note(format_args!("xtask: the trace lacks {lost} records, which were lost"));
         }
         let start_tsc = records.start_tsc().unwrap_or_default();
-        let stacks = Stacks::of(&records);
-        Ok(Recording { run, records, stacks, start_tsc, tsc_hz })
+        Ok(Recording::made(run, records, (start_tsc, tsc_hz)))
+    }
+
+    /// Makes a trace of records, with its first time stamp and the TSC's frequency.
+    pub(crate) fn made(run: Run, records: Records, (start_tsc, tsc_hz): (u64, u64)) -> Recording {
+        let (stacks, accesses) = (Stacks::of(&records), Accesses::of(&records));
+        Recording { run, records, stacks, accesses, start_tsc, tsc_hz }
     }
 
     /// The latest time stamp of a slice or a sample.
@@ -305,7 +314,7 @@ pub(crate) mod tests {
         let thread_names = vec![ThreadNameRecord::new(2, 2, thread)];
         let records = Records { samples: vec![sample()], thread_names, ..Records::default() };
         let run = Run { sessions: vec![session], ..Run::default() };
-        Recording { run, records, stacks: Stacks::default(), start_tsc: 0, tsc_hz: 1 }
+        Recording::made(run, records, (0, 1))
     }
 
     #[test]
@@ -330,8 +339,7 @@ pub(crate) mod tests {
             named(7, 4, b"\x1bnamed\0\0"),
         ];
         let records = Records { thread_names, ..Records::default() };
-        let (run, stacks) = (Run::default(), Stacks::default());
-        let of = Recording { run, records, stacks, start_tsc: 0, tsc_hz: 1 };
+        let of = Recording::made(Run::default(), records, (0, 1));
         assert_eq!(of.thread_name(2, 3).as_deref(), Some("reader"));
         assert!(of.thread_name(2, 4).is_some_and(|name| !name.contains('\x1b')));
         assert_eq!(of.thread_title(2, 3), "reader (thread 3)");

@@ -1,15 +1,18 @@
-//! `cargo xtask report`, `script` and `annotate`: the samples of a trace in the form of perf's
-//! commands of these names, by function, one by one, and by instruction.
+//! `cargo xtask report`, `script`, `annotate`, `mem` and `c2c`: the samples of a trace in the form
+//! of perf's commands of these names: by function, one by one, by instruction, and by memory
+//! access.
 
 pub mod annotate;
 pub mod breakdown;
 mod chosen;
 mod code;
+pub mod memory;
 mod nearby;
 pub(crate) mod printed;
 pub mod report;
 pub mod script;
 mod share;
+pub mod sharing;
 mod short;
 
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{COLUMNS, SampleArgs, last_columns, short_function};
 use crate::{
     Result, output,
-    recording::{Level, Recording, Symbolizer},
+    recording::{Access, Level, Recording, Symbolizer},
     symbols::Place,
 };
 
@@ -47,6 +47,9 @@ struct Line {
     functions: Vec<String>,
     /// The calls that led there, the innermost first; empty if the stack was not recorded.
     callers: Vec<Level>,
+    /// The memory access, if the sample has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    access: Option<Access>,
     /// The line of the innermost function, if it is known.
     file: Option<String>,
     line: Option<u32>,
@@ -82,6 +85,7 @@ fn lines(of: &Recording, symbolizer: &Symbolizer) -> Vec<Line> {
         let place: Option<Place> = symbolizer.place(of, sample);
         let mut levels = symbolizer.stack(of, sample);
         let functions = levels.pop().map(|level| level.functions).unwrap_or_default();
+        let event = of.event_name(sample.session, sample.event);
         Line {
             program,
             thread: sample.thread,
@@ -91,7 +95,8 @@ fn lines(of: &Recording, symbolizer: &Symbolizer) -> Vec<Line> {
             cpu: sample.cpu,
             ns: of.ns(sample.tsc),
             period,
-            event: of.event_name(sample.session, sample.event),
+            access: of.accesses.of_sample(sample, &event),
+            event,
             address: (sample.address != 0).then_some(sample.address),
             user: sample.user,
             functions,

@@ -1,8 +1,9 @@
 //! The records of a trace, by their types.
 
 use tally_abi::trace::{
-    LostRecord, MapRecord, PhaseRecord, Record, RegistersRecord, SampleRecord, SignalRecord,
-    SliceRecord, StackRecord, SwitchRecord, SyscallRecord, ThreadNameRecord, ThresholdRecord,
+    AccessRecord, LostRecord, MapRecord, PhaseRecord, Record, RegistersRecord, SampleRecord,
+    SignalRecord, SliceRecord, StackRecord, SwitchRecord, SyscallRecord, ThreadNameRecord,
+    ThresholdRecord,
 };
 
 use super::file::{Bad, Trace};
@@ -16,6 +17,8 @@ pub struct Records {
     pub thresholds: Vec<ThresholdRecord>,
     /// Samples.
     pub samples: Vec<SampleRecord>,
+    /// Memory accesses of samples.
+    pub accesses: Vec<AccessRecord>,
     /// System calls.
     pub syscalls: Vec<SyscallRecord>,
     /// Context switches.
@@ -69,6 +72,7 @@ impl Records {
                 Ok(Record::Slice(record)) => all.slices.push(record),
                 Ok(Record::Threshold(record)) => all.thresholds.push(record),
                 Ok(Record::Sample(record)) => all.samples.push(record),
+                Ok(Record::Access(record)) => all.accesses.push(record),
                 Ok(Record::Syscall(record)) => all.syscalls.push(record),
                 Ok(Record::Switch(record)) => all.switches.push(record),
                 Ok(Record::Signal(record)) => all.signals.push(record),

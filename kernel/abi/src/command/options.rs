@@ -12,7 +12,7 @@ const STAT: Option<Verb> = Some(Verb::Stat);
 const RECORD: Option<Verb> = Some(Verb::Record);
 
 /// All options; `None` as the verb stands for both verbs.
-pub(super) const OPTIONS: [Known; 27] = [
+pub(super) const OPTIONS: [Known; 28] = [
     ("-e", "--event", "LIST", None, "the events; those between braces in the same slices"),
     ("-r", "--repeat", "N", STAT, "run the program N times: means, and the spread between runs"),
     ("-I", "--interval-print", "MS", STAT, "print the counts of each interval, at least 10 ms"),
@@ -33,6 +33,7 @@ pub(super) const OPTIONS: [Known; 27] = [
     ("", "--timeout", "MS", STAT, "end the program after this time, at least 10 ms"),
     ("-c", "--count", "PERIOD", RECORD, "events between two samples"),
     ("-F", "--freq", "HZ", RECORD, "samples a second, in place of a period"),
+    ("-d", "--data", "", RECORD, "sample loads and stores, with the addresses of the data"),
     ("-g", "--stacks", "", RECORD, "record 4096 bytes of the stack, for the callers"),
     ("", "--stack", "BYTES", RECORD, "record as many bytes of the stack"),
     ("", "--kernel", "", None, "count ring 0 too; needs `run --paranoid 1`"),
@@ -43,12 +44,17 @@ pub(super) const OPTIONS: [Known; 27] = [
 ];
 
 /// Refused options of perf: why, and what to use instead.
-const NOT_HERE: [(&str, &str, &str); 7] = [
+const NOT_HERE: [(&str, &str, &str); 8] = [
     (
         "",
         "--call-graph",
         "record -g keeps the stack, by which callers are found in either way: choose with \
         `cargo xtask report --call-graph dwarf|fp`",
+    ),
+    (
+        "-W",
+        "--weight",
+        "samples of slow loads (-d) have their latency: `cargo xtask mem` prints it",
     ),
     ("", "--per-core", WHOLE),
     ("", "--per-socket", WHOLE),

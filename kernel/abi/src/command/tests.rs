@@ -37,12 +37,21 @@ fn options_end_where_the_program_begins() {
 }
 
 #[test]
+fn data_samples_loads_and_stores_at_a_rate() {
+    let data = parse("record -d prog").unwrap();
+    assert_eq!((data.events(), data.hz, data.config.budget_ppm), (DATA_RECORD, 20_000, 100_000));
+    let both = parse("record -c 50 --budget 3 -e a --data prog").unwrap();
+    assert_eq!((both.events(), both.period), (&*format!("a,{DATA_RECORD}"), 50));
+    assert_eq!((both.hz, both.config.budget_ppm), (0, 30_000));
+    assert_eq!(parse("record -d -F 900 prog").unwrap().hz, 900);
+}
+
+#[test]
 fn what_is_not_understood_is_named() {
     for (text, why) in [
         ("stat --evnt=a prog", "unknown option --evnt; nearest: --event"),
         ("stat -Z prog", "unknown option -Z; --help prints all"),
         ("record -x, prog", "unknown option -x; --help prints all"),
-        ("record -d prog", "unknown option -d; --help prints all"),
         ("stat -dd prog", "-dd: -d has one level: give it once, and further events with -e"),
         ("stat -dv prog", "-dv: -d takes no value, and each option is a word"),
         ("stat -c 5 prog", "unknown option -c; --help prints all"),
@@ -57,9 +66,20 @@ fn what_is_not_understood_is_named() {
         ("record -F 1000001 prog", "-F is 1 to 1000000 Hz"),
         ("record --stack 0 prog", "--stack is 8 to 32768 bytes"),
         ("record --stack 32769 prog", "--stack is 8 to 32768 bytes"),
+        (
+            "record -d --breakdown prog",
+            "--breakdown samples events of its own: leave out -e and -d",
+        ),
+        (
+            "record -W prog",
+            "-W: samples of slow loads (-d) have their latency: `cargo xtask mem` prints it",
+        ),
         ("stat -g prog", "unknown option -g; --help prints all"),
         ("record -c 0 prog", "-c is at least 1"),
-        ("record --breakdown -e a prog", "--breakdown samples events of its own: leave out -e"),
+        (
+            "record --breakdown -e a prog",
+            "--breakdown samples events of its own: leave out -e and -d",
+        ),
         ("record -c few prog", "-c cannot be few"),
         (
             "record -c 99999999999999999999 prog",

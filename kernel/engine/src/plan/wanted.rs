@@ -1,7 +1,10 @@
 //! The planner's terms: the needs of each event, and its assignment.
 
 use super::deal::Deal;
-use crate::demand::{Extra, MAX_EXTRA, MAX_GENERAL, Selector};
+use crate::{
+    demand::{Extra, MAX_EXTRA, MAX_GENERAL, Selector},
+    precise::Precision,
+};
 
 /// The need for a counter: selector, possible counters, extra register.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,8 +15,8 @@ pub(super) struct Wanted {
     pub(super) pair: Option<Selector>,
     pub(super) extra: Option<Extra>,
     pub(super) alone: bool,
-    /// Whether samples are precise.
-    pub(super) precise: bool,
+    /// The need of precise samples.
+    pub(super) precise: Option<Precision>,
 }
 
 /// Assignment of an event: group, counter, register.

@@ -5,7 +5,7 @@ use alloc::{boxed::Box, vec::Vec};
 use tally_abi::{SessionStats, session::MAX_SLICE};
 
 use crate::{
-    PreciseAddresses,
+    PreciseRecords,
     budget::{Budget, average},
     core_time::CoreReading,
     histogram::Histogram,
@@ -77,8 +77,8 @@ pub(super) struct InterruptMark {
 #[derive(Debug)]
 pub(super) struct Sampling {
     pub(super) histogram: Histogram,
-    /// Addresses of precise samples that were not recorded yet.
-    pub(super) precise: PreciseAddresses,
+    /// Records of precise samples that were not taken yet.
+    pub(super) precise: PreciseRecords,
     /// The shortest requested period.
     period: u64,
     /// Lengthens periods if samples would take more than the budget.
@@ -103,7 +103,7 @@ impl Sampling {
         let budget = Budget::new(budget_ppm, period, 1, MAX_SLICE);
         Box::new(Sampling {
             histogram: Histogram::default(),
-            precise: PreciseAddresses::default(),
+            precise: PreciseRecords::default(),
             period,
             budget,
             taken: 0,

@@ -53,7 +53,7 @@ impl Skew {
         let of = |demand: &Demand| EventSkew {
             in_ring_0: demand.is_in_ring_0(mode),
             is_overcounted: demand.is_overcounted(),
-            lost_a_sample: demand.precise.unwrap_or(0).into(),
+            lost_a_sample: demand.precise.map_or(0, |precision| precision.most_lost.into()),
         };
         Skew { events: demands.iter().map(of).collect(), overcount: 0, cuts: 0 }
     }

@@ -1,6 +1,6 @@
 //! A session's thresholds and samples; [`crate::bank`] detects when they are reached.
 
-use tally_abi::trace::{SampleRecord, ThresholdRecord};
+use tally_abi::trace::{AccessRecord, SampleRecord, ThresholdRecord};
 
 use super::{
     publish::counts_of,
@@ -8,7 +8,7 @@ use super::{
     state::{Session, SliceStart, Timestamp},
 };
 use crate::{
-    Began, Clock, Counts, MAX_GENERAL, Pinned, PreciseAddresses, Sink,
+    Access, Began, Clock, Counts, MAX_GENERAL, Pinned, PreciseRecord, PreciseRecords, Sink,
     bank::{Bank, Fired, GroupCounts, ThresholdError},
     core_time::CoreReading,
     for_each_counter,
@@ -120,8 +120,8 @@ impl Session {
     }
 
     /// Takes what the driver knows of precise samples, before they are recorded.
-    pub(crate) fn set_precise(&mut self, addresses: PreciseAddresses) {
-        self.sampling.iter_mut().for_each(|sampling| sampling.precise = addresses);
+    pub(crate) fn set_precise(&mut self, records: PreciseRecords) {
+        self.sampling.iter_mut().for_each(|sampling| sampling.precise = records);
     }
 
     /// Observes what overflow interrupts cost, for the budget of samples. `read` returns the
@@ -183,8 +183,8 @@ impl Session {
         let multiplier = sampling.as_ref().map_or(1, |sampling| sampling.period_multiplier());
         let coming = self.current.drawn.draw.group;
         let groups = [Some(of.group), (coming != of.group).then_some(coming)];
-        let precise = sampling.as_ref().map_or_else(Default::default, |sampling| sampling.precise);
-        let can_sample = |event| self.can_sample(event, &precise);
+        let stored = sampling.as_ref().map_or(0, |sampling| sampling.precise.taken());
+        let can_sample = |event| self.can_sample(event, stored);
         for group in groups.into_iter().flatten() {
             let counts = counts_of(&self.moments, &self.current, &self.total, group, of.start_tsc);
             let Some(counts) = counts else { continue };
@@ -194,12 +194,17 @@ impl Session {
                     // sessions that count ring 0.
                     let kernel = self.setup.kernel;
                     let found = sink.interrupted().filter(|(_, user)| *user || kernel);
-                    let precise = self.precise_address(fired.event, sampling);
-                    let found = (precise.or(found), precise.is_some());
+                    let precise = self.precise_record(fired.event, sampling);
+                    let address =
+                        precise.map(|record| (record.address, is_in_ring_3(record.address)));
+                    let found = (address.or(found), precise.is_some());
                     let record = self.sampled(fired, at, group, counts, multiplier, found);
                     sampling.add(record.address);
                     sampling.adapt(fired.event, fired.count, ticks);
                     sink.sample(record);
+                    if let Some(access) = self.access_of(fired.event, precise) {
+                        sink.access(accessed(&record, access));
+                    }
                 }
                 _ => sink.threshold(self.fired(fired, at)),
             };
@@ -220,7 +225,8 @@ impl Session {
 
     /// Returns whether a sample of an event that is due can be taken now. That of a precise event
     /// waits for its record, which the next event writes.
-    fn can_sample(&self, event: u16, precise: &PreciseAddresses) -> bool {
+    /// `stored` are the slots of the records.
+    fn can_sample(&self, event: u16, stored: u16) -> bool {
         let Some(&assigned) = self.plan.assignments.get(usize::from(event)) else { return true };
         let is_precise = match assigned {
             CounterAssignment::General { group, counter } => {
@@ -229,20 +235,27 @@ impl Session {
             CounterAssignment::Pinned(Pinned::Instructions) => self.samples_precise_instructions(),
             CounterAssignment::Pinned(_) | CounterAssignment::Metric(_) => false,
         };
-        !is_precise || assigned.slot().is_some_and(|slot| precise.has(slot))
+        !is_precise || assigned.slot().is_some_and(|slot| stored >> slot & 1 == 1)
     }
 
     /// Returns whether the pinned instructions are sampled precisely: they are not if they time the
     /// slices.
     fn samples_precise_instructions(&self) -> bool {
-        self.setup.precise && self.setup.timer != Pinned::Instructions
+        self.setup.precise.is_some() && self.setup.timer != Pinned::Instructions
     }
 
-    /// The address of an event's precise sample, and whether it is in ring 3.
-    fn precise_address(&self, event: u16, sampling: &mut Sampling) -> Option<(u64, bool)> {
+    /// The record of an event's precise sample.
+    fn precise_record(&self, event: u16, sampling: &mut Sampling) -> Option<PreciseRecord> {
         let assigned = self.plan.assignments.get(usize::from(event))?;
-        let address = sampling.precise.take(assigned.slot()?)?;
-        Some((address, is_in_ring_3(address)))
+        sampling.precise.take(assigned.slot()?)
+    }
+
+    /// The memory access of an event's precise sample, if its instructions have one.
+    fn access_of(&self, event: u16, record: Option<PreciseRecord>) -> Option<Access> {
+        let assigned = self.plan.assignments.get(usize::from(event))?;
+        let CounterAssignment::General { group, counter } = *assigned else { return None };
+        let has_access = self.plan.group(group).accesses >> counter & 1 == 1;
+        record.filter(|_| has_access).map(|record| record.access)
     }
 
     fn fired(
@@ -299,6 +312,19 @@ impl Session {
             period_multiplier: period_multiplier.try_into().unwrap_or(u16::MAX),
             counts,
         }
+    }
+}
+
+/// The record of a sample's memory access.
+fn accessed(sample: &SampleRecord, access: Access) -> AccessRecord {
+    AccessRecord {
+        tsc: sample.tsc,
+        session: sample.session,
+        cpu: sample.cpu,
+        event: sample.event,
+        address: access.address,
+        info: access.info,
+        latency: access.latency,
     }
 }
 

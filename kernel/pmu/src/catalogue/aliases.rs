@@ -42,6 +42,8 @@ const NO_STALLS: &str = "!Linux maps it to no event of this processor; top-down 
 const BUS_CYCLES: &str = "CPU_CLK_UNHALTED.REF_XCLK|!no event of this processor is known to count \
                           the bus clock; ref-cycles counts the time-stamp counter's";
 
+const NO_IBS: &str = "!its samples need IBS, which the engine does not drive";
+
 const INTEL: Table = &[
     ("cycles", "r3c"),
     ("cpu-cycles", "r3c"),
@@ -71,6 +73,10 @@ const MEMORY: Table = &[
     ("dTLB-loads", "r81d0"),
     ("dTLB-stores", "r82d0"),
 ];
+
+/// Aliases for Intel's large cores: perf's events of `perf mem`.
+const ACCESSES: Table =
+    &[("mem-loads", "cpu/event=0xcd,umask=1,ldlat=3/"), ("mem-stores", "r82d0")];
 
 /// PAPI's presets by names of events.
 const PRESETS: Table = &[
@@ -246,6 +252,8 @@ const AMD: Table = &[
 
 /// Aliases for all of AMD's Zen cores.
 const ZEN: Table = &[
+    ("mem-loads", NO_IBS),
+    ("mem-stores", NO_IBS),
     ("cache-references", "rff60"),
     ("cache-misses", "r964"),
     ("stalled-cycles-frontend", "ra9"),
@@ -296,24 +304,31 @@ pub(super) fn generic(core: Core) -> impl Iterator<Item = (&'static str, &'stati
 
 fn tables(core: Core) -> &'static [Table] {
     match core {
-        Core::Haswell => &[INTEL, MEMORY, PRESETS, HASWELL_AND_BROADWELL, HASWELL],
-        Core::Broadwell => &[INTEL, MEMORY, PRESETS, HASWELL_AND_BROADWELL, BROADWELL],
+        Core::Haswell => &[INTEL, MEMORY, ACCESSES, PRESETS, HASWELL_AND_BROADWELL, HASWELL],
+        Core::Broadwell => &[INTEL, MEMORY, ACCESSES, PRESETS, HASWELL_AND_BROADWELL, BROADWELL],
         Core::Skylake => {
-            &[INTEL, MEMORY, PRESETS, SKYLAKE_AND_SUNNY_COVE, SKYLAKE, responses::SKYLAKE]
+            &[INTEL, MEMORY, ACCESSES, PRESETS, SKYLAKE_AND_SUNNY_COVE, SKYLAKE, responses::SKYLAKE]
         }
         Core::SunnyCove => &[
             INTEL,
             MEMORY,
+            ACCESSES,
             PRESETS,
             SKYLAKE_AND_SUNNY_COVE,
             SINCE_SUNNY_COVE,
             responses::SUNNY_COVE,
         ],
-        Core::GoldenCove | Core::RedwoodCove | Core::LionCove => {
-            &[INTEL, MEMORY, PRESETS, SINCE_SUNNY_COVE, SINCE_GOLDEN_COVE, responses::GOLDEN_COVE]
-        }
+        Core::GoldenCove | Core::RedwoodCove | Core::LionCove => &[
+            INTEL,
+            MEMORY,
+            ACCESSES,
+            PRESETS,
+            SINCE_SUNNY_COVE,
+            SINCE_GOLDEN_COVE,
+            responses::GOLDEN_COVE,
+        ],
         Core::CoyoteCove => {
-            &[INTEL, MEMORY, PRESETS, SINCE_SUNNY_COVE, COYOTE_COVE, SINCE_GOLDEN_COVE]
+            &[INTEL, MEMORY, ACCESSES, PRESETS, SINCE_SUNNY_COVE, COYOTE_COVE, SINCE_GOLDEN_COVE]
         }
         Core::Goldmont => &[INTEL, MEMORY, PRESETS, ATOM, GOLDMONT],
         Core::GoldmontPlus | Core::Tremont => &[INTEL, MEMORY, PRESETS, ATOM, GOLDMONT_PLUS],

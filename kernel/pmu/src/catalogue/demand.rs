@@ -12,12 +12,14 @@ use super::{
 use crate::{
     intel,
     registers::{
+        Register,
         amd::{
             CYCLES_NOT_IN_HALT, EVEN_COUNTERS, MERGE, MERGED, PerfCtl, RETIRED,
             RETIRED_INSTRUCTIONS, RETIRED_SSE_AVX_FLOPS,
         },
         intel::{
-            ARCHITECTURAL_EVENTS, BRANCHES_RETIRED, CORE_CYCLES, INSTRUCTIONS_RETIRED, PerfEvtSel,
+            ARCHITECTURAL_EVENTS, BRANCHES_RETIRED, CORE_CYCLES, INSTRUCTIONS_RETIRED, PebsLdLat,
+            PerfEvtSel,
         },
     },
 };
@@ -26,8 +28,6 @@ const MODIFIED_PAIR: &str = "it takes two counters that the event Merge joins, a
     invert or edge for such a pair: leave them out";
 const UNKNOWN_PAIR: &str = "it takes two counters that the event Merge joins since family 17H, and this processor has \
     no table that says what it is";
-/// MSR_PEBS_LD_LAT_THRESHOLD.
-const LOAD_LATENCY: u32 = 0x3f6;
 /// Unit mask of the first metric.
 const FIRST_METRIC: u8 = 0x80;
 const MERGES: &str =
@@ -90,6 +90,8 @@ impl Catalogue {
         self.refuse_what_counts_nothing(&entry)?;
         let takes_two = self.takes_two_counters(&entry);
         let extra = match entry.extra {
+            // A session has one value of it, which its group switches do not write.
+            Some(ExtraRegister { msr: PebsLdLat::FIRST, .. }) => None,
             None => None,
             Some(register) => Some(self.extra(&entry, register, mode)?),
         };
@@ -155,11 +157,7 @@ impl Catalogue {
     fn extra(&self, entry: &Entry<'_>, register: ExtraRegister, mode: Mode) -> Result<Extra, Why> {
         let ExtraRegister { msr, second, value } = register;
         let Some(number) = intel::extra_register(msr) else {
-            let what = match msr {
-                LOAD_LATENCY => "(load latency) works by PEBS alone, which",
-                _ => "is one that",
-            };
-            let why = format!("register {msr:#x} {what} the engine does not drive");
+            let why = format!("register {msr:#x} is one that the engine does not drive");
             return Err(Why::NotSupported(why));
         };
         let valid = self.processor.core.extra_bits(msr);
@@ -230,7 +228,7 @@ impl Catalogue {
         }
     }
 
-    fn selector(&self, entry: &Entry<'_>, mode: Mode) -> Selector {
+    pub(super) fn selector(&self, entry: &Entry<'_>, mode: Mode) -> Selector {
         Selector(match self.processor.vendor {
             Vendor::Intel => {
                 let mut select = PerfEvtSel::event(entry.code as u8, entry.umask as u8)

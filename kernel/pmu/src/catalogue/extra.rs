@@ -25,7 +25,8 @@ pub(super) fn extra_of(
             Err((Error::BadArgument, why))
         }
         (None, Some(_)) => {
-            let why = "it takes no value in an extra register (offcore_rsp, frontend, config1)";
+            let why =
+                "it takes no value in an extra register (offcore_rsp, frontend, ldlat, config1)";
             Err((Error::BadArgument, why.into()))
         }
         (None, None) => Ok(None),
@@ -40,6 +41,7 @@ fn named_register(
     let (value, term) = match extra {
         spelling::Extra::OffcoreResponse(value) => (value, "offcore_rsp"),
         spelling::Extra::Frontend(value) => (value, "frontend"),
+        spelling::Extra::LoadLatency(value) => (value, "ldlat"),
         spelling::Extra::Any(value) => (value, term_of(register.msr)),
     };
     if term != term_of(register.msr) {

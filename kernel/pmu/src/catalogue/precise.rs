@@ -6,19 +6,27 @@
 //! only general counter 0 and fixed counter 0 do the latter, on Sunny Cove only fixed counter 0,
 //! where `ppp` of other events is `pp` (Linux, `glc_get_event_constraints`,
 //! `icl_get_event_constraints`).
+//!
+//! The event of slow loads has precise samples alone: the processor counts some of the loads that
+//! it tags by chance. On Golden Cove it needs another event beside it (Linux,
+//! `PMU_FL_MEM_LOADS_AUX`), which the counters 0 to 3 have; the engine counts the two as a pair.
 
 use alloc::format;
 
-use tally_abi::Mode;
-use tally_engine::{Demand, Pinned, Selector};
+use tally_abi::{Error, Mode};
+use tally_engine::{Demand, Pinned, Precision, Selector};
 
 use super::{
     Catalogue, Entry,
     demand::Why,
     processors::Vendor,
+    resolved::{ResolveError, Resolved},
     spelling::{BEST, MOST_PRECISE},
 };
-use crate::registers::intel::PerfEvtSel;
+use crate::registers::{
+    Register,
+    intel::{PebsLdLat, PerfEvtSel},
+};
 
 /// General counter 0.
 const FIRST_COUNTER: u16 = 1;
@@ -32,9 +40,13 @@ impl Catalogue {
         entry: &Entry<'_>,
         mode: Mode,
     ) -> Result<Demand, Why> {
+        let slow_loads = entry.extra.filter(|extra| extra.msr == PebsLdLat::FIRST);
         match precision {
+            0 if slow_loads.is_some() => return Err(Why::NotSupported(NOT_COUNTED.into())),
             0 => return Ok(demand),
-            BEST => return Ok(self.precise(demand, 1, entry, mode).unwrap_or(demand)),
+            BEST if slow_loads.is_none() => {
+                return Ok(self.precise(demand, 1, entry, mode).unwrap_or(demand));
+            }
             _ => {}
         }
         let not_supported = |why: &str| Err(Why::NotSupported(why.into()));
@@ -48,7 +60,9 @@ impl Catalogue {
             (false, Vendor::Intel) => return not_supported(NO_RECORDS),
         }
         let demand = match (demand.pinned, demand.metric) {
-            (Some(Pinned::Instructions), _) => return Ok(Demand { precise: Some(0), ..demand }),
+            (Some(Pinned::Instructions), _) => {
+                return Ok(Demand { precise: Some(Precision::default()), ..demand });
+            }
             (Some(Pinned::Reference), _) => {
                 return not_supported("reference cycles have no precise samples: sample cycles:pp");
             }
@@ -68,14 +82,84 @@ impl Catalogue {
         }
         let selector = Selector(demand.selector.0 | PerfEvtSel::ADAPTIVE.bits());
         let is_one = !entry.is_modified() && ONE_AN_INSTRUCTION.contains(&entry.code);
-        let precise = Some(if is_one { 0 } else { MOST_LOST });
-        Ok(Demand { selector, counters, precise, ..demand })
+        let precision = Precision {
+            most_lost: if is_one { 0 } else { MOST_LOST },
+            accesses: ACCESSES.contains(&entry.code),
+            slow_load_cycles: 0,
+        };
+        let demand = Demand { selector, counters, precise: Some(precision), ..demand };
+        match slow_loads {
+            Some(register) => self.slow_loads(demand, precision, (entry, register.value), mode),
+            None => Ok(demand),
+        }
+    }
+
+    /// Returns the demand for loads whose latency is above some cycles.
+    fn slow_loads(
+        &self,
+        demand: Demand,
+        precision: Precision,
+        (entry, cycles): (&Entry<'_>, u64),
+        mode: Mode,
+    ) -> Result<Demand, Why> {
+        let slow_load_cycles = u16::try_from(cycles).ok().filter(|cycles| *cycles >= LEAST_LATENCY);
+        let Some(slow_load_cycles) = slow_load_cycles else {
+            let why =
+                format!("ldlat={cycles}: a latency is {LEAST_LATENCY} to {} cycles", u16::MAX);
+            return Err(Why::Bad(why));
+        };
+        let precise = Some(Precision { slow_load_cycles, ..precision });
+        let demand = Demand { precise, ..demand };
+        if !self.first_is_exact() {
+            return Ok(demand);
+        }
+        let (code, umask) = BESIDE_SLOW_LOADS;
+        let beside = Entry { code, umask, cmask: 0, inv: false, edge: false, ..*entry };
+        let pair = Some(self.selector(&beside, mode));
+        let counters = demand.counters & FIRST_OF_PAIR;
+        match counters {
+            0 => Err(Why::NotSupported(SLOW_LOADS_COUNTER.into())),
+            _ => Ok(Demand { pair, counters, ..demand }),
+        }
     }
 }
 
+/// Returns the refusal of a list whose slow loads have several latencies; all share a register.
+pub(super) fn refuse_latencies(resolved: &[Resolved]) -> Result<(), ResolveError> {
+    let cycles = |one: &&Resolved| one.demand.precise.map_or(0, |it| it.slow_load_cycles);
+    let mut slow = resolved.iter().filter(|one| cycles(one) != 0);
+    let Some(first) = slow.next() else { return Ok(()) };
+    match slow.find(|one| cycles(one) != cycles(&first)) {
+        None => Ok(()),
+        Some(other) => Err(ResolveError {
+            event: other.name.clone(),
+            error: Error::EventNotSupported,
+            detail: format!(
+                "loads above {} cycles, and above {} by '{}': a session has one latency",
+                cycles(&other),
+                cycles(&first),
+                first.name
+            ),
+        }),
+    }
+}
+
+/// The least latency that the processor distinguishes, in cycles.
+const LEAST_LATENCY: u16 = 3;
+/// Code and unit mask of the event that Golden Cove needs beside that of slow loads.
+const BESIDE_SLOW_LOADS: (u16, u16) = (0x03, 0x82);
+/// General counter 1: it has the event of slow loads, and the counter after it the other one.
+const FIRST_OF_PAIR: u16 = 1 << 1;
+const SLOW_LOADS_COUNTER: &str = "it takes the general counters 1 and 2: name no other counter";
+const NOT_COUNTED: &str = "the processor tags some of the loads by chance and counts these alone: the number says \
+     nothing. Sample it: record -e with :pp";
+
+/// Codes of events of instructions that access memory, whose records have the access.
+const ACCESSES: [u16; 6] = [0xcd, 0xd0, 0xd1, 0xd2, 0xd3, 0xd4];
+
 /// Codes of events that an instruction has at most once: instructions, branches, mispredicted
 /// branches, and retired loads and stores by what they met.
-const ONE_AN_INSTRUCTION: [u16; 8] = [0xc0, 0xc4, 0xc5, 0xd0, 0xd1, 0xd2, 0xd3, 0xd4];
+const ONE_AN_INSTRUCTION: [u16; 9] = [0xc0, 0xc4, 0xc5, 0xcd, 0xd0, 0xd1, 0xd2, 0xd3, 0xd4];
 
 /// Upper bound of the events of one instruction, of which the reload drops all but the first: a
 /// load from memory takes some 300 cycles.

@@ -15,6 +15,7 @@ use super::{
     aliases::{Alias, Derived, alias, aliases},
     demand::Why,
     extra::extra_of,
+    precise::refuse_latencies,
     processors::{Core, Vendor},
     resolved::{ResolveError, Resolved},
     spelling::{self, Spelling},
@@ -72,7 +73,9 @@ impl Catalogue {
                 Ok(resolved)
             }
         };
-        listed(list).map(resolve).collect()
+        let resolved: Vec<Resolved> = listed(list).map(resolve).collect::<Result<_, _>>()?;
+        refuse_latencies(&resolved)?;
+        Ok(resolved)
     }
 
     /// Returns the names that are not the vendor's: perf's generic events, and PAPI's presets. Some

@@ -86,6 +86,8 @@ pub(super) enum Extra {
     OffcoreResponse(u64),
     /// From `frontend=`.
     Frontend(u64),
+    /// From `ldlat=`.
+    LoadLatency(u64),
     /// From `config1=`, which perf uses for the register that belongs to the event.
     Any(u64),
 }
@@ -289,6 +291,7 @@ impl<'a> Spelling<'a> {
                 once(&mut fields.extra, term, Extra::OffcoreResponse(wide(value)?))?;
             }
             ("frontend", _) => once(&mut fields.extra, term, Extra::Frontend(wide(value)?))?,
+            ("ldlat", _) => once(&mut fields.extra, term, Extra::LoadLatency(wide(value)?))?,
             ("config1", _) => once(&mut fields.extra, term, Extra::Any(wide(value)?))?,
             ("config", _) => {
                 self.says_no_event_before(term)?;
@@ -302,7 +305,7 @@ impl<'a> Spelling<'a> {
                     return wrong(term, not_for_here(key));
                 }
             }
-            ("ldlat" | "period" | "freq" | "precise" | "call-graph" | "stack-size", _) => {
+            ("period" | "freq" | "precise" | "call-graph" | "stack-size", _) => {
                 return wrong(term, not_for_here(key));
             }
             (name, None) => self.base(name)?,
@@ -344,7 +347,7 @@ const GROUPS: &str = "modifiers are u and k; events between braces are counted i
                       no group of them is preferred";
 const THREADS: &str = "it would count the other thread of the core too; leave it out";
 const TRANSACTIONS: &str = "transactions are not told apart";
-const LATENCY: &str = "load latencies are counted by PEBS alone, which the engine does not drive";
+const LATENCY: &str = "write cpu/mem-loads,ldlat=N/pp: loads above N cycles, for precise samples";
 
 /// Reason why a perf term is unsupported.
 fn not_for_here(key: &str) -> &'static str {
@@ -352,7 +355,6 @@ fn not_for_here(key: &str) -> &'static str {
         "any" => THREADS,
         "pc" => "nothing is on the processor's pins to see it",
         "in_tx" | "in_tx_cp" => TRANSACTIONS,
-        "ldlat" => LATENCY,
         _ => "that is for sampling; events are counted here",
     }
 }

@@ -9,6 +9,7 @@ use crate::intel;
 
 mod bounds;
 mod extra_registers;
+mod precise;
 mod spellings;
 
 /// Every processor's catalogue, and those of processors without a table.
@@ -190,7 +191,7 @@ fn what_cannot_be_counted_says_why() {
         assert_eq!(error, Error::EventNotSupported);
         assert!(detail.contains(part), "{detail}");
     };
-    why("MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128", "0x3f6 (load latency) works by PEBS");
+    why("MEM_TRANS_RETIRED.LOAD_LATENCY_GT_128", "Sample it: record -e with :pp");
     why("INST_RETIRED.PREC_DIST", "fixed counter 0");
     why("CPU_CLK_UNHALTED.REF_TSC:k", "fixed counter 2 in Kernel mode");
     why("CPU_CLK_UNHALTED.REF_TSC:c=1", "a modified event");

@@ -131,7 +131,7 @@ fn switch(pmu: &mut Driver<Model>, [before, next]: [&Group; 2], counts: &mut Cou
 }
 
 fn setup(mode: Mode) -> Setup {
-    let ([pairs, metrics, precise], timer) = ([false; 3], Pinned::Cycles);
+    let ([pairs, metrics], precise, timer) = ([false; 2], None, Pinned::Cycles);
     Setup { mode, kernel: mode.kernel(), pairs, metrics, precise, timer, max_slice: SLICE }
 }
 

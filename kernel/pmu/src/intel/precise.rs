@@ -4,10 +4,10 @@
 //! Intel SDM volume 3, chapter "Performance Monitoring", sections "Processor Event Based Sampling",
 //! "Adaptive PEBS" and "Extended PEBS". Linux, arch/x86/events/intel/ds.c.
 //!
-//! The driver takes records of the basic group alone, from Ice Lake on, where every counter can
-//! store them. An armed counter stores one record: then it counts on from about 0, and overflows
-//! again only after all its bits have passed. The interrupt is that of the debug store, whose
-//! threshold is one record.
+//! The driver takes records of the basic group, and of the group of memory accesses if the session
+//! needs it, from Ice Lake on, where every counter can store them. An armed counter stores one
+//! record: then it counts on from about 0, and overflows again only after all its bits have passed.
+//! The interrupt is that of the debug store, whose threshold is one record.
 
 use core::{
     ptr,
@@ -15,22 +15,27 @@ use core::{
 };
 
 use tally_abi::bank::PINNED_SLOT;
-use tally_engine::{MAX_GENERAL, Pinned, PreciseAddresses, Selector};
+use tally_engine::{Access, MAX_GENERAL, Pinned, PreciseRecord, PreciseRecords, Records, Selector};
 
 use crate::{
     bus::{Bus, CountingBus},
-    registers::intel::{DsArea, PebsDataCfg, PebsEnable, PerfCapabilities, PerfEvtSel},
+    registers::intel::{DsArea, PebsDataCfg, PebsEnable, PebsLdLat, PerfCapabilities, PerfEvtSel},
 };
 
 /// Words of the debug store: its management area, and records.
-const WORDS: usize = 128;
+const WORDS: usize = 192;
 /// The first record.
 const RECORDS: usize = 64;
 const WORD_BYTES: u64 = 8;
-/// Words of a record of the basic group: format and size, address, counters, TSC.
-const RECORD_WORDS: usize = 4;
+/// Words of a record's basic group: groups and size, address, counters, TSC.
+const BASIC_WORDS: usize = 4;
 const ADDRESS: usize = 1;
 const COUNTERS: usize = 2;
+/// Words of the group of a memory access, which follows: address, auxiliary information, latency,
+/// transactions.
+const MEMORY_WORDS: usize = 4;
+/// Position of a record's size in its first word, in bytes.
+const SIZE_SHIFT: u32 = 48;
 /// Position of the first fixed counter in a record's mask of counters.
 const FIRST_FIXED: u32 = 32;
 
@@ -76,7 +81,7 @@ impl DebugStore {
         self.put(BASE, self.address(RECORDS));
         self.put(INDEX, self.address(RECORDS));
         self.put(MAXIMUM, self.address(WORDS));
-        self.put(THRESHOLD, self.address(RECORDS + RECORD_WORDS));
+        self.put(THRESHOLD, self.address(RECORDS + BASIC_WORDS));
     }
 
     fn put(&self, word: usize, value: u64) {
@@ -84,23 +89,48 @@ impl DebugStore {
     }
 
     /// Takes all records.
-    fn take(&self) -> PreciseAddresses {
-        let mut taken = PreciseAddresses::default();
+    fn take(&self) -> PreciseRecords {
+        let mut taken = PreciseRecords::default();
         let end = self.0[INDEX].load(Relaxed).wrapping_sub(self.address(0)) / WORD_BYTES;
         let end = usize::try_from(end).unwrap_or(WORDS).min(WORDS);
         let records = self.0.get(RECORDS..end).unwrap_or_default();
-        for record in records.chunks_exact(RECORD_WORDS) {
-            let [address, counters] = [ADDRESS, COUNTERS].map(|word| record[word].load(Relaxed));
-            let general = (0..MAX_GENERAL).filter(|index| counters >> index & 1 == 1);
-            general.for_each(|slot| taken.add(slot, address));
-            if counters >> FIRST_FIXED & 1 == 1 {
-                taken.add(PINNED_SLOT + Pinned::Instructions as usize, address);
-            }
+        let mut left = records;
+        while let Some((words, rest)) = split_record(left) {
+            add_record(words, &mut taken);
+            left = rest;
         }
         if !records.is_empty() {
             self.put(INDEX, self.address(RECORDS));
         }
         taken
+    }
+}
+
+/// Splits the first record off; `None` at the end, or if its size is none.
+fn split_record(words: &[AtomicU64]) -> Option<(&[AtomicU64], &[AtomicU64])> {
+    let bytes = words.first()?.load(Relaxed) >> SIZE_SHIFT;
+    let size = (bytes / WORD_BYTES) as usize;
+    if size < BASIC_WORDS { None } else { words.split_at_checked(size) }
+}
+
+/// Adds a record to those of all its counters.
+fn add_record(words: &[AtomicU64], to: &mut PreciseRecords) {
+    let word = |index: usize| words.get(index).map_or(0, |word| word.load(Relaxed));
+    let groups = PebsDataCfg::from_bits_retain(word(0));
+    let has_access =
+        groups.contains(PebsDataCfg::MEMORY) && words.len() >= BASIC_WORDS + MEMORY_WORDS;
+    let access = if has_access {
+        let [address, info, latency] = [0, 1, 2].map(|index| word(BASIC_WORDS + index));
+        Access { address, info, latency }
+    } else {
+        Access::default()
+    };
+    let record = PreciseRecord { address: word(ADDRESS), access };
+    let counters = word(COUNTERS);
+    let general = (0..MAX_GENERAL).filter(|index| counters >> index & 1 == 1);
+    general.for_each(|slot| to.add(slot, record));
+    if counters >> FIRST_FIXED & 1 == 1 {
+        to.add(PINNED_SLOT + Pinned::Instructions as usize, record);
     }
 }
 
@@ -126,6 +156,8 @@ pub(super) struct Precise {
     store: &'static DebugStore,
     /// Value last written to IA32_PEBS_ENABLE.
     enabled: PebsEnable,
+    /// Properties of records that the processor was told last.
+    records: Records,
 }
 
 impl Precise {
@@ -139,7 +171,21 @@ impl Precise {
         let has_all = bus.try_put(0, PebsEnable::empty())
             && bus.try_put(0, PebsDataCfg::empty())
             && bus.try_put(0, DsArea(store.address(0)));
-        has_all.then_some(Precise { store, enabled: PebsEnable::empty() })
+        let (enabled, records) = (PebsEnable::empty(), Records::default());
+        has_all.then_some(Precise { store, enabled, records })
+    }
+
+    /// Lets records have what a session needs, before it counts.
+    #[cold]
+    pub(super) fn configure<B: Bus>(&mut self, bus: &mut CountingBus<B>, records: Records) {
+        if records.accesses != self.records.accesses {
+            let groups = if records.accesses { PebsDataCfg::MEMORY } else { PebsDataCfg::empty() };
+            bus.put(0, groups);
+        }
+        if records.slow_load_cycles != self.records.slow_load_cycles {
+            bus.put(0, PebsLdLat::from_bits_retain(records.slow_load_cycles.into()));
+        }
+        self.records = records;
     }
 
     /// Lets a counter that is about to be preloaded store a record.
@@ -159,7 +205,7 @@ impl Precise {
     }
 
     /// Takes all records.
-    pub(super) fn take(&self) -> PreciseAddresses {
+    pub(super) fn take(&self) -> PreciseRecords {
         self.store.take()
     }
 }
@@ -176,13 +222,15 @@ mod tests {
     }
 
     /// Stores a record as the processor does, from the manual's figure.
-    fn write(store: &DebugStore, address: u64, counters: u64) {
+    fn write(store: &DebugStore, words: &[u64]) {
         let index = at(store, 0x28);
-        let word = (index - store.address(0)) as usize / 8;
-        [32 << 48, address, counters, 1].into_iter().zip(word..).for_each(|(value, word)| {
-            store.put(word, value);
-        });
-        store.put(0x28 / 8, index + 32);
+        let first = (index - store.address(0)) as usize / 8;
+        words.iter().zip(first..).for_each(|(value, word)| store.put(word, *value));
+        store.put(0x28 / 8, index + 8 * words.len() as u64);
+    }
+
+    fn of(address: u64) -> PreciseRecord {
+        PreciseRecord { address, access: Access::default() }
     }
 
     #[test]
@@ -206,15 +254,30 @@ mod tests {
     fn records_are_taken_once_by_their_counters() {
         let store: Box<DebugStore> = Box::default();
         store.set_up(PebsEnable::FIXED0);
-        assert_eq!(store.take(), PreciseAddresses::default());
-        write(&store, 0x40_1000, 1 << 2);
-        write(&store, 0x40_2000, 1 << 32);
-        let mut expected = PreciseAddresses::default();
-        expected.add(2, 0x40_1000);
-        expected.add(PINNED_SLOT, 0x40_2000);
+        assert_eq!(store.take(), PreciseRecords::default());
+        let access = Access { address: 0x7000, info: 0x1c, latency: 200 };
+        write(&store, &[32 << 48, 0x40_1000, 1 << 2, 1]);
+        write(&store, &[64 << 48 | 1, 0x40_3000, 0b11, 1, 0x7000, 0x1c, 200, 0]);
+        write(&store, &[32 << 48, 0x40_2000, 1 << 32, 1]);
+        let mut expected = PreciseRecords::default();
+        expected.add(2, of(0x40_1000));
+        [0, 1]
+            .into_iter()
+            .for_each(|slot| expected.add(slot, PreciseRecord { address: 0x40_3000, access }));
+        expected.add(PINNED_SLOT, of(0x40_2000));
         assert_eq!(store.take(), expected);
-        assert_eq!(store.take(), PreciseAddresses::default());
+        assert_eq!(store.take(), PreciseRecords::default());
         assert_eq!(at(&store, 0x28), at(&store, 0x20), "the buffer is empty again");
+    }
+
+    #[test]
+    fn a_record_of_no_size_or_behind_the_end_ends_the_records() {
+        let store: Box<DebugStore> = Box::default();
+        store.set_up(PebsEnable::FIXED0);
+        for first in [0, 8 << 48, 0xffff << 48] {
+            write(&store, &[first, 0x40_1000, 1, 1]);
+            assert_eq!(store.take(), PreciseRecords::default(), "{first:#x}");
+        }
     }
 
     #[test]
@@ -223,7 +286,7 @@ mod tests {
         store.set_up(PebsEnable::FIXED0);
         for index in [0, store.address(0) - 8, u64::MAX] {
             store.put(INDEX, index);
-            assert_eq!(store.take(), PreciseAddresses::default());
+            assert_eq!(store.take(), PreciseRecords::default());
         }
     }
 }

@@ -180,7 +180,17 @@ bitflags! {
     /// MSR_PEBS_DATA_CFG: groups of adaptive records besides the basic one. Exists if
     /// [`PerfCapabilities::PEBS_BASELINE`] is set. ("Adaptive PEBS".)
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct PebsDataCfg: u64 {}
+    pub struct PebsDataCfg: u64 {
+        /// Address, source and latency of the instruction's memory access: four words.
+        const MEMORY = 1 << 0;
+    }
+
+    /// MSR_PEBS_LD_LAT_THRESHOLD: latency of slow loads. ("Load Latency Performance Monitoring".)
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PebsLdLat: u64 {
+        /// The cycles.
+        const CYCLES = 0xffff;
+    }
 
     /// IA32_LBR_CTL: records of branches, where they are architectural. Exists if
     /// CPUID.07H:EDX[19] is set. (Chapter "Last Branch Records".)
@@ -216,6 +226,7 @@ register!(PerfGlobalStatus, "IA32_PERF_GLOBAL_STATUS", 0x38e);
 register!(PerfGlobalCtrl, "IA32_PERF_GLOBAL_CTRL", 0x38f);
 register!(PebsEnable, "IA32_PEBS_ENABLE", 0x3f1);
 register!(PebsDataCfg, "MSR_PEBS_DATA_CFG", 0x3f2);
+register!(PebsLdLat, "MSR_PEBS_LD_LAT_THRESHOLD", 0x3f6);
 register!(LbrCtl, "IA32_LBR_CTL", 0x14ce);
 register!(PerfGlobalInuse, "IA32_PERF_GLOBAL_INUSE", 0x392);
 /// PERF_METRICS: fractions of the slots that fixed counter 3 counted, in eight bits each, 255 for

@@ -61,23 +61,29 @@ impl Core {
         if block.insns().get(access.insn).is_some_and(|insn| insn.string.is_some()) {
             return self.access_string::<STORE>(block, access, &translate);
         }
-        let walks = self.touch_data::<STORE>(block, access, &translate);
-        let crosses = !access.ends_in_line();
-        let walks = walks | (crosses && self.split::<STORE>(block, access, &translate));
+        let (mut latency, mut walks) = self.touch_data::<STORE>(block, access, &translate);
+        if !access.ends_in_line() {
+            let (second_latency, second_walks) = self.split::<STORE>(block, access, &translate);
+            latency = latency.max(second_latency);
+            walks |= second_walks;
+        }
         if walks && access.retires {
             self.bump(block.ring, walked::<STORE>());
         }
+        if !STORE && latency > self.slow_load_cycles && access.retires {
+            self.bump(block.ring, Signal::SlowLoads);
+        }
     }
 
-    /// Handles the second half of an access that crosses a cache line; returns whether it took a
-    /// page walk.
+    /// Handles the second half of an access that crosses a cache line; returns its latency in
+    /// cycles and whether it took a page walk.
     #[cold]
     fn split<const STORE: bool>(
         &mut self,
         block: &Block,
         access: Access,
         translate: &impl Fn(u64) -> u64,
-    ) -> bool {
+    ) -> (u32, bool) {
         if access.retires {
             self.bump(block.ring, crossed::<STORE>());
         }
@@ -101,19 +107,21 @@ impl Core {
         self.add(ring, if STORE { Signal::Stores } else { load }, retires.into());
     }
 
-    /// Touches the line of an access, with its time; returns whether that took a page walk.
+    /// Touches the line of an access, with its time; returns its latency in cycles and whether it
+    /// took a page walk.
     #[inline]
     fn touch_data<const STORE: bool>(
         &mut self,
         block: &Block,
         access: Access,
         translate: &impl Fn(u64) -> u64,
-    ) -> bool {
+    ) -> (u32, bool) {
         let Touched { line, by, walk_cycles, walks } =
             self.look_up::<STORE>(block, access, translate);
         self.served::<STORE>(block.ring, access.retires, by);
+        let latency = self.latency(by) + walk_cycles;
         if self.noted.is_on {
-            self.note::<STORE>(block, access, by, (walk_cycles, walks));
+            self.note::<STORE>(block, access, by, (latency, walks));
         }
         if walk_cycles != 0 {
             self.expose::<STORE>(block, Signal::StallDtlb, walk_cycles);
@@ -126,7 +134,7 @@ impl Core {
             engine.touch(touch, &self.ahead);
             self.ahead.clear();
         }
-        walks
+        (latency, walks)
     }
 
     /// Notes an access for a precise record.
@@ -136,14 +144,14 @@ impl Core {
         block: &Block,
         access: Access,
         by: ServedBy,
-        (walk_cycles, walks): (u32, bool),
+        (latency_cycles, walks): (u32, bool),
     ) {
         let locked = |insn: &Insn| insn.adds >> Signal::Locked as u32 & 1 == 1;
         let data = DataAccess {
             address: access.address,
             is_store: STORE,
             by,
-            latency_cycles: self.latency(by) + walk_cycles,
+            latency_cycles,
             walks,
             is_locked: block.insns().get(access.insn).is_some_and(locked),
         };

@@ -65,8 +65,11 @@ impl Core {
     /// Requests every access, or only those that hit no fast path, as engine, prefetchers and other
     /// cores need.
     pub(super) fn follow_accesses(&mut self) {
-        let needs_all =
-            self.engine.is_some() || self.prefetch.is_some() || self.has_others || self.noted.is_on;
+        let needs_all = self.engine.is_some()
+            || self.prefetch.is_some()
+            || self.has_others
+            || self.noted.is_on
+            || self.slow_load_cycles < self.geometry.latency.l1_cycles;
         self.all_accesses = if needs_all { u64::MAX } else { 0 };
         self.touched = u64::MAX;
     }

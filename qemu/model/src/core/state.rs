@@ -63,6 +63,8 @@ pub struct Core {
     pub(super) has_others: bool,
     /// The access of the running instruction, for precise records.
     pub(super) noted: Noted,
+    /// Cycles of latency above which a load is slow.
+    pub(super) slow_load_cycles: u32,
     pub(super) predictor: Predictor,
     /// Whether the last branch was taken, not mispredicted, and unknown to fetch until decoded.
     pub(super) is_resteered: bool,
@@ -131,6 +133,7 @@ impl Core {
             all_accesses: if engine.is_some() || prefetch.is_some() { u64::MAX } else { 0 },
             has_others: false,
             noted: Noted::default(),
+            slow_load_cycles: u32::MAX,
             counts: [Counts::ZERO, Counts::ZERO],
             lanes: [Lanes::ZERO; 2],
             lanes_left: Lanes::BLOCKS,
@@ -179,6 +182,16 @@ impl Core {
     pub fn note_data(&mut self, is_on: bool) {
         if self.noted.is_on != is_on {
             self.noted = Noted::new(is_on);
+            self.follow_accesses();
+        }
+    }
+
+    /// Sets the latency above which loads count as [`Signal::SlowLoads`](crate::Signal); `None` for
+    /// none.
+    pub fn set_slow_loads(&mut self, above_cycles: Option<u32>) {
+        let above_cycles = above_cycles.unwrap_or(u32::MAX);
+        if self.slow_load_cycles != above_cycles {
+            self.slow_load_cycles = above_cycles;
             self.follow_accesses();
         }
     }

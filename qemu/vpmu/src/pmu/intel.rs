@@ -6,6 +6,7 @@ use crate::{
     offcore,
     pmu::{
         access::{AccessResult, STATUS_FROZEN, STATUS_METRICS, Unmodelled, select},
+        load_latency,
         state::VirtualPmu,
         version_6::{self, Place, bank},
     },
@@ -223,7 +224,12 @@ impl VirtualPmu {
             return self.intel_write_place(place, value, counts);
         }
         if let Some(slot) = VirtualPmu::extra_slot(msr) {
-            if slot < self.profile.offcore.len() && value & !offcore::VALID != 0 {
+            let valid = match slot {
+                load_latency::SLOT => load_latency::VALID,
+                _ if slot < self.profile.offcore.len() => offcore::VALID,
+                _ => u64::MAX,
+            };
+            if value & !valid != 0 {
                 return AccessResult::Fault;
             }
             self.extra[slot] = value;

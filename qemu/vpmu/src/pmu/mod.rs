@@ -14,6 +14,7 @@ mod dispatch;
 mod intel;
 #[cfg(test)]
 mod linux_tests;
+mod load_latency;
 mod merge;
 mod pebs;
 #[cfg(test)]

@@ -16,11 +16,12 @@ use tally_model::Counts;
 use crate::{
     counter::Counter,
     pebs::{
-        Buffer, DATA_CFG_VALID, FIXED, GENERAL, GROUPS_UNMODELLED, GuestMemory, Pebs, RetiredInsn,
-        distributed, record, reset_offset,
+        Buffer, DATA_CFG_VALID, FIXED, GENERAL, GROUPS_UNMODELLED, GuestMemory, Known, Pebs,
+        RetiredInsn, distributed, record, reset_offset,
     },
     pmu::{
         access::{AccessResult, STATUS_BUFFER, Unmodelled, select},
+        load_latency,
         state::VirtualPmu,
         version_6::Place,
     },
@@ -192,7 +193,7 @@ impl VirtualPmu {
         insn: &RetiredInsn,
         memory: &mut dyn GuestMemory,
     ) {
-        let groups = self.groups(due);
+        let (groups, known) = (self.groups(due), self.known(due));
         let Some((pebs, kind)) = self.pebs.as_mut().zip(self.profile.pebs) else { return };
         pebs.armed &= !due;
         let area = pebs.area;
@@ -201,7 +202,7 @@ impl VirtualPmu {
         };
         if groups & GROUPS_UNMODELLED != 0 {
             self.unmodelled.push(Unmodelled::Groups(groups));
-        } else if !buffer.append(area, &record(kind, groups, due, insn), memory) {
+        } else if !buffer.append(area, &record((kind, known), groups, due, insn), memory) {
             self.unmodelled.push(Unmodelled::DebugStore(buffer.index));
         }
         VirtualPmu::bits(due).for_each(|bit| self.reset_counter(bit, counts, memory));
@@ -221,6 +222,19 @@ impl VirtualPmu {
         };
         let cfg = self.pebs.as_ref().map_or(0, |pebs| pebs.data_cfg);
         if VirtualPmu::bits(due).any(is_adaptive) { cfg } else { 0 }
+    }
+
+    /// The extent of the memory group in a record of these counters.
+    fn known(&self, due: u64) -> Known {
+        let Some(kind) = self.profile.pebs else { return Known::Address };
+        let general = VirtualPmu::bits(due).filter(|bit| *bit < FIXED);
+        let is_latency = |bit: u32| load_latency::is_selected(self.selects[bit as usize]);
+        let is_complete = || load_latency::is_complete(kind, self.selects.iter().copied());
+        if general.map(is_latency).any(|is| is) && is_complete() {
+            Known::Latency
+        } else {
+            Known::Address
+        }
     }
 
     /// Gives a counter its reset value from the management area, if that is mapped.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tally_model::{DataAccess, Privilege, ServedBy};
+use tally_model::{Access, Block, Branch, DataAccess, Insn, Privilege, ServedBy};
 
 use super::{
     AccessResult, Unmodelled,
@@ -87,6 +87,15 @@ impl Sampled {
         let Sampled { machine, memory, .. } = self;
         machine.run(Privilege::User, 1);
         machine.pmu.retire_insn(machine.core.counts(), &insn, memory);
+    }
+
+    /// Loads from an address, by the instruction that retires next.
+    fn load(&mut self, address: u64) {
+        let insns = [Insn { uops: 1, ..Insn::default() }];
+        let width = self.machine.core.geometry().width;
+        let block = Block::new(Privilege::User, width, (0, 0), Branch::default(), &insns);
+        let access = Access { insn: 0, address, bytes: 8, retires: true };
+        self.machine.core.access::<false>(&block, access, |address| address);
     }
 
     /// Starts general counter `index` with a period, for records of some groups.
@@ -228,26 +237,65 @@ fn the_threshold_freezes_the_counters_if_that_is_enabled() {
     assert_eq!(sampled.machine.read(0x38e), AccessResult::Done(STATUS_BUFFER | STATUS_FROZEN));
 }
 
+const SLOW_LOAD: DataAccess = DataAccess {
+    address: 0x1234,
+    is_store: false,
+    by: ServedBy::Memory,
+    latency_cycles: 200,
+    walks: true,
+    is_locked: false,
+};
+
 #[test]
-fn the_memory_group_has_address_source_and_latency() {
+fn the_memory_group_of_other_events_has_the_address_alone() {
     // Counter 1 on both: the second instruction has the event after the overflow.
-    for (profile, latency) in [("icelake-server", 200), ("sapphire-rapids", 200 << 32 | 200)] {
+    for profile in ["icelake-server", "sapphire-rapids"] {
         let mut sampled = Sampled::new(profile, Memory::with_store(1 << 16, 1 << 16, 1_000));
         sampled.machine.write(0x3f2, 1);
         sampled.start(1, 1, 1 << 34);
         sampled.run(1);
-        let data = DataAccess {
-            address: 0x1234,
-            is_store: false,
-            by: ServedBy::Memory,
-            latency_cycles: 200,
-            walks: true,
-            is_locked: false,
-        };
-        sampled.retire(RetiredInsn { ip: 5, tsc: 6, data: Some(data) });
+        sampled.retire(RetiredInsn { ip: 5, tsc: 6, data: Some(SLOW_LOAD) });
         let words = sampled.memory.words();
-        assert_eq!(words, [64 << 48 | 1, 5, 2, 6, 0x1234, 0x1c, latency, 0]);
+        assert_eq!(words, [64 << 48 | 1, 5, 2, 6, 0x1234, 0x10, 0, 0]);
     }
+}
+
+/// Golden Cove needs another counter for latency and source, and does not have the event on counter
+/// 0.
+#[test]
+fn the_memory_group_of_slow_loads_has_latency_and_source() {
+    let auxiliary = 0x8203 | select::USR | select::EN;
+    for (profile, beside, known) in [
+        ("icelake-server", 0, [0x1c, 200]),
+        ("sapphire-rapids", auxiliary, [0x1c, 200 << 32 | 200]),
+        ("sapphire-rapids", 0, [0x10, 0]),
+    ] {
+        let mut sampled = Sampled::new(profile, Memory::with_store(1 << 16, 1 << 16, 1_000));
+        sampled.machine.write(0x3f2, 1);
+        sampled.machine.write(0x3f6, 150);
+        sampled.machine.write(0x188, beside);
+        sampled.machine.write(0x4c2, (1 << 48) - 1);
+        sampled.machine.write(0x187, 0x01cd | select::USR | select::EN | 1 << 34);
+        sampled.machine.write(0x3f1, 2);
+        assert_eq!(sampled.machine.pmu.slow_load_cycles(), Some(150));
+        sampled.machine.core.set_slow_loads(Some(150));
+        for ip in [4, 5] {
+            sampled.load(0x1000_0000 * ip);
+            sampled.retire(RetiredInsn { ip, tsc: 6, data: Some(SLOW_LOAD) });
+        }
+        let words = sampled.memory.words();
+        let [source, latency] = known;
+        assert_eq!(words, [64 << 48 | 1, 5, 2, 6, 0x1234, source, latency, 0], "{profile}");
+        // Above the latency of memory there is nothing.
+        sampled.machine.core.set_slow_loads(Some(0xffff));
+        let before = sampled.machine.read(0xc2);
+        sampled.load(0x3_0000_0000);
+        assert_eq!(sampled.machine.read(0xc2), before);
+    }
+    let mut machine = Machine::new("sapphire-rapids", 8);
+    machine.write(0x186, 0x01cd | select::USR | select::EN);
+    assert_eq!(machine.pmu.take_unmodelled().len(), 1, "not on counter 0");
+    assert_eq!(machine.write(0x3f6, 1 << 16), AccessResult::Fault);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::{
     offcore,
     pmu::{
         access::{Unmodelled, select},
+        load_latency,
         state::VirtualPmu,
     },
     profile::Vendor,
@@ -121,12 +122,24 @@ impl VirtualPmu {
             }
             return offcore::selected(filter);
         }
+        if let Some(kind) = self.profile.pebs.filter(|_| load_latency::is_selected(value)) {
+            let event = load_latency::is_on(kind, index).then_some(&load_latency::EVENT);
+            return event.into_iter().collect();
+        }
         // The model has no numbers of events in a cycle.
         if value & select::EQUAL != 0 && value >> select::CMASK_SHIFT & 0xff != 0 {
             return Vec::new();
         }
         let event = self.event(value);
         event.filter(|event| event.counters >> index & 1 != 0).into_iter().collect()
+    }
+
+    /// The latency in cycles above which loads are to be counted; `None` if no counter does.
+    pub fn slow_load_cycles(&self) -> Option<u32> {
+        self.profile.pebs?;
+        let mut selects = self.selects.iter();
+        let is_counted = selects.any(|value| load_latency::is_selected(*value));
+        is_counted.then(|| load_latency::threshold(self.extra[load_latency::SLOT]))
     }
 
     /// The off-core response register that a select value uses.
@@ -144,6 +157,7 @@ impl VirtualPmu {
             Vendor::Intel if self.offcore_slot(value).is_some() => {
                 !offcore::is_beyond_model(filter)
             }
+            Vendor::Intel if load_latency::is_selected(value) => self.profile.pebs.is_some(),
             Vendor::Intel => self.event(value).is_some() || self.modified(value).is_some(),
             Vendor::Amd => !self.amd_known(value).is_empty() || self.modified(value).is_some(),
         }

@@ -16,6 +16,8 @@ const TYPE_RAW: u32 = 4;
 const SAMPLE_TYPE: u64 = 1 << 16 | 1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 8;
 /// Further field if stacks were recorded: `PERF_SAMPLE_CALLCHAIN`.
 const SAMPLE_CALLERS: u64 = 1 << 5;
+/// Further fields if samples have memory accesses: `PERF_SAMPLE_ADDR`, `WEIGHT`, `DATA_SRC`.
+const SAMPLE_ACCESS: u64 = 1 << 3 | 1 << 14 | 1 << 15;
 /// The attribute's flags `exclude_user`, `exclude_kernel` and `exclude_hv`.
 const EXCLUDE_USER: u64 = 1 << 4;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
@@ -36,6 +38,8 @@ pub(super) struct Sampled {
     mode: Mode,
     /// Whether samples have callers.
     pub(super) has_callers: bool,
+    /// Whether samples have memory accesses.
+    pub(super) has_accesses: bool,
     /// Whether samples are precise.
     is_precise: bool,
 }
@@ -59,6 +63,7 @@ pub(super) fn events(of: &Recording) -> Events {
                 config: config.unwrap_or_default(),
                 mode: event.map_or(Mode::Full, |event| event.mode),
                 has_callers: !of.stacks.is_empty(),
+                has_accesses: !of.accesses.is_empty(),
                 is_precise: sample.precise,
             }
         });
@@ -92,7 +97,9 @@ pub(super) fn attribute(event: &Sampled, to: Bytes) -> Bytes {
     };
     let mut attr = to.u32(TYPE_RAW).u32(ATTR_BYTES).u64(event.config);
     // Period, fields of samples, fields of reads, flags; the rest is zero.
-    let sample_type = SAMPLE_TYPE | if event.has_callers { SAMPLE_CALLERS } else { 0 };
+    let callers = if event.has_callers { SAMPLE_CALLERS } else { 0 };
+    let accesses = if event.has_accesses { SAMPLE_ACCESS } else { 0 };
+    let sample_type = SAMPLE_TYPE | callers | accesses;
     let precise = if event.is_precise { PRECISE } else { 0 };
     attr = attr.u64(0).u64(sample_type).u64(0).u64(FLAGS | exclude | precise);
     attr.0.resize(end, 0);

@@ -21,6 +21,7 @@ const CPU_DESCRIPTION: u8 = 8;
 const CPUID: u8 = 9;
 const COMMAND_LINE: u8 = 11;
 const EVENTS: u8 = 12;
+const NODES: u8 = 14;
 const SAMPLE_TIME: u8 = 21;
 /// `PERF_RECORD_HEADER_BUILD_ID`, and the flag that the build id's size is present.
 const BUILD_ID_RECORD: u32 = 67;
@@ -44,6 +45,9 @@ pub(super) fn features(
     ]);
     if let Some(cpus) = run.cpus {
         all.insert(CPUS, Bytes::default().u32(cpus).u32(cpus));
+        // One node has all CPUs. perf's c2c needs it; the memory's size is not known.
+        let node = Bytes::default().u32(1).u32(0).u64(0).u64(0);
+        all.insert(NODES, node.raw(&text(&format!("0-{}", cpus.saturating_sub(1))).0));
     }
     if let Some(of) = &run.processor {
         all.insert(CPU_DESCRIPTION, text(&format!("{}, {}", of.catalogue, of.pmu)));

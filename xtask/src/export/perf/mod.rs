@@ -8,6 +8,7 @@
 //! its name or their own. Times are nanoseconds from the trace's earliest time stamp. The period of
 //! a sample is the number of events for which it stands.
 
+mod data_source;
 mod events;
 mod features;
 mod records;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tally_abi::{boot::KERNEL_BASE, text::short_name};
 
-use super::events::Events;
+use super::{data_source::data_source, events::Events};
 use crate::{
     export::bytes::Bytes,
     recording::{CodeSegment, Recording, Symbolizer},
@@ -16,10 +16,12 @@ const COMM: u32 = 3;
 const SAMPLE: u32 = 9;
 const MMAP2: u32 = 10;
 /// Values of records' `misc`: the address is in the kernel, it is in user mode, the program is new
-/// in its process, a build id is present, a sample's address is that of its event.
+/// in its process, a mapping is of data, a build id is present, a sample's address is that of its
+/// event.
 const IN_KERNEL: u16 = 1;
 pub(super) const IN_USER: u16 = 2;
 const EXEC: u16 = 1 << 13;
+const DATA: u16 = 1 << 13;
 const WITH_BUILD_ID: u16 = 1 << 14;
 const EXACT_ADDRESS: u16 = 1 << 14;
 /// Bytes of a build id's field.
@@ -61,12 +63,22 @@ pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) 
         let id = event.map_or(0, |event| event.id);
         let ns = of.ns(sample.tsc);
         let body = Bytes::default().u64(id).u64(sample.address).u32(program).u32(sample.thread);
-        let mut body = body.u64(ns).u32(sample.cpu.into()).u32(0).u64(period);
+        let access = event.filter(|event| event.has_accesses).map(|event| {
+            let access = of.accesses.of_sample(sample, &event.name);
+            (access.map_or(0, |access| access.address), access)
+        });
+        let body = body.u64(ns);
+        let body = access.iter().fold(body, |body, (address, _)| body.u64(*address));
+        let mut body = body.u32(sample.cpu.into()).u32(0).u64(period);
         if event.is_some_and(|event| event.has_callers) {
             let levels = symbolizer.stack(of, sample);
             let context = if misc == IN_USER { CONTEXT_USER } else { CONTEXT_KERNEL };
             body = body.u64(1 + levels.len() as u64).u64(context);
             body = levels.iter().rev().fold(body, |body, level| body.u64(level.at.address));
+        }
+        if let Some((_, access)) = access {
+            let latency = access.and_then(|access| access.latency_cycles);
+            body = body.u64(latency.unwrap_or(0)).u64(data_source(access.as_ref()));
         }
         let exact = if sample.precise { EXACT_ADDRESS } else { 0 };
         timed.push((ns, record(SAMPLE, misc | exact, &body)));
@@ -101,6 +113,10 @@ fn programs(of: &Recording, symbolizer: &Symbolizer) -> Bytes {
         if symbolizer.files(program).next().is_none() {
             // A name that is no path: perf must not look for the file on the host.
             all = all.raw(&mapping(tag, IN_USER, USER_HALF, &format!("[{short}]"), &[]).0);
+        }
+        if !of.accesses.is_empty() {
+            // First, because later mappings replace parts of earlier ones.
+            all = all.raw(&mapping(tag, IN_USER | DATA, USER_HALF, "//anon", &[]).0);
         }
         for file in symbolizer.files(program) {
             let path = file.path.display().to_string();

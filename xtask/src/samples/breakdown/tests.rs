@@ -7,7 +7,6 @@ use tally_abi::{
 
 use super::*;
 use crate::{
-    recording::Stacks,
     report::EventReport,
     trace::run::{Run, TracedEvent},
     trace_file::Records,
@@ -116,8 +115,7 @@ pub(crate) fn recording(slices: u64) -> Recording {
         TracedSession { session: 1, program: 1, name: "p".into(), address_space: 0, events };
     let run = Run { sessions: vec![session], ..Run::default() };
     let records = Records { samples, slices: records, ..Records::default() };
-    let stacks = Stacks::of(&records);
-    Recording { run, records, stacks, start_tsc: 0, tsc_hz: 1_000_000_000 }
+    Recording::made(run, records, (0, 1_000_000_000))
 }
 
 /// A breakdown of two functions, one with this name.

@@ -129,7 +129,11 @@ fn what_is_wrong_in_a_spelling_is_said() {
     bad("cpu/event=+1/", "'+1' is no number");
     bad("cpu/event=0xd1", "no second slash");
     bad("cpu//", "names no event");
-    bad("cpu/event=0xcd,umask=1,ldlat=3/", "PEBS alone");
+    wrong("cpu/event=0xcd,umask=1,ldlat=3/", Error::EventNotSupported, "the number says nothing");
+    bad("cpu/mem-loads,ldlat=2/pp", "a latency is 3 to 65535 cycles");
+    bad("cpu/mem-loads,ldlat=65536/pp", "a latency is 3 to 65535 cycles");
+    bad("MEM_LOAD_RETIRED:L1_MISS:ldlat=3", "write cpu/mem-loads,ldlat=N/pp");
+    bad("cpu/event=0xd1,umask=8,ldlat=3/", "it takes no value in an extra register");
     bad("cpu/event=0xd1,umask=8,any/", "other thread");
     bad("uncore_imc/clockticks/", "the only PMU here is cpu");
     bad("MEM_LOAD_RETIRED:L1_MISS:c=x", "'x' is no number");
@@ -320,51 +324,5 @@ proptest::proptest! {
             (Err(terms), Err(raw)) => proptest::prop_assert_eq!(terms.detail, raw.detail),
             other => proptest::prop_assert!(false, "{other:?}"),
         }
-    }
-}
-
-/// Selects as Linux writes them for perf's `:pp` on Ice Lake, without the interrupt bit: bit 34 is
-/// that of adaptive records.
-#[test]
-fn precise_events_have_the_adaptive_bit_and_the_counters_of_their_precision() {
-    let sapphire = Catalogue::intel(6, 0x8f, 6, 0);
-    let demand = |catalogue, word| one(catalogue, word).unwrap().demand;
-    for (catalogue, word, bits, counters) in [
-        (icelake(), "cycles:pp", 0x4_0041_003c, 0xff),
-        (icelake(), "MEM_LOAD_RETIRED.L1_MISS:p", 0x4_0041_08d1, 0x0f),
-        (icelake(), "br_misp_retired.all_branches:ppp", 0x4_0041_00c5, 0xff),
-        (icelake(), "cpu/event=0xd1,umask=0x08/pp", 0x4_0041_08d1, 0x0f),
-        (icelake(), "cycles:P", 0x4_0041_003c, 0xff),
-        (sapphire, "MEM_LOAD_RETIRED.L1_MISS:ppp", 0x4_0041_08d1, 0x01),
-        (sapphire, "MEM_LOAD_RETIRED.L1_MISS:upp", 0x4_0041_08d1, 0x0f),
-    ] {
-        let found = demand(catalogue, word);
-        let expected = (bits, counters, None);
-        assert_eq!((found.selector.0, found.counters, found.pinned), expected, "{word}");
-        assert_eq!(found.precise, Some(if word.starts_with("cycles") { 512 } else { 0 }), "{word}");
-    }
-    for word in ["instructions:p", "instructions:ppp", "INST_RETIRED.ANY:pp"] {
-        let found = demand(icelake(), word);
-        assert_eq!((found.pinned, found.precise), (Some(Pinned::Instructions), Some(0)), "{word}");
-    }
-    assert_eq!(demand(icelake(), "instructions").precise, None);
-    for (catalogue, word) in [(zen4(), "cycles:P"), (icelake(), "ref-cycles:P")] {
-        let plain = demand(catalogue, word.trim_end_matches(":P"));
-        assert_eq!(demand(catalogue, word), plain, "{word}: as precise as can be had");
-    }
-}
-
-#[test]
-fn precise_events_are_refused_where_no_record_can_be_had() {
-    let skylake = Catalogue::intel(6, 0x55, 4, 0);
-    for (catalogue, word, part) in [
-        (zen4(), "cycles:pp", "need IBS"),
-        (skylake, "cycles:pp", "need PEBS with adaptive records"),
-        (icelake().with_precise(false), "cycles:pp", "or a hypervisor, does not show"),
-        (icelake(), "ref-cycles:p", "reference cycles have no precise samples"),
-        (icelake(), "topdown-retiring:p", "metrics have no samples"),
-    ] {
-        let (_, _, detail) = refused(catalogue, word);
-        assert!(detail.contains(part), "{word}: {detail}");
     }
 }

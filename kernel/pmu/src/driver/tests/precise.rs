@@ -3,7 +3,7 @@
 use std::boxed::Box;
 
 use tally_abi::bank::PINNED_SLOT;
-use tally_engine::PreciseAddresses;
+use tally_engine::{PreciseRecords, Records};
 
 use super::*;
 use crate::registers::{
@@ -43,7 +43,11 @@ fn driver_with(capabilities: u64) -> Driver<Model> {
 fn with_a_precise_event() -> (Driver<Model>, Group, Setup) {
     let mut group = group(INTEL, [1, 2, 3, 4], Mode::User);
     group.selectors[1].0 |= ADAPTIVE;
-    (driver_with(4 << 8 | 1 << 14), group, Setup { precise: true, ..setup(Mode::User) })
+    (
+        driver_with(4 << 8 | 1 << 14),
+        group,
+        Setup { precise: Some(Records::default()), ..setup(Mode::User) },
+    )
 }
 
 fn enabled(pmu: &mut Driver<Model>) -> u64 {
@@ -73,7 +77,8 @@ fn a_preloaded_precise_counter_stores_a_record_and_raises_no_interrupt_of_its_ow
 fn the_pinned_instructions_store_a_record_in_a_precise_session_alone() {
     let (mut pmu, group, setup) = with_a_precise_event();
     for precise in [true, false] {
-        pmu.program(&group, &Setup { precise, ..setup }, SLICE);
+        let records = precise.then(Records::default);
+        pmu.program(&group, &Setup { precise: records, ..setup }, SLICE);
         pmu.preload(PINNED_SLOT, 100);
         let control = model(&mut pmu).peek::<FixedCtrCtrl>(0);
         assert_eq!(control.contains(FixedCtrCtrl::PMI0), !precise);
@@ -98,7 +103,7 @@ fn processors_without_adaptive_records_have_no_precise_samples() {
     for capabilities in [0, 3 << 8, 4 << 8, 3 << 8 | 1 << 14, 5 << 8 | 1 << 14] {
         let mut pmu = driver_with(capabilities);
         assert!(!pmu.can_sample_precisely(), "{capabilities:#x}");
-        assert_eq!(pmu.take_precise(), PreciseAddresses::default());
+        assert_eq!(pmu.take_precise(), PreciseRecords::default());
         assert_eq!(model(&mut pmu).peek::<DsArea>(0), DsArea(0));
     }
     assert!(driver_with(4 << 8 | 1 << 14).can_sample_precisely());
