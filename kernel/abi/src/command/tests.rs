@@ -51,17 +51,34 @@ fn what_is_not_understood_is_named() {
     for (text, why) in [
         ("stat --evnt=a prog", "unknown option --evnt; nearest: --event"),
         ("stat -Z prog", "unknown option -Z; --help prints all"),
-        ("record -x, prog", "unknown option -x; --help prints all"),
         ("stat -dd prog", "-dd: -d has one level: give it once, and further events with -e"),
         ("stat -dv prog", "-dv: -d takes no value, and each option is a word"),
         ("stat -c 5 prog", "unknown option -c; --help prints all"),
         ("stat -e", "-e needs a value"),
         ("stat -e , prog", "-e names no event: name one, or omit the option"),
-        ("record --event= -e , prog", "-e names no event: name one, or omit the option"),
         ("stat --kernel=1 prog", "--kernel=1: --kernel takes no value, and each option is a word"),
         ("stat --shares=foo prog", "--shares cannot be foo"),
         ("stat -e cycles", "name the program to run"),
         ("stat --", "name the program to run"),
+        ("stat -g prog", "unknown option -g; --help prints all"),
+        ("stat --slice 0 prog", "--slice is at least 1"),
+        ("stat --shares foo prog", "--shares cannot be foo"),
+        ("stat --budget 101 prog", "--budget is more than 0 and at most 100"),
+        ("stat -r 0 prog", "-r is at least 1"),
+        ("stat -I 5 prog", "-I is at least 10"),
+        ("stat --timeout=x prog", "--timeout cannot be x"),
+        ("stat -e {a prog", "'{': the list ends before the braces: add '}'"),
+        ("top prog", &usage()),
+    ] {
+        assert_eq!(parse(text).unwrap_err(), why, "{text}");
+    }
+}
+
+#[test]
+fn what_record_does_not_understand_is_named() {
+    for (text, why) in [
+        ("record -x, prog", "unknown option -x; --help prints all"),
+        ("record --event= -e , prog", "-e names no event: name one, or omit the option"),
         ("record -F 0 prog", "-F is 1 to 1000000 Hz"),
         ("record -F 1000001 prog", "-F is 1 to 1000000 Hz"),
         ("record --stack 0 prog", "--stack is 8 to 32768 bytes"),
@@ -74,7 +91,6 @@ fn what_is_not_understood_is_named() {
             "record -W prog",
             "-W: samples of slow loads (-d) have their latency: `cargo xtask mem` prints it",
         ),
-        ("stat -g prog", "unknown option -g; --help prints all"),
         ("record -c 0 prog", "-c is at least 1"),
         (
             "record --breakdown -e a prog",
@@ -86,14 +102,6 @@ fn what_is_not_understood_is_named() {
             "-c cannot be 99999999999999999999: it is a whole number below 2^63",
         ),
         ("record -c 1.5 prog", "-c cannot be 1.5: it is a whole number below 2^63"),
-        ("stat --slice 0 prog", "--slice is at least 1"),
-        ("stat --shares foo prog", "--shares cannot be foo"),
-        ("stat --budget 101 prog", "--budget is more than 0 and at most 100"),
-        ("stat -r 0 prog", "-r is at least 1"),
-        ("stat -I 5 prog", "-I is at least 10"),
-        ("stat --timeout=x prog", "--timeout cannot be x"),
-        ("stat -e {a prog", "'{': the list ends before the braces: add '}'"),
-        ("top prog", &usage()),
     ] {
         assert_eq!(parse(text).unwrap_err(), why, "{text}");
     }

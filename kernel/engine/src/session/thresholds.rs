@@ -195,10 +195,8 @@ impl Session {
                     let kernel = self.setup.kernel;
                     let found = sink.interrupted().filter(|(_, user)| *user || kernel);
                     let precise = self.precise_record(fired.event, sampling);
-                    let address =
-                        precise.map(|record| (record.address, is_in_ring_3(record.address)));
-                    let found = (address.or(found), precise.is_some());
-                    let record = self.sampled(fired, at, group, counts, multiplier, found);
+                    let record =
+                        self.sampled(fired, at, group, counts, multiplier, (found, precise));
                     sampling.add(record.address);
                     sampling.adapt(fired.event, fired.count, ticks);
                     sink.sample(record);
@@ -281,10 +279,11 @@ impl Session {
         group: u16,
         counted: GroupCounts,
         period_multiplier: u32,
-        (found, precise): (Option<(u64, bool)>, bool),
+        (found, precise): (Option<(u64, bool)>, Option<PreciseRecord>),
     ) -> SampleRecord {
+        let exact = precise.map(|record| (record.address, is_in_ring_3(record.address)));
         let used = self.plan.group(group).used;
-        let (address, user) = found.unwrap_or_default();
+        let (address, user) = exact.or(found).unwrap_or_default();
         let mut counts = [0; MAX_GENERAL];
         let mut members = counts.iter_mut();
         for_each_counter(used, |counter| {
@@ -298,7 +297,7 @@ impl Session {
             event: fired.event,
             address,
             user,
-            precise,
+            precise: precise.is_some(),
             // The sink fills in the thread.
             thread: 0,
             address_space: self.address_space,

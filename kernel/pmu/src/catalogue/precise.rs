@@ -49,28 +49,11 @@ impl Catalogue {
             }
             _ => {}
         }
-        let not_supported = |why: &str| Err(Why::NotSupported(why.into()));
-        match (self.is_precise, self.processor.vendor) {
-            (true, _) => {}
-            (false, Vendor::Amd) => {
-                return not_supported(
-                    "precise samples (p) need IBS, which the engine does not drive",
-                );
-            }
-            (false, Vendor::Intel) => return not_supported(NO_RECORDS),
+        self.refuse_precision()?;
+        if demand.pinned == Some(Pinned::Instructions) {
+            return Ok(Demand { precise: Some(Precision::default()), ..demand });
         }
-        let demand = match (demand.pinned, demand.metric) {
-            (Some(Pinned::Instructions), _) => {
-                return Ok(Demand { precise: Some(Precision::default()), ..demand });
-            }
-            (Some(Pinned::Reference), _) => {
-                return not_supported("reference cycles have no precise samples: sample cycles:pp");
-            }
-            (_, Some(_)) => return not_supported("metrics have no samples"),
-            // The fixed counter of cycles times the slices.
-            (Some(Pinned::Cycles), None) => self.general_demand(entry, mode)?,
-            (None, None) => demand,
-        };
+        let demand = self.on_counter_with_records(demand, entry, mode)?;
         let is_very = precision == MOST_PRECISE && self.first_is_exact();
         let counters = if is_very { demand.counters & FIRST_COUNTER } else { demand.counters };
         if counters == 0 {
@@ -91,6 +74,31 @@ impl Catalogue {
         match slow_loads {
             Some(register) => self.slow_loads(demand, precision, (entry, register.value), mode),
             None => Ok(demand),
+        }
+    }
+
+    /// Refuses precise samples where the processor has none.
+    fn refuse_precision(&self) -> Result<(), Why> {
+        match (self.is_precise, self.processor.vendor) {
+            (true, _) => Ok(()),
+            (false, Vendor::Amd) => Err(Why::NotSupported(NO_IBS.into())),
+            (false, Vendor::Intel) => Err(Why::NotSupported(NO_RECORDS.into())),
+        }
+    }
+
+    /// Returns the demand for an event on a counter that can store records.
+    fn on_counter_with_records(
+        &self,
+        demand: Demand,
+        entry: &Entry<'_>,
+        mode: Mode,
+    ) -> Result<Demand, Why> {
+        match (demand.pinned, demand.metric) {
+            (Some(Pinned::Reference), _) => Err(Why::NotSupported(REFERENCE.into())),
+            (_, Some(_)) => Err(Why::NotSupported("metrics have no samples".into())),
+            // The fixed counter of cycles times the slices.
+            (Some(Pinned::Cycles), None) => self.general_demand(entry, mode),
+            _ => Ok(demand),
         }
     }
 
@@ -165,5 +173,7 @@ const ONE_AN_INSTRUCTION: [u16; 9] = [0xc0, 0xc4, 0xc5, 0xcd, 0xd0, 0xd1, 0xd2, 
 /// load from memory takes some 300 cycles.
 const MOST_LOST: u16 = 512;
 
+const REFERENCE: &str = "reference cycles have no precise samples: sample cycles:pp";
+const NO_IBS: &str = "precise samples (p) need IBS, which the engine does not drive";
 const NO_RECORDS: &str = "precise samples (p) need PEBS with adaptive records, which the engine drives on Ice Lake \
      and Sapphire Rapids, and which this processor, or a hypervisor, does not show: leave p out";

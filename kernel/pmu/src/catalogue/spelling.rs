@@ -277,12 +277,11 @@ impl<'a> Spelling<'a> {
         }
         let fields = &mut self.fields;
         let byte = |value| number(term, value, 0xff).map(|number| number as u8);
+        let short = |value| number(term, value, 0xffff).map(|number| number as u16);
         let wide = |value| number(term, value, u64::MAX);
         match (key, value) {
             ("event", Some(_)) => once(&mut fields.code, term, number(term, value, 0xfff)? as u16)?,
-            ("umask", Some(_)) => {
-                once(&mut fields.umask, term, number(term, value, 0xffff)? as u16)?
-            }
+            ("umask", Some(_)) => once(&mut fields.umask, term, short(value)?)?,
             ("cmask", Some(_)) => once(&mut fields.cmask, term, byte(value)?)?,
             ("inv", _) => once(&mut fields.inv, term, flag(term, value)?)?,
             ("edge", _) => once(&mut fields.edge, term, flag(term, value)?)?,

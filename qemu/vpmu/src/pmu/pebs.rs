@@ -227,14 +227,10 @@ impl VirtualPmu {
     /// The extent of the memory group in a record of these counters.
     fn known(&self, due: u64) -> Known {
         let Some(kind) = self.profile.pebs else { return Known::Address };
-        let general = VirtualPmu::bits(due).filter(|bit| *bit < FIXED);
+        let mut general = VirtualPmu::bits(due).filter(|bit| *bit < FIXED);
         let is_latency = |bit: u32| load_latency::is_selected(self.selects[bit as usize]);
         let is_complete = || load_latency::is_complete(kind, self.selects.iter().copied());
-        if general.map(is_latency).any(|is| is) && is_complete() {
-            Known::Latency
-        } else {
-            Known::Address
-        }
+        if general.any(is_latency) && is_complete() { Known::Latency } else { Known::Address }
     }
 
     /// Gives a counter its reset value from the management area, if that is mapped.

@@ -87,3 +87,17 @@ fn slow_loads_of_a_list_have_one_latency() {
     let refused = resolve(list("MEM_TRANS_RETIRED.LOAD_LATENCY_GT_64:pp")).unwrap_err();
     assert!(refused.detail.contains("above 64 cycles, and above 30"), "{}", refused.detail);
 }
+
+#[test]
+fn what_is_wrong_with_a_latency_is_said() {
+    for (word, part) in [
+        ("cpu/event=0xcd,umask=1,ldlat=3/", "the number says nothing"),
+        ("cpu/mem-loads,ldlat=2/pp", "a latency is 3 to 65535 cycles"),
+        ("cpu/mem-loads,ldlat=65536/pp", "a latency is 3 to 65535 cycles"),
+        ("MEM_LOAD_RETIRED:L1_MISS:ldlat=3", "write cpu/mem-loads,ldlat=N/pp"),
+        ("cpu/event=0xd1,umask=8,ldlat=3/", "it takes no value in an extra register"),
+    ] {
+        let (_, _, detail) = refused(icelake(), word);
+        assert!(detail.contains(part), "{word}: {detail}");
+    }
+}

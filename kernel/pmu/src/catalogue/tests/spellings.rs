@@ -129,11 +129,6 @@ fn what_is_wrong_in_a_spelling_is_said() {
     bad("cpu/event=+1/", "'+1' is no number");
     bad("cpu/event=0xd1", "no second slash");
     bad("cpu//", "names no event");
-    wrong("cpu/event=0xcd,umask=1,ldlat=3/", Error::EventNotSupported, "the number says nothing");
-    bad("cpu/mem-loads,ldlat=2/pp", "a latency is 3 to 65535 cycles");
-    bad("cpu/mem-loads,ldlat=65536/pp", "a latency is 3 to 65535 cycles");
-    bad("MEM_LOAD_RETIRED:L1_MISS:ldlat=3", "write cpu/mem-loads,ldlat=N/pp");
-    bad("cpu/event=0xd1,umask=8,ldlat=3/", "it takes no value in an extra register");
     bad("cpu/event=0xd1,umask=8,any/", "other thread");
     bad("uncore_imc/clockticks/", "the only PMU here is cpu");
     bad("MEM_LOAD_RETIRED:L1_MISS:c=x", "'x' is no number");
