@@ -24,7 +24,7 @@ static MANY: SharedBoot = SharedBoot::new(|| Request {
     time_limit: Duration::from_secs(100),
     ..Request::new(
         "wire trace paranoid=0 -- tally stat -a -A -x, -e instructions:u,cycles:u affinity \
-         --- tally stat -C 0,63-65,71 -A -x, -e instructions:u deflate --level 1 \
+         --- tally stat -C 0,63-65,71 -A -x, -e instructions:u rounds 1 2000 \
          --- tally stat -C 70-72 -e instructions:u deflate",
     )
 });
