@@ -32,6 +32,7 @@ mod jobs;
 mod large_pages;
 mod linked;
 mod linux;
+mod linux_branches;
 mod linux_precise;
 mod live;
 mod machines;
