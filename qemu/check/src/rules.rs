@@ -301,7 +301,7 @@ fn amd_global(report: &mut CheckReport, general: u32) {
         RefusesWrite(0xc000_0301, 1 << general),
         RefusesWrite(0xc000_0301, 1 << 63),
         RefusesWrite(0xc000_0300, 0),
-        RefusesWrite(0xc000_0302, 1 << general),
+        Holds(0xc000_0302, u64::MAX, 0),
         RefusesWrite(0xc000_0303, 1 << general),
         RefusesWrite(0xc000_0301, 1 << 59),
         Holds(0x1d9, 1 << 12, 1 << 12),

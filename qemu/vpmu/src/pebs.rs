@@ -22,7 +22,7 @@ pub(crate) fn distributed(kind: PebsKind) -> u64 {
 
 /// `MSR_PEBS_DATA_CFG`: the group of a memory access.
 pub(crate) const GROUP_MEMORY: u64 = 1;
-/// Its group of branch records, and the shift of their number less one.
+/// Group of branch records in it, and the shift of their number less one.
 pub(crate) const GROUP_BRANCHES: u64 = 1 << 3;
 pub(crate) const BRANCHES_SHIFT: u32 = 24;
 /// The groups that are not modelled: general registers, XMM registers.

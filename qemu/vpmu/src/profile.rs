@@ -173,6 +173,11 @@ impl Profile {
         self.lbr.filter(|_| self.version == version)
     }
 
+    /// Returns whether the profile has last branch records.
+    pub fn has_branch_records(&self) -> bool {
+        self.lbr_kind().is_some()
+    }
+
     /// The off-core responses that the filter registers can select, each under the vendor's name of
     /// a filter that selects it alone.
     pub fn offcore_events(&self) -> &'static [Event] {

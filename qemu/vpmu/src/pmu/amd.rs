@@ -3,7 +3,7 @@
 use tally_model::Counts;
 
 use crate::pmu::{
-    access::{AccessResult, STATUS_BRANCHES_FROZEN, STATUS_FROZEN, Unmodelled},
+    access::{AccessResult, STATUS_FROZEN, Unmodelled},
     state::VirtualPmu,
 };
 
@@ -28,7 +28,7 @@ mod msr {
 const DEBUGCTL_VALID: u64 = 0x183f;
 /// CPUID 8000_0022H EAX: PerfMonV2, and freezing of counters (LbrAndPmcFreeze).
 const CPUID_PERFMON: u32 = 1 | 1 << 2;
-/// Its branch records in EAX (LbrStack), and their number in EBX[9:4].
+/// Branch records in EAX (LbrStack), and their number in EBX[9:4].
 const CPUID_LBR: u32 = 1 << 1;
 const CPUID_LBR_SHIFT: u32 = 4;
 
@@ -143,8 +143,8 @@ impl VirtualPmu {
     fn amd_write_global(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> AccessResult {
         let frozen = match msr {
             msr::GLOBAL_CTL => 0,
-            // Software clears the branch records' bit too, with or without such records.
-            msr::GLOBAL_STATUS_CLEAR => STATUS_FROZEN | STATUS_BRANCHES_FROZEN,
+            // Reserved bits are ignored: Linux writes all bits (AMD on linux-perf-users, 2024).
+            msr::GLOBAL_STATUS_CLEAR => u64::MAX,
             _ => STATUS_FROZEN,
         };
         let reserved = !(self.amd_all() | frozen);

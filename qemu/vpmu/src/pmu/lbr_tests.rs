@@ -2,8 +2,15 @@
 
 use tally_model::{BranchKind, Privilege};
 
-use super::{AccessResult, tests::Machine};
-use crate::lbr::{TakenBranch, TakenKind};
+use super::{
+    AccessResult,
+    access::select,
+    tests::{Machine, USER_INSTRUCTIONS},
+};
+use crate::{
+    Vendor,
+    lbr::{TakenBranch, TakenKind},
+};
 
 const DEBUGCTL: u32 = 0x1d9;
 const USER: [Privilege; 2] = [Privilege::User; 2];
@@ -228,6 +235,17 @@ fn a_call_stack_has_the_calls_that_have_not_returned() {
     }
 }
 
+/// Lets a general counter overflow, with an interrupt.
+fn overflow(machine: &mut Machine) {
+    let is_intel = machine.pmu.profile().vendor == Vendor::Intel;
+    let [counter, selector] = if is_intel { [0x4c1, 0x186] } else { [0xc001_0201, 0xc001_0200] };
+    machine.write(counter, (1 << 48) - 1);
+    machine.write(selector, USER_INSTRUCTIONS | select::INT);
+    machine.run(Privilege::User, 2);
+    machine.pmu.sync(machine.core.counts());
+    assert!(machine.pmu.take_interrupt());
+}
+
 #[test]
 fn an_interrupt_freezes_the_records_if_enabled() {
     for (profile, status, clear, freezes) in [
@@ -238,7 +256,7 @@ fn an_interrupt_freezes_the_records_if_enabled() {
     ] {
         let mut machine = machine(profile);
         machine.write(DEBUGCTL, freezes);
-        machine.overflow();
+        overflow(&mut machine);
         jump(&mut machine, 2);
         let is_frozen = freezes >> 11 == 1;
         assert_eq!(get(&mut machine, status) >> 58 & 1 == 1, is_frozen, "{profile}");

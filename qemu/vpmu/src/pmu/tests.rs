@@ -36,18 +36,6 @@ impl Machine {
         self.pmu.rdmsr(msr, self.core.counts())
     }
 
-    /// Lets a general counter overflow, with an interrupt.
-    pub(super) fn overflow(&mut self) {
-        let is_intel = self.pmu.profile().vendor == crate::Vendor::Intel;
-        let [counter, selector] =
-            if is_intel { [0x4c1, 0x186] } else { [0xc001_0201, 0xc001_0200] };
-        self.write(counter, (1 << 48) - 1);
-        self.write(selector, USER_INSTRUCTIONS | select::INT);
-        self.run(Privilege::User, 2);
-        self.pmu.sync(self.core.counts());
-        assert!(self.pmu.take_interrupt());
-    }
-
     /// PERF_CAPABILITIES without the bits of PEBS and of branch records.
     fn other_capabilities(&mut self) -> u64 {
         let AccessResult::Done(value) = self.read(0x345) else { panic!("it is there") };
