@@ -17,6 +17,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     Mode, Scope, SessionConfig, Shares, Slice,
+    branches::BranchFilter,
     events::{DEFAULT_RECORD, DEFAULT_STAT, DETAILED_STAT, words},
     session::{MAX_SAMPLE_HZ, NO_BUDGET_PPM},
     trace::MAX_STACK_BYTES,
@@ -66,6 +67,8 @@ pub struct Command<'a> {
     /// `-g`, or `--stack BYTES`, of `record`: bytes of the stack that are recorded with each
     /// sample; 0 without these options.
     pub stack_bytes: u64,
+    /// `-b`, or `-j FILTER`, of `record`: branches that are recorded with each sample.
+    pub branches: BranchFilter,
     /// `--breakdown` of `record`: samples the events that show where the cycles go.
     pub samples_breakdown: bool,
     /// The session's configuration: `--slice CYCLES`, `--budget PERCENT`, `--shares
@@ -92,6 +95,7 @@ impl<'a> Command<'a> {
             period: DEFAULT_PERIOD,
             hz: 0,
             stack_bytes: 0,
+            branches: BranchFilter::default(),
             samples_breakdown: false,
             config: SessionConfig::default(),
             program: Vec::new(),
@@ -126,6 +130,9 @@ impl<'a> Command<'a> {
         }
         let list = self.list();
         if self.verb == Verb::Record {
+            if self.branches.has(BranchFilter::KERNEL) && !self.config.mode.kernel() {
+                return Err("-j k records branches to ring 0, which --kernel counts: add it".into());
+            }
             if self.samples_breakdown && !self.lists.is_empty() {
                 return Err("--breakdown samples events of its own: leave out -e".into());
             }
@@ -238,6 +245,8 @@ impl<'a> Command<'a> {
                 }
             }
             "--stacks" => self.stack_bytes = DEFAULT_STACK_BYTES,
+            "--branch-any" => self.branches = BranchFilter::ANY,
+            "--branch-filter" => self.branches = filter(word, value)?,
             _ => {
                 self.stack_bytes = whole(word, value)?;
                 if !(WORD_BYTES..=MAX_STACK_BYTES).contains(&self.stack_bytes) {
@@ -326,6 +335,14 @@ fn split(word: &str) -> (&str, Option<&str>) {
 fn usage() -> String {
     "use `tally stat [-e EVENTS] PROGRAM ARGUMENTS` or `tally record [-e EVENT] [-c PERIOD] …`"
         .into()
+}
+
+/// Parses the filter of `-j`.
+fn filter(word: &str, text: &str) -> Result<BranchFilter, String> {
+    BranchFilter::parse(text).map_err(|unknown| {
+        let known: Vec<&str> = BranchFilter::WORDS.iter().map(|(name, _)| *name).collect();
+        format!("{word} cannot have {unknown}: it has one or more of {}", known.join(","))
+    })
 }
 
 fn number(word: &str, text: &str) -> Result<f64, String> {

@@ -4,6 +4,7 @@
 //! two words and a number of whole records of one CPU, in order of time, copied from its ring
 //! ([`crate::ring`]). The last chunk is [`Chunk::END`]. All words are 64-bit and little-endian.
 
+mod branches;
 mod chunk;
 mod phase;
 mod program;
@@ -16,6 +17,7 @@ use crate::{
     record::{Field, FieldType, Form, RecordType, place, record},
 };
 
+pub use branches::{BRANCH_RECORD_WORDS, BranchesRecord};
 pub use chunk::Chunk;
 pub use phase::PhaseRecord;
 pub use program::{MapRecord, ThreadNameRecord};
@@ -308,7 +310,7 @@ pub enum SlicePlace {
 }
 
 /// All record types.
-pub const TYPES: [&RecordType; 13] = [
+pub const TYPES: [&RecordType; 14] = [
     &SliceRecord::TYPE,
     &ThresholdRecord::TYPE,
     &SampleRecord::TYPE,
@@ -322,6 +324,7 @@ pub const TYPES: [&RecordType; 13] = [
     &StackRecord::TYPE,
     &MapRecord::TYPE,
     &ThreadNameRecord::TYPE,
+    &BranchesRecord::TYPE,
 ];
 
 /// A record of a trace.
@@ -353,6 +356,8 @@ pub enum Record {
     Map(MapRecord),
     /// A name of a thread.
     ThreadName(ThreadNameRecord),
+    /// Branches before a sample.
+    Branches(BranchesRecord),
 }
 
 impl Record {
@@ -375,6 +380,7 @@ impl Record {
             StackRecord::KIND => StackRecord::decode(tsc, words).map(Record::Stack),
             MapRecord::KIND => MapRecord::decode(tsc, words).map(Record::Map),
             ThreadNameRecord::KIND => ThreadNameRecord::decode(tsc, words).map(Record::ThreadName),
+            BranchesRecord::KIND => BranchesRecord::decode(tsc, words).map(Record::Branches),
             _ => Err(Malformed),
         }
     }

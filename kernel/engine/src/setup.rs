@@ -2,6 +2,7 @@
 
 use tally_abi::{
     SessionConfig, Shares, Slice,
+    branches::BranchFilter,
     session::{AUTO_FIRST, MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
 };
 
@@ -55,7 +56,8 @@ impl Setup {
         let pairs = demands.iter().any(|demand| demand.pair.is_some());
         let metrics = demands.iter().any(|demand| demand.metric.is_some());
         let precise = demands.iter().any(|demand| demand.precise.is_some());
-        Ok(Setup { mode: config.mode, kernel, pairs, metrics, precise, timer, max_slice: max })
+        let (mode, branches) = (config.mode, BranchFilter::default());
+        Ok(Setup { mode, kernel, pairs, metrics, precise, branches, timer, max_slice: max })
     }
 }
 

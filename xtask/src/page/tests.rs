@@ -10,7 +10,7 @@ use tally_abi::{
 
 use super::{Samples, by_code::Functions};
 use crate::{
-    recording::{Recording, Stacks, Symbolizer},
+    recording::{Recording, SampledBranches, Stacks, Symbolizer},
     report::{Estimate, EventReport, PhaseReport, Report, made_up_phases},
     samples::breakdown::tests::{recording as breakdown_recording, two_functions},
     trace::run::{Program, Run, TracedEvent, TracedSession},
@@ -76,7 +76,14 @@ pub(super) fn recording(program: &str) -> Recording {
     let samples = (0..).zip([0x1000, 0x2000, 0x2000]).map(sample).collect();
     let records = Records { samples, ..Records::default() };
     let stacks = Stacks::of(&records);
-    Recording { run, records, stacks, start_tsc: 100, tsc_hz: 1_000_000_000 }
+    Recording {
+        run,
+        records,
+        stacks,
+        branches: SampledBranches::default(),
+        start_tsc: 100,
+        tsc_hz: 1_000_000_000,
+    }
 }
 
 /// Parses the page of a report as a browser does; the page must have no syntax errors.

@@ -299,7 +299,6 @@ pub(super) mod tests {
 
     use super::*;
     use crate::{
-        recording::Stacks,
         trace::run::{Run, TracedSession},
         trace_file::Records,
     };
@@ -350,7 +349,8 @@ pub(super) mod tests {
         };
         let (samples, maps) = (vec![made_up_sample(0, true)], maps.iter().map(map).collect());
         let records = Records { samples, maps, ..Records::default() };
-        Recording { run, records, stacks: Stacks::default(), start_tsc: 0, tsc_hz: 1 }
+        let (stacks, branches) = Default::default();
+        Recording { run, records, stacks, branches, start_tsc: 0, tsc_hz: 1 }
     }
 
     #[test]

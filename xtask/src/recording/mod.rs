@@ -1,6 +1,7 @@
 //! A trace in the form that exports and the commands on samples need: the run, all records, names,
 //! and times in nanoseconds.
 
+mod branches;
 mod host_files;
 mod loaded;
 mod perf_map;
@@ -18,6 +19,7 @@ use tally_abi::{
 };
 
 pub(crate) use self::{
+    branches::SampledBranches,
     loaded::{CodeSegment, FileKey, KERNEL_MARK, LoadedFile},
     stacks::Stacks,
     symbolizer::{Identity, Level, Symbolizer},
@@ -41,6 +43,8 @@ pub(crate) struct Recording {
     pub(crate) records: Records,
     /// The stacks of samples.
     pub(crate) stacks: Stacks,
+    /// The branches of samples.
+    pub(crate) branches: SampledBranches,
     /// The earliest time stamp, from which times count.
     pub(crate) start_tsc: u64,
     /// Frequency of the TSC, in Hz.
@@ -124,8 +128,8 @@ impl Recording {
             output::note(format_args!("xtask: the trace lacks {lost} records, which were lost"));
         }
         let start_tsc = records.start_tsc().unwrap_or_default();
-        let stacks = Stacks::of(&records);
-        Ok(Recording { run, records, stacks, start_tsc, tsc_hz })
+        let (stacks, branches) = (Stacks::of(&records), SampledBranches::of(&records));
+        Ok(Recording { run, records, stacks, branches, start_tsc, tsc_hz })
     }
 
     /// The latest time stamp of a slice or a sample.
@@ -305,7 +309,14 @@ pub(crate) mod tests {
         let thread_names = vec![ThreadNameRecord::new(2, 2, thread)];
         let records = Records { samples: vec![sample()], thread_names, ..Records::default() };
         let run = Run { sessions: vec![session], ..Run::default() };
-        Recording { run, records, stacks: Stacks::default(), start_tsc: 0, tsc_hz: 1 }
+        Recording {
+            run,
+            records,
+            stacks: Stacks::default(),
+            branches: SampledBranches::default(),
+            start_tsc: 0,
+            tsc_hz: 1,
+        }
     }
 
     #[test]
@@ -331,7 +342,14 @@ pub(crate) mod tests {
         ];
         let records = Records { thread_names, ..Records::default() };
         let (run, stacks) = (Run::default(), Stacks::default());
-        let of = Recording { run, records, stacks, start_tsc: 0, tsc_hz: 1 };
+        let of = Recording {
+            run,
+            records,
+            stacks,
+            branches: SampledBranches::default(),
+            start_tsc: 0,
+            tsc_hz: 1,
+        };
         assert_eq!(of.thread_name(2, 3).as_deref(), Some("reader"));
         assert!(of.thread_name(2, 4).is_some_and(|name| !name.contains('\x1b')));
         assert_eq!(of.thread_title(2, 3), "reader (thread 3)");

@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use crate::{
         code_files::{self, KernelFile},
-        recording::Stacks,
+        recording::{SampledBranches, Stacks},
         trace::run::Run,
         trace_file::Records,
     };
@@ -266,7 +266,14 @@ mod tests {
         let kernel = Some(KernelFile { host, identity: identity.to_owned() });
         let run = Run { kernel, ..Run::default() };
         let records = Records { samples: vec![sample], ..Records::default() };
-        let of = Recording { run, records, stacks: Stacks::default(), start_tsc: 0, tsc_hz: 1 };
+        let of = Recording {
+            run,
+            records,
+            stacks: Stacks::default(),
+            branches: SampledBranches::default(),
+            start_tsc: 0,
+            tsc_hz: 1,
+        };
         let symbolizer = Symbolizer::of(&of, &[], CallGraph::Dwarf).unwrap();
         symbolizer.functions(&of, &of.records.samples[0])
     }

@@ -5,6 +5,7 @@ pub mod annotate;
 pub mod breakdown;
 mod chosen;
 mod code;
+mod history;
 mod nearby;
 pub(crate) mod printed;
 pub mod report;

@@ -124,6 +124,8 @@ bitflags! {
         const FIXED3 = 1 << 35;
         /// [`PerfMetrics`].
         const METRICS = 1 << 48;
+        /// From version 4 on: records of branches are frozen.
+        const LBR_FRZ = 1 << 58;
         /// From version 4 on: counters are frozen.
         const CTR_FRZ = 1 << 59;
         /// The debug store has as many records as its threshold says.
@@ -138,6 +140,11 @@ bitflags! {
         /// buffer is full, and freezes the records on an overflow interrupt: LBR, TR, BTS, BTINT,
         /// FREEZE_LBRS_ON_PMI.
         const BRANCHES = 1 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 11;
+        /// Records branches, where the records are not architectural.
+        const LBR = 1;
+        /// Freezes the records of branches on an overflow interrupt, and sets LBR_FRZ in the
+        /// status; before version 4 the interrupt clears the bit that records them instead.
+        const FREEZE_LBRS_ON_PMI = 1 << 11;
         /// Freezes all counters on an overflow interrupt, and sets CTR_FRZ in the status; before
         /// version 4 the interrupt clears IA32_PERF_GLOBAL_CTRL instead. Exists if
         /// CPUID.01H:ECX[15] is set.
@@ -151,6 +158,8 @@ bitflags! {
     /// virtual PMU and the drivers use are listed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfCapabilities: u64 {
+        /// Format of the records of branches.
+        const LBR_FORMAT = 0x3f;
         /// Format of the records of precise samples.
         const PEBS_FORMAT = 0xf << 8;
         /// Reports that [`DebugCtl::FREEZE_WHILE_SMM`] exists.
@@ -182,11 +191,6 @@ bitflags! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PebsDataCfg: u64 {}
 
-    /// IA32_LBR_CTL: records of branches, where they are architectural. Exists if
-    /// CPUID.07H:EDX[19] is set. (Chapter "Last Branch Records".)
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct LbrCtl: u64 {}
-
     /// IA32_PERF_GLOBAL_INUSE: counters that have an event, and bit 63, that one interrupts. Exists
     /// from version 4 on. Read only.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +220,6 @@ register!(PerfGlobalStatus, "IA32_PERF_GLOBAL_STATUS", 0x38e);
 register!(PerfGlobalCtrl, "IA32_PERF_GLOBAL_CTRL", 0x38f);
 register!(PebsEnable, "IA32_PEBS_ENABLE", 0x3f1);
 register!(PebsDataCfg, "MSR_PEBS_DATA_CFG", 0x3f2);
-register!(LbrCtl, "IA32_LBR_CTL", 0x14ce);
 register!(PerfGlobalInuse, "IA32_PERF_GLOBAL_INUSE", 0x392);
 /// PERF_METRICS: fractions of the slots that fixed counter 3 counted, in eight bits each, 255 for
 /// all: from the lowest, retiring, bad speculation, bound by the front end, bound by the back end;
@@ -365,6 +368,11 @@ pub const RDPMC_FIXED: u32 = 1 << 30;
 pub const RDPMC_METRICS: u32 = 1 << 29;
 
 impl PerfCapabilities {
+    /// Returns the format of the records of branches.
+    pub const fn lbr_format(self) -> u8 {
+        (self.bits() & 0x3f) as u8
+    }
+
     /// Returns the format of the records of precise samples.
     pub const fn pebs_format(self) -> u8 {
         (self.bits() >> 8 & 0xf) as u8

@@ -16,6 +16,13 @@ const TYPE_RAW: u32 = 4;
 const SAMPLE_TYPE: u64 = 1 << 16 | 1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 8;
 /// Further field if stacks were recorded: `PERF_SAMPLE_CALLCHAIN`.
 const SAMPLE_CALLERS: u64 = 1 << 5;
+/// Further field if branches were recorded: `PERF_SAMPLE_BRANCH_STACK`.
+const SAMPLE_BRANCHES: u64 = 1 << 11;
+/// The attribute's `branch_sample_type` then, at this offset: any branches of ring 3, of ring 0.
+const BRANCH_TYPE_OFFSET: usize = 72;
+const BRANCHES_ANY: u64 = 1 << 3;
+const BRANCHES_USER: u64 = 1;
+const BRANCHES_KERNEL: u64 = 1 << 1;
 /// The attribute's flags `exclude_user`, `exclude_kernel` and `exclude_hv`.
 const EXCLUDE_USER: u64 = 1 << 4;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
@@ -36,6 +43,8 @@ pub(super) struct Sampled {
     mode: Mode,
     /// Whether samples have callers.
     pub(super) has_callers: bool,
+    /// Whether samples have branches.
+    pub(super) has_branches: bool,
     /// Whether samples are precise.
     is_precise: bool,
 }
@@ -59,6 +68,7 @@ pub(super) fn events(of: &Recording) -> Events {
                 config: config.unwrap_or_default(),
                 mode: event.map_or(Mode::Full, |event| event.mode),
                 has_callers: !of.stacks.is_empty(),
+                has_branches: !of.branches.is_empty(),
                 is_precise: sample.precise,
             }
         });
@@ -92,9 +102,20 @@ pub(super) fn attribute(event: &Sampled, to: Bytes) -> Bytes {
     };
     let mut attr = to.u32(TYPE_RAW).u32(ATTR_BYTES).u64(event.config);
     // Period, fields of samples, fields of reads, flags; the rest is zero.
-    let sample_type = SAMPLE_TYPE | if event.has_callers { SAMPLE_CALLERS } else { 0 };
+    let callers = if event.has_callers { SAMPLE_CALLERS } else { 0 };
+    let branches = if event.has_branches { SAMPLE_BRANCHES } else { 0 };
+    let sample_type = SAMPLE_TYPE | callers | branches;
     let precise = if event.is_precise { PRECISE } else { 0 };
     attr = attr.u64(0).u64(sample_type).u64(0).u64(FLAGS | exclude | precise);
+    if event.has_branches {
+        let rings = match event.mode {
+            Mode::User => BRANCHES_USER,
+            Mode::Kernel => BRANCHES_KERNEL,
+            Mode::Full => BRANCHES_USER | BRANCHES_KERNEL,
+        };
+        attr.0.resize(end - ATTR_BYTES as usize + BRANCH_TYPE_OFFSET, 0);
+        attr = attr.u64(BRANCHES_ANY | rings);
+    }
     attr.0.resize(end, 0);
     attr
 }

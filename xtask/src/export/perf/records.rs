@@ -68,6 +68,14 @@ pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) 
             body = body.u64(1 + levels.len() as u64).u64(context);
             body = levels.iter().rev().fold(body, |body, level| body.u64(level.at.address));
         }
+        if event.is_some_and(|event| event.has_branches) {
+            let branches = of.branches.of_sample(sample);
+            body = body.u64(branches.len() as u64);
+            body = branches
+                .iter()
+                .flat_map(|branch| branch.to_words())
+                .fold(body, |body, word| body.u64(word));
+        }
         let exact = if sample.precise { EXACT_ADDRESS } else { 0 };
         timed.push((ns, record(SAMPLE, misc | exact, &body)));
     }

@@ -7,7 +7,7 @@ use tally_abi::{
 
 use super::*;
 use crate::{
-    recording::Stacks,
+    recording::{SampledBranches, Stacks},
     report::EventReport,
     trace::run::{Run, TracedEvent},
     trace_file::Records,
@@ -117,7 +117,14 @@ pub(crate) fn recording(slices: u64) -> Recording {
     let run = Run { sessions: vec![session], ..Run::default() };
     let records = Records { samples, slices: records, ..Records::default() };
     let stacks = Stacks::of(&records);
-    Recording { run, records, stacks, start_tsc: 0, tsc_hz: 1_000_000_000 }
+    Recording {
+        run,
+        records,
+        stacks,
+        branches: SampledBranches::default(),
+        start_tsc: 0,
+        tsc_hz: 1_000_000_000,
+    }
 }
 
 /// A breakdown of two functions, one with this name.
