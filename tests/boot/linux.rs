@@ -7,7 +7,7 @@ use std::{path::PathBuf, sync::OnceLock, time::Duration};
 use tally_lab::linux;
 use xtask::machine::{LinuxGuest, Pmu};
 
-use crate::{artefacts, linux_precise, machine_permit};
+use crate::{artefacts, linux_branches, linux_precise, machine_permit};
 
 /// Workload long enough for each of twenty events to have turns of 4 ms.
 const WORK: &str = "gzip -c /tmp/work 2>&1 >/dev/null";
@@ -45,6 +45,7 @@ struct Printed {
     metrics: String,
     samples: String,
     precise: String,
+    branches: String,
 }
 
 /// Boots Linux with these files, runs the script and returns its status and its output.
@@ -85,21 +86,23 @@ fn boot(commands: &Commands) -> Printed {
          echo {SEPARATOR}; perf stat -M {metrics} {WORK}\n\
          {record} {SHORT_WORK} >/dev/null\n\
          echo {SEPARATOR}; perf script -i /tmp/data -F comm,ip 2>/dev/null | grep -c gzip\n\
-         echo {SEPARATOR}; {precise}",
+         echo {SEPARATOR}; {precise}\
+         echo {SEPARATOR}; {branches}",
         pinned = commands.pinned.join(","),
         multiplexed = commands.multiplexed,
         generic = commands.generic,
         metrics = commands.metrics,
         precise = if commands.is_precise { linux_precise::script() } else { "true\n".to_owned() },
+        branches = linux_branches::script(commands.is_precise),
     );
     let (status, output) = run(commands.pmu, &[], &script);
     assert_eq!(status, 0, "{output}");
     let outputs: Vec<String> = output.split(&format!("{SEPARATOR}\n")).map(String::from).collect();
-    let Ok(outputs) = <[String; 7]>::try_from(outputs) else {
-        panic!("the script prints six separators:\n{output}");
+    let Ok(outputs) = <[String; 8]>::try_from(outputs) else {
+        panic!("the script prints seven separators:\n{output}");
     };
-    let [_, pinned, multiplexed, generic, metrics, samples, precise] = outputs;
-    Printed { pinned, multiplexed, generic, metrics, samples, precise }
+    let [_, pinned, multiplexed, generic, metrics, samples, precise, branches] = outputs;
+    Printed { pinned, multiplexed, generic, metrics, samples, precise, branches }
 }
 
 /// Count and coverage in percent of each event that was counted.
@@ -201,6 +204,24 @@ perf! { perf_on_amd #[ignore = "long"]: Commands {
     metric: "retiring",
     is_precise: false,
 } }
+
+#[test]
+fn branch_records_are_the_program_s_last_branches() {
+    linux_branches::check(&perf_on_intel::printed().branches, 32, true);
+}
+
+#[test]
+#[ignore = "long"]
+fn branch_records_on_amd_are_the_program_s_last_branches() {
+    linux_branches::check(&perf_on_amd::printed().branches, 16, false);
+}
+
+#[test]
+fn architectural_branch_records_are_the_program_s_last_branches() {
+    let (status, printed) = run(Pmu::SapphireRapids, &[], &linux_branches::script(true));
+    assert_eq!(status, 0, "{printed}");
+    linux_branches::check(&printed, 32, true);
+}
 
 #[test]
 fn precise_samples_are_at_the_instruction() {

@@ -51,10 +51,10 @@ fn samples_of<'a>(boot: &'a Boot, event: &str) -> Vec<&'a SampleRecord> {
 }
 
 /// Decodes the instructions of the program.
-struct Program(Vec<(u64, Vec<u8>)>);
+pub struct Program(Vec<(u64, Vec<u8>)>);
 
 impl Program {
-    fn read() -> Program {
+    pub fn read() -> Program {
         let path = Project::here().target.join("guest/x86_64-unknown-linux-gnu/stripped/rounds");
         let file = std::fs::read(path).unwrap();
         let file = object::File::parse(&*file).unwrap();
@@ -65,13 +65,17 @@ impl Program {
     }
 
     fn at(&self, address: u64) -> Instruction {
-        let (start, bytes) = self
-            .0
-            .iter()
-            .find(|(start, bytes)| (*start..start + bytes.len() as u64).contains(&address))
-            .unwrap_or_else(|| panic!("{address:#x} is not in the program"));
+        self.find(address).unwrap_or_else(|| panic!("{address:#x} is not in the program"))
+    }
+
+    /// The instruction at an address, if it is in the program.
+    pub fn find(&self, address: u64) -> Option<Instruction> {
+        let is_here = |(start, bytes): &&(u64, Vec<u8>)| {
+            (*start..start + bytes.len() as u64).contains(&address)
+        };
+        let (start, bytes) = self.0.iter().find(is_here)?;
         let bytes = &bytes[(address - start) as usize..];
-        Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode()
+        Some(Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode())
     }
 }
 

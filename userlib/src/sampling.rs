@@ -2,7 +2,7 @@
 
 use alloc::{vec, vec::Vec};
 
-use tally_abi::Error;
+use tally_abi::{Error, branches::BranchFilter};
 
 use crate::{counting::Session, error::check, sys};
 
@@ -35,7 +35,7 @@ impl Session {
         period: u64,
         stack_bytes: u64,
     ) -> Result<(), Error> {
-        self.take_samples(event, period, stack_bytes, 0)
+        self.take_samples(event, period, stack_bytes, 0, BranchFilter::default())
     }
 
     /// Samples like [`Self::sample_with_stack`], with the period at which `hz` samples, at most
@@ -48,7 +48,23 @@ impl Session {
         if hz == 0 {
             return Err(Error::BadArgument);
         }
-        self.take_samples(event, 0, stack_bytes, hz)
+        self.take_samples(event, 0, stack_bytes, hz, BranchFilter::default())
+    }
+
+    /// Samples like [`Self::sample_with_stack`], or at a rate of `hz` samples a second if that is
+    /// not 0; each sample in the trace has the branches before it that `branches` selects.
+    ///
+    /// # Errors
+    /// See [`Self::sample_with_stack`] and [`Self::sample_at_rate`];
+    /// [`Error::EventNotSupported`] if the processor does not record branches.
+    pub fn sample_with_branches(
+        &self,
+        event: usize,
+        [period, hz]: [u64; 2],
+        stack_bytes: u64,
+        branches: BranchFilter,
+    ) -> Result<(), Error> {
+        self.take_samples(event, period, stack_bytes, hz, branches)
     }
 
     fn take_samples(
@@ -57,8 +73,10 @@ impl Session {
         period: u64,
         stack_bytes: u64,
         hz: u64,
+        branches: BranchFilter,
     ) -> Result<(), Error> {
-        let arguments = [self.id(), event as u64, period, stack_bytes, hz, 0];
+        let branches = branches.bits();
+        let arguments = [self.id(), event as u64, period, stack_bytes, hz, branches];
         // SAFETY: the call has no buffer.
         check(unsafe { sys::tally_call(sys::SESSION_SAMPLE, arguments) }).map(|_| ())
     }

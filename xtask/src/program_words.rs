@@ -47,6 +47,13 @@ pub fn record(words: &[String]) -> Option<bool> {
     Some(command.samples_breakdown)
 }
 
+/// Returns whether these words record branches: `record -b` or `-j`.
+pub fn records_branches(words: &[String]) -> bool {
+    tally(words).is_some_and(|words| {
+        Command::parse(&words).is_ok_and(|command| !command.branches.is_empty())
+    })
+}
+
 /// Returns whether these words ask for the names of the metrics: `stat -M list`.
 pub fn lists_metrics(words: &[String]) -> bool {
     tally(words).is_some_and(|words| {

@@ -281,6 +281,13 @@ fn check_events(job: &Job, words: &[String], (pmu, is_virtual): (&VirtualPmu, bo
         return Ok(());
     }
     let asked = Asked::of(job, words, pmu.profile().signature)?;
+    if is_virtual && program_words::records_branches(words) && !pmu.profile().has_branch_records() {
+        let why = format!(
+            "record -b and -j: {} records no branches; --pmu intel, sapphire-rapids and amd do",
+            pmu.profile().name
+        );
+        return Err(Failure::new(tally_abi::Error::EventNotSupported.exit_status(), why));
+    }
     // `stat` may be asked only for values that need no counters.
     match is_virtual {
         _ if asked.events.is_empty() => Ok(()),

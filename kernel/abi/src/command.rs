@@ -17,6 +17,7 @@ use alloc::{format, string::String, vec::Vec};
 
 use crate::{
     Mode, Scope, SessionConfig, Shares, Slice,
+    branches::BranchFilter,
     events::{DATA_RECORD, DEFAULT_RECORD, DEFAULT_STAT, DETAILED_STAT, words},
     session::{MAX_SAMPLE_HZ, NO_BUDGET_PPM},
     trace::MAX_STACK_BYTES,
@@ -68,6 +69,8 @@ pub struct Command<'a> {
     /// `-g`, or `--stack BYTES`, of `record`: bytes of the stack that are recorded with each
     /// sample; 0 without these options.
     pub stack_bytes: u64,
+    /// `-b`, or `-j FILTER`, of `record`: branches that are recorded with each sample.
+    pub branches: BranchFilter,
     /// `--breakdown` of `record`: samples the events that show where the cycles go.
     pub samples_breakdown: bool,
     /// `-d` of `record`: samples loads and stores.
@@ -96,6 +99,7 @@ impl<'a> Command<'a> {
             period: DEFAULT_PERIOD,
             hz: 0,
             stack_bytes: 0,
+            branches: BranchFilter::default(),
             samples_breakdown: false,
             samples_data: false,
             config: SessionConfig::default(),
@@ -131,6 +135,9 @@ impl<'a> Command<'a> {
         }
         let list = self.list();
         if self.verb == Verb::Record {
+            if self.branches.has(BranchFilter::KERNEL) && !self.config.mode.kernel() {
+                return Err("-j k records branches to ring 0, which --kernel counts: add it".into());
+            }
             if self.samples_breakdown && !self.lists.is_empty() {
                 return Err("--breakdown samples events of its own: leave out -e and -d".into());
             }
@@ -260,6 +267,8 @@ impl<'a> Command<'a> {
                 }
             }
             "--stacks" => self.stack_bytes = DEFAULT_STACK_BYTES,
+            "--branch-any" => self.branches = BranchFilter::ANY,
+            "--branch-filter" => self.branches = filter(word, value)?,
             _ => {
                 self.stack_bytes = whole(word, value)?;
                 if !(WORD_BYTES..=MAX_STACK_BYTES).contains(&self.stack_bytes) {
@@ -348,6 +357,14 @@ fn split(word: &str) -> (&str, Option<&str>) {
 fn usage() -> String {
     "use `tally stat [-e EVENTS] PROGRAM ARGUMENTS` or `tally record [-e EVENT] [-c PERIOD] …`"
         .into()
+}
+
+/// Parses the filter of `-j`.
+fn filter(word: &str, text: &str) -> Result<BranchFilter, String> {
+    BranchFilter::parse(text).map_err(|unknown| {
+        let known: Vec<&str> = BranchFilter::WORDS.iter().map(|(name, _)| *name).collect();
+        format!("{word} cannot have {unknown}: it has one or more of {}", known.join(","))
+    })
 }
 
 fn number(word: &str, text: &str) -> Result<f64, String> {

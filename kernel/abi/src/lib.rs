@@ -15,6 +15,7 @@ extern crate alloc;
 
 pub mod bank;
 pub mod boot;
+pub mod branches;
 #[cfg(feature = "alloc")]
 pub mod check;
 #[cfg(feature = "alloc")]

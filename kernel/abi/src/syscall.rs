@@ -538,13 +538,16 @@ numbers! {
     /// `upcall_return()`: returns from an upcall's handler. The program continues where it was
     /// interrupted, with all of its registers.
     UPCALL_RETURN = TALLY_BASE + 8;
-    /// `session_sample(session, event, period, stack, hz)` → 0. Takes a sample each time the
-    /// event's logical counter has counted another `period`: writes a trace record and counts the
-    /// address in the session's histogram. A period of 0 ends sampling. If `stack` is not 0, each
-    /// sample in ring 3 also copies the thread's registers and `stack` bytes of its stack, at most
-    /// [`crate::trace::MAX_STACK_BYTES`], to the trace, if there is one; the host finds the callers
-    /// in them. If `hz` is not 0, at most [`crate::session::MAX_SAMPLE_HZ`], the engine adapts the
-    /// period to take `hz` samples in each second in which the session counts.
+    /// `session_sample(session, event, period, stack, hz, branches)` → 0. Takes a sample each time
+    /// the event's logical counter has counted another `period`: writes a trace record and counts
+    /// the address in the session's histogram. A period of 0 ends sampling. If `stack` is not 0,
+    /// each sample in ring 3 also copies the thread's registers and `stack` bytes of its stack, at
+    /// most [`crate::trace::MAX_STACK_BYTES`], to the trace, if there is one; the host finds the
+    /// callers in them. If `hz` is not 0, at most [`crate::session::MAX_SAMPLE_HZ`], the engine
+    /// adapts the period to take `hz` samples in each second in which the session counts. If
+    /// `branches` is not 0, the bits of a [`crate::branches::BranchFilter`], each sample in the
+    /// trace has the branches before it; `EventNotSupported` if this processor does not record
+    /// them.
     ///
     /// The period varies at random by up to an eighth in either direction, and the engine lengthens
     /// it to keep the budget. Sampling replaces the event's threshold. The call maps a session that

@@ -5,6 +5,7 @@
 //! ([`crate::ring`]). The last chunk is [`Chunk::END`]. All words are 64-bit and little-endian.
 
 mod access;
+mod branches;
 mod chunk;
 mod phase;
 mod program;
@@ -18,6 +19,7 @@ use crate::{
 };
 
 pub use access::AccessRecord;
+pub use branches::{BRANCH_RECORD_WORDS, BranchesRecord};
 pub use chunk::Chunk;
 pub use phase::PhaseRecord;
 pub use program::{MapRecord, ThreadNameRecord};
@@ -310,7 +312,7 @@ pub enum SlicePlace {
 }
 
 /// All record types.
-pub const TYPES: [&RecordType; 14] = [
+pub const TYPES: [&RecordType; 15] = [
     &SliceRecord::TYPE,
     &ThresholdRecord::TYPE,
     &SampleRecord::TYPE,
@@ -325,6 +327,7 @@ pub const TYPES: [&RecordType; 14] = [
     &MapRecord::TYPE,
     &ThreadNameRecord::TYPE,
     &AccessRecord::TYPE,
+    &BranchesRecord::TYPE,
 ];
 
 /// A record of a trace.
@@ -358,6 +361,8 @@ pub enum Record {
     ThreadName(ThreadNameRecord),
     /// The memory access of a sample.
     Access(AccessRecord),
+    /// Branches before a sample.
+    Branches(BranchesRecord),
 }
 
 impl Record {
@@ -381,6 +386,7 @@ impl Record {
             MapRecord::KIND => MapRecord::decode(tsc, words).map(Record::Map),
             ThreadNameRecord::KIND => ThreadNameRecord::decode(tsc, words).map(Record::ThreadName),
             AccessRecord::KIND => AccessRecord::decode(tsc, words).map(Record::Access),
+            BranchesRecord::KIND => BranchesRecord::decode(tsc, words).map(Record::Branches),
             _ => Err(Malformed),
         }
     }

@@ -13,6 +13,7 @@ use core::{
 use tally_abi::{
     Mode,
     bank::PINNED_SLOT,
+    branches::{Branch, BranchFilter, MAX_BRANCHES},
     session::MAX_SLICE,
     trace::{AccessRecord, PhaseRecord, SampleRecord, SliceRecord, ThresholdRecord},
 };
@@ -41,6 +42,8 @@ pub struct Setup {
     /// The records of precise samples, if an event has them: then the pinned instructions have, if
     /// they are sampled, and the general counters whose selectors say so.
     pub precise: Option<Records>,
+    /// Branches that are recorded, with the rings; the records are read with each sample.
+    pub branches: BranchFilter,
     /// The slice timer's event: cycles or instructions.
     pub timer: Pinned,
     /// The longest slice, in the timer's unit, in which no counter can wrap.
@@ -273,6 +276,17 @@ pub trait Pmu {
         PreciseRecords::default()
     }
 
+    /// Reads the branches that were taken last, the last one first, for a setup with branches:
+    /// those since [`Self::clear_branches`] and, in the overflow interrupt, before it. Returns
+    /// their number.
+    fn branches(&mut self, to: &mut [Branch; MAX_BRANCHES]) -> usize {
+        let _ = to;
+        0
+    }
+
+    /// Forgets the branches that were taken, for a setup with branches.
+    fn clear_branches(&mut self) {}
+
     /// Sets every counter to 0, while nothing counts, so that the next program cannot read other
     /// programs' counts.
     fn scrub(&mut self);
@@ -332,6 +346,11 @@ pub trait Sink {
     fn access(&mut self, record: AccessRecord) {
         let _ = record;
     }
+
+    /// The branches before the samples of a session that were just taken, the last one first.
+    fn branches(&mut self, session: u32, sample_tsc: u64, branches: &[Branch]) {
+        let _ = (session, sample_tsc, branches);
+    }
 }
 
 impl<S: Sink> Sink for &mut S {
@@ -361,6 +380,10 @@ impl<S: Sink> Sink for &mut S {
 
     fn access(&mut self, record: AccessRecord) {
         (**self).access(record);
+    }
+
+    fn branches(&mut self, session: u32, sample_tsc: u64, branches: &[Branch]) {
+        (**self).branches(session, sample_tsc, branches);
     }
 }
 

@@ -8,6 +8,7 @@
 //! written and a reading. The timer is set to minus the slice's length, so that the difference
 //! includes the cycles between the overflow and the interrupt and no cycle is lost.
 
+mod branches;
 mod log;
 mod recovery;
 
@@ -111,6 +112,7 @@ impl<P: Pmu> Multiplexer<P> {
         if !session.knows_switch_cycles() {
             self.rows.search();
         }
+        self.clear_branches(session);
         self.base = self.pmu.read(session.set());
         self.program(session);
         self.charged = self.so_far(session);
@@ -363,9 +365,7 @@ impl<P: Pmu> Multiplexer<P> {
             session.set_precise(self.pmu.take_precise());
         }
         let plan = session.publish(of, running, Timestamp { cpu: self.cpu, tsc }, sink);
-        if let Some(plan) = &plan {
-            self.preload(plan);
-        }
+        plan.iter().for_each(|plan| self.record_and_preload(session, plan, tsc, sink));
         session.publish_bases(running.then_some(&self.base));
         plan.is_some()
     }

@@ -2,6 +2,7 @@
 
 use tally_abi::{
     SessionConfig, Shares, Slice,
+    branches::BranchFilter,
     session::{AUTO_FIRST, MAX_SLICE, MIN_SLICE, NO_BUDGET_PPM},
 };
 
@@ -57,7 +58,8 @@ impl Setup {
         let metrics = demands.iter().any(|demand| demand.metric.is_some());
         let records = |all: Option<Records>, of| Some(all.unwrap_or_default().with(of));
         let precise = demands.iter().filter_map(|demand| demand.precise).fold(None, records);
-        Ok(Setup { mode: config.mode, kernel, pairs, metrics, precise, timer, max_slice: max })
+        let (mode, branches) = (config.mode, BranchFilter::default());
+        Ok(Setup { mode, kernel, pairs, metrics, precise, branches, timer, max_slice: max })
     }
 }
 

@@ -22,6 +22,7 @@
 //!   PerfMonV2 there is no status register. If the bit is still set, the interrupt is the overflow
 //!   of a preloaded counter.
 
+mod branches;
 mod each;
 mod features;
 mod in_use;
@@ -29,15 +30,22 @@ mod start;
 
 pub(crate) use self::{features::Features, in_use::left_on};
 
+use self::branches::Extended;
+
 use core::mem::take;
 
-use tally_abi::{Mode, bank::PINNED_SLOT};
+use tally_abi::{
+    Mode,
+    bank::PINNED_SLOT,
+    branches::{Branch, MAX_BRANCHES},
+};
 use tally_engine::{
     CounterMask, Counts, Group, MAX_GENERAL, Pinned, Pmu, Selector, Setup, Switch, Widths,
     for_each_counter,
 };
 
 use crate::{
+    branches::BranchRecords,
     bus::{Bus, CountingBus},
     init::counters,
     registers::{
@@ -72,8 +80,8 @@ pub struct Amd<B: Bus> {
     disables_all: bool,
     /// Index of the slice timer's counter.
     timer: u8,
-    /// Mask of counters whose overflow is acknowledged: the timer and the preloaded counters.
-    acknowledged: u16,
+    /// Status bits that are acknowledged: the timer, the preloaded counters, frozen records.
+    acknowledged: u64,
     /// Mask of all counters, including those reserved for others.
     counters: u16,
     /// Mask of counters that are preloaded for thresholds.
@@ -83,6 +91,8 @@ pub struct Amd<B: Bus> {
     /// Event selects as last written. The enable bit is set for each counter that has an event;
     /// without global registers the bit in the register also follows [`Self::enabled`].
     selects: Selects<FULL>,
+    /// State of branch records, if there are any.
+    branches: Option<BranchRecords<Extended>>,
 }
 
 impl<B: Bus> Amd<B> {
@@ -121,12 +131,12 @@ impl<B: Bus> Amd<B> {
         }
     }
 
-    /// Clears overflow bits.
-    fn acknowledge(&mut self, counters: u16) {
+    /// Clears status bits.
+    fn acknowledge(&mut self, bits: u64) {
         if self.features.global {
             // One access: without it the status bit would stay set, and readers of the status would
             // miss the next overflow.
-            let bits = PerfCntrGlobalStatusClr::from_bits_retain(u64::from(counters));
+            let bits = PerfCntrGlobalStatusClr::from_bits_retain(bits);
             self.bus.put(0, bits);
         }
     }
@@ -197,6 +207,9 @@ impl<B: Bus> Pmu for Amd<B> {
         self.timer = counter_of(timer);
         self.selects.time_by(timer, self.widths().pinned);
         self.acknowledged = 1 << self.timer;
+        if self.branches.as_mut().is_some_and(|branches| branches.set(setup.branches)) {
+            self.acknowledged |= PerfCntrGlobalStatusClr::LBR_FROZEN.bits();
+        }
         self.disables_all = setup.kernel || setup.pairs && !self.features.global;
         // Clears the selects that this group does not use, so that its program cannot read counts
         // of other sessions.
@@ -216,6 +229,9 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 
     fn enable(&mut self) {
+        if let Some(branches) = &mut self.branches {
+            branches.start(&mut self.bus);
+        }
         self.enable();
     }
 
@@ -242,6 +258,9 @@ impl<B: Bus> Pmu for Amd<B> {
 
     fn stop(&mut self) {
         self.disable();
+        if let Some(branches) = &mut self.branches {
+            branches.stop(&mut self.bus);
+        }
         self.disarm();
         self.acknowledge(self.acknowledged);
     }
@@ -253,6 +272,16 @@ impl<B: Bus> Pmu for Amd<B> {
         }
         let Amd { features, bus, .. } = self;
         counters(features.counters).any(|index| bus.get::<PerfCtl>(index).contains(PerfCtl::EN))
+    }
+
+    fn branches(&mut self, to: &mut [Branch; MAX_BRANCHES]) -> usize {
+        let Amd { bus, branches, .. } = self;
+        branches.as_ref().map_or(0, |branches| branches.read(bus, to))
+    }
+
+    fn clear_branches(&mut self) {
+        let Amd { bus, branches, .. } = self;
+        branches.iter().for_each(|branches| branches.clear(bus));
     }
 
     fn scrub(&mut self) {

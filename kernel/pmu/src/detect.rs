@@ -1,5 +1,7 @@
 //! Detection of the processor's PMU by CPUID. Runs once, at boot.
 
+mod absent;
+mod branches;
 mod errata;
 mod extended;
 
@@ -13,6 +15,7 @@ use crate::{
     Amd, Bus, Catalogue, Driver, HaltTimer, InitError, Intel, amd, bus::CountingBus,
     halt_timer::Registers, init::ControlValue, intel,
 };
+use absent::absent_events;
 use errata::erratum;
 use extended::Extended;
 
@@ -210,8 +213,10 @@ fn detect_intel<R: CpuIdReader>(
     // DS, and DTES64: records in 64-bit format.
     let store = cpuid.cpuid1(1);
     let debug_store = store.edx >> 21 & 1 == 1 && store.ecx >> 2 & 1 == 1;
+    let branches = branches::of_intel(cpuid, leaves, version);
     let features = intel::Features {
         general,
+        branches,
         reserved: 0,
         reference: fixed(2),
         capabilities,
@@ -224,16 +229,6 @@ fn detect_intel<R: CpuIdReader>(
     };
     let note = "CPUID leaf 0AH has counters that leaf 23H does not have: they are not used";
     Ok((Kind::Intel { features, version, width_bits }, differs.then_some(note)))
-}
-
-/// Returns the mask of architectural events that do not exist: those whose bit in EBX is set, and
-/// those of the first seven that are beyond the mask's length in EAX. Events after the first seven
-/// are not excluded by the length: some models had them before they became architectural.
-fn absent_events<R: CpuIdReader>(cpuid: &R) -> u32 {
-    const ALWAYS_LISTED: u32 = 0x7f;
-    let leaf = cpuid.cpuid1(0xa);
-    let told = 1_u32.checked_shl(leaf.eax >> 24).map_or(u32::MAX, |bit| bit - 1);
-    leaf.ebx & told | ALWAYS_LISTED & !told
 }
 
 /// Reads AMD64 Architecture Programmer's Manual volume 3, CPUID Fn8000_0001_ECX and Fn8000_0022.
@@ -252,7 +247,8 @@ fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu
     }
     // The bit LbrAndPmcFreeze.
     let freeze = global && v2.eax >> 2 & 1 == 1;
-    Ok(Kind::Amd(amd::Features { counters, reserved: 0, global, freeze }))
+    let branches = branches::of_amd(v2, freeze);
+    Ok(Kind::Amd(amd::Features { counters, reserved: 0, global, branches, freeze }))
 }
 
 fn has_metrics(kind: &Kind) -> bool {

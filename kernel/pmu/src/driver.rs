@@ -1,6 +1,9 @@
 //! Common driver type for both vendors' drivers.
 
-use tally_abi::Mode;
+use tally_abi::{
+    Mode,
+    branches::{Branch, MAX_BRANCHES},
+};
 use tally_engine::{
     CounterMask, Counts, Group, Metrics, Pmu, PreciseRecords, Setup, Switch, Widths,
 };
@@ -59,6 +62,16 @@ impl<B: Bus> Driver<B> {
         matches!(self, Driver::Intel(driver) if driver.can_sample_precisely())
     }
 
+    /// Lets sessions record branches, if this CPU has records.
+    pub fn record_branches(&mut self) {
+        either!(self, driver => driver.record_branches());
+    }
+
+    /// Returns whether sessions can record branches on this CPU.
+    pub fn can_record_branches(&self) -> bool {
+        either!(self, driver => driver.can_record_branches())
+    }
+
     /// Returns whether this CPU has PERF_METRICS.
     pub fn has_metrics(&self) -> bool {
         matches!(self, Driver::Intel(driver) if driver.has_metrics())
@@ -96,6 +109,14 @@ impl<B: Bus> Pmu for Driver<B> {
 
     fn take_precise(&mut self) -> PreciseRecords {
         either!(self, driver => driver.take_precise())
+    }
+
+    fn branches(&mut self, to: &mut [Branch; MAX_BRANCHES]) -> usize {
+        either!(self, driver => driver.branches(to))
+    }
+
+    fn clear_branches(&mut self) {
+        either!(self, driver => driver.clear_branches());
     }
 
     fn scrub(&mut self) {

@@ -9,7 +9,8 @@ use crate::{
     intel::Addresses,
     registers::{
         amd::{CYCLES_NOT_IN_HALT, PerfCntrGlobalStatusClr, PerfCtl, PerfCtr},
-        intel::{CORE_CYCLES, PerfEvtSel, PerfGlobalOvfCtrl},
+        architectural::CORE_CYCLES,
+        intel::{PerfEvtSel, PerfGlobalOvfCtrl},
     },
 };
 

@@ -30,6 +30,7 @@
 //!   selector.
 
 mod addresses;
+mod branches;
 mod extra;
 mod features;
 mod in_use;
@@ -42,23 +43,30 @@ mod timer;
 pub use self::precise::DebugStore;
 pub(crate) use self::{
     addresses::Addresses,
+    branches::BranchSupport,
     extra::{extra_address, extra_register},
     features::Features,
     in_use::left_on,
 };
-use self::{precise::Precise, timer::Timer};
+use self::{branches::Stack, precise::Precise, timer::Timer};
 pub(crate) use crate::registers::intel::RDPMC_METRICS;
 
-use tally_abi::Mode;
+use tally_abi::{
+    Mode,
+    branches::{Branch, MAX_BRANCHES},
+};
 use tally_engine::{
     CounterMask, Counts, Group, MAX_EXTRA, MAX_GENERAL, Metrics, Pinned, Pmu, PreciseRecords,
     Selector, Setup, Switch, Widths, for_each_counter,
 };
 
 use crate::{
+    branches::BranchRecords,
     bus::{Bus, CountingBus},
     init::counters,
-    registers::intel::{FixedCtrCtrl, PerfGlobalCtrl, RDPMC_FIXED},
+    registers::intel::{
+        FixedCtrCtrl, PerfCapabilities, PerfGlobalCtrl, PerfGlobalOvfCtrl, RDPMC_FIXED,
+    },
     selects::Selects,
 };
 
@@ -95,6 +103,10 @@ pub struct Intel<B: Bus> {
     is_precise: bool,
     /// State of precise samples, if they can be taken.
     precise: Option<Precise>,
+    /// IA32_PERF_CAPABILITIES.
+    capabilities: PerfCapabilities,
+    /// State of branch records, if there are any.
+    branches: Option<BranchRecords<Stack>>,
 }
 
 impl<B: Bus> Intel<B> {
@@ -195,7 +207,11 @@ impl<B: Bus> Pmu for Intel<B> {
         if let (Some(records), Some(precise)) = (setup.precise, &mut self.precise) {
             precise.configure(&mut self.bus, records);
         }
-        self.timer = Timer::new(setup.timer, &self.features);
+        let has_branches =
+            self.branches.as_mut().is_some_and(|branches| branches.set(setup.branches));
+        let frozen =
+            if has_branches { PerfGlobalOvfCtrl::LBR_FRZ } else { PerfGlobalOvfCtrl::empty() };
+        self.timer = Timer::new(setup.timer, &self.features, frozen);
         self.selects.time_by(setup.timer, self.features.widths.pinned);
         if group.extra.used != 0 {
             self.load_extra(group.extra.used, &group.extra.values);
@@ -215,6 +231,9 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 
     fn enable(&mut self) {
+        if let Some(branches) = &mut self.branches {
+            branches.start(&mut self.bus);
+        }
         self.enable();
     }
 
@@ -240,6 +259,9 @@ impl<B: Bus> Pmu for Intel<B> {
 
     fn stop(&mut self) {
         self.enable_reserved();
+        if let Some(branches) = &mut self.branches {
+            branches.stop(&mut self.bus);
+        }
         self.disarm();
         self.acknowledge();
     }
@@ -255,6 +277,16 @@ impl<B: Bus> Pmu for Intel<B> {
 
     fn take_precise(&mut self) -> PreciseRecords {
         self.precise.as_ref().map(Precise::take).unwrap_or_default()
+    }
+
+    fn branches(&mut self, to: &mut [Branch; MAX_BRANCHES]) -> usize {
+        let Intel { bus, branches, .. } = self;
+        branches.as_ref().map_or(0, |branches| branches.read(bus, to))
+    }
+
+    fn clear_branches(&mut self) {
+        let Intel { bus, branches, .. } = self;
+        branches.iter().for_each(|branches| branches.clear(bus));
     }
 
     fn scrub(&mut self) {

@@ -16,6 +16,7 @@ extern crate alloc;
 extern crate std;
 
 mod amd;
+mod branches;
 pub mod bus;
 pub mod catalogue;
 mod detect;

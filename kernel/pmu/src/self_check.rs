@@ -8,7 +8,7 @@
 
 use core::hint::black_box;
 
-use tally_abi::Mode;
+use tally_abi::{Mode, branches::BranchFilter};
 use tally_engine::{CounterMask, Group, Pinned, Pmu, Selector, Setup};
 
 use crate::{
@@ -113,7 +113,8 @@ pub fn recheck_counters<B: Bus>(
 /// Configuration of a check, with slices of up to `max_slice` cycles.
 fn setup(mode: Mode, max_slice: u64) -> Setup {
     let ([pairs, metrics], precise) = ([false; 2], None);
-    Setup { mode, kernel: mode.kernel(), pairs, metrics, precise, timer: Pinned::Cycles, max_slice }
+    let (kernel, branches, timer) = (mode.kernel(), BranchFilter::default(), Pinned::Cycles);
+    Setup { mode, kernel, pairs, metrics, precise, branches, timer, max_slice }
 }
 
 /// Programs the counters of a mask to count instructions in ring 0.

@@ -1,12 +1,25 @@
 //! Model of the PMU registers after the manuals, for tests of the drivers: an MSR that does not
 //! exist, a reserved bit, or a write that the manual forbids fails the test.
 
+use core::ops::RangeInclusive;
 use std::{collections::BTreeMap, vec::Vec};
 
 use crate::{
     Bus,
     registers::{Register, amd, intel},
 };
+
+/// Registers of branch records: architectural ones and their depth, older ones, AMD's.
+pub(crate) const BRANCHES: [RangeInclusive<u32>; 8] = [
+    0x1500..=0x151f,
+    0x1600..=0x161f,
+    0x1200..=0x121f,
+    0x14cf..=0x14cf,
+    0x680..=0x69f,
+    0x6c0..=0x6df,
+    0xdc0..=0xddf,
+    0xc001_0300..=0xc001_031f,
+];
 
 const WIDTH_MASK: u64 = (1 << 48) - 1;
 
@@ -223,6 +236,7 @@ impl Model {
         let rows = (1_u64 << self.counters) - 1;
         // Whether there is a debug store, with adaptive records.
         let store = u64::from(self.msrs.contains_key(&intel::DsArea::FIRST));
+        let branches = BRANCHES.iter().any(|all| self.msrs.contains_key(all.start()));
         match (self.vendor, msr) {
             (Vendor::Intel { .. }, 0x186..=0x18f) => {
                 let more = if self.is_version_6 { 0xff << 40 | 1 << 36 } else { 0 };
@@ -236,15 +250,19 @@ impl Model {
             (Vendor::Intel { .. }, 0x38d) => intel::FixedCtrCtrl::VALID,
             (Vendor::Intel { freeze: true }, 0x38f) => rows | 0xf << 32 | 1 << 48,
             (Vendor::Intel { freeze: true }, 0x390) => {
-                rows | 0xf << 32 | 1 << 48 | 1 << 59 | store << 62
+                rows | 0xf << 32 | 1 << 48 | 1 << 59 | store << 62 | u64::from(branches) << 58
             }
             (Vendor::Intel { .. }, 0x38f | 0x390) => rows | 7 << 32,
+            (_, 0x1d9) if branches => 1 << 12 | 1 << 11 | 1 << 1 | 1,
             (_, 0x1d9) => 1 << 12 | 1 << 1,
             (Vendor::Intel { .. }, 0x3f1) => (rows | 7 << 32) * store,
             (Vendor::Intel { .. }, 0x3f2) => 0xff00_000f,
             (Vendor::Intel { .. }, 0x600) => u64::MAX,
-            (Vendor::Intel { .. }, 0x14ce) => 0,
-            (Vendor::Amd { .. }, 0xc000_010f) => 0,
+            (Vendor::Intel { .. }, 0x14ce) => 0x7f_000f * u64::from(branches),
+            (Vendor::Amd { .. }, 0xc000_010f) => u64::from(branches) << 6,
+            (Vendor::Intel { .. }, 0x1c8) => 0x3ff,
+            (Vendor::Amd { .. }, 0xc000_010e) => 0x1ff,
+            _ if branches && BRANCHES.iter().any(|all| all.contains(&msr)) => u64::MAX,
             (Vendor::Intel { .. }, 0x1a6 | 0x1a7) => intel::OffcoreRsp::VALID,
             (Vendor::Intel { .. }, 0x3f7) => intel::PebsFrontend::VALID,
             (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) if msr & 1 == 0 => amd::PerfCtl::VALID,

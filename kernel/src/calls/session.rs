@@ -8,6 +8,7 @@ use core::mem::take;
 
 use tally_abi::{
     Error, PhaseConfig,
+    branches::BranchFilter,
     phase::PhaseConfigWords,
     syscall,
     thread::{EVENT_WORDS, HEADER_WORDS},
@@ -166,8 +167,9 @@ fn handle(
         }
         syscall::SESSION_SAMPLE => {
             let event = usize::try_from(buffer).map_err(|_| Error::BadArgument)?;
-            let [_, _, period, stack_bytes, hz, _] = arguments;
-            let samples = Samples { event, period, hz, stack_bytes };
+            let [_, _, period, stack_bytes, hz, branches] = arguments;
+            let branches = BranchFilter::from_bits(branches).ok_or(Error::BadArgument)?;
+            let samples = Samples { event, period, hz, stack_bytes, branches };
             session.set_period(caller, samples).map(|()| 0)?
         }
         syscall::SESSION_STATS => {

@@ -16,7 +16,7 @@ use core::mem::take;
 
 use tally_abi::{
     Error, Opened, PhaseConfig, Reading, Scope, SessionConfig, SessionStats,
-    session::MAX_SAMPLE_HZ, trace::MAX_STACK_BYTES, vpmu::Op,
+    branches::BranchFilter, session::MAX_SAMPLE_HZ, trace::MAX_STACK_BYTES, vpmu::Op,
 };
 use tally_engine::{Session, ThresholdError, histogram::Histogram};
 use tally_pmu::{ResolveError, Resolved};
@@ -50,6 +50,8 @@ pub struct Samples {
     pub hz: u64,
     /// Bytes of the stack to copy with each sample.
     pub stack_bytes: u64,
+    /// Branches to record with each sample of the session.
+    pub branches: BranchFilter,
 }
 
 fn refused_threshold(error: ThresholdError) -> Error {
@@ -318,11 +320,14 @@ impl Context {
     /// Starts samples of an event, using the bank; `memory` is the measured program's.
     ///
     /// # Errors
-    /// The event does not exist, the stack is too long, the rate too high, the session is started
-    /// without a mapped bank, or no memory is left.
+    /// The event does not exist, the processor does not record branches, the stack is too long, the
+    /// rate too high, the session is started without a mapped bank, or no memory is left.
     pub fn set_period(&mut self, memory: &mut UserMemory, of: Samples) -> Result<(), Error> {
         if of.event >= self.events() || of.stack_bytes > MAX_STACK_BYTES || of.hz > MAX_SAMPLE_HZ {
             return Err(Error::BadArgument);
+        }
+        if !of.branches.is_empty() {
+            settings::permit_branches(of.branches, self.session.counts_kernel())?;
         }
         if !heap::has_room() {
             return Err(Error::NoMemory);
@@ -341,6 +346,7 @@ impl Context {
         }
         .map_err(refused_threshold)?;
         self.stack_bytes = of.stack_bytes;
+        self.session.set_branches(of.branches);
         Ok(())
     }
 

@@ -12,6 +12,7 @@ use spin::Once;
 use tally_abi::{
     Error,
     boot::{CommandLine, CounterCheck, Delivery, Failure, Takeover, TraceEvents, Tracing},
+    branches::BranchFilter,
     halt::{HaltTimer, Halts},
     wire::PmuInfo,
 };
@@ -33,6 +34,8 @@ static MISSING_EXTRA: AtomicU8 = AtomicU8::new(0);
 static LACKS_METRICS: AtomicBool = AtomicBool::new(false);
 /// Whether a started CPU cannot sample precisely.
 static LACKS_PRECISE: AtomicBool = AtomicBool::new(false);
+/// Whether a started CPU does not record branches.
+static LACKS_BRANCHES: AtomicBool = AtomicBool::new(false);
 static SETTINGS: Once<Settings> = Once::new();
 
 pub(super) struct Settings {
@@ -182,6 +185,28 @@ pub(super) fn record_metrics(has_metrics: bool) {
 /// Records whether a CPU can sample precisely.
 pub(super) fn record_precise(can_sample_precisely: bool) {
     LACKS_PRECISE.fetch_or(!can_sample_precisely, Ordering::Relaxed);
+}
+
+/// Records whether a CPU can record branches.
+pub(super) fn record_branches(can_record_branches: bool) {
+    LACKS_BRANCHES.fetch_or(!can_record_branches, Ordering::Relaxed);
+}
+
+/// Checks that every started CPU records branches, and that a session records those to ring 0 only
+/// if it `counts_kernel`.
+///
+/// # Errors
+/// They do not, or it does not; the log has the reason.
+pub(super) fn permit_branches(filter: BranchFilter, counts_kernel: bool) -> Result<(), Error> {
+    if LACKS_BRANCHES.load(Ordering::Relaxed) {
+        log::warn!("no branches are recorded: this processor, or its hypervisor, has no records");
+        return Err(Error::EventNotSupported);
+    }
+    if filter.has(BranchFilter::KERNEL) && !counts_kernel {
+        log::warn!("branches to ring 0 are recorded in sessions that count ring 0: use --kernel");
+        return Err(Error::NotPermitted);
+    }
+    Ok(())
 }
 
 /// The catalogue of the processor's events, with the metrics and the precise samples that every

@@ -3,11 +3,12 @@
 
 use tally_abi::{
     boot::Tracing,
+    branches::{BRANCH_WORDS, Branch},
     registers::Frame,
     trace::{
-        AccessRecord, MapRecord, PhaseRecord, RegistersRecord, STACK_WORDS, SampleRecord,
-        SignalRecord, SliceRecord, StackRecord, SwitchRecord, SyscallRecord, ThreadNameRecord,
-        ThresholdRecord,
+        AccessRecord, BRANCH_RECORD_WORDS, BranchesRecord, MapRecord, PhaseRecord, RegistersRecord,
+        STACK_WORDS, SampleRecord, SignalRecord, SliceRecord, StackRecord, SwitchRecord,
+        SyscallRecord, ThreadNameRecord, ThresholdRecord,
     },
 };
 use tally_engine::{Clock, Sink};
@@ -73,6 +74,21 @@ impl Sink for TraceSink {
         }
     }
 
+    fn branches(&mut self, session: u32, sample_tsc: u64, branches: &[Branch]) {
+        let Some(ring) = self.ring else { return };
+        let words = [0; BRANCH_RECORD_WORDS];
+        let (tsc, cpu, valid) = (sample_tsc, self.cpu, 0);
+        let mut record = BranchesRecord { tsc, session, cpu, first: 0, sample_tsc, valid, words };
+        for part in branches.chunks(BRANCH_RECORD_WORDS / BRANCH_WORDS) {
+            for (words, branch) in record.words.chunks_exact_mut(BRANCH_WORDS).zip(part) {
+                words.copy_from_slice(&branch.to_words());
+            }
+            record.valid = (part.len() * BRANCH_WORDS) as u8;
+            write(ring, BranchesRecord::KIND, || sample_tsc, &record.head(), record.tail());
+            record.first += part.len() as u8;
+        }
+    }
+
     fn sample(&mut self, record: SampleRecord) {
         if let Some(ring) = self.ring {
             let (_, thread) = self.running;
@@ -114,6 +130,11 @@ impl Sink for AtInterrupt<'_> {
 
     fn interrupted(&self) -> Option<(u64, bool)> {
         Some((self.interrupted.rip, self.interrupted.is_user()))
+    }
+
+    fn branches(&mut self, session: u32, sample_tsc: u64, branches: &[Branch]) {
+        self.trace.branches(session, sample_tsc, branches);
+        self.wait_soon();
     }
 
     fn sample(&mut self, record: SampleRecord) {

@@ -3,6 +3,7 @@
 use crate::{
     exactness::{memory, mixed},
     kernel::in_ring3,
+    lbr,
     machine::{cpuid, rdmsr, rdpmc, wrmsr},
     pebs,
     report::CheckReport,
@@ -87,7 +88,7 @@ pub fn metrics(report: &mut CheckReport, fixed: u32) {
     let (register, enable) = (0x329, 1 << 48);
     if fixed < 4 {
         for rule in [
-            Reads(0x345, pebs::capabilities() | 1 << 12 | 1 << 13),
+            Reads(0x345, lbr::capabilities() | pebs::capabilities() | 1 << 12 | 1 << 13),
             RefusesRead(register),
             RefusesWrite(register, 0),
             RefusesWrite(0x38f, enable),
@@ -100,7 +101,7 @@ pub fn metrics(report: &mut CheckReport, fixed: u32) {
     }
     let second_level = matches!(cpuid(1, 0)[0] >> 4, 0x806f | 0xb06d);
     for rule in [
-        Reads(0x345, pebs::capabilities() | 1 << 15 | 1 << 13 | 1 << 12),
+        Reads(0x345, lbr::capabilities() | pebs::capabilities() | 1 << 15 | 1 << 13 | 1 << 12),
         Reads(register, 0),
         Holds(register, 0, 0),
         Holds(0x38f, enable, enable),

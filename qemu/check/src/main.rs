@@ -12,6 +12,7 @@ mod flags;
 mod injections;
 mod kernel;
 mod large_pages;
+mod lbr;
 mod machine;
 mod pebs;
 mod prefetch;

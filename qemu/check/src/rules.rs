@@ -253,9 +253,10 @@ fn amd_cpuid(report: &mut CheckReport) {
     }
     report.within("leaves to 8000_0022H", cpuid(0x8000_0000, 0)[0].into(), 0x8000_0022, u64::MAX);
     let [eax, ebx, ecx, edx] = cpuid(0x8000_0022, 0);
-    report.equal("leaf 8000_0022H: PerfMonV2 and freezing", eax.into(), 0b101);
+    report.equal("leaf 8000_0022H: PerfMonV2, branches, freezing", eax.into(), 0b111);
     report.within("leaf 8000_0022H: core counters", (ebx & 0xf).into(), 1, 6);
-    report.equal("leaf 8000_0022H: no other counters", (ecx | edx | ebx >> 4).into(), 0);
+    report.equal("leaf 8000_0022H: branch records", (ebx >> 4 & 0x3f).into(), 16);
+    report.equal("leaf 8000_0022H: no other counters", (ecx | edx | ebx >> 10).into(), 0);
 }
 
 fn amd(report: &mut CheckReport) {
@@ -300,7 +301,7 @@ fn amd_global(report: &mut CheckReport, general: u32) {
         RefusesWrite(0xc000_0301, 1 << general),
         RefusesWrite(0xc000_0301, 1 << 63),
         RefusesWrite(0xc000_0300, 0),
-        RefusesWrite(0xc000_0302, 1 << general),
+        Holds(0xc000_0302, u64::MAX, 0),
         RefusesWrite(0xc000_0303, 1 << general),
         RefusesWrite(0xc000_0301, 1 << 59),
         Holds(0x1d9, 1 << 12, 1 << 12),

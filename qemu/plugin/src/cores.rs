@@ -185,6 +185,11 @@ impl Cores {
         self.own.take_data(insn)
     }
 
+    /// Branches of both rings that the vCPU's own core has mispredicted.
+    pub(crate) fn mispredictions(&self) -> u64 {
+        self.own.mispredictions()
+    }
+
     pub(crate) fn resolve(&mut self, block: &Block, next_pc: u64) {
         self.each(|core| core.resolve(block, next_pc));
     }

@@ -69,7 +69,7 @@ extern "C" fn on_flagged_block(index: c_uint, block: *mut c_void) {
     pending::clear_flag(index);
     let vcpu = vcpu::current(index);
     let is_passive = match vcpu.fixup {
-        None => vcpu.precision.is_stepping,
+        None => vcpu.precision.is_watching,
         Some(fixup) => fixup == Fixup::NoteTimestamp,
     };
     apply_fixup(vcpu);
@@ -81,7 +81,7 @@ extern "C" fn on_flagged_block(index: c_uint, block: *mut c_void) {
     // SAFETY: the word is null or the block that `translate` keeps for as long as QEMU keeps the
     // translation.
     let Some(block) = (unsafe { block.cast::<Block>().as_ref() }) else { return };
-    if vcpu.precision.is_stepping {
+    if vcpu.precision.is_watching {
         vcpu.note_place(block);
     }
     if is_passive && vcpu.injections.is_empty() {

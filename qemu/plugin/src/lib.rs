@@ -13,6 +13,7 @@
 
 mod apic;
 mod blocks;
+mod branches;
 mod code;
 mod command_line;
 mod cores;

@@ -59,18 +59,23 @@ impl Vcpu {
     fn step(&mut self, on: bool) {
         if self.precision.is_stepping != on {
             self.core.note_data(on);
-            let Precision { timestamp, .. } = self.precision;
-            self.precision = Precision { is_stepping: on, timestamp, ..Precision::default() };
+            let Precision { timestamp, is_recording, .. } = self.precision;
+            let state = if is_recording { self.precision } else { Precision::with(timestamp) };
+            self.precision = Precision { is_stepping: on, ..state };
         }
         if on {
             pending::raise_flag(self.index());
         }
     }
 
-    /// Called before a block runs while stepping: notes where it runs.
+    /// Called before a block runs while stepping or recording branches: notes where it runs.
     pub(crate) fn note_place(&mut self, block: &Block) {
         let here = self.registers.read(Reg::Rip);
         self.precision.next_moved = here.wrapping_sub(block.pc) & !0xfff;
+        self.precision.next_ring = block.ring;
+        if self.pending.is_null() {
+            self.begin_step();
+        }
         pending::raise_flag(self.index());
     }
 
@@ -96,7 +101,9 @@ impl Vcpu {
         if self.settled == last {
             self.core.retire_part(block, last..last + 1);
         }
+        let wrong_before = self.core.mispredictions();
         self.core.resolve(block, next_pc);
+        self.record_end(block, next_pc, wrong_before);
         self.check_insn(block, last);
     }
 

@@ -24,6 +24,7 @@ use crate::{
     region::{self, VcpuTruth},
     registers::{GuestRegisters, Reg},
     series::Series,
+    timestamp::Timestamp,
     totals::instructions,
 };
 
@@ -112,7 +113,7 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
         deliveries: Deliveries::of(options.quirks),
         injections: Injections::of(index as u32, &options.interrupts),
         index: index as u32,
-        precision: Precision::default(),
+        precision: Precision::with(Timestamp::default()),
         blocks: options.blocks.is_some().then(Blocks::default),
         fixup: None,
         block_exit: None,
@@ -169,7 +170,7 @@ impl Vcpu {
     fn finish_inline(&mut self, next_pc: u64) {
         // SAFETY: a block lives until QEMU flushes its translations, and `on_flush` settles first.
         let Some(block) = (unsafe { self.pending.as_ref() }) else { return };
-        if self.settled == 0 && !block.ends_in_repeat && !self.precision.is_stepping {
+        if self.settled == 0 && !block.ends_in_repeat && !self.precision.is_watching {
             self.core.retire(block, next_pc);
         } else {
             self.finish_in_part(block, next_pc);
@@ -203,12 +204,11 @@ impl Vcpu {
             return self.settle(count - 1);
         }
         if self.precision.is_stepping {
-            return self.finish_stepping(block, next_pc);
+            self.finish_stepping(block, next_pc);
+        } else {
+            self.finish_recording(block, next_pc);
         }
-        if self.settled < count {
-            self.core.retire_part(block, self.settled..count);
-        }
-        self.core.resolve(block, next_pc);
+        self.begin_step();
     }
 
     /// Counts the pending block's instructions before `end`.
@@ -296,6 +296,7 @@ impl Vcpu {
         // SAFETY: as in `finish`.
         let pending = unsafe { self.pending.as_ref() };
         let is_in_user_mode = pending.is_some_and(|block| block.ring == Privilege::User);
+        self.note_interrupted(from_pc);
         if std::mem::take(&mut self.raised) {
             self.faulted(from_pc);
         } else if !self.leave_patched() {
@@ -304,7 +305,8 @@ impl Vcpu {
         if let Some((register, value)) = self.restore.take() {
             self.registers.write(register, value);
         }
-        if let Some(fault_at) = self.fault_at.take() {
+        let fault_at = self.fault_at.take();
+        if let Some(fault_at) = fault_at {
             // The handler's frame: the error code, then the return address.
             let frame = self.registers.read(Reg::Rsp);
             self.registers.write_virtual(frame.wrapping_add(8), &fault_at.to_le_bytes());
@@ -314,6 +316,7 @@ impl Vcpu {
         }
         self.note_handler(to_pc);
         self.core.interrupt(cost::DELIVERY_CYCLES.into());
+        self.record_delivery(to_pc, fault_at);
     }
 
     /// Handles due work: an overflow, or a region that another vCPU opened or closed.
@@ -347,6 +350,7 @@ impl Vcpu {
         let profile = *self.pmu.profile();
         let of_shadows = self.core.tick_shadows();
         let to_step = self.slots_to_step();
+        self.set_recording();
         let clock = self.core.clock();
         let counts = self.core.counts();
         let mut slots = self.pmu.slots_to_overflow(counts).min(of_shadows).min(to_step);

@@ -15,6 +15,7 @@
 
 mod counter;
 mod event;
+mod lbr;
 mod metrics;
 mod mode;
 mod offcore;
@@ -29,6 +30,7 @@ mod unit;
 
 pub use self::{
     event::{Conversion, Event, Need},
+    lbr::{TakenBranch, TakenKind},
     options::{Columns, Interval, PluginOptions, SeriesOptions, Shadow},
     pebs::{GuestMemory, RetiredInsn},
     pmu::{AccessResult, CpuidKind, Unmodelled, VirtualPmu},

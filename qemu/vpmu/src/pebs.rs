@@ -22,8 +22,11 @@ pub(crate) fn distributed(kind: PebsKind) -> u64 {
 
 /// `MSR_PEBS_DATA_CFG`: the group of a memory access.
 pub(crate) const GROUP_MEMORY: u64 = 1;
-/// The groups that are not modelled: general registers, XMM registers, branch records.
-pub(crate) const GROUPS_UNMODELLED: u64 = 0b1110;
+/// Group of branch records in it, and the shift of their number less one.
+pub(crate) const GROUP_BRANCHES: u64 = 1 << 3;
+pub(crate) const BRANCHES_SHIFT: u32 = 24;
+/// The groups that are not modelled: general registers, XMM registers.
+pub(crate) const GROUPS_UNMODELLED: u64 = 0b0110;
 /// Every bit of `MSR_PEBS_DATA_CFG`: the groups, and the number of branch records less one.
 pub(crate) const DATA_CFG_VALID: u64 = 0b1111 | 0xff << 24;
 
@@ -164,19 +167,27 @@ pub(crate) enum Known {
     Latency,
 }
 
-/// A record: the basic group, and the memory group if `groups` has it. The retire
+/// A record: the basic group, the memory group if `groups` has it, and the words of the group of
+/// branch records, of which `branches` is empty if `groups` does not have it. The retire
 /// latency, bits 47:32 of the first word, is 0: no profile reports it.
 pub(crate) fn record(
     (kind, known): (PebsKind, Known),
     groups: u64,
     counters: u64,
     insn: &RetiredInsn,
+    branches: &[u64],
 ) -> Vec<u8> {
-    let groups = groups & GROUP_MEMORY;
-    let memory = (groups != 0).then(|| memory_group(kind, known, insn.data));
-    let bytes = 8 * (4 + if groups != 0 { 4 } else { 0 });
-    let basic = [groups | bytes << 48, insn.ip, counters, insn.tsc];
-    basic.into_iter().chain(memory.into_iter().flatten()).flat_map(u64::to_le_bytes).collect()
+    let memory = (groups & GROUP_MEMORY != 0).then(|| memory_group(kind, known, insn.data));
+    let memory = memory.iter().flatten();
+    let of_branches = if branches.is_empty() {
+        0
+    } else {
+        GROUP_BRANCHES | groups >> BRANCHES_SHIFT << BRANCHES_SHIFT
+    };
+    let format = groups & GROUP_MEMORY | of_branches;
+    let bytes = 8 * (4 + memory.clone().count() + branches.len()) as u64;
+    let basic = [format | bytes << 48, insn.ip, counters, insn.tsc];
+    basic.iter().chain(memory).chain(branches).flat_map(|word| word.to_le_bytes()).collect()
 }
 
 /// The memory group: linear address, auxiliary information, latency, TSX. Zero without an access.

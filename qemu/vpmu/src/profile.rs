@@ -49,6 +49,17 @@ pub(crate) enum PebsKind {
     GoldenCove,
 }
 
+/// Last branch records by their registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LbrKind {
+    /// Intel's older ones, with information beside both addresses.
+    Legacy,
+    /// Intel's architectural ones.
+    Architectural,
+    /// AMD's LbrExtV2.
+    Amd,
+}
+
 /// A processor: its model and its PMU.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
@@ -70,6 +81,8 @@ pub struct Profile {
     pub(crate) second_level: bool,
     /// Intel's PEBS, if there is one.
     pub(crate) pebs: Option<PebsKind>,
+    /// Last branch records, if there are any.
+    pub(crate) lbr: Option<LbrKind>,
     /// Intel: architectural version; AMD: 1 without and 2 with PerfMonV2.
     pub version: u8,
     /// The time-stamp counter's frequency in Hz, if CPUID reports it.
@@ -152,6 +165,17 @@ impl Profile {
     /// version 5; from version 6 on processors have other ones.
     pub fn has_pebs(&self) -> bool {
         self.vendor == Vendor::Intel && self.version == 5 && self.pebs.is_some()
+    }
+
+    /// The last branch records: of version 5 of Intel's architecture, and of AMD's with PerfMonV2.
+    pub(crate) fn lbr_kind(&self) -> Option<LbrKind> {
+        let version = if self.vendor == Vendor::Intel { 5 } else { 2 };
+        self.lbr.filter(|_| self.version == version)
+    }
+
+    /// Returns whether the profile has last branch records.
+    pub fn has_branch_records(&self) -> bool {
+        self.lbr_kind().is_some()
     }
 
     /// The off-core responses that the filter registers can select, each under the vendor's name of

@@ -2,6 +2,7 @@
 //! and times in nanoseconds.
 
 mod accesses;
+mod branches;
 mod host_files;
 mod loaded;
 mod perf_map;
@@ -20,6 +21,7 @@ use tally_abi::{
 
 pub(crate) use self::{
     accesses::{Access, Accesses, Source},
+    branches::SampledBranches,
     loaded::{CodeSegment, FileKey, KERNEL_MARK, LoadedFile},
     stacks::Stacks,
     symbolizer::{Identity, Level, Symbolizer},
@@ -45,6 +47,8 @@ pub(crate) struct Recording {
     pub(crate) stacks: Stacks,
     /// The memory accesses of samples.
     pub(crate) accesses: Accesses,
+    /// The branches of samples.
+    pub(crate) branches: SampledBranches,
     /// The earliest time stamp, from which times count.
     pub(crate) start_tsc: u64,
     /// Frequency of the TSC, in Hz.
@@ -134,7 +138,8 @@ impl Recording {
     /// Makes a trace of records, with its first time stamp and the TSC's frequency.
     pub(crate) fn made(run: Run, records: Records, (start_tsc, tsc_hz): (u64, u64)) -> Recording {
         let (stacks, accesses) = (Stacks::of(&records), Accesses::of(&records));
-        Recording { run, records, stacks, accesses, start_tsc, tsc_hz }
+        let branches = SampledBranches::of(&records);
+        Recording { run, records, stacks, accesses, branches, start_tsc, tsc_hz }
     }
 
     /// The latest time stamp of a slice or a sample.

@@ -6,6 +6,7 @@ pub mod annotate;
 pub mod breakdown;
 mod chosen;
 mod code;
+mod history;
 pub mod memory;
 mod nearby;
 pub(crate) mod printed;

@@ -2,7 +2,7 @@
 
 use tally_abi::ExitStatus;
 
-use super::{annotate, breakdown, report, script};
+use super::{annotate, breakdown, history::history, report, script};
 use crate::{
     Failure, Result,
     recording::{Recording, Symbolizer},
@@ -18,6 +18,7 @@ pub(crate) fn all(of: &Recording, symbolizer: &Symbolizer) -> String {
     for event in of.sampled_events() {
         text += &annotate::text(of, symbolizer, event).unwrap_or_default();
     }
+    text += &history(of, symbolizer, None).map(|all| all.to_string()).unwrap_or_default();
     let by = [
         breakdown::ByCode::functions(of, symbolizer, true, None),
         breakdown::ByCode::lines(of, symbolizer, None),

@@ -15,6 +15,7 @@ use tally_abi::{ExitStatus, text::Grouped, trace::SampleRecord};
 use super::{
     SampleArgs,
     breakdown::{ByCode, CodeTruth},
+    history::history,
     last_columns,
     nearby::{Moved, Nearby},
     samples_of,
@@ -49,6 +50,9 @@ pub struct ReportArgs {
     /// Print where the cycles of each function go (`record --breakdown`)
     #[arg(long, conflicts_with_all = ["children", "threads", "percent_limit"])]
     breakdown: bool,
+    /// Print the branches that were taken before samples (`record -b`)
+    #[arg(long, conflicts_with_all = ["breakdown", "children", "threads", "percent_limit"])]
+    branch_history: bool,
     /// With --breakdown: the file of `run --vpmu blocks=FILE`, for the truth of each function
     #[arg(long, value_name = "FILE", requires = "breakdown")]
     blocks: Option<PathBuf>,
@@ -127,6 +131,11 @@ pub fn main(args: &ReportArgs) -> Result<u8> {
         let truth = args.blocks.as_deref().map(CodeTruth::read).transpose()?;
         let by = ByCode::functions(&recording, &symbolizer, args.inlined, truth.as_ref())?;
         output::print(args.of.json, &by, &by.to_string())?;
+        return Ok(0);
+    }
+    if args.branch_history {
+        let history = history(&recording, &symbolizer, args.of.event.as_deref())?;
+        output::print(args.of.json, &history, &history.to_string())?;
         return Ok(0);
     }
     if args.children && recording.stacks.is_empty() {

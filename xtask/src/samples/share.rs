@@ -44,14 +44,7 @@ impl Weight {
             return Share { share: 0.0, low_95: 0.0, high_95: 1.0 };
         }
         let share = self.events as f64 / total;
-        let n = total.powi(2) / all.squares;
-        let (center, z2) = (share + Z * Z / (2.0 * n), Z * Z / n);
-        let half = Z * (share * (1.0 - share) / n + z2 / (4.0 * n)).sqrt();
-        Share {
-            share,
-            low_95: ((center - half) / (1.0 + z2)).clamp(0.0, share),
-            high_95: ((center + half) / (1.0 + z2)).clamp(share, 1.0),
-        }
+        Share::of_draws(share, total.powi(2) / all.squares)
     }
 }
 
@@ -82,6 +75,17 @@ pub(crate) struct Share {
 }
 
 impl Share {
+    /// A share among `n` independent draws, with Wilson's interval ([`Weight::share_of`]).
+    pub(crate) fn of_draws(share: f64, n: f64) -> Share {
+        let (center, z2) = (share + Z * Z / (2.0 * n), Z * Z / n);
+        let half = Z * (share * (1.0 - share) / n + z2 / (4.0 * n)).sqrt();
+        Share {
+            share,
+            low_95: ((center - half) / (1.0 + z2)).clamp(0.0, share),
+            high_95: ((center + half) / (1.0 + z2)).clamp(share, 1.0),
+        }
+    }
+
     /// The share as text of 8 columns, as perf prints it.
     pub(crate) fn percent(&self) -> String {
         format!("{:>7.2}%", 100.0 * self.share)

@@ -1,9 +1,9 @@
 //! The records of a trace, by their types.
 
 use tally_abi::trace::{
-    AccessRecord, LostRecord, MapRecord, PhaseRecord, Record, RegistersRecord, SampleRecord,
-    SignalRecord, SliceRecord, StackRecord, SwitchRecord, SyscallRecord, ThreadNameRecord,
-    ThresholdRecord,
+    AccessRecord, BranchesRecord, LostRecord, MapRecord, PhaseRecord, Record, RegistersRecord,
+    SampleRecord, SignalRecord, SliceRecord, StackRecord, SwitchRecord, SyscallRecord,
+    ThreadNameRecord, ThresholdRecord,
 };
 
 use super::file::{Bad, Trace};
@@ -35,6 +35,8 @@ pub struct Records {
     pub registers: Vec<RegistersRecord>,
     /// Parts of the stacks of samples.
     pub stacks: Vec<StackRecord>,
+    /// Parts of the branches of samples.
+    pub branches: Vec<BranchesRecord>,
     /// Records of losses.
     pub losses: Vec<LostRecord>,
     /// Records that this version does not understand.
@@ -81,6 +83,7 @@ impl Records {
                 Ok(Record::Phase(record)) => all.phases.push(record),
                 Ok(Record::Registers(record)) => all.registers.push(record),
                 Ok(Record::Stack(record)) => all.stacks.push(record),
+                Ok(Record::Branches(record)) => all.branches.push(record),
                 Ok(Record::Lost(record)) => all.losses.push(record),
                 // The kernel's messages have the same content.
                 Ok(Record::Ring(_)) => {}

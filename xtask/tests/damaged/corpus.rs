@@ -9,9 +9,9 @@ use tally_abi::{
     registers::{Frame, Registers},
     ring::Header,
     trace::{
-        Chunk, Delivered, End, LostRecord, MAX_COUNTS, PhaseRecord, RegistersRecord, RingRecord,
-        STACK_WORDS, SampleRecord, SignalRecord, SlicePlace, SliceRecord, StackRecord,
-        SwitchRecord, SyscallRecord, TYPES, ThresholdRecord,
+        BRANCH_RECORD_WORDS, BranchesRecord, Chunk, Delivered, End, LostRecord, MAX_COUNTS,
+        PhaseRecord, RegistersRecord, RingRecord, STACK_WORDS, SampleRecord, SignalRecord,
+        SlicePlace, SliceRecord, StackRecord, SwitchRecord, SyscallRecord, TYPES, ThresholdRecord,
     },
     wire::{MAX_FRAME_BYTES, Message, PmuInfo},
 };
@@ -128,7 +128,16 @@ fn of_slice(records: &mut Records, round: u64) {
     }
     if round < 4 {
         copied_stack(records, tsc, address);
+        taken_branches(records, tsc, address);
     }
+}
+
+fn taken_branches(records: &mut Records, sample_tsc: u64, from: u64) {
+    let mut words = [0; BRANCH_RECORD_WORDS];
+    words[..6].copy_from_slice(&[from, ADDRESSES[0], 1 | 7 << 4, ADDRESSES[1], from, 2]);
+    let (tsc, first, valid) = (sample_tsc, 0, 6);
+    let record = BranchesRecord { tsc, session: 1, cpu: 1, first, sample_tsc, valid, words };
+    add!(records, tsc, BranchesRecord, record, list);
 }
 
 fn copied_stack(records: &mut Records, tsc: u64, rip: u64) {

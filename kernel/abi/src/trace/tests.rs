@@ -119,7 +119,7 @@ fn a_trace_is_described_by_text() {
     ));
     assert!(text.ends_with(".\n\n") && text.matches("\n\n").count() == 1);
     let kinds: Vec<u8> = TYPES.iter().map(|t| t.kind).collect();
-    assert_eq!(kinds, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]);
+    assert_eq!(kinds, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
 }
 
 #[test]

@@ -84,6 +84,8 @@ pub(super) struct Sampling {
     /// Lengthens periods if samples would take more than the budget.
     budget: Budget,
     taken: u64,
+    /// Whether a sample was taken since the branches were read last.
+    pub(super) wants_branches: bool,
     /// The session's core cycles at the last update.
     cycles: u64,
     /// Core cycles of an overflow interrupt; 0 while they are not known.
@@ -107,6 +109,7 @@ impl Sampling {
             period,
             budget,
             taken: 0,
+            wants_branches: false,
             cycles: 0,
             interrupt_cycles: 0,
             stack_cycles: 0,
@@ -165,6 +168,7 @@ impl Sampling {
     pub(super) fn add(&mut self, address: u64) {
         self.histogram.add(address);
         self.taken += 1;
+        self.wants_branches = true;
     }
 
     /// Adds core cycles that the stack of a sample took.

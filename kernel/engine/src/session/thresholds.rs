@@ -1,6 +1,12 @@
 //! A session's thresholds and samples; [`crate::bank`] detects when they are reached.
 
-use tally_abi::trace::{AccessRecord, SampleRecord, ThresholdRecord};
+use alloc::boxed::Box;
+use core::mem::take;
+
+use tally_abi::{
+    branches::BranchFilter,
+    trace::{AccessRecord, SampleRecord, ThresholdRecord},
+};
 
 use super::{
     publish::counts_of,
@@ -8,7 +14,7 @@ use super::{
     state::{Session, SliceStart, Timestamp},
 };
 use crate::{
-    Access, Began, Clock, Counts, MAX_GENERAL, Pinned, PreciseRecord, PreciseRecords, Sink,
+    Access, Began, Clock, Counts, MAX_GENERAL, Pinned, PreciseRecord, PreciseRecords, Setup, Sink,
     bank::{Bank, Fired, GroupCounts, ThresholdError},
     core_time::CoreReading,
     for_each_counter,
@@ -117,6 +123,19 @@ impl Session {
         self.stats.engine_ticks += copied.elapsed(clock).0;
         let (_, cycles) = folded.elapsed(clock);
         self.sampling.iter_mut().for_each(|sampling| sampling.add_stack(cycles));
+    }
+
+    /// Records branches with each sample from the next start on: those of `filter`, in the rings
+    /// that the session counts if it names none.
+    pub fn set_branches(&mut self, filter: BranchFilter) {
+        let Setup { mode, kernel, .. } = self.setup;
+        self.setup.branches = filter.in_rings(mode.user(), kernel);
+    }
+
+    /// Returns whether samples were taken whose branches are to be recorded, once.
+    pub(crate) fn take_wanted_branches(&mut self) -> bool {
+        let is_wanted = |sampling: &mut Box<Sampling>| take(&mut sampling.wants_branches);
+        self.sampling.as_mut().is_some_and(is_wanted) && !self.setup.branches.is_empty()
     }
 
     /// Takes what the driver knows of precise samples, before they are recorded.

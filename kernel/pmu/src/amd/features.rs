@@ -9,6 +9,8 @@ pub(crate) struct Features {
     pub(crate) reserved: u16,
     /// Whether the global registers of PerfMonV2 exist.
     pub(crate) global: bool,
+    /// Number of records of branches; 0 without any that freeze on overflow.
+    pub(crate) branches: u8,
     /// Whether the processor can freeze counters on overflow.
     pub(crate) freeze: bool,
 }

@@ -1,6 +1,6 @@
 //! Take-over of the PMU.
 
-use super::{Amd, CYCLES, Features, in_use};
+use super::{Amd, CYCLES, Features, branches, in_use};
 use crate::{
     bus::{Bus, CountingBus},
     init::{ControlValue, InitError, counters},
@@ -26,13 +26,14 @@ impl<B: Bus> Amd<B> {
             armed: 0,
             acknowledged: 0,
             disables_all: false,
+            branches: None,
         };
         if features.global {
             driver.bus.first_put(0, PerfCntrGlobalCtl::empty())?;
             driver.bus.first_put(0, PerfCntrGlobalStatusClr::empty())?;
         }
         driver.refuse_if_not_writable()?;
-        driver.acknowledge(driver.counters);
+        driver.acknowledge(driver.counters.into());
         if features.reserved != 0 && features.global {
             driver.control(driver.reserved());
         }
@@ -57,6 +58,16 @@ impl<B: Bus> Amd<B> {
             }
         }
         Ok(())
+    }
+
+    /// See [`crate::Driver::record_branches`].
+    pub(crate) fn record_branches(&mut self) {
+        self.branches = branches::find(&mut self.bus, self.features.branches);
+    }
+
+    /// See [`crate::Driver::can_record_branches`].
+    pub(crate) fn can_record_branches(&self) -> bool {
+        self.branches.is_some()
     }
 
     /// See [`crate::Driver::changed_by_others`].

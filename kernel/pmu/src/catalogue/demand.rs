@@ -17,10 +17,10 @@ use crate::{
             CYCLES_NOT_IN_HALT, EVEN_COUNTERS, MERGE, MERGED, PerfCtl, RETIRED,
             RETIRED_INSTRUCTIONS, RETIRED_SSE_AVX_FLOPS,
         },
-        intel::{
-            ARCHITECTURAL_EVENTS, BRANCHES_RETIRED, CORE_CYCLES, INSTRUCTIONS_RETIRED, PebsLdLat,
-            PerfEvtSel,
+        architectural::{
+            ARCHITECTURAL_EVENTS, BRANCHES_RETIRED, CORE_CYCLES, INSTRUCTIONS_RETIRED,
         },
+        intel::{PebsLdLat, PerfEvtSel},
     },
 };
 

@@ -322,8 +322,8 @@ impl<'a> Spelling<'a> {
 pub(super) fn check_pmus(list: &str) -> Result<(), (&str, Wrong)> {
     let separates = |c: char| c.is_whitespace() || ",{}".contains(c);
     for (slash, _) in list.match_indices('/') {
-        let start = list[..slash].rfind(separates).map_or(0, |before| before + 1);
-        let (name, terms) = (&list[start..slash], &list[slash + 1..]);
+        let name = list[..slash].rsplit(separates).next().unwrap_or_default();
+        let (start, terms) = (slash - name.len(), &list[slash + 1..]);
         let end = terms.find('/').map_or(list.len(), |end| slash + 1 + end + 1);
         let is_number = terms.split([',', '/']).next().is_some_and(|term| term.contains('='));
         let is_name = !name.is_empty() && !name.contains(['/', '=']);

@@ -1,6 +1,7 @@
 //! Both drivers against the model of their registers: counts equal the events that happened, and
 //! writes are necessary and allowed.
 
+mod branches;
 mod direct;
 mod metrics;
 mod missing;
@@ -15,7 +16,7 @@ mod version_6;
 
 use std::vec::Vec;
 
-use tally_abi::Mode;
+use tally_abi::{Mode, branches::BranchFilter};
 use tally_engine::{CounterMask, Counts, Group, Pinned, Pmu, Selector, Setup};
 
 use super::*;
@@ -49,6 +50,7 @@ fn try_driver_beside(model: Model, reserved: u16) -> Result<Driver<Model>, InitE
                 reference: true,
                 metrics: false,
                 debug_store: false,
+                branches: intel::BranchSupport::None,
                 first_is_exact: false,
                 capabilities: freeze,
                 extra: 7,
@@ -59,8 +61,11 @@ fn try_driver_beside(model: Model, reserved: u16) -> Result<Driver<Model>, InitE
         }
         Vendor::Amd { global } => {
             let counters = 0x3f & !reserved;
-            Amd::new(model, amd::Features { counters, reserved, global, freeze: global })
-                .map(Driver::Amd)
+            Amd::new(
+                model,
+                amd::Features { counters, reserved, global, branches: 0, freeze: global },
+            )
+            .map(Driver::Amd)
         }
     }
 }
@@ -132,7 +137,8 @@ fn switch(pmu: &mut Driver<Model>, [before, next]: [&Group; 2], counts: &mut Cou
 
 fn setup(mode: Mode) -> Setup {
     let ([pairs, metrics], precise, timer) = ([false; 2], None, Pinned::Cycles);
-    Setup { mode, kernel: mode.kernel(), pairs, metrics, precise, timer, max_slice: SLICE }
+    let (kernel, branches) = (mode.kernel(), BranchFilter::default());
+    Setup { mode, kernel, pairs, metrics, precise, branches, timer, max_slice: SLICE }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use tally_engine::Widths;
 
-use super::addresses::Addresses;
+use super::{addresses::Addresses, branches::BranchSupport};
 use crate::registers::intel::PerfGlobalCtrl;
 
 /// Features of an Intel PMU that the driver needs, from CPUID.
@@ -20,6 +20,8 @@ pub(crate) struct Features {
     pub(crate) debug_store: bool,
     /// Whether precise samples of general counter 0 are those of the overflowing instruction.
     pub(crate) first_is_exact: bool,
+    /// Records of branches.
+    pub(crate) branches: BranchSupport,
     /// Whether IA32_PERF_CAPABILITIES exists.
     pub(crate) capabilities: bool,
     /// Mask of extra registers by the numbers that [`extra_register`] gives.

@@ -7,9 +7,10 @@ use crate::{
     init::{ControlValue, InitError, counters},
     registers::{
         Register,
+        branches::LbrCtl,
         intel::{
-            DebugCtl, FixedCtrCtrl, LbrCtl, PebsEnable, PerfCapabilities, PerfEvtSel,
-            PerfGlobalCtrl, PerfGlobalInuse, PerfGlobalOvfCtrl, PerfGlobalStatus,
+            DebugCtl, FixedCtrCtrl, PebsEnable, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl,
+            PerfGlobalInuse, PerfGlobalOvfCtrl, PerfGlobalStatus,
         },
     },
 };

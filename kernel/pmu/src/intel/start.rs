@@ -3,7 +3,7 @@
 use tally_engine::{MAX_EXTRA, Pinned};
 
 use super::{
-    Addresses, CYCLES, Features, Intel,
+    Addresses, CYCLES, Features, Intel, branches,
     extra::present_extra,
     in_use,
     precise::{self, DebugStore, Precise},
@@ -15,7 +15,8 @@ use crate::{
     registers::{
         Register,
         intel::{
-            FixedCtr, FixedCtrCtrl, PebsEnable, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl, Pmc,
+            FixedCtr, FixedCtrCtrl, PebsEnable, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl,
+            PerfGlobalOvfCtrl, Pmc,
         },
     },
     selects::Selects,
@@ -42,11 +43,13 @@ impl<B: Bus> Intel<B> {
             addresses: features.addresses.selects(),
             extra: [0; MAX_EXTRA],
             fixed: FixedCtrCtrl::empty(),
-            timer: Timer::new(Pinned::Cycles, &features),
+            timer: Timer::new(Pinned::Cycles, &features, PerfGlobalOvfCtrl::empty()),
             armed: 0,
             must_stop: false,
             is_precise: false,
             precise: None,
+            capabilities,
+            branches: None,
             full_width: features.addresses == Addresses::Version6
                 || capabilities.contains(PerfCapabilities::FW_WRITE),
         };
@@ -109,6 +112,17 @@ impl<B: Bus> Intel<B> {
     /// See [`crate::Driver::can_sample_precisely`].
     pub(crate) fn can_sample_precisely(&self) -> bool {
         self.precise.is_some()
+    }
+
+    /// See [`crate::Driver::record_branches`].
+    pub(crate) fn record_branches(&mut self) {
+        let Intel { bus, features, capabilities, .. } = self;
+        self.branches = branches::find(bus, features.branches, *capabilities);
+    }
+
+    /// See [`crate::Driver::can_record_branches`].
+    pub(crate) fn can_record_branches(&self) -> bool {
+        self.branches.is_some()
     }
 
     /// See [`crate::Driver::changed_by_others`].

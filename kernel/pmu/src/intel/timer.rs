@@ -20,7 +20,8 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    pub(super) fn new(event: Pinned, features: &Features) -> Timer {
+    /// `more` are further bits to acknowledge.
+    pub(super) fn new(event: Pinned, features: &Features, more: PerfGlobalOvfCtrl) -> Timer {
         let fixed = PerfGlobalOvfCtrl::FIXED0 | PerfGlobalOvfCtrl::FIXED1;
         let third = if features.reference { PerfGlobalOvfCtrl::FIXED2.bits() } else { 0 };
         let metrics = PerfGlobalOvfCtrl::FIXED3 | PerfGlobalOvfCtrl::METRICS;
@@ -31,7 +32,7 @@ impl Timer {
         Timer {
             event,
             address: features.addresses.fixed(event as u8),
-            acknowledge: PerfGlobalOvfCtrl::from_bits_retain(bits),
+            acknowledge: PerfGlobalOvfCtrl::from_bits_retain(bits) | more,
             interrupting: PerfGlobalOvfCtrl::FIXED0.bits() << event as u8,
         }
     }

@@ -6,7 +6,7 @@
 
 use bitflags::bitflags;
 
-use super::{counter, register};
+use super::{counter, register, word};
 
 bitflags! {
     /// PERF_CTLx: event select of counter x. Bits 40 and 41 (count in guests or hosts only) are
@@ -71,12 +71,38 @@ bitflags! {
         const LBRV2 = 1 << 6;
     }
 
+    /// LbrSelect: branches that are left out. Exists if CPUID Fn8000_0022_EAX[1] is set. (Volume 2,
+    /// "Last Branch Stack Registers".)
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LbrSelect: u64 {
+        /// Leaves out those in ring 0.
+        const NOT_RING_0 = 1 << 0;
+        /// Leaves out those in rings 1 to 3.
+        const NOT_RING_3 = 1 << 1;
+        /// Leaves out conditional branches.
+        const CONDITIONAL = 1 << 2;
+        /// Leaves out direct calls.
+        const CALL = 1 << 3;
+        /// Leaves out indirect calls.
+        const INDIRECT_CALL = 1 << 4;
+        /// Leaves out near returns.
+        const RETURN = 1 << 5;
+        /// Leaves out indirect jumps.
+        const INDIRECT_JUMP = 1 << 6;
+        /// Leaves out direct jumps.
+        const JUMP = 1 << 7;
+        /// Leaves out every type.
+        const TYPES = 0x1ff & !0b11;
+    }
+
     /// DebugCtl: only bits that concern counters are listed; the others are preserved. (Volume 2,
     /// "Debug-Control MSR".)
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct DebugCtl: u64 {
         /// Records the last branch.
         const LBR = 1;
+        /// Freezes the records of branches on an overflow interrupt. Exists likewise.
+        const FREEZE_LBR_ON_PMI = 1 << 11;
         /// Freezes all counters on an overflow interrupt. Exists if CPUID Fn8000_0022_EAX[2] is
         /// set.
         const FREEZE_PMC_ON_PMI = 1 << 12;
@@ -84,11 +110,21 @@ bitflags! {
 }
 
 register!(DebugExtnCfg, "DebugExtnCfg", 0xc000_010f);
+register!(LbrSelect, "LbrSelect", 0xc000_010e);
 register!(DebugCtl, "DebugCtl", 0x1d9);
 register!(PerfCtl, "PERF_CTL", 0xc001_0200, stride 2);
 register!(PerfCntrGlobalStatus, "PerfCntrGlobalStatus", 0xc000_0300);
 register!(PerfCntrGlobalCtl, "PerfCntrGlobalCtl", 0xc000_0301);
 register!(PerfCntrGlobalStatusClr, "PerfCntrGlobalStatusClr", 0xc000_0302);
+
+word!(
+    /// SampBranchFrom_x: address of a branch, the last one in register 0; bit 63: mispredicted.
+    SampledFrom, "SampBranchFrom", 0xc001_0300, stride 2
+);
+word!(
+    /// SampBranchTo_x: address at which execution continued; bit 63: valid; bit 62: speculative.
+    SampledTo, "SampBranchTo", 0xc001_0301, stride 2
+);
 
 counter!(
     /// PERF_CTRx: counter x, 48 bits.

@@ -124,6 +124,8 @@ bitflags! {
         const FIXED3 = 1 << 35;
         /// [`PerfMetrics`].
         const METRICS = 1 << 48;
+        /// From version 4 on: records of branches are frozen.
+        const LBR_FRZ = 1 << 58;
         /// From version 4 on: counters are frozen.
         const CTR_FRZ = 1 << 59;
         /// The debug store has as many records as its threshold says.
@@ -138,6 +140,11 @@ bitflags! {
         /// buffer is full, and freezes the records on an overflow interrupt: LBR, TR, BTS, BTINT,
         /// FREEZE_LBRS_ON_PMI.
         const BRANCHES = 1 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 11;
+        /// Records branches, where the records are not architectural.
+        const LBR = 1;
+        /// Freezes the records of branches on an overflow interrupt, and sets LBR_FRZ in the
+        /// status; before version 4 the interrupt clears the bit that records them instead.
+        const FREEZE_LBRS_ON_PMI = 1 << 11;
         /// Freezes all counters on an overflow interrupt, and sets CTR_FRZ in the status; before
         /// version 4 the interrupt clears IA32_PERF_GLOBAL_CTRL instead. Exists if
         /// CPUID.01H:ECX[15] is set.
@@ -151,6 +158,8 @@ bitflags! {
     /// virtual PMU and the drivers use are listed.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PerfCapabilities: u64 {
+        /// Format of the records of branches.
+        const LBR_FORMAT = 0x3f;
         /// Format of the records of precise samples.
         const PEBS_FORMAT = 0xf << 8;
         /// Reports that [`DebugCtl::FREEZE_WHILE_SMM`] exists.
@@ -192,11 +201,6 @@ bitflags! {
         const CYCLES = 0xffff;
     }
 
-    /// IA32_LBR_CTL: records of branches, where they are architectural. Exists if
-    /// CPUID.07H:EDX[19] is set. (Chapter "Last Branch Records".)
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub struct LbrCtl: u64 {}
-
     /// IA32_PERF_GLOBAL_INUSE: counters that have an event, and bit 63, that one interrupts. Exists
     /// from version 4 on. Read only.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,7 +231,6 @@ register!(PerfGlobalCtrl, "IA32_PERF_GLOBAL_CTRL", 0x38f);
 register!(PebsEnable, "IA32_PEBS_ENABLE", 0x3f1);
 register!(PebsDataCfg, "MSR_PEBS_DATA_CFG", 0x3f2);
 register!(PebsLdLat, "MSR_PEBS_LD_LAT_THRESHOLD", 0x3f6);
-register!(LbrCtl, "IA32_LBR_CTL", 0x14ce);
 register!(PerfGlobalInuse, "IA32_PERF_GLOBAL_INUSE", 0x392);
 /// PERF_METRICS: fractions of the slots that fixed counter 3 counted, in eight bits each, 255 for
 /// all: from the lowest, retiring, bad speculation, bound by the front end, bound by the back end;
@@ -340,42 +343,17 @@ impl Register for PebsFrontend {
     }
 }
 
-/// Event code of core cycles on a general counter.
-pub const CORE_CYCLES: u16 = 0x3c;
-/// Event code of retired instructions on a general counter.
-pub const INSTRUCTIONS_RETIRED: u16 = 0xc0;
-/// Event code of retired branches of all kinds.
-pub const BRANCHES_RETIRED: u16 = 0xc4;
-
-/// Code and unit mask of the architectural events, by their bits in CPUID leaf 0AH's EBX
-/// ("Pre-defined Architectural Performance Events").
-pub const ARCHITECTURAL_EVENTS: [(u16, u8); 13] = [
-    (CORE_CYCLES, 0x00),
-    (INSTRUCTIONS_RETIRED, 0x00),
-    // Reference cycles.
-    (0x3c, 0x01),
-    // References to the last-level cache, and misses.
-    (0x2e, 0x4f),
-    (0x2e, 0x41),
-    // Branches retired, and those mispredicted.
-    (0xc4, 0x00),
-    (0xc5, 0x00),
-    // Top-down: slots, bound by the back end, bad speculation, bound by the front end, retiring.
-    (0xa4, 0x01),
-    (0xa4, 0x02),
-    (0x73, 0x00),
-    (0x9c, 0x01),
-    (0xc2, 0x02),
-    // Branch records inserted.
-    (0xe4, 0x01),
-];
-
 /// Bit of RDPMC's ECX that selects fixed counters.
 pub const RDPMC_FIXED: u32 = 1 << 30;
 /// RDPMC's ECX for [`PerfMetrics`].
 pub const RDPMC_METRICS: u32 = 1 << 29;
 
 impl PerfCapabilities {
+    /// Returns the format of the records of branches.
+    pub const fn lbr_format(self) -> u8 {
+        (self.bits() & 0x3f) as u8
+    }
+
     /// Returns the format of the records of precise samples.
     pub const fn pebs_format(self) -> u8 {
         (self.bits() >> 8 & 0xf) as u8

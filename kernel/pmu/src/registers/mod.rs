@@ -8,6 +8,8 @@
 //! one, and as they own every register that they write, they have none to preserve.
 
 pub mod amd;
+pub mod architectural;
+pub mod branches;
 pub mod intel;
 pub mod unit;
 
@@ -70,4 +72,24 @@ macro_rules! counter {
         }
     };
 }
-pub(crate) use {counter, register};
+/// Defines a [`Register`] of 64 bits.
+macro_rules! word {
+    ($(#[$doc:meta])* $type:ident, $name:literal, $first:literal $(, stride $stride:literal)?) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $type(pub u64);
+        impl $crate::registers::Register for $type {
+            const NAME: &'static str = $name;
+            const FIRST: u32 = $first;
+            $(const STRIDE: u32 = $stride;)?
+            const VALID: u64 = u64::MAX;
+            fn raw(self) -> u64 {
+                self.0
+            }
+            fn from_raw(bits: u64) -> Self {
+                Self(bits)
+            }
+        }
+    };
+}
+pub(crate) use {counter, register, word};

@@ -17,7 +17,9 @@ use crate::{
     arch::{lapic::Lapic, vectors},
     measure::{
         checked::{is_reported, report_costs, report_failure},
-        settings::{delivery, record_extra, record_metrics, record_precise, settings},
+        settings::{
+            delivery, record_branches, record_extra, record_metrics, record_precise, settings,
+        },
     },
 };
 
@@ -57,9 +59,11 @@ pub(super) fn multiplexer(
     if let Some(store) = DEBUG_STORES.get(usize::from(cpu)) {
         driver.sample_precisely(|| store.call_once(Box::default));
     }
+    driver.record_branches();
     record_extra(cpu, found, driver.extra());
     record_metrics(driver.has_metrics());
     record_precise(driver.can_sample_precisely());
+    record_branches(driver.can_record_branches());
     Ok(Multiplexer::new(driver, cpu, lapic.pmi_msr_accesses(delivery())))
 }
 

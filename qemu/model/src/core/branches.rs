@@ -72,6 +72,11 @@ impl Core {
         }
     }
 
+    /// Branches of both rings that were mispredicted.
+    pub fn mispredictions(&self) -> u64 {
+        self.counts.iter().map(|ring| ring[Signal::Mispredicts]).sum()
+    }
+
     /// Records that the next block's fetch waits until the branch is decoded.
     fn resteered(&mut self, ring: Privilege) {
         self.bump(ring, Signal::Resteers);

@@ -92,8 +92,8 @@ impl fmt::Display for Unmodelled {
 fn write_groups(f: &mut fmt::Formatter<'_>, value: u64) -> fmt::Result {
     write!(
         f,
-        "MSR_PEBS_DATA_CFG {value:#x}: general registers (bit 1), XMM registers (2) and branch \
-         records (3) are not modelled: no record is written"
+        "MSR_PEBS_DATA_CFG {value:#x}: general registers (bit 1) and XMM registers (2) are not \
+         modelled: no record is written"
     )
 }
 
@@ -119,6 +119,9 @@ pub(crate) mod select {
 pub(crate) const DEBUGCTL_FREEZE_ON_PMI: u64 = 1 << 12;
 /// Debug control bit of Intel: freeze the counters in system-management mode.
 pub(crate) const DEBUGCTL_FREEZE_WHILE_SMM: u64 = 1 << 14;
+/// Global status of both vendors: an interrupt has frozen the branch records (SDM, "LBR_FRZ"; APM
+/// vol. 2, "PerfCntrGlobalStatus").
+pub(crate) const STATUS_BRANCHES_FROZEN: u64 = 1 << 58;
 /// Global status: an interrupt has frozen the counters (SDM, "CTR_FRZ").
 pub(crate) const STATUS_FROZEN: u64 = 1 << 59;
 /// Global status: the buffer of the debug store has reached its threshold (SDM, "OvfDSBuffer").

@@ -26,10 +26,11 @@ mod msr {
 /// Bits of the debug control register that can be set: branch records, single-stepping on branches,
 /// the pins, and freezing both kinds of records at the interrupt (APM vol. 2, "DebugCtl MSR").
 const DEBUGCTL_VALID: u64 = 0x183f;
-/// Global status: the branch records are frozen (APM vol. 2, "PerfCntrGlobalStatus").
-const STATUS_LBR_FROZEN: u64 = 1 << 58;
 /// CPUID 8000_0022H EAX: PerfMonV2, and freezing of counters (LbrAndPmcFreeze).
 const CPUID_PERFMON: u32 = 1 | 1 << 2;
+/// Branch records in EAX (LbrStack), and their number in EBX[9:4].
+const CPUID_LBR: u32 = 1 << 1;
+const CPUID_LBR_SHIFT: u32 = 4;
 
 /// Counters that the legacy K7 registers reach.
 const LEGACY_COUNTERS: u32 = 4;
@@ -86,6 +87,9 @@ impl VirtualPmu {
             msr::GLOBAL_STATUS_CLEAR | msr::GLOBAL_STATUS_SET => return AccessResult::Done(0),
             _ => {}
         }
+        if let Some(access) = self.lbr_rdmsr(msr) {
+            return access;
+        }
         let general = self.counters.len();
         match self.amd_register(msr) {
             Some(Register::Select(index)) if index < general => {
@@ -109,6 +113,9 @@ impl VirtualPmu {
             }
             self.debugctl = value;
             return AccessResult::Done(0);
+        }
+        if let Some(access) = self.lbr_wrmsr(msr, value) {
+            return access;
         }
         let general = self.counters.len();
         match self.amd_register(msr) {
@@ -136,8 +143,8 @@ impl VirtualPmu {
     fn amd_write_global(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> AccessResult {
         let frozen = match msr {
             msr::GLOBAL_CTL => 0,
-            // Software clears the branch records' bit too, with or without such records.
-            msr::GLOBAL_STATUS_CLEAR => STATUS_FROZEN | STATUS_LBR_FROZEN,
+            // Reserved bits are ignored: Linux writes all bits (AMD on linux-perf-users, 2024).
+            msr::GLOBAL_STATUS_CLEAR => u64::MAX,
             _ => STATUS_FROZEN,
         };
         let reserved = !(self.amd_all() | frozen);
@@ -169,7 +176,12 @@ impl VirtualPmu {
             0x8000_0000 if self.profile.version >= 2 => [eax.max(0x8000_0022), ebx, ecx, edx],
             0x8000_0001 => [self.profile.signature, ebx, ecx | CPUID_CORE_EXTENSION, edx],
             // The number of core counters is EBX[3:0].
-            0x8000_0022 if self.profile.version >= 2 => [CPUID_PERFMON, general, 0, 0],
+            0x8000_0022 if self.profile.version >= 2 => {
+                let lbr =
+                    self.lbr.as_ref().map(|lbr| (CPUID_LBR, (lbr.depth as u32) << CPUID_LBR_SHIFT));
+                let (flag, depth) = lbr.unwrap_or_default();
+                [CPUID_PERFMON | flag, general | depth, 0, 0]
+            }
             _ => registers,
         }
     }

@@ -100,8 +100,9 @@ impl VirtualPmu {
         }
     }
 
-    /// Freezes the counters at an interrupt, if the guest has enabled that.
+    /// Freezes counters and branch records at an interrupt, if the guest has enabled that.
     pub(super) fn freeze(&mut self, counts: &[Counts; 2]) {
+        self.freeze_branches();
         if self.debugctl & DEBUGCTL_FREEZE_ON_PMI == 0 {
             return;
         }

@@ -7,7 +7,7 @@ use crate::{
         access::{AccessResult, CpuidKind},
         cycles,
         intel::{CORE_LEAF, FEATURE_LEAF, TSC_LEAF},
-        prefetch,
+        lbr, prefetch,
         state::VirtualPmu,
         version_6,
     },
@@ -92,6 +92,8 @@ impl VirtualPmu {
             (Vendor::Intel, CORE_LEAF) if self.profile.kind != 0 => CpuidKind::Whole,
             (Vendor::Intel, version_6::LEAF) if self.profile.version >= 6 => CpuidKind::Whole,
             (Vendor::Intel, FEATURE_LEAF) if self.profile.version >= 6 => CpuidKind::Patched,
+            (Vendor::Intel, FEATURE_LEAF) if self.has_architectural_lbr() => CpuidKind::Patched,
+            (Vendor::Intel, lbr::LEAF) if self.has_architectural_lbr() => CpuidKind::Whole,
             (Vendor::Amd, 0x8000_0022) if self.profile.version >= 2 => CpuidKind::Whole,
             (_, cycles::CPUID_LEAF) => CpuidKind::Patched,
             (_, prefetch::CPUID_LEAF) if prefetch::is_announced(&self.profile) => {

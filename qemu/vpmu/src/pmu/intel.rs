@@ -5,8 +5,10 @@ use tally_model::Counts;
 use crate::{
     offcore,
     pmu::{
-        access::{AccessResult, STATUS_FROZEN, STATUS_METRICS, Unmodelled, select},
-        load_latency,
+        access::{
+            AccessResult, STATUS_BRANCHES_FROZEN, STATUS_FROZEN, STATUS_METRICS, Unmodelled, select,
+        },
+        lbr, load_latency,
         state::VirtualPmu,
         version_6::{self, Place, bank},
     },
@@ -54,7 +56,7 @@ const SELECT_ANY_THREAD: u64 = 1 << 21;
 /// Status bits other than the counters' that can be reset: OvfUncore, OvfDSBuffer, CondChgd.
 const STATUS_OTHER: u64 = 1 << 61 | 1 << 62 | 1 << 63;
 /// Status bits that can also be reset from version 4 on: LBR_FRZ and CTR_FRZ.
-const STATUS_FREEZES: u64 = 1 << 58 | STATUS_FROZEN;
+const STATUS_FREEZES: u64 = STATUS_BRANCHES_FROZEN | STATUS_FROZEN;
 /// `IA32_DEBUGCTL` bits that can be set: LBR to TR, BTS, freezing, uncore PMI, SMM freezing.
 const DEBUGCTL_VALID: u64 = 0xffc3;
 /// The bits of one counter in FIXED_CTR_CTRL: OS, user and interrupt, without AnyThread.
@@ -94,6 +96,11 @@ impl VirtualPmu {
         (0..self.fixed.len()).map(|index| each << (4 * index)).sum()
     }
 
+    /// The debug control bits whose feature is not modelled.
+    fn debugctl_absent(&self) -> u64 {
+        DEBUGCTL_ABSENT & if self.lbr.is_some() { !1 } else { !0 }
+    }
+
     /// Returns whether the architectural version has `msr`.
     fn intel_has(&self, msr: u32) -> bool {
         let since = match msr {
@@ -114,7 +121,7 @@ impl VirtualPmu {
         if !self.intel_has(msr) {
             return AccessResult::Fault;
         }
-        if let Some(access) = self.pebs_rdmsr(msr) {
+        if let Some(access) = self.pebs_rdmsr(msr).or_else(|| self.lbr_rdmsr(msr)) {
             return access;
         }
         let value = match msr {
@@ -153,7 +160,7 @@ impl VirtualPmu {
 
     fn capabilities(&self) -> u64 {
         let metrics = if self.metrics.is_some() { CAPABILITIES_METRICS } else { 0 };
-        CAPABILITIES | metrics | self.pebs_capabilities()
+        CAPABILITIES | metrics | self.pebs_capabilities() | self.lbr_capabilities()
     }
 
     /// The status bits of PERF_METRICS, if there is one.
@@ -170,7 +177,7 @@ impl VirtualPmu {
         if !self.intel_has(msr) {
             return AccessResult::Fault;
         }
-        if let Some(access) = self.pebs_wrmsr(msr, value) {
+        if let Some(access) = self.pebs_wrmsr(msr, value).or_else(|| self.lbr_wrmsr(msr, value)) {
             return access;
         }
         let (slot, reserved) = match msr {
@@ -183,7 +190,7 @@ impl VirtualPmu {
                 (&mut self.global_ctrl, !valid)
             }
             msr::DEBUGCTL => {
-                if value & DEBUGCTL_ABSENT != 0 {
+                if value & self.debugctl_absent() != 0 {
                     self.unmodelled.push(Unmodelled::Register(msr));
                 }
                 (&mut self.debugctl, !DEBUGCTL_VALID)
@@ -334,6 +341,7 @@ impl VirtualPmu {
                 [self.profile.signature, ebx, ecx | 1 << 15 | store_ecx, edx | store_edx]
             }
             0xa => self.intel_leaf_a(),
+            lbr::LEAF if self.has_architectural_lbr() => self.lbr_leaf(),
             // The ratio of the counter's frequency to the crystal's, and the latter.
             TSC_LEAF => self.profile.tsc_hz.map_or(registers, |hz| [1, 1, hz, 0]),
             CORE_LEAF if self.profile.kind != 0 => [self.profile.kind, 0, 0, 0],

@@ -2,7 +2,7 @@
 //!
 //! [`VirtualPmu`] is defined in `state`; the other files are its operations, each importing only
 //! from those before it: `access`, `prefetch`, `cycles`, `selection`, `counting`,
-//! `version_6`, `pebs`, `intel` and `amd`, `unit`, `dispatch`.
+//! `version_6`, `lbr`, `pebs`, `intel` and `amd`, `unit`, `dispatch`.
 
 mod access;
 mod amd;
@@ -12,6 +12,9 @@ mod cycles;
 mod cycles_tests;
 mod dispatch;
 mod intel;
+mod lbr;
+#[cfg(test)]
+mod lbr_tests;
 #[cfg(test)]
 mod linux_tests;
 mod load_latency;

@@ -16,8 +16,8 @@ use tally_model::Counts;
 use crate::{
     counter::Counter,
     pebs::{
-        Buffer, DATA_CFG_VALID, FIXED, GENERAL, GROUPS_UNMODELLED, GuestMemory, Known, Pebs,
-        RetiredInsn, distributed, record, reset_offset,
+        BRANCHES_SHIFT, Buffer, DATA_CFG_VALID, FIXED, GENERAL, GROUP_BRANCHES, GROUPS_UNMODELLED,
+        GuestMemory, Known, Pebs, RetiredInsn, distributed, record, reset_offset,
     },
     pmu::{
         access::{AccessResult, STATUS_BUFFER, Unmodelled, select},
@@ -194,6 +194,9 @@ impl VirtualPmu {
         memory: &mut dyn GuestMemory,
     ) {
         let (groups, known) = (self.groups(due), self.known(due));
+        let branches =
+            if groups & GROUP_BRANCHES == 0 { 0 } else { 1 + (groups >> BRANCHES_SHIFT) };
+        let branches = self.branch_group(branches as usize);
         let Some((pebs, kind)) = self.pebs.as_mut().zip(self.profile.pebs) else { return };
         pebs.armed &= !due;
         let area = pebs.area;
@@ -202,7 +205,8 @@ impl VirtualPmu {
         };
         if groups & GROUPS_UNMODELLED != 0 {
             self.unmodelled.push(Unmodelled::Groups(groups));
-        } else if !buffer.append(area, &record((kind, known), groups, due, insn), memory) {
+        } else if !buffer.append(area, &record((kind, known), groups, due, insn, &branches), memory)
+        {
             self.unmodelled.push(Unmodelled::DebugStore(buffer.index));
         }
         VirtualPmu::bits(due).for_each(|bit| self.reset_counter(bit, counts, memory));

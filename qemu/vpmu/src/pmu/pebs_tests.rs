@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tally_model::{Access, Block, Branch, DataAccess, Insn, Privilege, ServedBy};
+use tally_model::{Access, Block, Branch, BranchKind, DataAccess, Insn, Privilege, ServedBy};
 
 use super::{
     AccessResult, Unmodelled,
@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     Profile,
+    lbr::{TakenBranch, TakenKind},
     pebs::{GuestMemory, RetiredInsn},
 };
 
@@ -109,7 +110,7 @@ impl Sampled {
 
 #[test]
 fn registers_keep_their_valid_bits_and_refuse_others() {
-    for (profile, capabilities) in [("icelake-server", 0x4c0), ("sapphire-rapids", 0x4c0)] {
+    for (profile, capabilities) in [("icelake-server", 0x4c5), ("sapphire-rapids", 0x4ff)] {
         let mut machine = Machine::new(profile, 4);
         let AccessResult::Done(value) = machine.read(0x345) else { panic!("capabilities") };
         assert_eq!(value & 0x4fff, 0x4000 | capabilities);
@@ -338,4 +339,27 @@ fn a_disabled_counter_is_an_ordinary_one() {
     sampled.run(5);
     assert_eq!(sampled.machine.read(0x38e), AccessResult::Done(2));
     assert!(sampled.machine.pmu.take_interrupt());
+}
+
+#[test]
+fn the_branch_group_has_the_last_branches() {
+    for (profile, msr, on, info) in
+        [("icelake-server", 0x1d9, 1, 0), ("sapphire-rapids", 0x14ce, 0x7f_0005, 0x12 << 56)]
+    {
+        let mut sampled = Sampled::new(profile, Memory::with_store(1 << 16, 1 << 16, 1_000));
+        sampled.machine.write(0x3f2, 1 << 3 | 1 << 24);
+        sampled.machine.write(msr, on);
+        sampled.start(1, 1, 1 << 34);
+        sampled.run(1);
+        for from in 1..4 {
+            let kind = TakenKind::Near(BranchKind::Jump);
+            let rings = [Privilege::User; 2];
+            let branch = TakenBranch { from, to: 9, kind, rings, is_wrong: from == 3, length: 2 };
+            sampled.machine.pmu.record_branch(&branch, 0);
+        }
+        sampled.retire(RetiredInsn { ip: 5, ..RetiredInsn::default() });
+        let words = sampled.memory.words();
+        let format = 80 << 48 | 1 << 24 | 1 << 3;
+        assert_eq!(words, [format, 5, 2, 0, 3, 9, 1 << 63 | info, 2, 9, info], "{profile}");
+    }
 }

@@ -5,6 +5,7 @@ use tally_model::{Counts, Geometry};
 use crate::{
     counter::Counter,
     event::Event,
+    lbr::Lbr,
     metrics::Metrics,
     pebs::Pebs,
     pmu::{
@@ -35,6 +36,8 @@ pub struct VirtualPmu {
     pub(crate) metrics: Option<Metrics>,
     /// Precise event-based sampling, if the processor has it.
     pub(crate) pebs: Option<Pebs>,
+    /// Last branch records, if the processor has them.
+    pub(crate) lbr: Option<Lbr>,
     pub(crate) cycles: CycleRegisters,
     /// The counter unit, if there is one.
     pub(crate) unit: Option<Unit>,
@@ -78,6 +81,7 @@ impl VirtualPmu {
             extra: [0; 4],
             metrics: profile.has_metrics().then(|| Metrics::new(profile.second_level)),
             pebs: profile.has_pebs().then(Pebs::default),
+            lbr: profile.lbr_kind().map(Lbr::new),
             cycles: CycleRegisters::default(),
             unit: None,
             interrupt_pending: false,

@@ -36,10 +36,10 @@ impl Machine {
         self.pmu.rdmsr(msr, self.core.counts())
     }
 
-    /// PERF_CAPABILITIES without the bits of PEBS.
+    /// PERF_CAPABILITIES without the bits of PEBS and of branch records.
     fn other_capabilities(&mut self) -> u64 {
         let AccessResult::Done(value) = self.read(0x345) else { panic!("it is there") };
-        value & !0x4fc0
+        value & !0x4fff
     }
 }
 
@@ -177,7 +177,7 @@ fn a_pmi_freezes_every_counter() {
 #[test]
 fn amd_stays_frozen_until_the_status_bit_is_cleared() {
     let mut machine = Machine::new("zen4", 6);
-    assert_eq!(machine.pmu.cpuid(0x8000_0022, 0, [0; 4])[0], 0b101);
+    assert_eq!(machine.pmu.cpuid(0x8000_0022, 0, [0; 4])[0], 0b111);
     assert_eq!(machine.write(0x1d9, 1 << 6), AccessResult::Fault);
     let counter = 0xc001_0201;
     check_freezing(&mut machine, [counter, counter, 0xc001_0200, 0xc000_0300, 0xc000_0302]);

@@ -9,6 +9,9 @@ pub(super) const LEAF: u32 = 0x23;
 /// Event-select bits that version 6 has: the equal flag, and the second unit mask.
 pub(super) const SELECT: u64 = 1 << 36 | 0xff << 40;
 
+/// Leaf 7, EDX: architectural branch records.
+const LBR: u32 = 1 << 19;
+
 /// The first of the rows: four registers for each general counter, then for each fixed one.
 const GENERAL: u32 = 0x1900;
 const FIXED: u32 = 0x1980;
@@ -93,6 +96,7 @@ impl VirtualPmu {
         let [eax, ebx, ecx, edx] = registers;
         let hybrid = u32::from(self.profile.kind != 0) << 15;
         match subleaf {
+            0 if self.has_architectural_lbr() => [eax, ebx, ecx, edx | LBR],
             _ if self.profile.version < 6 => registers,
             0 => [eax.max(1), ebx, ecx, edx | hybrid],
             1 => [eax | 1 << 8, ebx, ecx, edx],

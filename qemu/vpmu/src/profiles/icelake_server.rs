@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     event::{Conversion, Event},
-    profile::{PebsKind, Profile, QemuMachine, Vendor},
+    profile::{LbrKind, PebsKind, Profile, QemuMachine, Vendor},
 };
 
 /// Ice Lake server: Intel architectural performance monitoring, version 5.
@@ -28,6 +28,7 @@ pub(super) const PROFILE: Profile = Profile {
     offcore: [0xb7, 0xbb],
     second_level: false,
     pebs: Some(PebsKind::SunnyCove),
+    lbr: Some(LbrKind::Legacy),
     version: 5,
     tsc_hz: None,
     // Family 6, model 6AH.

@@ -22,6 +22,7 @@ pub(super) const PROFILE: Profile = Profile {
     geometry: Geometry::of("sapphire-rapids"),
     counters: (10, 10),
     pebs: None,
+    lbr: None,
     version: 6,
     // Family 6, model BDH.
     signature: 0xb06d1,

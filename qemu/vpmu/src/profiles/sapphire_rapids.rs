@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     event::{Conversion, Event},
-    profile::{PebsKind, Profile, QemuMachine},
+    profile::{LbrKind, PebsKind, Profile, QemuMachine},
 };
 
 /// Sapphire Rapids server: like Ice Lake's, with the second level of PERF_METRICS.
@@ -24,6 +24,7 @@ pub(super) const PROFILE: Profile = Profile {
     offcore: [0x2a, 0x2b],
     second_level: true,
     pebs: Some(PebsKind::GoldenCove),
+    lbr: Some(LbrKind::Architectural),
     // Family 6, model 8FH.
     signature: 0x806f8,
     kind: 0,

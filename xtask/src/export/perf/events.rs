@@ -18,6 +18,13 @@ const SAMPLE_TYPE: u64 = 1 << 16 | 1 | 1 << 1 | 1 << 2 | 1 << 7 | 1 << 8;
 const SAMPLE_CALLERS: u64 = 1 << 5;
 /// Further fields if samples have memory accesses: `PERF_SAMPLE_ADDR`, `WEIGHT`, `DATA_SRC`.
 const SAMPLE_ACCESS: u64 = 1 << 3 | 1 << 14 | 1 << 15;
+/// Further field if branches were recorded: `PERF_SAMPLE_BRANCH_STACK`.
+const SAMPLE_BRANCHES: u64 = 1 << 11;
+/// The attribute's `branch_sample_type` then, at this offset: any branches of ring 3, of ring 0.
+const BRANCH_TYPE_OFFSET: usize = 72;
+const BRANCHES_ANY: u64 = 1 << 3;
+const BRANCHES_USER: u64 = 1;
+const BRANCHES_KERNEL: u64 = 1 << 1;
 /// The attribute's flags `exclude_user`, `exclude_kernel` and `exclude_hv`.
 const EXCLUDE_USER: u64 = 1 << 4;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
@@ -40,6 +47,8 @@ pub(super) struct Sampled {
     pub(super) has_callers: bool,
     /// Whether samples have memory accesses.
     pub(super) has_accesses: bool,
+    /// Whether samples have branches.
+    pub(super) has_branches: bool,
     /// Whether samples are precise.
     is_precise: bool,
 }
@@ -64,6 +73,7 @@ pub(super) fn events(of: &Recording) -> Events {
                 mode: event.map_or(Mode::Full, |event| event.mode),
                 has_callers: !of.stacks.is_empty(),
                 has_accesses: !of.accesses.is_empty(),
+                has_branches: !of.branches.is_empty(),
                 is_precise: sample.precise,
             }
         });
@@ -99,9 +109,19 @@ pub(super) fn attribute(event: &Sampled, to: Bytes) -> Bytes {
     // Period, fields of samples, fields of reads, flags; the rest is zero.
     let callers = if event.has_callers { SAMPLE_CALLERS } else { 0 };
     let accesses = if event.has_accesses { SAMPLE_ACCESS } else { 0 };
-    let sample_type = SAMPLE_TYPE | callers | accesses;
+    let branches = if event.has_branches { SAMPLE_BRANCHES } else { 0 };
+    let sample_type = SAMPLE_TYPE | callers | accesses | branches;
     let precise = if event.is_precise { PRECISE } else { 0 };
     attr = attr.u64(0).u64(sample_type).u64(0).u64(FLAGS | exclude | precise);
+    if event.has_branches {
+        let rings = match event.mode {
+            Mode::User => BRANCHES_USER,
+            Mode::Kernel => BRANCHES_KERNEL,
+            Mode::Full => BRANCHES_USER | BRANCHES_KERNEL,
+        };
+        attr.0.resize(end - ATTR_BYTES as usize + BRANCH_TYPE_OFFSET, 0);
+        attr = attr.u64(BRANCHES_ANY | rings);
+    }
     attr.0.resize(end, 0);
     attr
 }

@@ -22,6 +22,7 @@ const CPUID: u8 = 9;
 const COMMAND_LINE: u8 = 11;
 const EVENTS: u8 = 12;
 const NODES: u8 = 14;
+const BRANCH_STACK: u8 = 15;
 const SAMPLE_TIME: u8 = 21;
 /// `PERF_RECORD_HEADER_BUILD_ID`, and the flag that the build id's size is present.
 const BUILD_ID_RECORD: u32 = 67;
@@ -57,6 +58,9 @@ pub(super) fn features(
     let times = of.records.samples.iter().map(|sample| of.ns(sample.tsc));
     if let Some((first, last)) = times.clone().min().zip(times.max()) {
         all.insert(SAMPLE_TIME, Bytes::default().u64(first).u64(last));
+    }
+    if !of.branches.is_empty() {
+        all.insert(BRANCH_STACK, Bytes::default());
     }
     let build_ids = build_ids(of, symbolizer);
     if build_ids.len() > 0 {

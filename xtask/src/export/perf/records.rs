@@ -76,6 +76,14 @@ pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) 
             body = body.u64(1 + levels.len() as u64).u64(context);
             body = levels.iter().rev().fold(body, |body, level| body.u64(level.at.address));
         }
+        if event.is_some_and(|event| event.has_branches) {
+            let branches = of.branches.of_sample(sample);
+            body = body.u64(branches.len() as u64);
+            body = branches
+                .iter()
+                .flat_map(|branch| branch.to_words())
+                .fold(body, |body, word| body.u64(word));
+        }
         if let Some((_, access)) = access {
             let latency = access.and_then(|access| access.latency_cycles);
             body = body.u64(latency.unwrap_or(0)).u64(data_source(access.as_ref()));

@@ -282,6 +282,13 @@ fn pieces() -> impl proptest::strategy::Strategy<Value = String> {
     prop::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
+#[test]
+fn white_space_of_several_bytes_separates() {
+    for catalogue in catalogues() {
+        assert!(catalogue.resolve("\u{205f}/", Mode::User).is_err());
+    }
+}
+
 proptest::proptest! {
     // The search for similar names is slow in unoptimized builds.
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]

@@ -18,6 +18,7 @@ fn driver_with_metrics() -> Driver<Model> {
         reference: true,
         metrics: true,
         debug_store: false,
+        branches: intel::BranchSupport::None,
         first_is_exact: false,
         capabilities: true,
         extra: 7,

@@ -27,6 +27,7 @@ fn left_on(model: Model) -> Option<ControlValue> {
                 reference,
                 metrics: false,
                 debug_store: false,
+                branches: intel::BranchSupport::None,
                 first_is_exact: false,
                 capabilities: freeze,
                 extra: 7,
@@ -36,7 +37,8 @@ fn left_on(model: Model) -> Option<ControlValue> {
             intel::left_on(bus, &features)
         }
         Vendor::Amd { global } => {
-            let features = amd::Features { counters: 0x3f, reserved: 0, global, freeze: global };
+            let features =
+                amd::Features { counters: 0x3f, reserved: 0, global, branches: 0, freeze: global };
             amd::left_on(bus, &features)
         }
     }

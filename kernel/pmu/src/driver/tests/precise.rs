@@ -22,6 +22,7 @@ fn driver_with(capabilities: u64) -> Driver<Model> {
         reference: true,
         metrics: false,
         debug_store: true,
+        branches: intel::BranchSupport::None,
         first_is_exact: false,
         capabilities: true,
         extra: 7,

@@ -109,6 +109,7 @@ fn a_counter_that_is_wider_than_it_says_is_named() {
         reference: true,
         metrics: false,
         debug_store: false,
+        branches: intel::BranchSupport::None,
         first_is_exact: false,
         capabilities: true,
         extra: 7,

@@ -11,6 +11,7 @@ fn driver_6() -> Driver<Model> {
         reference: true,
         metrics: false,
         debug_store: false,
+        branches: intel::BranchSupport::None,
         first_is_exact: false,
         capabilities: true,
         extra: 7,

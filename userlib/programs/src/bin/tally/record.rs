@@ -15,10 +15,9 @@ pub fn run(command: &Command) -> Result<u8, OpenError> {
     let session = Session::open_on(&program, events, command.config)?;
     let names: Vec<&str> = event_words(events).collect();
     for event in 0..names.len() {
-        match command.hz {
-            0 => session.sample_with_stack(event, command.period, command.stack_bytes)?,
-            hz => session.sample_at_rate(event, hz, command.stack_bytes)?,
-        }
+        let period = if command.hz == 0 { command.period } else { 0 };
+        let every = [period, command.hz];
+        session.sample_with_branches(event, every, command.stack_bytes, command.branches)?;
     }
     session.start()?;
     program.run()?;
