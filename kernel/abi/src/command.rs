@@ -234,6 +234,21 @@ impl<'a> Command<'a> {
         Ok(())
     }
 
+    /// Samples for a breakdown, with defaults of its own.
+    fn set_breakdown(&mut self) {
+        self.samples_breakdown = true;
+        let default = SessionConfig::default();
+        if self.period == DEFAULT_PERIOD {
+            self.period = BREAKDOWN_PERIOD;
+        }
+        if self.config.budget_ppm == default.budget_ppm {
+            self.config.budget_ppm = SAMPLES_BUDGET_PPM;
+        }
+        if self.config.slice == default.slice {
+            self.config.slice = BREAKDOWN_SLICE;
+        }
+    }
+
     /// Sets an option that only `record` has.
     fn set_of_record(&mut self, long: &str, word: &str, value: &str) -> Result<(), String> {
         match long {
@@ -241,19 +256,7 @@ impl<'a> Command<'a> {
                 self.lists.push(DATA_RECORD);
                 self.samples_data = true;
             }
-            "--breakdown" => {
-                self.samples_breakdown = true;
-                let default = SessionConfig::default();
-                if self.period == DEFAULT_PERIOD {
-                    self.period = BREAKDOWN_PERIOD;
-                }
-                if self.config.budget_ppm == default.budget_ppm {
-                    self.config.budget_ppm = SAMPLES_BUDGET_PPM;
-                }
-                if self.config.slice == default.slice {
-                    self.config.slice = BREAKDOWN_SLICE;
-                }
-            }
+            "--breakdown" => self.set_breakdown(),
             "--count" => {
                 self.period = whole(word, value)?;
                 if self.period == 0 {
