@@ -75,15 +75,8 @@ pub(super) fn recording(program: &str) -> Recording {
     let run = Run { programs, sessions: vec![session], ..Run::default() };
     let samples = (0..).zip([0x1000, 0x2000, 0x2000]).map(sample).collect();
     let records = Records { samples, ..Records::default() };
-    let stacks = Stacks::of(&records);
-    Recording {
-        run,
-        records,
-        stacks,
-        branches: SampledBranches::default(),
-        start_tsc: 100,
-        tsc_hz: 1_000_000_000,
-    }
+    let (stacks, branches) = (Stacks::of(&records), SampledBranches::default());
+    Recording { run, records, stacks, branches, start_tsc: 100, tsc_hz: 1_000_000_000 }
 }
 
 /// Parses the page of a report as a browser does; the page must have no syntax errors.
