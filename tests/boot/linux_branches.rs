@@ -58,10 +58,10 @@ pub fn script(is_precise: bool) -> String {
     );
     let event = format!("-c {PERIOD} -e instructions:u");
     let mut record = |options: &str, fields: &str| {
-        let _ = write!(
+        let _ = writeln!(
             script,
             "echo {NEXT}; perf record {options} -B -N --no-bpf-event -o /tmp/b /tmp/round 2>&1 \
-             >/dev/null | grep -v perf; perf script -F {fields} -i /tmp/b 2>/dev/null\n"
+             >/dev/null | grep -v perf; perf script -F {fields} -i /tmp/b 2>/dev/null"
         );
     };
     record(&format!("-b {event}"), "ip,brstack");

@@ -162,6 +162,9 @@ pub(crate) fn family_and_model(eax: u32) -> (u16, u8) {
     ((family + extended) as u16, (high << 4 | model) as u8)
 }
 
+/// Remark on two leaves that disagree.
+const DIFFERS: &str = "CPUID leaf 0AH has counters that leaf 23H does not have: they are not used";
+
 /// Registers that CPUID does not enumerate.
 struct Known {
     /// Mask of extra registers.
@@ -209,14 +212,13 @@ fn detect_intel<R: CpuIdReader>(
     let fixed_bits = ((leaf.edx >> 5) as u8).clamp(32, 48);
     let widths = Widths { pinned: (1 << fixed_bits) - 1, general: (1 << width_bits) - 1 };
     // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES exists.
-    let capabilities = cpuid.cpuid1(1).ecx >> 15 & 1 == 1;
-    // DS, and DTES64: records in 64-bit format.
     let store = cpuid.cpuid1(1);
+    let capabilities = store.ecx >> 15 & 1 == 1;
+    // DS, and DTES64: records in 64-bit format.
     let debug_store = store.edx >> 21 & 1 == 1 && store.ecx >> 2 & 1 == 1;
-    let branches = branches::of_intel(cpuid, leaves, version);
     let features = intel::Features {
         general,
-        branches,
+        branches: branches::of_intel(cpuid, leaves, version),
         reserved: 0,
         reference: fixed(2),
         capabilities,
@@ -227,8 +229,7 @@ fn detect_intel<R: CpuIdReader>(
         first_is_exact,
         addresses: intel::Addresses::of_version(version),
     };
-    let note = "CPUID leaf 0AH has counters that leaf 23H does not have: they are not used";
-    Ok((Kind::Intel { features, version, width_bits }, differs.then_some(note)))
+    Ok((Kind::Intel { features, version, width_bits }, differs.then_some(DIFFERS)))
 }
 
 /// Reads AMD64 Architecture Programmer's Manual volume 3, CPUID Fn8000_0001_ECX and Fn8000_0022.

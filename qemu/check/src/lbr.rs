@@ -196,7 +196,7 @@ fn expected(rounds: u64, of: &'static [usize]) -> impl Iterator<Item = [u64; 2]>
     let table = unsafe { lbr_offsets };
     (1..=rounds).flat_map(move |left| {
         let is_taken = move |branch: &&usize| match **branch {
-            EVEN => left % 2 == 0,
+            EVEN => left.is_multiple_of(2),
             LOOP => left > 1,
             _ => true,
         };

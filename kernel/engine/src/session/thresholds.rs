@@ -201,10 +201,11 @@ impl Session {
         let ticks = self.stats.session_ticks;
         let multiplier = sampling.as_ref().map_or(1, |sampling| sampling.period_multiplier());
         let coming = self.current.drawn.draw.group;
-        let groups = [Some(of.group), (coming != of.group).then_some(coming)];
         let stored = sampling.as_ref().map_or(0, |sampling| sampling.precise.taken());
-        let can_sample = |event| self.can_sample(event, stored);
-        for group in groups.into_iter().flatten() {
+        // Records are of the slice that was published, not of another group on the same counters.
+        let groups = [Some((of.group, stored)), (coming != of.group).then_some((coming, 0))];
+        for (group, stored) in groups.into_iter().flatten() {
+            let can_sample = |event| self.can_sample(event, stored);
             let counts = counts_of(&self.moments, &self.current, &self.total, group, of.start_tsc);
             let Some(counts) = counts else { continue };
             let mut fire = |fired: Fired| match &mut sampling {

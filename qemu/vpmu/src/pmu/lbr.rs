@@ -70,7 +70,7 @@ fn place(kind: LbrKind, msr: u32) -> Option<(Part, usize)> {
         LbrKind::Architectural => [ARCH_FROM, ARCH_TO, ARCH_INFO],
         LbrKind::Amd => {
             let index = bank(msr, AMD_PAIRS, 32)?;
-            return Some((if index % 2 == 0 { Part::From } else { Part::To }, index / 2));
+            return Some((if index.is_multiple_of(2) { Part::From } else { Part::To }, index / 2));
         }
     };
     let parts = [Part::From, Part::To, Part::Info];
@@ -90,7 +90,7 @@ impl Lbr {
 
     /// Writes the number of entries, which clears them.
     fn set_depth(&mut self, value: u64) -> AccessResult {
-        let is_valid = value % 8 == 0 && (8..=64).contains(&value);
+        let is_valid = value.is_multiple_of(8) && (8..=64).contains(&value);
         if !is_valid || DEPTHS >> (value / 8 - 1) & 1 == 0 {
             return AccessResult::Fault;
         }

@@ -174,6 +174,11 @@ fn records_are_read_the_last_first() {
         Branch::new([8, 9], BranchType::Conditional, Some(true), 0),
     ];
     assert_eq!(architectural, expected);
+}
+
+#[test]
+fn amd_s_addresses_have_their_sign() {
+    let (wrong, unknown) = (1 << 63, BranchType::Unknown);
     let high = 0xffff_8000_0000_1000_u64;
     let amd = read(
         Kind::Amd,
