@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tally_abi::{boot::KERNEL_BASE, text::short_name};
+use tally_abi::{boot::KERNEL_BASE, text::short_name, trace::SampleRecord};
 
-use super::{data_source::data_source, events::Events};
+use super::{
+    data_source::data_source,
+    events::{Events, Sampled},
+};
 use crate::{
     export::bytes::Bytes,
     recording::{CodeSegment, Recording, Symbolizer},
@@ -57,39 +60,11 @@ struct Tag {
 pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) -> Bytes {
     let mut timed = Vec::new();
     for (sample, period) in of.weighted_samples() {
-        let (program, _) = of.program_of(sample.session);
         let misc = if sample.user || sample.address == 0 { IN_USER } else { IN_KERNEL };
-        let event = events.get(&(sample.session, sample.event));
-        let id = event.map_or(0, |event| event.id);
-        let ns = of.ns(sample.tsc);
-        let body = Bytes::default().u64(id).u64(sample.address).u32(program).u32(sample.thread);
-        let access = event.filter(|event| event.has_accesses).map(|event| {
-            let access = of.accesses.of_sample(sample, &event.name);
-            (access.map_or(0, |access| access.address), access)
-        });
-        let body = body.u64(ns);
-        let body = access.iter().fold(body, |body, (address, _)| body.u64(*address));
-        let mut body = body.u32(sample.cpu.into()).u32(0).u64(period);
-        if event.is_some_and(|event| event.has_callers) {
-            let levels = symbolizer.stack(of, sample);
-            let context = if misc == IN_USER { CONTEXT_USER } else { CONTEXT_KERNEL };
-            body = body.u64(1 + levels.len() as u64).u64(context);
-            body = levels.iter().rev().fold(body, |body, level| body.u64(level.at.address));
-        }
-        if event.is_some_and(|event| event.has_branches) {
-            let branches = of.branches.of_sample(sample);
-            body = body.u64(branches.len() as u64);
-            body = branches
-                .iter()
-                .flat_map(|branch| branch.to_words())
-                .fold(body, |body, word| body.u64(word));
-        }
-        if let Some((_, access)) = access {
-            let latency = access.and_then(|access| access.latency_cycles);
-            body = body.u64(latency.unwrap_or(0)).u64(data_source(access.as_ref()));
-        }
         let exact = if sample.precise { EXACT_ADDRESS } else { 0 };
-        timed.push((ns, record(SAMPLE, misc | exact, &body)));
+        let event = events.get(&(sample.session, sample.event));
+        let body = sampled(of, symbolizer, event, sample, period);
+        timed.push((of.ns(sample.tsc), record(SAMPLE, misc | exact, &body)));
     }
     for lost in &of.records.losses {
         let tag = Tag { program: 0, thread: 0, ns: of.ns(lost.tsc), cpu: lost.cpu };
@@ -99,6 +74,43 @@ pub(super) fn records(of: &Recording, symbolizer: &Symbolizer, events: &Events) 
     timed.sort_by_key(|(ns, _)| *ns);
     let first = programs(of, symbolizer);
     timed.into_iter().fold(first, |all, (_, record)| all.raw(&record.0))
+}
+
+/// The body of a sample, with the fields of its event.
+fn sampled(
+    of: &Recording,
+    symbolizer: &Symbolizer,
+    event: Option<&Sampled>,
+    sample: &SampleRecord,
+    period: u64,
+) -> Bytes {
+    let (program, _) = of.program_of(sample.session);
+    let id = event.map_or(0, |event| event.id);
+    let body = Bytes::default().u64(id).u64(sample.address).u32(program).u32(sample.thread);
+    let access = event.filter(|event| event.has_accesses);
+    let access = access.map(|event| of.accesses.of_sample(sample, &event.name));
+    let mut body = body.u64(of.ns(sample.tsc));
+    if let Some(access) = access {
+        body = body.u64(access.map_or(0, |access| access.address));
+    }
+    body = body.u32(sample.cpu.into()).u32(0).u64(period);
+    if event.is_some_and(|event| event.has_callers) {
+        let levels = symbolizer.stack(of, sample);
+        let is_user = sample.user || sample.address == 0;
+        let context = if is_user { CONTEXT_USER } else { CONTEXT_KERNEL };
+        body = body.u64(1 + levels.len() as u64).u64(context);
+        body = levels.iter().rev().fold(body, |body, level| body.u64(level.at.address));
+    }
+    if event.is_some_and(|event| event.has_branches) {
+        let branches = of.branches.of_sample(sample);
+        let words = branches.iter().flat_map(|branch| branch.to_words());
+        body = words.fold(body.u64(branches.len() as u64), Bytes::u64);
+    }
+    if let Some(access) = access {
+        let latency = access.and_then(|access| access.latency_cycles);
+        body = body.u64(latency.unwrap_or(0)).u64(data_source(access.as_ref()));
+    }
+    body
 }
 
 /// The programs that were sampled, with their code; and the kernel's code, if it was sampled.
