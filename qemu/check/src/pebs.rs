@@ -39,6 +39,8 @@ unsafe extern "C" {
 /// Address of memory that nothing has accessed, and the distance of the loads there.
 const UNTOUCHED: u64 = 144 << 20;
 const STRIDE: u64 = 4160;
+/// Distance of the memory of one check from that of the next.
+const APART: u64 = 2 << 20;
 
 const DS_AREA: u32 = 0x600;
 const PEBS_ENABLE: u32 = 0x3f1;
@@ -280,35 +282,36 @@ fn memory_group(report: &mut CheckReport, vendor: &VendorPmu) {
 /// met, and by their latency, where the records have latency and source. Golden Cove needs another
 /// counter for these.
 fn misses(report: &mut CheckReport, vendor: &VendorPmu) {
-    by_event(report, vendor, MISSES, 0b10);
+    by_event(report, vendor, (MISSES, 0b10), UNTOUCHED);
     wrmsr(LOAD_LATENCY, SLOW_CYCLES);
-    by_event(report, vendor, SLOW_LOADS, 0b110);
+    by_event(report, vendor, (SLOW_LOADS, 0b110), UNTOUCHED + APART);
     wrmsr(LOAD_LATENCY, 0xffff);
-    let records = records_of(vendor, SLOW_LOADS, 0b110);
+    let records = records_of(vendor, (SLOW_LOADS, 0b110), UNTOUCHED + 2 * APART);
     report.equal("PEBS of slow loads, higher threshold: records", records as u64, 0);
     wrmsr(LOAD_LATENCY, 0);
 }
 
-/// Number of records of loads that memory serves, by an event on counter 1 among `counters`.
-fn records_of(vendor: &VendorPmu, event: u64, counters: u64) -> usize {
+/// Number of records of loads from an address on that memory serves, by an event on counter 1 among
+/// `counters`.
+fn records_of(vendor: &VendorPmu, (event, counters): (u64, u64), from: u64) -> usize {
     prepare(4096, 4096, 3);
     wrmsr(DATA_CFG, 1);
     vendor.program(1, 3_u64.wrapping_neg(), event | ADAPTIVE | USR | EN);
     vendor.program(2, 0, AUXILIARY | USR | EN);
-    run_code(vendor, counters, &raw const pebs_misses as u64, 400, UNTOUCHED);
+    run_code(vendor, counters, &raw const pebs_misses as u64, 400, from);
     wrmsr(DATA_CFG, 0);
     filled() / WITH_MEMORY
 }
 
-fn by_event(report: &mut CheckReport, vendor: &VendorPmu, event: u64, counters: u64) {
-    let records = records_of(vendor, event, counters);
+fn by_event(report: &mut CheckReport, vendor: &VendorPmu, by: (u64, u64), from: u64) {
+    let (records, (event, _)) = (records_of(vendor, by, from), by);
     report.equal(format_args!("PEBS of misses by {event:#x}: records"), records as u64, 400 / 4);
     let is_right = |record: usize| {
         let at = record * WITH_MEMORY;
         let load = 4 * record as u64 + 3;
         let (source, cycles) = (word(at + 5) & 0xf, word(at + 6) & 0xffff);
         word(at + 1) == &raw const pebs_misses as u64
-            && word(at + 4) == UNTOUCHED + STRIDE * load
+            && word(at + 4) == from + STRIDE * load
             && if event == SLOW_LOADS {
                 source == 0xc && cycles > SLOW_CYCLES
             } else {
