@@ -2,11 +2,10 @@
 
 use std::fmt::Write;
 
+use crate::linux_program;
+
 /// Rounds of the program's loop: a call, its return, a jump, and the loop's own branch.
 const ROUNDS: u32 = 50_000;
-/// Address at which the program is loaded; its code is behind the headers.
-const BASE: u64 = 0x40_0000;
-const CODE: u64 = 0x78;
 /// The taken branches of a round, each with its target.
 const ROUND: [(u64, u64); 4] = [
     (0x40_007d, 0x40_0092),
@@ -23,38 +22,22 @@ const SAMPLES: usize = 5 * ROUNDS as usize / PERIOD as usize;
 /// Line between the outputs.
 const NEXT: &str = "====";
 
-/// The program: an ELF file of one segment.
+/// The program's code.
 fn program() -> Vec<u8> {
     let mut code = vec![0xb9];
     code.extend(ROUNDS.to_le_bytes());
     // CALL, JMP over a NOP, DEC ECX, JNZ; then EXIT(0); the function is a RET.
     code.extend([0xe8, 0x10, 0, 0, 0, 0xeb, 0x01, 0x90, 0xff, 0xc9, 0x75, 0xf4]);
     code.extend([0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05, 0xc3]);
-    let bytes = CODE + code.len() as u64;
-    let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
-    elf.resize(16, 0);
-    // An executable for x86-64; its one program header follows this one.
-    elf.extend([2, 0, 62, 0, 1, 0, 0, 0]);
-    elf.extend([BASE + CODE, 64, 0].into_iter().flat_map(u64::to_le_bytes));
-    elf.extend([0, 0, 64, 56, 1, 0, 0, 0].into_iter().flat_map(u16::to_le_bytes));
-    // Loaded, readable and executable.
-    elf.extend([1, 0, 0, 0, 5, 0, 0, 0]);
-    elf.extend([0, BASE, BASE, bytes, bytes, 0x1000].into_iter().flat_map(u64::to_le_bytes));
-    elf.extend(code);
-    elf
+    code
 }
 
 /// Commands that record branches in several ways and print them, each behind a line.
 pub fn script(is_precise: bool) -> String {
-    let mut program_text = String::new();
-    for byte in program() {
-        // A string takes everything.
-        let _ = write!(program_text, "\\{byte:03o}");
-    }
     // Interrupts that take long by the virtual time must not lower the rate of samples.
     let mut script = format!(
-        "echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n\
-         printf '{program_text}' > /tmp/round; chmod 755 /tmp/round\n"
+        "echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n{}",
+        linux_program::write(&program(), "/tmp/round")
     );
     let event = format!("-c {PERIOD} -e instructions:u");
     let mut record = |options: &str, fields: &str| {

@@ -2,12 +2,11 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
+use crate::linux_program;
+
 /// Rounds of the program's loop, and its instructions in all.
 const ROUNDS: u32 = 50_000;
 const INSTRUCTIONS: u64 = 5 * ROUNDS as u64 + 4;
-/// Address at which the program is loaded; its code is behind the headers.
-const BASE: u64 = 0x40_0000;
-const CODE: u64 = 0x78;
 /// Addresses of the loop's instructions: a load, two NOPs, a decrement, a branch that is taken.
 const LOOP: [u64; 5] = [0x40_007d, 0x40_0081, 0x40_0082, 0x40_0083, 0x40_0085];
 /// Mark of a sample in ring 3 whose address is exact (`PERF_RECORD_MISC_EXACT_IP`), in perf's dump.
@@ -43,39 +42,23 @@ const EVENTS: [Precise; 4] = [
     },
 ];
 
-/// The program: an ELF file of one segment.
+/// The program's code.
 fn program() -> Vec<u8> {
     let mut code = vec![0xb9];
     code.extend(ROUNDS.to_le_bytes());
     // The loop, then EXIT(0).
     code.extend([0x48, 0x8b, 0x04, 0x24, 0x90, 0x90, 0xff, 0xc9, 0x75, 0xf6]);
     code.extend([0xb8, 60, 0, 0, 0, 0x31, 0xff, 0x0f, 0x05]);
-    let bytes = CODE + code.len() as u64;
-    let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
-    elf.resize(16, 0);
-    // An executable for x86-64; its one program header follows this one.
-    elf.extend([2, 0, 62, 0, 1, 0, 0, 0]);
-    elf.extend([BASE + CODE, 64, 0].into_iter().flat_map(u64::to_le_bytes));
-    elf.extend([0, 0, 64, 56, 1, 0, 0, 0].into_iter().flat_map(u16::to_le_bytes));
-    // Loaded, readable and executable.
-    elf.extend([1, 0, 0, 0, 5, 0, 0, 0]);
-    elf.extend([0, BASE, BASE, bytes, bytes, 0x1000].into_iter().flat_map(u64::to_le_bytes));
-    elf.extend(code);
-    elf
+    code
 }
 
 /// Commands that record all events and print the numbers of samples and of exact ones, then event
 /// and address of each.
 pub fn script() -> String {
-    let mut script = String::new();
-    for byte in program() {
-        // A string takes everything.
-        let _ = write!(script, "\\{byte:03o}");
-    }
     // Interrupts that take long by the virtual time must not lower the rate of samples.
     let mut script = format!(
-        "echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n\
-         printf '{script}' > /tmp/known; chmod 755 /tmp/known\nperf record"
+        "echo 0 > /proc/sys/kernel/perf_cpu_time_max_percent\n{}perf record",
+        linux_program::write(&program(), "/tmp/known")
     );
     for Precise { name, event, period, .. } in EVENTS {
         let _ = write!(script, " -e cpu/{event},period={period},name={name}/uppp");

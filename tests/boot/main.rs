@@ -36,6 +36,7 @@ mod linked;
 mod linux;
 mod linux_branches;
 mod linux_precise;
+mod linux_program;
 mod live;
 mod machines;
 mod many_cpus;

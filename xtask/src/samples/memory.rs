@@ -7,7 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use tally_abi::{ExitStatus, text::Grouped, trace::SampleRecord};
 
-use super::{SampleArgs, Share, Weight, samples_of, short_function};
+use super::{SampleArgs, Share, Weight, samples_of, share::Z, short_function};
 use crate::{
     Failure, Result, output,
     recording::{Access, Recording, Symbolizer},
@@ -17,8 +17,6 @@ use crate::{
 const ROWS: usize = 10;
 /// Bytes of a cache line.
 pub(super) const LINE_BYTES: u64 = 64;
-/// The 97.5 % quantile of the normal distribution.
-const Z: f64 = 1.959_964;
 /// Columns of a row before its name.
 const HEAD_COLUMNS: usize = 50;
 

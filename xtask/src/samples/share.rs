@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// The 97.5 % quantile of the normal distribution.
-const Z: f64 = 1.959_964;
+pub(super) const Z: f64 = 1.959_964;
 
 /// Samples and the events that they stand for.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

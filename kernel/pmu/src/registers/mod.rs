@@ -55,26 +55,24 @@ macro_rules! register {
 /// Defines a [`Register`] that holds a count of at most 48 bits.
 macro_rules! counter {
     ($(#[$doc:meta])* $type:ident, $name:literal, $first:literal $(, stride $stride:literal)?) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub struct $type(pub u64);
-        impl $crate::registers::Register for $type {
-            const NAME: &'static str = $name;
-            const FIRST: u32 = $first;
-            $(const STRIDE: u32 = $stride;)?
-            const VALID: u64 = (1 << 48) - 1;
-            fn raw(self) -> u64 {
-                self.0
-            }
-            fn from_raw(bits: u64) -> Self {
-                Self(bits)
-            }
-        }
+        $crate::registers::word!(
+            $(#[$doc])* $type, $name, $first $(, stride $stride)?, valid (1 << 48) - 1
+        );
     };
 }
-/// Defines a [`Register`] of 64 bits.
+/// Defines a [`Register`] that holds a number, of 64 bits unless it says which bits are valid.
 macro_rules! word {
-    ($(#[$doc:meta])* $type:ident, $name:literal, $first:literal $(, stride $stride:literal)?) => {
+    (
+        $(#[$doc:meta])* $type:ident, $name:literal, $first:literal $(, stride $stride:literal)?
+    ) => {
+        $crate::registers::word!(
+            $(#[$doc])* $type, $name, $first $(, stride $stride)?, valid u64::MAX
+        );
+    };
+    (
+        $(#[$doc:meta])* $type:ident, $name:literal, $first:literal $(, stride $stride:literal)?,
+        valid $valid:expr
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub struct $type(pub u64);
@@ -82,7 +80,7 @@ macro_rules! word {
             const NAME: &'static str = $name;
             const FIRST: u32 = $first;
             $(const STRIDE: u32 = $stride;)?
-            const VALID: u64 = u64::MAX;
+            const VALID: u64 = $valid;
             fn raw(self) -> u64 {
                 self.0
             }
