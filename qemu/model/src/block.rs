@@ -15,7 +15,7 @@ pub const MAX_INSNS: usize = 512;
 pub(crate) const PLACES: usize = 1 << 14;
 
 /// The privilege that a count belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Privilege {
     /// Ring 3.

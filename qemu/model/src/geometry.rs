@@ -291,6 +291,8 @@ pub struct Geometry {
     pub assist: Option<Assist>,
     /// Whether the out-of-order pipeline also counts the CPI stacks of paper 001's architectures.
     pub stacks: bool,
+    /// Whether the out-of-order pipeline also keeps the time of each instruction.
+    pub oracle: bool,
 }
 
 impl Geometry {

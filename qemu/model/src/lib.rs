@@ -27,6 +27,7 @@ mod geometry;
 mod llc;
 mod ooo;
 mod operation;
+mod oracle;
 mod page;
 mod perfect;
 mod prefetch;
@@ -50,6 +51,7 @@ pub use self::{
     },
     llc::Llc,
     operation::{Operation, RegisterSet, Unit},
+    oracle::{CYCLE_PARTS, Charge, Events, Place, Rule},
     page::{PageSize, PageSizes},
     perfect::Perfect,
     prefetch::Prefetchers,

@@ -21,7 +21,7 @@ use crate::totals::events;
 
 /// Key of a block: the page number of the address space's top-level table, the ring, the first
 /// instruction's address.
-type Key = (u64, Privilege, u64);
+pub(crate) type Key = (u64, Privilege, u64);
 
 /// The blocks of one vCPU.
 #[derive(Debug, Default)]

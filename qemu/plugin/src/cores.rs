@@ -9,7 +9,8 @@ use std::{ops::Range, sync::OnceLock};
 
 use tally_abi::truth::{ShadowTruth, Truth};
 use tally_model::{
-    Access, Block, Core, Counts, DataAccess, Geometry, Llc, PageSizes, Prefetchers, Privilege,
+    Access, Block, Charge, Core, Counts, DataAccess, Geometry, Llc, PageSizes, Prefetchers,
+    Privilege,
 };
 use tally_vpmu::{PluginOptions, Profile};
 
@@ -76,6 +77,7 @@ impl Cores {
         let shadow = |(shadow, cache): (&tally_vpmu::Shadow, &Llc)| {
             let mut profile = options.profile;
             profile.geometry.perfect = shadow.perfect;
+            profile.geometry.oracle = false;
             let core = core(&profile.geometry, cache);
             let series = options.series.as_ref();
             let series = series.map(|of| Series::new(vcpu, &shadow.name, of, &profile));
@@ -106,6 +108,11 @@ impl Cores {
     #[inline(never)]
     fn retire_shadows(&mut self, block: &Block, next_pc: u64) {
         self.each_shadow(|core| core.retire(block, next_pc));
+    }
+
+    /// Takes the times of instructions that retired.
+    pub(crate) fn take_times(&mut self) -> impl Iterator<Item = Charge> {
+        self.own.take_times()
     }
 
     #[inline]

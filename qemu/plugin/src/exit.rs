@@ -12,7 +12,9 @@ use tally_vpmu::PluginOptions;
 use crate::{
     blocks::{self, Blocks},
     cores::{self, Cores},
-    handlers, log, options, region, series,
+    handlers,
+    instructions::{self, Instructions},
+    log, options, region, series,
     vcpu::{self, Vcpu},
 };
 
@@ -34,9 +36,15 @@ pub(crate) extern "C" fn on_vcpu_init(index: c_uint, _: *mut c_void) {
 pub(crate) extern "C" fn on_exit(_: *mut c_void) {
     let Some(options) = options::get() else { return };
     vcpu::all().for_each(Vcpu::end_truth);
+    let places = || vcpu::all().filter_map(|vcpu| vcpu.places.as_mut());
     let blocks = || {
-        vcpu::all().filter_map(|vcpu| vcpu.blocks.take()).for_each(Blocks::finish);
+        places().filter_map(|places| places.blocks.take()).for_each(Blocks::finish);
         options.blocks.as_deref().map_or(Ok(()), |path| blocks::write(path, &options.profile))
+    };
+    let instructions = || {
+        let all = places().filter_map(|places| places.instructions.take());
+        all.for_each(Instructions::finish);
+        options.instructions.as_deref().map_or(Ok(()), instructions::write)
     };
     let truth = || match &options.truth {
         Some(path) => write(path, &all_truth(options))
@@ -46,6 +54,7 @@ pub(crate) extern "C" fn on_exit(_: *mut c_void) {
     if let Err(error) = series::finish()
         .and_then(|()| handlers::finish())
         .and_then(|()| blocks())
+        .and_then(|()| instructions())
         .and_then(|()| truth())
     {
         log::line(&error);

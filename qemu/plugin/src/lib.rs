@@ -7,9 +7,9 @@
 //! named `on_…`, each of which turns its pointers into references and calls safe functions.
 //!
 //! Layers, each using only those above it: `ffi`, `guest`, `registers`; `options`, `log`, `totals`,
-//! `tag`, `region`, `series`, `blocks`, `cores`; `pending`, `injection`, `timestamp`, `precision`;
-//! `vcpu`; `handlers`, `injector`, `precise`, `fixup`, `restart`; `instrumentation`, `replaced`,
-//! `intercept`, `exec`, `exit`; `translate`.
+//! `tag`, `region`, `series`, `blocks`, `instructions`, `cores`, `places`; `pending`, `injection`,
+//! `timestamp`, `precision`; `vcpu`; `handlers`, `injector`, `precise`, `fixup`, `restart`;
+//! `instrumentation`, `replaced`, `intercept`, `exec`, `exit`; `translate`.
 
 mod apic;
 mod blocks;
@@ -28,6 +28,7 @@ mod guest;
 mod handlers;
 mod injection;
 mod injector;
+mod instructions;
 mod instrumentation;
 mod intercept;
 mod interrupts;
@@ -35,6 +36,7 @@ mod log;
 mod options;
 mod paging;
 mod pending;
+mod places;
 mod precise;
 mod precision;
 mod region;
@@ -134,6 +136,7 @@ fn install(options: PluginOptions) -> Result<(), String> {
         series::create(series, &options.profile)?;
     }
     options.blocks.as_deref().map(blocks::check).transpose()?;
+    options.instructions.as_deref().map(instructions::check).transpose()?;
     if let Some(path) = &options.handlers {
         handlers::create(path)?;
     }

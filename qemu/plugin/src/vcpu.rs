@@ -15,11 +15,11 @@ use tally_vpmu::{Deliveries, PluginOptions, VirtualPmu};
 
 use crate::{
     apic::Apic,
-    blocks::Blocks,
     cores::Cores,
     injection::{self, Injections},
     log::{self, Once},
     pending::{self, BlockExit, Fixup},
+    places::Places,
     precision::Precision,
     region::{self, VcpuTruth},
     registers::{GuestRegisters, Reg},
@@ -71,8 +71,8 @@ pub(crate) struct Vcpu {
     pub(crate) deliveries: Deliveries,
     /// Overflow interrupts to raise at chosen instructions.
     pub(crate) injections: Injections,
-    /// Counts by block of code, if the options request them.
-    pub(crate) blocks: Option<Blocks>,
+    /// Counts and times by code address, if the options request them.
+    pub(crate) places: Option<Places>,
     /// The correction of registers after the instruction that is about to run.
     pub(crate) fixup: Option<Fixup>,
     /// The address to resume at after that instruction, if it leaves the block.
@@ -114,7 +114,7 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
         injections: Injections::of(index as u32, &options.interrupts),
         index: index as u32,
         precision: Precision::with(Timestamp::default()),
-        blocks: options.blocks.is_some().then(Blocks::default),
+        places: Places::of(options),
         fixup: None,
         block_exit: None,
     });
@@ -176,7 +176,7 @@ impl Vcpu {
             self.finish_in_part(block, next_pc);
         }
         self.abandon();
-        if self.blocks.is_some() {
+        if self.places.is_some() {
             self.end_block(block);
         }
         if block.ends_in_iret {
@@ -184,13 +184,13 @@ impl Vcpu {
         }
     }
 
-    /// Adds the counts since the block before to this block.
+    /// Adds the counts since the block before to this block, and times to their instructions.
     #[cold]
     #[inline(never)]
     fn end_block(&mut self, block: &Block) {
         let (key, inside) = ((self.space, block.ring, block.pc), self.truth.inside());
-        if let Some(blocks) = &mut self.blocks {
-            blocks.end_block(key, self.core.counts(), inside);
+        if let Some(places) = &mut self.places {
+            places.end_block(key, &mut self.core, inside);
         }
     }
 
@@ -310,6 +310,9 @@ impl Vcpu {
             // The handler's frame: the error code, then the return address.
             let frame = self.registers.read(Reg::Rsp);
             self.registers.write_virtual(frame.wrapping_add(8), &fault_at.to_le_bytes());
+        }
+        if self.precision.is_stepping {
+            self.pmu.pass_events(self.core.counts());
         }
         if is_in_user_mode {
             self.pmu.interrupted_in_ring_3();

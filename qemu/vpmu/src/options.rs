@@ -29,6 +29,8 @@ pub struct PluginOptions {
     pub series: Option<SeriesOptions>,
     /// Output file for the exact counts of each block of code.
     pub blocks: Option<PathBuf>,
+    /// Output file for the time of each instruction.
+    pub instructions: Option<PathBuf>,
     /// Overflow interrupts to inject, each as a CPU and its count of retired instructions.
     pub interrupts: Vec<(u32, u64)>,
     /// Whether to count from power-on instead of from the first counter or region.
@@ -88,7 +90,7 @@ impl Interval {
 }
 
 /// The names of the options.
-const NAMES: [&str; 42] = [
+const NAMES: [&str; 43] = [
     "profile",
     "processor",
     "counters",
@@ -110,6 +112,7 @@ const NAMES: [&str; 42] = [
     "truth",
     "series",
     "blocks",
+    "instructions",
     "every",
     "columns",
     "pmi",
@@ -186,6 +189,7 @@ impl<'a> Given<'a> {
         profile.geometry.has_large_pages = self.is_second("large-pages", ["no", "yes"])?;
         profile.geometry.assist = machine::assist(self.get("assist"))?;
         profile.geometry.stacks = self.is_second("stacks", ["no", "yes"])?;
+        profile.geometry.oracle = self.get("instructions").is_some();
         machine::check_pipeline(&profile.geometry)?;
         Ok(profile)
     }
@@ -281,6 +285,7 @@ impl PluginOptions {
             truth: given.path("truth")?,
             series: given.series()?,
             blocks: given.path("blocks")?,
+            instructions: given.path("instructions")?,
             interrupts: given.interrupts()?,
             from_boot: given.is_second("from", ["first", "boot"])?,
             handlers: given.path("handlers")?,
@@ -368,6 +373,7 @@ mod tests {
             ("truth=on", "use truth=FILE"),
             ("handlers=on", "use handlers=FILE"),
             ("blocks=on", "use blocks=FILE"),
+            ("instructions=x", "add pipeline=ooo"),
             ("mode=odd", "unknown mode 'odd'"),
             ("pipeline=fast", "unknown pipeline 'fast'"),
             ("mode=single", "add pipeline=ooo"),

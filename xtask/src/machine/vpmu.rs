@@ -27,8 +27,8 @@ pub fn check_vpmu(pmu: Pmu, options: &[String], cpus: u16) -> Result<()> {
     let options = parse(pmu, options)?.check_cpus(cpus.into()).map_err(refused)?;
     let series = options.series.as_ref().map(|series| &series.path);
     let files =
-        [&options.truth, &options.blocks, &options.handlers, &options.log].into_iter().flatten();
-    files.chain(series).try_for_each(|path| project::check_writable(path))
+        [&options.truth, &options.blocks, &options.instructions, &options.handlers, &options.log];
+    files.into_iter().flatten().chain(series).try_for_each(|path| project::check_writable(path))
 }
 
 fn parse(pmu: Pmu, options: &[String]) -> Result<PluginOptions> {

@@ -6,6 +6,7 @@ use super::state::{Core, TIMES};
 use crate::{
     block::{Block, BranchKind, Privilege, StaticCounts, fuses},
     counts::Lanes,
+    oracle::Charge,
     signal::Signal,
 };
 
@@ -58,6 +59,14 @@ impl Core {
         if range.end == block.insns().len() {
             self.charge_block(block);
         }
+    }
+
+    /// Takes the times of instructions that retired, with [`Geometry::oracle`]. A charge that is
+    /// dropped is lost.
+    ///
+    /// [`Geometry::oracle`]: crate::Geometry::oracle
+    pub fn take_times(&mut self) -> impl Iterator<Item = Charge> {
+        self.engine.iter_mut().flat_map(|engine| engine.take_times())
     }
 
     #[inline(always)] // Like its caller.

@@ -135,7 +135,8 @@ impl Core {
         }
         self.add(ring, Signal::Uops, uops);
         self.add(ring, Signal::UopsMicrocode, uops);
-        let alone = Alone { cycles, cause, uops, is_store: STORE };
+        let pc = self.string.of.map(|(pc, _)| pc);
+        let alone = Alone { cycles, cause, uops, is_store: STORE, pc };
         if !self.is_out_of_order {
             self.stall_alone(ring, alone);
         } else if let Some(engine) = &mut self.engine {
@@ -147,7 +148,7 @@ impl Core {
     /// Advances the interval pipeline. What its samples know is not of these cycles, so they are
     /// attributed here.
     fn stall_alone(&mut self, ring: Privilege, alone: Alone) {
-        let Alone { cycles, cause, uops, is_store } = alone;
+        let Alone { cycles, cause, uops, is_store, .. } = alone;
         let slots = u64::from(cycles) * u64::from(self.geometry.width);
         self.stall(ring, cause, cycles);
         if alone.is_behind_memory() {

@@ -2,7 +2,11 @@
 
 use super::state::Engine;
 use crate::{
-    block::Privilege, counts::Counts, geometry::RESOLVE_CYCLES, signal::Signal,
+    block::Privilege,
+    counts::Counts,
+    geometry::RESOLVE_CYCLES,
+    oracle::{Charge, Place},
+    signal::Signal,
     stacks::Mispredicted,
 };
 
@@ -16,12 +20,14 @@ pub(crate) struct Alone {
     pub(crate) uops: u64,
     /// Whether a store waits, if the cause is in memory, and not a load.
     pub(crate) is_store: bool,
+    /// Address of the instruction whose time it is, if it is one's.
+    pub(crate) pc: Option<u64>,
 }
 
 impl Alone {
     /// Cycles in which nothing retires.
     pub(crate) fn serializing(cycles: u32) -> Alone {
-        Alone { cycles, cause: Signal::StallSerialize, uops: 0, is_store: false }
+        Alone { cycles, cause: Signal::StallSerialize, uops: 0, is_store: false, pc: None }
     }
 
     /// Returns whether data from memory is waited for.
@@ -34,6 +40,9 @@ impl Engine {
     /// Resolves the last instruction, a branch: delays fetch.
     pub(crate) fn branch(&mut self, taken: bool, wrong: bool, counts: &mut Counts) {
         self.steer(taken, wrong);
+        if let (true, Some(oracle)) = (wrong, &mut self.oracle) {
+            oracle.mispredicted();
+        }
         if let Some(mut stacks) = self.stacks.take() {
             let mispredicted = wrong.then(|| Mispredicted {
                 full_at: self.full_at(stacks.dispatched_at()),
@@ -43,6 +52,11 @@ impl Engine {
             stacks.branch(self.retired_at, mispredicted, counts);
             self.stacks = Some(stacks);
         }
+    }
+
+    /// Takes the times of instructions.
+    pub(crate) fn take_times(&mut self) -> impl Iterator<Item = Charge> {
+        self.oracle.iter_mut().flat_map(|oracle| oracle.take())
     }
 
     /// The cycle at which the reorder buffer is full of micro-operations of a wrong path, if they
@@ -114,6 +128,9 @@ impl Engine {
         counts[Signal::Slots] += cycles * width;
         self.empty(Signal::SlotsCore, counts);
         self.retired_at += cycles;
+        if let (Some(pc), Some(oracle)) = (alone.pc, &mut self.oracle) {
+            oracle.occupy(Place { ring: self.ring, pc }, cycles);
+        }
         self.slots.take(uops);
         self.empty_behind(alone, counts);
         self.fetched_at = self.fetched_at.max(self.retired_at);

@@ -14,6 +14,7 @@ use crate::{
     counts::Counts,
     geometry::PipelineMode,
     operation::Unit,
+    oracle::{Events, Passage, Place},
     signal::Signal,
     stacks::{Dispatched, FetchWait, Watch},
 };
@@ -111,7 +112,20 @@ impl Engine {
                 self.fetched_at = from + u64::from(cycles);
                 self.fetch_cause = wait.cause();
                 watch.fetch_waited(from, self.fetched_at, wait);
+                self.meet(match wait {
+                    FetchWait::Code(_) => Events::CODE_MISS,
+                    FetchWait::Translation => Events::CODE_WALK,
+                    FetchWait::Resteer | FetchWait::Decoders => continue,
+                });
             }
+        }
+    }
+
+    /// Tells the oracle of an event of the instruction that is on its way.
+    #[inline]
+    fn meet(&mut self, events: Events) {
+        if let Some(oracle) = &mut self.oracle {
+            oracle.meet(events);
         }
     }
 
@@ -160,11 +174,21 @@ impl Engine {
             self.add_to_bundle(insn, uops, times, touches, steps);
         } else {
             self.retire(uops, complete, steps);
+            self.consult(insn, dispatched, touches);
             self.leave(times, touches, watch);
         }
         if insn.serialize_cycles != 0 {
             self.empty(Signal::SlotsCore, counts);
         }
+    }
+
+    /// Tells the oracle of the last instruction.
+    #[inline]
+    fn consult(&mut self, insn: &Insn, dispatched_at: u64, touches: &[Touch]) {
+        let Some(oracle) = &mut self.oracle else { return };
+        touches.iter().for_each(|touch| oracle.access(touch.by, touch.walk_cycles > 0));
+        let place = Place { ring: self.ring, pc: insn.pc };
+        oracle.retire(place, Passage { dispatched_at, retired_at: self.retired_at });
     }
 
     /// Frees the queue entries of retired instructions' accesses.
@@ -222,7 +246,10 @@ impl Engine {
                 (behind_memory, cause) = match full {
                     Signal::FullReorder => (behind_memory, Signal::StallResources),
                     Signal::FullScheduler => (self.waited_for_memory, Signal::StallResources),
-                    Signal::FullStores => (true, Signal::StallStore),
+                    Signal::FullStores => {
+                        self.meet(Events::STORES_FULL);
+                        (true, Signal::StallStore)
+                    }
                     _ => (true, Signal::StallResources),
                 };
             }

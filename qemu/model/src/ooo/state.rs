@@ -12,6 +12,7 @@ use crate::{
     block::Privilege,
     geometry::{Geometry, PipelineMode},
     operation::{REGISTERS, RegisterSet},
+    oracle::Oracle,
     perfect::Perfect,
     prefetch::IN_FLIGHT,
     signal::Signal,
@@ -149,6 +150,8 @@ pub(crate) struct Engine {
     pub(super) complete_at: u64,
     /// The CPI stacks of paper 001's architectures, if they are counted.
     pub(super) stacks: Option<Box<Stacks>>,
+    /// The time of each instruction, if it is kept.
+    pub(super) oracle: Option<Box<Oracle>>,
 }
 
 impl Engine {
@@ -200,6 +203,7 @@ impl Engine {
             order: geometry.has_rejections.then(|| Box::new(Order::new())),
             complete_at: 0,
             stacks: geometry.stacks.then(|| Box::new(Stacks::new(&geometry))),
+            oracle: geometry.oracle.then(Box::default),
         }
     }
 

@@ -117,4 +117,5 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     prefetches_both_ways: false,
     assist: None,
     stacks: false,
+    oracle: false,
 };

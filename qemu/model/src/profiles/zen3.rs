@@ -112,4 +112,5 @@ pub(super) const GEOMETRY: Geometry = Geometry {
     prefetches_both_ways: true,
     assist: None,
     stacks: false,
+    oracle: false,
 };

@@ -106,7 +106,14 @@ pub(super) fn check_pipeline(geometry: &Geometry) -> Result<(), String> {
     if geometry.stacks && geometry.pipeline == Pipeline::Interval {
         return Err("stacks=yes needs the other pipeline: add pipeline=ooo".to_owned());
     }
-    Ok(())
+    match geometry.pipeline {
+        Pipeline::OutOfOrder(PipelineMode::Bundles(_)) | Pipeline::Interval if geometry.oracle => {
+            Err("instructions=FILE needs the time of each instruction: add pipeline=ooo, without \
+                 mode=bundles"
+                .to_owned())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Parses a list of shadow cores like `l1i+branch/none`.

@@ -175,6 +175,20 @@ impl VirtualPmu {
         }
     }
 
+    /// Takes the events so far as those of an instruction that does not retire: an interrupt ended
+    /// a repeated string instruction, or it faulted. The next instruction with an event gets the
+    /// record.
+    pub fn pass_events(&mut self, counts: &[Counts; 2]) {
+        self.sync(counts);
+        let armed = self.pebs.as_ref().map_or(0, |pebs| pebs.armed);
+        for bit in VirtualPmu::bits(armed) {
+            let value = self.pebs_counter(bit).unwrapped(counts, self.geometry());
+            if let Some(pebs) = &mut self.pebs {
+                pebs.note_value(bit, value);
+            }
+        }
+    }
+
     /// Mask of the armed counters that have had an event since.
     fn due(&self, armed: u64, counts: &[Counts; 2]) -> u64 {
         let Some(pebs) = &self.pebs else { return 0 };

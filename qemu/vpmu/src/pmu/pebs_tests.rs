@@ -90,6 +90,12 @@ impl Sampled {
         machine.pmu.retire_insn(machine.core.counts(), &insn, memory);
     }
 
+    /// Counts an instruction in ring 3 that an interrupt ends before it retires.
+    fn interrupt(&mut self) {
+        self.machine.run(Privilege::User, 1);
+        self.machine.pmu.pass_events(self.machine.core.counts());
+    }
+
     /// Loads from an address, by the instruction that retires next.
     fn load(&mut self, address: u64) {
         let insns = [Insn { uops: 1, ..Insn::default() }];
@@ -174,6 +180,19 @@ fn another_counter_records_the_instruction_of_the_next_event() {
     sampled.machine.run(Privilege::Kernel, 5);
     sampled.run(20);
     assert_eq!(sampled.memory.records(), [(11, 4), (19, 4), (27, 4)]);
+}
+
+#[test]
+fn events_of_an_instruction_that_does_not_retire_give_the_next_one_the_record() {
+    let mut sampled = Sampled::new("sapphire-rapids", Memory::with_store(1 << 16, 1 << 16, 7));
+    sampled.start(2, 4, 0);
+    sampled.run(3);
+    // The overflow, and an event behind it, before an interrupt.
+    sampled.interrupt();
+    sampled.interrupt();
+    assert!(sampled.memory.records().is_empty());
+    sampled.run(1);
+    assert_eq!(sampled.memory.records(), [(4, 1 << 2)]);
 }
 
 #[test]
