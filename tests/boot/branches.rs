@@ -15,7 +15,8 @@ use xtask::{
 };
 
 use crate::{
-    SharedBoot, assert_exact_counts_are_true, assert_success, export::xtask_task, precise::Program,
+    SharedBoot, assert_exact_counts_are_true, assert_success, boot, export::xtask_task,
+    precise::Program,
 };
 
 fn record(pmu: Pmu, options: &str) -> Request {
@@ -129,6 +130,59 @@ fn exact_counts_stay_exact_beside_branch_records() {
     for boot in [&ON_ICE_LAKE, &ON_SAPPHIRE_RAPIDS, &ON_ZEN_4] {
         assert_exact_counts_are_true(&Report::of(boot.get()));
     }
+}
+
+/// The words of each sample's stack, by the sample's time.
+fn stacks(records: &Records) -> BTreeMap<u64, Vec<u64>> {
+    let mut all: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
+    for part in &records.stacks {
+        let words = part.words.iter().take(part.valid.into());
+        all.entry(part.sample_tsc).or_default().extend(words);
+    }
+    all
+}
+
+/// Words of a stack that `-g` copies.
+const COPIED_WORDS: usize = 512;
+
+/// Checks that each call that has not returned has its return address on the stack, the innermost
+/// one first.
+fn assert_calls_are_on_the_stack(pmu: Pmu) {
+    let job = "tally record --budget 100 --call-graph lbr -g -c 20011 rounds 1 20000";
+    let boot = boot(&Request { pmu, ..Request::new(format!("wire trace=halt -- {job}")) });
+    let (program, all) = (Program::read(), branches(&boot));
+    let (records, _) = Records::read(Trace::open(&boot.transcript.trace).unwrap());
+    let stacks = stacks(&records);
+    let (mut found, mut deep, mut returned) = (0, 0, 0);
+    for (tsc, calls) in &all {
+        deep += usize::from(calls.len() > 1);
+        let (mut words, mut is_outer) = (stacks[tsc].as_slice(), false);
+        for call in calls {
+            assert!(call.is_open());
+            let instruction = program.find(call.from).expect("an address of the program");
+            let flow = instruction.flow_control();
+            assert!(matches!(flow, FlowControl::Call | FlowControl::IndirectCall), "{instruction}");
+            match words.iter().position(|word| *word == instruction.next_ip()) {
+                Some(at) => (words, is_outer, found) = (&words[at + 1..], true, found + 1),
+                // The stack is the interrupt's: the innermost calls can have returned by then.
+                None if !is_outer => returned += 1,
+                // The outermost calls can be beyond the copy. Then so are those around them.
+                None => {
+                    assert!(stacks[tsc].len() == COPIED_WORDS, "{instruction} is not on the stack");
+                    words = &[];
+                }
+            }
+        }
+    }
+    let calls = found + returned;
+    assert!(calls >= all.len() && deep > 0, "{calls} of {}, {deep}", all.len());
+    assert!(returned * 10 < calls, "{returned} of {calls} calls are not on the stack");
+}
+
+#[test]
+fn calls_that_have_not_returned_are_on_the_stack() {
+    assert_calls_are_on_the_stack(Pmu::Intel);
+    assert_calls_are_on_the_stack(Pmu::SapphireRapids);
 }
 
 #[test]

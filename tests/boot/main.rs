@@ -26,6 +26,7 @@ mod dynamic;
 mod ends;
 mod estimates;
 mod export;
+mod exposed;
 mod foreign;
 mod halts;
 mod image;

@@ -2,6 +2,7 @@
 
 use tally_abi::{
     ExitStatus,
+    branches::BranchFilter,
     command::{Command, StatOptions, Verb},
 };
 
@@ -47,11 +48,11 @@ pub fn record(words: &[String]) -> Option<bool> {
     Some(command.samples_breakdown)
 }
 
-/// Returns whether these words record branches: `record -b` or `-j`.
-pub fn records_branches(words: &[String]) -> bool {
-    tally(words).is_some_and(|words| {
-        Command::parse(&words).is_ok_and(|command| !command.branches.is_empty())
-    })
+/// The branches that these words record: `record -b`, `-j` or `--call-graph lbr`.
+pub fn branches(words: &[String]) -> BranchFilter {
+    let words = tally(words);
+    let command = words.as_ref().and_then(|words| Command::parse(words).ok());
+    command.map_or(BranchFilter::default(), |command| command.branches)
 }
 
 /// Returns whether these words ask for the names of the metrics: `stat -M list`.

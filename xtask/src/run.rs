@@ -23,7 +23,7 @@ use tally_breakdown::Metrics;
 pub(crate) use self::show::{show, write_trace};
 pub use self::{
     args::RunArgs,
-    sampled::by_function,
+    sampled::{by_function, by_instruction},
     verb::{VerbArgs, with_verbs},
 };
 use self::{

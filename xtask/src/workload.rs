@@ -9,7 +9,7 @@ mod tracing;
 use std::path::PathBuf;
 
 use clap::Args;
-use tally_abi::{ExitStatus, boot::LogLevel};
+use tally_abi::{ExitStatus, boot::LogLevel, branches::BranchFilter};
 use tally_vpmu::VirtualPmu;
 
 use self::{
@@ -274,6 +274,27 @@ impl Workload {
     }
 }
 
+/// Checks that the processor has records of these branches.
+fn check_branches(pmu: &VirtualPmu, asked: BranchFilter) -> Result<()> {
+    let (profile, name) = (pmu.profile(), pmu.profile().name);
+    let every = || BranchFilter::every(profile.has_call_stack());
+    let filters = profile.has_branch_records().then(every).unwrap_or_default();
+    if asked.is_within(filters) {
+        return Ok(());
+    }
+    let why = if filters.is_empty() {
+        format!(
+            "record -b and -j: {name} records no branches; --pmu intel, sapphire-rapids and amd do"
+        )
+    } else {
+        format!(
+            "record --call-graph lbr: {name} records no stack of calls; --pmu intel and \
+             sapphire-rapids do, and record -g copies the stack on each"
+        )
+    };
+    Err(Failure::new(tally_abi::Error::EventNotSupported.exit_status(), why))
+}
+
 /// Checks the events of a job, or of a program after `--`.
 fn check_events(job: &Job, words: &[String], (pmu, is_virtual): (&VirtualPmu, bool)) -> Result<()> {
     let is_known = job.events.is_some() || job.default.is_some() && counts_by_default(words);
@@ -281,12 +302,8 @@ fn check_events(job: &Job, words: &[String], (pmu, is_virtual): (&VirtualPmu, bo
         return Ok(());
     }
     let asked = Asked::of(job, words, pmu.profile().signature)?;
-    if is_virtual && program_words::records_branches(words) && !pmu.profile().has_branch_records() {
-        let why = format!(
-            "record -b and -j: {} records no branches; --pmu intel, sapphire-rapids and amd do",
-            pmu.profile().name
-        );
-        return Err(Failure::new(tally_abi::Error::EventNotSupported.exit_status(), why));
+    if is_virtual {
+        check_branches(pmu, program_words::branches(words))?;
     }
     // `stat` may be asked only for values that need no counters.
     match is_virtual {

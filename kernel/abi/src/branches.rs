@@ -14,7 +14,7 @@ pub struct Branch {
     pub to: u64,
     /// Bit 0: mispredicted; bit 1: predicted rightly; neither if it is not known. Bits 19:4: core
     /// cycles since the record before, at most 65,535; 0 if they are not known. Bits 23:20: the
-    /// type, by [`BranchType`].
+    /// type, by [`BranchType`]. Bit 63: a call that has not returned ([`BranchFilter::STACK`]).
     pub info: u64,
 }
 
@@ -23,6 +23,7 @@ const MISPREDICTED: u64 = 1;
 const PREDICTED: u64 = 2;
 const CYCLES_SHIFT: u32 = 4;
 const TYPE_SHIFT: u32 = 20;
+const OPEN: u64 = 1 << 63;
 
 /// Type of a branch, by perf's number (`PERF_BR_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +78,17 @@ impl Branch {
         }
     }
 
+    /// The branch as a call that has not returned.
+    #[must_use]
+    pub const fn open(self) -> Branch {
+        Branch { info: self.info | OPEN, ..self }
+    }
+
+    /// Returns whether it is a call of a stack of calls that have not returned.
+    pub const fn is_open(&self) -> bool {
+        self.info & OPEN != 0
+    }
+
     /// The words of a record.
     pub const fn to_words(self) -> [u64; BRANCH_WORDS] {
         [self.from, self.to, self.info]
@@ -108,13 +120,15 @@ impl BranchFilter {
     pub const INDIRECT_CALL: BranchFilter = BranchFilter(1 << 6);
     /// Conditional branches.
     pub const CONDITIONAL: BranchFilter = BranchFilter(1 << 10);
+    /// Calls that have not returned, the innermost one first; no other type beside them.
+    pub const STACK: BranchFilter = BranchFilter(1 << 11);
     /// Indirect jumps.
     pub const INDIRECT_JUMP: BranchFilter = BranchFilter(1 << 12);
     /// Direct calls.
     pub const CALL: BranchFilter = BranchFilter(1 << 13);
 
     /// The words of `record -j`.
-    pub const WORDS: [(&'static str, BranchFilter); 9] = [
+    pub const WORDS: [(&'static str, BranchFilter); 10] = [
         ("any", BranchFilter::ANY),
         ("any_call", BranchFilter::ANY_CALL),
         ("any_ret", BranchFilter::ANY_RETURN),
@@ -122,17 +136,24 @@ impl BranchFilter {
         ("ind_call", BranchFilter::INDIRECT_CALL),
         ("ind_jmp", BranchFilter::INDIRECT_JUMP),
         ("call", BranchFilter::CALL),
+        ("stack", BranchFilter::STACK),
         ("u", BranchFilter::USER),
         ("k", BranchFilter::KERNEL),
     ];
 
     /// Bits of the rings, and of everything.
     const RINGS: u16 = 0b11;
-    const ALL: u16 = 0b0011_0100_0111_1011;
+    const ALL: u16 = 0b0011_1100_0111_1011;
 
-    /// The filter with these bits, if they are bits of one.
+    /// The filter with these bits, if they are bits of one: a stack has no other type beside it.
     pub const fn from_bits(bits: u64) -> Option<BranchFilter> {
-        if bits & !(Self::ALL as u64) == 0 { Some(BranchFilter(bits as u16)) } else { None }
+        const STACK: u64 = BranchFilter::STACK.0 as u64;
+        let is_mixed = bits & STACK != 0 && bits & !(STACK | Self::RINGS as u64) != 0;
+        if bits & !(Self::ALL as u64) == 0 && !is_mixed {
+            Some(BranchFilter(bits as u16))
+        } else {
+            None
+        }
     }
 
     /// The bits.
@@ -151,7 +172,18 @@ impl BranchFilter {
             let known = BranchFilter::WORDS.iter().find(|(name, _)| *name == word);
             all.0 |= known.ok_or(word)?.1.0;
         }
-        Ok(if all.0 & !Self::RINGS == 0 { BranchFilter(all.0 | Self::ANY.0) } else { all })
+        let all = if all.0 & !Self::RINGS == 0 { BranchFilter(all.0 | Self::ANY.0) } else { all };
+        BranchFilter::from_bits(all.bits()).ok_or("another type beside stack")
+    }
+
+    /// Every filter, or every one but for [`Self::STACK`].
+    pub const fn every(with_stack: bool) -> BranchFilter {
+        BranchFilter(if with_stack { Self::ALL } else { Self::ALL & !Self::STACK.0 })
+    }
+
+    /// Returns whether it has nothing beyond `all`.
+    pub const fn is_within(self, all: BranchFilter) -> bool {
+        self.0 & !all.0 == 0
     }
 
     /// Returns whether no branches are recorded.
@@ -185,8 +217,11 @@ mod tests {
         assert_eq!(parse("ind_call,cond"), Ok(1 << 6 | 1 << 10));
         assert_eq!(parse("any,save_type"), Err("save_type"));
         assert_eq!(parse(""), Err(""));
-        let all = BranchFilter::WORDS.iter().fold(0, |all, (_, part)| all | part.bits());
-        assert_eq!(BranchFilter::from_bits(all).map(BranchFilter::bits), Some(all));
+        assert_eq!(parse("stack,u"), Ok(1 << 11 | 1));
+        assert!(parse("stack,cond").is_err() && BranchFilter::from_bits(0x808).is_none());
+        let words = BranchFilter::WORDS.iter().fold(0, |all, (_, part)| all | part.bits());
+        assert_eq!(BranchFilter::every(true).bits(), words);
+        assert_eq!(BranchFilter::from_bits(words & !(1 << 11)), Some(BranchFilter::every(false)));
         assert_eq!(BranchFilter::from_bits(1 << 2), None);
         let any = BranchFilter::ANY.in_rings(true, false);
         assert_eq!(any.bits(), 0b1001);

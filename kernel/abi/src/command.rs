@@ -39,6 +39,11 @@ const BREAKDOWN_SLICE: Slice = Slice::Cycles(50_000);
 
 /// Bytes of the stack that `record -g` records with a sample: enough for some dozens of callers.
 const DEFAULT_STACK_BYTES: u64 = 4096;
+/// Filter of `record --call-graph lbr`.
+const CALL_STACK: BranchFilter = BranchFilter::STACK.in_rings(true, false);
+/// Ways to callers other than `--call-graph lbr`.
+const STACKS: &str = "record -g keeps the stack, by which callers are found in either way: choose \
+    with `cargo xtask report --call-graph dwarf|fp`";
 /// Bytes of a word of the stack.
 const WORD_BYTES: u64 = 8;
 
@@ -270,6 +275,8 @@ impl<'a> Command<'a> {
                 }
             }
             "--stacks" => self.stack_bytes = DEFAULT_STACK_BYTES,
+            "--call-graph" if value == "lbr" => self.branches = CALL_STACK,
+            "--call-graph" => return Err(format!("{word} {value}: {STACKS}")),
             "--branch-any" => self.branches = BranchFilter::ANY,
             "--branch-filter" => self.branches = filter(word, value)?,
             _ => {

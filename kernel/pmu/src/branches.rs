@@ -22,6 +22,9 @@ pub(crate) trait BranchStack {
 
     /// Reads the records, the last one first, into `to`; returns their number.
     fn read<B: Bus>(&self, bus: &mut CountingBus<B>, to: &mut [Branch]) -> usize;
+
+    /// The filters that it has.
+    fn filters(&self) -> BranchFilter;
 }
 
 /// State of a CPU's records.
@@ -68,6 +71,15 @@ impl<S: BranchStack> BranchRecords<S> {
 
     /// Reads the records, the last one first; returns their number.
     pub(crate) fn read<B: Bus>(&self, bus: &mut CountingBus<B>, to: &mut [Branch]) -> usize {
-        self.stack.read(bus, to)
+        let known = self.stack.read(bus, to);
+        if self.filter.has(BranchFilter::STACK) {
+            to[..known].iter_mut().for_each(|branch| *branch = branch.open());
+        }
+        known
+    }
+
+    /// The filters of the records.
+    pub(crate) fn filters(&self) -> BranchFilter {
+        self.stack.filters()
     }
 }

@@ -2,7 +2,7 @@
 
 use tally_abi::{
     Mode,
-    branches::{Branch, MAX_BRANCHES},
+    branches::{Branch, BranchFilter, MAX_BRANCHES},
 };
 use tally_engine::{
     CounterMask, Counts, Group, Metrics, Pmu, PreciseRecords, Setup, Switch, Widths,
@@ -67,9 +67,9 @@ impl<B: Bus> Driver<B> {
         either!(self, driver => driver.record_branches());
     }
 
-    /// Returns whether sessions can record branches on this CPU.
-    pub fn can_record_branches(&self) -> bool {
-        either!(self, driver => driver.can_record_branches())
+    /// The filters with which sessions can record branches on this CPU; empty if they cannot.
+    pub fn branch_filters(&self) -> BranchFilter {
+        either!(self, driver => driver.branch_filters())
     }
 
     /// Returns whether this CPU has PERF_METRICS.

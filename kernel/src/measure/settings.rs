@@ -34,8 +34,8 @@ static MISSING_EXTRA: AtomicU8 = AtomicU8::new(0);
 static LACKS_METRICS: AtomicBool = AtomicBool::new(false);
 /// Whether a started CPU cannot sample precisely.
 static LACKS_PRECISE: AtomicBool = AtomicBool::new(false);
-/// Whether a started CPU does not record branches.
-static LACKS_BRANCHES: AtomicBool = AtomicBool::new(false);
+/// Filters with which every started CPU records branches.
+static BRANCH_FILTERS: AtomicU64 = AtomicU64::new(u64::MAX);
 static SETTINGS: Once<Settings> = Once::new();
 
 pub(super) struct Settings {
@@ -187,9 +187,9 @@ pub(super) fn record_precise(can_sample_precisely: bool) {
     LACKS_PRECISE.fetch_or(!can_sample_precisely, Ordering::Relaxed);
 }
 
-/// Records whether a CPU can record branches.
-pub(super) fn record_branches(can_record_branches: bool) {
-    LACKS_BRANCHES.fetch_or(!can_record_branches, Ordering::Relaxed);
+/// Records the filters with which a CPU records branches.
+pub(super) fn record_branches(filters: BranchFilter) {
+    BRANCH_FILTERS.fetch_and(filters.bits(), Ordering::Relaxed);
 }
 
 /// Checks that every started CPU records branches, and that a session records those to ring 0 only
@@ -198,8 +198,13 @@ pub(super) fn record_branches(can_record_branches: bool) {
 /// # Errors
 /// They do not, or it does not; the log has the reason.
 pub(super) fn permit_branches(filter: BranchFilter, counts_kernel: bool) -> Result<(), Error> {
-    if LACKS_BRANCHES.load(Ordering::Relaxed) {
+    let filters = BRANCH_FILTERS.load(Ordering::Relaxed);
+    if filters == 0 {
         log::warn!("no branches are recorded: this processor, or its hypervisor, has no records");
+        return Err(Error::EventNotSupported);
+    }
+    if filter.bits() & !filters != 0 {
+        log::warn!("this processor's records have no stack of calls: record -g copies the stack");
         return Err(Error::EventNotSupported);
     }
     if filter.has(BranchFilter::KERNEL) && !counts_kernel {

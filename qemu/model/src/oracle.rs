@@ -98,13 +98,15 @@ pub struct Place {
     pub pc: u64,
 }
 
-/// Time of an execution of an instruction.
+/// Time of an execution of an instruction, or of a part of one.
 #[derive(Clone, Copy, Debug)]
 pub struct Charge {
     /// The instruction.
     pub place: Place,
     /// The events that it met.
     pub events: Events,
+    /// Whether it retires: a part of a repeated string instruction does not.
+    pub retires: bool,
     /// The time by each of [`Rule::ALL`], in parts of a cycle ([`CYCLE_PARTS`]).
     pub times: [u64; Rule::ALL.len()],
 }
@@ -126,6 +128,8 @@ pub(crate) struct Oracle {
     group: Vec<Charge>,
     /// Whether something else had the cycle `at` to itself.
     is_taken: bool,
+    /// Whether the last instruction is a mispredicted branch, and nothing came between.
+    is_flushed: bool,
     /// Events of the instruction that is on its way.
     events: Events,
     /// The last cycle of dispatch.
@@ -148,20 +152,27 @@ impl Oracle {
     pub(crate) fn mispredicted(&mut self) {
         if let Some(last) = self.group.last_mut() {
             last.events.add(Events::MISPREDICTED);
+            self.is_flushed = true;
         }
+    }
+
+    /// Notes that an interrupt came between: the pipeline is empty because of it.
+    pub(crate) fn interrupted(&mut self) {
+        self.is_flushed = false;
     }
 
     /// Charges the cycles up to the retirement of an instruction.
     pub(crate) fn retire(&mut self, place: Place, passage: Passage) {
         let Passage { dispatched_at, retired_at } = passage;
         let events = std::mem::take(&mut self.events);
-        let mut charge = Charge { place, events, times: [0; Rule::ALL.len()] };
+        let mut charge = Charge { place, events, retires: true, times: [0; Rule::ALL.len()] };
         charge.times[Rule::Dispatched as usize] = self.dispatch(dispatched_at);
         if retired_at > self.at {
             self.pass_gap(&mut charge, passage);
             self.at = retired_at;
             self.is_taken = false;
         }
+        self.is_flushed = false;
         self.group.push(charge);
     }
 
@@ -173,7 +184,7 @@ impl Oracle {
         let mut exposed = gap;
         if let Some(last) = self.group.last_mut() {
             last.times[Rule::LastRetired as usize] += gap * CYCLE_PARTS;
-            if last.events.0 & Events::MISPREDICTED.0 != 0 {
+            if self.is_flushed {
                 last.times[Rule::Exposed as usize] += empty * CYCLE_PARTS;
                 exposed -= empty;
             }
@@ -197,11 +208,12 @@ impl Oracle {
             return;
         }
         self.end_group();
+        self.is_flushed = false;
         self.at += cycles;
         self.is_taken = true;
         let mut times = [cycles * CYCLE_PARTS; Rule::ALL.len()];
         times[Rule::Dispatched as usize] = self.dispatch(self.at);
-        self.charges.push(Charge { place, events: Events::default(), times });
+        self.charges.push(Charge { place, events: Events::default(), retires: false, times });
     }
 
     /// Charges the last cycle to the instructions that retired in it.
@@ -287,6 +299,17 @@ mod tests {
         assert_eq!(cycles(&mut oracle, 2)[0], 10.0);
         let exposed: f64 = (1..=3).map(|pc| cycles(&mut oracle, pc)[0]).sum();
         assert_eq!(exposed, 18.0);
+    }
+
+    #[test]
+    fn an_interrupt_behind_a_mispredicted_branch_is_not_the_branch_s() {
+        let mut oracle = Oracle::default();
+        retire(&mut oracle, 1, 1, 4);
+        oracle.mispredicted();
+        oracle.interrupted();
+        retire(&mut oracle, 2, 101, 104);
+        oracle.end_group();
+        assert_eq!([1, 2].map(|pc| cycles(&mut oracle, pc)[0]), [4.0, 100.0]);
     }
 
     #[test]

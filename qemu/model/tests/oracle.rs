@@ -38,7 +38,7 @@ fn the_times_of_all_instructions_add_up_to_the_cycles() {
         let before = cycles(&mut core);
         feed(&mut core, last, |_| false);
         let after = cycles(&mut core);
-        let charges: Vec<Charge> = core.take_times().collect();
+        let charges: Vec<Charge> = core.take_times().unwrap().collect();
         for rule in [Rule::Exposed, Rule::NextToRetire, Rule::LastRetired] {
             let sum = sum(&charges, rule);
             let is_all = before as f64 <= sum + 0.01 && sum <= after as f64 + 0.01;
@@ -62,7 +62,7 @@ fn a_load_from_memory_has_the_cycles_that_it_takes() {
     }
     feed(&mut core, &stream, |_| false);
     let total = cycles(&mut core) as f64;
-    let charges: Vec<Charge> = core.take_times().collect();
+    let charges: Vec<Charge> = core.take_times().unwrap().collect();
     let of = |pc| charges.iter().filter(move |charge| charge.place.pc == pc);
     let load = sum(of(0x40_1000), Rule::Exposed) / total;
     assert!(load > 0.9, "{load}");

@@ -5,7 +5,7 @@
 //! Invariant: a shadow core shares only its last-level cache, and only with the same shadow of
 //! other vCPUs. So it changes no count of the vCPU's own core.
 
-use std::{ops::Range, sync::OnceLock};
+use std::{ops::Range, sync::OnceLock, vec::Drain};
 
 use tally_abi::truth::{ShadowTruth, Truth};
 use tally_model::{
@@ -111,7 +111,7 @@ impl Cores {
     }
 
     /// Takes the times of instructions that retired.
-    pub(crate) fn take_times(&mut self) -> impl Iterator<Item = Charge> {
+    pub(crate) fn take_times(&mut self) -> Option<Drain<'_, Charge>> {
         self.own.take_times()
     }
 

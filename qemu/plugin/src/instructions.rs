@@ -38,9 +38,9 @@ static ALL: Mutex<BTreeMap<Key, Sum>> = Mutex::new(BTreeMap::new());
 impl Instructions {
     /// Adds charges in the address space `space`.
     pub(crate) fn add(&mut self, space: u64, charges: impl Iterator<Item = Charge>) {
-        for Charge { place, events, times } in charges {
+        for Charge { place, events, retires, times } in charges {
             let key = (space, place.ring, place.pc, events);
-            self.0.entry(key).or_default().add(1, &times);
+            self.0.entry(key).or_default().add(retires.into(), &times);
         }
     }
 

@@ -29,11 +29,15 @@ impl Places {
         if let Some(blocks) = &mut self.blocks {
             blocks.end_block(key, core.counts(), inside);
         }
+        self.take_times(key.0, core, inside);
+    }
+
+    /// Takes the times of instructions in the address space `space`. They are kept if the vCPU is
+    /// `inside` a region.
+    pub(crate) fn take_times(&mut self, space: u64, core: &mut Cores, inside: bool) {
         if let Some(instructions) = &mut self.instructions {
-            let charges = core.take_times();
-            if inside {
-                instructions.add(key.0, charges);
-            }
+            let charges = core.take_times().filter(|_| inside);
+            charges.into_iter().for_each(|charges| instructions.add(space, charges));
         }
     }
 }

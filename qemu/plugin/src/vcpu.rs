@@ -380,7 +380,8 @@ impl Vcpu {
     /// Enters and leaves regions as the shared list and the address space require.
     pub(crate) fn update_regions(&mut self) {
         let profile = *self.pmu.profile();
-        let clock = self.core.clock();
+        let (clock, inside) = (self.core.clock(), self.truth.inside());
+        self.places.iter_mut().for_each(|it| it.take_times(self.space, &mut self.core, inside));
         self.generation = self.truth.update(self.space, self.core.counts(), clock, &profile);
         self.core.update_regions(self.space);
     }
@@ -388,7 +389,8 @@ impl Vcpu {
     /// Leaves every region and ends the series' last row, for good.
     pub(crate) fn end_truth(&mut self) {
         let profile = *self.pmu.profile();
-        let clock = self.core.clock();
+        let (clock, inside) = (self.core.clock(), self.truth.inside());
+        self.places.iter_mut().for_each(|it| it.take_times(self.space, &mut self.core, inside));
         self.truth.end(self.core.counts(), clock, &profile);
         self.core.end_truth();
     }

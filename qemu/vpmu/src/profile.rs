@@ -178,6 +178,11 @@ impl Profile {
         self.lbr_kind().is_some()
     }
 
+    /// Returns whether its branch records can be a stack of calls.
+    pub fn has_call_stack(&self) -> bool {
+        self.lbr_kind().is_some_and(|kind| kind != LbrKind::Amd)
+    }
+
     /// The off-core responses that the filter registers can select, each under the vendor's name of
     /// a filter that selects it alone.
     pub fn offcore_events(&self) -> &'static [Event] {

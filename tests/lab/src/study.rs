@@ -16,6 +16,7 @@ mod paper002;
 pub mod papi;
 mod phases;
 mod pipelines;
+mod precise;
 pub mod programs;
 pub mod quirks;
 mod seeds;
@@ -71,6 +72,9 @@ enum Study {
     /// Cycles of pipeline interval beside those of ooo; fails unless their errors are at most 10 %
     /// in the mean and 25 % of any program
     Pipelines(pipelines::PipelinesArgs),
+    /// Time by instruction from samples, beside the virtual PMU's oracle; fails unless corrected
+    /// samples have at most half of the error of precise ones
+    Precise(precise::PreciseArgs),
     /// Whether programs of other origins have the same output, files and status under Tally as on
     /// this machine, on a machine of each vendor; tests/programs/list.toml has them
     Programs(programs::ProgramsArgs),
@@ -104,6 +108,7 @@ pub fn main(project: &Project, args: &StudyArgs) -> Result<u8> {
         Study::Tutorial(args) => tutorial::main(project, args),
         Study::Phases(args) => phases::main(project, args),
         Study::Pipelines(args) => pipelines::main(project, args),
+        Study::Precise(args) => precise::main(project, args),
         Study::Programs(args) => programs::main(project, args),
         Study::Quirks(args) => quirks::main(project, args),
         Study::Unobserved(args) => unobserved::main(project, args),

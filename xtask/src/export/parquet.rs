@@ -214,7 +214,8 @@ pub(super) fn slices(of: &Recording) -> Result<Vec<u8>> {
 pub(super) fn samples(of: &Recording, symbolizer: &Symbolizer) -> Result<Vec<u8>> {
     let row = |(sample, events)| {
         let function = symbolizer.function(of, sample);
-        let is_recorded = of.stacks.of_sample(sample).is_some();
+        let is_recorded = of.stacks.of_sample(sample).is_some()
+            || !of.branches.calls_of_sample(sample).is_empty();
         let stack = is_recorded.then(|| symbolizer.stack_functions(of, sample).join(";"));
         SampleRow { of, sample, events, function, stack }
     };

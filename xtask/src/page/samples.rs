@@ -56,7 +56,7 @@ pub(crate) fn sampled(
         let stacks = Stacks::of(of, symbolizer, Some(event.event()))?;
         let svg = stacks.flame_graph(event.event(), Some(WIDTH))?;
         let (document, height) = document(&String::from_utf8_lossy(&svg));
-        let has_callers = !of.stacks.is_empty();
+        let has_callers = of.has_callers();
         let mut samples = of.records.samples.iter();
         let is_precise = samples.all(|sample| {
             sample.precise || of.event_name(sample.session, sample.event) != event.event()

@@ -23,14 +23,30 @@ impl SampledBranches {
         SampledBranches(all)
     }
 
-    /// The branches before a sample, the last one first.
+    /// The branches before a sample, the last one first; none if its calls were recorded.
     pub(crate) fn of_sample(&self, sample: &SampleRecord) -> &[Branch] {
+        let all = self.recorded(sample);
+        if all.first().is_some_and(Branch::is_open) { &[] } else { all }
+    }
+
+    /// The calls that had not returned at a sample, the innermost one first, if they were recorded.
+    pub(crate) fn calls_of_sample(&self, sample: &SampleRecord) -> &[Branch] {
+        let all = self.recorded(sample);
+        if all.first().is_some_and(Branch::is_open) { all } else { &[] }
+    }
+
+    /// Returns whether calls were recorded.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.0.values().flatten().any(Branch::is_open)
+    }
+
+    fn recorded(&self, sample: &SampleRecord) -> &[Branch] {
         self.0.get(&(sample.cpu, sample.tsc)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether no branches were recorded.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Returns whether branches other than calls that have not returned were recorded.
+    pub(crate) fn has_branches(&self) -> bool {
+        self.0.values().flatten().any(|branch| !branch.is_open())
     }
 }
 
@@ -54,6 +70,6 @@ mod tests {
         let all = SampledBranches::of(&Records { branches, ..Records::default() });
         let froms: Vec<u64> = all.0.values().flatten().map(|branch| branch.from).collect();
         assert_eq!(froms, [5, 6, 7]);
-        assert!(!all.is_empty());
+        assert!(all.has_branches() && !all.has_calls());
     }
 }

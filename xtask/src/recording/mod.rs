@@ -246,6 +246,11 @@ impl Recording {
         Err(Failure::new(ExitStatus::BadTrace, why))
     }
 
+    /// Returns whether samples have callers.
+    pub(crate) fn has_callers(&self) -> bool {
+        !self.stacks.is_empty() || self.branches.has_calls()
+    }
+
     /// The events that were sampled.
     pub(crate) fn sampled_events(&self) -> BTreeSet<String> {
         let samples = self.records.samples.iter();

@@ -193,13 +193,18 @@ impl Symbolizer {
     }
 
     /// The stack of a sample, the outermost caller first and the sample itself last; only the
-    /// sample if no stack was copied, or the program's file is not known.
+    /// sample if no stack was copied and no calls were recorded, or the program's file is not known.
     pub(crate) fn stack(&self, of: &Recording, sample: &SampleRecord) -> Vec<Level> {
         let symbols = |address| self.file(of, sample, address).map(|file| &file.symbols);
         let copy = of.stacks.of_sample(sample).filter(|_| sample.user);
         let addresses =
             copy.map(|copy| stack_addresses(&symbols, &copy.registers, &copy.stack, self.by));
         let callers = addresses.into_iter().flatten().skip(1);
+        let is_copied = copy.is_some();
+        let calls = of.branches.calls_of_sample(sample).iter();
+        let calls = calls.filter(|_| sample.user && !is_copied);
+        let calls = calls.map(|call| StackAddress { address: call.from, is_return: false });
+        let callers = callers.chain(calls);
         let level = |at| Level { at, functions: self.functions_at(of, sample, at) };
         let mut levels: Vec<Level> = callers.map(level).collect();
         levels.reverse();

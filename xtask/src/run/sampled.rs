@@ -3,19 +3,23 @@
 use std::path::Path;
 
 use tally_abi::{
+    ExitStatus,
     command::{Command, Verb},
     text::Grouped,
 };
 
 use crate::{
-    Result,
+    Failure, Result,
     machine::Boot,
     output,
     page::{self, Samples},
     program_words::tally,
     recording::{Recording, Symbolizer},
     report::Report,
-    samples::breakdown::{ByCode, CodeTruth},
+    samples::{
+        self, TimeAt,
+        breakdown::{ByCode, CodeTruth},
+    },
     symbols::CallGraph,
     trace::run::Run,
     trace_file::Trace,
@@ -68,6 +72,21 @@ pub fn by_function(
     };
     let truth = blocks.map(CodeTruth::read).transpose()?;
     ByCode::functions(&recording, &symbolizer, false, truth.as_ref()).map(Some)
+}
+
+/// The time at each address of a run's programs, by its samples of `event`.
+///
+/// # Errors
+/// A file of a program cannot be read, or the run has no samples in known functions.
+pub fn by_instruction(
+    boot: &Boot,
+    report: &Report,
+    (command_line, event): (&str, &str),
+) -> Result<Vec<TimeAt>> {
+    match read(boot, report, command_line)? {
+        Some((recording, symbolizer)) => samples::times(&recording, &symbolizer, event),
+        None => Err(Failure::new(ExitStatus::CheckFailed, "the run has no samples")),
+    }
 }
 
 /// The samples of a run, and the symbols of its programs.

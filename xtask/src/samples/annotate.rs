@@ -2,10 +2,8 @@
 //! their source lines, in the form of perf annotate.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
     fmt::{self, Write as _},
     fs,
-    path::Path,
 };
 
 use clap::Args;
@@ -15,16 +13,17 @@ use tally_abi::{ExitStatus, text::Grouped};
 use super::{
     COLUMNS, SampleArgs,
     breakdown::ByCode,
+    by_instruction::{Found, Sampled},
     chosen::{Named, named, typed},
-    code::Code,
-    last_columns, samples_of,
-    share::{Share, Weight},
+    code::Instruction,
+    exposed, last_columns, samples_of,
+    share::Share,
     short::short_functions,
     short_function,
 };
 use crate::{
     Failure, Result, output,
-    recording::{LoadedFile, Recording, Symbolizer},
+    recording::{Recording, Symbolizer},
 };
 
 /// Instructions without samples that are printed before and after one with samples.
@@ -32,6 +31,11 @@ const CONTEXT: usize = 2;
 
 /// The places of samples that are precise, and of others.
 const AT_THE_EVENT: &str = "Each sample is at an instruction that had the event.";
+/// The places of precise samples of cycles, as they are and corrected.
+const OLDEST: &str = "A sample is at the oldest of the instructions that retired together.";
+const EXPOSED: &str = "Cycles are shared by the instructions that retired together.";
+/// The least share that is printed without samples: half of the last digit.
+const LEAST: f64 = 0.000_05;
 const LATE: &str = "A sample is some instructions behind the one that caused it.";
 /// Functions that a message lists at most.
 const LISTED: usize = 10;
@@ -68,6 +72,8 @@ struct Annotated {
     unknown_share: f64,
     /// Whether every sample is precise.
     precise: bool,
+    /// Whether the shares are of the cycles that instructions expose.
+    exposed: bool,
     instructions: Vec<Line>,
 }
 
@@ -98,10 +104,10 @@ pub fn main(args: &AnnotateArgs) -> Result<u8> {
         output::print(args.of.json, &by, &by.to_string())?;
         return Ok(0);
     }
-    let event = recording.sampled_event(args.of.event.as_deref())?;
-    let functions = sampled(&recording, &symbolizer, &event)?;
+    let event = event_of(&recording, args.of.event.as_deref())?;
+    let functions = Found::of(&recording, &symbolizer, &event)?;
     let chosen = choose(&functions, args.function.as_deref())?;
-    let annotated = chosen.annotated(event, &functions);
+    let annotated = annotated(chosen, event, &functions);
     output::print(args.of.json, &annotated, &annotated.text(args.all))?;
     Ok(0)
 }
@@ -111,72 +117,8 @@ pub fn main(args: &AnnotateArgs) -> Result<u8> {
 /// # Errors
 /// As [`main`].
 pub(super) fn text(of: &Recording, symbolizer: &Symbolizer, event: String) -> Result<String> {
-    let functions = sampled(of, symbolizer, &event)?;
-    Ok(choose(&functions, None)?.annotated(event, &functions).text(true))
-}
-
-/// A function that was sampled.
-struct Sampled<'a> {
-    file: &'a LoadedFile,
-    /// The function's name.
-    function: String,
-    /// All names of its address.
-    aliases: &'a [String],
-    instructions: Vec<super::code::Instruction>,
-    weight: Weight,
-    by_address: BTreeMap<u64, Weight>,
-    /// Whether every sample is precise.
-    is_precise: bool,
-}
-
-/// The functions with samples of an event, in decreasing order of events.
-struct Found<'a> {
-    functions: Vec<Sampled<'a>>,
-    /// Samples in code whose function is not known.
-    elsewhere: Weight,
-}
-
-/// Finds the functions with samples of an event, in decreasing order of events.
-fn sampled<'a>(of: &Recording, symbolizer: &'a Symbolizer, event: &str) -> Result<Found<'a>> {
-    let mut elsewhere = Weight::default();
-    let mut codes: BTreeMap<(&Path, u64), Code> = BTreeMap::new();
-    let mut found: BTreeMap<(&Path, u64), Sampled<'a>> = BTreeMap::new();
-    for (sample, events) in of.weighted_samples() {
-        if of.event_name(sample.session, sample.event) != event {
-            continue;
-        }
-        let file = symbolizer.file(of, sample, sample.address);
-        let code = match file.map(|file| (file, codes.entry(file.key()))) {
-            Some((_, Entry::Occupied(known))) => Some(known.into_mut()),
-            Some((file, Entry::Vacant(new))) => Some(new.insert(Code::read(file)?)),
-            None => None,
-        };
-        let function = code.and_then(|code| Some((code.at(sample.address)?, &*code)));
-        let Some((file, (function, code))) = file.zip(function) else {
-            elsewhere.add(events);
-            continue;
-        };
-        let of = found.entry((file.key().0, function.start)).or_insert_with(|| Sampled {
-            file,
-            function: symbolizer.named(file, function.start, || function.name()),
-            aliases: file.aliases(function.start),
-            instructions: code.instructions(function),
-            weight: Weight::default(),
-            by_address: BTreeMap::new(),
-            is_precise: true,
-        });
-        of.weight.add(events);
-        of.is_precise &= sample.precise;
-        of.by_address.entry(sample.address).or_default().add(events);
-    }
-    let mut functions: Vec<Sampled<'a>> = found.into_values().collect();
-    functions.sort_by_key(|of| std::cmp::Reverse(of.weight.events));
-    if functions.is_empty() {
-        let why = "no sample is in a function that is known: add --symbols FILE with the file of \
-                   the program, not stripped";
-        return Err(Failure::new(ExitStatus::BadTrace, why));
-    }
-    Ok(Found { functions, elsewhere })
+    let functions = Found::of(of, symbolizer, &event)?;
+    Ok(annotated(choose(&functions, None)?, event, &functions).text(true))
 }
 
 /// The function that a text names best, or the first.
@@ -214,33 +156,42 @@ fn listed(functions: &[&Sampled<'_>]) -> String {
     text
 }
 
-impl Sampled<'_> {
-    fn annotated(&self, event: String, found: &Found<'_>) -> Annotated {
-        let known = found.functions.iter().map(|of| of.weight.events).sum::<u64>();
-        let all_events = (known + found.elsewhere.events).max(1) as f64;
-        let line = |instruction: &super::code::Instruction| {
-            let weight = self.by_address.get(&instruction.address).copied().unwrap_or_default();
-            let place = self.file.places(instruction.address).into_iter().next();
-            Line {
-                address: instruction.address,
-                instruction: instruction.text.clone(),
-                samples: weight.samples,
-                events: weight.events,
-                share: weight.share_of(&self.weight),
-                file: place.as_ref().and_then(|place| place.file.clone()),
-                line: place.and_then(|place| place.line),
-            }
-        };
-        Annotated {
-            event,
-            function: self.function.clone(),
-            samples: self.weight.samples,
-            events: self.weight.events,
-            share: self.weight.events as f64 / all_events,
-            unknown_share: found.elsewhere.events as f64 / all_events,
-            precise: self.is_precise,
-            instructions: self.instructions.iter().map(line).collect(),
+/// The chosen event, or the only one; of cycles and the executions that correct them, the cycles.
+fn event_of(recording: &Recording, chosen: Option<&str>) -> Result<String> {
+    let sampled = recording.sampled_events();
+    let cycles = sampled.iter().find(|event| exposed::is_cycles(event));
+    let is_pair = sampled.len() == 2 && exposed::executions(sampled.iter()).is_some();
+    recording.sampled_event(chosen.or(cycles.filter(|_| is_pair).map(String::as_str)))
+}
+
+fn annotated(of: &Sampled<'_>, event: String, found: &Found<'_>) -> Annotated {
+    let elsewhere: u64 = found.elsewhere.values().map(|weight| weight.events).sum();
+    let known = found.functions.iter().map(|of| of.weight.events).sum::<u64>();
+    let all_events = (known + elsewhere).max(1) as f64;
+    let line = |(index, instruction): (usize, &Instruction)| {
+        let address = instruction.step.address;
+        let weight = of.by_address.get(&address).copied().unwrap_or_default();
+        let place = of.file.places(address).into_iter().next();
+        Line {
+            address,
+            instruction: instruction.text.clone(),
+            samples: weight.samples,
+            events: weight.events,
+            share: of.share(index),
+            file: place.as_ref().and_then(|place| place.file.clone()),
+            line: place.and_then(|place| place.line),
         }
+    };
+    Annotated {
+        event,
+        function: of.function.clone(),
+        samples: of.weight.samples,
+        events: of.weight.events,
+        share: of.weight.events as f64 / all_events,
+        unknown_share: elsewhere as f64 / all_events,
+        precise: of.is_precise,
+        exposed: of.times.is_some(),
+        instructions: of.instructions.iter().enumerate().map(line).collect(),
     }
 }
 
@@ -250,7 +201,7 @@ impl Annotated {
         let mut text = String::new();
         // Writing to a string does not fail.
         let _ = self.head(&mut text);
-        let has = |line: &Line| line.samples > 0;
+        let has = |line: &Line| line.has_share();
         let (mut source, mut hidden) = (None, 0);
         for (index, line) in self.instructions.iter().enumerate() {
             let end = (index + CONTEXT + 1).min(self.instructions.len());
@@ -289,7 +240,13 @@ impl Annotated {
             let share = 100.0 * self.unknown_share;
             writeln!(text, "# {share:.2}% are in code of which no function is known: --symbols")?;
         }
-        writeln!(text, "# {}", if self.precise { AT_THE_EVENT } else { LATE })?;
+        let note = match (self.exposed, self.precise) {
+            (true, _) => EXPOSED,
+            (false, true) if exposed::is_cycles(&self.event) => OLDEST,
+            (false, true) => AT_THE_EVENT,
+            (false, false) => LATE,
+        };
+        writeln!(text, "# {note}")?;
         writeln!(text, "Percent   95 % interval   Address  Instruction")
     }
 }
@@ -304,11 +261,19 @@ fn of(file: &str, line: u32) -> String {
     format!("{:10}{place}\n{:12}{text}", "", "")
 }
 
+impl Line {
+    /// Returns whether the instruction has a share that is printed: samples, or cycles of its own.
+    fn has_share(&self) -> bool {
+        self.samples > 0 || self.share.share >= LEAST
+    }
+}
+
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (share, interval) = match self.samples {
-            0 => Default::default(),
-            _ => (self.share.percent(), self.share.interval()),
+        let (share, interval) = if self.has_share() {
+            (self.share.percent(), self.share.interval())
+        } else {
+            Default::default()
         };
         let line = format!("{share:>8} {interval:>14}  {:>8x}  {}", self.address, self.instruction);
         f.write_str(&line.chars().take(COLUMNS).collect::<String>())

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, Mnemonic, OpKind};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter, Mnemonic, OpKind};
 use object::{Object, ObjectSection};
 use tally_abi::ExitStatus;
 
@@ -37,13 +37,12 @@ impl Function {
 /// An instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Instruction {
-    /// Address in the running program.
-    pub(super) address: u64,
+    pub(super) step: Step,
     /// Text in AT&T syntax, as printed by perf annotate and objdump.
     pub(super) text: String,
 }
 
-/// An instruction, and what it calls.
+/// An instruction, and where execution goes from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     /// Address in the running program.
@@ -54,6 +53,35 @@ pub(super) struct Step {
     pub(super) jumps: Option<u64>,
     /// Whether it is a call of a function that a register or memory names.
     pub(super) calls_any: bool,
+    /// Whether the instruction behind it can be the next to run.
+    pub(super) falls_through: bool,
+}
+
+impl Step {
+    /// Makes an instruction behind which nothing runs.
+    #[cfg(test)]
+    pub(super) fn at(address: u64) -> Step {
+        Step { address, calls: None, jumps: None, calls_any: false, falls_through: false }
+    }
+
+    /// Returns whether only the instruction behind it can be the next to run.
+    pub(super) fn goes_on(&self) -> bool {
+        self.falls_through && self.jumps.is_none()
+    }
+
+    fn of(instruction: &iced_x86::Instruction) -> Step {
+        let is_direct = instruction.op0_kind() == OpKind::NearBranch64;
+        let is_call = instruction.mnemonic() == Mnemonic::Call;
+        let target = |wanted: bool| (is_direct && wanted).then(|| instruction.near_branch_target());
+        let flow = instruction.flow_control();
+        Step {
+            address: instruction.ip(),
+            calls: target(is_call),
+            jumps: target(!is_call),
+            calls_any: is_call && !is_direct,
+            falls_through: matches!(flow, FlowControl::Next | FlowControl::ConditionalBranch),
+        }
+    }
 }
 
 /// Bytes of the first instructions of a stub: a mark of an indirect branch's target, and a jump.
@@ -108,21 +136,14 @@ impl Code {
         let instruction = |instruction: iced_x86::Instruction| {
             let mut text = String::new();
             formatter.format(&instruction, &mut text);
-            Instruction { address: instruction.ip(), text }
+            Instruction { step: Step::of(&instruction), text }
         };
         self.decoder(of).into_iter().map(instruction).collect()
     }
 
     /// The instructions of a function with their calls; empty if the file does not have its bytes.
     pub(super) fn steps(&self, of: &Function) -> Vec<Step> {
-        let step = |of: iced_x86::Instruction| {
-            let is_direct = of.op0_kind() == OpKind::NearBranch64;
-            let is_call = of.mnemonic() == Mnemonic::Call;
-            let target = |wanted: bool| (is_direct && wanted).then(|| of.near_branch_target());
-            let (calls, jumps) = (target(is_call), target(!is_call));
-            Step { address: of.ip(), calls, jumps, calls_any: is_call && !is_direct }
-        };
-        self.decoder(of).into_iter().map(step).collect()
+        self.decoder(of).iter().map(|of| Step::of(&of)).collect()
     }
 
     /// Returns whether the code at an address is a stub, which jumps to a function that memory

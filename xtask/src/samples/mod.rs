@@ -4,8 +4,10 @@
 
 pub mod annotate;
 pub mod breakdown;
+mod by_instruction;
 mod chosen;
 mod code;
+mod exposed;
 mod history;
 pub mod memory;
 mod nearby;
@@ -21,8 +23,10 @@ use std::path::PathBuf;
 use clap::Args;
 use tally_abi::text::Grouped;
 
+pub use self::by_instruction::TimeAt;
 use self::short::last_columns;
 pub(crate) use self::{
+    by_instruction::times,
     report::weights,
     share::{Share, Weight},
     short::{short_function, short_functions},

@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     fn step(address: u64, jumps: Option<u64>) -> Step {
-        Step { address, calls: None, jumps, calls_any: false }
+        Step { jumps, ..Step::at(address) }
     }
 
     #[test]

@@ -138,7 +138,7 @@ pub fn main(args: &ReportArgs) -> Result<u8> {
         output::print(args.of.json, &history, &history.to_string())?;
         return Ok(0);
     }
-    if args.children && recording.stacks.is_empty() {
+    if args.children && !recording.has_callers() {
         let why = "--children: the trace has no stacks: record them with `record -g`";
         return Err(Failure::new(ExitStatus::BadTrace, why));
     }

@@ -44,7 +44,12 @@ impl Weight {
             return Share { share: 0.0, low_95: 0.0, high_95: 1.0 };
         }
         let share = self.events as f64 / total;
-        Share::of_draws(share, total.powi(2) / all.squares)
+        Share::of_draws(share, all.draws())
+    }
+
+    /// Kish's effective number of samples: so many samples of equal events are worth as much.
+    pub(crate) fn draws(&self) -> f64 {
+        (self.events as f64).powi(2) / self.squares
     }
 }
 

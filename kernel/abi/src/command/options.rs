@@ -12,7 +12,7 @@ const STAT: Option<Verb> = Some(Verb::Stat);
 const RECORD: Option<Verb> = Some(Verb::Record);
 
 /// All options; `None` as the verb stands for both verbs.
-pub(super) const OPTIONS: [Known; 30] = [
+pub(super) const OPTIONS: [Known; 31] = [
     ("-e", "--event", "LIST", None, "the events; those between braces in the same slices"),
     ("-r", "--repeat", "N", STAT, "run the program N times: means, and the spread between runs"),
     ("-I", "--interval-print", "MS", STAT, "print the counts of each interval, at least 10 ms"),
@@ -36,6 +36,7 @@ pub(super) const OPTIONS: [Known; 30] = [
     ("-d", "--data", "", RECORD, "sample loads and stores, with the addresses of the data"),
     ("-g", "--stacks", "", RECORD, "record 4096 bytes of the stack, for the callers"),
     ("", "--stack", "BYTES", RECORD, "record as many bytes of the stack"),
+    ("", "--call-graph", "lbr", RECORD, "record the calls that have not returned (Intel)"),
     ("-b", "--branch-any", "", RECORD, "record the taken branches before each sample"),
     ("-j", "--branch-filter", "FILTER", RECORD, "record those of types and rings, as any_call,u"),
     ("", "--kernel", "", None, "count ring 0 too; needs `run --paranoid 1`"),
@@ -46,13 +47,7 @@ pub(super) const OPTIONS: [Known; 30] = [
 ];
 
 /// Refused options of perf: why, and what to use instead.
-const NOT_HERE: [(&str, &str, &str); 8] = [
-    (
-        "",
-        "--call-graph",
-        "record -g keeps the stack, by which callers are found in either way: choose with \
-        `cargo xtask report --call-graph dwarf|fp`",
-    ),
+const NOT_HERE: [(&str, &str, &str); 7] = [
     (
         "-W",
         "--weight",

@@ -142,13 +142,15 @@ fn stat_has_the_options_of_perf_stat() {
 
 #[test]
 fn options_that_perf_has_and_tally_has_not_say_what_to_use() {
-    for (option, remedy) in
-        [("--per-core", "-a -A"), ("--call-graph=dwarf", "report --call-graph"), ("-p1", "name it")]
-    {
+    for (option, remedy) in [("--per-core", "-a -A"), ("-p1", "name it")] {
         let text = format!("stat {option} prog");
         let why = parse(&text).unwrap_err();
         assert!(why.contains(remedy), "{option}: {why}");
     }
+    let why = parse("record --call-graph dwarf prog").unwrap_err();
+    assert!(why.contains("report --call-graph"), "{why}");
+    let lbr = parse("record --call-graph lbr prog").unwrap();
+    assert_eq!(lbr.branches, parse("record -j stack,u prog").unwrap().branches);
     for cpus in ["-A", "-C 3-2", "-C 1024", "-a --per-thread", "-a -A -r 2", "-a -A --topdown"] {
         let why = parse(&format!("stat {cpus} prog")).unwrap_err();
         let words = ["-a or -C LIST", "such as 0,2-3", "give one", "leave out one"];

@@ -42,6 +42,10 @@ fn address(value: u64) -> u64 {
 }
 
 impl BranchStack for Extended {
+    fn filters(&self) -> BranchFilter {
+        BranchFilter::every(false)
+    }
+
     fn start<B: Bus>(&self, bus: &mut CountingBus<B>, filter: BranchFilter) {
         let chosen = TYPES.into_iter().filter(|(of, _)| filter.has(*of));
         let chosen = chosen.fold(LbrSelect::empty(), |all, (_, select)| all | select);

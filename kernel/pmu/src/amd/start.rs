@@ -1,5 +1,7 @@
 //! Take-over of the PMU.
 
+use tally_abi::branches::BranchFilter;
+
 use super::{Amd, CYCLES, Features, branches, in_use};
 use crate::{
     bus::{Bus, CountingBus},
@@ -65,9 +67,9 @@ impl<B: Bus> Amd<B> {
         self.branches = branches::find(&mut self.bus, self.features.branches);
     }
 
-    /// See [`crate::Driver::can_record_branches`].
-    pub(crate) fn can_record_branches(&self) -> bool {
-        self.branches.is_some()
+    /// See [`crate::Driver::branch_filters`].
+    pub(crate) fn branch_filters(&self) -> BranchFilter {
+        self.branches.as_ref().map_or(BranchFilter::default(), |records| records.filters())
     }
 
     /// See [`crate::Driver::changed_by_others`].

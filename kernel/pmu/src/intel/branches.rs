@@ -56,8 +56,10 @@ pub(super) struct Architectural {
     depth: u8,
 }
 
-/// Types by filter: of the older filter and of the architectural one.
-const TYPES: [(BranchFilter, LbrSelect, LbrCtl); 6] = [
+/// Types by filter: of the older filter and of the architectural one. A stack of calls needs
+/// returns too (section "LBR Call Stack Mode").
+const TYPES: [(BranchFilter, LbrSelect, LbrCtl); 7] = [
+    (BranchFilter::STACK, CALLS.0.union(LbrSelect::RETURN), CALLS.1.union(LbrCtl::RETURN)),
     (BranchFilter::CONDITIONAL, LbrSelect::CONDITIONAL, LbrCtl::CONDITIONAL),
     (BranchFilter::CALL, LbrSelect::CALL, LbrCtl::CALL),
     (BranchFilter::INDIRECT_CALL, LbrSelect::INDIRECT_CALL, LbrCtl::INDIRECT_CALL),
@@ -79,7 +81,7 @@ fn types(filter: BranchFilter) -> (LbrSelect, LbrCtl) {
     })
 }
 
-impl BranchStack for Older {
+impl Older {
     fn start<B: Bus>(&self, bus: &mut CountingBus<B>, filter: BranchFilter) {
         let mut suppressed = LbrSelect::TYPES.difference(types(filter).0);
         if !filter.has(BranchFilter::KERNEL) {
@@ -88,6 +90,7 @@ impl BranchStack for Older {
         if !filter.has(BranchFilter::USER) {
             suppressed |= LbrSelect::NOT_RING_3;
         }
+        suppressed.set(LbrSelect::CALL_STACK, filter.has(BranchFilter::STACK));
         bus.put(0, suppressed);
         bus.put(0, self.debug | DebugCtl::LBR | DebugCtl::FREEZE_LBRS_ON_PMI);
     }
@@ -133,7 +136,7 @@ fn kind(info: u64) -> BranchType {
     }
 }
 
-impl BranchStack for Architectural {
+impl Architectural {
     fn start<B: Bus>(&self, bus: &mut CountingBus<B>, filter: BranchFilter) {
         let mut control = LbrCtl::ENABLE | types(filter).1;
         if filter.has(BranchFilter::KERNEL) {
@@ -142,6 +145,7 @@ impl BranchStack for Architectural {
         if filter.has(BranchFilter::USER) {
             control |= LbrCtl::RING_3;
         }
+        control.set(LbrCtl::CALL_STACK, filter.has(BranchFilter::STACK));
         bus.put(0, self.debug | DebugCtl::FREEZE_LBRS_ON_PMI);
         bus.put(0, control);
     }
@@ -188,6 +192,10 @@ macro_rules! either {
 }
 
 impl BranchStack for Stack {
+    fn filters(&self) -> BranchFilter {
+        BranchFilter::every(true)
+    }
+
     fn start<B: Bus>(&self, bus: &mut CountingBus<B>, filter: BranchFilter) {
         either!(self, stack => stack.start(bus, filter));
     }

@@ -2,6 +2,8 @@
 
 use tally_engine::{MAX_EXTRA, Pinned};
 
+use tally_abi::branches::BranchFilter;
+
 use super::{
     Addresses, CYCLES, Features, Intel, branches,
     extra::present_extra,
@@ -120,9 +122,9 @@ impl<B: Bus> Intel<B> {
         self.branches = branches::find(bus, features.branches, *capabilities);
     }
 
-    /// See [`crate::Driver::can_record_branches`].
-    pub(crate) fn can_record_branches(&self) -> bool {
-        self.branches.is_some()
+    /// See [`crate::Driver::branch_filters`].
+    pub(crate) fn branch_filters(&self) -> BranchFilter {
+        self.branches.as_ref().map_or(BranchFilter::default(), |records| records.filters())
     }
 
     /// See [`crate::Driver::changed_by_others`].

@@ -18,6 +18,8 @@ bitflags! {
         const RING_0 = 1 << 1;
         /// Records those that lead to rings 1 to 3.
         const RING_3 = 1 << 2;
+        /// Removes the last call at a return.
+        const CALL_STACK = 1 << 3;
         /// Records conditional branches.
         const CONDITIONAL = 1 << 16;
         /// Records direct jumps.
@@ -54,6 +56,8 @@ bitflags! {
         const INDIRECT_JUMP = 1 << 6;
         /// Leaves out direct jumps.
         const JUMP = 1 << 7;
+        /// Removes the last call at a return. Reserved on AMD.
+        const CALL_STACK = 1 << 9;
         /// Leaves out every type.
         const TYPES = 0x1ff & !0b11;
     }

@@ -63,7 +63,7 @@ pub(super) fn multiplexer(
     record_extra(cpu, found, driver.extra());
     record_metrics(driver.has_metrics());
     record_precise(driver.can_sample_precisely());
-    record_branches(driver.can_record_branches());
+    record_branches(driver.branch_filters());
     Ok(Multiplexer::new(driver, cpu, lapic.pmi_msr_accesses(delivery())))
 }
 

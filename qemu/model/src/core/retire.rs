@@ -1,6 +1,6 @@
 //! Retirement of blocks, whole or in part.
 
-use std::ops::Range;
+use std::{ops::Range, vec::Drain};
 
 use super::state::{Core, TIMES};
 use crate::{
@@ -61,12 +61,12 @@ impl Core {
         }
     }
 
-    /// Takes the times of instructions that retired, with [`Geometry::oracle`]. A charge that is
-    /// dropped is lost.
+    /// Takes the times of instructions that retired; `None` without [`Geometry::oracle`]. What is
+    /// not read is dropped too.
     ///
     /// [`Geometry::oracle`]: crate::Geometry::oracle
-    pub fn take_times(&mut self) -> impl Iterator<Item = Charge> {
-        self.engine.iter_mut().flat_map(|engine| engine.take_times())
+    pub fn take_times(&mut self) -> Option<Drain<'_, Charge>> {
+        self.engine.as_mut()?.take_times()
     }
 
     #[inline(always)] // Like its caller.

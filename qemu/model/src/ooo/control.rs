@@ -1,5 +1,7 @@
 //! Changes of the instruction flow: branches, changes of the ring, and idle cycles.
 
+use std::vec::Drain;
+
 use super::state::Engine;
 use crate::{
     block::Privilege,
@@ -55,8 +57,8 @@ impl Engine {
     }
 
     /// Takes the times of instructions.
-    pub(crate) fn take_times(&mut self) -> impl Iterator<Item = Charge> {
-        self.oracle.iter_mut().flat_map(|oracle| oracle.take())
+    pub(crate) fn take_times(&mut self) -> Option<Drain<'_, Charge>> {
+        self.oracle.as_mut().map(|oracle| oracle.take())
     }
 
     /// The cycle at which the reorder buffer is full of micro-operations of a wrong path, if they
@@ -128,8 +130,10 @@ impl Engine {
         counts[Signal::Slots] += cycles * width;
         self.empty(Signal::SlotsCore, counts);
         self.retired_at += cycles;
-        if let (Some(pc), Some(oracle)) = (alone.pc, &mut self.oracle) {
-            oracle.occupy(Place { ring: self.ring, pc }, cycles);
+        match (alone.pc, &mut self.oracle) {
+            (Some(pc), Some(oracle)) => oracle.occupy(Place { ring: self.ring, pc }, cycles),
+            (None, Some(oracle)) => oracle.interrupted(),
+            (_, None) => {}
         }
         self.slots.take(uops);
         self.empty_behind(alone, counts);

@@ -71,9 +71,9 @@ pub(super) fn events(of: &Recording) -> Events {
                 name: of.event_name(sample.session, sample.event),
                 config: config.unwrap_or_default(),
                 mode: event.map_or(Mode::Full, |event| event.mode),
-                has_callers: !of.stacks.is_empty(),
+                has_callers: of.has_callers(),
                 has_accesses: !of.accesses.is_empty(),
-                has_branches: !of.branches.is_empty(),
+                has_branches: of.branches.has_branches(),
                 is_precise: sample.precise,
             }
         });

@@ -59,7 +59,7 @@ pub(super) fn features(
     if let Some((first, last)) = times.clone().min().zip(times.max()) {
         all.insert(SAMPLE_TIME, Bytes::default().u64(first).u64(last));
     }
-    if !of.branches.is_empty() {
+    if of.branches.has_branches() {
         all.insert(BRANCH_STACK, Bytes::default());
     }
     let build_ids = build_ids(of, symbolizer);

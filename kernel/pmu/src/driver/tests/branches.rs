@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use tally_abi::branches::{Branch, BranchType, MAX_BRANCHES};
+use tally_abi::branches::{Branch, BranchFilter, BranchType, MAX_BRANCHES};
 
 use super::*;
 use crate::testing::BRANCHES;
@@ -79,7 +79,7 @@ fn records_start_with_the_counters_and_stop_with_them() {
         (Kind::Amd, (0xc000_010f, 1 << 6), (0xc000_010f, 0)),
     ] {
         let mut pmu = driver_of(kind, 5);
-        assert!(pmu.can_record_branches(), "{kind:?}");
+        assert!(!pmu.branch_filters().is_empty(), "{kind:?}");
         let written = start(&mut pmu, vendor_of(kind), USER);
         assert!(written.contains(&on), "{kind:?}: {written:x?}");
         assert_eq!(model(&mut pmu).msrs[&0x1d9] >> 11 & 1, 1, "{kind:?} freezes");
@@ -106,6 +106,22 @@ fn filters_name_rings_and_types() {
 }
 
 #[test]
+fn a_stack_of_calls_has_calls_and_returns_alone() {
+    // The stack in ring 3.
+    let filter = 1 | 1 << 11;
+    let written = start(&mut driver_of(Kind::Architectural, 0), INTEL, filter);
+    let control = 1 << 0 | 1 << 2 | 1 << 3 | 1 << 19 | 1 << 20 | 1 << 21;
+    assert!(written.contains(&(0x14ce, control)), "{written:x?}");
+    let written = start(&mut driver_of(Kind::Older, 5), INTEL, filter);
+    // Linux, `LBR_CALL_STACK`: conditional branches, indirect and direct jumps, far branches are
+    // left out, and ring 0.
+    let select = 1 << 9 | 1 << 2 | 1 << 6 | 1 << 7 | 1 << 8 | 1 << 0;
+    assert!(written.contains(&(0x1c8, select)), "{written:x?}");
+    let amd = driver_of(Kind::Amd, 5).branch_filters();
+    assert!(!amd.has(BranchFilter::STACK) && amd.has(BranchFilter::ANY));
+}
+
+#[test]
 fn a_session_without_branches_accesses_none_of_their_registers() {
     for kind in KINDS {
         let mut pmu = driver_of(kind, 5);
@@ -121,9 +137,9 @@ fn a_session_without_branches_accesses_none_of_their_registers() {
 #[test]
 fn unknown_formats_are_no_records() {
     for format in [0, 3, 4, 6, 0x3f] {
-        assert!(!driver_of(Kind::Older, format).can_record_branches(), "{format}");
+        assert!(driver_of(Kind::Older, format).branch_filters().is_empty(), "{format}");
     }
-    assert!(driver_of(Kind::Older, 7).can_record_branches());
+    assert!(!driver_of(Kind::Older, 7).branch_filters().is_empty());
 }
 
 /// Reads three records, the second of which was mispredicted.
