@@ -54,7 +54,8 @@ fn assert_true(session: &SessionReport, names: &[&str], width: u64, skew: u64) {
 #[test]
 fn metrics_beside_groups_are_true_on_intel() {
     let names = FIRST.join(",");
-    let line = format!("wire -- deflate --level 1 --slice 20000 --events {EVENTS},{names}");
+    let line =
+        format!("wire -- deflate --level 1 --kib 1024 --slice 20000 --events {EVENTS},{names}");
     assert_true(&session(&with(Pmu::Intel, &["pipeline=ooo"], line)), &FIRST, 5, 0);
 }
 

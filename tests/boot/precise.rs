@@ -35,7 +35,7 @@ fn accesses(of: &Instruction, is: impl Fn(OpAccess) -> bool) -> bool {
 fn record(pmu: Pmu, modifiers: &str, options: &str) -> Request {
     let events = CAN_HAVE.map(|(event, _)| format!("{event}:{modifiers}")).join(",");
     let events = format!("{events},instructions:ppp,cycles:pp");
-    let job = format!("tally record --budget 100 {options} -e {events} -c 5003 rounds 1 60000");
+    let job = format!("tally record --budget 100 {options} -e {events} -c 5003 rounds 1 30000");
     Request { pmu, ..Request::new(format!("wire trace -- {job}")) }
 }
 
@@ -102,7 +102,7 @@ fn every_sample_is_at_an_instruction_that_can_have_its_event() {
 /// Samples without precision are late: the same check fails for most of them, so it can fail.
 #[test]
 fn samples_without_precision_are_mostly_elsewhere() {
-    let job = "tally record --budget 100 -e MEM_INST_RETIRED.ALL_STORES -c 5003 rounds 1 60000";
+    let job = "tally record --budget 100 -e MEM_INST_RETIRED.ALL_STORES -c 5003 rounds 1 30000";
     let boot = boot(&Request::new(format!("wire trace -- {job}")));
     let (program, samples) = (Program::read(), samples_of(&boot, "MEM_INST_RETIRED.ALL_STORES"));
     assert!(samples.iter().all(|of| !of.precise));
