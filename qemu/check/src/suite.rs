@@ -5,7 +5,7 @@ use core::fmt::Write;
 use tally_pvh::StartInfo;
 
 use crate::{
-    edges, exactness, features, injections, kernel, large_pages, lbr,
+    edges, exactness, features, ibs, injections, kernel, large_pages, lbr,
     machine::{self, Serial},
     pebs, prefetch,
     report::CheckReport,
@@ -27,6 +27,7 @@ extern "C" fn pvh_main(_info: &'static StartInfo) -> ! {
     unit::run(&mut report);
     pebs::run_all(&mut report);
     lbr::run_all(&mut report);
+    ibs::run_all(&mut report);
     prefetch::run(&mut report);
     large_pages::run(&mut report);
     exactness::run(&mut report);

@@ -65,10 +65,18 @@ pub struct DataAccess {
     pub by: ServedBy,
     /// Cycles of its translation and of that level, without waits for queues.
     pub latency_cycles: u32,
+    /// Cycles of its translation among them; 0 if the first-level TLB had it.
+    pub tlb_cycles: u32,
     /// Whether it took a page walk.
     pub walks: bool,
     /// Whether the instruction has a lock.
     pub is_locked: bool,
+    /// Physical address.
+    pub physical: u64,
+    /// Bytes of the access.
+    pub bytes: u8,
+    /// Whether the instruction stores too, at the same address or another, after this load.
+    pub stores_too: bool,
 }
 
 /// The access of the instruction that is running, if it is noted.
@@ -92,9 +100,10 @@ impl Noted {
             Some((of, last)) if *of == insn && last.is_store == access.is_store => {
                 last.by = last.by.max(access.by);
                 last.latency_cycles = last.latency_cycles.max(access.latency_cycles);
+                last.tlb_cycles = last.tlb_cycles.max(access.tlb_cycles);
                 last.walks |= access.walks;
             }
-            Some((of, last)) if *of == insn && !last.is_store => {}
+            Some((of, last)) if *of == insn && !last.is_store => last.stores_too = true,
             last => *last = Some((insn, access)),
         }
     }

@@ -15,6 +15,7 @@
 
 mod counter;
 mod event;
+mod ibs;
 mod lbr;
 mod metrics;
 mod mode;
@@ -30,6 +31,7 @@ mod unit;
 
 pub use self::{
     event::{Conversion, Event, Need},
+    ibs::{RetiredBranch, RetiredOp},
     lbr::{TakenBranch, TakenKind},
     options::{Columns, Interval, PluginOptions, SeriesOptions, Shadow},
     pebs::{GuestMemory, RetiredInsn},
