@@ -25,12 +25,13 @@
 mod branches;
 mod each;
 mod features;
+mod ibs;
 mod in_use;
 mod start;
 
 pub(crate) use self::{features::Features, in_use::left_on};
 
-use self::branches::Extended;
+use self::{branches::Extended, ibs::Ibs};
 
 use core::mem::take;
 
@@ -40,8 +41,8 @@ use tally_abi::{
     branches::{Branch, MAX_BRANCHES},
 };
 use tally_engine::{
-    CounterMask, Counts, Group, MAX_GENERAL, Pinned, Pmu, Selector, Setup, Switch, Widths,
-    for_each_counter,
+    CounterMask, Counts, Group, MAX_GENERAL, Pinned, Pmu, PreciseRecords, Selector, Setup, Switch,
+    Widths, for_each_counter,
 };
 
 use crate::{
@@ -93,6 +94,8 @@ pub struct Amd<B: Bus> {
     selects: Selects<FULL>,
     /// State of branch records, if there are any.
     branches: Option<BranchRecords<Extended>>,
+    /// State of the op sampler, if its samples can be taken.
+    ibs: Option<Ibs>,
 }
 
 impl<B: Bus> Amd<B> {
@@ -210,6 +213,7 @@ impl<B: Bus> Pmu for Amd<B> {
         if self.branches.as_mut().is_some_and(|branches| branches.set(setup.branches)) {
             self.acknowledged |= PerfCntrGlobalStatusClr::LBR_FROZEN.bits();
         }
+        self.ibs.iter_mut().for_each(|ibs| ibs.configure(setup.precise));
         self.disables_all = setup.kernel || setup.pairs && !self.features.global;
         // Clears the selects that this group does not use, so that its program cannot read counts
         // of other sessions.
@@ -272,6 +276,10 @@ impl<B: Bus> Pmu for Amd<B> {
         }
         let Amd { features, bus, .. } = self;
         counters(features.counters).any(|index| bus.get::<PerfCtl>(index).contains(PerfCtl::EN))
+    }
+
+    fn take_precise(&mut self) -> PreciseRecords {
+        self.ibs.as_mut().map(Ibs::take).unwrap_or_default()
     }
 
     fn branches(&mut self, to: &mut [Branch; MAX_BRANCHES]) -> usize {
@@ -341,6 +349,13 @@ impl<B: Bus> Pmu for Amd<B> {
     fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
         let always = slot.checked_sub(PINNED_SLOT).and_then(|event| Pinned::ALL.get(event));
         let index = always.map_or(slot % MAX_GENERAL, |event| counter_of(*event).into());
+        let select = self.held(index);
+        if let Amd { ibs: Some(ibs), bus, .. } = self
+            && always.is_none()
+            && ibs.arm(bus, index, select, remaining)
+        {
+            return bus.count(index as u32) & self.widths().general;
+        }
         if index != usize::from(self.timer) {
             self.armed |= 1 << index;
             self.acknowledged |= 1 << index;
@@ -352,6 +367,9 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 
     fn disarm(&mut self) {
+        if let Amd { ibs: Some(ibs), bus, .. } = self {
+            ibs.disarm(bus);
+        }
         for_each_counter(take(&mut self.armed), |index| {
             self.select(index, self.held(index).difference(PerfCtl::INT));
         });

@@ -202,9 +202,7 @@ fn interrupt(report: &mut CheckReport) {
 
 fn of_cycles(report: &mut CheckReport) {
     let inside = (0..16)
-        .filter_map(|start| {
-            sample(start << 32 | 0x80, &raw const mixed as u64, 10_000, memory())
-        })
+        .filter_map(|start| sample(start << 32 | 0x80, &raw const mixed as u64, 10_000, memory()))
         .filter(|found| OPS.contains(&offset(found)) && is_right(found))
         .count();
     report.equal("IBS of cycles: samples of the loop", inside as u64, 16);

@@ -113,12 +113,7 @@ impl Vcpu {
 
     /// The near branch at the end of a block that continues at `next_pc`, as samples of ops have
     /// it.
-    fn retired_branch(
-        &self,
-        block: &Block,
-        next_pc: u64,
-        is_wrong: bool,
-    ) -> Option<RetiredBranch> {
+    fn retired_branch(&self, block: &Block, next_pc: u64, is_wrong: bool) -> Option<RetiredBranch> {
         let kind = block.branch.kind;
         (kind != BranchKind::None).then(|| RetiredBranch {
             is_taken: taken(block, next_pc).is_some(),

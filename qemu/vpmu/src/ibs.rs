@@ -30,13 +30,8 @@ const LEAST_CYCLES: u64 = 4;
 /// Cycles, and dispatched ops, those of wrong paths included.
 static CYCLES: Event = Event::new("IBS cycles", 0x76, 0, &[Signal::Slots], "Cycles.")
     .conversion(Conversion::SlotsAsCycles);
-static OPS: Event = Event::new(
-    "IBS ops",
-    0xc1,
-    0,
-    &[Signal::Uops, Signal::SlotsWrongPath],
-    "Ops dispatched.",
-);
+static OPS: Event =
+    Event::new("IBS ops", 0xc1, 0, &[Signal::Uops, Signal::SlotsWrongPath], "Ops dispatched.");
 
 /// A retired branch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -221,7 +216,9 @@ impl OpSampler {
         let is_reached = || self.counter.unwrapped(counts, geometry) >= self.maximum();
         let counts_ops = self.control & OP_COUNTS_OPS != 0;
         let (of, at_cycle) = match self.tag {
-            Tag::Shared { op: first, at_cycle } => (RetiredOp { branch: op.branch, ..first }, at_cycle),
+            Tag::Shared { op: first, at_cycle } => {
+                (RetiredOp { branch: op.branch, ..first }, at_cycle)
+            }
             Tag::Next { at_cycle } if op.has_op => (*op, at_cycle),
             Tag::None if is_reached() && counts_ops && op.has_op => (*op, self.last_cycle),
             Tag::None if is_reached() => {

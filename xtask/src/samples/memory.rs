@@ -56,7 +56,7 @@ pub(super) fn accessed<'a>(of: &'a Recording, event: Option<&str>) -> Result<Vec
     Ok(all)
 }
 
-/// The accesses of one event.
+/// The loads, or the stores, of one event.
 #[derive(Clone, Debug, Serialize)]
 struct OfEvent {
     event: String,
@@ -129,17 +129,17 @@ pub fn main(args: &MemArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// The accesses of each event.
+/// The accesses of each event, its loads apart from its stores.
 fn by_event(of: &Recording, symbolizer: &Symbolizer, only: Option<&str>) -> Result<Vec<OfEvent>> {
-    let mut events: BTreeMap<String, Vec<Accessed<'_>>> = BTreeMap::new();
+    let mut events: BTreeMap<(String, bool), Vec<Accessed<'_>>> = BTreeMap::new();
     for one in accessed(of, only)? {
-        events.entry(one.event.clone()).or_default().push(one);
+        events.entry((one.event.clone(), one.access.is_store)).or_default().push(one);
     }
-    let listed = |(event, all): (String, Vec<Accessed<'_>>)| OfEvent {
+    let listed = |((event, is_store), all): ((String, bool), Vec<Accessed<'_>>)| OfEvent {
         event,
         samples: all.len() as u64,
         events: all.iter().map(|one| one.events).sum(),
-        is_store: all.iter().all(|one| one.access.is_store),
+        is_store,
         by_source: rows(&all, |one| one.access.source.name().to_owned()),
         by_code: rows(&all, |one| code(of, symbolizer, one.sample)),
         by_cache_line: rows(&all, |one| {
@@ -187,7 +187,8 @@ fn rows(all: &[Accessed<'_>], name: impl Fn(&Accessed<'_>) -> String) -> Vec<Row
 impl fmt::Display for OfEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (samples, events) = (samples_of(self.samples), Grouped(self.events));
-        writeln!(f, "# {samples} of {}, for {events} events", self.event)?;
+        let what = if self.is_store { "stores" } else { "loads" };
+        writeln!(f, "# {samples} of {}: {what}, for {events} events", self.event)?;
         let has_latency = self.by_source.iter().any(|row| row.latency_cycles.is_some());
         let heads = [
             ("Served by", &self.by_source),

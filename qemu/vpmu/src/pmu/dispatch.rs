@@ -5,8 +5,7 @@ use tally_model::Counts;
 use crate::{
     pmu::{
         access::{AccessResult, CpuidKind},
-        cycles,
-        ibs,
+        cycles, ibs,
         intel::{CORE_LEAF, FEATURE_LEAF, TSC_LEAF},
         lbr, prefetch,
         state::VirtualPmu,

@@ -30,7 +30,11 @@ fn run_to_sample(machine: &mut Machine, make: impl Fn(u64) -> RetiredOp) -> u64 
     for ip in 1..=2_000_000 {
         machine.run(Privilege::User, 1);
         let op = RetiredOp { ip, ..make(ip) };
-        machine.pmu.retire_insn(machine.core.counts(), (&RetiredInsn::default(), &op), &mut NoMemory);
+        machine.pmu.retire_insn(
+            machine.core.counts(),
+            (&RetiredInsn::default(), &op),
+            &mut NoMemory,
+        );
         if machine.pmu.take_interrupt() {
             return ip;
         }
@@ -100,7 +104,11 @@ fn nothing_is_sampled_until_software_clears_the_valid_bit() {
     for _ in 0..1_000 {
         machine.run(Privilege::User, 1);
         let op = plain(0);
-        machine.pmu.retire_insn(machine.core.counts(), (&RetiredInsn::default(), &op), &mut NoMemory);
+        machine.pmu.retire_insn(
+            machine.core.counts(),
+            (&RetiredInsn::default(), &op),
+            &mut NoMemory,
+        );
     }
     assert!(!machine.pmu.take_interrupt());
     assert_eq!(value(&mut machine, 0xc001_1034), at);
@@ -176,7 +184,10 @@ fn the_filter_drops_ops_that_memory_does_not_serve() {
     let mut machine = Machine::new("zen4", 6);
     machine.write(OP_CTL, OP_L3_MISS | OP_COUNTS_OPS | OP_ENABLE | 0x10);
     let last = run_to_sample(&mut machine, |ip| RetiredOp {
-        data: Some(DataAccess { by: if ip > 5_000 { ServedBy::Memory } else { ServedBy::Llc }, ..LOAD }),
+        data: Some(DataAccess {
+            by: if ip > 5_000 { ServedBy::Memory } else { ServedBy::Llc },
+            ..LOAD
+        }),
         ..plain(ip)
     });
     assert!((5_001..5_300).contains(&last), "{last}");

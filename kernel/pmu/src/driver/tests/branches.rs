@@ -30,7 +30,14 @@ fn driver_of(kind: Kind, format: u64) -> Driver<Model> {
     model.msrs.extend(rows.chain(others.iter().copied()).map(|msr| (msr, 0)));
     let mut driver = if vendor == amd {
         let (counters, reserved, branches) = (0x3f, 0, 16);
-        let features = amd::Features { counters, reserved, global: true, branches, freeze: true };
+        let features = amd::Features {
+            counters,
+            reserved,
+            global: true,
+            branches,
+            samples_ops: false,
+            freeze: true,
+        };
         Driver::Amd(Amd::new(model, features).unwrap())
     } else {
         *model.msrs.get_mut(&0x345).unwrap() |= format;
