@@ -14,7 +14,7 @@
 //!   [`MARGIN`] more than the distance, and a sample that comes too early for its threshold is of
 //!   no event. A sample of a ring that the event does not count is dropped; after each that was
 //!   dropped in a row the margin doubles, so that a long way back to the program cannot take all
-//!   samples.
+//!   samples. A slice that ends without a sample ends the row: the distance was too long for it.
 //! - An interrupt can come after the sampler was stopped (family 10h, erratum 420). It finds no
 //!   sample, and is spurious to the engine.
 //! - A sample that is there when the sampler is stopped would be lost: it is read first.
@@ -51,7 +51,7 @@ pub(super) struct Ibs {
     records: Option<Records>,
     /// The sample that was there when the sampler was stopped.
     taken: PreciseRecords,
-    /// Samples that were dropped since the last one that was not.
+    /// Samples that were dropped in a row.
     dropped: u32,
     /// The low bits of the count that the last sample left, which are random.
     random: IbsOpCtl,
@@ -81,10 +81,10 @@ impl Ibs {
         Some((ibs, entry.intersection(IbsCtl::ENTRY).bits() as u8))
     }
 
-    /// Notes what a session needs, before it counts.
+    /// Notes what a session needs, before it counts. A sample that was not asked for yet stays: the
+    /// engine asks whenever a session with precise events stops.
     pub(super) fn configure(&mut self, records: Option<Records>) {
-        (self.records, self.dropped) = (records, 0);
-        self.taken = PreciseRecords::default();
+        self.records = records;
     }
 
     /// Starts the sampler for the event on a counter, if the session's samples are precise and the
@@ -111,15 +111,14 @@ impl Ibs {
     pub(super) fn disarm<B: Bus>(&mut self, bus: &mut CountingBus<B>) {
         let Some((index, select)) = self.armed.take() else { return };
         let control: IbsOpCtl = bus.get(0);
-        if control.contains(IbsOpCtl::VALID) {
+        let is_there = control.contains(IbsOpCtl::VALID);
+        let record = is_there.then(|| self.record(bus, select)).flatten();
+        if is_there {
             self.random = control & IbsOpCtl::RANDOM;
-            match self.record(bus, select) {
-                Some(record) => {
-                    self.taken.add(index, record);
-                    self.dropped = 0;
-                }
-                None => self.dropped = self.dropped.saturating_add(1),
-            }
+        }
+        self.dropped = if is_there && record.is_none() { self.dropped + 1 } else { 0 };
+        if let Some(record) = record {
+            self.taken.add(index, record);
         }
         bus.put(0, IbsOpCtl::empty());
     }
