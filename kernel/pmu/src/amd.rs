@@ -27,22 +27,20 @@ mod each;
 mod features;
 mod ibs;
 mod in_use;
+mod interrupts;
 mod start;
 
 pub(crate) use self::{features::Features, in_use::left_on};
 
 use self::{branches::Extended, ibs::Ibs};
 
-use core::mem::take;
-
 use tally_abi::{
     Mode,
-    bank::PINNED_SLOT,
     branches::{Branch, MAX_BRANCHES},
 };
 use tally_engine::{
-    CounterMask, Counts, Group, MAX_GENERAL, Pinned, Pmu, PreciseRecords, Selector, Setup, Switch,
-    Widths, for_each_counter,
+    CounterMask, Counts, Group, Pinned, Pmu, PreciseRecords, Selector, Setup, Switch, Widths,
+    for_each_counter,
 };
 
 use crate::{
@@ -347,32 +345,11 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 
     fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
-        let always = slot.checked_sub(PINNED_SLOT).and_then(|event| Pinned::ALL.get(event));
-        let index = always.map_or(slot % MAX_GENERAL, |event| counter_of(*event).into());
-        let select = self.held(index);
-        if let Amd { ibs: Some(ibs), bus, .. } = self
-            && always.is_none()
-            && ibs.arm(bus, index, select, remaining)
-        {
-            return bus.count(index as u32) & self.widths().general;
-        }
-        if index != usize::from(self.timer) {
-            self.armed |= 1 << index;
-            self.acknowledged |= 1 << index;
-            self.select(index, self.held(index) | PerfCtl::INT);
-        }
-        let value = remaining.wrapping_neg();
-        self.set(index as u8, value);
-        value & self.widths().general
+        self.preload_slot(slot, remaining)
     }
 
     fn disarm(&mut self) {
-        if let Amd { ibs: Some(ibs), bus, .. } = self {
-            ibs.disarm(bus);
-        }
-        for_each_counter(take(&mut self.armed), |index| {
-            self.select(index, self.held(index).difference(PerfCtl::INT));
-        });
+        self.disarm_all();
     }
 
     fn widths(&self) -> Widths {

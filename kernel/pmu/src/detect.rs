@@ -4,6 +4,7 @@ mod absent;
 mod branches;
 mod errata;
 mod extended;
+mod ops;
 
 use core::fmt;
 
@@ -249,17 +250,8 @@ fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu
     // The bit LbrAndPmcFreeze.
     let freeze = global && v2.eax >> 2 & 1 == 1;
     let branches = branches::of_amd(v2, freeze);
-    let samples_ops = samples_ops(cpuid, leaves);
+    let samples_ops = ops::of_amd(cpuid, leaves);
     Ok(Kind::Amd(amd::Features { counters, reserved: 0, global, branches, samples_ops, freeze }))
-}
-
-/// Reads AMD64 Architecture Programmer's Manual volume 3, CPUID Fn8000_0001_ECX and
-/// Fn8000_001B_EAX: whether ops can be sampled, by a count of ops that software can write, and of 27
-/// bits, with a flag for addresses that are not known.
-fn samples_ops<R: CpuIdReader>(cpuid: &R, leaves: u32) -> bool {
-    const NEEDED: u32 = 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7;
-    let has_ibs = leaves >= 0x8000_001b && cpuid.cpuid1(0x8000_0001).ecx >> 10 & 1 == 1;
-    has_ibs && cpuid.cpuid1(0x8000_001b).eax & NEEDED == NEEDED
 }
 
 fn has_metrics(kind: &Kind) -> bool {

@@ -1,10 +1,10 @@
 //! Precise records (PEBS) and samples of ops (IBS): which instruction gets one, and how a record
 //! reaches the guest's memory.
 //!
-//! Blocks are counted whole. But while a counter that is enabled for PEBS, or that of IBS, is within
-//! [`NEAR_SLOTS`] of its overflow, or has overflowed and waits for its next event, the vCPU steps:
-//! each instruction is counted by itself and the PMU is checked after it. Whatever was counted
-//! since the check before belongs to that instruction:
+//! Blocks are counted whole. But while a counter that is enabled for PEBS, or that of IBS, is
+//! within [`NEAR_SLOTS`] of its overflow, or has overflowed and waits for its next event, the vCPU
+//! steps: each instruction is counted by itself and the PMU is checked after it. Whatever was
+//! counted since the check before belongs to that instruction:
 //!
 //! - its own counts, and its accesses': the instructions before an access are counted first;
 //! - at a block's last instruction, the outcome of the branch;

@@ -19,8 +19,6 @@
 //!   sample, and is spurious to the engine.
 //! - A sample that is there when the sampler is stopped would be lost: it is read first.
 
-use core::mem::take;
-
 use tally_engine::{Access, PreciseRecord, PreciseRecords, Records};
 
 use crate::{
@@ -49,8 +47,8 @@ pub(super) struct Ibs {
     armed: Option<(usize, PerfCtl)>,
     /// Properties of records that the session needs; `None` if it has no precise events.
     records: Option<Records>,
-    /// The sample that was there when the sampler was stopped.
-    taken: PreciseRecords,
+    /// The sample that was there when the sampler was stopped last, and its counter.
+    taken: Option<(usize, PreciseRecord)>,
     /// Samples that were dropped in a row.
     dropped: u32,
     /// The low bits of the count that the last sample left, which are random.
@@ -75,9 +73,8 @@ impl Ibs {
         if !bus.try_put(0, IbsOpCtl::empty()) || !entry.contains(IbsCtl::VALID) {
             return None;
         }
-        let taken = PreciseRecords::default();
         let random = IbsOpCtl::empty();
-        let ibs = Ibs { armed: None, records: None, taken, dropped: 0, random };
+        let ibs = Ibs { armed: None, records: None, taken: None, dropped: 0, random };
         Some((ibs, entry.intersection(IbsCtl::ENTRY).bits() as u8))
     }
 
@@ -101,7 +98,7 @@ impl Ibs {
         };
         let margin = MARGIN << self.dropped.min(MOST_DOUBLINGS);
         let distance = (remaining + margin).next_multiple_of(UNIT).min(MOST);
-        let fields = IbsOpCtl::from_bits_retain(distance / UNIT & 0xffff | distance & HIGH);
+        let fields = IbsOpCtl::from_bits_retain((distance / UNIT) & 0xffff | distance & HIGH);
         self.armed = Some((index, select));
         bus.put(0, fields | counted | IbsOpCtl::ENABLE | self.random);
         true
@@ -117,15 +114,17 @@ impl Ibs {
             self.random = control & IbsOpCtl::RANDOM;
         }
         self.dropped = if is_there && record.is_none() { self.dropped + 1 } else { 0 };
-        if let Some(record) = record {
-            self.taken.add(index, record);
-        }
+        self.taken = record.map(|record| (index, record)).or(self.taken);
         bus.put(0, IbsOpCtl::empty());
     }
 
-    /// Takes the samples since the last call.
+    /// Takes the last sample since the last call.
     pub(super) fn take(&mut self) -> PreciseRecords {
-        take(&mut self.taken)
+        let mut records = PreciseRecords::default();
+        if let Some((slot, record)) = self.taken.take() {
+            records.add(slot, record);
+        }
+        records
     }
 
     /// Reads the sample; `None` if its address is not known, or is of a ring that the event does

@@ -108,8 +108,8 @@ bitflags! {
         const FREEZE_PMC_ON_PMI = 1 << 12;
     }
 
-    /// IbsOpCtl: sampling of ops. Exists, as the others of IBS, if CPUID Fn8000_0001_ECX[10] is set.
-    /// The maximum count, in units of 16, is in bits 15:0, and its bits 26:20 are at the same place.
+    /// IbsOpCtl: sampling of ops. Exists, as the others of IBS, if CPUID Fn8000_0001_ECX[10] is
+    /// set. The maximum count, in units of 16, is in bits 15:0, and its bits 26:20 are at the same place.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct IbsOpCtl: u64 {
         /// Bits 19:4 of the maximum count.

@@ -14,21 +14,23 @@ const VALID: u64 = 1 << 18;
 const OPS: u64 = 1 << 19;
 const CODE: u64 = 0x40_1000;
 
+/// Features of a processor with PerfMonV2 and the op sampler.
+pub(super) const FEATURES: amd::Features = amd::Features {
+    counters: 0x3f,
+    reserved: 0,
+    global: true,
+    branches: 0,
+    samples_ops: true,
+    freeze: true,
+};
+
 fn driver_with(entry: u64, route: fn(u8) -> bool) -> Driver<Model> {
-    let features = amd::Features {
-        counters: 0x3f,
-        reserved: 0,
-        global: true,
-        branches: 0,
-        samples_ops: true,
-        freeze: true,
-    };
     let mut model = new_model(AMD);
     for register in IbsOpCtl::FIRST..=IbsCtl::FIRST {
         model.msrs.insert(register, 0);
     }
     model.msrs.insert(IbsCtl::FIRST, entry);
-    let mut driver = Amd::new(model, features).map(Driver::Amd).unwrap();
+    let mut driver = Amd::new(model, FEATURES).map(Driver::Amd).unwrap();
     driver.sample_precisely(|| unreachable!("a debug store"), route);
     driver
 }
