@@ -51,11 +51,15 @@ pub(super) fn decode(record: &AccessRecord, sources: Sources) -> Access {
     let (is_load, is_store) = (is_set(0), is_set(1));
     let [missed, uncached, merged, missed_l2] = [7, 14, 16, 20].map(is_set);
     let data2 = record.latency >> SOURCE_SHIFT;
+    // Erratum 1293 of Zen 3: the L2's miss and the source are wrong of software prefetches, and of
+    // loads that another one's miss serves.
+    let is_wrong = sources == Sources::Coarse && (merged || is_set(21));
+    let data2 = if is_wrong { 0 } else { data2 };
     let known = sources.source(data2 & 7 | data2 >> 3 & 0x18, data2 >> 4 & 1 != 0);
     let source = match (known, is_load) {
         _ if uncached => Source::Uncached,
         _ if !missed => Source::L1,
-        _ if !missed_l2 => Source::L2,
+        _ if !missed_l2 && !is_wrong => Source::L2,
         (Source::Unknown, _) if merged => Source::FillBuffer,
         (_, false) => Source::NotL1,
         (known, true) => known,
@@ -116,6 +120,14 @@ mod tests {
             let latency = (info & MISS != 0).then_some(210);
             assert_eq!(of(Sources::Fine).latency_cycles, latency, "{info:#x}");
         }
+    }
+
+    #[test]
+    fn zen_3_tells_no_level_of_loads_that_another_miss_serves() {
+        let of = |info| decoded(LOAD | info, 3, Sources::Coarse).source;
+        assert_eq!([of(MISS | 1 << 16), of(MISSES | 1 << 16)], [Source::FillBuffer; 2]);
+        assert_eq!(of(MISSES | 1 << 21), Source::Unknown);
+        assert_eq!(decoded(LOAD | MISS | 1 << 16, 3, Sources::Fine).source, Source::L2);
     }
 
     #[test]

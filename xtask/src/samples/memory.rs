@@ -10,7 +10,7 @@ use tally_abi::{ExitStatus, text::Grouped, trace::SampleRecord};
 use super::{SampleArgs, Share, Weight, samples_of, share::Z, short_function};
 use crate::{
     Failure, Result, output,
-    recording::{Access, Recording, Symbolizer},
+    recording::{Access, Recording, Source, Symbolizer},
 };
 
 /// Rows of a table, those with the most events first.
@@ -196,8 +196,8 @@ impl fmt::Display for OfEvent {
             ("Cache line", &self.by_cache_line),
         ];
         for (head, rows) in heads {
-            // Without latencies the source of loads is unknown.
-            if head == "Served by" && !has_latency && !self.is_store {
+            // Intel's records have the source of loads with a latency alone.
+            if head == "Served by" && rows.iter().all(|row| row.name == Source::Unknown.name()) {
                 continue;
             }
             let latency = if has_latency { "Latency ± 95 %" } else { "" };
@@ -230,7 +230,6 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::Source;
 
     fn load(address: u64, source: Source, latency_cycles: Option<u64>) -> Access {
         let (is_store, missed_tlb, is_locked) = (false, source == Source::Memory, false);

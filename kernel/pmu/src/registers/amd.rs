@@ -109,7 +109,7 @@ bitflags! {
     }
 
     /// IbsOpCtl: sampling of ops. Exists, as the others of IBS, if CPUID Fn8000_0001_ECX[10] is
-    /// set. The maximum count, in units of 16, is in bits 15:0, and its bits 26:20 are at the same place.
+    /// set. The maximum count is in units of 16 in bits 15:0; its bits 26:20 are in their place.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct IbsOpCtl: u64 {
         /// Bits 19:4 of the maximum count.
