@@ -143,6 +143,20 @@ fn every_sampled_op_is_at_an_instruction_and_has_the_access_of_that() {
     }
 }
 
+/// With several CPUs the APIC can be in x2APIC mode, where the virtual PMU has AMD's extended local
+/// vector table: the sampler's interrupt comes by its own entry, as on hardware.
+#[test]
+fn sampled_ops_come_by_the_extended_table() {
+    let qemu_args = ["-cpu", "EPYC-Genoa,-rdrand,-rdseed,+x2apic"].map(str::to_owned).into();
+    let boot = boot(&Request { cpus: 2, qemu_args, ..sampled_ops(Pmu::Amd) });
+    assert_success(&boot);
+    for event in ["ex_ret_ops", "cycles"] {
+        let samples = samples_of(&boot, event);
+        assert!(samples.len() > 50, "{event}: {}", samples.len());
+        assert!(samples.iter().all(|of| of.precise && of.user), "{event}: {samples:?}");
+    }
+}
+
 fn reads(of: &Instruction) -> bool {
     accesses(of, |access| !matches!(access, OpAccess::Write | OpAccess::NoMemAccess))
 }

@@ -31,6 +31,8 @@ extern "C" fn pvh_main(_info: &'static StartInfo) -> ! {
     prefetch::run(&mut report);
     large_pages::run(&mut report);
     exactness::run(&mut report);
+    // Behind the checks above the APIC is in x2APIC mode.
+    ibs::in_x2apic(&mut report);
     let _ = writeln!(Serial, "{report}");
     machine::exit(u32::from(!report.all_held()))
 }

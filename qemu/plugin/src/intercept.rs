@@ -177,10 +177,7 @@ fn rdmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
         return Disposition::Run;
     }
     let number = msr(vcpu);
-    if number == apic::MSR_LVT_PERFORMANCE {
-        if let Some(entry) = vcpu.apic.entry() {
-            vcpu.request_fixup(Fixup::Set(in_edx_eax(entry.into())));
-        }
+    if vcpu.read_x2apic(number) {
         return Disposition::Run;
     }
     vcpu.settle(intercept.index);
@@ -216,6 +213,7 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
             }
             return Disposition::Run;
         }
+        _ if vcpu.write_extended(number, value) => return Disposition::Run,
         _ => {}
     }
     vcpu.settle(intercept.index);

@@ -50,8 +50,8 @@ fn take_over(cpu: u16, found: &DetectedPmu) -> Result<(), InitError> {
 }
 
 /// Lets the interrupt of an entry of the extended local vector table come as an overflow interrupt;
-/// returns whether it does. QEMU's APIC has no such table, and the virtual PMU delivers it by the
-/// entry of the performance counters.
+/// returns whether it does. QEMU's APIC has no such table; in xAPIC mode the virtual PMU delivers
+/// the interrupt by the entry of the performance counters.
 fn route(lapic: &Lapic, entry: u8) -> bool {
     lapic.unmask_extended(entry, delivery()) || virtual_pmu::is_there()
 }

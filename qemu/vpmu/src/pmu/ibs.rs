@@ -3,8 +3,7 @@
 //! A sample sets the valid bit of its control register and makes an interrupt pending. Until
 //! software clears the bit, nothing is sampled. IBS knows no rings: it samples in all of them.
 //!
-//! QEMU's APIC has no extended local vector table, so the interrupt is delivered by the entry of
-//! the performance counters.
+//! The interrupt is that of entry 0 of the APIC's extended local vector table.
 
 use tally_model::Counts;
 
@@ -88,6 +87,16 @@ impl VirtualPmu {
         Some(AccessResult::Done(0))
     }
 
+    /// Returns whether the processor has IBS.
+    pub fn has_ibs(&self) -> bool {
+        self.ibs.is_some()
+    }
+
+    /// Returns whether the interrupt of a sample became pending since the last call.
+    pub fn take_sampler_interrupt(&mut self) -> bool {
+        std::mem::take(&mut self.sampler_pending)
+    }
+
     /// Returns whether IBS samples.
     pub fn samples_ops(&self) -> bool {
         self.ibs.as_ref().is_some_and(|ibs| ibs.op.is_on())
@@ -110,7 +119,7 @@ impl VirtualPmu {
     ) {
         self.retire_for_pebs(counts, insn, memory);
         if let Some(ibs) = &mut self.ibs {
-            self.interrupt_pending |= ibs.retire(counts, &self.profile.geometry, op);
+            self.sampler_pending |= ibs.retire(counts, &self.profile.geometry, op);
         }
     }
 }

@@ -35,7 +35,7 @@ fn run_to_sample(machine: &mut Machine, make: impl Fn(u64) -> RetiredOp) -> u64 
             (&RetiredInsn::default(), &op),
             &mut NoMemory,
         );
-        if machine.pmu.take_interrupt() {
+        if machine.pmu.take_sampler_interrupt() {
             return ip;
         }
     }
@@ -110,7 +110,7 @@ fn nothing_is_sampled_until_software_clears_the_valid_bit() {
             &mut NoMemory,
         );
     }
-    assert!(!machine.pmu.take_interrupt());
+    assert!(!machine.pmu.take_sampler_interrupt());
     assert_eq!(value(&mut machine, 0xc001_1034), at);
     machine.write(OP_CTL, on);
     assert_eq!(run_to_sample(&mut machine, plain), 0x100);

@@ -45,6 +45,8 @@ pub struct VirtualPmu {
     /// The counter unit, if there is one.
     pub(crate) unit: Option<Unit>,
     pub(crate) interrupt_pending: bool,
+    /// Whether the interrupt of a sample of ops is pending.
+    pub(crate) sampler_pending: bool,
     /// The general counter that counts nothing, from a given time on.
     pub(crate) held: Option<Held>,
     /// Whether that time has come.
@@ -89,6 +91,7 @@ impl VirtualPmu {
             cycles: CycleRegisters::default(),
             unit: None,
             interrupt_pending: false,
+            sampler_pending: false,
             held: None,
             is_holding: false,
             locked: None,
