@@ -21,6 +21,17 @@ use crate::{
 global_asm!(
     r#"
     .section .text
+// RDI rounds of a chain of 63 jumps (JMP +62), each to a line of its own.
+    .balign 64
+ibs_lines:
+    .rept 63
+    .byte 0xeb, 62
+    .balign 64
+    .endr
+    dec rdi
+    jnz ibs_lines
+    syscall
+
 // RDI loads, each from a line of its own, of which no other is near.
 ibs_misses:
 1:  mov rax, [rsi]
@@ -33,6 +44,7 @@ ibs_misses:
 
 unsafe extern "C" {
     static ibs_misses: u8;
+    static ibs_lines: u8;
 }
 
 /// Address of memory that nothing has accessed, the distance of the loads there, and that of one
@@ -41,6 +53,11 @@ const UNTOUCHED: u64 = 144 << 20;
 const STRIDE: u64 = 4160;
 const APART: u64 = 1 << 20;
 
+const FETCH_CTL: u32 = 0xc001_1030;
+const FETCH_LIN_AD: u32 = 0xc001_1031;
+const FETCH_PHYS_AD: u32 = 0xc001_1032;
+const FETCH_ENABLE: u64 = 1 << 48;
+const FETCH_VALID: u64 = 1 << 49;
 const OP_CTL: u32 = 0xc001_1033;
 const OP_RIP: u32 = 0xc001_1034;
 const IBS_CTL: u32 = 0xc001_103a;
@@ -99,6 +116,7 @@ pub fn run_all(report: &mut CheckReport) {
     }
     interrupt(report);
     of_cycles(report);
+    fetches(report);
 }
 
 fn registers(report: &mut CheckReport) {
@@ -233,4 +251,25 @@ fn of_cycles(report: &mut CheckReport) {
         .filter(|found| OPS.contains(&offset(found)) && is_right(found))
         .count();
     report.equal("IBS of cycles: samples of the loop", inside as u64, 16);
+}
+
+/// Checks samples of fetches, some lines apart, from a chain of lines that the L1 has.
+fn fetches(report: &mut CheckReport) {
+    let start = &raw const ibs_lines as u64;
+    let (mut right, mut lines) = (0, 0_u64);
+    for maximum in 64..80 {
+        wrmsr(FETCH_CTL, FETCH_ENABLE | maximum);
+        in_ring3_interrupted(start, 100, 0);
+        let control = rdmsr(FETCH_CTL);
+        wrmsr(FETCH_CTL, 0);
+        let [linear, physical] = [FETCH_LIN_AD, FETCH_PHYS_AD].map(rdmsr);
+        let line = linear.wrapping_sub(start) >> 6;
+        // Complete, with a physical address; no miss of the L1 or of a TLB.
+        let fields = control >> 50 & 0b111;
+        right += u64::from(control & FETCH_VALID != 0 && fields == 0b101 && control >> 55 & 1 == 0);
+        right += u64::from(linear == physical && line < 64 && linear.is_multiple_of(64));
+        lines |= 1_u64.checked_shl(line as u32).unwrap_or(0);
+    }
+    report.equal("IBS of fetches: right", right, 2 * 16);
+    report.within("IBS of fetches: lines", lines.count_ones().into(), 2, 16);
 }

@@ -221,7 +221,7 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
         AccessResult::Foreign => Disposition::Run,
         AccessResult::Fault => fault_by(vcpu, MSR_WRITE_FAULTS),
         AccessResult::Done(_) => {
-            if vcpu.pmu.is_counting() || vcpu.pmu.records_branches() || vcpu.pmu.samples_ops() {
+            if vcpu.pmu.is_counting() || vcpu.pmu.records_branches() || vcpu.pmu.is_sampling() {
                 instrumentation::enable_full();
             }
             if let Some(on) = vcpu.pmu.prefetchers() {

@@ -138,6 +138,7 @@ impl Vcpu {
             is_microcoded: of.adds >> Signal::Microcoded as u32 & 1 == 1,
             data,
             branch,
+            fetched: self.core.take_fetch(self.precision.moved),
         };
         let memory = &mut Linear(&mut self.registers);
         self.pmu.retire_insn(self.core.counts(), (&insn, &op), memory);

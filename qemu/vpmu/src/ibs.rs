@@ -1,12 +1,12 @@
-//! Instruction-based sampling (IBS): the samplers of ops and of fetches, and the layout of their
-//! registers (APM vol. 2, "Instruction-Based Sampling"; the processor programming reference of
+//! Instruction-based sampling (IBS): the sampler of ops, and the layout of its registers (APM vol. 2, "Instruction-Based Sampling"; the processor programming reference of
 //! family 19h, "IBS Fetch Control" to "IBS Fetch Control Extended").
 
-use tally_model::{Counts, DataAccess, Geometry, Privilege, ServedBy, Signal};
+use tally_model::{Counts, DataAccess, FetchedLine, Geometry, Privilege, ServedBy, Signal};
 
 use crate::{
     counter::{Counter, CounterInput},
     event::{Conversion, Event},
+    ibs_fetch::FetchSampler,
     profile::IbsKind,
 };
 
@@ -61,6 +61,8 @@ pub struct RetiredOp {
     pub data: Option<DataAccess>,
     /// The instruction's branch.
     pub branch: Option<RetiredBranch>,
+    /// The line of code that was fetched since the instruction before.
+    pub fetched: Option<FetchedLine>,
 }
 
 /// Registers of a sample of ops, by their addresses from C001_1034H on, and the branch's target.
@@ -100,6 +102,7 @@ pub(crate) struct OpSampler {
 pub(crate) struct Ibs {
     pub(crate) kind: IbsKind,
     pub(crate) op: OpSampler,
+    pub(crate) fetch: FetchSampler,
     random: u64,
 }
 
@@ -116,34 +119,37 @@ fn in_16_bits(cycles: u64) -> u64 {
 
 impl Ibs {
     pub(crate) fn new(kind: IbsKind) -> Ibs {
-        Ibs { kind, op: OpSampler::default(), random: 0x9e37_79b9_7f4a_7c15 }
+        let (op, fetch) = (OpSampler::default(), FetchSampler::default());
+        Ibs { kind, op, fetch, random: 0x9e37_79b9_7f4a_7c15 }
     }
 
     /// The next random start of a count: xorshift (Marsaglia, 2003).
-    fn start(&mut self) -> u64 {
+    pub(crate) fn start(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
         self.random >> 32 & RANDOM_BITS
     }
 
-    /// Handles the retirement of an instruction; returns whether a sample was taken.
+    /// Handles the retirement of an instruction, and the fetch before it; returns whether a sample
+    /// was taken.
     pub(crate) fn retire(
         &mut self,
         counts: &[Counts; 2],
         geometry: &Geometry,
         op: &RetiredOp,
     ) -> bool {
+        let fetched = op.fetched.is_some_and(|line| self.fetch.fetch(counts, geometry, &line));
         let now = cycles(counts, geometry);
         let tagged = self.op.retire(counts, geometry, op, now);
         self.op.last_cycle = now;
-        let Some((op, since)) = tagged else { return false };
+        let Some((op, since)) = tagged else { return fetched };
         let sample = OpSample::of(self.kind, &op, now.saturating_sub(since));
         let start = self.start();
         let is_dropped = self.op.control & OP_L3_MISS != 0 && !misses_all(&op);
         self.op.counter.set(start, counts, geometry);
         if is_dropped {
-            return false;
+            return fetched;
         }
         self.op.sample = sample;
         self.op.control |= OP_VALID;

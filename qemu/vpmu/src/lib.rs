@@ -16,6 +16,7 @@
 mod counter;
 mod event;
 mod ibs;
+mod ibs_fetch;
 mod lbr;
 mod metrics;
 mod mode;

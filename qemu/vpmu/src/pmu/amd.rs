@@ -18,9 +18,9 @@ mod msr {
     pub(super) const GLOBAL_STATUS_CLEAR: u32 = 0xc000_0302;
     pub(super) const GLOBAL_STATUS_SET: u32 = 0xc000_0303;
     pub(super) const DEBUGCTL: u32 = 0x1d9;
-    /// Controls of fetch sampling and of branch records, and the first selects of the L3 and data
-    /// fabric counters: not modelled.
-    pub(super) const ABSENT: [u32; 4] = [0xc001_1030, 0xc000_010f, 0xc001_0230, 0xc001_0240];
+    /// Control of branch records, and the first selects of the L3 and data fabric counters: not
+    /// modelled.
+    pub(super) const ABSENT: [u32; 3] = [0xc000_010f, 0xc001_0230, 0xc001_0240];
 }
 
 /// Bits of the debug control register that can be set: branch records, single-stepping on branches,

@@ -1,4 +1,4 @@
-//! IBS: its registers, and the samples of ops.
+//! IBS: its registers, and the samples of ops and of fetches.
 //!
 //! A sample sets the valid bit of its control register and makes an interrupt pending. Until
 //! software clears the bit, nothing is sampled. IBS knows no rings: it samples in all of them.
@@ -14,33 +14,43 @@ use crate::{
     profile::IbsKind,
 };
 
+const FETCH_CTL: u32 = 0xc001_1030;
+const FETCH_LIN_AD: u32 = 0xc001_1031;
+const FETCH_PHYS_AD: u32 = 0xc001_1032;
 const OP_CTL: u32 = 0xc001_1033;
 const OP_RIP: u32 = 0xc001_1034;
 /// The last register of a sample's row.
 const DC_PHYS_AD: u32 = 0xc001_1039;
 const IBS_CTL: u32 = 0xc001_103a;
 const BR_TARGET: u32 = 0xc001_103b;
+const FETCH_EXTENDED: u32 = 0xc001_103c;
 
 /// Bits of `IbsOpCtl` that can be set; the filter by the L3 is Zen 4's.
 const OP_VALID: u64 = 0x07ff_ffff_07fe_ffff;
 const OP_VALID_ZEN4: u64 = OP_VALID | 1 << 16;
+/// Bits of `IbsFetchCtl` that can be written: those of samples are read-only, and on Zen 4 there are
+/// two more.
+const FETCH_VALID: u64 = (1 << 59) - 1;
+const FETCH_VALID_ZEN4: u64 = (1 << 62) - 1;
 /// `IbsCtl`: the entry of the extended local vector table is valid, and 0.
 const IBS_CTL_VALUE: u64 = 1 << 8;
 
-/// CPUID leaf of IBS, and what it says: valid, ops, count readable and writable, count of ops,
-/// branch targets, longer count, invalid addresses, fused branches.
+/// CPUID leaf of IBS, and what it says: valid, fetches, ops, count readable and writable, count of
+/// ops, branch targets, longer count, invalid addresses, fused branches, latency of a fetch's
+/// translation.
 pub(super) const LEAF: u32 = 0x8000_001b;
-const CPUID_EAX: u32 = 0b1_1111_1101;
+const CPUID_EAX: u32 = 0x3ff;
 /// Zen 4's filter by the L3, and finer sources.
 const CPUID_EAX_ZEN4: u32 = 1 << 11;
 /// Leaf 8000_0001H, ECX: IBS exists.
 pub(super) const CPUID_ECX: u32 = 1 << 10;
 
 impl Ibs {
-    fn op_valid(&self) -> u64 {
+    /// Valid bits of the controls of ops and of fetches.
+    fn valid(&self) -> (u64, u64) {
         match self.kind {
-            IbsKind::Zen3 => OP_VALID,
-            IbsKind::Zen4 => OP_VALID_ZEN4,
+            IbsKind::Zen3 => (OP_VALID, FETCH_VALID),
+            IbsKind::Zen4 => (OP_VALID_ZEN4, FETCH_VALID_ZEN4),
         }
     }
 }
@@ -59,6 +69,9 @@ impl VirtualPmu {
     pub(super) fn ibs_rdmsr(&self, msr: u32, counts: &[Counts; 2]) -> Option<AccessResult> {
         let ibs = self.ibs.as_ref()?;
         let value = match msr {
+            FETCH_CTL => ibs.fetch.control(counts, self.geometry()),
+            FETCH_LIN_AD | FETCH_PHYS_AD => ibs.fetch.addresses[(msr - FETCH_LIN_AD) as usize],
+            FETCH_EXTENDED => ibs.fetch.extended,
             OP_CTL => ibs.op.control(counts, self.geometry()),
             OP_RIP..=DC_PHYS_AD => ibs.op.sample.words[(msr - OP_RIP) as usize],
             IBS_CTL => IBS_CTL_VALUE,
@@ -76,8 +89,18 @@ impl VirtualPmu {
         counts: &[Counts; 2],
     ) -> Option<AccessResult> {
         let ibs = self.ibs.as_mut()?;
+        let (of_ops, of_fetches) = ibs.valid();
         match msr {
-            OP_CTL if value & !ibs.op_valid() != 0 => return Some(AccessResult::Fault),
+            FETCH_CTL if value & !of_fetches != 0 => return Some(AccessResult::Fault),
+            FETCH_CTL => {
+                let random = ibs.start();
+                ibs.fetch.set_control(value, random, (counts, &self.profile.geometry));
+            }
+            FETCH_LIN_AD | FETCH_PHYS_AD => {
+                ibs.fetch.addresses[(msr - FETCH_LIN_AD) as usize] = value;
+            }
+            FETCH_EXTENDED => ibs.fetch.extended = value,
+            OP_CTL if value & !of_ops != 0 => return Some(AccessResult::Fault),
             OP_CTL => ibs.op.set_control(value, counts, &self.profile.geometry),
             OP_RIP..=DC_PHYS_AD => ibs.op.sample.words[(msr - OP_RIP) as usize] = value,
             IBS_CTL => return Some(AccessResult::Fault),
@@ -98,15 +121,17 @@ impl VirtualPmu {
     }
 
     /// Returns whether IBS samples.
-    pub fn samples_ops(&self) -> bool {
-        self.ibs.as_ref().is_some_and(|ibs| ibs.op.is_on())
+    pub fn is_sampling(&self) -> bool {
+        self.ibs.as_ref().is_some_and(|ibs| ibs.op.is_on() || ibs.fetch.is_on())
     }
 
     /// Minimum number of slots before an instruction can get a precise record, arm a counter for
-    /// one, or have a tagged op; `None` if nothing of the kind is on.
+    /// one, or have a tagged op, or a fetch be sampled; `None` if nothing of the kind is on.
     pub fn slots_to_record(&self, counts: &[Counts; 2]) -> Option<u64> {
-        let tag = self.ibs.as_ref().and_then(|ibs| ibs.op.slots_to_tag(counts, self.geometry()));
-        [self.slots_to_pebs(counts), tag].into_iter().flatten().min()
+        let geometry = self.geometry();
+        let tag = self.ibs.as_ref().and_then(|ibs| ibs.op.slots_to_tag(counts, geometry));
+        let fetch = self.ibs.as_ref().and_then(|ibs| ibs.fetch.slots_to_sample(counts, geometry));
+        [self.slots_to_pebs(counts), tag, fetch].into_iter().flatten().min()
     }
 
     /// Handles the retirement of one instruction. The caller calls it after each instruction while

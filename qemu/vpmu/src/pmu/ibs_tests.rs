@@ -1,6 +1,6 @@
 //! Tests of IBS: registers, the op that is tagged, and the registers of its sample.
 
-use tally_model::{DataAccess, Privilege, ServedBy};
+use tally_model::{Block, Branch, DataAccess, FetchedLine, Insn, Privilege, ServedBy};
 
 use super::{AccessResult, tests::Machine};
 use crate::{
@@ -53,7 +53,7 @@ fn value(machine: &mut Machine, msr: u32) -> u64 {
 
 #[test]
 fn reserved_bits_and_the_read_only_register_refuse_writes() {
-    for (profile, eax, filters) in [("zen3", 0x1fd, false), ("zen4", 0x9fd, true)] {
+    for (profile, eax, filters) in [("zen3", 0x3ff, false), ("zen4", 0xbff, true)] {
         let mut machine = Machine::new(profile, 6);
         assert_eq!(machine.pmu.cpuid(0x8000_001b, 0, [0; 4]), [eax, 0, 0, 0], "{profile}");
         assert_eq!(machine.pmu.cpuid(0x8000_0001, 0, [0; 4])[2] >> 10 & 1, 1);
@@ -191,4 +191,79 @@ fn the_filter_drops_ops_that_memory_does_not_serve() {
         ..plain(ip)
     });
     assert!((5_001..5_300).contains(&last), "{last}");
+}
+
+const FETCH_CTL: u32 = 0xc001_1030;
+const FETCH_ENABLE: u64 = 1 << 48;
+const FETCH_VALID: u64 = 1 << 49;
+
+/// Runs blocks of one line of code each, the address of each 64 times its number, from 1 on, until
+/// a fetch is sampled; returns the number of the last.
+fn fetch_to_sample(machine: &mut Machine, make: impl Fn(u64) -> FetchedLine) -> u64 {
+    for number in 1..=100_000 {
+        let insns = [Insn { uops: 1, pc: number << 6, length: 1, ..Insn::default() }];
+        let width = machine.core.geometry().width;
+        let block = Block::new(Privilege::User, width, (number, number), Branch::default(), &insns);
+        machine.core.fetch(&block);
+        machine.core.retire(&block, 0);
+        let op = RetiredOp { fetched: Some(make(number)), ..plain(number) };
+        machine.pmu.retire_insn(
+            machine.core.counts(),
+            (&RetiredInsn::default(), &op),
+            &mut NoMemory,
+        );
+        if machine.pmu.take_sampler_interrupt() {
+            return number;
+        }
+    }
+    panic!("no sample");
+}
+
+const LINE: FetchedLine = FetchedLine {
+    address: 0,
+    physical: 0x1_2340,
+    missed_to: Some(ServedBy::Llc),
+    translation: (30, true),
+    latency_cycles: 76,
+};
+
+#[test]
+fn the_fetch_at_which_the_count_reaches_the_maximum_is_sampled() {
+    let mut machine = Machine::new("zen4", 6);
+    machine.write(FETCH_CTL, FETCH_ENABLE | 3);
+    let of = |number| FetchedLine { address: number << 6, ..LINE };
+    assert_eq!(fetch_to_sample(&mut machine, of), 48);
+    let control = value(&mut machine, FETCH_CTL);
+    // The latency, and: complete, misses of the L1, of both TLBs and of the L2, physical address.
+    let fields = 76 << 32 | 1 << 50 | 1 << 51 | 1 << 52 | 1 << 55 | 1 << 56 | 1 << 58;
+    assert_eq!(control, FETCH_ENABLE | FETCH_VALID | 3 | fields, "{control:#x}");
+    let registers = [0xc001_1031, 0xc001_1032, 0xc001_103c].map(|msr| value(&mut machine, msr));
+    assert_eq!(registers, [48 << 6, 0x1_2340, 30]);
+    assert!(machine.pmu.slots_to_record(machine.core.counts()).is_none(), "until it is cleared");
+    // From a current count of 16.
+    machine.write(FETCH_CTL, FETCH_ENABLE | 1 << 16 | 3);
+    assert_eq!(fetch_to_sample(&mut machine, of), 32);
+}
+
+#[test]
+fn the_filter_of_fetches_drops_those_that_memory_does_not_serve() {
+    let mut machine = Machine::new("zen4", 6);
+    machine.write(FETCH_CTL, 1 << 59 | FETCH_ENABLE | 1);
+    let of = |number| {
+        let missed_to = if number > 1_000 { Some(ServedBy::Memory) } else { None };
+        FetchedLine { missed_to, ..LINE }
+    };
+    assert!((1_001..1_020).contains(&fetch_to_sample(&mut machine, of)));
+    assert_eq!(Machine::new("zen3", 6).write(FETCH_CTL, 1 << 59), AccessResult::Fault);
+}
+
+#[test]
+fn a_count_of_fetches_can_start_at_random() {
+    let mut machine = Machine::new("zen3", 6);
+    let mut lasts = std::collections::BTreeSet::new();
+    for _ in 0..32 {
+        machine.write(FETCH_CTL, 1 << 57 | FETCH_ENABLE | 2);
+        lasts.insert(fetch_to_sample(&mut machine, |_| LINE));
+    }
+    assert!(lasts.len() > 4 && lasts.iter().all(|last| (17..=32).contains(last)), "{lasts:?}");
 }

@@ -45,7 +45,7 @@ pub struct VirtualPmu {
     /// The counter unit, if there is one.
     pub(crate) unit: Option<Unit>,
     pub(crate) interrupt_pending: bool,
-    /// Whether the interrupt of a sample of ops is pending.
+    /// Whether the interrupt of a sample of IBS is pending.
     pub(crate) sampler_pending: bool,
     /// The general counter that counts nothing, from a given time on.
     pub(crate) held: Option<Held>,
