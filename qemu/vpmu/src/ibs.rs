@@ -1,5 +1,6 @@
-//! Instruction-based sampling (IBS): the sampler of ops, and the layout of its registers (APM vol. 2, "Instruction-Based Sampling"; the processor programming reference of
-//! family 19h, "IBS Fetch Control" to "IBS Fetch Control Extended").
+//! Instruction-based sampling (IBS): the sampler of ops, and the layout of its registers (APM
+//! vol. 2, "Instruction-Based Sampling"; the processor programming reference of family 19h, "IBS
+//! Execution Control" to "IBS Branch Target").
 
 use tally_model::{Counts, DataAccess, FetchedLine, Geometry, Privilege, ServedBy, Signal};
 

@@ -27,7 +27,7 @@ const PHYSICAL_VALID: u32 = 52;
 const MISSED_L1_TLB: u32 = 55;
 const MISSED_L2_TLB: u32 = 56;
 const MISSED_L2: u32 = 58;
-/// What software sets.
+/// Bits that software sets.
 const SET: u64 = MAXIMUM | ENABLE | VALID | RANDOM | L3_MISS;
 
 static FETCHES: Event =
@@ -36,7 +36,7 @@ static FETCHES: Event =
 /// The sampler of fetches.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FetchSampler {
-    /// What software has set in `IbsFetchCtl`, and the valid bit.
+    /// Bits that software has set in `IbsFetchCtl`, and the valid bit.
     control: u64,
     counter: Counter,
     /// The fields of the last sample in `IbsFetchCtl`.

@@ -178,7 +178,8 @@ impl Core {
         self.follow_accesses();
     }
 
-    /// Makes the core note each instruction's access and each fetch, or no longer. It then needs every access.
+    /// Makes the core note each instruction's access and each fetch, or no longer. It then needs
+    /// every access.
     pub fn note_data(&mut self, is_on: bool) {
         if self.noted.is_on != is_on {
             self.noted = Noted::new(is_on);

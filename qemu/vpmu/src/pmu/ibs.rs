@@ -28,8 +28,8 @@ const FETCH_EXTENDED: u32 = 0xc001_103c;
 /// Bits of `IbsOpCtl` that can be set; the filter by the L3 is Zen 4's.
 const OP_VALID: u64 = 0x07ff_ffff_07fe_ffff;
 const OP_VALID_ZEN4: u64 = OP_VALID | 1 << 16;
-/// Bits of `IbsFetchCtl` that can be written: those of samples are read-only, and on Zen 4 there are
-/// two more.
+/// Bits of `IbsFetchCtl` that can be written: those of samples are read-only, and on Zen 4 there
+/// are two more.
 const FETCH_VALID: u64 = (1 << 59) - 1;
 const FETCH_VALID_ZEN4: u64 = (1 << 62) - 1;
 /// `IbsCtl`: the entry of the extended local vector table is valid, and 0.
