@@ -10,6 +10,7 @@ use xtask::{
     machine::{Boot, Pmu, Request},
     project::Project,
     report::Report,
+    trace_file::{Records, Trace},
 };
 
 use crate::{SharedBoot, assert_exact_counts_are_true, assert_success, boot};
@@ -99,6 +100,71 @@ fn every_sample_is_at_an_instruction_that_can_have_its_event() {
     assert_every_sample_is_at_its_event(ON_SAPPHIRE_RAPIDS.get());
 }
 
+static ON_ZEN_3: SharedBoot = SharedBoot::new(|| sampled_ops(Pmu::Zen3));
+static ON_ZEN_4: SharedBoot = SharedBoot::new(|| sampled_ops(Pmu::Amd));
+
+/// Samples of ops and of cycles, which take turns with AMD's one op sampler.
+fn sampled_ops(pmu: Pmu) -> Request {
+    let job = "tally record --budget 100 -e ex_ret_ops:pp,cycles:pp -c 20011 rounds 1 200000";
+    Request { pmu, ..Request::new(format!("wire trace -- {job}")) }
+}
+
+/// On AMD, a sampled op has an access if its instruction accesses memory, and none if not. A string
+/// instruction has many ops.
+#[test]
+fn every_sampled_op_is_at_an_instruction_and_has_the_access_of_that() {
+    let program = Program::read();
+    for boot in [&ON_ZEN_3, &ON_ZEN_4].map(SharedBoot::get) {
+        assert_success(boot);
+        for event in ["ex_ret_ops", "cycles"] {
+            let samples = samples_of(boot, event);
+            assert!(samples.len() > 50, "{event}: {}", samples.len());
+            let is_right = |of: &&SampleRecord| of.precise && of.user;
+            assert!(samples.iter().all(is_right), "{event}: {samples:?}");
+            let found = samples.iter().map(|of| program.at(of.address));
+            assert!(found.into_iter().all(|of| !of.is_invalid()), "{event}");
+        }
+        let (records, _) = Records::read(Trace::open(&boot.transcript.trace).unwrap());
+        let (mut with, mut without) = (0, 0);
+        for sample in samples_of(boot, "ex_ret_ops") {
+            let found = program.at(sample.address);
+            if found.is_string_instruction() {
+                continue;
+            }
+            let key = (sample.tsc, sample.event);
+            let access = records.accesses.iter().find(|of| (of.tsc, of.event) == key);
+            let [loads, stores] =
+                [0, 1].map(|bit| access.is_some_and(|of| of.info >> bit & 1 == 1));
+            assert_eq!(loads, reads(&found), "{:#x}: {found}", sample.address);
+            assert_eq!(stores, writes(&found), "{:#x}: {found}", sample.address);
+            *if access.is_some() { &mut with } else { &mut without } += 1;
+        }
+        assert!(with > 10 && without > 10, "{with} with an access, {without} without");
+    }
+}
+
+/// With several CPUs the APIC can be in x2APIC mode, where the virtual PMU has AMD's extended local
+/// vector table: the sampler's interrupt comes by its own entry, as on hardware.
+#[test]
+fn sampled_ops_come_by_the_extended_table() {
+    let qemu_args = ["-cpu", "EPYC-Genoa,-rdrand,-rdseed,+x2apic"].map(str::to_owned).into();
+    let boot = boot(&Request { cpus: 2, qemu_args, ..sampled_ops(Pmu::Amd) });
+    assert_success(&boot);
+    for event in ["ex_ret_ops", "cycles"] {
+        let samples = samples_of(&boot, event);
+        assert!(samples.len() > 50, "{event}: {}", samples.len());
+        assert!(samples.iter().all(|of| of.precise && of.user), "{event}: {samples:?}");
+    }
+}
+
+fn reads(of: &Instruction) -> bool {
+    accesses(of, |access| !matches!(access, OpAccess::Write | OpAccess::NoMemAccess))
+}
+
+fn writes(of: &Instruction) -> bool {
+    accesses(of, |access| !matches!(access, OpAccess::Read | OpAccess::NoMemAccess))
+}
+
 /// Samples without precision are late: the same check fails for most of them, so it can fail.
 #[test]
 fn samples_without_precision_are_mostly_elsewhere() {
@@ -113,7 +179,9 @@ fn samples_without_precision_are_mostly_elsewhere() {
 
 #[test]
 fn exact_counts_stay_exact_beside_records() {
-    assert_exact_counts_are_true(&Report::of(ON_ICE_LAKE.get()));
+    for boot in [&ON_ICE_LAKE, &ON_ZEN_3, &ON_ZEN_4] {
+        assert_exact_counts_are_true(&Report::of(boot.get()));
+    }
 }
 
 #[test]

@@ -25,22 +25,21 @@
 mod branches;
 mod each;
 mod features;
+mod ibs;
 mod in_use;
+mod interrupts;
 mod start;
 
 pub(crate) use self::{features::Features, in_use::left_on};
 
-use self::branches::Extended;
-
-use core::mem::take;
+use self::{branches::Extended, ibs::Ibs};
 
 use tally_abi::{
     Mode,
-    bank::PINNED_SLOT,
     branches::{Branch, MAX_BRANCHES},
 };
 use tally_engine::{
-    CounterMask, Counts, Group, MAX_GENERAL, Pinned, Pmu, Selector, Setup, Switch, Widths,
+    CounterMask, Counts, Group, Pinned, Pmu, PreciseRecords, Selector, Setup, Switch, Widths,
     for_each_counter,
 };
 
@@ -93,6 +92,8 @@ pub struct Amd<B: Bus> {
     selects: Selects<FULL>,
     /// State of branch records, if there are any.
     branches: Option<BranchRecords<Extended>>,
+    /// State of the op sampler, if its samples can be taken.
+    ibs: Option<Ibs>,
 }
 
 impl<B: Bus> Amd<B> {
@@ -210,6 +211,7 @@ impl<B: Bus> Pmu for Amd<B> {
         if self.branches.as_mut().is_some_and(|branches| branches.set(setup.branches)) {
             self.acknowledged |= PerfCntrGlobalStatusClr::LBR_FROZEN.bits();
         }
+        self.ibs.iter_mut().for_each(|ibs| ibs.configure(setup.precise));
         self.disables_all = setup.kernel || setup.pairs && !self.features.global;
         // Clears the selects that this group does not use, so that its program cannot read counts
         // of other sessions.
@@ -272,6 +274,10 @@ impl<B: Bus> Pmu for Amd<B> {
         }
         let Amd { features, bus, .. } = self;
         counters(features.counters).any(|index| bus.get::<PerfCtl>(index).contains(PerfCtl::EN))
+    }
+
+    fn take_precise(&mut self) -> PreciseRecords {
+        self.ibs.as_mut().map(Ibs::take).unwrap_or_default()
     }
 
     fn branches(&mut self, to: &mut [Branch; MAX_BRANCHES]) -> usize {
@@ -339,22 +345,11 @@ impl<B: Bus> Pmu for Amd<B> {
     }
 
     fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
-        let always = slot.checked_sub(PINNED_SLOT).and_then(|event| Pinned::ALL.get(event));
-        let index = always.map_or(slot % MAX_GENERAL, |event| counter_of(*event).into());
-        if index != usize::from(self.timer) {
-            self.armed |= 1 << index;
-            self.acknowledged |= 1 << index;
-            self.select(index, self.held(index) | PerfCtl::INT);
-        }
-        let value = remaining.wrapping_neg();
-        self.set(index as u8, value);
-        value & self.widths().general
+        self.preload_slot(slot, remaining)
     }
 
     fn disarm(&mut self) {
-        for_each_counter(take(&mut self.armed), |index| {
-            self.select(index, self.held(index).difference(PerfCtl::INT));
-        });
+        self.disarm_all();
     }
 
     fn widths(&self) -> Widths {

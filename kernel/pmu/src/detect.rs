@@ -4,6 +4,7 @@ mod absent;
 mod branches;
 mod errata;
 mod extended;
+mod ops;
 
 use core::fmt;
 
@@ -249,7 +250,8 @@ fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu
     // The bit LbrAndPmcFreeze.
     let freeze = global && v2.eax >> 2 & 1 == 1;
     let branches = branches::of_amd(v2, freeze);
-    Ok(Kind::Amd(amd::Features { counters, reserved: 0, global, branches, freeze }))
+    let samples_ops = ops::of_amd(cpuid, leaves);
+    Ok(Kind::Amd(amd::Features { counters, reserved: 0, global, branches, samples_ops, freeze }))
 }
 
 fn has_metrics(kind: &Kind) -> bool {

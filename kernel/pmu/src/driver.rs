@@ -48,18 +48,24 @@ impl<B: Bus> Driver<B> {
         }
     }
 
-    /// Lets samples of precise events be precise, if this CPU can store their records: then in the
-    /// memory that `store` makes, which nothing else uses.
-    pub fn sample_precisely(&mut self, store: impl FnOnce() -> &'static DebugStore) {
+    /// Lets samples of precise events be precise, if this CPU can store their records. Intel's are
+    /// in the memory that `store` makes, which nothing else uses. AMD's interrupt is that of an
+    /// entry of the extended local vector table, by its number: `route` returns whether it comes as
+    /// an overflow interrupt.
+    pub fn sample_precisely(
+        &mut self,
+        store: impl FnOnce() -> &'static DebugStore,
+        route: impl FnOnce(u8) -> bool,
+    ) {
         match self {
             Driver::Intel(driver) => driver.sample_precisely(store),
-            Driver::Amd(_) => {}
+            Driver::Amd(driver) => driver.sample_precisely(route),
         }
     }
 
     /// Returns whether this CPU can sample precisely.
     pub fn can_sample_precisely(&self) -> bool {
-        matches!(self, Driver::Intel(driver) if driver.can_sample_precisely())
+        either!(self, driver => driver.can_sample_precisely())
     }
 
     /// Lets sessions record branches, if this CPU has records.

@@ -267,6 +267,7 @@ impl Model {
             (Vendor::Intel { .. }, 0x3f7) => intel::PebsFrontend::VALID,
             (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) if msr & 1 == 0 => amd::PerfCtl::VALID,
             (Vendor::Amd { .. }, 0xc001_0200..=0xc001_020b) => WIDTH_MASK,
+            (Vendor::Amd { .. }, 0xc001_1033) => <amd::IbsOpCtl as Register>::VALID,
             (Vendor::Amd { .. }, 0xc000_0301) => rows,
             (Vendor::Amd { .. }, 0xc000_0302) => rows | 3 << 58,
             _ => panic!("write to {msr:#x}, which is read only or not there"),

@@ -44,6 +44,10 @@ mod register {
     pub(super) const TIMER_INITIAL: u32 = 0x380;
     pub(super) const TIMER_CURRENT: u32 = 0x390;
     pub(super) const TIMER_DIVIDE: u32 = 0x3e0;
+    /// AMD's: features, with the number of entries of the extended local vector table, and the
+    /// first of these.
+    pub(super) const EXTENDED_FEATURES: u32 = 0x400;
+    pub(super) const EXTENDED_LVT: u32 = 0x500;
 }
 
 /// Fraction of the timer's period (one in so many) after which its interrupt counts as late.
@@ -150,11 +154,23 @@ impl Lapic {
     /// the mask bit (Intel SDM volume 3, "Local Vector Table").
     #[inline(always)]
     pub fn unmask_pmi(&self, delivery: Delivery) {
-        let entry = match delivery {
-            Delivery::Fixed => u32::from(vectors::PMI),
-            Delivery::Nmi => DELIVERY_NMI,
-        };
-        self.write(register::LVT_PERFORMANCE, entry);
+        self.write(register::LVT_PERFORMANCE, pmi_entry(delivery));
+    }
+
+    /// Unmasks an entry of the extended local vector table, as overflow interrupts are delivered;
+    /// returns whether the APIC has it. Delivery sets no mask bit (AMD APM volume 2, "Extended
+    /// Interrupts").
+    pub fn unmask_extended(&self, entry: u8, delivery: Delivery) -> bool {
+        const HAS_EXTENDED: u32 = 1 << 31;
+        if self.read(register::VERSION) & HAS_EXTENDED == 0 {
+            return false;
+        }
+        let entries = self.read(register::EXTENDED_FEATURES) >> 16 & 0xff;
+        let is_there = u32::from(entry) < entries;
+        if is_there {
+            self.write(register::EXTENDED_LVT + 0x10 * u32::from(entry), pmi_entry(delivery));
+        }
+        is_there
     }
 
     /// Ends an overflow interrupt: unmasks the next, and signals the end of interrupt unless it was
@@ -307,6 +323,15 @@ impl Lapic {
                 Msr::new(X2APIC_FIRST + (offset >> 4)).write(u64::from(value));
             },
         }
+    }
+}
+
+/// An entry of a local vector table for overflow interrupts.
+#[inline(always)]
+fn pmi_entry(delivery: Delivery) -> u32 {
+    match delivery {
+        Delivery::Fixed => u32::from(vectors::PMI),
+        Delivery::Nmi => DELIVERY_NMI,
     }
 }
 

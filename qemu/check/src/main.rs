@@ -9,6 +9,7 @@ mod edges;
 mod exactness;
 mod features;
 mod flags;
+mod ibs;
 mod injections;
 mod kernel;
 mod large_pages;

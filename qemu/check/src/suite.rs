@@ -5,7 +5,7 @@ use core::fmt::Write;
 use tally_pvh::StartInfo;
 
 use crate::{
-    edges, exactness, features, injections, kernel, large_pages, lbr,
+    edges, exactness, features, ibs, injections, kernel, large_pages, lbr,
     machine::{self, Serial},
     pebs, prefetch,
     report::CheckReport,
@@ -27,9 +27,12 @@ extern "C" fn pvh_main(_info: &'static StartInfo) -> ! {
     unit::run(&mut report);
     pebs::run_all(&mut report);
     lbr::run_all(&mut report);
+    ibs::run_all(&mut report);
     prefetch::run(&mut report);
     large_pages::run(&mut report);
     exactness::run(&mut report);
+    // Behind the checks above the APIC is in x2APIC mode.
+    ibs::in_x2apic(&mut report);
     let _ = writeln!(Serial, "{report}");
     machine::exit(u32::from(!report.all_held()))
 }

@@ -65,23 +65,48 @@ pub struct DataAccess {
     pub by: ServedBy,
     /// Cycles of its translation and of that level, without waits for queues.
     pub latency_cycles: u32,
+    /// Cycles of its translation among them; 0 if the first-level TLB had it.
+    pub tlb_cycles: u32,
     /// Whether it took a page walk.
     pub walks: bool,
     /// Whether the instruction has a lock.
     pub is_locked: bool,
+    /// Physical address.
+    pub physical: u64,
+    /// Bytes of the access.
+    pub bytes: u8,
+    /// Whether the instruction stores too, at the same address or another, after this load.
+    pub stores_too: bool,
 }
 
-/// The access of the instruction that is running, if it is noted.
+/// A fetched line of code, as a sample of fetches describes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FetchedLine {
+    /// Virtual address at translation: the line's, or that of the block's start in it.
+    pub address: u64,
+    /// Physical address.
+    pub physical: u64,
+    /// The level that served it, if the L1 did not.
+    pub missed_to: Option<ServedBy>,
+    /// Cycles of its translation, 0 if the first-level TLB had it, and whether it took a page walk.
+    pub translation: (u32, bool),
+    /// Cycles of the translation and of the level.
+    pub latency_cycles: u32,
+}
+
+/// The access of the instruction that is running, and the last fetch, if they are noted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Noted {
     pub(crate) is_on: bool,
+    /// The line of code that was fetched last.
+    pub(crate) fetched: Option<FetchedLine>,
     /// The instruction's index in its block, and its access.
     last: Option<(usize, DataAccess)>,
 }
 
 impl Noted {
     pub(crate) fn new(is_on: bool) -> Noted {
-        Noted { is_on, last: None }
+        Noted { is_on, ..Noted::default() }
     }
 
     /// Notes an access of an instruction: its first load, or its first store if it has no load.
@@ -92,9 +117,10 @@ impl Noted {
             Some((of, last)) if *of == insn && last.is_store == access.is_store => {
                 last.by = last.by.max(access.by);
                 last.latency_cycles = last.latency_cycles.max(access.latency_cycles);
+                last.tlb_cycles = last.tlb_cycles.max(access.tlb_cycles);
                 last.walks |= access.walks;
             }
-            Some((of, last)) if *of == insn && !last.is_store => {}
+            Some((of, last)) if *of == insn && !last.is_store => last.stores_too = true,
             last => *last = Some((insn, access)),
         }
     }

@@ -39,7 +39,7 @@ mod strings;
 mod tlb;
 
 pub use self::{
-    access::{Access, DataAccess, ServedBy},
+    access::{Access, DataAccess, FetchedLine, ServedBy},
     assist::Assist,
     block::{Block, Branch, BranchKind, Insn, MAX_INSNS, Privilege},
     code::{CODE_LINE_BYTES, CodeAt, CodeMemory},

@@ -1,10 +1,14 @@
-//! Delivery of overflow interrupts: the local APIC's performance entry, and the command that
-//! delivers the interrupt.
+//! Delivery of overflow interrupts and of the op sampler's: the local APIC's entries, and the
+//! command that delivers the interrupt.
 //!
 //! QEMU's APIC stores the entry and never raises an interrupt from it, so the plugin reads it and
 //! commands the APIC to interrupt its own CPU (SDM vol. 3, "Interrupt Command Register"), whatever
 //! its identifier is. In x2APIC mode the plugin cannot read the entry, so it records the guest's
 //! writes of MSR 834H.
+//!
+//! QEMU's APIC has no extended local vector table, whose first entry is the op sampler's (APM
+//! vol. 2, "Extended Interrupts"). In x2APIC mode the plugin has it; in xAPIC mode the performance
+//! entry delivers this interrupt too.
 
 use tally_vpmu::Vendor;
 
@@ -15,6 +19,18 @@ use crate::{
 
 /// The performance entry's MSR in x2APIC mode.
 pub(crate) const MSR_LVT_PERFORMANCE: u32 = 0x834;
+/// AMD's extended space in x2APIC mode: the version, whose bit 31 says that it is there, its
+/// features, and the entries of its table.
+pub(crate) const MSR_VERSION: u32 = 0x803;
+const MSR_EXTENDED_FEATURES: u32 = 0x840;
+const MSR_EXTENDED_ENTRY: u32 = 0x850;
+const MSR_EXTENDED_LAST: u32 = MSR_EXTENDED_ENTRY + EXTENDED_ENTRIES as u32 - 1;
+/// Bit of the version.
+pub(crate) const HAS_EXTENDED: u64 = 1 << 31;
+/// Entries of the extended table.
+const EXTENDED_ENTRIES: usize = 4;
+/// Bits of an entry that can be set: mask, delivery mode, vector.
+const EXTENDED_VALID: u32 = LVT_MASKED | LVT_COMMAND;
 /// IA32_APIC_BASE, whose bit 10 enables x2APIC mode.
 pub(crate) const MSR_APIC_BASE: u32 = 0x1b;
 
@@ -34,14 +50,50 @@ const DELIVERY_NMI: u32 = 4;
 /// Interrupt vector of an NMI.
 const NMI_VECTOR: u8 = 2;
 
+/// Source of an interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Source {
+    /// The counters.
+    Counters,
+    /// The op sampler.
+    Sampler,
+}
+
 /// A vCPU's view of its local APIC.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Apic {
     /// The entry in x2APIC mode.
     x2apic_entry: Option<u32>,
+    /// Entries of the extended table, which exist in x2APIC mode.
+    extended: [u32; EXTENDED_ENTRIES],
 }
 
 impl Apic {
+    /// The state after reset.
+    pub(crate) fn new() -> Apic {
+        Apic { x2apic_entry: None, extended: [LVT_MASKED; EXTENDED_ENTRIES] }
+    }
+
+    /// Returns whether an MSR is one of the extended space, in x2APIC mode.
+    pub(crate) fn is_extended(&self, msr: u32) -> bool {
+        let is_one = matches!(msr, MSR_EXTENDED_FEATURES | MSR_EXTENDED_ENTRY..=MSR_EXTENDED_LAST);
+        self.x2apic_entry.is_some() && is_one
+    }
+
+    /// Reads an MSR of the extended space.
+    pub(crate) fn read_extended(&self, msr: u32) -> u32 {
+        let entry = self.extended.get(msr.wrapping_sub(MSR_EXTENDED_ENTRY) as usize);
+        entry.copied().unwrap_or((EXTENDED_ENTRIES as u32) << 16)
+    }
+
+    /// Writes an MSR of the extended space, of which the features are read-only.
+    pub(crate) fn write_extended(&mut self, msr: u32, value: u64) {
+        let index = msr.wrapping_sub(MSR_EXTENDED_ENTRY) as usize;
+        if let Some(entry) = self.extended.get_mut(index) {
+            *entry = value as u32 & EXTENDED_VALID;
+        }
+    }
+
     /// Records the guest's write of IA32_APIC_BASE.
     pub(crate) fn write_base(&mut self, value: u64) {
         let on = value & APIC_BASE_X2APIC != 0;
@@ -59,10 +111,18 @@ impl Apic {
         self.x2apic_entry
     }
 
-    /// Raises the overflow interrupt as the entry says. Returns its vector, or `None` if the entry
+    /// Raises the interrupt as its entry says. Returns its vector, or `None` if the entry
     /// is masked or has a delivery mode that is not supported.
-    pub(crate) fn deliver(&mut self, registers: &mut GuestRegisters, vendor: Vendor) -> Option<u8> {
-        let entry = self.current_entry(registers)?;
+    pub(crate) fn deliver(
+        &mut self,
+        source: Source,
+        registers: &mut GuestRegisters,
+        vendor: Vendor,
+    ) -> Option<u8> {
+        let entry = match (source, self.x2apic_entry) {
+            (Source::Sampler, Some(_)) => self.extended[0],
+            _ => self.current_entry(registers)?,
+        };
         if entry & LVT_MASKED != 0 {
             return None;
         }

@@ -20,7 +20,7 @@ use crate::{
 
 /// The type and length of the branch that ends a block that continues at `next_pc`; `None` if it
 /// was not taken, or is none.
-fn taken(block: &Block, next_pc: u64) -> Option<(TakenKind, u8)> {
+pub(crate) fn taken(block: &Block, next_pc: u64) -> Option<(TakenKind, u8)> {
     let last = block.insns().last()?;
     let kind = match block.branch.kind {
         BranchKind::None if last.adds >> Signal::BranchFar as u32 & 1 == 1 => TakenKind::Far,

@@ -9,8 +9,8 @@ use std::{ops::Range, sync::OnceLock, vec::Drain};
 
 use tally_abi::truth::{ShadowTruth, Truth};
 use tally_model::{
-    Access, Block, Charge, Core, Counts, DataAccess, Geometry, Llc, PageSizes, Prefetchers,
-    Privilege,
+    Access, Block, Charge, Core, Counts, DataAccess, FetchedLine, Geometry, Llc, PageSizes,
+    Prefetchers, Privilege,
 };
 use tally_vpmu::{PluginOptions, Profile};
 
@@ -190,6 +190,12 @@ impl Cores {
     /// Takes the noted access of the instruction with this index in its block.
     pub(crate) fn take_data(&mut self, insn: usize) -> Option<DataAccess> {
         self.own.take_data(insn)
+    }
+
+    /// Takes the noted fetch, in code that runs at a distance from its addresses at translation.
+    pub(crate) fn take_fetch(&mut self, moved: u64) -> Option<FetchedLine> {
+        let line = self.own.take_fetch()?;
+        Some(FetchedLine { address: line.address.wrapping_add(moved), ..line })
     }
 
     /// Branches of both rings that the vCPU's own core has mispredicted.

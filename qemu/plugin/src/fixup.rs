@@ -14,7 +14,7 @@ use std::{
 use tally_model::Block;
 
 use crate::{
-    ffi,
+    apic, ffi,
     log::{self, Once},
     pending::{self, BlockExit, Fixup},
     registers::Reg,
@@ -49,6 +49,10 @@ fn apply_fixup(vcpu: &mut Vcpu) {
     let values = match fixup {
         Fixup::Set(values) => values,
         Fixup::NoteTimestamp => return note_timestamp(vcpu),
+        Fixup::ExtendedVersion => {
+            let version = vcpu.registers.read(Reg::Rax) & 0xffff_ffff;
+            [Some(version | apic::HAS_EXTENDED), None, None, None]
+        }
         Fixup::Cpuid(leaf, subleaf) => {
             let given = CPUID_REGISTERS.map(|register| vcpu.registers.read(register) as u32);
             check_vendor(vcpu, leaf, given[1]);

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use tally_model::{Block, GROWTH_PER_SLOT, MAX_INSNS};
 
+use crate::apic::Source;
+
 /// Distance in instructions from which on every block before an injected interrupt is examined. It
 /// covers the block that is running, which is not counted yet, and the next one.
 const NEAR_INSTRUCTIONS: u64 = 2 * MAX_INSNS as u64;
@@ -12,8 +14,8 @@ const NEAR_INSTRUCTIONS: u64 = 2 * MAX_INSNS as u64;
 /// The injections of one vCPU.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Injections {
-    /// Places of the injections, as counts of the vCPU's retired instructions.
-    at: BTreeSet<u64>,
+    /// Places of the injections, as counts of the vCPU's retired instructions, and their sources.
+    at: BTreeSet<(u64, Source)>,
     pub(crate) patch: Option<Patch>,
 }
 
@@ -34,7 +36,7 @@ impl Injections {
     /// The injections that the options request for a vCPU.
     pub(crate) fn of(vcpu: u32, interrupts: &[(u32, u64)]) -> Injections {
         let own = interrupts.iter().filter(|(cpu, _)| *cpu == vcpu);
-        Injections { at: own.map(|(_, count)| *count).collect(), patch: None }
+        Injections { at: own.map(|(_, count)| (*count, Source::Counters)).collect(), patch: None }
     }
 
     /// Returns whether there is neither an injection nor a jump.
@@ -43,18 +45,18 @@ impl Injections {
     }
 
     /// Adds an injection at a count of retired instructions.
-    pub(crate) fn add(&mut self, at: u64) {
-        self.at.insert(at);
+    pub(crate) fn add(&mut self, at: u64, source: Source) {
+        self.at.insert((at, source));
     }
 
-    /// Removes the next injection.
-    pub(crate) fn remove_next(&mut self) {
-        self.at.pop_first();
+    /// Takes the source of the next injection, and removes it.
+    pub(crate) fn take_next(&mut self) -> Source {
+        self.at.pop_first().map_or(Source::Counters, |(_, source)| source)
     }
 
     /// Instructions from the count `now` to the next injection, if there is one.
     pub(crate) fn next_in(&self, now: u64) -> Option<u64> {
-        self.at.first().map(|at| at.saturating_sub(now))
+        self.at.first().map(|(at, _)| at.saturating_sub(now))
     }
 
     /// The number of instructions before the jump in block `pending`, if that block ends in one.

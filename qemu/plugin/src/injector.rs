@@ -12,6 +12,7 @@ use std::ptr;
 use tally_model::Block;
 
 use crate::{
+    apic::Source,
     guest::physical,
     injection::Patch,
     log::{self, Once},
@@ -28,7 +29,7 @@ impl Vcpu {
     /// ones have retired.
     pub(crate) fn inject_after(&mut self, instructions_ahead: u64) {
         let now = instructions(self.core.counts());
-        self.injections.add(now + instructions_ahead);
+        self.injections.add(now + instructions_ahead, Source::Counters);
         self.after_pmu();
     }
 
@@ -46,8 +47,8 @@ impl Vcpu {
         let left = self.injections.next_in(now);
         let changed = match left {
             Some(0) => {
-                self.injections.remove_next();
-                if !self.raise_interrupt() {
+                let source = self.injections.take_next();
+                if !self.raise_interrupt(source) {
                     log::once(Once::MaskedInjection, || {
                         format!(
                             "injected interrupt at instruction {now}: not delivered, as the \

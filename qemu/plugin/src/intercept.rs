@@ -177,10 +177,7 @@ fn rdmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
         return Disposition::Run;
     }
     let number = msr(vcpu);
-    if number == apic::MSR_LVT_PERFORMANCE {
-        if let Some(entry) = vcpu.apic.entry() {
-            vcpu.request_fixup(Fixup::Set(in_edx_eax(entry.into())));
-        }
+    if vcpu.read_x2apic(number) {
         return Disposition::Run;
     }
     vcpu.settle(intercept.index);
@@ -216,6 +213,7 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
             }
             return Disposition::Run;
         }
+        _ if vcpu.write_extended(number, value) => return Disposition::Run,
         _ => {}
     }
     vcpu.settle(intercept.index);
@@ -223,7 +221,7 @@ fn wrmsr(vcpu: &mut Vcpu, intercept: &Intercept) -> Disposition {
         AccessResult::Foreign => Disposition::Run,
         AccessResult::Fault => fault_by(vcpu, MSR_WRITE_FAULTS),
         AccessResult::Done(_) => {
-            if vcpu.pmu.is_counting() || vcpu.pmu.records_branches() {
+            if vcpu.pmu.is_counting() || vcpu.pmu.records_branches() || vcpu.pmu.is_sampling() {
                 instrumentation::enable_full();
             }
             if let Some(on) = vcpu.pmu.prefetchers() {

@@ -2,28 +2,27 @@
 
 use tally_vpmu::Delivery;
 
-use crate::{totals::instructions, vcpu::Vcpu};
+use crate::{apic::Source, totals::instructions, vcpu::Vcpu};
 
 impl Vcpu {
     /// Delivers the PMU's interrupt at once, or as the machine's quirks require.
-    pub(crate) fn deliver_interrupt(&mut self) {
+    pub(crate) fn deliver_interrupt(&mut self, source: Source) {
         match self.deliveries.of_next() {
             Delivery::After(0) => {
-                self.raise_interrupt();
+                self.raise_interrupt(source);
             }
             Delivery::After(late) => {
-                self.injections.add(instructions(self.core.counts()) + late);
+                self.injections.add(instructions(self.core.counts()) + late, source);
             }
             Delivery::Lost => {}
             Delivery::Masked => self.apic.mask(&mut self.registers),
         }
     }
 
-    /// Raises the overflow interrupt as the local vector table says; returns whether it is
-    /// delivered.
-    pub(crate) fn raise_interrupt(&mut self) -> bool {
+    /// Raises an interrupt as the local vector table says; returns whether it is delivered.
+    pub(crate) fn raise_interrupt(&mut self, source: Source) -> bool {
         let vendor = self.pmu.profile().vendor;
-        let vector = self.apic.deliver(&mut self.registers, vendor);
+        let vector = self.apic.deliver(source, &mut self.registers, vendor);
         if let Some(vector) = vector {
             self.expected_handler = self.handler(vector);
         }

@@ -8,8 +8,8 @@
 //!
 //! Layers, each using only those above it: `ffi`, `guest`, `registers`; `options`, `log`, `totals`,
 //! `tag`, `region`, `series`, `blocks`, `instructions`, `cores`, `places`; `pending`, `injection`,
-//! `timestamp`, `precision`; `vcpu`; `handlers`, `injector`, `precise`, `fixup`, `restart`;
-//! `instrumentation`, `replaced`, `intercept`, `exec`, `exit`; `translate`.
+//! `timestamp`, `precision`; `vcpu`; `handlers`, `injector`, `precise`, `fixup`, `restart`,
+//! `x2apic`; `instrumentation`, `replaced`, `intercept`, `exec`, `exit`; `translate`.
 
 mod apic;
 mod blocks;
@@ -50,6 +50,7 @@ mod totals;
 mod translate;
 mod unit;
 mod vcpu;
+mod x2apic;
 
 use std::{
     ffi::{CStr, c_char, c_int},

@@ -13,6 +13,8 @@ use crate::ffi;
 pub(crate) enum Fixup {
     /// Patches the processor's answer to this CPUID leaf and subleaf.
     Cpuid(u32, u32),
+    /// Adds the extended space to the APIC's version in EAX.
+    ExtendedVersion,
     /// Notes the time-stamp counter in EDX:EAX, and corrects nothing.
     NoteTimestamp,
     /// Sets those of RAX, RBX, RCX and RDX for which there is a value.

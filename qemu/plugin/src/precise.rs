@@ -1,9 +1,10 @@
-//! Precise records (PEBS): which instruction gets one, and how it reaches the guest's memory.
+//! Precise records (PEBS) and samples of ops (IBS): which instruction gets one, and how a record
+//! reaches the guest's memory.
 //!
-//! Blocks are counted whole. But while a counter that is enabled for PEBS is within
-//! [`NEAR_SLOTS`] of its overflow, or has overflowed and waits for its next event, the vCPU steps:
-//! each instruction is counted by itself and the PMU is checked after it. Whatever was counted
-//! since the check before belongs to that instruction:
+//! Blocks are counted whole. But while a counter that is enabled for PEBS, or that of IBS, is
+//! within [`NEAR_SLOTS`] of its overflow, or has overflowed and waits for its next event, the vCPU
+//! steps: each instruction is counted by itself and the PMU is checked after it. Whatever was
+//! counted since the check before belongs to that instruction:
 //!
 //! - its own counts, and its accesses': the instructions before an access are counted first;
 //! - at a block's last instruction, the outcome of the branch;
@@ -16,10 +17,11 @@
 //! A counter of time can pass the whole distance in one block that waits for memory all the time:
 //! then the next instruction with an event gets the record, whichever counter it is.
 
-use tally_model::Block;
-use tally_vpmu::{GuestMemory, RetiredInsn};
+use tally_model::{Block, BranchKind, Signal};
+use tally_vpmu::{GuestMemory, RetiredBranch, RetiredInsn, RetiredOp};
 
 use crate::{
+    branches::taken,
     pending,
     precision::Precision,
     registers::{GuestRegisters, Reg},
@@ -89,7 +91,7 @@ impl Vcpu {
     pub(crate) fn step_to(&mut self, block: &Block, end: usize) {
         for index in self.settled..end {
             self.core.retire_part(block, index..index + 1);
-            self.check_insn(block, index);
+            self.check_insn(block, index, None);
         }
         self.settled = self.settled.max(end);
     }
@@ -104,19 +106,41 @@ impl Vcpu {
         let wrong_before = self.core.mispredictions();
         self.core.resolve(block, next_pc);
         self.record_end(block, next_pc, wrong_before);
-        self.check_insn(block, last);
+        let is_wrong = self.core.mispredictions() != wrong_before;
+        let branch = self.retired_branch(block, next_pc, is_wrong);
+        self.check_insn(block, last, branch);
+    }
+
+    /// The near branch at the end of a block that continues at `next_pc`, as samples of ops have
+    /// it.
+    fn retired_branch(&self, block: &Block, next_pc: u64, is_wrong: bool) -> Option<RetiredBranch> {
+        let kind = block.branch.kind;
+        (kind != BranchKind::None).then(|| RetiredBranch {
+            is_taken: taken(block, next_pc).is_some(),
+            is_wrong,
+            is_return: kind == BranchKind::Return,
+            target: next_pc.wrapping_add(self.precision.next_moved),
+        })
     }
 
     /// Lets the PMU handle the retirement of an instruction. An interrupt stays pending until the
     /// next block starts: with `-icount` QEMU takes none in the middle of a block.
-    fn check_insn(&mut self, block: &Block, index: usize) {
+    fn check_insn(&mut self, block: &Block, index: usize, branch: Option<RetiredBranch>) {
         let now = instructions(self.core.counts());
-        let insn = RetiredInsn {
-            ip: block.insns()[index].pc.wrapping_add(self.precision.moved),
-            tsc: self.precision.timestamp.at(now),
-            data: self.core.take_data(index),
+        let of = &block.insns()[index];
+        let ip = of.pc.wrapping_add(self.precision.moved);
+        let data = self.core.take_data(index);
+        let insn = RetiredInsn { ip, tsc: self.precision.timestamp.at(now), data };
+        let op = RetiredOp {
+            ip,
+            has_op: of.uops > 0,
+            fuses: block.insns().get(index + 1).is_some_and(|next| next.uops == 0),
+            is_microcoded: of.adds >> Signal::Microcoded as u32 & 1 == 1,
+            data,
+            branch,
+            fetched: self.core.take_fetch(self.precision.moved),
         };
         let memory = &mut Linear(&mut self.registers);
-        self.pmu.retire_insn(self.core.counts(), &insn, memory);
+        self.pmu.retire_insn(self.core.counts(), (&insn, &op), memory);
     }
 }

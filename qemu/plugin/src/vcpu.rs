@@ -14,7 +14,7 @@ use tally_model::{Block, Privilege, cost};
 use tally_vpmu::{Deliveries, PluginOptions, VirtualPmu};
 
 use crate::{
-    apic::Apic,
+    apic::{Apic, Source},
     cores::Cores,
     injection::{self, Injections},
     log::{self, Once},
@@ -95,7 +95,7 @@ pub(crate) fn create(index: usize, options: &PluginOptions) -> Result<(), String
             .with_quirks(&options.quirks)
             .with_unit(options.has_unit),
         core: Cores::new(index as u32, options),
-        apic: Apic::default(),
+        apic: Apic::new(),
         truth: VcpuTruth::new(series),
         pending: std::ptr::null(),
         settled: 0,
@@ -341,7 +341,10 @@ impl Vcpu {
     /// Raises a pending interrupt of the PMU and computes the next deadline.
     pub(crate) fn after_pmu(&mut self) {
         if self.pmu.take_interrupt() {
-            self.deliver_interrupt();
+            self.deliver_interrupt(Source::Counters);
+        }
+        if self.pmu.take_sampler_interrupt() {
+            self.deliver_interrupt(Source::Sampler);
         }
         self.set_deadline();
         for what in self.pmu.take_unmodelled() {

@@ -103,7 +103,12 @@ impl Counter {
         width: u8,
     ) -> u64 {
         let left = (1u64 << width).saturating_sub(self.unwrapped(counts, geometry));
-        left / self.source.growth_per_slot()
+        left / self.growth_per_slot()
+    }
+
+    /// Maximum growth of the value per slot of the clock.
+    pub(crate) fn growth_per_slot(&self) -> u64 {
+        self.source.growth_per_slot()
     }
 
     /// Sets the value.

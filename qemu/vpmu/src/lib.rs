@@ -15,6 +15,8 @@
 
 mod counter;
 mod event;
+mod ibs;
+mod ibs_fetch;
 mod lbr;
 mod metrics;
 mod mode;
@@ -30,6 +32,7 @@ mod unit;
 
 pub use self::{
     event::{Conversion, Event, Need},
+    ibs::{RetiredBranch, RetiredOp},
     lbr::{TakenBranch, TakenKind},
     options::{Columns, Interval, PluginOptions, SeriesOptions, Shadow},
     pebs::{GuestMemory, RetiredInsn},

@@ -60,6 +60,13 @@ pub(crate) enum LbrKind {
     Amd,
 }
 
+/// IBS by the core that has it: Zen 4's has a filter by the last-level cache, and finer sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IbsKind {
+    Zen3,
+    Zen4,
+}
+
 /// A processor: its model and its PMU.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
@@ -81,6 +88,8 @@ pub struct Profile {
     pub(crate) second_level: bool,
     /// Intel's PEBS, if there is one.
     pub(crate) pebs: Option<PebsKind>,
+    /// AMD's IBS, if there is one.
+    pub(crate) ibs: Option<IbsKind>,
     /// Last branch records, if there are any.
     pub(crate) lbr: Option<LbrKind>,
     /// Intel: architectural version; AMD: 1 without and 2 with PerfMonV2.
@@ -171,6 +180,11 @@ impl Profile {
     pub(crate) fn lbr_kind(&self) -> Option<LbrKind> {
         let version = if self.vendor == Vendor::Intel { 5 } else { 2 };
         self.lbr.filter(|_| self.version == version)
+    }
+
+    /// Returns whether precise samples of cycles can be taken: by PEBS, or by IBS.
+    pub fn has_precise_samples(&self) -> bool {
+        self.has_pebs() || self.ibs.is_some()
     }
 
     /// Returns whether the profile has last branch records.

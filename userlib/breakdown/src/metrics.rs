@@ -3,6 +3,7 @@
 use alloc::{format, string::String, vec::Vec};
 use tally_abi::{
     command::{Command, StatOptions},
+    events::DATA_RECORD,
     nearest::nearest,
 };
 
@@ -16,8 +17,16 @@ use super::{
 
 /// Prefixes of the names of levels, Intel's and AMD's; the level's number follows.
 const LEVELS: [&str; 2] = ["TopdownL", "PipelineL"];
+/// The event that stands for [`DATA_RECORD`] on AMD's processors, which sample loads and stores
+/// among all ops.
+const DATA_RECORD_AMD: &str = "ex_ret_ops:P";
 /// Suffix that names the parts of a metric.
 const GROUP: &str = "_group";
+
+/// Returns whether a signature is AMD's: its families are numbered from 15H on, Intel's end before.
+fn is_amds(signature: u32) -> bool {
+    signature >> 8 & 0xf == 0xf && signature >> 20 & 0xff >= 6
+}
 
 /// Metrics of a command, on one processor.
 pub struct Metrics {
@@ -69,7 +78,7 @@ impl Metrics {
 
     /// Metrics requested by a command of `tally stat` or `record`, on the processor with this
     /// signature (CPUID leaf 1, EAX); `None` if it requests none. Adds the events of the metrics to
-    /// the command's list.
+    /// the command's list, and gives `record -d` the processor's.
     ///
     /// # Errors
     /// The processor has no metrics, or lacks the requested ones.
@@ -77,6 +86,9 @@ impl Metrics {
         if command.samples_breakdown {
             let stack = stacks::of(signature).ok_or_else(stacks::missing)?;
             command.sample(stack.of_cycles().join(","));
+        }
+        if is_amds(signature) {
+            command.sample(command.events().replace(DATA_RECORD, DATA_RECORD_AMD));
         }
         let metrics = Metrics::of(&command.stat, signature)?;
         if let Some(metrics) = &metrics {

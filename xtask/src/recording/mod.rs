@@ -1,10 +1,12 @@
 //! A trace in the form that exports and the commands on samples need: the run, all records, names,
 //! and times in nanoseconds.
 
+mod access;
 mod accesses;
 mod branches;
 mod host_files;
 mod loaded;
+mod op_samples;
 mod perf_map;
 mod stacks;
 mod symbolizer;
@@ -20,7 +22,8 @@ use tally_abi::{
 };
 
 pub(crate) use self::{
-    accesses::{Access, Accesses, Source},
+    access::{Access, Source},
+    accesses::Accesses,
     branches::SampledBranches,
     loaded::{CodeSegment, FileKey, KERNEL_MARK, LoadedFile},
     stacks::Stacks,
@@ -137,7 +140,8 @@ impl Recording {
 
     /// Makes a trace of records, with its first time stamp and the TSC's frequency.
     pub(crate) fn made(run: Run, records: Records, (start_tsc, tsc_hz): (u64, u64)) -> Recording {
-        let (stacks, accesses) = (Stacks::of(&records), Accesses::of(&records));
+        let stacks = Stacks::of(&records);
+        let accesses = Accesses::of(&records, run.processor.as_ref());
         let branches = SampledBranches::of(&records);
         Recording { run, records, stacks, accesses, branches, start_tsc, tsc_hz }
     }

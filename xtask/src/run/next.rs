@@ -38,7 +38,7 @@ pub(super) fn lines(args: &RunArgs, report: &Report) -> Vec<String> {
             };
             let period = period(report, event, stack.cycles);
             let event = if event == stack.cycles { "cycles" } else { event };
-            let precise = if args.pmu.profile().has_pebs() { ":P" } else { "" };
+            let precise = if args.pmu.profile().has_precise_samples() { ":P" } else { "" };
             let budget = match count_of(report, stack.cycles) {
                 Some(cycles) if cycles < ENOUGH_CYCLES => " --budget 10",
                 _ => "",

@@ -10,7 +10,7 @@ use tally_abi::{ExitStatus, text::Grouped, trace::SampleRecord};
 use super::{SampleArgs, Share, Weight, samples_of, share::Z, short_function};
 use crate::{
     Failure, Result, output,
-    recording::{Access, Recording, Symbolizer},
+    recording::{Access, Recording, Source, Symbolizer},
 };
 
 /// Rows of a table, those with the most events first.
@@ -56,7 +56,7 @@ pub(super) fn accessed<'a>(of: &'a Recording, event: Option<&str>) -> Result<Vec
     Ok(all)
 }
 
-/// The accesses of one event.
+/// The loads, or the stores, of one event.
 #[derive(Clone, Debug, Serialize)]
 struct OfEvent {
     event: String,
@@ -129,17 +129,17 @@ pub fn main(args: &MemArgs) -> Result<u8> {
     Ok(0)
 }
 
-/// The accesses of each event.
+/// The accesses of each event, its loads apart from its stores.
 fn by_event(of: &Recording, symbolizer: &Symbolizer, only: Option<&str>) -> Result<Vec<OfEvent>> {
-    let mut events: BTreeMap<String, Vec<Accessed<'_>>> = BTreeMap::new();
+    let mut events: BTreeMap<(String, bool), Vec<Accessed<'_>>> = BTreeMap::new();
     for one in accessed(of, only)? {
-        events.entry(one.event.clone()).or_default().push(one);
+        events.entry((one.event.clone(), one.access.is_store)).or_default().push(one);
     }
-    let listed = |(event, all): (String, Vec<Accessed<'_>>)| OfEvent {
+    let listed = |((event, is_store), all): ((String, bool), Vec<Accessed<'_>>)| OfEvent {
         event,
         samples: all.len() as u64,
         events: all.iter().map(|one| one.events).sum(),
-        is_store: all.iter().all(|one| one.access.is_store),
+        is_store,
         by_source: rows(&all, |one| one.access.source.name().to_owned()),
         by_code: rows(&all, |one| code(of, symbolizer, one.sample)),
         by_cache_line: rows(&all, |one| {
@@ -187,7 +187,8 @@ fn rows(all: &[Accessed<'_>], name: impl Fn(&Accessed<'_>) -> String) -> Vec<Row
 impl fmt::Display for OfEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (samples, events) = (samples_of(self.samples), Grouped(self.events));
-        writeln!(f, "# {samples} of {}, for {events} events", self.event)?;
+        let what = if self.is_store { "stores" } else { "loads" };
+        writeln!(f, "# {samples} of {}: {what}, for {events} events", self.event)?;
         let has_latency = self.by_source.iter().any(|row| row.latency_cycles.is_some());
         let heads = [
             ("Served by", &self.by_source),
@@ -195,8 +196,8 @@ impl fmt::Display for OfEvent {
             ("Cache line", &self.by_cache_line),
         ];
         for (head, rows) in heads {
-            // Without latencies the source of loads is unknown.
-            if head == "Served by" && !has_latency && !self.is_store {
+            // Intel's records have the source of loads with a latency alone.
+            if head == "Served by" && rows.iter().all(|row| row.name == Source::Unknown.name()) {
                 continue;
             }
             let latency = if has_latency { "Latency ± 95 %" } else { "" };
@@ -229,7 +230,6 @@ impl Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::Source;
 
     fn load(address: u64, source: Source, latency_cycles: Option<u64>) -> Access {
         let (is_store, missed_tlb, is_locked) = (false, source == Source::Memory, false);

@@ -11,7 +11,8 @@ record! {
     /// The memory access of a precise sample: the record follows that of the sample, which has the
     /// same session, CPU, event and time stamp. `info` and `latency` are the processor's own. On
     /// Intel: the auxiliary information and the latency of the memory group of PEBS (SDM vol. 3,
-    /// "Memory Access Info Group").
+    /// "Memory Access Info Group"). On AMD: `IbsOpData3`, and `IbsOpData` with `IbsOpData2` from
+    /// bit 48 on (APM vol. 2, "Instruction-Based Sampling").
     AccessRecord = 14 "access", stamp tsc "TSC of the sample." {
         /// The session.
         session: u32,

@@ -273,7 +273,8 @@ impl Session {
         let assigned = self.plan.assignments.get(usize::from(event))?;
         let CounterAssignment::General { group, counter } = *assigned else { return None };
         let has_access = self.plan.group(group).accesses >> counter & 1 == 1;
-        record.filter(|_| has_access).map(|record| record.access)
+        let access = record.filter(|_| has_access).map(|record| record.access);
+        access.filter(|access| *access != Access::default())
     }
 
     fn fired(

@@ -11,6 +11,8 @@ pub(crate) struct Features {
     pub(crate) global: bool,
     /// Number of records of branches; 0 without any that freeze on overflow.
     pub(crate) branches: u8,
+    /// Whether the processor samples ops as the driver needs it (IBS).
+    pub(crate) samples_ops: bool,
     /// Whether the processor can freeze counters on overflow.
     pub(crate) freeze: bool,
 }

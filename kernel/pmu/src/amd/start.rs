@@ -2,7 +2,7 @@
 
 use tally_abi::branches::BranchFilter;
 
-use super::{Amd, CYCLES, Features, branches, in_use};
+use super::{Amd, CYCLES, Features, branches, ibs::Ibs, in_use};
 use crate::{
     bus::{Bus, CountingBus},
     init::{ControlValue, InitError, counters},
@@ -29,6 +29,7 @@ impl<B: Bus> Amd<B> {
             acknowledged: 0,
             disables_all: false,
             branches: None,
+            ibs: None,
         };
         if features.global {
             driver.bus.first_put(0, PerfCntrGlobalCtl::empty())?;
@@ -60,6 +61,18 @@ impl<B: Bus> Amd<B> {
             }
         }
         Ok(())
+    }
+
+    /// Lets samples of precise events be precise, if `route` can let the interrupt of an entry of
+    /// the extended local vector table come as an overflow interrupt.
+    pub(crate) fn sample_precisely(&mut self, route: impl FnOnce(u8) -> bool) {
+        let found = self.features.samples_ops.then(|| Ibs::find(&mut self.bus)).flatten();
+        self.ibs = found.and_then(|(ibs, entry)| route(entry).then_some(ibs));
+    }
+
+    /// See [`crate::Driver::can_sample_precisely`].
+    pub(crate) fn can_sample_precisely(&self) -> bool {
+        self.ibs.is_some()
     }
 
     /// See [`crate::Driver::record_branches`].

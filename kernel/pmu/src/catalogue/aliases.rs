@@ -42,7 +42,8 @@ const NO_STALLS: &str = "!Linux maps it to no event of this processor; top-down 
 const BUS_CYCLES: &str = "CPU_CLK_UNHALTED.REF_XCLK|!no event of this processor is known to count \
                           the bus clock; ref-cycles counts the time-stamp counter's";
 
-const NO_IBS: &str = "!its samples need IBS, which the engine does not drive";
+const NO_IBS: &str =
+    "!the processor samples its loads and stores among all ops: record -d, or -e ex_ret_ops:p";
 
 const INTEL: Table = &[
     ("cycles", "r3c"),

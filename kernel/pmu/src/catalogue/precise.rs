@@ -25,6 +25,7 @@ use super::{
 };
 use crate::registers::{
     Register,
+    amd::{CYCLES_NOT_IN_HALT, RETIRED_OPS},
     intel::{PebsLdLat, PerfEvtSel},
 };
 
@@ -50,6 +51,9 @@ impl Catalogue {
             _ => {}
         }
         self.refuse_precision()?;
+        if self.processor.vendor == Vendor::Amd {
+            return self.sampled_op(precision, entry, mode);
+        }
         if demand.pinned == Some(Pinned::Instructions) {
             return Ok(Demand { precise: Some(Precision::default()), ..demand });
         }
@@ -74,6 +78,25 @@ impl Catalogue {
         match slow_loads {
             Some(register) => self.slow_loads(demand, precision, (entry, register.value), mode),
             None => Ok(demand),
+        }
+    }
+
+    /// Returns the demand for an event that the op sampler counts. There is one sampler: its event
+    /// takes one counter, so that two are never counted in the same slice.
+    fn sampled_op(&self, precision: u8, entry: &Entry<'_>, mode: Mode) -> Result<Demand, Why> {
+        let is_counted = entry.umask == 0 && !entry.is_modified();
+        if !is_counted || !matches!(entry.code, CYCLES_NOT_IN_HALT | RETIRED_OPS) {
+            return Err(Why::NotSupported(OPS_ALONE.into()));
+        }
+        if precision == MOST_PRECISE {
+            return Err(Why::NotSupported(NOT_MOST.into()));
+        }
+        let demand = self.general_demand(entry, mode)?;
+        let accesses = entry.code == RETIRED_OPS;
+        let precise = Some(Precision { accesses, ..Precision::default() });
+        match demand.counters & OP_SAMPLER {
+            0 => Err(Why::NotSupported(OP_SAMPLER_COUNTER.into())),
+            counters => Ok(Demand { counters, precise, ..demand }),
         }
     }
 
@@ -174,6 +197,13 @@ const ONE_AN_INSTRUCTION: [u16; 9] = [0xc0, 0xc4, 0xc5, 0xcd, 0xd0, 0xd1, 0xd2, 
 const MOST_LOST: u16 = 512;
 
 const REFERENCE: &str = "reference cycles have no precise samples: sample cycles:pp";
-const NO_IBS: &str = "precise samples (p) need IBS, which the engine does not drive";
+/// General counter 2, the first that groups have on AMD: it has the event of the op sampler.
+const OP_SAMPLER: u16 = 1 << 2;
+const OP_SAMPLER_COUNTER: &str = "it takes general counter 2: name no other counter";
+const OPS_ALONE: &str =
+    "precise samples (p) are of cycles and of ops alone, which IBS counts: cycles:p, ex_ret_ops:p";
+const NOT_MOST: &str = "IBS has no samples of the very event (ppp): write pp";
+const NO_IBS: &str = "precise samples (p) need IBS, which the engine drives from Zen 3 on, and which this processor, or a \
+     hypervisor, does not show: leave p out";
 const NO_RECORDS: &str = "precise samples (p) need PEBS with adaptive records, which the engine drives on Ice Lake \
      and Sapphire Rapids, and which this processor, or a hypervisor, does not show: leave p out";

@@ -171,7 +171,8 @@ impl Core {
 
     /// Returns whether the driver takes this processor's records of precise samples.
     pub(super) fn is_precise(self) -> bool {
-        matches!(self, Core::SunnyCove) || self.first_is_exact()
+        let samples_ops = matches!(self, Core::Zen3 | Core::Zen4 | Core::Zen5);
+        matches!(self, Core::SunnyCove) || self.first_is_exact() || samples_ops
     }
 
     /// Returns whether precise samples of general counter 0 are those of the overflowing

@@ -3,6 +3,7 @@
 
 mod branches;
 mod direct;
+mod ibs;
 mod metrics;
 mod missing;
 mod others;
@@ -63,7 +64,14 @@ fn try_driver_beside(model: Model, reserved: u16) -> Result<Driver<Model>, InitE
             let counters = 0x3f & !reserved;
             Amd::new(
                 model,
-                amd::Features { counters, reserved, global, branches: 0, freeze: global },
+                amd::Features {
+                    counters,
+                    reserved,
+                    global,
+                    branches: 0,
+                    samples_ops: false,
+                    freeze: global,
+                },
             )
             .map(Driver::Amd)
         }

@@ -107,8 +107,57 @@ bitflags! {
         /// set.
         const FREEZE_PMC_ON_PMI = 1 << 12;
     }
+
+    /// IbsOpCtl: sampling of ops. Exists, as the others of IBS, if CPUID Fn8000_0001_ECX[10] is
+    /// set. The maximum count is in units of 16 in bits 15:0; its bits 26:20 are in their place.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct IbsOpCtl: u64 {
+        /// Bits 19:4 of the maximum count.
+        const MAXIMUM = 0xffff;
+        /// Samples ops.
+        const ENABLE = 1 << 17;
+        /// A sample is there; nothing is sampled until software clears the bit.
+        const VALID = 1 << 18;
+        /// Counts dispatched ops in place of cycles.
+        const COUNTS_OPS = 1 << 19;
+        /// Bits 26:20 of the maximum count.
+        const MAXIMUM_HIGH = 0x7f << 20;
+        /// The part of the current count that a sample leaves random.
+        const RANDOM = 0x7f << 32;
+    }
+
+    /// IbsCtl: the interrupt of IBS. Read only.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct IbsCtl: u64 {
+        /// Number of the entry in the extended local vector table.
+        const ENTRY = 0xf;
+        /// The number is valid.
+        const VALID = 1 << 8;
+    }
+
+    /// IbsOpData: times and branch of the sampled op.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct IbsOpData: u64 {
+        /// The address is not known.
+        const RIP_INVALID = 1 << 38;
+    }
+
+    /// IbsOpData3: memory access of the sampled op.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct IbsOpData3: u64 {
+        /// A load.
+        const LOAD = 1 << 0;
+        /// A store.
+        const STORE = 1 << 1;
+        /// The linear address is there.
+        const LINEAR_VALID = 1 << 17;
+    }
 }
 
+register!(IbsOpCtl, "IbsOpCtl", 0xc001_1033);
+register!(IbsOpData, "IbsOpData", 0xc001_1035);
+register!(IbsOpData3, "IbsOpData3", 0xc001_1037);
+register!(IbsCtl, "IbsCtl", 0xc001_103a);
 register!(DebugExtnCfg, "DebugExtnCfg", 0xc000_010f);
 register!(LbrSelect, "LbrSelect", 0xc000_010e);
 register!(DebugCtl, "DebugCtl", 0x1d9);
@@ -117,6 +166,18 @@ register!(PerfCntrGlobalStatus, "PerfCntrGlobalStatus", 0xc000_0300);
 register!(PerfCntrGlobalCtl, "PerfCntrGlobalCtl", 0xc000_0301);
 register!(PerfCntrGlobalStatusClr, "PerfCntrGlobalStatusClr", 0xc000_0302);
 
+word!(
+    /// IbsOpRip: linear address of the sampled op's instruction.
+    IbsOpRip, "IbsOpRip", 0xc001_1034
+);
+word!(
+    /// IbsOpData2: source of the sampled op's load.
+    IbsOpData2, "IbsOpData2", 0xc001_1036
+);
+word!(
+    /// IbsDcLinAd: linear address of the sampled op's data.
+    IbsDcLinAd, "IbsDcLinAd", 0xc001_1038
+);
 word!(
     /// SampBranchFrom_x: address of a branch, the last one in register 0; bit 63: mispredicted.
     SampledFrom, "SampBranchFrom", 0xc001_0300, stride 2
@@ -147,6 +208,8 @@ impl PerfCtl {
 
 /// Event code of cycles not in halt.
 pub const CYCLES_NOT_IN_HALT: u16 = 0x76;
+/// Event code of retired ops.
+pub const RETIRED_OPS: u16 = 0xc1;
 /// Event code of retired instructions.
 pub const RETIRED_INSTRUCTIONS: u16 = 0xc0;
 /// Event codes of retired instructions, branches, taken branches and far control

@@ -10,7 +10,7 @@ use tally_abi::{
 use tally_engine::{CounterMask, Counts, Group, Layout, Multiplexer, Pmu};
 use tally_pmu::{
     DebugStore, DetectedPmu, Driver, InitError, access_costs, bus::Native, check_counters,
-    check_interrupt, recheck_counters,
+    check_interrupt, recheck_counters, virtual_pmu,
 };
 
 use crate::{
@@ -49,6 +49,13 @@ fn take_over(cpu: u16, found: &DetectedPmu) -> Result<(), InitError> {
     Ok(())
 }
 
+/// Lets the interrupt of an entry of the extended local vector table come as an overflow interrupt;
+/// returns whether it does. QEMU's APIC has no such table; in xAPIC mode the virtual PMU delivers
+/// the interrupt by the entry of the performance counters.
+fn route(lapic: &Lapic, entry: u8) -> bool {
+    lapic.unmask_extended(entry, delivery()) || virtual_pmu::is_there()
+}
+
 /// Makes the multiplexer of this CPU.
 pub(super) fn multiplexer(
     cpu: u16,
@@ -57,7 +64,7 @@ pub(super) fn multiplexer(
 ) -> Result<Multiplexer<Driver<Native>>, InitError> {
     let mut driver = driver(found)?;
     if let Some(store) = DEBUG_STORES.get(usize::from(cpu)) {
-        driver.sample_precisely(|| store.call_once(Box::default));
+        driver.sample_precisely(|| store.call_once(Box::default), |entry| route(lapic, entry));
     }
     driver.record_branches();
     record_extra(cpu, found, driver.extra());

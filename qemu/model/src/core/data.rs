@@ -116,12 +116,12 @@ impl Core {
         access: Access,
         translate: &impl Fn(u64) -> u64,
     ) -> (u32, bool) {
-        let Touched { line, by, walk_cycles, walks } =
-            self.look_up::<STORE>(block, access, translate);
+        let touched = self.look_up::<STORE>(block, access, translate);
+        let Touched { line, by, walk_cycles, walks } = touched;
         self.served::<STORE>(block.ring, access.retires, by);
         let latency = self.latency(by) + walk_cycles;
         if self.noted.is_on {
-            self.note::<STORE>(block, access, by, (latency, walks));
+            self.note::<STORE>(block, access, &touched);
         }
         if walk_cycles != 0 {
             self.expose::<STORE>(block, Signal::StallDtlb, walk_cycles);
@@ -139,21 +139,20 @@ impl Core {
 
     /// Notes an access for a precise record.
     #[cold]
-    fn note<const STORE: bool>(
-        &mut self,
-        block: &Block,
-        access: Access,
-        by: ServedBy,
-        (latency_cycles, walks): (u32, bool),
-    ) {
+    fn note<const STORE: bool>(&mut self, block: &Block, access: Access, touched: &Touched) {
+        let Touched { line, by, walk_cycles, walks } = *touched;
         let locked = |insn: &Insn| insn.adds >> Signal::Locked as u32 & 1 == 1;
         let data = DataAccess {
             address: access.address,
             is_store: STORE,
             by,
-            latency_cycles,
+            latency_cycles: self.latency(by) + walk_cycles,
+            tlb_cycles: walk_cycles,
             walks,
             is_locked: block.insns().get(access.insn).is_some_and(locked),
+            physical: line << 6 | access.address & 63,
+            bytes: access.bytes.min(64) as u8,
+            stores_too: false,
         };
         self.noted.note(access.insn, data);
     }

@@ -5,7 +5,7 @@ use super::{
     state::{Core, LINE_BITS},
 };
 use crate::{
-    access::ServedBy,
+    access::{FetchedLine, ServedBy},
     assist::Assist,
     block::{Block, Privilege},
     signal::Signal,
@@ -57,17 +57,43 @@ impl Core {
         if self.geometry.assist == Some(Assist::Code) {
             self.fetch_next_line(line);
         }
-        if page == self.fetched_page {
+        let translation = if page == self.fetched_page {
             self.bump(block.ring, Signal::FETCH_HITS[self.fetched_size as usize]);
+            (0, false)
         } else {
             self.fetched_page = page;
-            self.translate_fetch(block, ordinal, page, line >> 6);
+            self.translate_fetch(block, ordinal, page, line >> 6)
+        };
+        let source = self.look_up_code(block.ring, line);
+        if self.noted.is_on {
+            self.note_fetch(block, (page, line), source, translation);
         }
-        let Some(source) = self.look_up_code(block.ring, line) else { return };
+        let Some(source) = source else { return };
         // Fetch runs ahead of the pipeline by about half of the L2's latency.
         let cycles = self.latency(source) - self.geometry.latency.l2_cycles / 2;
         self.starve(block, ordinal, FetchWait::Code(source), cycles);
         self.fetch_code_ahead();
+    }
+
+    /// Notes a fetch for a sample.
+    #[cold]
+    fn note_fetch(
+        &mut self,
+        block: &Block,
+        (page, line): (u64, u64),
+        missed_to: Option<ServedBy>,
+        translation: (u32, bool),
+    ) {
+        let start = page << 12 | (line & 63) << 6;
+        let address = if start >> 6 == block.pc >> 6 { block.pc } else { start };
+        let waited = missed_to.map_or(0, |level| self.latency(level));
+        self.noted.fetched = Some(FetchedLine {
+            address,
+            physical: line << 6 | address & 63,
+            missed_to,
+            translation,
+            latency_cycles: waited + translation.0,
+        });
     }
 
     /// Looks a line of code up in the L1, and on a miss in the levels beyond. Returns the level
@@ -104,7 +130,15 @@ impl Core {
         }
     }
 
-    fn translate_fetch(&mut self, block: &Block, ordinal: u32, page: u64, frame: u64) {
+    /// Translates a page; returns the cycles beyond the first-level TLB, and whether there was a
+    /// walk.
+    fn translate_fetch(
+        &mut self,
+        block: &Block,
+        ordinal: u32,
+        page: u64,
+        frame: u64,
+    ) -> (u32, bool) {
         let perfect = self.geometry.perfect;
         let stlb_cycles = self.geometry.latency.stlb_cycles;
         let sizes = self.page_sizes;
@@ -114,18 +148,24 @@ impl Core {
             TlbLevel::Second if !perfect.itlb => {
                 self.bump(block.ring, Signal::ItlbStlbHit);
                 self.starve(block, ordinal, FetchWait::Translation, stlb_cycles);
+                (stlb_cycles, false)
             }
             TlbLevel::Walk if !perfect.itlb && perfect.stlb => {
                 self.bump(block.ring, Signal::ItlbStlbHit);
                 self.starve(block, ordinal, FetchWait::Translation, stlb_cycles);
+                (stlb_cycles, false)
             }
             TlbLevel::Walk if !perfect.itlb => {
                 let cycles = self.walk(block.ring, page, size);
                 self.bump(block.ring, Signal::FETCH_WALKS[size as usize]);
                 self.add(block.ring, Signal::ItlbWalkCycles, u64::from(cycles));
                 self.starve(block, ordinal, FetchWait::Translation, cycles);
+                (cycles, true)
             }
-            _ => self.bump(block.ring, Signal::FETCH_HITS[size as usize]),
+            _ => {
+                self.bump(block.ring, Signal::FETCH_HITS[size as usize]);
+                (0, false)
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use super::{
     string_run::StringRun,
 };
 use crate::{
-    access::{Ahead, DataAccess, Noted},
+    access::{Ahead, DataAccess, FetchedLine, Noted},
     assist::{Assist, ENTRIES},
     block::Privilege,
     branch::Predictor,
@@ -178,7 +178,8 @@ impl Core {
         self.follow_accesses();
     }
 
-    /// Makes the core note each instruction's access, or no longer. It then needs every access.
+    /// Makes the core note each instruction's access and each fetch, or no longer. It then needs
+    /// every access.
     pub fn note_data(&mut self, is_on: bool) {
         if self.noted.is_on != is_on {
             self.noted = Noted::new(is_on);
@@ -199,6 +200,11 @@ impl Core {
     /// Takes the noted access of the instruction with this index in its block.
     pub fn take_data(&mut self, insn: usize) -> Option<DataAccess> {
         self.noted.take(insn)
+    }
+
+    /// Takes the noted fetch since the last call; of several the last one.
+    pub fn take_fetch(&mut self) -> Option<FetchedLine> {
+        self.noted.fetched.take()
     }
 
     /// The counts, by [`Privilege`].

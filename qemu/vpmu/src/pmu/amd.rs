@@ -4,6 +4,7 @@ use tally_model::Counts;
 
 use crate::pmu::{
     access::{AccessResult, STATUS_FROZEN, Unmodelled},
+    ibs,
     state::VirtualPmu,
 };
 
@@ -17,10 +18,9 @@ mod msr {
     pub(super) const GLOBAL_STATUS_CLEAR: u32 = 0xc000_0302;
     pub(super) const GLOBAL_STATUS_SET: u32 = 0xc000_0303;
     pub(super) const DEBUGCTL: u32 = 0x1d9;
-    /// Controls of instruction-based sampling and of branch records, and the first selects of the
-    /// L3 and data fabric counters: not modelled.
-    pub(super) const ABSENT: [u32; 5] =
-        [0xc001_1030, 0xc001_1033, 0xc000_010f, 0xc001_0230, 0xc001_0240];
+    /// Control of branch records, and the first selects of the L3 and data fabric counters: not
+    /// modelled.
+    pub(super) const ABSENT: [u32; 3] = [0xc000_010f, 0xc001_0230, 0xc001_0240];
 }
 
 /// Bits of the debug control register that can be set: branch records, single-stepping on branches,
@@ -87,7 +87,7 @@ impl VirtualPmu {
             msr::GLOBAL_STATUS_CLEAR | msr::GLOBAL_STATUS_SET => return AccessResult::Done(0),
             _ => {}
         }
-        if let Some(access) = self.lbr_rdmsr(msr) {
+        if let Some(access) = self.lbr_rdmsr(msr).or_else(|| self.ibs_rdmsr(msr, counts)) {
             return access;
         }
         let general = self.counters.len();
@@ -115,6 +115,9 @@ impl VirtualPmu {
             return AccessResult::Done(0);
         }
         if let Some(access) = self.lbr_wrmsr(msr, value) {
+            return access;
+        }
+        if let Some(access) = self.ibs_wrmsr(msr, value, counts) {
             return access;
         }
         let general = self.counters.len();
@@ -174,7 +177,12 @@ impl VirtualPmu {
         match leaf {
             1 => [self.profile.signature, ebx, ecx, edx],
             0x8000_0000 if self.profile.version >= 2 => [eax.max(0x8000_0022), ebx, ecx, edx],
-            0x8000_0001 => [self.profile.signature, ebx, ecx | CPUID_CORE_EXTENSION, edx],
+            0x8000_0000 if self.ibs.is_some() => [eax.max(ibs::LEAF), ebx, ecx, edx],
+            0x8000_0001 => {
+                let ibs = if self.ibs.is_some() { ibs::CPUID_ECX } else { 0 };
+                [self.profile.signature, ebx, ecx | CPUID_CORE_EXTENSION | ibs, edx]
+            }
+            ibs::LEAF => [self.ibs_cpuid(), 0, 0, 0],
             // The number of core counters is EBX[3:0].
             0x8000_0022 if self.profile.version >= 2 => {
                 let lbr =

@@ -5,7 +5,7 @@ use tally_model::Counts;
 use crate::{
     pmu::{
         access::{AccessResult, CpuidKind},
-        cycles,
+        cycles, ibs,
         intel::{CORE_LEAF, FEATURE_LEAF, TSC_LEAF},
         lbr, prefetch,
         state::VirtualPmu,
@@ -95,6 +95,7 @@ impl VirtualPmu {
             (Vendor::Intel, FEATURE_LEAF) if self.has_architectural_lbr() => CpuidKind::Patched,
             (Vendor::Intel, lbr::LEAF) if self.has_architectural_lbr() => CpuidKind::Whole,
             (Vendor::Amd, 0x8000_0022) if self.profile.version >= 2 => CpuidKind::Whole,
+            (Vendor::Amd, ibs::LEAF) => CpuidKind::Whole,
             (_, cycles::CPUID_LEAF) => CpuidKind::Patched,
             (_, prefetch::CPUID_LEAF) if prefetch::is_announced(&self.profile) => {
                 CpuidKind::Patched

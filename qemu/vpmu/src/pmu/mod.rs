@@ -2,7 +2,7 @@
 //!
 //! [`VirtualPmu`] is defined in `state`; the other files are its operations, each importing only
 //! from those before it: `access`, `prefetch`, `cycles`, `selection`, `counting`,
-//! `version_6`, `lbr`, `pebs`, `intel` and `amd`, `unit`, `dispatch`.
+//! `version_6`, `lbr`, `pebs`, `ibs`, `intel` and `amd`, `unit`, `dispatch`.
 
 mod access;
 mod amd;
@@ -11,6 +11,9 @@ mod cycles;
 #[cfg(test)]
 mod cycles_tests;
 mod dispatch;
+mod ibs;
+#[cfg(test)]
+mod ibs_tests;
 mod intel;
 mod lbr;
 #[cfg(test)]

@@ -141,7 +141,7 @@ impl VirtualPmu {
 
     /// Minimum number of slots before an instruction can get a record or arm a counter; `None`
     /// without an enabled counter that counts.
-    pub fn slots_to_record(&self, counts: &[Counts; 2]) -> Option<u64> {
+    pub(super) fn slots_to_pebs(&self, counts: &[Counts; 2]) -> Option<u64> {
         let pebs = self.pebs.as_ref().filter(|pebs| pebs.enable != 0)?;
         let (geometry, width) = (self.geometry(), self.profile.width);
         let running = VirtualPmu::bits(pebs.enable)
@@ -155,9 +155,8 @@ impl VirtualPmu {
     }
 
     /// Handles the retirement of one instruction: overflows, and the record of the counters for
-    /// which this instruction is the one. The caller calls it after each instruction while
-    /// [`Self::slots_to_record`] is near 0.
-    pub fn retire_insn(
+    /// which this instruction is the one.
+    pub(super) fn retire_for_pebs(
         &mut self,
         counts: &[Counts; 2],
         insn: &RetiredInsn,

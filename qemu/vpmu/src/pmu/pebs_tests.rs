@@ -10,7 +10,7 @@ use super::{
     tests::{Machine, USER_INSTRUCTIONS},
 };
 use crate::{
-    Profile,
+    Profile, RetiredOp,
     lbr::{TakenBranch, TakenKind},
     pebs::{GuestMemory, RetiredInsn},
 };
@@ -87,7 +87,7 @@ impl Sampled {
     fn retire(&mut self, insn: RetiredInsn) {
         let Sampled { machine, memory, .. } = self;
         machine.run(Privilege::User, 1);
-        machine.pmu.retire_insn(machine.core.counts(), &insn, memory);
+        machine.pmu.retire_insn(machine.core.counts(), (&insn, &RetiredOp::default()), memory);
     }
 
     /// Counts an instruction in ring 3 that an interrupt ends before it retires.
@@ -262,8 +262,12 @@ const SLOW_LOAD: DataAccess = DataAccess {
     is_store: false,
     by: ServedBy::Memory,
     latency_cycles: 200,
+    tlb_cycles: 30,
     walks: true,
     is_locked: false,
+    physical: 0x1234,
+    bytes: 8,
+    stores_too: false,
 };
 
 #[test]

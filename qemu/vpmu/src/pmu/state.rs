@@ -5,6 +5,7 @@ use tally_model::{Counts, Geometry};
 use crate::{
     counter::Counter,
     event::Event,
+    ibs::Ibs,
     lbr::Lbr,
     metrics::Metrics,
     pebs::Pebs,
@@ -36,12 +37,16 @@ pub struct VirtualPmu {
     pub(crate) metrics: Option<Metrics>,
     /// Precise event-based sampling, if the processor has it.
     pub(crate) pebs: Option<Pebs>,
+    /// Instruction-based sampling, if the processor has it.
+    pub(crate) ibs: Option<Ibs>,
     /// Last branch records, if the processor has them.
     pub(crate) lbr: Option<Lbr>,
     pub(crate) cycles: CycleRegisters,
     /// The counter unit, if there is one.
     pub(crate) unit: Option<Unit>,
     pub(crate) interrupt_pending: bool,
+    /// Whether the interrupt of a sample of IBS is pending.
+    pub(crate) sampler_pending: bool,
     /// The general counter that counts nothing, from a given time on.
     pub(crate) held: Option<Held>,
     /// Whether that time has come.
@@ -81,10 +86,12 @@ impl VirtualPmu {
             extra: [0; 4],
             metrics: profile.has_metrics().then(|| Metrics::new(profile.second_level)),
             pebs: profile.has_pebs().then(Pebs::default),
+            ibs: profile.ibs.map(Ibs::new),
             lbr: profile.lbr_kind().map(Lbr::new),
             cycles: CycleRegisters::default(),
             unit: None,
             interrupt_pending: false,
+            sampler_pending: false,
             held: None,
             is_holding: false,
             locked: None,

@@ -28,6 +28,7 @@ pub(super) const PROFILE: Profile = Profile {
     offcore: [0xb7, 0xbb],
     second_level: false,
     pebs: Some(PebsKind::SunnyCove),
+    ibs: None,
     lbr: Some(LbrKind::Legacy),
     version: 5,
     tsc_hz: None,

@@ -22,6 +22,7 @@ pub(super) const PROFILE: Profile = Profile {
     geometry: Geometry::of("sapphire-rapids"),
     counters: (10, 10),
     pebs: None,
+    ibs: None,
     lbr: None,
     version: 6,
     // Family 6, model BDH.

@@ -24,6 +24,7 @@ pub(super) const PROFILE: Profile = Profile {
     offcore: [0x2a, 0x2b],
     second_level: true,
     pebs: Some(PebsKind::GoldenCove),
+    ibs: None,
     lbr: Some(LbrKind::Architectural),
     // Family 6, model 8FH.
     signature: 0x806f8,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     event::Event,
-    profile::{Profile, QemuMachine},
+    profile::{IbsKind, Profile, QemuMachine},
 };
 
 /// Zen 3: AMD's core extension, without PerfMonV2.
@@ -20,6 +20,7 @@ pub(super) const PROFILE: Profile = Profile {
     about: "AMD's core extension, as on Zen 3",
     geometry: Geometry::of("zen3"),
     version: 1,
+    ibs: Some(IbsKind::Zen3),
     tsc_hz: None,
     // Family 19H, model 1.
     signature: 0xa0_0f11,

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     event::{Conversion, Event},
-    profile::{LbrKind, Profile, QemuMachine, Vendor},
+    profile::{IbsKind, LbrKind, Profile, QemuMachine, Vendor},
 };
 
 /// Zen 4: AMD PerfMonV2.
@@ -28,6 +28,7 @@ pub(super) const PROFILE: Profile = Profile {
     offcore: [0; 2],
     second_level: false,
     pebs: None,
+    ibs: Some(IbsKind::Zen4),
     lbr: Some(LbrKind::Amd),
     version: 2,
     tsc_hz: None,

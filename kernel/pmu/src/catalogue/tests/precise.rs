@@ -33,7 +33,7 @@ fn precise_events_have_the_adaptive_bit_and_the_counters_of_their_precision() {
         assert_eq!((found.pinned, found.precise), (Some(Pinned::Instructions), needs_nothing));
     }
     assert_eq!(demand(icelake(), "instructions").precise, None);
-    for (catalogue, word) in [(zen4(), "cycles:P"), (icelake(), "ref-cycles:P")] {
+    for (catalogue, word) in [(zen4(), "branches:P"), (icelake(), "ref-cycles:P")] {
         let plain = demand(catalogue, word.trim_end_matches(":P"));
         assert_eq!(demand(catalogue, word), plain, "{word}: as precise as can be had");
     }
@@ -43,7 +43,12 @@ fn precise_events_have_the_adaptive_bit_and_the_counters_of_their_precision() {
 fn precise_events_are_refused_where_no_record_can_be_had() {
     let skylake = Catalogue::intel(6, 0x55, 4, 0);
     for (catalogue, word, part) in [
-        (zen4(), "cycles:pp", "need IBS"),
+        (zen4(), "branch-misses:pp", "cycles:p, ex_ret_ops:p"),
+        (zen4(), "cycles:ppp", "write pp"),
+        (zen4(), "cpu/event=0x76,cmask=1/p", "of cycles and of ops alone"),
+        (zen4(), "mem-loads:P", "record -d"),
+        (zen4().with_precise(false), "cycles:pp", "need IBS"),
+        (Catalogue::amd(0x17, 0x31), "cycles:pp", "need IBS"),
         (skylake, "cycles:pp", "need PEBS with adaptive records"),
         (icelake().with_precise(false), "cycles:pp", "or a hypervisor, does not show"),
         (icelake(), "ref-cycles:p", "reference cycles have no precise samples"),
@@ -51,6 +56,26 @@ fn precise_events_are_refused_where_no_record_can_be_had() {
     ] {
         let (_, _, detail) = refused(catalogue, word);
         assert!(detail.contains(part), "{word}: {detail}");
+    }
+}
+
+/// The op sampler's events take the first counter of groups, so that two are never counted in the
+/// same slice.
+#[test]
+fn on_amd_cycles_and_ops_are_sampled_precisely_by_one_sampler() {
+    for (word, bits, accesses) in [
+        ("cycles:pp", 0x41_0076, false),
+        ("cycles:P", 0x41_0076, false),
+        ("r76:p", 0x41_0076, false),
+        ("ex_ret_ops:p", 0x41_00c1, true),
+        ("rc1:upp", 0x41_00c1, true),
+    ] {
+        for catalogue in [zen4(), Catalogue::amd(0x19, 1)] {
+            let found = one(catalogue, word).unwrap().demand;
+            assert_eq!((found.selector.0, found.counters, found.pinned), (bits, 0b100, None));
+            let expected = Some(Precision { accesses, ..Precision::default() });
+            assert_eq!(found.precise, expected, "{word}");
+        }
     }
 }
 

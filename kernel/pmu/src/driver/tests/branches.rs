@@ -29,8 +29,8 @@ fn driver_of(kind: Kind, format: u64) -> Driver<Model> {
     let rows = rows.iter().flat_map(|row| BRANCHES[*row].clone());
     model.msrs.extend(rows.chain(others.iter().copied()).map(|msr| (msr, 0)));
     let mut driver = if vendor == amd {
-        let (counters, reserved, branches) = (0x3f, 0, 16);
-        let features = amd::Features { counters, reserved, global: true, branches, freeze: true };
+        let features = super::ibs::FEATURES;
+        let features = amd::Features { branches: 16, samples_ops: false, ..features };
         Driver::Amd(Amd::new(model, features).unwrap())
     } else {
         *model.msrs.get_mut(&0x345).unwrap() |= format;

@@ -37,8 +37,14 @@ fn left_on(model: Model) -> Option<ControlValue> {
             intel::left_on(bus, &features)
         }
         Vendor::Amd { global } => {
-            let features =
-                amd::Features { counters: 0x3f, reserved: 0, global, branches: 0, freeze: global };
+            let features = amd::Features {
+                counters: 0x3f,
+                reserved: 0,
+                global,
+                branches: 0,
+                samples_ops: false,
+                freeze: global,
+            };
             amd::left_on(bus, &features)
         }
     }

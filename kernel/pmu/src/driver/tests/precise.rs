@@ -35,7 +35,7 @@ fn driver_with(capabilities: u64) -> Driver<Model> {
     }
     model.msrs.insert(PerfCapabilities::FIRST, capabilities);
     let mut driver = Intel::new(model, features).map(Driver::Intel).unwrap();
-    driver.sample_precisely(|| Box::leak(Box::default()));
+    driver.sample_precisely(|| Box::leak(Box::default()), |_| false);
     driver
 }
 
