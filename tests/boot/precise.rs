@@ -157,6 +157,18 @@ fn sampled_ops_come_by_the_extended_table() {
     }
 }
 
+/// An interrupt that comes when the sampler was stopped finds no sample (erratum 420).
+#[test]
+fn late_interrupts_of_the_sampler_cost_no_count() {
+    let vpmu = vec!["late=20000".to_owned()];
+    let boot = boot(&Request { vpmu, ..sampled_ops(Pmu::Amd) });
+    assert_success(&boot);
+    assert_exact_counts_are_true(&Report::of(&boot));
+    let samples = samples_of(&boot, "ex_ret_ops");
+    assert!(samples.len() > 20, "{}", samples.len());
+    assert!(samples.iter().all(|of| of.precise && of.user), "{samples:?}");
+}
+
 fn reads(of: &Instruction) -> bool {
     accesses(of, |access| !matches!(access, OpAccess::Write | OpAccess::NoMemAccess))
 }

@@ -1,5 +1,5 @@
 //! Precise samples: what the processor stored at the event itself, not at the interrupt that
-//! follows (Intel's PEBS).
+//! follows (Intel's PEBS, AMD's IBS).
 //!
 //! A precise event has a selector, or a pinned counter, whose overflow makes the processor store a
 //! record. The interrupt comes after the record. So everything up to the sample is as for other

@@ -10,6 +10,9 @@
 //! The event of slow loads has precise samples alone: the processor counts some of the loads that
 //! it tags by chance. On Golden Cove it needs another event beside it (Linux,
 //! `PMU_FL_MEM_LOADS_AUX`), which the counters 0 to 3 have; the engine counts the two as a pair.
+//!
+//! AMD's op sampler (IBS) has a count of its own, of cycles or of ops: these events alone have
+//! precise samples there (Linux, `core_pmu_ibs_config`).
 
 use alloc::format;
 
