@@ -33,6 +33,8 @@ const CONTEXT: usize = 2;
 const AT_THE_EVENT: &str = "Each sample is at an instruction that had the event.";
 /// The places of precise samples of cycles, as they are and corrected.
 const OLDEST: &str = "A sample is at the oldest of the instructions that retired together.";
+const DISPATCHED: &str =
+    "A sample is at the instruction that was dispatched then, ahead of what waits.";
 const EXPOSED: &str = "Cycles are shared by the instructions that retired together.";
 /// The least share that is printed without samples: half of the last digit.
 const LEAST: f64 = 0.000_05;
@@ -74,6 +76,8 @@ struct Annotated {
     precise: bool,
     /// Whether the shares are of the cycles that instructions expose.
     exposed: bool,
+    #[serde(skip)]
+    tags_ops: bool,
     instructions: Vec<Line>,
 }
 
@@ -191,6 +195,7 @@ fn annotated(of: &Sampled<'_>, event: String, found: &Found<'_>) -> Annotated {
         unknown_share: elsewhere as f64 / all_events,
         precise: of.is_precise,
         exposed: of.times.is_some(),
+        tags_ops: found.tags_ops,
         instructions: of.instructions.iter().enumerate().map(line).collect(),
     }
 }
@@ -242,6 +247,7 @@ impl Annotated {
         }
         let note = match (self.exposed, self.precise) {
             (true, _) => EXPOSED,
+            (false, true) if exposed::is_cycles(&self.event) && self.tags_ops => DISPATCHED,
             (false, true) if exposed::is_cycles(&self.event) => OLDEST,
             (false, true) => AT_THE_EVENT,
             (false, false) => LATE,

@@ -17,6 +17,9 @@ use crate::{
     recording::{LoadedFile, Recording, Symbolizer},
 };
 
+/// The vendor whose processors tag ops.
+const AMD: &str = "AuthenticAMD";
+
 /// A function that was sampled.
 pub(super) struct Sampled<'a> {
     pub(super) file: &'a LoadedFile,
@@ -38,6 +41,8 @@ pub(super) struct Found<'a> {
     pub(super) functions: Vec<Sampled<'a>>,
     /// Samples in code whose function is not known.
     pub(super) elsewhere: BTreeMap<u64, Weight>,
+    /// Whether precise samples are of ops that the processor tagged when they were dispatched.
+    pub(super) tags_ops: bool,
 }
 
 /// The time at an address.
@@ -113,7 +118,8 @@ impl<'a> Found<'a> {
             of.is_precise &= sample.precise;
             of.by_address.entry(address).or_default().add(events);
         }
-        Ok(Found { functions: found.into_values().collect(), elsewhere })
+        let tags_ops = of.run.processor.as_ref().is_some_and(|it| it.vendor == AMD);
+        Ok(Found { functions: found.into_values().collect(), elsewhere, tags_ops })
     }
 
     /// The time at each address.

@@ -32,8 +32,9 @@ use super::seeds;
 /// Time limit of a machine: others may run at the same time.
 const TIME_LIMIT: Duration = Duration::from_secs(1_800);
 
-/// Events that a machine samples: late samples of cycles, precise ones, and what corrects these.
-const INTEL: (Pmu, &str) = (Pmu::Intel, "-b -e cycles,cycles:p,instructions:ppp");
+/// Events that each machine samples: late samples of cycles, precise ones, and what corrects these.
+const MACHINES: [(Pmu, &str); 2] =
+    [(Pmu::Intel, "-b -e cycles,cycles:p,instructions:ppp"), (Pmu::Amd, "-e cycles,cycles:p")];
 
 /// Options of `cargo xtask study precise`.
 #[derive(Args, Clone, Debug)]
@@ -62,8 +63,13 @@ pub(super) fn main(project: &Project, args: &PreciseArgs) -> Result<u8> {
     let files = benchmarks::make_with(project, &all, &wanted, Symbols::Yes)?;
     let artefacts = Artefacts::make_for_run(project, &GuestFile::by_names(&files))?;
     let run = Run { project, artefacts: &artefacts, args };
-    let rows = seeds::in_parallel("machines", 0..=wanted.len() as u64 - 1, |number| {
-        run.judge(&wanted[number as usize], INTEL)
+    let machines: Vec<(&Benchmark, (Pmu, &str))> = MACHINES
+        .iter()
+        .flat_map(|machine| wanted.iter().map(|program| (program, *machine)))
+        .collect();
+    let rows = seeds::in_parallel("machines", 0..=machines.len() as u64 - 1, |number| {
+        let (program, machine) = machines[number as usize];
+        run.judge(program, machine)
     })?;
     let study = PreciseStudy::of(rows);
     output::print(args.json, &study, &render::render(&study))?;

@@ -33,12 +33,14 @@ const PATHS: [&[u8]; 12] = [
 const PROGRAMS: [&[u8]; 4] =
     [b"status\x007\0", b"crash\0divide\0", b"no such program\0", b"corpus.txt\0"];
 /// Lists of events. A program inserts the name of an existing event in front of each.
-pub const LISTS: [&str; 5] = [
+pub const LISTS: [&str; 7] = [
     "instructions,branches,branch-misses,cache-misses,L1-dcache-loads,r00c4,r00c5,dTLB-loads",
     "instructions,cycles",
     "cycles:k,instructions:u",
     "no-such-event",
     "r00c4@3,branches@70",
+    "instructions:ppp,branches:pp,cycles:p",
+    "cycles:p,instructions",
 ];
 /// Index of the list with an unknown event.
 const UNKNOWN_EVENT: usize = 3;
@@ -311,6 +313,13 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
             let session = random.below(end);
             [session, some_phases(random), random.of(&[0, memory]), memory, 0, 0]
         }
+        sys::SESSION_SAMPLE => {
+            let end = 1 << random.below(16);
+            let period = random.of(&[0, 1, 200, 5_000, random.below(100_000), u64::MAX]);
+            let stack = random.of(&[0, 0, 64, 4096, random.below(1 << 17)]);
+            let hz = random.of(&[0, 0, 0, 1 << random.below(24)]);
+            [random.below(end), random.below(4), period, stack, hz, branches(random)]
+        }
         // Sessions and programs are numbered in order of creation.
         sys::SESSION_START..=sys::PROGRAM_KILL => {
             let end = 1 << random.below(16);
@@ -318,6 +327,11 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         }
         _ => [fd, memory, random.below(2000), small, 0, 0],
     }
+}
+
+/// Branches to record: none, of every type, the calls that have not returned, or random bits.
+fn branches(random: &mut Random) -> u64 {
+    random.of(&[0, 0, 0b1001, 1 << 11 | 1, 1 << 4 | 0b11, random.below(1 << 15)])
 }
 
 /// Index of a list of events. The kernel compares an unknown name with all known names, which takes

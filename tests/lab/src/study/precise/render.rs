@@ -27,7 +27,11 @@ pub(super) fn render(study: &PreciseStudy) -> String {
         "last",
         "disp."
     );
-    study.rows.iter().chain([&study.mean]).for_each(|row| text += &line(row));
+    let machines = study.rows.chunk_by(|one, other| one.profile == other.profile);
+    for (rows, mean) in machines.zip(&study.means) {
+        let _ = writeln!(text, "{}", mean.profile);
+        rows.iter().chain([mean]).for_each(|row| text += &line(row));
+    }
     text += "papers             61.8     9.3                      1.6     9.3    55.4    53.1\n";
     let word = if study.holds { "pass" } else { "FAIL" };
     let _ = writeln!(

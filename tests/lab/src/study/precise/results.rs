@@ -63,31 +63,37 @@ impl Row {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PreciseStudy {
     pub(super) rows: Vec<Row>,
-    /// Means of the rows.
-    pub(super) mean: Row,
-    /// Whether the mean of `exposed` is within the goal.
+    /// Means of the rows of each machine.
+    pub(super) means: Vec<Row>,
+    /// Whether each mean of `exposed` is within the goal.
     pub(super) holds: bool,
 }
 
 impl PreciseStudy {
-    /// Judges at least one row.
+    /// Judges the rows, which are in the order of their machines.
     pub(super) fn of(rows: Vec<Row>) -> PreciseStudy {
-        let mean = |of: fn(&Row) -> f64| rows.iter().map(of).sum::<f64>() / rows.len() as f64;
-        let mean = Row {
-            program: "mean".to_owned(),
-            profile: "",
-            samples: rows.iter().map(|row| row.samples).sum::<u64>() / rows.len().max(1) as u64,
-            late: mean(|row| row.late),
-            precise: mean(|row| row.precise),
-            branches: mean(|row| row.branches),
-            exposed: mean(|row| row.exposed),
-            sampling: mean(|row| row.sampling),
-            next_to_retire: mean(|row| row.next_to_retire),
-            last_retired: mean(|row| row.last_retired),
-            dispatched: mean(|row| row.dispatched),
-        };
-        let holds = mean.exposed <= GOAL * mean.precise;
-        PreciseStudy { rows, mean, holds }
+        let machines = rows.chunk_by(|one, other| one.profile == other.profile);
+        let means: Vec<Row> = machines.map(mean).collect();
+        let holds = means.iter().all(|mean| mean.exposed <= GOAL * mean.precise);
+        PreciseStudy { rows, means, holds }
+    }
+}
+
+/// The means of a machine's rows.
+fn mean(rows: &[Row]) -> Row {
+    let mean = |of: fn(&Row) -> f64| rows.iter().map(of).sum::<f64>() / rows.len() as f64;
+    Row {
+        program: "mean".to_owned(),
+        profile: rows.first().map_or("", |row| row.profile),
+        samples: rows.iter().map(|row| row.samples).sum::<u64>() / rows.len().max(1) as u64,
+        late: mean(|row| row.late),
+        precise: mean(|row| row.precise),
+        branches: mean(|row| row.branches),
+        exposed: mean(|row| row.exposed),
+        sampling: mean(|row| row.sampling),
+        next_to_retire: mean(|row| row.next_to_retire),
+        last_retired: mean(|row| row.last_retired),
+        dispatched: mean(|row| row.dispatched),
     }
 }
 
@@ -115,5 +121,8 @@ pub(super) mod tests {
     fn the_goal_is_half_of_the_precise_error() {
         assert!(PreciseStudy::of(vec![row(0.4, 0.1), row(0.2, 0.2)]).holds);
         assert!(!PreciseStudy::of(vec![row(0.4, 0.2), row(0.2, 0.2)]).holds);
+        let other = Row { profile: "zen4", ..row(0.4, 0.3) };
+        let study = PreciseStudy::of(vec![row(0.4, 0.1), other]);
+        assert!(!study.holds && study.means.len() == 2);
     }
 }
