@@ -193,7 +193,8 @@ impl Symbolizer {
     }
 
     /// The stack of a sample, the outermost caller first and the sample itself last; only the
-    /// sample if no stack was copied and no calls were recorded, or the program's file is not known.
+    /// sample if no stack was copied and no calls were recorded, or the program's file is not
+    /// known.
     pub(crate) fn stack(&self, of: &Recording, sample: &SampleRecord) -> Vec<Level> {
         let symbols = |address| self.file(of, sample, address).map(|file| &file.symbols);
         let copy = of.stacks.of_sample(sample).filter(|_| sample.user);

@@ -24,6 +24,7 @@
 //! operations.
 
 mod bundle;
+mod consult;
 mod control;
 mod data;
 mod execution;

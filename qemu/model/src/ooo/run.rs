@@ -14,7 +14,7 @@ use crate::{
     counts::Counts,
     geometry::PipelineMode,
     operation::Unit,
-    oracle::{Events, Passage, Place},
+    oracle::Events,
     signal::Signal,
     stacks::{Dispatched, FetchWait, Watch},
 };
@@ -121,14 +121,6 @@ impl Engine {
         }
     }
 
-    /// Tells the oracle of an event of the instruction that is on its way.
-    #[inline]
-    fn meet(&mut self, events: Events) {
-        if let Some(oracle) = &mut self.oracle {
-            oracle.meet(events);
-        }
-    }
-
     /// Runs one instruction.
     fn step<W: Watch>(
         &mut self,
@@ -174,25 +166,22 @@ impl Engine {
             self.add_to_bundle(insn, uops, times, touches, steps);
         } else {
             self.retire(uops, complete, steps);
-            self.consult(insn, dispatched, touches);
-            self.leave(times, touches, watch);
+            self.leave((insn, dispatched), times, touches, watch);
         }
         if insn.serialize_cycles != 0 {
             self.empty(Signal::SlotsCore, counts);
         }
     }
 
-    /// Tells the oracle of the last instruction.
-    #[inline]
-    fn consult(&mut self, insn: &Insn, dispatched_at: u64, touches: &[Touch]) {
-        let Some(oracle) = &mut self.oracle else { return };
-        touches.iter().for_each(|touch| oracle.access(touch.by, touch.walk_cycles > 0));
-        let place = Place { ring: self.ring, pc: insn.pc };
-        oracle.retire(place, Passage { dispatched_at, retired_at: self.retired_at });
-    }
-
-    /// Frees the queue entries of retired instructions' accesses.
-    fn leave(&mut self, times: StoreTimes, touches: &[Touch], watch: &mut impl Watch) {
+    /// Tells the oracle of the instruction, and frees the queue entries of its accesses.
+    fn leave(
+        &mut self,
+        (insn, dispatched_at): (&Insn, u64),
+        times: StoreTimes,
+        touches: &[Touch],
+        watch: &mut impl Watch,
+    ) {
+        self.consult(insn, dispatched_at, touches);
         self.commit(times, touches, watch);
         let (loads, _) = kinds(touches);
         (0..loads).for_each(|_| self.loads.take(self.retired_at));
@@ -246,15 +235,13 @@ impl Engine {
                 (behind_memory, cause) = match full {
                     Signal::FullReorder => (behind_memory, Signal::StallResources),
                     Signal::FullScheduler => (self.waited_for_memory, Signal::StallResources),
-                    Signal::FullStores => {
-                        self.meet(Events::STORES_FULL);
-                        (true, Signal::StallStore)
-                    }
+                    Signal::FullStores => (true, Signal::StallStore),
                     _ => (true, Signal::StallResources),
                 };
             }
         }
         let room_at = rooms[0].0.max(rooms[1].0).max(rooms[2].0);
+        self.meet_full(cause);
         if self.slots.are_behind(at) {
             self.charge_slots(fetched, room_at, at, behind_memory, steps.counts());
         }

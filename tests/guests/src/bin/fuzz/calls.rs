@@ -315,10 +315,11 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         }
         sys::SESSION_SAMPLE => {
             let end = 1 << random.below(16);
-            let period = random.of(&[0, 1, 200, 5_000, random.below(100_000), u64::MAX]);
-            let stack = random.of(&[0, 0, 64, 4096, random.below(1 << 17)]);
-            let hz = random.of(&[0, 0, 0, 1 << random.below(24)]);
-            [random.below(end), random.below(4), period, stack, hz, branches(random)]
+            let period = random.of(&[0, 1, 200, 5_000, 100_000, u64::MAX]);
+            let (stack, hz) =
+                (random.of(&[0, 0, 64, 4096, 1 << 17]), random.of(&[0, 0, 99, 1 << 24]));
+            let branches = random.of(&[0, 0, 0b1001, 1 << 11 | 1, 1 << 4 | 0b11, 1 << 14]);
+            [random.below(end), random.below(4), period, stack, hz, branches]
         }
         // Sessions and programs are numbered in order of creation.
         sys::SESSION_START..=sys::PROGRAM_KILL => {
@@ -327,11 +328,6 @@ fn fitting(random: &mut Random, number: u64, lists: &[String]) -> [u64; 6] {
         }
         _ => [fd, memory, random.below(2000), small, 0, 0],
     }
-}
-
-/// Branches to record: none, of every type, the calls that have not returned, or random bits.
-fn branches(random: &mut Random) -> u64 {
-    random.of(&[0, 0, 0b1001, 1 << 11 | 1, 1 << 4 | 0b11, random.below(1 << 15)])
 }
 
 /// Index of a list of events. The kernel compares an unknown name with all known names, which takes

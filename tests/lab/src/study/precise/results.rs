@@ -21,7 +21,7 @@ pub(super) struct Row {
     pub(super) precise: f64,
     /// Precise samples, those behind a mispredicted branch at the branch.
     pub(super) branches: f64,
-    /// Those with executions too: what `annotate` prints.
+    /// Samples with branches and executions: what `annotate` prints.
     pub(super) exposed: f64,
     /// The mean error of as many samples without bias.
     pub(super) sampling: f64,
