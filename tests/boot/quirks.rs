@@ -16,10 +16,13 @@ use tally_abi::ExitStatus;
 use tally_lab::study::{quirks, verdict::Verdict};
 use xtask::{
     machine::{Boot, Pmu, Request},
-    report::{Kind, Report},
+    report::{EventReport, Kind, Report},
 };
 
-use crate::{assert_exact_counts_are_true, assert_success, boot, outcomes::assert_refused};
+use crate::{
+    assert_exact_counts_are_true, assert_success, boot, intervals::assert_estimates_hold,
+    outcomes::assert_refused,
+};
 
 /// Events of both vendors, more than counters.
 const EVENTS: &str = "instructions,cycles,branches,branch-misses,cache-references,cache-misses,\
@@ -33,7 +36,7 @@ fn with(pmu: Pmu, quirks: &[&str], line: &str) -> Boot {
 #[test]
 fn late_and_lost_interrupts_leave_counts_right_and_are_told() {
     let line = format!("wire -- tally stat --slice 20000 -e {EVENTS} deflate --level 1");
-    let (mut inside, mut all) = (0, 0);
+    let mut estimates = Vec::new();
     for (pmu, quirks) in [
         (Pmu::Intel, &["late=200"][..]),
         (Pmu::Intel, &["lost=50"]),
@@ -49,14 +52,11 @@ fn late_and_lost_interrupts_leave_counts_right_and_are_told() {
         let may_lose = |quirk: &&str| quirk.starts_with("lost") || quirk.starts_with("masked");
         let may_lose = quirks.iter().any(may_lose);
         assert_eq!(session.lost_pmis > Some(0), may_lose, "{quirks:?}: {:?}", session.lost_pmis);
-        for event in session.events.iter().filter(|event| event.kind == Kind::Estimated) {
-            let (Some(estimate), Some(truth)) = (event.estimate, event.truth) else { continue };
-            let width = event.half_width_95.unwrap_or_default();
-            inside += u32::from((estimate as f64 - truth as f64).abs() <= width);
-            all += 1;
-        }
+        let has_truth = |event: &&EventReport| event.estimate.is_some() && event.truth.is_some();
+        estimates.extend(session.events.iter().filter(has_truth).cloned());
     }
-    assert!(all > 20 && inside * 100 >= all * 85, "{inside} of {all}");
+    assert!(estimates.len() > 20, "{estimates:?}");
+    assert_estimates_hold(&estimates);
 }
 
 /// Where ring 0 is counted, events of ring 3 alone are exact: no event between an overflow and its
