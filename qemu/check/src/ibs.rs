@@ -10,6 +10,7 @@ use crate::{
     apic,
     exactness::{memory, mixed},
     kernel::{self, in_ring3_interrupted},
+    lone_loads::{STRIDE, UNTOUCHED, lone_loads},
     machine::{PMI_VECTOR, cpuid, rdmsr, wrmsr},
     report::CheckReport,
     rule::{
@@ -31,26 +32,14 @@ ibs_lines:
     dec rdi
     jnz ibs_lines
     syscall
-
-// RDI loads, each from a line of its own, of which no other is near.
-ibs_misses:
-1:  mov rax, [rsi]
-    add rsi, 4160
-    dec rdi
-    jnz 1b
-    syscall
     "#
 );
 
 unsafe extern "C" {
-    static ibs_misses: u8;
     static ibs_lines: u8;
 }
 
-/// Address of memory that nothing has accessed, the distance of the loads there, and that of one
-/// run's from the next one's.
-const UNTOUCHED: u64 = 144 << 20;
-const STRIDE: u64 = 4160;
+/// Distance of the memory of one run from that of the next.
 const APART: u64 = 1 << 20;
 
 const FETCH_CTL: u32 = 0xc001_1030;
@@ -175,9 +164,9 @@ fn misses(report: &mut CheckReport) {
     for start in 0..12 {
         let from = UNTOUCHED + start * APART;
         let control = COUNTS_OPS | start << 32 | 0x20;
-        let found = sample(control, &raw const ibs_misses as u64, 200, from);
+        let found = sample(control, &raw const lone_loads as u64, 200, from);
         let Some([ip, times, source, data3, address]) = found else { continue };
-        if ip != &raw const ibs_misses as u64 {
+        if ip != &raw const lone_loads as u64 {
             continue;
         }
         loads += 1;
@@ -201,8 +190,8 @@ fn filter(report: &mut CheckReport) {
     let found = sample(control, &raw const mixed as u64, 1_000, memory());
     report.equal("IBS with the filter: samples without misses", found.is_some().into(), 0);
     let from = UNTOUCHED + 16 * APART;
-    let found = sample(control, &raw const ibs_misses as u64, 200, from);
-    let is_load = found.is_some_and(|[ip, ..]| ip == &raw const ibs_misses as u64);
+    let found = sample(control, &raw const lone_loads as u64, 200, from);
+    let is_load = found.is_some_and(|[ip, ..]| ip == &raw const lone_loads as u64);
     report.equal("IBS with the filter: a sample of the load", is_load.into(), 1);
 }
 

@@ -14,6 +14,7 @@ mod injections;
 mod kernel;
 mod large_pages;
 mod lbr;
+mod lone_loads;
 mod machine;
 mod pebs;
 mod prefetch;

@@ -1,7 +1,6 @@
 //! PEBS: registers, and records of loops in which each instruction is known.
 
 use core::{
-    arch::global_asm,
     ptr::{addr_of_mut, read_volatile, write_volatile},
     sync::atomic::Ordering::Relaxed,
 };
@@ -10,6 +9,7 @@ use crate::{
     apic,
     exactness::{memory, mixed},
     kernel::{self, HOLE, in_ring3_interrupted, unmap_hole},
+    lone_loads::{STRIDE, UNTOUCHED, lone_loads},
     machine::{PMI_VECTOR, cpuid, rdmsr, rdpmc, wrmsr},
     report::CheckReport,
     rule::{
@@ -19,26 +19,6 @@ use crate::{
     vendor::{EN, INT, USR, VendorPmu},
 };
 
-global_asm!(
-    r#"
-    .section .text
-// RDI loads, each from a line of its own, of which no other is near.
-pebs_misses:
-1:  mov rax, [rsi]
-    add rsi, 4160
-    dec rdi
-    jnz 1b
-    syscall
-    "#
-);
-
-unsafe extern "C" {
-    static pebs_misses: u8;
-}
-
-/// Address of memory that nothing has accessed, and the distance of the loads there.
-const UNTOUCHED: u64 = 144 << 20;
-const STRIDE: u64 = 4160;
 /// Distance of the memory of one check from that of the next.
 const APART: u64 = 2 << 20;
 
@@ -298,7 +278,7 @@ fn records_of(vendor: &VendorPmu, (event, counters): (u64, u64), from: u64) -> u
     wrmsr(DATA_CFG, 1);
     vendor.program(1, 3_u64.wrapping_neg(), event | ADAPTIVE | USR | EN);
     vendor.program(2, 0, AUXILIARY | USR | EN);
-    run_code(vendor, counters, &raw const pebs_misses as u64, 400, from);
+    run_code(vendor, counters, &raw const lone_loads as u64, 400, from);
     wrmsr(DATA_CFG, 0);
     filled() / WITH_MEMORY
 }
@@ -310,7 +290,7 @@ fn by_event(report: &mut CheckReport, vendor: &VendorPmu, by: (u64, u64), from: 
         let at = record * WITH_MEMORY;
         let load = 4 * record as u64 + 3;
         let (source, cycles) = (word(at + 5) & 0xf, word(at + 6) & 0xffff);
-        word(at + 1) == &raw const pebs_misses as u64
+        word(at + 1) == &raw const lone_loads as u64
             && word(at + 4) == from + STRIDE * load
             && if event == SLOW_LOADS {
                 source == 0xc && cycles > SLOW_CYCLES

@@ -24,6 +24,16 @@ pub enum Privilege {
     Kernel = 1,
 }
 
+impl Privilege {
+    /// Name of the ring in output files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Privilege::User => "user",
+            Privilege::Kernel => "kernel",
+        }
+    }
+}
+
 /// Kind of the branch that ends a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum BranchKind {

@@ -9,7 +9,6 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    fs,
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
 };
@@ -17,7 +16,7 @@ use std::{
 use tally_model::{Counts, Privilege};
 use tally_vpmu::Profile;
 
-use crate::totals::events;
+use crate::{files, totals::events};
 
 /// Key of a block: the page number of the address space's top-level table, the ring, the first
 /// instruction's address.
@@ -60,18 +59,13 @@ impl Blocks {
     }
 }
 
-/// Checks that the file can be written.
-pub(crate) fn check(path: &Path) -> Result<(), String> {
-    fs::write(path, "").map_err(|error| format!("blocks={}: {error}", path.display()))
-}
-
 /// Writes the file: a line of names, and one for each block.
 pub(crate) fn write(path: &Path, profile: &Profile) -> Result<(), String> {
     let names = ["address_space", "ring", "address"].into_iter();
     let names: Vec<&str> = names.chain(events(profile).map(|event| event.name)).collect();
     let mut text = names.join(",") + "\n";
     for ((space, ring, address), counts) in all().iter() {
-        let name = if *ring == Privilege::User { "user" } else { "kernel" };
+        let name = ring.name();
         // Writing to a string does not fail.
         let _ = write!(text, "{},{name},{address}", space << 12);
         let mut rings = [Counts::ZERO, Counts::ZERO];
@@ -81,5 +75,5 @@ pub(crate) fn write(path: &Path, profile: &Profile) -> Result<(), String> {
         }
         text.push('\n');
     }
-    fs::write(path, text).map_err(|error| format!("blocks={}: {error}", path.display()))
+    files::write("blocks", path, &text)
 }

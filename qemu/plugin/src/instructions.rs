@@ -4,12 +4,13 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt::Write as _,
-    fs,
     path::Path,
     sync::{Mutex, PoisonError},
 };
 
 use tally_model::{CYCLE_PARTS, Charge, Events, Privilege, Rule};
+
+use crate::files;
 
 /// The page number of the address space's top-level table, the ring, the address, the events.
 type Key = (u64, Privilege, u64, Events);
@@ -53,11 +54,6 @@ impl Instructions {
     }
 }
 
-/// Checks that the file can be written.
-pub(crate) fn check(path: &Path) -> Result<(), String> {
-    fs::write(path, "").map_err(|error| format!("instructions={}: {error}", path.display()))
-}
-
 /// Writes the file: a line of names, and one for each instruction and set of events.
 pub(crate) fn write(path: &Path) -> Result<(), String> {
     let names = ["address_space", "ring", "address", "events", "executions"].into_iter();
@@ -65,7 +61,7 @@ pub(crate) fn write(path: &Path) -> Result<(), String> {
     let mut text = names.join(",") + "\n";
     let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     for ((space, ring, address, events), sum) in all.iter() {
-        let ring = if *ring == Privilege::User { "user" } else { "kernel" };
+        let ring = ring.name();
         let met = (0..).zip(Events::NAMES).filter(|(bit, _)| events.bits() >> bit & 1 == 1);
         let met = met.map(|(_, name)| name).collect::<Vec<_>>().join("+");
         // Writing to a string does not fail.
@@ -75,5 +71,5 @@ pub(crate) fn write(path: &Path) -> Result<(), String> {
         }
         text.push('\n');
     }
-    fs::write(path, text).map_err(|error| format!("instructions={}: {error}", path.display()))
+    files::write("instructions", path, &text)
 }

@@ -6,10 +6,10 @@
 //! connects them to QEMU's plugin interface, version 7. QEMU enters through `extern "C"` functions
 //! named `on_…`, each of which turns its pointers into references and calls safe functions.
 //!
-//! Layers, each using only those above it: `ffi`, `guest`, `registers`; `options`, `log`, `totals`,
-//! `tag`, `region`, `series`, `blocks`, `instructions`, `cores`, `places`; `pending`, `injection`,
-//! `timestamp`, `precision`; `vcpu`; `handlers`, `injector`, `precise`, `fixup`, `restart`,
-//! `x2apic`; `instrumentation`, `replaced`, `intercept`, `exec`, `exit`; `translate`.
+//! Layers, each using only those above it: `ffi`, `guest`, `registers`; `options`, `log`, `files`,
+//! `totals`, `tag`, `region`, `series`, `blocks`, `instructions`, `cores`, `places`; `pending`,
+//! `injection`, `timestamp`, `precision`; `vcpu`; `handlers`, `injector`, `precise`, `fixup`,
+//! `restart`, `x2apic`; `instrumentation`, `replaced`, `intercept`, `exec`, `exit`; `translate`.
 
 mod apic;
 mod blocks;
@@ -22,6 +22,7 @@ mod decode;
 mod exec;
 mod exit;
 mod ffi;
+mod files;
 mod fixup;
 mod floating;
 mod guest;
@@ -136,8 +137,9 @@ fn install(options: PluginOptions) -> Result<(), String> {
     if let Some(series) = &options.series {
         series::create(series, &options.profile)?;
     }
-    options.blocks.as_deref().map(blocks::check).transpose()?;
-    options.instructions.as_deref().map(instructions::check).transpose()?;
+    for (option, path) in [("blocks", &options.blocks), ("instructions", &options.instructions)] {
+        path.as_deref().map_or(Ok(()), |path| files::check(option, path))?;
+    }
     if let Some(path) = &options.handlers {
         handlers::create(path)?;
     }

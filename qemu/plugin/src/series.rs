@@ -228,7 +228,7 @@ impl Series {
                 [RegionKind::Marked, RegionKind::Session].map(|kind| scope.tags(kind));
             let key = format!("{interval},{vcpu},{space},{marked},{sessions}");
             for ring in [Privilege::User, Privilege::Kernel] {
-                let name = if ring == Privilege::User { "user" } else { "kernel" };
+                let name = ring.name();
                 let counts: Vec<_> = counts.iter().map(|count| in_ring(count, ring)).collect();
                 if counts.iter().any(|count| *count != 0) {
                     rows += &format!("{key},{},{name}", self.core);

@@ -27,7 +27,7 @@ impl Sources {
         let is_zen3 = processor.family < 0x19
             || processor.family == 0x19 && matches!(processor.model, 0..=0xf | 0x20..=0x5f);
         let sources = if is_zen3 { Sources::Coarse } else { Sources::Fine };
-        (processor.vendor == "AuthenticAMD").then_some(sources)
+        processor.is_amd().then_some(sources)
     }
 
     /// The source of a load that missed the L2, by its number.

@@ -15,10 +15,8 @@ use super::{
 use crate::{
     Failure, Result,
     recording::{LoadedFile, Recording, Symbolizer},
+    trace::run::Processor,
 };
-
-/// The vendor whose processors tag ops.
-const AMD: &str = "AuthenticAMD";
 
 /// A function that was sampled.
 pub(super) struct Sampled<'a> {
@@ -118,7 +116,7 @@ impl<'a> Found<'a> {
             of.is_precise &= sample.precise;
             of.by_address.entry(address).or_default().add(events);
         }
-        let tags_ops = of.run.processor.as_ref().is_some_and(|it| it.vendor == AMD);
+        let tags_ops = of.run.processor.as_ref().is_some_and(Processor::is_amd);
         Ok(Found { functions: found.into_values().collect(), elsewhere, tags_ops })
     }
 

@@ -62,6 +62,13 @@ pub struct Processor {
     pub catalogue: String,
 }
 
+impl Processor {
+    /// Returns whether it is AMD's, whose precise samples are of ops (IBS).
+    pub fn is_amd(&self) -> bool {
+        self.vendor == "AuthenticAMD"
+    }
+}
+
 /// A program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {

@@ -10,7 +10,7 @@ mod render;
 
 use std::{ops::RangeInclusive, time::Duration};
 
-use clap::{Args, ValueEnum, builder::PossibleValue};
+use clap::Args;
 use tally_abi::ExitStatus;
 use xtask::{
     Failure, Result,
@@ -132,8 +132,7 @@ impl Run<'_> {
 
     /// Makes the options of a run from a command line.
     fn options(&self, rest: &str) -> Result<RunArgs> {
-        let pmu = self.args.pmu.to_possible_value();
-        let pmu = pmu.as_ref().map(PossibleValue::get_name).unwrap_or_default();
+        let pmu = self.args.pmu.name();
         let machine = format!("--pmu {pmu} --vpmu pipeline={} --seed {}", self.pipeline, self.seed);
         RunArgs::of(&format!("cargo xtask run {machine} {rest}"))
     }

@@ -9,7 +9,7 @@ mod table;
 
 use std::{ops::RangeInclusive, path::Path, time::Duration};
 
-use clap::{Args, ValueEnum as _, builder::PossibleValue};
+use clap::Args;
 use tally_abi::{ExitStatus, phase::Classifier};
 use xtask::{
     Failure, Result,
@@ -91,8 +91,7 @@ impl PhasesArgs {
     /// An option is not valid.
     fn run(&self, machine: Machine, series: &str) -> Result<RunArgs> {
         let Machine { pmu, program, seed } = machine;
-        let pmu = pmu.to_possible_value();
-        let pmu = pmu.as_ref().map(PossibleValue::get_name).unwrap_or_default();
+        let pmu = pmu.name();
         let (interval, classes) = (self.interval, self.classes.word());
         RunArgs::of(&format!(
             "cargo xtask run --pmu {pmu} --seed {seed} --phases={interval} --phase-classes \

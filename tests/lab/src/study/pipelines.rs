@@ -21,7 +21,7 @@ use xtask::{
 };
 
 use self::results::{Cycles, PipelinesStudy, Program, Row};
-use super::{programs::PMUS, seeds};
+use super::{named, programs::PMUS, seeds};
 
 /// The tag of the truth's region of a whole program.
 const REGION: u32 = 3;
@@ -87,12 +87,7 @@ fn selected(all: &[Benchmark], args: &PipelinesArgs) -> Result<Vec<Program>> {
         command: it.command(args.instructions),
     });
     let mut programs: Vec<Program> = own.into_iter().chain(listed).collect();
-    let is_known = |name: &&String| programs.iter().any(|program| program.name == **name);
-    if let Some(unknown) = args.names.iter().find(|name| !is_known(name)) {
-        let known: Vec<&str> = programs.iter().map(|program| &*program.name).collect();
-        let why = format!("the study has no program {unknown}: name one of {}", known.join(", "));
-        return Err(Failure::new(ExitStatus::Usage, why));
-    }
+    named::check(&programs.iter().map(|it| &*it.name).collect::<Vec<_>>(), &args.names)?;
     programs.retain(|program| args.names.is_empty() || args.names.contains(&program.name));
     // Programs that judge come last, next to their result.
     programs.sort_by_key(|program| !program.tunes);

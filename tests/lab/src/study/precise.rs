@@ -1,16 +1,16 @@
 //! `cargo xtask study precise`: time by instruction from samples, beside the oracle of the virtual
 //! PMU, which charges each cycle to the instructions whose latency it exposes.
 
-mod oracle;
+pub mod oracle;
 mod render;
 mod results;
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, builder::PossibleValue};
+use clap::Args;
 use tally_abi::{ExitStatus, words::escape};
 use xtask::{
-    Failure, Result,
+    Result,
     build::programs::{
         Symbols,
         benchmarks::{self, Benchmark, Role},
@@ -27,7 +27,7 @@ use self::{
     oracle::{Oracle, Profile},
     results::{PreciseStudy, Row},
 };
-use super::seeds;
+use super::{named, seeds};
 
 /// Time limit of a machine: others may run at the same time.
 const TIME_LIMIT: Duration = Duration::from_secs(1_800);
@@ -78,14 +78,11 @@ pub(super) fn main(project: &Project, args: &PreciseArgs) -> Result<u8> {
 
 /// The list's programs but for paper 002's; only the named ones, if there are names.
 fn selected(all: &[Benchmark], names: &[String]) -> Result<Vec<Benchmark>> {
-    let known: Vec<&Benchmark> = all.iter().filter(|it| it.role != Role::Paper002).collect();
-    if let Some(unknown) = names.iter().find(|name| !known.iter().any(|it| it.name == **name)) {
-        let known: Vec<&str> = known.iter().map(|it| &*it.name).collect();
-        let why = format!("the study has no program {unknown}: name one of {}", known.join(", "));
-        return Err(Failure::new(ExitStatus::Usage, why));
-    }
-    let is_wanted = |it: &&&Benchmark| names.is_empty() || names.contains(&it.name);
-    Ok(known.iter().filter(is_wanted).map(|it| (*it).clone()).collect())
+    let mut known = all.to_vec();
+    known.retain(|it| it.role != Role::Paper002);
+    named::check(&known.iter().map(|it| &*it.name).collect::<Vec<_>>(), names)?;
+    known.retain(|it| names.is_empty() || names.contains(&it.name));
+    Ok(known)
 }
 
 struct Run<'a> {
@@ -101,11 +98,10 @@ impl Run<'_> {
         let times = folder.file("instructions.csv");
         let words = program.command(self.args.instructions);
         let words: Vec<String> = words.iter().map(|word| escape(word).to_string()).collect();
-        let name = pmu.to_possible_value();
-        let name = name.as_ref().map(PossibleValue::get_name).unwrap_or_default();
         let options = RunArgs::of(&format!(
-            "cargo xtask run --pmu {name} --vpmu pipeline=ooo,instructions={} --seed {} --trace {} \
+            "cargo xtask run --pmu {} --vpmu pipeline=ooo,instructions={} --seed {} --trace {} \
              --trace-halt -- record --budget 100 {events} -c {} {}",
+            pmu.name(),
             times.display(),
             self.args.seed,
             folder.file("trace").display(),

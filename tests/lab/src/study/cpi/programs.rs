@@ -8,6 +8,8 @@ use xtask::{
     project::{self, Project},
 };
 
+use crate::study::named;
+
 /// Kind of arithmetic that a program does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -55,12 +57,7 @@ pub(super) fn read(project: &Project, names: &[String]) -> Result<Vec<Program>> 
     let mut programs = parse(&text).map_err(|why| {
         Failure::new(ExitStatus::BuildFailed, format!("{}: {why}", path.display()))
     })?;
-    let is_known = |name: &&String| programs.iter().any(|program| program.name == **name);
-    if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
-        let known: Vec<&str> = programs.iter().map(|program| program.name.as_str()).collect();
-        let why = format!("the study has no program {unknown}: name one of {}", known.join(", "));
-        return Err(Failure::new(ExitStatus::Usage, why));
-    }
+    named::check(&programs.iter().map(|it| &*it.name).collect::<Vec<_>>(), names)?;
     programs.retain(|program| names.is_empty() || names.contains(&program.name));
     Ok(programs)
 }

@@ -9,10 +9,10 @@ use xtask::{Failure, Result, project};
 
 /// Time by address.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Profile {
+pub struct Profile {
     times: BTreeMap<u64, f64>,
     /// Number of entries that the profile was made of.
-    pub(super) samples: u64,
+    pub samples: u64,
 }
 
 impl FromIterator<(u64, f64)> for Profile {
@@ -27,12 +27,13 @@ impl FromIterator<(u64, f64)> for Profile {
 }
 
 impl Profile {
-    fn total(&self) -> f64 {
+    /// The time at all addresses.
+    pub fn total(&self) -> f64 {
         self.times.values().sum::<f64>().max(f64::MIN_POSITIVE)
     }
 
     /// The share of time that is at other instructions than in `truth`: 0 to 1.
-    pub(super) fn error(&self, truth: &Profile) -> f64 {
+    pub fn error(&self, truth: &Profile) -> f64 {
         let (own, other) = (self.total(), truth.total());
         let common = |(address, time): (&u64, &f64)| {
             self.times.get(address).map_or(0.0, |it| (it / own).min(time / other))
@@ -62,14 +63,14 @@ fn deviation(p: f64, n: f64) -> f64 {
 
 /// The oracle's profile, and those of samplers of every cycle.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Oracle([Profile; Rule::ALL.len()]);
+pub struct Oracle([Profile; Rule::ALL.len()]);
 
 impl Oracle {
     /// Reads the times of an address space's ring 3.
     ///
     /// # Errors
     /// The file cannot be read, or is no such file.
-    pub(super) fn read(path: &Path, space: u64) -> Result<Oracle> {
+    pub fn read(path: &Path, space: u64) -> Result<Oracle> {
         let bytes = project::read(path)?;
         Oracle::parse(&String::from_utf8_lossy(&bytes), space).ok_or_else(|| {
             let why = format!(
@@ -97,7 +98,7 @@ impl Oracle {
     }
 
     /// The true profile.
-    pub(super) fn exposed(&self) -> &Profile {
+    pub fn exposed(&self) -> &Profile {
         self.of(Rule::Exposed)
     }
 
