@@ -10,6 +10,7 @@ mod attacks;
 mod bank;
 mod beside;
 mod bottlenecks;
+mod branch_cost;
 mod branches;
 mod breakdown;
 mod check;

@@ -102,13 +102,21 @@ impl Workload {
         Workload { job, ..self.clone() }
     }
 
-    /// The virtual PMU's options, with the counter unit if a job counts with it.
+    /// The virtual PMU's options, with the counter unit if a job counts with it, and the pipeline
+    /// that knows the cycles of each branch if a program records branches.
     pub fn vpmu(&self, given: &[String]) -> Vec<String> {
         let jobs = self.known.iter().flatten().map(|one| &one.job);
         let has_unit = jobs.chain([&self.job]).any(|job| job.unit);
-        let is_given = given.iter().any(|option| option.starts_with("unit="));
-        let unit = (has_unit && !is_given).then(|| "unit=yes".to_owned());
-        given.iter().cloned().chain(unit).collect()
+        let all = self.all().unwrap_or_default();
+        let mut branches = all.iter().flat_map(|one| &one.programs).map(|words| {
+            let asked = program_words::branches(words);
+            !asked.is_empty() && !asked.has(BranchFilter::STACK)
+        });
+        let needs = [("unit=", "yes", has_unit), ("pipeline=", "ooo", branches.any(|it| it))];
+        let is_given = |name: &str| given.iter().any(|option| option.starts_with(name));
+        let added = needs.iter().filter(|(name, _, needed)| *needed && !is_given(name));
+        let added = added.map(|(name, value, _)| format!("{name}{value}"));
+        given.iter().cloned().chain(added).collect()
     }
 
     /// Reads the file of `--jobs` and the standard input, which may be pipes, and finds the files

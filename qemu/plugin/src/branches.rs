@@ -89,15 +89,16 @@ impl Vcpu {
         let Precision { moved, next_moved, next_ring, interrupted, .. } = self.precision;
         let announced = Place { pc: next_pc.wrapping_add(next_moved), ring: next_ring };
         let next = interrupted.unwrap_or(announced);
+        let is_wrong = self.core.mispredictions() != wrong_before;
         let branch = TakenBranch {
             from: last.pc.wrapping_add(moved),
             to: next.pc,
             kind,
             rings: [block.ring, next.ring],
-            is_wrong: self.core.mispredictions() != wrong_before,
+            is_wrong,
             length,
         };
-        self.pmu.record_branch(&branch, self.core.clock());
+        self.pmu.record_branch(&branch, self.core.clock_at_branch(is_wrong));
     }
 
     /// Notes the place that a handler interrupted, before the pending block ends there.

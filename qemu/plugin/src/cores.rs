@@ -125,6 +125,10 @@ impl Cores {
         self.own.clock()
     }
 
+    pub(crate) fn clock_at_branch(&self, is_wrong: bool) -> u64 {
+        self.own.clock_at_branch(is_wrong)
+    }
+
     #[inline]
     pub(crate) fn needs_sizes(&self) -> bool {
         self.own.needs_sizes()

@@ -197,6 +197,11 @@ impl Profile {
         self.lbr_kind().is_some_and(|kind| kind != LbrKind::Amd)
     }
 
+    /// Returns whether its branch records have the cycles between branches.
+    pub fn has_branch_cycles(&self) -> bool {
+        self.lbr_kind().is_some_and(|kind| kind != LbrKind::Amd)
+    }
+
     /// The off-core responses that the filter registers can select, each under the vendor's name of
     /// a filter that selects it alone.
     pub fn offcore_events(&self) -> &'static [Event] {

@@ -9,6 +9,7 @@ use crate::{
     recording::{Recording, Symbolizer},
     samples::{
         breakdown::{ByCode, CodeTruth},
+        history::{History, history},
         report::{How, OfEvent, by_event},
     },
 };
@@ -39,6 +40,8 @@ pub struct Samples {
     pub(super) events: Vec<Sampled>,
     /// Cycles of functions by cause, if the samples allow it.
     pub(super) functions: Option<Functions>,
+    /// The branches before samples, if they were recorded.
+    pub(super) branches: Option<History>,
 }
 
 /// Makes the samples of a recording, with the cycles of its functions by cause, from the samples
@@ -66,7 +69,8 @@ pub(crate) fn sampled(
     // Other samples contain nothing about causes.
     let by_code = ByCode::functions(of, symbolizer, false, truth).ok();
     let functions = by_code.as_ref().map(Functions::of);
-    Ok(Samples { events: sampled.collect::<Result<_>>()?, functions })
+    let branches = history(of, symbolizer, None).ok();
+    Ok(Samples { events: sampled.collect::<Result<_>>()?, functions, branches })
 }
 
 /// Makes an HTML document with the picture; returns it with the picture's height. A document is

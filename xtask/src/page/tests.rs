@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use tally_abi::{
     Mode, PhaseConfig, Reading, Value as Count,
-    trace::{SampleRecord, SlicePlace},
+    trace::{BRANCH_RECORD_WORDS, BranchesRecord, SampleRecord, SlicePlace},
 };
 
 use super::{Samples, by_code::Functions};
 use crate::{
-    recording::{Recording, Symbolizer},
+    recording::{Recording, SampledBranches, Symbolizer},
     report::{Estimate, EventReport, PhaseReport, Report, made_up_phases},
     samples::breakdown::tests::{recording as breakdown_recording, two_functions},
     trace::run::{Program, Run, TracedEvent, TracedSession},
@@ -301,7 +301,9 @@ fn phases_are_in_a_table_and_shade_the_time() {
 fn cycles_of_functions_are_in_a_table_with_their_causes() {
     let of = two_functions(HOSTILE);
     let (events, functions) = (Vec::new(), Some(Functions::of(&of)));
-    let page = parsed(&super::render(&sample(), &Samples { events, functions }).unwrap());
+    let page = parsed(
+        &super::render(&sample(), &Samples { events, functions, ..Samples::default() }).unwrap(),
+    );
     assert_eq!(all(&page, "#functions").len(), 1);
     let rows = all(&page, "section[aria-labelledby=functions] tbody tr");
     let named: Vec<_> = rows.iter().filter_map(|row| row.attr("data-code")).collect();
@@ -361,4 +363,25 @@ fn what_a_sample_s_address_is_of_is_said() {
         let (_, behind) = page.split_once("A sample has the address of ").unwrap();
         assert!(behind.split('.').next().unwrap().contains(said), "{behind}");
     }
+}
+
+#[test]
+fn branches_before_samples_are_in_a_table() {
+    let mut of = recording(HOSTILE);
+    let page = |of: &Recording| {
+        let sampled = super::sampled(of, &Symbolizer::default(), None).unwrap();
+        parsed(&super::render(&sample(), &sampled).unwrap())
+    };
+    assert!(all(&page(&of), "#branches").is_empty());
+    let mut words = [0; BRANCH_RECORD_WORDS];
+    words[..3].copy_from_slice(&[0x2008, 0x2000, 2]);
+    let SampleRecord { cpu, tsc, session, .. } = of.records.samples[0];
+    let part = BranchesRecord { tsc, session, cpu, first: 0, sample_tsc: tsc, valid: 3, words };
+    of.branches = SampledBranches::of(&Records { branches: vec![part], ..Records::default() });
+    let page = page(&of);
+    assert_eq!(all(&page, "#branches").len(), 1);
+    let [row] = all(&page, "section[aria-labelledby=branches] tbody tr")[..] else {
+        panic!("one branch")
+    };
+    assert!(text(row).contains("0x2008") && text(row).contains("0x2000"), "{}", text(row));
 }

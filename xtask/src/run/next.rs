@@ -6,6 +6,7 @@ use crate::{
     machine::Pmu,
     output,
     report::{Report, stack_of},
+    samples::is_mispredictions,
 };
 
 /// Characters of a command; further arguments are omitted.
@@ -45,6 +46,12 @@ pub(super) fn lines(args: &RunArgs, report: &Report) -> Vec<String> {
             };
             let record = args.command(&format!("record -e {event}{precise}{period}{budget}"));
             let mut lines = vec![format!("next, the lines where: {record}")];
+            if is_mispredictions(event) && args.pmu.profile().has_branch_cycles() {
+                let rate = rate(report, stack.cycles);
+                let verb = format!("record -b -e cycles:P,{event}:P{rate} --budget 50");
+                let record = args.command(&verb);
+                lines.push(format!("      each one's cost: {record}"));
+            }
             if args.breakdown.is_none() {
                 lines.push(format!("      finer causes:    {}", args.command("run --breakdown")));
             }
@@ -57,14 +64,24 @@ pub(super) fn lines(args: &RunArgs, report: &Report) -> Vec<String> {
 /// The option of `record` that takes some [`SAMPLES`] of an event: a period where the run counted
 /// the event, else a rate by the event `cycles`; empty where its usual period does.
 fn period(report: &Report, event: &str, cycles: &str) -> String {
-    let rounded = |number: u64| number / 10_u64.pow(number.ilog10()) * 10_u64.pow(number.ilog10());
     if let Some(count) = count_of(report, event) {
         let period = (count / SAMPLES).max(1);
         return if period < USUAL_PERIOD { format!(" -c {}", rounded(period)) } else { "".into() };
     }
+    rate(report, cycles)
+}
+
+/// The option of `record` that takes some [`SAMPLES`] of each event by a rate.
+fn rate(report: &Report, cycles: &str) -> String {
     // A modelled cycle is about a nanosecond.
     let rate = (SAMPLES * SECOND_NS).checked_div(count_of(report, cycles).unwrap_or_default());
     rate.filter(|rate| *rate > 0).map_or_else(String::new, |rate| format!(" -F {}", rounded(rate)))
+}
+
+/// A number with its first digit alone.
+fn rounded(number: u64) -> u64 {
+    let unit = 10_u64.pow(number.ilog10());
+    number / unit * unit
 }
 
 /// The count of an event in the run, if it was counted.

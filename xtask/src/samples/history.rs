@@ -1,16 +1,18 @@
 //! `cargo xtask report --branch-history`: the branches that were taken before samples, the most
 //! frequent first: how often each was taken and mispredicted, and the cycles up to it.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
-    fmt,
-};
+use std::{cmp::Reverse, collections::BTreeMap, fmt};
 
 use serde::Serialize;
 use tally_abi::{ExitStatus, branches::Branch, text::Grouped, trace::SampleRecord};
 
-use super::{COLUMNS, samples_of, share::Share, short::short_function};
+use super::{
+    COLUMNS,
+    branch_cost::{BranchCost, costs, is_mispredictions, with_branches},
+    samples_of,
+    share::Share,
+    short::short_function,
+};
 use crate::{
     Failure, Result,
     recording::{Recording, Symbolizer},
@@ -18,6 +20,8 @@ use crate::{
 
 /// Branches that the text lists.
 const LISTED: usize = 40;
+/// Branches of which the text lists the costs.
+const LISTED_COSTS: usize = 12;
 
 /// The branches before all samples.
 #[derive(Clone, Debug, Serialize)]
@@ -28,6 +32,10 @@ pub(crate) struct History {
     branches: u64,
     /// The branches by program, address and target, in decreasing order of their counts.
     list: Vec<OfBranch>,
+    /// Costs of mispredictions by branch, where the records have cycles.
+    costs: Vec<NamedCost>,
+    /// Whether only mispredictions of branches that were taken are known.
+    taken_alone: bool,
 }
 
 /// A branch that was taken.
@@ -46,6 +54,16 @@ struct OfBranch {
     mispredicted: Option<Share>,
     /// Mean core cycles from the branch before it to this one; `null` if they are not known.
     cycles: Option<f64>,
+}
+
+/// Cost of the mispredictions of a branch, with its place.
+#[derive(Clone, Debug, Serialize)]
+struct NamedCost {
+    #[serde(flatten)]
+    of: BranchCost,
+    function: String,
+    file: Option<String>,
+    line: Option<u32>,
 }
 
 /// Sums of a branch.
@@ -103,25 +121,18 @@ impl Sums {
 type AllSums<'a> = BTreeMap<(u32, u64, u64), (Sums, &'a SampleRecord)>;
 
 /// Sums the branches before the samples of an event, or of all events; returns the number of
-/// samples too. Samples of several events that were taken together have the same branches.
+/// samples too.
 fn sum<'a>(of: &'a Recording, event: Option<&str>) -> (AllSums<'a>, usize) {
-    let mut all = AllSums::new();
-    let mut seen = BTreeSet::new();
-    for sample in &of.records.samples {
-        let name = of.event_name(sample.session, sample.event);
-        let branches = of.branches.of_sample(sample);
-        let is_wanted = event.is_none_or(|event| event == name) && !branches.is_empty();
-        if !is_wanted || !seen.insert((sample.cpu, sample.tsc)) {
-            continue;
-        }
+    let (mut all, samples) = (AllSums::new(), with_branches(of, event));
+    for (number, (sample, branches)) in samples.iter().enumerate() {
         let (program, _) = of.program_of(sample.session);
-        for branch in branches {
+        for branch in *branches {
             let key = (program, branch.from, branch.to);
-            let (sums, _) = all.entry(key).or_insert_with(|| (Sums::default(), sample));
-            sums.add(seen.len(), branch);
+            let (sums, _) = all.entry(key).or_insert_with(|| (Sums::default(), *sample));
+            sums.add(number, branch);
         }
     }
-    (all, seen.len())
+    (all, samples.len())
 }
 
 /// The branches before the samples of an event, or of all events.
@@ -139,10 +150,13 @@ pub(crate) fn history(
         return Err(Failure::new(ExitStatus::BadTrace, why));
     }
     let branches: u64 = all.values().map(|(sums, _)| sums.count).sum();
-    let function = |sample: &SampleRecord, address: u64| {
+    let at = |sample: &SampleRecord, address: u64| {
         let user = address >> 63 == 0;
-        let at = SampleRecord { address, user, precise: true, ..*sample };
-        symbolizer.level(of, &at).functions.into_iter().next().unwrap_or_default()
+        SampleRecord { address, user, precise: true, ..*sample }
+    };
+    let function = |sample: &SampleRecord, address: u64| {
+        let level = symbolizer.level(of, &at(sample, address));
+        level.functions.into_iter().next().unwrap_or_default()
     };
     let listed = |((program, from, to), (sums, sample)): (_, (Sums, &SampleRecord))| OfBranch {
         program,
@@ -157,7 +171,19 @@ pub(crate) fn history(
     };
     let mut list: Vec<OfBranch> = all.into_iter().map(listed).collect();
     list.sort_by_key(|of| Reverse(of.count));
-    Ok(History { samples: samples as u64, branches, list })
+    let named = |cost: BranchCost| {
+        let at = at(&cost.sample, cost.address);
+        let place = symbolizer.place(of, &at);
+        NamedCost {
+            function: symbolizer.function(of, &at),
+            file: place.as_ref().and_then(|place| place.file.clone()),
+            line: place.and_then(|place| place.line),
+            of: cost,
+        }
+    };
+    let costs = costs(of).into_iter().map(named).collect();
+    let taken_alone = !of.sampled_events().iter().any(|event| is_mispredictions(event));
+    Ok(History { samples: samples as u64, branches, list, costs, taken_alone })
 }
 
 impl fmt::Display for History {
@@ -181,10 +207,53 @@ impl fmt::Display for History {
             let left = COLUMNS.saturating_sub(head.chars().count());
             writeln!(f, "{}", format!("{head}{}", short_function(&names, left)).trim_end())?;
         }
-        match self.list.len().checked_sub(LISTED) {
-            Some(rest @ 1..) => writeln!(f, "# and {} others", Grouped(rest as u64)),
-            _ => Ok(()),
+        if let Some(rest @ 1..) = self.list.len().checked_sub(LISTED) {
+            writeln!(f, "# and {} others", Grouped(rest as u64))?;
         }
+        self.write_costs(f)
+    }
+}
+
+impl History {
+    fn write_costs(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.costs.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "\n# Mispredictions, by the cycles that they cost: what the way to the second"
+        )?;
+        writeln!(f, "# branch behind takes longer than after a right prediction")?;
+        if self.taken_alone {
+            writeln!(
+                f,
+                "# Of branches that were taken; add `-e branch-misses:P` for the others too"
+            )?;
+        }
+        writeln!(f, "   Lost   ± 95 %  Each   ± 95 %  Branch, function, line")?;
+        self.costs.iter().take(LISTED_COSTS).try_for_each(|cost| writeln!(f, "{cost}"))
+    }
+}
+
+impl fmt::Display for NamedCost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lost = self.of.lost.map_or_else(
+            || format!("{:>7}{:>9}", "?", ""),
+            |lost| {
+                let [share, half] = [lost.share, lost.half_width_95].map(|of| 100.0 * of);
+                format!("{share:>6.1}%{half:>8.1}%")
+            },
+        );
+        let BranchCost { cycles, half_width_95, address, .. } = self.of;
+        let head = format!("{lost}{cycles:>6.1}{half_width_95:>9.1}  {address:x} ");
+        let line = match (&self.file, self.line) {
+            (Some(file), Some(line)) => {
+                format!(" {}:{line}", file.rsplit('/').next().unwrap_or_default())
+            }
+            _ => String::new(),
+        };
+        let left = COLUMNS.saturating_sub(head.chars().count() + line.chars().count());
+        write!(f, "{head}{}{line}", short_function(&self.function, left))
     }
 }
 

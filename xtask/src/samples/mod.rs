@@ -3,12 +3,13 @@
 //! access.
 
 pub mod annotate;
+mod branch_cost;
 pub mod breakdown;
 mod by_instruction;
 mod chosen;
 mod code;
 mod exposed;
-mod history;
+pub(crate) mod history;
 pub mod memory;
 mod nearby;
 pub(crate) mod printed;
@@ -26,6 +27,7 @@ use tally_abi::text::Grouped;
 pub use self::by_instruction::TimeAt;
 use self::short::last_columns;
 pub(crate) use self::{
+    branch_cost::is_mispredictions,
     by_instruction::times,
     report::weights,
     share::{Share, Weight},

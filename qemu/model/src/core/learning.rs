@@ -158,7 +158,9 @@ impl Core {
         let Some(sampler) = &mut self.sampler else { return };
         sampler.learner.penalties.behind_branch = true;
         let parts = sampler.learner.branches.parts();
+        let before = self.clock;
         self.charge(ring, Signal::StallMispredict, u64::from(parts));
+        self.recovery = self.clock - before;
     }
 
     /// Adds `parts` to what is owed, and charges the whole cycles of it.

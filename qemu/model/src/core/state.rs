@@ -49,6 +49,8 @@ pub struct Core {
     /// Fused pairs that a block's edge separates: each is one micro-operation fewer than counted.
     pub(super) split_pairs: [u64; 2],
     pub(super) clock: u64,
+    /// Slots of the clock that were charged for the last misprediction, in pipeline `interval`.
+    pub(super) recovery: u64,
     pub(super) l1i: Cache<NARROW>,
     pub(super) l1d: Cache<NARROW>,
     pub(super) l2: Cache<WIDE>,
@@ -140,6 +142,7 @@ impl Core {
             outcomes: [[0; 4]; 2],
             split_pairs: [0; 2],
             clock: 0,
+            recovery: 0,
             l1i: cache(geometry.l1i),
             l1d: cache(geometry.l1d),
             l2: Cache::new(geometry.l2.sets, geometry.l2.ways),
@@ -218,6 +221,12 @@ impl Core {
     #[inline]
     pub fn clock(&self) -> u64 {
         self.clock
+    }
+
+    /// Slots that had passed when the last branch, which `is_wrong` if it was mispredicted,
+    /// retired: the pipeline fills again afterwards.
+    pub fn clock_at_branch(&self, is_wrong: bool) -> u64 {
+        self.clock - if is_wrong { self.recovery } else { 0 }
     }
 
     /// The core's parameters.
