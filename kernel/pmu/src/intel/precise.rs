@@ -10,6 +10,7 @@
 //! The interrupt is that of the debug store, whose threshold is one record.
 
 use core::{
+    ops::RangeInclusive,
     ptr,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
@@ -46,10 +47,16 @@ const MAXIMUM: usize = 6;
 const THRESHOLD: usize = 7;
 const RESETS: usize = 8;
 
-/// The format of the records, from Ice Lake to Meteor Lake.
-const FORMAT: u8 = 4;
-/// Fixed counters' reset values are behind those of so many general counters.
-const FIXED_RESETS: usize = RESETS + 8;
+/// Formats of records with the same groups: 4 from Ice Lake to Meteor Lake, 5 on Sierra Forest, 6
+/// on Arrow Lake and Lunar Lake (Linux, `intel_ds_pebs_init`).
+const FORMATS: RangeInclusive<u8> = 4..=6;
+
+/// Returns the numbers of general counters with reset values, behind which those of the fixed ones
+/// are, and of fixed counters (Linux, `intel_pmu_pebs_enable`, `MAX_PEBS_EVENTS`).
+fn resets(format: u8) -> [usize; 2] {
+    if format == 4 { [8, 4] } else { [32, 16] }
+}
+const _: () = assert!(RESETS + 32 + 16 <= RECORDS);
 
 /// Debug store of one CPU: memory in which the processor finds where to store records. Mapped for
 /// ring 0 in every address space in which the CPU counts.
@@ -68,16 +75,18 @@ impl DebugStore {
         ptr::from_ref(self).addr() as u64 + word as u64 * WORD_BYTES
     }
 
-    /// Sets the management area up. `exact` are the counters with precise distribution, as in
-    /// IA32_PEBS_ENABLE.
+    /// Sets the management area up for records of a format. `exact` are the counters with precise
+    /// distribution, as in IA32_PEBS_ENABLE.
     ///
     /// A counter is reloaded with the events that it has counted since its overflow, so that none
     /// is lost: the next event writes the record, or the overflowing one where the distribution is
     /// precise.
-    fn set_up(&self, exact: PebsEnable) {
-        let reset = |bit: u32| u64::from(exact.bits() >> bit & 1 == 0);
-        (0..8).for_each(|index| self.put(RESETS + index, reset(index as u32)));
-        (0..3).for_each(|index| self.put(FIXED_RESETS + index, reset(FIRST_FIXED + index as u32)));
+    fn set_up(&self, exact: PebsEnable, format: u8) {
+        let [general, fixed] = resets(format);
+        let bits = (0..general as u32).chain(FIRST_FIXED..FIRST_FIXED + fixed as u32);
+        for (word, bit) in (RESETS..).zip(bits) {
+            self.put(word, u64::from(exact.bits() >> bit & 1 == 0));
+        }
         self.put(BASE, self.address(RECORDS));
         self.put(INDEX, self.address(RECORDS));
         self.put(MAXIMUM, self.address(WORDS));
@@ -142,7 +151,8 @@ impl Default for DebugStore {
 
 /// Returns whether the processor stores records that the driver can take.
 pub(super) fn has_records(capabilities: PerfCapabilities) -> bool {
-    capabilities.pebs_format() == FORMAT && capabilities.contains(PerfCapabilities::PEBS_BASELINE)
+    FORMATS.contains(&capabilities.pebs_format())
+        && capabilities.contains(PerfCapabilities::PEBS_BASELINE)
 }
 
 /// Returns whether a select's samples are precise.
@@ -164,10 +174,10 @@ impl Precise {
     /// Makes the processor use `store`; `None` if a hypervisor lacks the registers.
     pub(super) fn new<B: Bus>(
         bus: &mut CountingBus<B>,
-        exact: PebsEnable,
+        (exact, format): (PebsEnable, u8),
         store: &'static DebugStore,
     ) -> Option<Precise> {
-        store.set_up(exact);
+        store.set_up(exact, format);
         let has_all = bus.try_put(0, PebsEnable::empty())
             && bus.try_put(0, PebsDataCfg::empty())
             && bus.try_put(0, DsArea(store.address(0)));
@@ -235,16 +245,20 @@ mod tests {
 
     #[test]
     fn the_management_area_is_where_the_manual_has_it() {
-        for exact in [PebsEnable::FIXED0, PebsEnable::FIXED0 | PebsEnable::GENERAL0] {
+        let both = PebsEnable::FIXED0 | PebsEnable::GENERAL0;
+        for (exact, format, fixed) in
+            [(PebsEnable::FIXED0, 4, 0x80), (both, 4, 0x80), (both, 5, 0x140), (both, 6, 0x140)]
+        {
             let store: Box<DebugStore> = Box::default();
-            store.set_up(exact);
+            store.set_up(exact, format);
             let [base, index, maximum, threshold] =
                 [0x20, 0x28, 0x30, 0x38].map(|word| at(&store, word));
             assert_eq!(index, base);
             assert_eq!(threshold, base + 32, "one record interrupts");
-            assert!(base >= store.address(0) + 0x80 + 3 * 8);
+            assert!(base >= store.address(0) + fixed as u64 + 7 * 8);
             assert_eq!(maximum, store.address(WORDS));
-            assert_eq!([0x80, 0x88].map(|word| at(&store, word)), [0, 1], "fixed counters");
+            let resets = [fixed - 8, fixed, fixed + 8].map(|word| at(&store, word));
+            assert_eq!(resets, [1, 0, 1], "fixed counters behind the general ones");
             let first = u64::from(!exact.contains(PebsEnable::GENERAL0));
             assert_eq!([0x40, 0x48].map(|word| at(&store, word)), [first, 1], "general counters");
         }
@@ -253,7 +267,7 @@ mod tests {
     #[test]
     fn records_are_taken_once_by_their_counters() {
         let store: Box<DebugStore> = Box::default();
-        store.set_up(PebsEnable::FIXED0);
+        store.set_up(PebsEnable::FIXED0, 4);
         assert_eq!(store.take(), PreciseRecords::default());
         let access = Access { address: 0x7000, info: 0x1c, latency: 200 };
         write(&store, &[32 << 48, 0x40_1000, 1 << 2, 1]);
@@ -273,7 +287,7 @@ mod tests {
     #[test]
     fn a_record_of_no_size_or_behind_the_end_ends_the_records() {
         let store: Box<DebugStore> = Box::default();
-        store.set_up(PebsEnable::FIXED0);
+        store.set_up(PebsEnable::FIXED0, 4);
         for first in [0, 8 << 48, 0xffff << 48] {
             write(&store, &[first, 0x40_1000, 1, 1]);
             assert_eq!(store.take(), PreciseRecords::default(), "{first:#x}");
@@ -283,7 +297,7 @@ mod tests {
     #[test]
     fn an_index_outside_of_the_store_is_no_record() {
         let store: Box<DebugStore> = Box::default();
-        store.set_up(PebsEnable::FIXED0);
+        store.set_up(PebsEnable::FIXED0, 4);
         for index in [0, store.address(0) - 8, u64::MAX] {
             store.put(INDEX, index);
             assert_eq!(store.take(), PreciseRecords::default());

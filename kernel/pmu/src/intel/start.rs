@@ -104,11 +104,12 @@ impl<B: Bus> Intel<B> {
 
     /// See [`crate::Driver::sample_precisely`].
     pub(crate) fn sample_precisely(&mut self, store: impl FnOnce() -> &'static DebugStore) {
-        let Intel { bus, features, .. } = self;
+        let Intel { bus, features, capabilities, .. } = self;
         let first =
             if features.first_is_exact { PebsEnable::GENERAL0 } else { PebsEnable::empty() };
         let exact = PebsEnable::FIXED0 | first;
-        self.precise = features.debug_store.then(|| Precise::new(bus, exact, store())).flatten();
+        let known = (exact, capabilities.pebs_format());
+        self.precise = features.debug_store.then(|| Precise::new(bus, known, store())).flatten();
     }
 
     /// See [`crate::Driver::can_sample_precisely`].

@@ -179,7 +179,7 @@ bitflags! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PebsEnable: u64 {
         /// General counters, by index.
-        const GENERAL = 0xff;
+        const GENERAL = 0x3ff;
         /// General counter 0.
         const GENERAL0 = 1;
         /// Fixed counter 0.

@@ -92,8 +92,8 @@ impl fmt::Display for Unmodelled {
 fn write_groups(f: &mut fmt::Formatter<'_>, value: u64) -> fmt::Result {
     write!(
         f,
-        "MSR_PEBS_DATA_CFG {value:#x}: general registers (bit 1) and XMM registers (2) are not \
-         modelled: no record is written"
+        "MSR_PEBS_DATA_CFG {value:#x}: general registers (bit 1), XMM registers (2) and metrics (5) \
+         are not modelled: no record is written"
     )
 }
 

@@ -24,10 +24,14 @@ mod load_latency;
 mod merge;
 mod pebs;
 #[cfg(test)]
+mod pebs_6_tests;
+#[cfg(test)]
 mod pebs_tests;
 mod prefetch;
 #[cfg(test)]
 mod quirk_tests;
+#[cfg(test)]
+mod sampled;
 mod selection;
 #[cfg(test)]
 mod selection_tests;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     event::Event,
-    profile::{Profile, QemuMachine},
+    profile::{PebsKind, Profile, QemuMachine},
 };
 
 /// Lunar Lake: the PMU of its Lion Cove, with ten general counters, over Sapphire Rapids' caches
@@ -21,9 +21,7 @@ pub(super) const PROFILE: Profile = Profile {
     about: "Intel's version 6, as on Lunar Lake's P-cores; the machine is Sapphire Rapids'",
     geometry: Geometry::of("sapphire-rapids"),
     counters: (10, 10),
-    pebs: None,
-    ibs: None,
-    lbr: None,
+    pebs: Some(PebsKind::LunarLake),
     version: 6,
     // Family 6, model BDH.
     signature: 0xb06d1,
