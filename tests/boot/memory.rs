@@ -104,6 +104,7 @@ fn assert_perf_reads(trace: &Path, level: &str) {
 #[test]
 fn the_line_that_two_threads_write_is_found_at_its_address() {
     assert_finds_the_shared_line("intel", "300000");
+    assert_finds_the_shared_line("panther-lake", "300000");
     // Of all ops, few are stores to the line.
     assert_finds_the_shared_line("amd", "3000000");
 }

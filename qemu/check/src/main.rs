@@ -5,6 +5,7 @@
 #![no_main]
 
 mod apic;
+mod arch_pebs;
 mod debug_store;
 mod edges;
 mod exactness;

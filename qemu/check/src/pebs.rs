@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::{
-    apic,
+    apic, arch_pebs,
     debug_store::{
         ADAPTIVE, BASIC, CLEARED, DATA_CFG, DS_AREA, FIXED, FIXED_CTRL, INSTRUCTIONS, MISSES,
         OFFSETS, PEBS_ENABLE, RETIRE, STATUS, STATUS_RESET, TAKEN, WITH_MEMORY,
@@ -40,9 +40,13 @@ const SLOW_CYCLES: u64 = 100;
 const LOAD: u64 = OFFSETS[0];
 const BRANCH: u64 = OFFSETS[5];
 /// The bits of PEBS in PERF_CAPABILITIES: after the instruction, architectural registers, its
-/// format, every counter, and with version 6 the retire latency.
+/// format, every counter, and with version 6 the retire latency; of architectural PEBS the format
+/// alone.
 pub fn capabilities() -> u64 {
     let format = if version_6::is_here() { 6 << 8 | 1 << 17 } else { 4 << 8 };
+    if arch_pebs::is_here() {
+        return 0xf << 8;
+    }
     if is_here() { 1 << 6 | 1 << 7 | format | 1 << 14 } else { 0 }
 }
 

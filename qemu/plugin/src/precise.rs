@@ -33,7 +33,7 @@ use crate::{
 /// far more than the longest block has, and than usual waits for memory in a block take.
 const NEAR_SLOTS: u64 = 1 << 13;
 
-/// The guest's memory, through the page tables in use.
+/// The guest's memory.
 struct Linear<'a>(&'a mut GuestRegisters);
 
 impl GuestMemory for Linear<'_> {
@@ -43,6 +43,10 @@ impl GuestMemory for Linear<'_> {
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
         self.0.write_virtual(address, bytes)
+    }
+
+    fn write_physical(&mut self, address: u64, bytes: &[u8]) -> bool {
+        self.0.write_physical(address, bytes)
     }
 }
 

@@ -6,28 +6,40 @@
 
 use tally_model::{DataAccess, ServedBy};
 
-use crate::profile::PebsKind;
-
-/// Bit of the first fixed counter.
-pub(crate) const FIXED: u32 = 32;
-/// Bits of counters: the general ones, and eight fixed ones.
-const COUNTERS: usize = FIXED as usize + 8;
+use crate::{
+    arch_pebs::{BufferRegisters, COUNTERS, FIXED},
+    profile::PebsKind,
+};
 
 impl PebsKind {
     /// The version of performance monitoring that the processor has.
     pub(crate) fn version(self) -> u8 {
-        if self == PebsKind::LunarLake { 6 } else { 5 }
+        if self.is_newer() { 6 } else { 5 }
+    }
+
+    /// Returns whether the processor is Lunar Lake or a later one.
+    fn is_newer(self) -> bool {
+        matches!(self, PebsKind::LunarLake | PebsKind::PantherLake)
+    }
+
+    /// Returns whether records are in a buffer at a physical address.
+    pub(crate) fn is_architectural(self) -> bool {
+        self == PebsKind::PantherLake
     }
 
     /// The format of the records in PERF_CAPABILITIES.
     pub(crate) fn format(self) -> u64 {
-        if self == PebsKind::LunarLake { 6 } else { 4 }
+        match self {
+            PebsKind::IceLake | PebsKind::SapphireRapids => 4,
+            PebsKind::LunarLake => 6,
+            PebsKind::PantherLake => 0xf,
+        }
     }
 
     /// General counters that can have records, and behind whose reset values those of the fixed
     /// counters are: from format 5 on 32 (Linux, `intel_pmu_pebs_enable`, `MAX_PEBS_EVENTS`).
     pub(crate) fn general(self) -> u32 {
-        if self == PebsKind::LunarLake { 32 } else { 8 }
+        if self.is_newer() { 32 } else { 8 }
     }
 
     /// Counters with precise distribution: fixed counter 0, and from Golden Cove on general counter
@@ -79,12 +91,14 @@ const INDEX_OFFSET: u64 = BUFFER_OFFSET + 8;
 /// Offset of the general counters' reset values.
 const RESETS_OFFSET: u64 = 0x40;
 
-/// The guest's memory at linear addresses of the current address space.
+/// The guest's memory: at linear addresses of the current address space, and at physical ones.
 pub trait GuestMemory {
     /// Reads eight bytes; `None` if the address is not mapped.
     fn read(&mut self, address: u64) -> Option<u64>;
     /// Writes bytes; returns whether the addresses are mapped.
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool;
+    /// Writes bytes at a physical address; returns whether there is memory.
+    fn write_physical(&mut self, address: u64, bytes: &[u8]) -> bool;
 }
 
 /// A retired instruction, as a record describes it.
@@ -110,6 +124,8 @@ pub(crate) struct Pebs {
     pub(crate) enable: u64,
     /// `MSR_PEBS_DATA_CFG`.
     pub(crate) data_cfg: u64,
+    /// The registers of architectural PEBS.
+    pub(crate) buffer: BufferRegisters,
     /// Counters that have overflowed since their last record.
     pub(crate) armed: u64,
     /// Their values at the overflow, 0, or when they were last written.
@@ -165,7 +181,17 @@ impl Buffer {
 impl Pebs {
     pub(crate) fn new(kind: PebsKind) -> Pebs {
         let armed_at = [0; COUNTERS];
-        Pebs { kind, area: 0, enable: 0, data_cfg: 0, armed: 0, armed_at, misc_enable: None }
+        let buffer = BufferRegisters::default();
+        Pebs {
+            kind,
+            area: 0,
+            enable: 0,
+            data_cfg: 0,
+            buffer,
+            armed: 0,
+            armed_at,
+            misc_enable: None,
+        }
     }
 
     /// Arms a counter that has overflowed, if it is enabled for records; returns whether it is.
@@ -228,7 +254,7 @@ pub(crate) fn record(
 /// The memory group: linear address, auxiliary information, latency, TSX. Zero without an access.
 /// From Golden Cove on the latency is that of the instruction in bits 15:0 and that of the caches
 /// in bits 47:32; the model has one for both.
-fn memory_group(kind: PebsKind, known: Known, data: Option<DataAccess>) -> [u64; 4] {
+pub(crate) fn memory_group(kind: PebsKind, known: Known, data: Option<DataAccess>) -> [u64; 4] {
     let Some(data) = data else { return [0; 4] };
     let has_latency = known == Known::Latency && !data.is_store;
     let latency = if has_latency { u64::from(data.latency_cycles) } else { 0 };
@@ -246,7 +272,7 @@ fn auxiliary(kind: PebsKind, data: &DataAccess, has_latency: bool) -> u64 {
     // No other core has the line.
     let (sources, shift) = match kind {
         PebsKind::IceLake | PebsKind::SapphireRapids => ([0x1, 0x3, 0x4, 0xc], 4),
-        PebsKind::LunarLake => ([0x1, 0x5, 0x8, 0x11], 10),
+        PebsKind::LunarLake | PebsKind::PantherLake => ([0x1, 0x5, 0x8, 0x11], 10),
     };
     let source = match (data.is_store, data.by) {
         (true, by) => u64::from(by == ServedBy::L1),

@@ -49,6 +49,8 @@ pub(crate) enum PebsKind {
     SapphireRapids,
     /// With retire latencies and values of counters in records, and other sources of loads.
     LunarLake,
+    /// Architectural: in a buffer at a physical address, without a debug store.
+    PantherLake,
 }
 
 /// Last branch records by their registers.

@@ -61,7 +61,7 @@ impl Catalogue {
             return Ok(Demand { precise: Some(Precision::default()), ..demand });
         }
         let demand = self.on_counter_with_records(demand, entry, mode)?;
-        let is_very = precision == MOST_PRECISE && self.first_is_exact();
+        let is_very = precision == MOST_PRECISE && self.first_is_exact;
         let counters = if is_very { demand.counters & FIRST_COUNTER } else { demand.counters };
         if counters == 0 {
             return Err(Why::NotSupported(format!(
@@ -70,7 +70,8 @@ impl Catalogue {
                 demand.counters
             )));
         }
-        let selector = Selector(demand.selector.0 | PerfEvtSel::ADAPTIVE.bits());
+        let adaptive = if self.is_adaptive { PerfEvtSel::ADAPTIVE.bits() } else { 0 };
+        let selector = Selector(demand.selector.0 | adaptive);
         let is_one = !entry.is_modified() && ONE_AN_INSTRUCTION.contains(&entry.code);
         let precision = Precision {
             most_lost: if is_one { 0 } else { MOST_LOST },
@@ -209,4 +210,4 @@ const NOT_MOST: &str = "IBS has no samples of the very event (ppp): write pp";
 const NO_IBS: &str = "precise samples (p) need IBS, which the engine drives from Zen 3 on, and which this processor, or a \
      hypervisor, does not show: leave p out";
 const NO_RECORDS: &str = "precise samples (p) need PEBS with adaptive records, which the engine drives from Ice Lake \
-     to Lunar Lake, and which this processor, or a hypervisor, does not show: leave p out";
+     to Panther Lake, and which this processor, or a hypervisor, does not show: leave p out";

@@ -104,6 +104,8 @@ bitflags! {
         const FIXED2 = 1 << 34;
         /// From version 4 on: counters are frozen.
         const CTR_FRZ = 1 << 59;
+        /// The buffer of architectural PEBS has as many records as its threshold says.
+        const RECORDS = 1 << 54;
         /// The debug store has as many records as its threshold says.
         const DS_BUFFER = 1 << 62;
     }

@@ -37,7 +37,7 @@ pub(super) fn is_on(kind: PebsKind, index: usize) -> bool {
     let first = match kind {
         PebsKind::IceLake => 0,
         PebsKind::SapphireRapids => 1,
-        PebsKind::LunarLake => 2,
+        PebsKind::LunarLake | PebsKind::PantherLake => 2,
     };
     index >= first
 }

@@ -2,10 +2,13 @@
 //!
 //! [`VirtualPmu`] is defined in `state`; the other files are its operations, each importing only
 //! from those before it: `access`, `prefetch`, `cycles`, `selection`, `counting`,
-//! `version_6`, `lbr`, `pebs`, `ibs`, `intel` and `amd`, `unit`, `dispatch`.
+//! `version_6`, `lbr`, `arch_pebs`, `pebs`, `ibs`, `intel` and `amd`, `unit`, `dispatch`.
 
 mod access;
 mod amd;
+mod arch_pebs;
+#[cfg(test)]
+mod arch_pebs_tests;
 mod counting;
 mod cycles;
 #[cfg(test)]

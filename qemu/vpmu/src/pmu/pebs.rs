@@ -14,9 +14,10 @@
 use tally_model::Counts;
 
 use crate::{
+    arch_pebs::FIXED,
     counter::Counter,
     pebs::{
-        BRANCHES_SHIFT, Buffer, FIXED, FIXED_SHIFT, GENERAL_SHIFT, GROUP_BRANCHES, GROUP_COUNTERS,
+        BRANCHES_SHIFT, Buffer, FIXED_SHIFT, GENERAL_SHIFT, GROUP_BRANCHES, GROUP_COUNTERS,
         GROUPS_UNMODELLED, GuestMemory, Known, Pebs, RetiredInsn, record,
     },
     pmu::{
@@ -59,18 +60,25 @@ impl VirtualPmu {
     /// The bits of PERF_CAPABILITIES.
     pub(super) fn pebs_capabilities(&self) -> u64 {
         self.pebs.as_ref().map_or(0, |Pebs { kind, .. }| {
+            // What architectural PEBS has, CPUID says.
+            let more = if kind.is_architectural() { 0 } else { CAPABILITIES };
             let timing = u64::from(kind.has_timing()) << CAPABILITIES_TIMING_SHIFT;
-            CAPABILITIES | kind.format() << CAPABILITIES_FORMAT_SHIFT | timing
+            more | kind.format() << CAPABILITIES_FORMAT_SHIFT | timing
         })
     }
 
     /// The bits of CPUID leaf 1, in ECX and EDX.
     pub(super) fn pebs_cpuid(&self) -> [u32; 2] {
-        self.pebs.as_ref().map_or([0; 2], |_| [CPUID_ECX, CPUID_EDX])
+        if self.has_debug_store() { [CPUID_ECX, CPUID_EDX] } else { [0; 2] }
+    }
+
+    /// Returns whether PEBS uses a debug store, and counters' controls have adaptive bits.
+    pub(super) fn has_debug_store(&self) -> bool {
+        self.pebs.is_some() && !self.has_record_buffer()
     }
 
     /// The bits of the counters that can have records.
-    fn pebs_counters(&self) -> u64 {
+    pub(super) fn pebs_counters(&self) -> u64 {
         let most = self.pebs.as_ref().map_or(0, |pebs| pebs.kind.general() as usize);
         let general = self.counters.len().min(most);
         ((1 << general) - 1) | ((1 << self.fixed.len()) - 1) << FIXED
@@ -79,6 +87,9 @@ impl VirtualPmu {
     /// Reads a register; `None` if it is not one of PEBS, or there is none.
     pub(super) fn pebs_rdmsr(&self, msr: u32) -> Option<AccessResult> {
         let pebs = self.pebs.as_ref()?;
+        if pebs.kind.is_architectural() {
+            return self.buffer_rdmsr(msr);
+        }
         let value = match msr {
             DS_AREA => pebs.area,
             PEBS_ENABLE => pebs.enable,
@@ -94,6 +105,9 @@ impl VirtualPmu {
 
     /// Writes a register; `None` if it is not one of PEBS, or there is none.
     pub(super) fn pebs_wrmsr(&mut self, msr: u32, value: u64) -> Option<AccessResult> {
+        if self.has_record_buffer() {
+            return self.buffer_wrmsr(msr, value);
+        }
         let counters = self.pebs_counters();
         let pebs = self.pebs.as_mut()?;
         if msr == MISC_ENABLE {
@@ -139,7 +153,7 @@ impl VirtualPmu {
     }
 
     /// The bits of a mask of counters, one by one.
-    fn bits(mask: u64) -> impl Iterator<Item = u32> {
+    pub(super) fn bits(mask: u64) -> impl Iterator<Item = u32> {
         (0..u64::BITS).filter(move |bit| mask >> bit & 1 != 0)
     }
 
@@ -214,6 +228,9 @@ impl VirtualPmu {
         let Some(pebs) = &mut self.pebs else { return };
         pebs.armed &= !due;
         let (area, kind) = (pebs.area, pebs.kind);
+        if kind.is_architectural() {
+            return self.store_in_buffer(due, counts, insn, memory);
+        }
         let Some(mut buffer) = Buffer::read(area, memory) else {
             return self.unmodelled.push(Unmodelled::DebugStore(area));
         };
@@ -231,10 +248,7 @@ impl VirtualPmu {
         }
     }
 
-    /// The words of the groups behind that of the memory access: branches, and counters' values,
-    /// which begin with the masks of general and of fixed counters (Linux, `struct
-    /// pebs_cntr_header`). A counter that gets the record has been reloaded by then (Linux,
-    /// `__setup_pebs_counter_group`).
+    /// The words of the groups behind that of the memory access: branches, and counters' values.
     fn more_groups(&self, groups: u64, counts: &[Counts; 2]) -> Vec<u64> {
         let has = |group| groups & group != 0;
         let branches = if has(GROUP_BRANCHES) { 1 + (groups >> BRANCHES_SHIFT & 0xff) } else { 0 };
@@ -242,12 +256,18 @@ impl VirtualPmu {
         if has(GROUP_COUNTERS) {
             let (general, fixed) = (groups >> GENERAL_SHIFT & 0xffff, groups >> FIXED_SHIFT & 0xff);
             let chosen = (general | fixed << FIXED) & self.pebs_counters();
-            let values = VirtualPmu::bits(chosen).map(|bit| {
-                self.pebs_counter(bit).value(counts, self.geometry(), self.profile.width)
-            });
-            words.extend([chosen, 0].into_iter().chain(values));
+            words.extend(self.value_group(chosen, counts));
         }
         words
+    }
+
+    /// The group of counters' values, which begins with the masks of general and of fixed counters
+    /// (Linux, `struct pebs_cntr_header`). A counter that gets the record has been reloaded by then
+    /// (Linux, `__setup_pebs_counter_group`).
+    pub(super) fn value_group(&self, chosen: u64, counts: &[Counts; 2]) -> Vec<u64> {
+        let values = VirtualPmu::bits(chosen)
+            .map(|bit| self.pebs_counter(bit).value(counts, self.geometry(), self.profile.width));
+        [chosen, 0].into_iter().chain(values).collect()
     }
 
     /// The groups of a record of these counters beside the basic one: those of `MSR_PEBS_DATA_CFG`
@@ -262,7 +282,7 @@ impl VirtualPmu {
     }
 
     /// The extent of the memory group in a record of these counters.
-    fn known(&self, due: u64) -> Known {
+    pub(super) fn known(&self, due: u64) -> Known {
         let Some(Pebs { kind, .. }) = self.pebs else { return Known::Address };
         let mut general = VirtualPmu::bits(due).filter(|bit| *bit < FIXED);
         let is_latency = |bit: u32| load_latency::is_selected(self.selects[bit as usize]);
@@ -277,6 +297,11 @@ impl VirtualPmu {
         let Some(value) = memory.read(at) else {
             return self.unmodelled.push(Unmodelled::DebugStore(at));
         };
+        self.set_counter(bit, value, counts);
+    }
+
+    /// Sets a counter, by its bit, to the low bits of a value.
+    pub(super) fn set_counter(&mut self, bit: u32, value: u64, counts: &[Counts; 2]) {
         let value = value & ((1 << self.profile.width) - 1);
         match bit.checked_sub(FIXED) {
             Some(fixed) => {

@@ -18,6 +18,8 @@ use crate::{
 pub(super) const AREA: u64 = 0xffff_8000_0000_1000;
 pub(super) const BUFFER: u64 = 0xffff_8000_0000_4000;
 pub(super) const BASIC: u64 = 32;
+/// Bit of the addresses in [`Memory`] that are physical.
+pub(super) const PHYSICAL: u64 = 1 << 63;
 
 /// Memory of which only what was written exists.
 #[derive(Default)]
@@ -33,6 +35,10 @@ impl GuestMemory for Memory {
             self.0.insert(at, u64::from_le_bytes(word.try_into().unwrap()));
         }
         true
+    }
+
+    fn write_physical(&mut self, address: u64, bytes: &[u8]) -> bool {
+        self.write(address | PHYSICAL, bytes)
     }
 }
 
@@ -70,9 +76,14 @@ pub(super) struct Sampled {
 
 impl Sampled {
     pub(super) fn new(profile: &str, memory: Memory) -> Sampled {
-        let mut machine = Machine::new(profile, 8);
-        assert_eq!(machine.write(0x600, AREA), AccessResult::Done(0));
-        Sampled { machine, memory, ran: 0 }
+        let mut sampled = Sampled::without_store(profile, memory);
+        assert_eq!(sampled.machine.write(0x600, AREA), AccessResult::Done(0));
+        sampled
+    }
+
+    /// A machine on which the address of the debug store is not set.
+    pub(super) fn without_store(profile: &str, memory: Memory) -> Sampled {
+        Sampled { machine: Machine::new(profile, 8), memory, ran: 0 }
     }
 
     /// Runs instructions one by one, the address of each its number, from 1 on.

@@ -59,7 +59,7 @@ impl VirtualPmu {
                 (GENERAL, 0) => Some(Place::FullCounter(index)),
                 (GENERAL, 1) => Some(Place::Select(index)),
                 (FIXED, 0) => Some(Place::Fixed(index)),
-                // Reloading and records of events are not there.
+                // Records have a file of their own, and reloading by other counters is not there.
                 _ => None,
             };
         }
@@ -84,7 +84,9 @@ impl VirtualPmu {
     pub(super) fn leaf_23(&self, subleaf: u32) -> [u32; 4] {
         let mask = |count: usize| (1_u32 << count) - 1;
         match subleaf {
+            0 if self.has_record_buffer() => [0b11_0011, 0b11, SLOTS, 0],
             0 => [0b11, 0b11, SLOTS, 0],
+            4 | 5 if self.has_record_buffer() => self.record_leaf(subleaf),
             1 => [mask(self.counters.len()), mask(self.fixed.len()), 0, 0],
             _ => [0; 4],
         }

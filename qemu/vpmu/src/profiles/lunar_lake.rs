@@ -41,7 +41,7 @@ pub(super) const PROFILE: Profile = Profile {
 const ALL: u16 = 0x3ff;
 
 /// The event of Sapphire Rapids with this name.
-const fn of(name: &str) -> Event {
+pub(super) const fn of(name: &str) -> Event {
     let tables = [
         COMMON,
         sapphire_rapids::EVENTS,
@@ -67,7 +67,7 @@ const fn of(name: &str) -> Event {
 /// Events of Sapphire Rapids that Lion Cove has with the same meaning, with its unit masks and
 /// counters.
 #[rustfmt::skip] // One event in a line, as in the vendor's table.
-const EVENTS: [Event; 124] = [
+pub(super) const EVENTS: [Event; 124] = [
     of("INST_RETIRED.ANY_P"),
     of("INST_RETIRED.NOP"),
     of("UOPS_RETIRED.SLOTS"),
