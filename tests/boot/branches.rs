@@ -28,6 +28,8 @@ static ON_ICE_LAKE: SharedBoot =
     SharedBoot::new(|| record(Pmu::Intel, "-j any_call,any_ret -e branches"));
 static ON_SAPPHIRE_RAPIDS: SharedBoot =
     SharedBoot::new(|| record(Pmu::SapphireRapids, "-b -e instructions:ppp"));
+static ON_LUNAR_LAKE: SharedBoot =
+    SharedBoot::new(|| record(Pmu::LunarLake, "-b -e instructions:ppp"));
 static ON_ZEN_4: SharedBoot = SharedBoot::new(|| record(Pmu::Amd, "-b -e instructions"));
 
 /// The branches before each sample, the last one first, by the sample's time.
@@ -110,6 +112,7 @@ fn assert_every_branch_follows(boot: &Boot, depth: usize) {
 #[test]
 fn every_branch_leads_to_the_next_one() {
     assert_every_branch_follows(ON_SAPPHIRE_RAPIDS.get(), 32);
+    assert_every_branch_follows(ON_LUNAR_LAKE.get(), 32);
     assert_every_branch_follows(ON_ZEN_4.get(), 16);
 }
 
@@ -127,7 +130,7 @@ fn a_filter_leaves_calls_and_returns() {
 
 #[test]
 fn exact_counts_stay_exact_beside_branch_records() {
-    for boot in [&ON_ICE_LAKE, &ON_SAPPHIRE_RAPIDS, &ON_ZEN_4] {
+    for boot in [&ON_ICE_LAKE, &ON_SAPPHIRE_RAPIDS, &ON_LUNAR_LAKE, &ON_ZEN_4] {
         assert_exact_counts_are_true(&Report::of(boot.get()));
     }
 }

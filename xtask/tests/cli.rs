@@ -196,7 +196,10 @@ fn options_of_the_virtual_pmu_are_checked_before_anything_is_built() {
         ("--vpmu series=x,every=9", "every=9 is no interval: use a number of at least 1000"),
         ("--vpmu unlike=1,counters=8", "unlike=1 is no CPU of this machine: use 0 to 0"),
         ("--vpmu truth=x", "truth=... would take the truth from the results: omit it"),
-        ("--pmu z80", "[possible values: intel, sapphire-rapids, lunar-lake, zen3, amd]"),
+        (
+            "--pmu z80",
+            "[possible values: intel, sapphire-rapids, lunar-lake, panther-lake, zen3, amd]",
+        ),
     ] {
         let mut run = Command::new(env!("CARGO_BIN_EXE_tally"));
         run.arg("run").args(words.split(' ')).args(["--", "deflate"]);

@@ -39,8 +39,7 @@ pub struct Setup {
     pub pairs: bool,
     /// Whether metrics are counted.
     pub metrics: bool,
-    /// The records of precise samples, if an event has them: then the pinned instructions have, if
-    /// they are sampled, and the general counters whose selectors say so.
+    /// The records of precise samples, if an event has them: see [`Pmu::store_records`].
     pub precise: Option<Records>,
     /// Branches that are recorded, with the rings; the records are read with each sample.
     pub branches: BranchFilter,
@@ -298,6 +297,9 @@ pub trait Pmu {
     /// not counted, before another [`Self::ack_and_resume`]. Returns the counter's new value. The
     /// slice timer's overflow ends its slice.
     fn preload(&mut self, slot: usize, remaining: u64) -> u64;
+
+    /// Sets the slots, as a mask, whose counters store a record when [`Self::preload`] arms them.
+    fn store_records(&mut self, _slots: u16) {}
 
     /// Disarms all counters except the slice timer.
     fn disarm(&mut self);

@@ -373,6 +373,7 @@ impl<P: Pmu> Multiplexer<P> {
     /// Replaces all preloads by the plan's.
     fn preload(&mut self, plan: &PreloadPlan) {
         self.pmu.disarm();
+        self.pmu.store_records(plan.precise);
         for (slot, distance) in plan.distances() {
             if let Some(base) = self.base.slot_mut(slot) {
                 *base = self.pmu.preload(slot, distance);

@@ -5,6 +5,7 @@ mod branches;
 mod errata;
 mod extended;
 mod ops;
+mod records;
 
 use core::fmt;
 
@@ -14,7 +15,7 @@ use tally_engine::{Layout, MAX_GENERAL, Widths, plan::CounterAssignment};
 
 use crate::{
     Amd, Bus, Catalogue, Driver, HaltTimer, InitError, Intel, amd, bus::CountingBus,
-    halt_timer::Registers, init::ControlValue, intel,
+    halt_timer::Registers, init::ControlValue, intel, registers::intel::PebsEnable,
 };
 use absent::absent_events;
 use errata::erratum;
@@ -111,16 +112,14 @@ pub fn detect<R: CpuIdReader>(cpuid: R) -> Result<DetectedPmu, NoPmu> {
             let catalogue = Catalogue::intel(family, model, signature.eax as u8 & 0xf, core);
             let extra = catalogue.extra_registers();
             let extended = Extended::of(&cpuid, leaf.eax);
-            let kind;
-            let known = Known {
-                extra,
-                metrics: catalogue.metrics() > 0,
-                first_is_exact: catalogue.first_is_exact(),
-            };
-            (kind, more) = detect_intel(&cpuid, leaf.eax, hypervisor, known, &extended)?;
+            let known = Known { extra, metrics: catalogue.metrics() > 0, exact: catalogue.exact() };
+            let found = detect_intel(&cpuid, leaf.eax, hypervisor, known, &extended)?;
             let catalogue = catalogue.without(absent_events(&cpuid));
-            let catalogue = catalogue.with_metrics(has_metrics(&kind));
-            (kind, catalogue.with_fields(extended.has_second_umask, extended.has_equal))
+            let FoundIntel { features, version, width_bits, remark } = found;
+            more = remark;
+            let catalogue = catalogue.with_metrics(features.metrics).with_records(features.records);
+            let catalogue = catalogue.with_fields(extended.has_second_umask, extended.has_equal);
+            (Kind::Intel { features, version, width_bits }, catalogue)
         }
         // Hygon's family 18h is AMD's Zen 1 (Linux, arch/x86/events/core.c).
         b"AuthenticAMD" | b"HygonGenuine" => {
@@ -172,12 +171,19 @@ struct Known {
     extra: u8,
     /// Whether PERF_METRICS exists.
     metrics: bool,
-    /// Whether precise samples of general counter 0 are those of the overflowing instruction.
-    first_is_exact: bool,
+    /// Counters whose precise samples are those of the overflowing instruction.
+    exact: PebsEnable,
 }
 
-/// Reads Intel SDM volume 2, CPUID leaf 0AH. Leaf 23H wins over it. Returns a remark if the two
-/// disagree.
+/// PMU of Intel's as CPUID reports it, and a remark if two leaves disagree.
+struct FoundIntel {
+    features: intel::Features,
+    version: u8,
+    width_bits: u8,
+    remark: Option<&'static str>,
+}
+
+/// Reads Intel SDM volume 2, CPUID leaf 0AH. Leaf 23H wins over it.
 ///
 /// [`Known`] registers follow from the model, and each CPU's driver tries them, as KVM reports the
 /// model without all of the registers.
@@ -185,9 +191,9 @@ fn detect_intel<R: CpuIdReader>(
     cpuid: &R,
     leaves: u32,
     hypervisor: bool,
-    Known { extra, metrics, first_is_exact }: Known,
+    Known { extra, metrics, exact }: Known,
     extended: &Extended,
-) -> Result<(Kind, Option<&'static str>), NoPmu> {
+) -> Result<FoundIntel, NoPmu> {
     if leaves < 0xa {
         return Err(NoPmu::Missing { hypervisor });
     }
@@ -215,8 +221,7 @@ fn detect_intel<R: CpuIdReader>(
     // Bit 15 of the feature flags: IA32_PERF_CAPABILITIES exists.
     let store = cpuid.cpuid1(1);
     let capabilities = store.ecx >> 15 & 1 == 1;
-    // DS, and DTES64: records in 64-bit format.
-    let debug_store = store.edx >> 21 & 1 == 1 && store.ecx >> 2 & 1 == 1;
+    let records = records::of_intel(store, extended.records, exact, general);
     let features = intel::Features {
         general,
         branches: branches::of_intel(cpuid, leaves, version),
@@ -226,11 +231,10 @@ fn detect_intel<R: CpuIdReader>(
         extra,
         widths,
         metrics: fixed(3) && metrics,
-        debug_store,
-        first_is_exact,
+        records,
         addresses: intel::Addresses::of_version(version),
     };
-    Ok((Kind::Intel { features, version, width_bits }, differs.then_some(DIFFERS)))
+    Ok(FoundIntel { features, version, width_bits, remark: differs.then_some(DIFFERS) })
 }
 
 /// Reads AMD64 Architecture Programmer's Manual volume 3, CPUID Fn8000_0001_ECX and Fn8000_0022.
@@ -252,10 +256,6 @@ fn detect_amd<R: CpuIdReader>(cpuid: &R, hypervisor: bool) -> Result<Kind, NoPmu
     let branches = branches::of_amd(v2, freeze);
     let samples_ops = ops::of_amd(cpuid, leaves);
     Ok(Kind::Amd(amd::Features { counters, reserved: 0, global, branches, samples_ops, freeze }))
-}
-
-fn has_metrics(kind: &Kind) -> bool {
-    matches!(kind, Kind::Intel { features, .. } if features.metrics)
 }
 
 fn cpuid_nothing() -> raw_cpuid::CpuIdResult {

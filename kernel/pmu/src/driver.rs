@@ -12,7 +12,7 @@ use crate::{
     amd::Amd,
     bus::Bus,
     init::ControlValue,
-    intel::{DebugStore, Intel},
+    intel::{DebugStore, Intel, RecordBuffer},
 };
 
 /// PMU of one CPU, of either vendor.
@@ -49,16 +49,18 @@ impl<B: Bus> Driver<B> {
     }
 
     /// Lets samples of precise events be precise, if this CPU can store their records. Intel's are
-    /// in the memory that `store` makes, which nothing else uses. AMD's interrupt is that of an
-    /// entry of the extended local vector table, by its number: `route` returns whether it comes as
-    /// an overflow interrupt.
+    /// in the memory that `store` makes, or, if they are architectural, in that of `buffer`, with
+    /// its physical address; nothing else uses either. AMD's interrupt is that of an entry of the
+    /// extended local vector table, by its number: `route` returns whether it comes as an overflow
+    /// interrupt.
     pub fn sample_precisely(
         &mut self,
         store: impl FnOnce() -> &'static DebugStore,
+        buffer: impl FnOnce() -> Option<(&'static RecordBuffer, u64)>,
         route: impl FnOnce(u8) -> bool,
     ) {
         match self {
-            Driver::Intel(driver) => driver.sample_precisely(store),
+            Driver::Intel(driver) => driver.sample_precisely(store, buffer),
             Driver::Amd(driver) => driver.sample_precisely(route),
         }
     }
@@ -149,6 +151,10 @@ impl<B: Bus> Pmu for Driver<B> {
 
     fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
         either!(self, driver => driver.preload(slot, remaining))
+    }
+
+    fn store_records(&mut self, slots: u16) {
+        either!(self, driver => driver.store_records(slots));
     }
 
     fn disarm(&mut self) {

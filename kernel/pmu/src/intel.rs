@@ -40,12 +40,12 @@ mod precise;
 mod start;
 mod timer;
 
-pub use self::precise::DebugStore;
+pub use self::precise::{DebugStore, RecordBuffer};
 pub(crate) use self::{
     addresses::Addresses,
     branches::BranchSupport,
     extra::{extra_address, extra_register},
-    features::Features,
+    features::{Features, RecordSupport},
     in_use::left_on,
 };
 use self::{branches::Stack, precise::Precise, timer::Timer};
@@ -99,8 +99,8 @@ pub struct Intel<B: Bus> {
     armed: u16,
     /// Whether general counters can be written in full width.
     full_width: bool,
-    /// Whether the session has precise events.
-    is_precise: bool,
+    /// Mask of the slots whose counters store precise records.
+    recording: u16,
     /// State of precise samples, if they can be taken.
     precise: Option<Precise>,
     /// IA32_PERF_CAPABILITIES.
@@ -203,7 +203,7 @@ pub(crate) fn rdpmc_pinned(event: Pinned) -> u32 {
 impl<B: Bus> Pmu for Intel<B> {
     fn program(&mut self, group: &Group, setup: &Setup, slice: u64) {
         self.must_stop = setup.kernel;
-        self.is_precise = setup.precise.is_some();
+        self.recording = 0;
         if let (Some(records), Some(precise)) = (setup.precise, &mut self.precise) {
             precise.configure(&mut self.bus, records);
         }
@@ -276,7 +276,8 @@ impl<B: Bus> Pmu for Intel<B> {
     }
 
     fn take_precise(&mut self) -> PreciseRecords {
-        self.precise.as_ref().map(Precise::take).unwrap_or_default()
+        let Intel { bus, precise, .. } = self;
+        precise.as_ref().map(|precise| precise.take(bus)).unwrap_or_default()
     }
 
     fn branches(&mut self, to: &mut [Branch; MAX_BRANCHES]) -> usize {
@@ -354,6 +355,10 @@ impl<B: Bus> Pmu for Intel<B> {
 
     fn preload(&mut self, slot: usize, remaining: u64) -> u64 {
         self.preload_slot(slot, remaining)
+    }
+
+    fn store_records(&mut self, slots: u16) {
+        self.recording = slots;
     }
 
     fn disarm(&mut self) {

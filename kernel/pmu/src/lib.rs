@@ -39,7 +39,7 @@ pub use detect::{DetectedPmu, NoPmu, detect};
 pub use driver::Driver;
 pub use halt_timer::HaltTimer;
 pub use init::{ControlValue, CounterName, InitError};
-pub use intel::{DebugStore, Intel};
+pub use intel::{DebugStore, Intel, RecordBuffer};
 pub use self_check::{
     AccessCosts, CHECK_INSTRUCTIONS, access_costs, check_counters, check_interrupt, check_ring_3,
     recheck_counters, refuse_if_changed, settle, work,

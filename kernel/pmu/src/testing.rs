@@ -50,6 +50,18 @@ pub(crate) struct Model {
     is_version_6: bool,
 }
 
+/// Returns the bits of a register of precise records that a write may set.
+fn of_records(msr: u32) -> u64 {
+    match msr {
+        0x3f2 => 0xff00_000f,
+        0x3f4 => !0xfff,
+        0x3f5 => 0x7f_ffff << 36 | 1 << 32,
+        0x600 => u64::MAX,
+        _ if msr % 4 == 3 => 3 << 62 | 0xffff_ffff,
+        _ => panic!("write to {msr:#x}, which is not there"),
+    }
+}
+
 impl Model {
     pub(crate) fn new(vendor: Vendor, counters: u8) -> Model {
         let mut msrs = BTreeMap::new();
@@ -236,6 +248,7 @@ impl Model {
         let rows = (1_u64 << self.counters) - 1;
         // Whether there is a debug store, with adaptive records.
         let store = u64::from(self.msrs.contains_key(&intel::DsArea::FIRST));
+        let buffer = u64::from(self.msrs.contains_key(&0x3f5));
         let branches = BRANCHES.iter().any(|all| self.msrs.contains_key(all.start()));
         match (self.vendor, msr) {
             (Vendor::Intel { .. }, 0x186..=0x18f) => {
@@ -250,14 +263,14 @@ impl Model {
             (Vendor::Intel { .. }, 0x38d) => intel::FixedCtrCtrl::VALID,
             (Vendor::Intel { freeze: true }, 0x38f) => rows | 0xf << 32 | 1 << 48,
             (Vendor::Intel { freeze: true }, 0x390) => {
-                rows | 0xf << 32 | 1 << 48 | 1 << 59 | store << 62 | u64::from(branches) << 58
+                let records = store << 62 | buffer << 54;
+                rows | 0xf << 32 | 1 << 48 | 1 << 59 | records | u64::from(branches) << 58
             }
             (Vendor::Intel { .. }, 0x38f | 0x390) => rows | 7 << 32,
             (_, 0x1d9) if branches => 1 << 12 | 1 << 11 | 1 << 1 | 1,
             (_, 0x1d9) => 1 << 12 | 1 << 1,
             (Vendor::Intel { .. }, 0x3f1) => (rows | 7 << 32) * store,
-            (Vendor::Intel { .. }, 0x3f2) => 0xff00_000f,
-            (Vendor::Intel { .. }, 0x600) => u64::MAX,
+            (Vendor::Intel { .. }, 0x3f2..=0x3f5 | 0x600 | 0x1903..0x1a00) => of_records(msr),
             (Vendor::Intel { .. }, 0x14ce) => 0x7f_000f * u64::from(branches),
             (Vendor::Amd { .. }, 0xc000_010f) => u64::from(branches) << 6,
             (Vendor::Intel { .. }, 0x1c8) => 0x3ff,

@@ -55,7 +55,7 @@ const UNTOUCHED: usize = 128 << 20;
 
 fn offcore(report: &mut CheckReport, vendor: &VendorPmu) {
     let codes = match cpuid(1, 0)[0] >> 4 {
-        0x806f | 0xb06d => [0x12a, 0x12b],
+        0x806f | 0xb06d | 0xc06c => [0x12a, 0x12b],
         _ => [0x1b7, 0x1bb],
     };
     let read = |first: usize, filters: [u64; 2]| {
@@ -99,7 +99,7 @@ pub fn metrics(report: &mut CheckReport, fixed: u32) {
         }
         return;
     }
-    let second_level = matches!(cpuid(1, 0)[0] >> 4, 0x806f | 0xb06d);
+    let second_level = matches!(cpuid(1, 0)[0] >> 4, 0x806f | 0xb06d | 0xc06c);
     for rule in [
         Reads(0x345, lbr::capabilities() | pebs::capabilities() | 1 << 15 | 1 << 13 | 1 << 12),
         Reads(register, 0),

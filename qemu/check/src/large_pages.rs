@@ -48,7 +48,7 @@ impl Events {
         match (vendor.is_intel(), cpuid(1, 0)[0] >> 4) {
             (true, 0x806f) => of(0x12, 0x11),
             // Hits of both sizes together have the second unit mask 3.
-            (true, 0xb06d) => Events { hits: 3 << 40 | 0x2012, ..of(0x12, 0x11) },
+            (true, 0xb06d | 0xc06c) => Events { hits: 3 << 40 | 0x2012, ..of(0x12, 0x11) },
             (true, _) => of(0x08, 0x85),
             _ => Events { walks: [0x1045, 0x4045, 0x8045], hits: 0x445, code: [0x185, 0x285] },
         }

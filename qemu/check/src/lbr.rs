@@ -339,9 +339,11 @@ fn frozen(report: &mut CheckReport, kind: Kind) {
 
 /// The format of the records in PERF_CAPABILITIES.
 pub fn capabilities() -> u64 {
-    match cpuid(1, 0)[0] >> 4 {
-        _ if !VendorPmu::here().is_intel() || cpuid(0xa, 0)[0] & 0xff != 5 => 0,
-        0x606a => 5,
-        _ => 0x3f,
+    let is_architectural = cpuid(7, 0)[3] >> 19 & 1 == 1;
+    match (cpuid(1, 0)[0] >> 4, cpuid(0xa, 0)[0] & 0xff) {
+        _ if !VendorPmu::here().is_intel() => 0,
+        _ if is_architectural => 0x3f,
+        (0x606a, 5) => 5,
+        _ => 0,
     }
 }

@@ -5,6 +5,8 @@
 #![no_main]
 
 mod apic;
+mod arch_pebs;
+mod debug_store;
 mod edges;
 mod exactness;
 mod features;
@@ -17,6 +19,7 @@ mod lbr;
 mod lone_loads;
 mod machine;
 mod pebs;
+mod pebs_6;
 mod prefetch;
 mod report;
 mod rule;

@@ -1,139 +1,59 @@
 //! PEBS: registers, and records of loops in which each instruction is known.
 
-use core::{
-    ptr::{addr_of_mut, read_volatile, write_volatile},
-    sync::atomic::Ordering::Relaxed,
-};
+use core::sync::atomic::Ordering::Relaxed;
 
 use crate::{
-    apic,
+    apic, arch_pebs,
+    debug_store::{
+        ADAPTIVE, BASIC, CLEARED, DATA_CFG, DS_AREA, FIXED, FIXED_CTRL, INSTRUCTIONS, MISSES,
+        OFFSETS, PEBS_ENABLE, RETIRE, STATUS, STATUS_RESET, TAKEN, WITH_MEMORY,
+        expect_instructions, filled, late, offset, prepare, records_of, run, sample, set_area,
+        word,
+    },
     exactness::{memory, mixed},
     kernel::{self, HOLE, in_ring3_interrupted, unmap_hole},
     lone_loads::{STRIDE, UNTOUCHED, lone_loads},
     machine::{PMI_VECTOR, cpuid, rdmsr, rdpmc, wrmsr},
+    pebs_6,
     report::CheckReport,
     rule::{
         Rule::{Holds, RefusesWrite},
         check,
     },
     vendor::{EN, INT, USR, VendorPmu},
+    version_6,
 };
 
 /// Distance of the memory of one check from that of the next.
 const APART: u64 = 2 << 20;
 
-const DS_AREA: u32 = 0x600;
-const PEBS_ENABLE: u32 = 0x3f1;
-const DATA_CFG: u32 = 0x3f2;
 const LOAD_LATENCY: u32 = 0x3f6;
 const MISC_ENABLE: u32 = 0x1a0;
-const STATUS: u32 = 0x38e;
-const STATUS_RESET: u32 = 0x390;
-const FIXED_CTRL: u32 = 0x38d;
-const FIXED: u32 = 0x309;
-/// Event select: records have the groups of `MSR_PEBS_DATA_CFG`.
-const ADAPTIVE: u64 = 1 << 34;
 /// Global status: the buffer has reached its threshold.
 const BUFFER_FULL: u64 = 1 << 62;
 
-/// Events: retired instructions, loads, taken branches, loads that memory served.
-const INSTRUCTIONS: u64 = 0xc0;
 const LOADS: u64 = 0x81d0;
-const TAKEN: u64 = 0x20c4;
-const MISSES: u64 = 0x20d1;
 /// Loads above a latency, which a register has, and the event that Golden Cove needs beside them.
 const SLOW_LOADS: u64 = 0x01cd;
-const AUXILIARY: u64 = 0x8203;
 const SLOW_CYCLES: u64 = 100;
 
-/// Offsets of the instructions of a round of `mixed`: a load, a store, a test, a branch that is not
-/// taken, a decrement, a branch that is.
-const OFFSETS: [u64; 6] = [0, 3, 7, 10, 12, 15];
 const LOAD: u64 = OFFSETS[0];
 const BRANCH: u64 = OFFSETS[5];
-/// Words of a record with the basic group, and with the memory group too.
-const BASIC: usize = 4;
-const WITH_MEMORY: usize = 8;
-
-/// The management area, and the buffer.
-static mut AREA: [u64; 64] = [0; 64];
-static mut BUFFER: [u64; 4096] = [0; 4096];
-
-fn word(index: usize) -> u64 {
-    // SAFETY: the virtual PMU writes it between two instructions, and only this module reads it.
-    unsafe { read_volatile(&raw const BUFFER[index]) }
-}
-
-fn buffer() -> u64 {
-    &raw const BUFFER as u64
-}
-
-/// Words of the buffer that have records.
-fn filled() -> usize {
-    // SAFETY: as in `word`.
-    let index = unsafe { read_volatile(&raw const AREA[5]) };
-    (index - buffer()) as usize / 8
-}
-
-/// The offset in `mixed` of the instruction of a record.
-fn offset(record: usize, words: usize) -> u64 {
-    word(record * words + 1).wrapping_sub(&raw const mixed as u64)
-}
-
-/// Words that are cleared at the buffer's start.
-const CLEARED: usize = 64;
-
-/// Empties the buffer, with room and a threshold in words and the reset value of all counters.
-fn prepare(room: usize, threshold: usize, period: u64) {
-    let fields = [0, 8 * room as u64, 8 * threshold as u64];
-    let area = addr_of_mut!(AREA);
-    let words = &raw mut BUFFER;
-    // SAFETY: as in `word`.
-    (0..CLEARED).for_each(|index| unsafe { write_volatile(&raw mut (*words)[index], 0) });
-    for index in 0..64 {
-        let value = match index {
-            4 => buffer(),
-            5..8 => buffer() + fields[index - 5],
-            _ => period.wrapping_neg(),
-        };
-        // SAFETY: as in `word`.
-        unsafe { write_volatile(&raw mut (*area)[index], value) };
-    }
-    wrmsr(DS_AREA, area as u64);
-    wrmsr(STATUS_RESET, rdmsr(STATUS));
-}
-
 /// The bits of PEBS in PERF_CAPABILITIES: after the instruction, architectural registers, its
-/// format, every counter.
+/// format, every counter, and with version 6 the retire latency; of architectural PEBS the format
+/// alone.
 pub fn capabilities() -> u64 {
-    if is_here() { 1 << 6 | 1 << 7 | 4 << 8 | 1 << 14 } else { 0 }
-}
-
-/// Events between an overflow of general counter 0 and its record.
-fn late() -> u64 {
-    let is_ice_lake = cpuid(1, 0)[0] >> 4 == 0x606a;
-    is_ice_lake.into()
-}
-
-/// Runs rounds of `mixed` with general counters, each with its event, index and first period.
-fn sample(vendor: &VendorPmu, counters: &[(u32, u64, u64)], rounds: u64) {
-    let mask = counters.iter().fold(0, |mask, (index, ..)| mask | 1 << index);
-    for (index, event, period) in counters {
-        vendor.program(*index, period.wrapping_neg(), event | USR | EN);
+    let format = if version_6::is_here() { 6 << 8 | 1 << 17 } else { 4 << 8 };
+    if arch_pebs::is_here() {
+        return 0xf << 8;
     }
-    run(vendor, mask, rounds);
+    if is_here() { 1 << 6 | 1 << 7 | format | 1 << 14 } else { 0 }
 }
 
-fn run(vendor: &VendorPmu, mask: u64, rounds: u64) {
-    run_code(vendor, mask, &raw const mixed as u64, rounds, memory());
-}
-
-fn run_code(vendor: &VendorPmu, mask: u64, entry: u64, rounds: u64, data: u64) {
-    wrmsr(PEBS_ENABLE, mask);
-    vendor.enable(mask);
-    in_ring3_interrupted(entry, rounds, data);
-    vendor.enable(0);
-    wrmsr(PEBS_ENABLE, 0);
+/// The word of fixed counter 0's reset value in the management area: behind those of 8 general
+/// counters, or 32.
+fn fixed_reset() -> usize {
+    if version_6::is_here() { 8 + 32 } else { 8 + 8 }
 }
 
 /// Returns whether this machine has PEBS.
@@ -159,10 +79,14 @@ pub fn run_all(report: &mut CheckReport) {
     threshold(report, &vendor);
     unmapped(report, &vendor);
     disabled(report, &vendor);
+    if version_6::is_here() {
+        pebs_6::run_all(report, &vendor);
+    }
 }
 
 fn registers(report: &mut CheckReport) {
     report.equal("leaf 1: DTES64", (cpuid(1, 0)[2] >> 2 & 1).into(), 1);
+    let unknown_group = if version_6::is_here() { 1 << 6 } else { 1 << 4 };
     report.equal("PEBS is available, BTS is not", rdmsr(MISC_ENABLE) >> 11 & 3, 1);
     for rule in [
         Holds(DS_AREA, 0xffff_8000_1234_5678, 0xffff_8000_1234_5678),
@@ -171,21 +95,12 @@ fn registers(report: &mut CheckReport) {
         RefusesWrite(PEBS_ENABLE, 1 << 31),
         RefusesWrite(PEBS_ENABLE, 1 << 40),
         Holds(DATA_CFG, 0xff00_000f, 0xff00_000f),
-        RefusesWrite(DATA_CFG, 1 << 4),
+        RefusesWrite(DATA_CFG, unknown_group),
         Holds(0x186, ADAPTIVE, ADAPTIVE),
         RefusesWrite(0x186, 1 << 33),
     ] {
         check(report, rule);
     }
-}
-
-/// Checks that record `k` is at the instruction where `k * period` have retired.
-fn expect_instructions(report: &mut CheckReport, what: &str, period: u64, records: usize) {
-    report.equal(format_args!("{what}: records"), (filled() / BASIC) as u64, records as u64);
-    let wrong = (0..filled() / BASIC)
-        .filter(|k| offset(*k, BASIC) != OFFSETS[(((*k as u64 + 1) * period - 1) % 6) as usize])
-        .count();
-    report.equal(format_args!("{what}: records elsewhere"), wrong as u64, 0);
 }
 
 /// Checks that general counter 0 has its record at the overflow, or on Ice Lake at the next event.
@@ -198,7 +113,7 @@ fn first_counter(report: &mut CheckReport, vendor: &VendorPmu) {
         expect_instructions(report, "PEBS, counter 0", distance, records);
         let left = rdpmc(0).wrapping_add(period) & vendor.counter_mask();
         report.equal("PEBS, counter 0: it has its reset value", left, 6_001 % distance);
-        report.equal("PEBS: the first word is the size", word(0), 32 << 48);
+        report.equal("PEBS: the first word is the size", word(0) & !RETIRE, 32 << 48);
         report.equal("PEBS: the third word is the counter", word(2), 1);
         report.equal("PEBS: no status bit", rdmsr(STATUS), 0);
     }
@@ -209,6 +124,8 @@ fn fixed(report: &mut CheckReport, vendor: &VendorPmu) {
         return;
     }
     prepare(4096, 4096, 61);
+    // No other counter's reset value.
+    (8..64).filter(|at| *at != fixed_reset()).for_each(|at| set_area(at, 0));
     wrmsr(FIXED, 61_u64.wrapping_neg() & vendor.counter_mask());
     wrmsr(FIXED_CTRL, 0b10);
     run(vendor, 1 << 32, 1_000);
@@ -247,7 +164,7 @@ fn memory_group(report: &mut CheckReport, vendor: &VendorPmu) {
     let is_right = |record: usize| {
         let at = record * WITH_MEMORY;
         let (address, source, cycles) = (word(at + 4), word(at + 5), word(at + 6) & 0xffff);
-        word(at) == 64 << 48 | 1
+        word(at) & !RETIRE == 64 << 48 | 1
             && offset(record, WITH_MEMORY) == LOAD
             && address == memory()
             && source == 0
@@ -260,40 +177,30 @@ fn memory_group(report: &mut CheckReport, vendor: &VendorPmu) {
 
 /// Checks the records of loads that memory serves, each from an address of its own: by what they
 /// met, and by their latency, where the records have latency and source. Golden Cove needs another
-/// counter for these.
+/// counter for these, Lion Cove does not.
 fn misses(report: &mut CheckReport, vendor: &VendorPmu) {
     by_event(report, vendor, (MISSES, 0b10), UNTOUCHED);
     wrmsr(LOAD_LATENCY, SLOW_CYCLES);
-    by_event(report, vendor, (SLOW_LOADS, 0b110), UNTOUCHED + APART);
+    let slow = (SLOW_LOADS, if version_6::is_here() { 0b100 } else { 0b110 });
+    by_event(report, vendor, slow, UNTOUCHED + APART);
     wrmsr(LOAD_LATENCY, 0xffff);
-    let records = records_of(vendor, (SLOW_LOADS, 0b110), UNTOUCHED + 2 * APART);
+    let records = records_of(vendor, slow, UNTOUCHED + 2 * APART);
     report.equal("PEBS of slow loads, higher threshold: records", records as u64, 0);
     wrmsr(LOAD_LATENCY, 0);
-}
-
-/// Number of records of loads from an address on that memory serves, by an event on counter 1 among
-/// `counters`.
-fn records_of(vendor: &VendorPmu, (event, counters): (u64, u64), from: u64) -> usize {
-    prepare(4096, 4096, 3);
-    wrmsr(DATA_CFG, 1);
-    vendor.program(1, 3_u64.wrapping_neg(), event | ADAPTIVE | USR | EN);
-    vendor.program(2, 0, AUXILIARY | USR | EN);
-    run_code(vendor, counters, &raw const lone_loads as u64, 400, from);
-    wrmsr(DATA_CFG, 0);
-    filled() / WITH_MEMORY
 }
 
 fn by_event(report: &mut CheckReport, vendor: &VendorPmu, by: (u64, u64), from: u64) {
     let (records, (event, _)) = (records_of(vendor, by, from), by);
     report.equal(format_args!("PEBS of misses by {event:#x}: records"), records as u64, 400 / 4);
+    let (memory, source_mask) = if version_6::is_here() { (0x11, 0xff) } else { (0xc, 0xf) };
     let is_right = |record: usize| {
         let at = record * WITH_MEMORY;
         let load = 4 * record as u64 + 3;
-        let (source, cycles) = (word(at + 5) & 0xf, word(at + 6) & 0xffff);
+        let (source, cycles) = (word(at + 5) & source_mask, word(at + 6) & 0xffff);
         word(at + 1) == &raw const lone_loads as u64
             && word(at + 4) == from + STRIDE * load
             && if event == SLOW_LOADS {
-                source == 0xc && cycles > SLOW_CYCLES
+                source == memory && cycles > SLOW_CYCLES
             } else {
                 source == 0 && cycles == 0
             }

@@ -66,7 +66,7 @@ fn intel_cpuid(report: &mut CheckReport) {
     let model = cpuid(1, 0)[0] >> 4;
     let version = match model {
         0x606a | 0x806f => 5,
-        0xb06d => 6,
+        0xb06d | 0xc06c => 6,
         _ => 0,
     };
     let [eax, ebx, ecx, edx] = cpuid(0xa, 0);

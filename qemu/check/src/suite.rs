@@ -5,7 +5,7 @@ use core::fmt::Write;
 use tally_pvh::StartInfo;
 
 use crate::{
-    edges, exactness, features, ibs, injections, kernel, large_pages, lbr,
+    arch_pebs, edges, exactness, features, ibs, injections, kernel, large_pages, lbr,
     machine::{self, Serial},
     pebs, prefetch,
     report::CheckReport,
@@ -26,6 +26,7 @@ extern "C" fn pvh_main(_info: &'static StartInfo) -> ! {
     injections::run(&mut report);
     unit::run(&mut report);
     pebs::run_all(&mut report);
+    arch_pebs::run_all(&mut report);
     lbr::run_all(&mut report);
     ibs::run_all(&mut report);
     prefetch::run(&mut report);

@@ -51,6 +51,10 @@ const LION_COVE: VendorPmu = VendorPmu {
     ..INTEL
 };
 
+/// Cougar Cove, whose conditional branches have another unit mask again.
+const COUGAR_COVE: VendorPmu =
+    VendorPmu { events: [0xc0, 0xc4, 0x7c4, 0x81d0, 0x82d0], ..LION_COVE };
+
 /// AMD with PerfMonV2.
 pub const AMD: VendorPmu = VendorPmu {
     select: (0xc001_0200, 2),
@@ -73,6 +77,7 @@ impl VendorPmu {
     pub fn here() -> VendorPmu {
         match (cpuid(0, 0)[1], cpuid(0x8000_0000, 0)[0]) {
             (0x756e_6547, _) if cpuid(1, 0)[0] >> 4 == 0xb06d => LION_COVE,
+            (0x756e_6547, _) if cpuid(1, 0)[0] >> 4 == 0xc06c => COUGAR_COVE,
             (0x756e_6547, _) => INTEL,
             (_, 0x8000_0022..) if cpuid(0x8000_0022, 0)[0] & 1 == 1 => AMD,
             _ => AMD_FIRST,

@@ -33,7 +33,7 @@ use crate::{
 /// far more than the longest block has, and than usual waits for memory in a block take.
 const NEAR_SLOTS: u64 = 1 << 13;
 
-/// The guest's memory, through the page tables in use.
+/// The guest's memory.
 struct Linear<'a>(&'a mut GuestRegisters);
 
 impl GuestMemory for Linear<'_> {
@@ -43,6 +43,10 @@ impl GuestMemory for Linear<'_> {
 
     fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
         self.0.write_virtual(address, bytes)
+    }
+
+    fn write_physical(&mut self, address: u64, bytes: &[u8]) -> bool {
+        self.0.write_physical(address, bytes)
     }
 }
 
@@ -63,11 +67,18 @@ impl Vcpu {
             self.core.note_data(on);
             let Precision { timestamp, is_recording, .. } = self.precision;
             let state = if is_recording { self.precision } else { Precision::with(timestamp) };
-            self.precision = Precision { is_stepping: on, ..state };
+            let retired_at_cycles = self.cycles();
+            self.precision = Precision { is_stepping: on, retired_at_cycles, ..state };
         }
         if on {
             pending::raise_flag(self.index());
         }
+    }
+
+    /// Core cycles up to now, in every ring.
+    fn cycles(&self) -> u64 {
+        let width = u64::from(self.pmu.profile().geometry.width);
+        self.core.clock() / width
     }
 
     /// Called before a block runs while stepping or recording branches: notes where it runs.
@@ -127,10 +138,15 @@ impl Vcpu {
     /// next block starts: with `-icount` QEMU takes none in the middle of a block.
     fn check_insn(&mut self, block: &Block, index: usize, branch: Option<RetiredBranch>) {
         let now = instructions(self.core.counts());
+        let cycles = self.cycles();
+        let since = cycles - self.precision.retired_at_cycles;
+        self.precision.retired_at_cycles = cycles;
         let of = &block.insns()[index];
         let ip = of.pc.wrapping_add(self.precision.moved);
         let data = self.core.take_data(index);
-        let insn = RetiredInsn { ip, tsc: self.precision.timestamp.at(now), data };
+        let retire_cycles = u16::try_from(since).unwrap_or(u16::MAX);
+        let tsc = self.precision.timestamp.at(now);
+        let insn = RetiredInsn { ip, tsc, data, retire_cycles };
         let op = RetiredOp {
             ip,
             has_op: of.uops > 0,

@@ -31,6 +31,8 @@ pub(crate) struct Precision {
     pub(crate) interrupted: Option<Place>,
     /// The guest's time-stamp counter, as it was read last.
     pub(crate) timestamp: Timestamp,
+    /// Core cycles at the last retirement, while instructions are counted one by one.
+    pub(crate) retired_at_cycles: u64,
 }
 
 impl Precision {
@@ -45,6 +47,7 @@ impl Precision {
             next_ring: Privilege::Kernel,
             interrupted: None,
             timestamp,
+            retired_at_cycles: 0,
         }
     }
 }

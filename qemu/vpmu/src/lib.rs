@@ -13,6 +13,7 @@
 //! [`VirtualPmu::sync`] handles overflows; [`VirtualPmu::take_interrupt`] returns whether an
 //! interrupt is pending.
 
+mod arch_pebs;
 mod counter;
 mod event;
 mod ibs;

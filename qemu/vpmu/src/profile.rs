@@ -40,13 +40,17 @@ pub struct QemuMachine {
     pub checks: &'static [&'static str],
 }
 
-/// PEBS by the core that has it. Records are of format 4 on both (Linux's log of Ice Lake and of
-/// Alder Lake: "PEBS fmt4+-baseline").
+/// PEBS by the processor that has it. Records are of format 4 on the first two (Linux's log of Ice
+/// Lake and of Alder Lake: "PEBS fmt4+-baseline"), and of format 6 on Lunar Lake (its log).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PebsKind {
-    SunnyCove,
+    IceLake,
     /// With precise distribution on general counter 0, and two latencies of an access.
-    GoldenCove,
+    SapphireRapids,
+    /// With retire latencies and values of counters in records, and other sources of loads.
+    LunarLake,
+    /// Architectural: in a buffer at a physical address, without a debug store.
+    PantherLake,
 }
 
 /// Last branch records by their registers.
@@ -170,16 +174,20 @@ impl Profile {
         self.vendor == Vendor::Intel && self.version >= 5 && self.fixed >= 4
     }
 
-    /// Returns whether the profile has precise event-based sampling. The records are those of
-    /// version 5; from version 6 on processors have other ones.
+    /// Returns whether the profile has precise event-based sampling: with the version that the
+    /// records' format belongs to.
     pub fn has_pebs(&self) -> bool {
-        self.vendor == Vendor::Intel && self.version == 5 && self.pebs.is_some()
+        self.vendor == Vendor::Intel && self.pebs.is_some_and(|kind| kind.version() == self.version)
     }
 
-    /// The last branch records: of version 5 of Intel's architecture, and of AMD's with PerfMonV2.
+    /// The last branch records: of versions 5 and, if they are architectural, 6 of Intel's
+    /// architecture, and of AMD's with PerfMonV2.
     pub(crate) fn lbr_kind(&self) -> Option<LbrKind> {
-        let version = if self.vendor == Vendor::Intel { 5 } else { 2 };
-        self.lbr.filter(|_| self.version == version)
+        self.lbr.filter(|kind| match kind {
+            LbrKind::Legacy => self.version == 5,
+            LbrKind::Architectural => self.version >= 5,
+            LbrKind::Amd => self.version == 2,
+        })
     }
 
     /// Returns whether precise samples of cycles can be taken: by PEBS, or by IBS.

@@ -18,7 +18,9 @@ fn all(pmu: Pmu) -> Vec<Listed> {
 
 #[test]
 fn every_event_that_the_virtual_pmu_counts_is_listed_with_its_definition() {
-    for pmu in [Pmu::Intel, Pmu::SapphireRapids, Pmu::LunarLake, Pmu::Zen3, Pmu::Amd] {
+    let with_version_6 = [Pmu::LunarLake, Pmu::PantherLake];
+    let others = [Pmu::Intel, Pmu::SapphireRapids, Pmu::Zen3, Pmu::Amd];
+    for pmu in with_version_6.into_iter().chain(others) {
         let all = all(pmu);
         for event in pmu.profile().events().filter(|event| !event.is_unlisted) {
             let found = all.iter().find(|other| other.name == event.name);
@@ -27,7 +29,7 @@ fn every_event_that_the_virtual_pmu_counts_is_listed_with_its_definition() {
         }
         assert!(all.iter().all(|event| lines(event).lines().all(|line| line.len() <= COLUMNS)));
     }
-    assert_eq!(ProfileName::ALL.len(), 5, "there is a machine for each");
+    assert_eq!(ProfileName::ALL.len(), 6, "there is a machine for each");
 }
 
 #[test]

@@ -8,10 +8,11 @@ use tally_vpmu::{Profile as Known, QemuMachine};
 const COUNT: usize = Known::ALL.len();
 
 /// Other names that people give the machines: the processors', as vendors and perf write them.
-const ALIASES: [(&str, &[&str]); 4] = [
+const ALIASES: [(&str, &[&str]); 5] = [
     ("intel", &["icelake", "icelakex", "icx", "ice-lake"]),
     ("sapphire-rapids", &["sapphirerapids", "spr"]),
     ("lunar-lake", &["lunarlake", "lnl"]),
+    ("panther-lake", &["pantherlake", "ptl"]),
     ("amd", &["zen4", "amdzen4"]),
 ];
 
@@ -36,6 +37,8 @@ impl Pmu {
     pub const SapphireRapids: Pmu = Pmu::named("sapphire-rapids");
     /// Lunar Lake's P-cores, of Perfmon version 6.
     pub const LunarLake: Pmu = Pmu::named("lunar-lake");
+    /// Panther Lake's P-cores, with architectural PEBS.
+    pub const PantherLake: Pmu = Pmu::named("panther-lake");
     /// Zen 3.
     pub const Zen3: Pmu = Pmu::named("zen3");
 }

@@ -63,28 +63,32 @@ pub(crate) struct Fired {
 
 /// Counters to preload, with the number of events until their overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PreloadPlan([u64; SLOTS]);
+pub(crate) struct PreloadPlan {
+    distances: [u64; SLOTS],
+    /// Mask of the slots whose counters store precise records.
+    pub(crate) precise: u16,
+}
 
 impl Default for PreloadPlan {
     fn default() -> PreloadPlan {
-        PreloadPlan([NONE; SLOTS])
+        PreloadPlan { distances: [NONE; SLOTS], precise: 0 }
     }
 }
 
 impl PreloadPlan {
     /// The counters to preload: slot, and events until the overflow.
     pub(crate) fn distances(&self) -> impl Iterator<Item = (usize, u64)> {
-        self.0.into_iter().enumerate().filter(|(_, distance)| *distance != NONE)
+        self.distances.into_iter().enumerate().filter(|(_, distance)| *distance != NONE)
     }
 
     /// Returns whether no counter is to be preloaded.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0 == [NONE; SLOTS]
+        self.distances == [NONE; SLOTS]
     }
 
     /// Raises every distance to at least `least`, and drops distances above `most` of their slot.
     pub(crate) fn limit(&mut self, least: u64, most: impl Fn(usize) -> u64) {
-        for (slot, distance) in self.0.iter_mut().enumerate() {
+        for (slot, distance) in self.distances.iter_mut().enumerate() {
             let raised = least.max(*distance);
             *distance = if raised <= most(slot) { raised } else { NONE };
         }
@@ -93,7 +97,7 @@ impl PreloadPlan {
     /// Adds a threshold that is `distance` events away from the present count of the counter in
     /// `slot`.
     pub(super) fn add(&mut self, slot: usize, distance: u64) {
-        if let Some(nearest) = self.0.get_mut(slot) {
+        if let Some(nearest) = self.distances.get_mut(slot) {
             *nearest = distance.max(1).min(*nearest);
         }
     }

@@ -184,6 +184,8 @@ impl Session {
         };
         // The slice timer overflows at the slice's end anyway.
         plan.limit(least, |slot| if slot == timer { left.saturating_sub(1) } else { most });
+        let instructions = u16::from(self.samples_precise_instructions()) << PINNED_SLOT;
+        plan.precise = self.plan.group(group).precise | instructions;
         Some(plan)
     }
 }

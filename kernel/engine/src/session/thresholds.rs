@@ -258,7 +258,7 @@ impl Session {
 
     /// Returns whether the pinned instructions are sampled precisely: they are not if they time the
     /// slices.
-    fn samples_precise_instructions(&self) -> bool {
+    pub(super) fn samples_precise_instructions(&self) -> bool {
         self.setup.precise.is_some() && self.setup.timer != Pinned::Instructions
     }
 

@@ -28,7 +28,10 @@ use core::iter;
 
 use tally_engine::MAX_EXTRA;
 
-use crate::intel::extra_address;
+use crate::{
+    intel::{RecordSupport, extra_address},
+    registers::intel::PebsEnable,
+};
 
 pub use aliases::Derived;
 pub use costs::CostTable;
@@ -53,6 +56,10 @@ pub struct Catalogue {
     metrics: u8,
     /// Whether precise samples can be taken.
     is_precise: bool,
+    /// Whether selects of precise events have the bit of adaptive records.
+    is_adaptive: bool,
+    /// Whether precise samples of general counter 0 are those of the overflowing instruction.
+    first_is_exact: bool,
     /// Whether Tally's own events, those of the virtual PMU, exist.
     has_tallys: bool,
 }
@@ -71,6 +78,8 @@ impl Catalogue {
             has_equal,
             metrics,
             is_precise: processor.core.is_precise(),
+            is_adaptive: true,
+            first_is_exact: processor.core.first_is_exact(),
             has_tallys: false,
         }
     }
@@ -114,10 +123,17 @@ impl Catalogue {
         Catalogue { metrics: if has_metrics { self.metrics } else { 0 }, ..self }
     }
 
-    /// Returns whether precise samples of general counter 0 are those of the overflowing
-    /// instruction.
-    pub(crate) fn first_is_exact(&self) -> bool {
-        self.processor.core.first_is_exact()
+    /// Returns the counters whose precise samples are those of the overflowing instruction.
+    pub(crate) fn exact(&self) -> PebsEnable {
+        let first = if self.first_is_exact { PebsEnable::GENERAL0 } else { PebsEnable::empty() };
+        PebsEnable::FIXED0 | first
+    }
+
+    /// Takes the records that CPUID reports: those in a buffer need no bit in event selects.
+    pub(crate) fn with_records(self, records: RecordSupport) -> Catalogue {
+        let RecordSupport::Buffer { exact } = records else { return self };
+        let first_is_exact = exact.contains(PebsEnable::GENERAL0);
+        Catalogue { is_precise: true, is_adaptive: false, first_is_exact, ..self }
     }
 
     /// Removes precise samples if the processor cannot take them.

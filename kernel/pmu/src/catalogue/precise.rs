@@ -2,9 +2,9 @@
 //! precise where that can be had.
 //!
 //! Every counter can store precise records, of any event. With `p` and `pp` the next event after
-//! the overflow writes the record, with `ppp` the overflowing one; on Golden Cove and Redwood Cove
-//! only general counter 0 and fixed counter 0 do the latter, on Sunny Cove only fixed counter 0,
-//! where `ppp` of other events is `pp` (Linux, `glc_get_event_constraints`,
+//! the overflow writes the record, with `ppp` the overflowing one; from Golden Cove on only general
+//! counter 0 and fixed counter 0 do the latter, on Sunny Cove only fixed counter 0, where `ppp` of
+//! other events is `pp` (Linux, `glc_get_event_constraints`,
 //! `icl_get_event_constraints`).
 //!
 //! The event of slow loads has precise samples alone: the processor counts some of the loads that
@@ -61,7 +61,7 @@ impl Catalogue {
             return Ok(Demand { precise: Some(Precision::default()), ..demand });
         }
         let demand = self.on_counter_with_records(demand, entry, mode)?;
-        let is_very = precision == MOST_PRECISE && self.first_is_exact();
+        let is_very = precision == MOST_PRECISE && self.first_is_exact;
         let counters = if is_very { demand.counters & FIRST_COUNTER } else { demand.counters };
         if counters == 0 {
             return Err(Why::NotSupported(format!(
@@ -70,7 +70,8 @@ impl Catalogue {
                 demand.counters
             )));
         }
-        let selector = Selector(demand.selector.0 | PerfEvtSel::ADAPTIVE.bits());
+        let adaptive = if self.is_adaptive { PerfEvtSel::ADAPTIVE.bits() } else { 0 };
+        let selector = Selector(demand.selector.0 | adaptive);
         let is_one = !entry.is_modified() && ONE_AN_INSTRUCTION.contains(&entry.code);
         let precision = Precision {
             most_lost: if is_one { 0 } else { MOST_LOST },
@@ -144,7 +145,7 @@ impl Catalogue {
         };
         let precise = Some(Precision { slow_load_cycles, ..precision });
         let demand = Demand { precise, ..demand };
-        if !self.first_is_exact() {
+        if !self.processor.core.pairs_slow_loads() {
             return Ok(demand);
         }
         let (code, umask) = BESIDE_SLOW_LOADS;
@@ -208,5 +209,5 @@ const OPS_ALONE: &str =
 const NOT_MOST: &str = "IBS has no samples of the very event (ppp): write pp";
 const NO_IBS: &str = "precise samples (p) need IBS, which the engine drives from Zen 3 on, and which this processor, or a \
      hypervisor, does not show: leave p out";
-const NO_RECORDS: &str = "precise samples (p) need PEBS with adaptive records, which the engine drives on Ice Lake \
-     and Sapphire Rapids, and which this processor, or a hypervisor, does not show: leave p out";
+const NO_RECORDS: &str = "precise samples (p) need PEBS with adaptive records, which the engine drives from Ice Lake \
+     to Panther Lake, and which this processor, or a hypervisor, does not show: leave p out";

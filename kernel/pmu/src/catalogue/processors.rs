@@ -176,9 +176,15 @@ impl Core {
     }
 
     /// Returns whether precise samples of general counter 0 are those of the overflowing
-    /// instruction (Linux, `glc_get_event_constraints`).
+    /// instruction (Linux, `glc_get_event_constraints`, also for Lion Cove).
     pub(super) fn first_is_exact(self) -> bool {
-        matches!(self, Core::GoldenCove | Core::RedwoodCove)
+        matches!(self, Core::GoldenCove | Core::RedwoodCove | Core::LionCove)
+    }
+
+    /// Returns whether records of slow loads are complete only beside another event (Linux,
+    /// `PMU_FL_MEM_LOADS_AUX`, of Alder Lake and Sapphire Rapids).
+    pub(super) fn pairs_slow_loads(self) -> bool {
+        matches!(self, Core::GoldenCove)
     }
 
     /// Returns the valid bits of an extra register, 0 if it does not exist (Linux,

@@ -3,6 +3,8 @@
 
 use raw_cpuid::CpuIdReader;
 
+use super::records::RecordLeaves;
+
 const LEAF: u32 = 0x23;
 
 /// Contents of leaf 23H.
@@ -15,6 +17,8 @@ pub(super) struct Extended {
     pub(super) has_second_umask: bool,
     /// Whether event selects have the equal flag.
     pub(super) has_equal: bool,
+    /// Records of precise samples; `None` without the sub-leaves.
+    pub(super) records: Option<RecordLeaves>,
 }
 
 impl Extended {
@@ -31,8 +35,12 @@ impl Extended {
             let masks = cpuid.cpuid2(LEAF, 1);
             [masks.eax, masks.ebx]
         });
+        let has_records = has_sub_leaf(4) && has_sub_leaf(5);
+        let records =
+            has_records.then(|| RecordLeaves::of(cpuid.cpuid2(LEAF, 4), cpuid.cpuid2(LEAF, 5)));
         Extended {
             counters,
+            records,
             has_second_umask: first.ebx & 1 == 1,
             has_equal: first.ebx >> 1 & 1 == 1,
         }

@@ -272,3 +272,45 @@ fn fields_of_selects_are_those_of_leaf_23h() {
     assert!(resolve(ICELAKE, "cpu/event=0xc4,eq/").unwrap_err().contains("no equal flag"));
     assert!(resolve(ZEN4, "cpu/event=0xc4,eq/").is_err());
 }
+
+/// Cougar Cove as Linux reads it (`update_pmu_cap`): sub-leaves 4 and 5 of leaf 23H.
+#[test]
+fn records_in_a_buffer_are_those_of_leaf_23h() {
+    let cpu = |groups: u32, counters: [u32; 4]| {
+        move |leaf: u32, sub_leaf: u32| {
+            let [eax, ebx, ecx, edx] = match (leaf, sub_leaf) {
+                (1, _) => [0xc_06c1, 0, 1 << 15, 0],
+                (7, 1) => [1 << 8, 0, 0, 0],
+                (0xa, _) => [0x0830_0806, 0, 7, 0x8603],
+                (0x1a, _) => [0x4000_0004, 0, 0, 0],
+                (0x23, 0) => [0b11_0011, 0b11, 8, 0],
+                (0x23, 1) => [0x3ff, 0xf, 0, 0],
+                (0x23, 4) => [0, groups, 0, 0],
+                (0x23, 5) => counters,
+                (leaf, _) => {
+                    let CpuIdResult { eax, ebx, ecx, edx } = LION_COVE.cpuid1(leaf);
+                    [eax, ebx, ecx, edx]
+                }
+            };
+            CpuIdResult { eax, ebx, ecx, edx }
+        }
+    };
+    let found = detect(cpu(1 << 30, [0x3ff, 1, 0xf, 1])).unwrap();
+    assert_eq!(found.info().catalogue, "pantherlake_cougarcove");
+    let first = |word| {
+        let resolved = found.catalogue().resolve(word, Mode::User).unwrap();
+        (resolved[0].demand.selector.0, resolved[0].demand.counters)
+    };
+    // No bit of adaptive records.
+    assert_eq!(first("MEM_LOAD_RETIRED.L2_MISS:pp"), (0x41_10d1, 0xf));
+    assert_eq!(first("MEM_LOAD_RETIRED.L2_MISS:ppp"), (0x41_10d1, 1));
+    let Kind::Intel { features, .. } = found.kind else { panic!("Intel's") };
+    let exact = PebsEnable::FIXED0 | PebsEnable::GENERAL0;
+    assert_eq!(features.records, intel::RecordSupport::Buffer { exact });
+    // Without accesses, or with a counter that stores none, there is no debug store instead.
+    for cpu in [cpu(1 << 29, [0x3ff, 1, 0xf, 1]), cpu(1 << 30, [0xff, 1, 0xf, 1])] {
+        let found = detect(cpu).unwrap();
+        let Kind::Intel { features, .. } = found.kind else { panic!("Intel's") };
+        assert_eq!(features.records, intel::RecordSupport::None);
+    }
+}

@@ -2,8 +2,37 @@
 
 use tally_engine::Widths;
 
-use super::{addresses::Addresses, branches::BranchSupport};
-use crate::registers::intel::PerfGlobalCtrl;
+use super::{
+    addresses::Addresses,
+    branches::BranchSupport,
+    precise::{ARCHITECTURAL, has_records},
+};
+use crate::registers::intel::{PebsEnable, PerfCapabilities, PerfGlobalCtrl};
+
+/// Records of precise samples that a processor has, from CPUID. `exact` are the counters whose
+/// samples are those of the overflowing instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecordSupport {
+    /// No records that the driver knows.
+    None,
+    /// In a debug store with 64-bit records, if IA32_PERF_CAPABILITIES has a format that the driver
+    /// knows.
+    DebugStore { exact: PebsEnable },
+    /// In a buffer (architectural PEBS), from every counter.
+    Buffer { exact: PebsEnable },
+}
+
+impl RecordSupport {
+    /// Returns the support that also the format in IA32_PERF_CAPABILITIES has.
+    pub(super) fn by(self, capabilities: PerfCapabilities) -> RecordSupport {
+        let is_known = match self {
+            RecordSupport::None => false,
+            RecordSupport::DebugStore { .. } => has_records(capabilities),
+            RecordSupport::Buffer { .. } => capabilities.pebs_format() == ARCHITECTURAL,
+        };
+        if is_known { self } else { RecordSupport::None }
+    }
+}
 
 /// Features of an Intel PMU that the driver needs, from CPUID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,10 +45,8 @@ pub(crate) struct Features {
     pub(crate) reference: bool,
     /// Whether PERF_METRICS exists, which needs fixed counter 3.
     pub(crate) metrics: bool,
-    /// Whether the processor has a debug store with 64-bit records.
-    pub(crate) debug_store: bool,
-    /// Whether precise samples of general counter 0 are those of the overflowing instruction.
-    pub(crate) first_is_exact: bool,
+    /// Records of precise samples.
+    pub(crate) records: RecordSupport,
     /// Records of branches.
     pub(crate) branches: BranchSupport,
     /// Whether IA32_PERF_CAPABILITIES exists.

@@ -3,9 +3,9 @@
 use core::mem::take;
 
 use tally_abi::bank::PINNED_SLOT;
-use tally_engine::{MAX_GENERAL, Pinned, Selector, for_each_counter};
+use tally_engine::{MAX_GENERAL, Selector, for_each_counter};
 
-use super::{Intel, precise::is_precise};
+use super::Intel;
 use crate::{
     Bus,
     registers::intel::{FixedCtrCtrl, PebsEnable, PerfEvtSel, PerfGlobalOvfCtrl, PerfGlobalStatus},
@@ -33,9 +33,9 @@ impl<B: Bus> Intel<B> {
     fn arm_general(&mut self, index: usize) {
         let held = self.selects.held()[index];
         match &mut self.precise {
-            Some(precise) if is_precise(held) => {
-                precise.arm(&mut self.bus, PebsEnable::from_bits_retain(1 << index));
-                self.timer.interrupting |= PerfGlobalStatus::DS_BUFFER.bits();
+            Some(precise) if self.recording >> index & 1 == 1 => {
+                precise.arm(&mut self.bus, index as u32);
+                self.timer.interrupting |= precise.status().bits();
             }
             _ => {
                 self.select(index, Selector(held.0 | PerfEvtSel::INT.bits()));
@@ -46,9 +46,10 @@ impl<B: Bus> Intel<B> {
 
     fn arm_fixed(&mut self, event: usize) {
         match &mut self.precise {
-            Some(precise) if self.is_precise && event == Pinned::Instructions as usize => {
-                precise.arm(&mut self.bus, PebsEnable::FIXED0);
-                self.timer.interrupting |= PerfGlobalStatus::DS_BUFFER.bits();
+            Some(precise) if self.recording >> (PINNED_SLOT + event) & 1 == 1 => {
+                precise
+                    .arm(&mut self.bus, PebsEnable::FIXED0.bits().trailing_zeros() + event as u32);
+                self.timer.interrupting |= precise.status().bits();
             }
             _ => {
                 let interrupts = FixedCtrCtrl::PMI0.bits() << (4 * event);

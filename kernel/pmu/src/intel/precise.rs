@@ -5,180 +5,91 @@
 //! "Adaptive PEBS" and "Extended PEBS". Linux, arch/x86/events/intel/ds.c.
 //!
 //! The driver takes records of the basic group, and of the group of memory accesses if the session
-//! needs it, from Ice Lake on, where every counter can store them. An armed counter stores one
-//! record: then it counts on from about 0, and overflows again only after all its bits have passed.
-//! The interrupt is that of the debug store, whose threshold is one record.
+//! needs it, where every counter can store them: from Ice Lake on through the debug store, from
+//! Panther Lake on in a buffer (architectural PEBS). An armed counter stores one record: then it
+//! counts on from about 0, and overflows again only after all its bits have passed. The interrupt
+//! is that of the debug store or of the buffer, whose threshold is one record.
 
-use core::{
-    ptr,
-    sync::atomic::{AtomicU64, Ordering::Relaxed},
-};
+mod buffer;
+mod debug_store;
+mod record;
 
-use tally_abi::bank::PINNED_SLOT;
-use tally_engine::{Access, MAX_GENERAL, Pinned, PreciseRecord, PreciseRecords, Records, Selector};
+pub(super) use self::debug_store::has_records;
+pub use self::{buffer::RecordBuffer, debug_store::DebugStore};
 
+use tally_engine::{PreciseRecords, Records};
+
+use self::record::FIRST_FIXED;
 use crate::{
     bus::{Bus, CountingBus},
-    registers::intel::{DsArea, PebsDataCfg, PebsEnable, PebsLdLat, PerfCapabilities, PerfEvtSel},
+    registers::{
+        Register,
+        intel::{DsArea, PebsDataCfg, PebsEnable, PebsLdLat, PerfGlobalStatus},
+        records::{PmcCfgC, PmcFxCfgC},
+    },
 };
 
-/// Words of the debug store: its management area, and records.
-const WORDS: usize = 192;
-/// The first record.
-const RECORDS: usize = 64;
-const WORD_BYTES: u64 = 8;
-/// Words of a record's basic group: groups and size, address, counters, TSC.
-const BASIC_WORDS: usize = 4;
-const ADDRESS: usize = 1;
-const COUNTERS: usize = 2;
-/// Words of the group of a memory access, which follows: address, auxiliary information, latency,
-/// transactions.
-const MEMORY_WORDS: usize = 4;
-/// Position of a record's size in its first word, in bytes.
-const SIZE_SHIFT: u32 = 48;
-/// Position of the first fixed counter in a record's mask of counters.
-const FIRST_FIXED: u32 = 32;
+/// Format in IA32_PERF_CAPABILITIES that stands for architectural PEBS (Linux,
+/// `intel_arch_pebs_init`).
+pub(super) const ARCHITECTURAL: u8 = 0xf;
 
-/// Words of the management area (section "DS Save Area", 64-bit format).
-const BASE: usize = 4;
-const INDEX: usize = 5;
-const MAXIMUM: usize = 6;
-const THRESHOLD: usize = 7;
-const RESETS: usize = 8;
-
-/// The format of the records, from Ice Lake to Meteor Lake.
-const FORMAT: u8 = 4;
-/// Fixed counters' reset values are behind those of so many general counters.
-const FIXED_RESETS: usize = RESETS + 8;
-
-/// Debug store of one CPU: memory in which the processor finds where to store records. Mapped for
-/// ring 0 in every address space in which the CPU counts.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub struct DebugStore([AtomicU64; WORDS]);
-
-impl DebugStore {
-    /// Makes a store without records.
-    pub const fn new() -> DebugStore {
-        DebugStore([const { AtomicU64::new(0) }; WORDS])
-    }
-
-    /// The linear address of a word.
-    fn address(&self, word: usize) -> u64 {
-        ptr::from_ref(self).addr() as u64 + word as u64 * WORD_BYTES
-    }
-
-    /// Sets the management area up. `exact` are the counters with precise distribution, as in
-    /// IA32_PEBS_ENABLE.
-    ///
-    /// A counter is reloaded with the events that it has counted since its overflow, so that none
-    /// is lost: the next event writes the record, or the overflowing one where the distribution is
-    /// precise.
-    fn set_up(&self, exact: PebsEnable) {
-        let reset = |bit: u32| u64::from(exact.bits() >> bit & 1 == 0);
-        (0..8).for_each(|index| self.put(RESETS + index, reset(index as u32)));
-        (0..3).for_each(|index| self.put(FIXED_RESETS + index, reset(FIRST_FIXED + index as u32)));
-        self.put(BASE, self.address(RECORDS));
-        self.put(INDEX, self.address(RECORDS));
-        self.put(MAXIMUM, self.address(WORDS));
-        self.put(THRESHOLD, self.address(RECORDS + BASIC_WORDS));
-    }
-
-    fn put(&self, word: usize, value: u64) {
-        self.0[word].store(value, Relaxed);
-    }
-
-    /// Takes all records.
-    fn take(&self) -> PreciseRecords {
-        let mut taken = PreciseRecords::default();
-        let end = self.0[INDEX].load(Relaxed).wrapping_sub(self.address(0)) / WORD_BYTES;
-        let end = usize::try_from(end).unwrap_or(WORDS).min(WORDS);
-        let records = self.0.get(RECORDS..end).unwrap_or_default();
-        let mut left = records;
-        while let Some((words, rest)) = split_record(left) {
-            add_record(words, &mut taken);
-            left = rest;
-        }
-        if !records.is_empty() {
-            self.put(INDEX, self.address(RECORDS));
-        }
-        taken
-    }
-}
-
-/// Splits the first record off; `None` at the end, or if its size is none.
-fn split_record(words: &[AtomicU64]) -> Option<(&[AtomicU64], &[AtomicU64])> {
-    let bytes = words.first()?.load(Relaxed) >> SIZE_SHIFT;
-    let size = (bytes / WORD_BYTES) as usize;
-    if size < BASIC_WORDS { None } else { words.split_at_checked(size) }
-}
-
-/// Adds a record to those of all its counters.
-fn add_record(words: &[AtomicU64], to: &mut PreciseRecords) {
-    let word = |index: usize| words.get(index).map_or(0, |word| word.load(Relaxed));
-    let groups = PebsDataCfg::from_bits_retain(word(0));
-    let has_access =
-        groups.contains(PebsDataCfg::MEMORY) && words.len() >= BASIC_WORDS + MEMORY_WORDS;
-    let access = if has_access {
-        let [address, info, latency] = [0, 1, 2].map(|index| word(BASIC_WORDS + index));
-        Access { address, info, latency }
-    } else {
-        Access::default()
-    };
-    let record = PreciseRecord { address: word(ADDRESS), access };
-    let counters = word(COUNTERS);
-    let general = (0..MAX_GENERAL).filter(|index| counters >> index & 1 == 1);
-    general.for_each(|slot| to.add(slot, record));
-    if counters >> FIRST_FIXED & 1 == 1 {
-        to.add(PINNED_SLOT + Pinned::Instructions as usize, record);
-    }
-}
-
-impl Default for DebugStore {
-    fn default() -> DebugStore {
-        DebugStore::new()
-    }
-}
-
-/// Returns whether the processor stores records that the driver can take.
-pub(super) fn has_records(capabilities: PerfCapabilities) -> bool {
-    capabilities.pebs_format() == FORMAT && capabilities.contains(PerfCapabilities::PEBS_BASELINE)
-}
-
-/// Returns whether a select's samples are precise.
-pub(super) fn is_precise(select: Selector) -> bool {
-    select.0 & PerfEvtSel::ADAPTIVE.bits() != 0
+/// Memory in which the processor stores records.
+#[derive(Clone, Copy, Debug)]
+enum Memory {
+    Store(&'static DebugStore),
+    Buffer(&'static RecordBuffer),
 }
 
 /// State of a CPU's precise samples.
 #[derive(Debug)]
 pub(super) struct Precise {
-    store: &'static DebugStore,
-    /// Value last written to IA32_PEBS_ENABLE.
+    memory: Memory,
+    /// Counters with precise distribution: the overflowing instruction has the record.
+    exact: PebsEnable,
+    /// Counters that store records.
     enabled: PebsEnable,
     /// Properties of records that the processor was told last.
     records: Records,
 }
 
 impl Precise {
-    /// Makes the processor use `store`; `None` if a hypervisor lacks the registers.
-    pub(super) fn new<B: Bus>(
+    fn of(memory: Memory, exact: PebsEnable) -> Precise {
+        Precise { memory, exact, enabled: PebsEnable::empty(), records: Records::default() }
+    }
+
+    /// Makes the processor use `store` for records of a format; `None` if a hypervisor lacks the
+    /// registers.
+    pub(super) fn in_store<B: Bus>(
         bus: &mut CountingBus<B>,
-        exact: PebsEnable,
+        (exact, format): (PebsEnable, u8),
         store: &'static DebugStore,
     ) -> Option<Precise> {
-        store.set_up(exact);
+        store.set_up(exact, format);
         let has_all = bus.try_put(0, PebsEnable::empty())
             && bus.try_put(0, PebsDataCfg::empty())
             && bus.try_put(0, DsArea(store.address(0)));
-        let (enabled, records) = (PebsEnable::empty(), Records::default());
-        has_all.then_some(Precise { store, enabled, records })
+        has_all.then(|| Precise::of(Memory::Store(store), exact))
+    }
+
+    /// Makes the processor use the buffer at a physical address; `None` if a hypervisor lacks the
+    /// registers.
+    pub(super) fn in_buffer<B: Bus>(
+        bus: &mut CountingBus<B>,
+        exact: PebsEnable,
+        (buffer, physical): (&'static RecordBuffer, u64),
+    ) -> Option<Precise> {
+        let has_all = bus.try_put(0, PmcCfgC::empty())
+            && bus.try_put(0, PmcFxCfgC(0))
+            && buffer.set_up(bus, physical);
+        has_all.then(|| Precise::of(Memory::Buffer(buffer), exact))
     }
 
     /// Lets records have what a session needs, before it counts.
     #[cold]
     pub(super) fn configure<B: Bus>(&mut self, bus: &mut CountingBus<B>, records: Records) {
-        if records.accesses != self.records.accesses {
+        if let Memory::Store(_) = self.memory
+            && records.accesses != self.records.accesses
+        {
             let groups = if records.accesses { PebsDataCfg::MEMORY } else { PebsDataCfg::empty() };
             bus.put(0, groups);
         }
@@ -188,105 +99,59 @@ impl Precise {
         self.records = records;
     }
 
-    /// Lets a counter that is about to be preloaded store a record.
-    pub(super) fn arm<B: Bus>(&mut self, bus: &mut CountingBus<B>, counter: PebsEnable) {
-        if !self.enabled.contains(counter) {
-            self.enabled |= counter;
-            bus.put(0, self.enabled);
+    /// Lets a counter that is about to be preloaded store a record. `counter` is its bit.
+    pub(super) fn arm<B: Bus>(&mut self, bus: &mut CountingBus<B>, counter: u32) {
+        let bit = PebsEnable::from_bits_retain(1 << counter);
+        if self.enabled.contains(bit) {
+            return;
+        }
+        self.enabled |= bit;
+        match self.memory {
+            Memory::Store(_) => bus.put(0, self.enabled),
+            Memory::Buffer(_) => {
+                let mut config = PmcCfgC::ENABLE;
+                config.set(PmcCfgC::ACCESS, self.records.accesses);
+                // As the debug store's reset values.
+                let reload = u64::from(!self.exact.contains(bit));
+                bus.put_at(config_of(counter), config.bits() | reload);
+            }
         }
     }
 
     /// Disarms all counters.
     pub(super) fn disarm<B: Bus>(&mut self, bus: &mut CountingBus<B>) {
-        if !self.enabled.is_empty() {
-            self.enabled = PebsEnable::empty();
-            bus.put(0, self.enabled);
+        let enabled = core::mem::replace(&mut self.enabled, PebsEnable::empty());
+        match self.memory {
+            _ if enabled.is_empty() => {}
+            Memory::Store(_) => bus.put(0, PebsEnable::empty()),
+            Memory::Buffer(_) => {
+                let counters = (0..u64::BITS).filter(|bit| enabled.bits() >> bit & 1 == 1);
+                counters.for_each(|counter| bus.put_at(config_of(counter), 0));
+            }
+        }
+    }
+
+    /// The status bit of records.
+    pub(super) fn status(&self) -> PerfGlobalStatus {
+        match self.memory {
+            Memory::Store(_) => PerfGlobalStatus::DS_BUFFER,
+            Memory::Buffer(_) => PerfGlobalStatus::RECORDS,
         }
     }
 
     /// Takes all records.
-    pub(super) fn take(&self) -> PreciseRecords {
-        self.store.take()
+    pub(super) fn take<B: Bus>(&self, bus: &mut CountingBus<B>) -> PreciseRecords {
+        match self.memory {
+            Memory::Store(store) => store.take(),
+            Memory::Buffer(buffer) => buffer.take(bus),
+        }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::boxed::Box;
-
-    use super::*;
-
-    /// The word at an offset of the manual.
-    fn at(store: &DebugStore, offset: usize) -> u64 {
-        store.0[offset / 8].load(Relaxed)
-    }
-
-    /// Stores a record as the processor does, from the manual's figure.
-    fn write(store: &DebugStore, words: &[u64]) {
-        let index = at(store, 0x28);
-        let first = (index - store.address(0)) as usize / 8;
-        words.iter().zip(first..).for_each(|(value, word)| store.put(word, *value));
-        store.put(0x28 / 8, index + 8 * words.len() as u64);
-    }
-
-    fn of(address: u64) -> PreciseRecord {
-        PreciseRecord { address, access: Access::default() }
-    }
-
-    #[test]
-    fn the_management_area_is_where_the_manual_has_it() {
-        for exact in [PebsEnable::FIXED0, PebsEnable::FIXED0 | PebsEnable::GENERAL0] {
-            let store: Box<DebugStore> = Box::default();
-            store.set_up(exact);
-            let [base, index, maximum, threshold] =
-                [0x20, 0x28, 0x30, 0x38].map(|word| at(&store, word));
-            assert_eq!(index, base);
-            assert_eq!(threshold, base + 32, "one record interrupts");
-            assert!(base >= store.address(0) + 0x80 + 3 * 8);
-            assert_eq!(maximum, store.address(WORDS));
-            assert_eq!([0x80, 0x88].map(|word| at(&store, word)), [0, 1], "fixed counters");
-            let first = u64::from(!exact.contains(PebsEnable::GENERAL0));
-            assert_eq!([0x40, 0x48].map(|word| at(&store, word)), [first, 1], "general counters");
-        }
-    }
-
-    #[test]
-    fn records_are_taken_once_by_their_counters() {
-        let store: Box<DebugStore> = Box::default();
-        store.set_up(PebsEnable::FIXED0);
-        assert_eq!(store.take(), PreciseRecords::default());
-        let access = Access { address: 0x7000, info: 0x1c, latency: 200 };
-        write(&store, &[32 << 48, 0x40_1000, 1 << 2, 1]);
-        write(&store, &[64 << 48 | 1, 0x40_3000, 0b11, 1, 0x7000, 0x1c, 200, 0]);
-        write(&store, &[32 << 48, 0x40_2000, 1 << 32, 1]);
-        let mut expected = PreciseRecords::default();
-        expected.add(2, of(0x40_1000));
-        [0, 1]
-            .into_iter()
-            .for_each(|slot| expected.add(slot, PreciseRecord { address: 0x40_3000, access }));
-        expected.add(PINNED_SLOT, of(0x40_2000));
-        assert_eq!(store.take(), expected);
-        assert_eq!(store.take(), PreciseRecords::default());
-        assert_eq!(at(&store, 0x28), at(&store, 0x20), "the buffer is empty again");
-    }
-
-    #[test]
-    fn a_record_of_no_size_or_behind_the_end_ends_the_records() {
-        let store: Box<DebugStore> = Box::default();
-        store.set_up(PebsEnable::FIXED0);
-        for first in [0, 8 << 48, 0xffff << 48] {
-            write(&store, &[first, 0x40_1000, 1, 1]);
-            assert_eq!(store.take(), PreciseRecords::default(), "{first:#x}");
-        }
-    }
-
-    #[test]
-    fn an_index_outside_of_the_store_is_no_record() {
-        let store: Box<DebugStore> = Box::default();
-        store.set_up(PebsEnable::FIXED0);
-        for index in [0, store.address(0) - 8, u64::MAX] {
-            store.put(INDEX, index);
-            assert_eq!(store.take(), PreciseRecords::default());
-        }
+/// Address of the register that configures a counter's records, by the counter's bit.
+fn config_of(counter: u32) -> u32 {
+    match counter.checked_sub(FIRST_FIXED) {
+        Some(fixed) => PmcFxCfgC::address(fixed as u8),
+        None => PmcCfgC::address(counter as u8),
     }
 }

@@ -7,8 +7,9 @@ use tally_abi::branches::BranchFilter;
 use super::{
     Addresses, CYCLES, Features, Intel, branches,
     extra::present_extra,
+    features::RecordSupport,
     in_use,
-    precise::{self, DebugStore, Precise},
+    precise::{DebugStore, Precise, RecordBuffer},
     timer::Timer,
 };
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     registers::{
         Register,
         intel::{
-            FixedCtr, FixedCtrCtrl, PebsEnable, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl,
+            FixedCtr, FixedCtrCtrl, PerfCapabilities, PerfEvtSel, PerfGlobalCtrl,
             PerfGlobalOvfCtrl, Pmc,
         },
     },
@@ -33,7 +34,7 @@ impl<B: Bus> Intel<B> {
         let capabilities = capabilities.unwrap_or(PerfCapabilities::empty());
         // CPUID does not tell, and a hypervisor may hide the register. Meteor Lake denies it.
         features.metrics &= capabilities.contains(PerfCapabilities::METRICS);
-        features.debug_store &= precise::has_records(capabilities);
+        features.records = features.records.by(capabilities);
         in_use::turn_off(&mut bus, &features, capabilities)?;
         bus.first_put(0, PerfGlobalCtrl::empty())?;
         bus.first_put(0, FixedCtrCtrl::empty())?;
@@ -48,7 +49,7 @@ impl<B: Bus> Intel<B> {
             timer: Timer::new(Pinned::Cycles, &features, PerfGlobalOvfCtrl::empty()),
             armed: 0,
             must_stop: false,
-            is_precise: false,
+            recording: 0,
             precise: None,
             capabilities,
             branches: None,
@@ -103,12 +104,21 @@ impl<B: Bus> Intel<B> {
     }
 
     /// See [`crate::Driver::sample_precisely`].
-    pub(crate) fn sample_precisely(&mut self, store: impl FnOnce() -> &'static DebugStore) {
-        let Intel { bus, features, .. } = self;
-        let first =
-            if features.first_is_exact { PebsEnable::GENERAL0 } else { PebsEnable::empty() };
-        let exact = PebsEnable::FIXED0 | first;
-        self.precise = features.debug_store.then(|| Precise::new(bus, exact, store())).flatten();
+    pub(crate) fn sample_precisely(
+        &mut self,
+        store: impl FnOnce() -> &'static DebugStore,
+        buffer: impl FnOnce() -> Option<(&'static RecordBuffer, u64)>,
+    ) {
+        let Intel { bus, features, capabilities, .. } = self;
+        self.precise = match features.records {
+            RecordSupport::None => None,
+            RecordSupport::DebugStore { exact } => {
+                Precise::in_store(bus, (exact, capabilities.pebs_format()), store())
+            }
+            RecordSupport::Buffer { exact } => {
+                buffer().and_then(|memory| Precise::in_buffer(bus, exact, memory))
+            }
+        };
     }
 
     /// See [`crate::Driver::can_sample_precisely`].

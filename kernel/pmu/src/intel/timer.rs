@@ -2,8 +2,8 @@
 
 use tally_engine::Pinned;
 
-use super::features::Features;
-use crate::registers::intel::PerfGlobalOvfCtrl;
+use super::features::{Features, RecordSupport};
+use crate::registers::intel::{PerfGlobalOvfCtrl, PerfGlobalStatus};
 
 /// Slice timer, with values that the overflow path would otherwise compute each time.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +26,11 @@ impl Timer {
         let third = if features.reference { PerfGlobalOvfCtrl::FIXED2.bits() } else { 0 };
         let metrics = PerfGlobalOvfCtrl::FIXED3 | PerfGlobalOvfCtrl::METRICS;
         let metrics = if features.metrics { metrics.bits() } else { 0 };
-        let records = PerfGlobalOvfCtrl::DS_BUFFER.bits();
-        let records = if features.debug_store { records } else { 0 };
+        let records = match features.records {
+            RecordSupport::None => 0,
+            RecordSupport::DebugStore { .. } => PerfGlobalStatus::DS_BUFFER.bits(),
+            RecordSupport::Buffer { .. } => PerfGlobalStatus::RECORDS.bits(),
+        };
         let bits = fixed.bits() | third | metrics | records | u64::from(features.general);
         Timer {
             event,

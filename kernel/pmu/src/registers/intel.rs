@@ -104,6 +104,8 @@ bitflags! {
         const FIXED2 = 1 << 34;
         /// From version 4 on: counters are frozen.
         const CTR_FRZ = 1 << 59;
+        /// The buffer of architectural PEBS has as many records as its threshold says.
+        const RECORDS = 1 << 54;
         /// The debug store has as many records as its threshold says.
         const DS_BUFFER = 1 << 62;
     }
@@ -179,7 +181,7 @@ bitflags! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct PebsEnable: u64 {
         /// General counters, by index.
-        const GENERAL = 0xff;
+        const GENERAL = 0x3ff;
         /// General counter 0.
         const GENERAL0 = 1;
         /// Fixed counter 0.

@@ -11,6 +11,7 @@ pub mod amd;
 pub mod architectural;
 pub mod branches;
 pub mod intel;
+pub mod records;
 pub mod unit;
 
 /// An MSR, or a row of equal MSRs.

@@ -9,9 +9,10 @@ use tally_abi::{
 };
 use tally_engine::{CounterMask, Counts, Group, Layout, Multiplexer, Pmu};
 use tally_pmu::{
-    DebugStore, DetectedPmu, Driver, InitError, access_costs, bus::Native, check_counters,
-    check_interrupt, recheck_counters, virtual_pmu,
+    DebugStore, DetectedPmu, Driver, InitError, RecordBuffer, access_costs, bus::Native,
+    check_counters, check_interrupt, recheck_counters, virtual_pmu,
 };
+use x86_64::structures::paging::PhysFrame;
 
 use crate::{
     arch::{lapic::Lapic, vectors},
@@ -21,10 +22,26 @@ use crate::{
             delivery, record_branches, record_extra, record_metrics, record_precise, settings,
         },
     },
+    memory::frames::{self, User},
 };
 
 /// The memory for each CPU's precise samples, in the kernel's heap, which every address space maps.
 static DEBUG_STORES: [Once<Box<DebugStore>>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
+
+/// The frame for each CPU's precise samples, where they go to a physical address.
+static RECORD_BUFFERS: [Once<PhysFrame>; MAX_CPUS] = [const { Once::new() }; MAX_CPUS];
+
+/// The frame for a CPU's precise samples, with its physical address; `None` without memory.
+fn record_buffer(cpu: u16) -> Option<(&'static RecordBuffer, u64)> {
+    let buffer = RECORD_BUFFERS.get(usize::from(cpu))?;
+    let frame = buffer.try_call_once(|| frames::allocate_in_turn(User::Kernel)).ok()?;
+    let start = frame.start_address();
+    // SAFETY: (1) the frame is the kernel's, is never freed, and is mapped there; (2) it has the
+    // type's size and alignment, and any bytes are words; (3) the processor's writes are like those
+    // of another CPU to words that are atomic.
+    let memory = unsafe { &*frames::kernel_view(start).as_ptr::<RecordBuffer>() };
+    Some((memory, start.as_u64()))
+}
 
 /// Access to this CPU's PMU, for one user at a time.
 fn bus() -> Native {
@@ -64,7 +81,8 @@ pub(super) fn multiplexer(
 ) -> Result<Multiplexer<Driver<Native>>, InitError> {
     let mut driver = driver(found)?;
     if let Some(store) = DEBUG_STORES.get(usize::from(cpu)) {
-        driver.sample_precisely(|| store.call_once(Box::default), |entry| route(lapic, entry));
+        let store = || &**store.call_once(Box::default);
+        driver.sample_precisely(store, || record_buffer(cpu), |entry| route(lapic, entry));
     }
     driver.record_branches();
     record_extra(cpu, found, driver.extra());

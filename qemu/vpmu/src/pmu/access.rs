@@ -41,7 +41,7 @@ pub enum Unmodelled {
     Register(u32),
     /// Groups of a precise record that are not modelled.
     Groups(u64),
-    /// A linear address of the debug store that is not mapped.
+    /// A linear address of the debug store, or a physical one of the buffer, without memory.
     DebugStore(u64),
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for Unmodelled {
             }
             Unmodelled::Groups(value) => write_groups(f, *value),
             Unmodelled::DebugStore(address) => {
-                write!(f, "debug store at {address:#x} is not mapped: no record is written")
+                write!(f, "memory for records at {address:#x} is not there: no record is written")
             }
         }
     }
@@ -92,8 +92,8 @@ impl fmt::Display for Unmodelled {
 fn write_groups(f: &mut fmt::Formatter<'_>, value: u64) -> fmt::Result {
     write!(
         f,
-        "MSR_PEBS_DATA_CFG {value:#x}: general registers (bit 1) and XMM registers (2) are not \
-         modelled: no record is written"
+        "MSR_PEBS_DATA_CFG {value:#x}: general registers (bit 1), XMM registers (2) and metrics (5) \
+         are not modelled: no record is written"
     )
 }
 
@@ -124,6 +124,9 @@ pub(crate) const DEBUGCTL_FREEZE_WHILE_SMM: u64 = 1 << 14;
 pub(crate) const STATUS_BRANCHES_FROZEN: u64 = 1 << 58;
 /// Global status: an interrupt has frozen the counters (SDM, "CTR_FRZ").
 pub(crate) const STATUS_FROZEN: u64 = 1 << 59;
+/// Global status: the buffer of architectural PEBS has reached its threshold (Linux,
+/// `GLOBAL_STATUS_ARCH_PEBS_THRESHOLD`).
+pub(crate) const STATUS_RECORDS: u64 = 1 << 54;
 /// Global status: the buffer of the debug store has reached its threshold (SDM, "OvfDSBuffer").
 pub(crate) const STATUS_BUFFER: u64 = 1 << 62;
 /// Global status and control: PERF_METRICS (SDM, "PERF_METRICS_OVF", "PERF_METRICS_EN").

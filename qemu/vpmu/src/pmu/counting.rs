@@ -3,8 +3,8 @@
 use tally_model::{Counts, Privilege, Signal};
 
 use crate::{
+    arch_pebs::FIXED,
     counter::{self, CounterInput},
-    pebs::FIXED,
     pmu::{
         access::{
             DEBUGCTL_FREEZE_ON_PMI, DEBUGCTL_FREEZE_WHILE_SMM, STATUS_FROZEN, STATUS_METRICS,

@@ -22,6 +22,10 @@ impl GuestMemory for NoMemory {
     fn write(&mut self, _: u64, _: &[u8]) -> bool {
         false
     }
+
+    fn write_physical(&mut self, _: u64, _: &[u8]) -> bool {
+        false
+    }
 }
 
 /// Retires instructions of one op each, the address of each its number, from 1 on, until a sample

@@ -6,7 +6,8 @@ use crate::{
     offcore,
     pmu::{
         access::{
-            AccessResult, STATUS_BRANCHES_FROZEN, STATUS_FROZEN, STATUS_METRICS, Unmodelled, select,
+            AccessResult, STATUS_BRANCHES_FROZEN, STATUS_FROZEN, STATUS_METRICS, STATUS_RECORDS,
+            Unmodelled, select,
         },
         lbr, load_latency,
         state::VirtualPmu,
@@ -91,7 +92,7 @@ impl VirtualPmu {
 
     fn fixed_ctrl_valid(&self) -> u64 {
         let any_thread = if self.has_any_thread() { FIXED_CTRL_ANY_THREAD } else { 0 };
-        let adaptive = if self.pebs.is_some() { select::FIXED_ADAPTIVE } else { 0 };
+        let adaptive = if self.has_debug_store() { select::FIXED_ADAPTIVE } else { 0 };
         let each = FIXED_CTRL_VALID | any_thread | adaptive;
         (0..self.fixed.len()).map(|index| each << (4 * index)).sum()
     }
@@ -214,7 +215,8 @@ impl VirtualPmu {
 
     fn intel_write_status(&mut self, msr: u32, value: u64, counts: &[Counts; 2]) -> AccessResult {
         let freezes = if self.profile.version >= 4 { STATUS_FREEZES } else { 0 };
-        let valid = self.all_counters() | STATUS_OTHER | freezes | self.metrics_status();
+        let records = if self.has_record_buffer() { STATUS_RECORDS } else { 0 };
+        let valid = self.all_counters() | STATUS_OTHER | freezes | self.metrics_status() | records;
         if value & !valid != 0 {
             return AccessResult::Fault;
         }
@@ -274,7 +276,7 @@ impl VirtualPmu {
     fn select_reserved(&self) -> u64 {
         let any_thread = if self.has_any_thread() { 0 } else { SELECT_ANY_THREAD };
         let version_6 = if self.profile.version >= 6 { version_6::SELECT } else { 0 };
-        let adaptive = if self.pebs.is_some() { select::ADAPTIVE } else { 0 };
+        let adaptive = if self.has_debug_store() { select::ADAPTIVE } else { 0 };
         SELECT_RESERVED & !version_6 & !adaptive | any_thread
     }
 

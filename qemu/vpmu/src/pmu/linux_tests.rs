@@ -117,11 +117,13 @@ const AMD: &[Entry] = &[
 const ZEN4: &[Entry] = &[plain("ref-cycles", 0x1_0000_0120)];
 
 /// Linux' events of each profile.
-const LINUX: [(&str, [&[Entry]; 2]); 5] = [
+const LINUX: [(&str, [&[Entry]; 2]); 6] = [
     ("icelake-server", [INTEL, ICELAKE_SERVER]),
     ("sapphire-rapids", [INTEL, SAPPHIRE_RAPIDS]),
     // `intel_pmu_init_lnc` takes Golden Cove's.
     ("lunar-lake", [INTEL, SAPPHIRE_RAPIDS]),
+    // From the version on that knows it.
+    ("panther-lake", [INTEL, SAPPHIRE_RAPIDS]),
     ("zen3", [AMD, &[]]),
     ("zen4", [AMD, ZEN4]),
 ];
@@ -142,7 +144,10 @@ fn selected(
 
 #[test]
 fn every_event_of_linux_counts_or_is_known_not_to() {
-    assert_eq!(LINUX.map(|(name, _)| name), [0, 1, 2, 3, 4].map(|index| Profile::ALL[index].name));
+    assert_eq!(
+        LINUX.map(|(name, _)| name),
+        [0, 1, 2, 3, 4, 5].map(|index| Profile::ALL[index].name)
+    );
     for (name, entries) in LINUX {
         let profile = Profile::find(name).expect("there is one");
         for (event, encoding, filter, absent) in entries.into_iter().flatten() {

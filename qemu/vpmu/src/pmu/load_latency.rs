@@ -31,17 +31,22 @@ pub(super) fn is_selected(value: u64) -> bool {
     value & ENCODING == 0x01cd
 }
 
-/// Returns whether general counter `index` has the event: on Golden Cove not the first (Linux,
-/// `intel_glc_event_constraints`).
+/// Returns whether general counter `index` has the event: on Golden Cove not the first, on Lion
+/// Cove not the first two (Linux, `intel_glc_event_constraints`, `intel_lnc_event_constraints`).
 pub(super) fn is_on(kind: PebsKind, index: usize) -> bool {
-    kind == PebsKind::SunnyCove || index > 0
+    let first = match kind {
+        PebsKind::IceLake => 0,
+        PebsKind::SapphireRapids => 1,
+        PebsKind::LunarLake | PebsKind::PantherLake => 2,
+    };
+    index >= first
 }
 
 /// Returns whether records can have the latency and the source: on Golden Cove only while another
 /// counter counts event 03H, unit mask 82H (Linux, `PMU_FL_MEM_LOADS_AUX`).
 pub(super) fn is_complete(kind: PebsKind, mut selects: impl Iterator<Item = u64>) -> bool {
     let is_auxiliary = |value: u64| value & select::EN != 0 && value & ENCODING == 0x8203;
-    kind == PebsKind::SunnyCove || selects.any(is_auxiliary)
+    kind != PebsKind::SapphireRapids || selects.any(is_auxiliary)
 }
 
 /// The latency in cycles above which loads have the event, by the register's value.
@@ -63,11 +68,13 @@ mod tests {
     #[test]
     fn golden_cove_needs_another_counter_and_not_the_first() {
         let auxiliary = select::EN | select::USR | 0x8203;
-        assert!(is_complete(PebsKind::SunnyCove, [].into_iter()));
-        assert!(!is_complete(PebsKind::GoldenCove, [0x8203, 0x01cd].into_iter()));
-        assert!(is_complete(PebsKind::GoldenCove, [0x01cd, auxiliary].into_iter()));
-        assert!([0, 1].map(|index| is_on(PebsKind::GoldenCove, index)) == [false, true]);
-        assert!(is_on(PebsKind::SunnyCove, 0));
+        assert!(is_complete(PebsKind::IceLake, [].into_iter()));
+        assert!(!is_complete(PebsKind::SapphireRapids, [0x8203, 0x01cd].into_iter()));
+        assert!(is_complete(PebsKind::SapphireRapids, [0x01cd, auxiliary].into_iter()));
+        assert!([0, 1].map(|index| is_on(PebsKind::SapphireRapids, index)) == [false, true]);
+        assert!([1, 2].map(|index| is_on(PebsKind::LunarLake, index)) == [false, true]);
+        assert!(is_complete(PebsKind::LunarLake, [].into_iter()));
+        assert!(is_on(PebsKind::IceLake, 0));
     }
 
     #[test]

@@ -2,10 +2,13 @@
 //!
 //! [`VirtualPmu`] is defined in `state`; the other files are its operations, each importing only
 //! from those before it: `access`, `prefetch`, `cycles`, `selection`, `counting`,
-//! `version_6`, `lbr`, `pebs`, `ibs`, `intel` and `amd`, `unit`, `dispatch`.
+//! `version_6`, `lbr`, `arch_pebs`, `pebs`, `ibs`, `intel` and `amd`, `unit`, `dispatch`.
 
 mod access;
 mod amd;
+mod arch_pebs;
+#[cfg(test)]
+mod arch_pebs_tests;
 mod counting;
 mod cycles;
 #[cfg(test)]
@@ -24,10 +27,14 @@ mod load_latency;
 mod merge;
 mod pebs;
 #[cfg(test)]
+mod pebs_6_tests;
+#[cfg(test)]
 mod pebs_tests;
 mod prefetch;
 #[cfg(test)]
 mod quirk_tests;
+#[cfg(test)]
+mod sampled;
 mod selection;
 #[cfg(test)]
 mod selection_tests;

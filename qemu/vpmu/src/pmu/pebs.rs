@@ -3,8 +3,8 @@
 //! A counter that is enabled in `IA32_PEBS_ENABLE` sets no status bit at its overflow and raises no
 //! interrupt, whatever its own interrupt bit says: it is armed. The next instruction with an event
 //! of an armed counter gets the record, the same one if more of its events follow. Fixed counter 0,
-//! and general counter 0 on Sapphire Rapids, have precise distribution: the instruction at whose
-//! event they overflow gets it. With the record the counter gets its reset value, and the surplus
+//! and general counter 0 but on Ice Lake, have precise distribution: the instruction at whose event
+//! they overflow gets it. With the record the counter gets its reset value, and the surplus
 //! of an instruction with several events is dropped.
 //!
 //! At or above the buffer's interrupt threshold a record sets `IA32_PERF_GLOBAL_STATUS[62]` and, if
@@ -14,10 +14,11 @@
 use tally_model::Counts;
 
 use crate::{
+    arch_pebs::FIXED,
     counter::Counter,
     pebs::{
-        BRANCHES_SHIFT, Buffer, DATA_CFG_VALID, FIXED, GENERAL, GROUP_BRANCHES, GROUPS_UNMODELLED,
-        GuestMemory, Known, Pebs, RetiredInsn, distributed, record, reset_offset,
+        BRANCHES_SHIFT, Buffer, FIXED_SHIFT, GENERAL_SHIFT, GROUP_BRANCHES, GROUP_COUNTERS,
+        GROUPS_UNMODELLED, GuestMemory, Known, Pebs, RetiredInsn, record,
     },
     pmu::{
         access::{AccessResult, STATUS_BUFFER, Unmodelled, select},
@@ -46,8 +47,8 @@ const CPUID_EDX: u32 = 1 << 21;
 /// and come from every counter and event.
 const CAPABILITIES: u64 = 1 << 6 | 1 << 7 | 1 << 14;
 const CAPABILITIES_FORMAT_SHIFT: u32 = 8;
-/// Format of the records.
-const FORMAT: u64 = 4;
+/// PERF_CAPABILITIES.PEBS_TIMING_INFO: records have the retire latency.
+const CAPABILITIES_TIMING_SHIFT: u32 = 17;
 
 /// Returns whether an address is canonical.
 fn is_canonical(address: u64) -> bool {
@@ -58,23 +59,37 @@ fn is_canonical(address: u64) -> bool {
 impl VirtualPmu {
     /// The bits of PERF_CAPABILITIES.
     pub(super) fn pebs_capabilities(&self) -> u64 {
-        self.pebs.as_ref().map_or(0, |_| CAPABILITIES | FORMAT << CAPABILITIES_FORMAT_SHIFT)
+        self.pebs.as_ref().map_or(0, |Pebs { kind, .. }| {
+            // What architectural PEBS has, CPUID says.
+            let more = if kind.is_architectural() { 0 } else { CAPABILITIES };
+            let timing = u64::from(kind.has_timing()) << CAPABILITIES_TIMING_SHIFT;
+            more | kind.format() << CAPABILITIES_FORMAT_SHIFT | timing
+        })
     }
 
     /// The bits of CPUID leaf 1, in ECX and EDX.
     pub(super) fn pebs_cpuid(&self) -> [u32; 2] {
-        self.pebs.as_ref().map_or([0; 2], |_| [CPUID_ECX, CPUID_EDX])
+        if self.has_debug_store() { [CPUID_ECX, CPUID_EDX] } else { [0; 2] }
+    }
+
+    /// Returns whether PEBS uses a debug store, and counters' controls have adaptive bits.
+    pub(super) fn has_debug_store(&self) -> bool {
+        self.pebs.is_some() && !self.has_record_buffer()
     }
 
     /// The bits of the counters that can have records.
-    fn pebs_counters(&self) -> u64 {
-        let general = self.counters.len().min(GENERAL as usize);
+    pub(super) fn pebs_counters(&self) -> u64 {
+        let most = self.pebs.as_ref().map_or(0, |pebs| pebs.kind.general() as usize);
+        let general = self.counters.len().min(most);
         ((1 << general) - 1) | ((1 << self.fixed.len()) - 1) << FIXED
     }
 
     /// Reads a register; `None` if it is not one of PEBS, or there is none.
     pub(super) fn pebs_rdmsr(&self, msr: u32) -> Option<AccessResult> {
         let pebs = self.pebs.as_ref()?;
+        if pebs.kind.is_architectural() {
+            return self.buffer_rdmsr(msr);
+        }
         let value = match msr {
             DS_AREA => pebs.area,
             PEBS_ENABLE => pebs.enable,
@@ -90,6 +105,9 @@ impl VirtualPmu {
 
     /// Writes a register; `None` if it is not one of PEBS, or there is none.
     pub(super) fn pebs_wrmsr(&mut self, msr: u32, value: u64) -> Option<AccessResult> {
+        if self.has_record_buffer() {
+            return self.buffer_wrmsr(msr, value);
+        }
         let counters = self.pebs_counters();
         let pebs = self.pebs.as_mut()?;
         if msr == MISC_ENABLE {
@@ -99,7 +117,7 @@ impl VirtualPmu {
         let is_valid = match msr {
             DS_AREA => is_canonical(value),
             PEBS_ENABLE => value & !counters == 0,
-            PEBS_DATA_CFG => value & !DATA_CFG_VALID == 0,
+            PEBS_DATA_CFG => value & !pebs.kind.data_cfg_valid() == 0,
             _ => return None,
         };
         if !is_valid {
@@ -135,7 +153,7 @@ impl VirtualPmu {
     }
 
     /// The bits of a mask of counters, one by one.
-    fn bits(mask: u64) -> impl Iterator<Item = u32> {
+    pub(super) fn bits(mask: u64) -> impl Iterator<Item = u32> {
         (0..u64::BITS).filter(move |bit| mask >> bit & 1 != 0)
     }
 
@@ -168,7 +186,7 @@ impl VirtualPmu {
         let Some(pebs) = &self.pebs else { return };
         let new = pebs.armed & !before;
         // Of several events of an instruction, one that follows the overflow is the next.
-        let due = due | new & self.profile.pebs.map_or(0, distributed) | self.due(new, counts);
+        let due = due | new & pebs.kind.distributed() | self.due(new, counts);
         if due != 0 {
             self.assist(due, counts, insn, memory);
         }
@@ -207,27 +225,49 @@ impl VirtualPmu {
         memory: &mut dyn GuestMemory,
     ) {
         let (groups, known) = (self.groups(due), self.known(due));
-        let branches =
-            if groups & GROUP_BRANCHES == 0 { 0 } else { 1 + (groups >> BRANCHES_SHIFT) };
-        let branches = self.branch_group(branches as usize);
-        let Some((pebs, kind)) = self.pebs.as_mut().zip(self.profile.pebs) else { return };
+        let Some(pebs) = &mut self.pebs else { return };
         pebs.armed &= !due;
-        let area = pebs.area;
+        let (area, kind) = (pebs.area, pebs.kind);
+        if kind.is_architectural() {
+            return self.store_in_buffer(due, counts, insn, memory);
+        }
         let Some(mut buffer) = Buffer::read(area, memory) else {
             return self.unmodelled.push(Unmodelled::DebugStore(area));
         };
+        VirtualPmu::bits(due).for_each(|bit| self.reset_counter(bit, counts, memory));
+        let more = self.more_groups(groups, counts);
         if groups & GROUPS_UNMODELLED != 0 {
             self.unmodelled.push(Unmodelled::Groups(groups));
-        } else if !buffer.append(area, &record((kind, known), groups, due, insn, &branches), memory)
-        {
+        } else if !buffer.append(area, &record((kind, known), groups, due, insn, &more), memory) {
             self.unmodelled.push(Unmodelled::DebugStore(buffer.index));
         }
-        VirtualPmu::bits(due).for_each(|bit| self.reset_counter(bit, counts, memory));
         if buffer.reaches_threshold() && self.status & STATUS_BUFFER == 0 {
             self.status |= STATUS_BUFFER;
             self.interrupt_pending = true;
             self.freeze(counts);
         }
+    }
+
+    /// The words of the groups behind that of the memory access: branches, and counters' values.
+    fn more_groups(&self, groups: u64, counts: &[Counts; 2]) -> Vec<u64> {
+        let has = |group| groups & group != 0;
+        let branches = if has(GROUP_BRANCHES) { 1 + (groups >> BRANCHES_SHIFT & 0xff) } else { 0 };
+        let mut words = self.branch_group(branches as usize);
+        if has(GROUP_COUNTERS) {
+            let (general, fixed) = (groups >> GENERAL_SHIFT & 0xffff, groups >> FIXED_SHIFT & 0xff);
+            let chosen = (general | fixed << FIXED) & self.pebs_counters();
+            words.extend(self.value_group(chosen, counts));
+        }
+        words
+    }
+
+    /// The group of counters' values, which begins with the masks of general and of fixed counters
+    /// (Linux, `struct pebs_cntr_header`). A counter that gets the record has been reloaded by then
+    /// (Linux, `__setup_pebs_counter_group`).
+    pub(super) fn value_group(&self, chosen: u64, counts: &[Counts; 2]) -> Vec<u64> {
+        let values = VirtualPmu::bits(chosen)
+            .map(|bit| self.pebs_counter(bit).value(counts, self.geometry(), self.profile.width));
+        [chosen, 0].into_iter().chain(values).collect()
     }
 
     /// The groups of a record of these counters beside the basic one: those of `MSR_PEBS_DATA_CFG`
@@ -242,8 +282,8 @@ impl VirtualPmu {
     }
 
     /// The extent of the memory group in a record of these counters.
-    fn known(&self, due: u64) -> Known {
-        let Some(kind) = self.profile.pebs else { return Known::Address };
+    pub(super) fn known(&self, due: u64) -> Known {
+        let Some(Pebs { kind, .. }) = self.pebs else { return Known::Address };
         let mut general = VirtualPmu::bits(due).filter(|bit| *bit < FIXED);
         let is_latency = |bit: u32| load_latency::is_selected(self.selects[bit as usize]);
         let is_complete = || load_latency::is_complete(kind, self.selects.iter().copied());
@@ -252,11 +292,16 @@ impl VirtualPmu {
 
     /// Gives a counter its reset value from the management area, if that is mapped.
     fn reset_counter(&mut self, bit: u32, counts: &[Counts; 2], memory: &mut dyn GuestMemory) {
-        let Some(Pebs { area, .. }) = self.pebs else { return };
-        let at = area.wrapping_add(reset_offset(bit));
+        let Some(Pebs { area, kind, .. }) = self.pebs else { return };
+        let at = area.wrapping_add(kind.reset_offset(bit));
         let Some(value) = memory.read(at) else {
             return self.unmodelled.push(Unmodelled::DebugStore(at));
         };
+        self.set_counter(bit, value, counts);
+    }
+
+    /// Sets a counter, by its bit, to the low bits of a value.
+    pub(super) fn set_counter(&mut self, bit: u32, value: u64, counts: &[Counts; 2]) {
         let value = value & ((1 << self.profile.width) - 1);
         match bit.checked_sub(FIXED) {
             Some(fixed) => {

@@ -1,118 +1,18 @@
 //! Tests of PEBS: registers, the instruction that gets a record, and the record's bytes.
 
-use std::collections::BTreeMap;
-
-use tally_model::{Access, Block, Branch, BranchKind, DataAccess, Insn, Privilege, ServedBy};
+use tally_model::{BranchKind, Privilege};
 
 use super::{
     AccessResult, Unmodelled,
     access::{STATUS_BUFFER, STATUS_FROZEN, select},
-    tests::{Machine, USER_INSTRUCTIONS},
+    sampled::{AREA, BASIC, BUFFER, Memory, SLOW_LOAD, Sampled},
+    tests::Machine,
 };
 use crate::{
-    Profile, RetiredOp,
+    Profile,
     lbr::{TakenBranch, TakenKind},
-    pebs::{GuestMemory, RetiredInsn},
+    pebs::RetiredInsn,
 };
-
-/// Address of the management area, and of the buffer.
-const AREA: u64 = 0xffff_8000_0000_1000;
-const BUFFER: u64 = 0xffff_8000_0000_4000;
-const BASIC: u64 = 32;
-
-/// Memory of which only what was written exists.
-#[derive(Default)]
-struct Memory(BTreeMap<u64, u64>);
-
-impl GuestMemory for Memory {
-    fn read(&mut self, address: u64) -> Option<u64> {
-        self.0.get(&address).copied()
-    }
-
-    fn write(&mut self, address: u64, bytes: &[u8]) -> bool {
-        for (at, word) in (address..).step_by(8).zip(bytes.chunks(8)) {
-            self.0.insert(at, u64::from_le_bytes(word.try_into().unwrap()));
-        }
-        true
-    }
-}
-
-impl Memory {
-    /// A debug store whose buffer has room for some bytes, with a threshold in bytes and the reset
-    /// values of all counters.
-    fn with_store(room: u64, threshold: u64, period: u64) -> Memory {
-        let fields = [BUFFER, BUFFER, BUFFER + room, BUFFER + threshold];
-        let resets = [period.wrapping_neg(); 40];
-        let words = (AREA + 0x20..).step_by(8).zip(fields.into_iter().chain(resets));
-        Memory(words.collect())
-    }
-
-    fn index(&self) -> u64 {
-        self.0[&(AREA + 0x28)]
-    }
-
-    /// The words of the buffer up to the index.
-    fn words(&self) -> Vec<u64> {
-        (BUFFER..self.index()).step_by(8).map(|at| self.0[&at]).collect()
-    }
-
-    /// Addresses and counters of the basic records in the buffer.
-    fn records(&self) -> Vec<(u64, u64)> {
-        self.words().chunks(4).map(|record| (record[1], record[2])).collect()
-    }
-}
-
-/// A machine with a debug store, and its memory.
-struct Sampled {
-    machine: Machine,
-    memory: Memory,
-    ran: u64,
-}
-
-impl Sampled {
-    fn new(profile: &str, memory: Memory) -> Sampled {
-        let mut machine = Machine::new(profile, 8);
-        assert_eq!(machine.write(0x600, AREA), AccessResult::Done(0));
-        Sampled { machine, memory, ran: 0 }
-    }
-
-    /// Runs instructions one by one, the address of each its number, from 1 on.
-    fn run(&mut self, instructions: u64) {
-        for _ in 0..instructions {
-            self.ran += 1;
-            self.retire(RetiredInsn { ip: self.ran, ..RetiredInsn::default() });
-        }
-    }
-
-    fn retire(&mut self, insn: RetiredInsn) {
-        let Sampled { machine, memory, .. } = self;
-        machine.run(Privilege::User, 1);
-        machine.pmu.retire_insn(machine.core.counts(), (&insn, &RetiredOp::default()), memory);
-    }
-
-    /// Counts an instruction in ring 3 that an interrupt ends before it retires.
-    fn interrupt(&mut self) {
-        self.machine.run(Privilege::User, 1);
-        self.machine.pmu.pass_events(self.machine.core.counts());
-    }
-
-    /// Loads from an address, by the instruction that retires next.
-    fn load(&mut self, address: u64) {
-        let insns = [Insn { uops: 1, ..Insn::default() }];
-        let width = self.machine.core.geometry().width;
-        let block = Block::new(Privilege::User, width, (0, 0), Branch::default(), &insns);
-        let access = Access { insn: 0, address, bytes: 8, retires: true };
-        self.machine.core.access::<false>(&block, access, |address| address);
-    }
-
-    /// Starts general counter `index` with a period, for records of some groups.
-    fn start(&mut self, index: u32, period: u64, more: u64) {
-        self.machine.write(0x4c1 + index, period.wrapping_neg() & ((1 << 48) - 1));
-        self.machine.write(0x186 + index, USER_INSTRUCTIONS | select::INT | more);
-        let AccessResult::Done(enabled) = self.machine.read(0x3f1) else { panic!("no PEBS") };
-        self.machine.write(0x3f1, enabled | 1 << index);
-    }
-}
 
 #[test]
 fn registers_keep_their_valid_bits_and_refuse_others() {
@@ -143,8 +43,8 @@ fn registers_keep_their_valid_bits_and_refuse_others() {
 
 #[test]
 fn other_profiles_and_versions_have_no_registers() {
-    let older = Profile::find("icelake-server").unwrap().with_version(4).unwrap();
-    for profile in [Profile::find("lunar-lake").unwrap(), older] {
+    let of = |name, version| Profile::find(name).unwrap().with_version(version).unwrap();
+    for profile in [of("icelake-server", 4), of("icelake-server", 6), of("lunar-lake", 5)] {
         let mut machine = Machine::of(profile, 4);
         for msr in [0x600, 0x3f1, 0x3f2, 0x1a0] {
             assert_eq!(machine.write(msr, 1), AccessResult::Foreign);
@@ -209,8 +109,10 @@ fn one_record_has_all_counters_of_its_instruction() {
 }
 
 #[test]
-fn reset_values_of_fixed_counters_are_behind_8_general_ones() {
-    for (profile, offset) in [("icelake-server", 0x88), ("sapphire-rapids", 0x88)] {
+fn reset_values_of_fixed_counters_are_behind_8_general_ones_or_32() {
+    for (profile, offset) in
+        [("icelake-server", 0x88), ("sapphire-rapids", 0x88), ("lunar-lake", 0x148)]
+    {
         let mut sampled = Sampled::new(profile, Memory::with_store(1 << 16, 1 << 16, 1_000));
         sampled.memory.0.insert(AREA + offset, 0xffff_ffff_ffff_ff00);
         sampled.machine.write(0x30a, (1 << 48) - 2);
@@ -257,19 +159,6 @@ fn the_threshold_freezes_the_counters_if_that_is_enabled() {
     assert_eq!(sampled.machine.read(0x38e), AccessResult::Done(STATUS_BUFFER | STATUS_FROZEN));
 }
 
-const SLOW_LOAD: DataAccess = DataAccess {
-    address: 0x1234,
-    is_store: false,
-    by: ServedBy::Memory,
-    latency_cycles: 200,
-    tlb_cycles: 30,
-    walks: true,
-    is_locked: false,
-    physical: 0x1234,
-    bytes: 8,
-    stores_too: false,
-};
-
 #[test]
 fn the_memory_group_of_other_events_has_the_address_alone() {
     // Counter 1 on both: the second instruction has the event after the overflow.
@@ -278,7 +167,7 @@ fn the_memory_group_of_other_events_has_the_address_alone() {
         sampled.machine.write(0x3f2, 1);
         sampled.start(1, 1, 1 << 34);
         sampled.run(1);
-        sampled.retire(RetiredInsn { ip: 5, tsc: 6, data: Some(SLOW_LOAD) });
+        sampled.retire(RetiredInsn { ip: 5, tsc: 6, data: Some(SLOW_LOAD), retire_cycles: 0 });
         let words = sampled.memory.words();
         assert_eq!(words, [64 << 48 | 1, 5, 2, 6, 0x1234, 0x10, 0, 0]);
     }
@@ -305,7 +194,7 @@ fn the_memory_group_of_slow_loads_has_latency_and_source() {
         sampled.machine.core.set_slow_loads(Some(150));
         for ip in [4, 5] {
             sampled.load(0x1000_0000 * ip);
-            sampled.retire(RetiredInsn { ip, tsc: 6, data: Some(SLOW_LOAD) });
+            sampled.retire(RetiredInsn { ip, tsc: 6, data: Some(SLOW_LOAD), retire_cycles: 0 });
         }
         let words = sampled.memory.words();
         let [source, latency] = known;

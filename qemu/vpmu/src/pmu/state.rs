@@ -85,7 +85,7 @@ impl VirtualPmu {
             prefetch_control: prefetch::initial(&profile),
             extra: [0; 4],
             metrics: profile.has_metrics().then(|| Metrics::new(profile.second_level)),
-            pebs: profile.has_pebs().then(Pebs::default),
+            pebs: profile.pebs.filter(|_| profile.has_pebs()).map(Pebs::new),
             ibs: profile.ibs.map(Ibs::new),
             lbr: profile.lbr_kind().map(Lbr::new),
             cycles: CycleRegisters::default(),

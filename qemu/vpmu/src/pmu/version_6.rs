@@ -59,7 +59,7 @@ impl VirtualPmu {
                 (GENERAL, 0) => Some(Place::FullCounter(index)),
                 (GENERAL, 1) => Some(Place::Select(index)),
                 (FIXED, 0) => Some(Place::Fixed(index)),
-                // Reloading and records of events are not there.
+                // Records have a file of their own, and reloading by other counters is not there.
                 _ => None,
             };
         }
@@ -84,22 +84,24 @@ impl VirtualPmu {
     pub(super) fn leaf_23(&self, subleaf: u32) -> [u32; 4] {
         let mask = |count: usize| (1_u32 << count) - 1;
         match subleaf {
+            0 if self.has_record_buffer() => [0b11_0011, 0b11, SLOTS, 0],
             0 => [0b11, 0b11, SLOTS, 0],
+            4 | 5 if self.has_record_buffer() => self.record_leaf(subleaf),
             1 => [mask(self.counters.len()), mask(self.fixed.len()), 0, 0],
             _ => [0; 4],
         }
     }
 
-    /// Leaf 7: sub-leaf 0 reports sub-leaf 1 and, in EDX bit 15, a hybrid processor; sub-leaf 1 in
-    /// EAX bit 8 leaf 23H.
+    /// Leaf 7: sub-leaf 0 reports sub-leaf 1 and, in EDX, a hybrid processor (bit 15) and branch
+    /// records; sub-leaf 1 in EAX bit 8 leaf 23H.
     pub(super) fn leaf_7(&self, subleaf: u32, registers: [u32; 4]) -> [u32; 4] {
         let [eax, ebx, ecx, edx] = registers;
-        let hybrid = u32::from(self.profile.kind != 0) << 15;
+        let is_6 = self.profile.version >= 6;
+        let lbr = if self.has_architectural_lbr() { LBR } else { 0 };
+        let hybrid = u32::from(is_6 && self.profile.kind != 0) << 15;
         match subleaf {
-            0 if self.has_architectural_lbr() => [eax, ebx, ecx, edx | LBR],
-            _ if self.profile.version < 6 => registers,
-            0 => [eax.max(1), ebx, ecx, edx | hybrid],
-            1 => [eax | 1 << 8, ebx, ecx, edx],
+            0 => [eax.max(is_6.into()), ebx, ecx, edx | lbr | hybrid],
+            1 if is_6 => [eax | 1 << 8, ebx, ecx, edx],
             _ => registers,
         }
     }

@@ -27,7 +27,7 @@ pub(super) const PROFILE: Profile = Profile {
     width: 48,
     offcore: [0xb7, 0xbb],
     second_level: false,
-    pebs: Some(PebsKind::SunnyCove),
+    pebs: Some(PebsKind::IceLake),
     ibs: None,
     lbr: Some(LbrKind::Legacy),
     version: 5,

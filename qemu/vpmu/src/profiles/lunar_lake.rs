@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     event::Event,
-    profile::{Profile, QemuMachine},
+    profile::{PebsKind, Profile, QemuMachine},
 };
 
 /// Lunar Lake: the PMU of its Lion Cove, with ten general counters, over Sapphire Rapids' caches
@@ -21,9 +21,7 @@ pub(super) const PROFILE: Profile = Profile {
     about: "Intel's version 6, as on Lunar Lake's P-cores; the machine is Sapphire Rapids'",
     geometry: Geometry::of("sapphire-rapids"),
     counters: (10, 10),
-    pebs: None,
-    ibs: None,
-    lbr: None,
+    pebs: Some(PebsKind::LunarLake),
     version: 6,
     // Family 6, model BDH.
     signature: 0xb06d1,
@@ -43,7 +41,7 @@ pub(super) const PROFILE: Profile = Profile {
 const ALL: u16 = 0x3ff;
 
 /// The event of Sapphire Rapids with this name.
-const fn of(name: &str) -> Event {
+pub(super) const fn of(name: &str) -> Event {
     let tables = [
         COMMON,
         sapphire_rapids::EVENTS,
@@ -69,7 +67,7 @@ const fn of(name: &str) -> Event {
 /// Events of Sapphire Rapids that Lion Cove has with the same meaning, with its unit masks and
 /// counters.
 #[rustfmt::skip] // One event in a line, as in the vendor's table.
-const EVENTS: [Event; 124] = [
+pub(super) const EVENTS: [Event; 124] = [
     of("INST_RETIRED.ANY_P"),
     of("INST_RETIRED.NOP"),
     of("UOPS_RETIRED.SLOTS"),

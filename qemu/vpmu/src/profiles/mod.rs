@@ -10,6 +10,7 @@ mod execution;
 mod icelake_server;
 mod intel;
 mod lunar_lake;
+mod panther_lake;
 mod sapphire_rapids;
 mod shared;
 mod tally;
@@ -26,6 +27,7 @@ impl Profile {
         icelake_server::PROFILE,
         sapphire_rapids::PROFILE,
         lunar_lake::PROFILE,
+        panther_lake::PROFILE,
         zen3::PROFILE,
         zen4::PROFILE,
     ];

@@ -23,7 +23,7 @@ pub(super) const PROFILE: Profile = Profile {
     geometry: Geometry::of("sapphire-rapids"),
     offcore: [0x2a, 0x2b],
     second_level: true,
-    pebs: Some(PebsKind::GoldenCove),
+    pebs: Some(PebsKind::SapphireRapids),
     ibs: None,
     lbr: Some(LbrKind::Architectural),
     // Family 6, model 8FH.

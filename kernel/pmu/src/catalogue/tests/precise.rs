@@ -100,6 +100,11 @@ fn samples_of_loads_and_stores_have_accesses_and_those_of_slow_loads_a_latency()
         let expected = if cycles == 0 { (None, 0x0f) } else { (second, counters) };
         assert_eq!((paired.pair, paired.counters), expected, "{word}");
     }
+    // Lion Cove's needs no other event, and counters from the third on have it.
+    let lunar = Catalogue::intel(6, 0xbd, 1, 0x4000_0003);
+    let slow = demand(lunar, "cpu/mem-loads,ldlat=30/P");
+    assert_eq!((slow.pair, slow.counters, slow.selector.0), (None, 0x3fc, 0x4_0041_01cd));
+    assert_eq!(demand(lunar, "MEM_LOAD_RETIRED.L2_MISS:ppp").counters, 1);
     let no_access = demand(icelake(), "BR_MISP_RETIRED.ALL_BRANCHES:pp").precise.unwrap();
     assert!(!no_access.accesses);
 }

@@ -31,7 +31,7 @@ fn driver_with(entry: u64, route: fn(u8) -> bool) -> Driver<Model> {
     }
     model.msrs.insert(IbsCtl::FIRST, entry);
     let mut driver = Amd::new(model, FEATURES).map(Driver::Amd).unwrap();
-    driver.sample_precisely(|| unreachable!("a debug store"), route);
+    driver.sample_precisely(|| unreachable!("a debug store"), || unreachable!("a buffer"), route);
     driver
 }
 
