@@ -126,7 +126,7 @@ fn special(raw: &Instruction) -> Option<Special> {
 fn operands(decoded: &mut Decoded, factory: &mut InstructionInfoFactory) {
     let (mut reads, mut writes) = (0, 0);
     let used_memory = factory.info(&decoded.raw).used_memory();
-    decoded.access_bytes = largest_access(used_memory);
+    decoded.access_bytes = largest_access(&decoded.raw, used_memory);
     for memory in used_memory {
         match memory.access() {
             OpAccess::Read | OpAccess::CondRead => reads += 1,
@@ -173,13 +173,14 @@ fn is_wide_access(used_memory: &[UsedMemory]) -> bool {
     matches!(used_memory, [one] if one.memory_size().size() == 32 && is_whole(one.access()))
 }
 
-/// The size of the largest access in bytes; 0 if one is unknown. At least four: code of another
-/// mode may have been decoded as 64-bit code, in which the prefix for 32-bit operands means 16-bit
-/// ones.
-fn largest_access(used_memory: &[UsedMemory]) -> u8 {
+/// The size of the largest access in bytes, of a repeated string instruction its element's; 0 if
+/// one is unknown. At least four, as code of another mode may have been decoded as 64-bit code.
+fn largest_access(raw: &Instruction, used_memory: &[UsedMemory]) -> u8 {
+    let element = raw.memory_size().size();
     let sizes = used_memory.iter().map(|memory| memory.memory_size().size());
-    let most = sizes.map(|bytes| if bytes == 0 { usize::MAX } else { bytes }).max();
-    most.map_or(0, |bytes| u8::try_from(bytes).unwrap_or(0).max(4))
+    let sizes = sizes.map(|bytes| if bytes == 0 { element } else { bytes });
+    let known = sizes.map(|bytes| if bytes == 0 { usize::MAX } else { bytes }).max();
+    known.map_or(0, |bytes| u8::try_from(bytes).map_or(0, |bytes| bytes.max(4)))
 }
 
 fn flow(decoded: &mut Decoded) {
@@ -367,6 +368,18 @@ mod tests {
     fn accesses_of_32_bytes_are_wide() {
         assert!(of(&[0xc5, 0xfd, 0x10, 0x00]).insn.wide, "vmovupd ymm, [rax]");
         assert!(!of(&[0xc5, 0xf9, 0x10, 0x00]).insn.wide, "vmovupd xmm, [rax]");
+    }
+
+    #[test]
+    fn no_access_is_larger_than_it_is_said_to_be() {
+        for (bytes, most, what) in [
+            (&[0xf3, 0x48, 0xa5][..], 8, "REP MOVSQ"),
+            (&[0xf3, 0xa4], 4, "REP MOVSB"),
+            (&[0x48, 0x8b, 0x00], 8, "mov rax, [rax]"),
+            (&[0x0f, 0xae, 0x00], 0, "FXSAVE"),
+        ] {
+            assert_eq!(of(bytes).access_bytes, most, "{what}");
+        }
     }
 
     #[test]
