@@ -68,7 +68,7 @@ fn by_function(machine: &str, words: &[&str]) -> Value {
 }
 
 fn check_functions(machine: &str) {
-    let report = by_function(machine, &["deflate", "--level", "6", "--kib", "1500"]);
+    let report = by_function(machine, &["deflate", "--level", "6", "--kib", "900"]);
     let all = report["cycles"].as_f64().unwrap();
     let code = report["code"].as_array().unwrap();
     let total: f64 = code.iter().map(|of| of["share"].as_f64().unwrap()).sum();

@@ -149,13 +149,13 @@ fn interrupts_that_firmware_left_on_end_no_run() {
                 }
                 while monitor.write_all(b"nmi\n").is_ok() {
                     raised += 1;
-                    thread::sleep(Duration::from_millis(100));
+                    thread::sleep(Duration::from_millis(40));
                 }
             }
             raised
         }
     });
-    let line = "wire -- deflate --level 9 --kib 6000".to_owned();
+    let line = "wire -- deflate --level 9 --kib 2500".to_owned();
     let boot = boot(&Request { qemu_args, ..Request::new(line) });
     has_ended.store(true, Ordering::Relaxed);
     let raised = raise.join().unwrap();

@@ -22,7 +22,7 @@ use xtask::readers;
 
 /// Number of cases: with optimization enough to find the effects of single flipped bits, without it
 /// some seconds of work.
-const CASES: u64 = if cfg!(debug_assertions) { 3_000 } else { 60_000 };
+const CASES: u64 = if cfg!(debug_assertions) { 1_000 } else { 60_000 };
 /// Environment variable with the number of cases to run.
 const COUNT: &str = "TALLY_TEST_CASES";
 /// Environment variable with the number of the only case to run.

@@ -16,7 +16,7 @@ use tally_test_guests::{Checks, PER_ITERATION, instructions, spin};
 tally::main!(main);
 
 /// Iterations of [`spin`]: several turns of the scheduler.
-const ITERATIONS: u64 = 6_000_000;
+const ITERATIONS: u64 = 2_000_000;
 
 /// Count of `iterations` of [`spin`] and of the readings around it.
 fn counted(session: &Session, iterations: u64) -> u64 {

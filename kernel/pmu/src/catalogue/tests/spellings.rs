@@ -291,7 +291,7 @@ fn white_space_of_several_bytes_separates() {
 
 proptest::proptest! {
     // The search for similar names is slow in unoptimized builds.
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(48))]
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(12))]
     #[test]
     fn no_spelling_panics(list in pieces(), any in "\\PC*") {
         for catalogue in catalogues() {
