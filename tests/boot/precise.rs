@@ -209,3 +209,23 @@ fn samples_of_instructions_are_those_at_which_the_counter_overflowed() {
         assert!(samples.iter().all(|of| of.precise && of.user), "{samples:?}");
     }
 }
+
+/// A program reads the samples of a loop whose addresses it knows.
+#[test]
+fn a_program_reads_its_own_samples_with_their_accesses_and_branches() {
+    for (pmu, samples) in [
+        (Pmu::Intel, "MEM_INST_RETIRED.ALL_LOADS:ppp 1009 branches"),
+        (Pmu::PantherLake, "MEM_INST_RETIRED.ALL_LOADS:ppp 1009 branches"),
+        (Pmu::Amd, "ex_ret_ops:pp 20011"),
+    ] {
+        let line = format!("wire trace=halt paranoid=0 -- precise {samples}");
+        let boot = boot(&Request { pmu, ..Request::new(line) });
+        assert_success(&boot);
+        let text = boot.transcript.text();
+        let said = text.lines().find_map(|line| line.strip_prefix("precise: ")).unwrap();
+        let [read, accesses] = [0, 2]
+            .map(|word| -> usize { said.split_whitespace().nth(word).unwrap().parse().unwrap() });
+        assert!(accesses > 30, "{said}");
+        assert_eq!(read, boot.transcript.samples.len(), "{samples}");
+    }
+}

@@ -45,6 +45,7 @@ pub mod region;
 pub mod regions;
 #[cfg(feature = "runtime")]
 pub mod runtime;
+pub mod samples;
 mod sampling;
 #[doc(hidden)]
 pub mod sequences;

@@ -13,6 +13,7 @@
 #[cfg(any(feature = "alloc", test))]
 extern crate alloc;
 
+pub mod access;
 pub mod bank;
 pub mod boot;
 pub mod branches;

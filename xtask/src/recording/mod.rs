@@ -1,12 +1,10 @@
 //! A trace in the form that exports and the commands on samples need: the run, all records, names,
 //! and times in nanoseconds.
 
-mod access;
 mod accesses;
 mod branches;
 mod host_files;
 mod loaded;
-mod op_samples;
 mod perf_map;
 mod stacks;
 mod symbolizer;
@@ -22,7 +20,6 @@ use tally_abi::{
 };
 
 pub(crate) use self::{
-    access::{Access, Source},
     accesses::Accesses,
     branches::SampledBranches,
     loaded::{CodeSegment, FileKey, KERNEL_MARK, LoadedFile},

@@ -5,12 +5,17 @@ use std::{cmp::Reverse, collections::BTreeMap, fmt};
 
 use clap::Args;
 use serde::Serialize;
-use tally_abi::{ExitStatus, text::Grouped, trace::SampleRecord};
+use tally_abi::{
+    ExitStatus,
+    access::{Access, Source},
+    text::Grouped,
+    trace::SampleRecord,
+};
 
 use super::{SampleArgs, Share, Weight, samples_of, share::Z, short_function};
 use crate::{
     Failure, Result, output,
-    recording::{Access, Recording, Source, Symbolizer},
+    recording::{Recording, Symbolizer},
 };
 
 /// Rows of a table, those with the most events first.

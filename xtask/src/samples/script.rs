@@ -2,11 +2,12 @@
 
 use clap::Args;
 use serde::Serialize;
+use tally_abi::access::Access;
 
 use super::{COLUMNS, SampleArgs, last_columns, short_function};
 use crate::{
     Result, output,
-    recording::{Access, Level, Recording, Symbolizer},
+    recording::{Level, Recording, Symbolizer},
     symbols::Place,
 };
 

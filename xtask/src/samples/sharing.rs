@@ -196,8 +196,11 @@ impl fmt::Display for SharedLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recording::{self, Access, Source};
-    use tally_abi::trace::SampleRecord;
+    use crate::recording;
+    use tally_abi::{
+        access::{Access, Source},
+        trace::SampleRecord,
+    };
 
     /// The shared lines of accesses: thread, address, whether it is a store.
     fn lines(accesses: &[(u32, u64, bool)]) -> SharedLines {

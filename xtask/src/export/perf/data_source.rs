@@ -1,6 +1,6 @@
 //! perf's description of a memory access (`union perf_mem_data_src` of Linux's user API).
 
-use crate::recording::{Access, Source};
+use tally_abi::access::{Access, Source};
 
 /// Positions of the fields.
 const LEVEL: u32 = 5;

@@ -1,11 +1,11 @@
-//! A memory access of a sample, in words of no processor.
+//! A memory access, in words of no processor.
 
 use serde::Serialize;
 
 /// The level that served an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Source {
+pub enum Source {
     /// The first-level data cache.
     L1,
     /// The first-level cache, into which another access had requested the line before.
@@ -30,7 +30,7 @@ pub(crate) enum Source {
 
 impl Source {
     /// The name for people.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Source::L1 => "L1",
             Source::FillBuffer => "L1 fill buffer",
@@ -48,14 +48,17 @@ impl Source {
 
 /// A memory access of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Access {
+pub struct Access {
     /// The data's address.
-    pub(crate) address: u64,
-    pub(crate) is_store: bool,
-    pub(crate) source: Source,
+    pub address: u64,
+    /// Whether the instruction stored.
+    pub is_store: bool,
+    /// The level that served the access.
+    pub source: Source,
     /// Whether the translation missed both levels of the TLB.
-    pub(crate) missed_tlb: bool,
-    pub(crate) is_locked: bool,
+    pub missed_tlb: bool,
+    /// Whether the instruction was locked.
+    pub is_locked: bool,
     /// Cycles until a load had its data, where they were measured.
-    pub(crate) latency_cycles: Option<u64>,
+    pub latency_cycles: Option<u64>,
 }

@@ -4,58 +4,36 @@
 //! programming reference of family 19h, "IBS Op Data 2" and "IBS Op Data 3"; Linux,
 //! arch/x86/events/amd/ibs.c, `perf_ibs_get_mem_lvl`.
 
-use tally_abi::trace::AccessRecord;
-
-use super::access::{Access, Source};
-use crate::trace::run::Processor;
+use super::decoded::{Access, Source};
+use crate::trace::AccessRecord;
 
 /// Position of `IbsOpData2` in a record's third word, above the used bits of `IbsOpData`.
 const SOURCE_SHIFT: u32 = 48;
 
-/// Encoding of a load's source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sources {
-    /// Three bits, up to Zen 3.
-    Coarse,
-    /// Five bits, from Zen 4 on.
-    Fine,
-}
-
-impl Sources {
-    /// The encoding of a processor's accesses, if it is AMD's.
-    pub(super) fn of(processor: &Processor) -> Option<Sources> {
-        let is_zen3 = processor.family < 0x19
-            || processor.family == 0x19 && matches!(processor.model, 0..=0xf | 0x20..=0x5f);
-        let sources = if is_zen3 { Sources::Coarse } else { Sources::Fine };
-        processor.is_amd().then_some(sources)
-    }
-
-    /// The source of a load that missed the L2, by its number.
-    fn source(self, number: u64, is_remote: bool) -> Source {
-        match (self, number) {
-            (Sources::Fine, 1) => Source::L3,
-            (Sources::Coarse, 2) => Source::L3,
-            (Sources::Fine, 2) => Source::OtherCore,
-            (_, 3 | 6 | 8) if is_remote => Source::Remote,
-            (_, 3) | (Sources::Fine, 6 | 8) => Source::Memory,
-            (Sources::Coarse, 4) | (Sources::Fine, 5) => Source::Remote,
-            (_, 7) => Source::Uncached,
-            _ => Source::Unknown,
-        }
+/// The source of a load that missed the L2, by its number: of three bits, or of five.
+fn source(number: u64, is_coarse: bool, is_remote: bool) -> Source {
+    match (is_coarse, number) {
+        (false, 1) | (true, 2) => Source::L3,
+        (false, 2) => Source::OtherCore,
+        (_, 3 | 6 | 8) if is_remote => Source::Remote,
+        (_, 3) | (false, 6 | 8) => Source::Memory,
+        (true, 4) | (false, 5) => Source::Remote,
+        (_, 7) => Source::Uncached,
+        _ => Source::Unknown,
     }
 }
 
-/// Decodes an access: `info` is `IbsOpData3`.
-pub(super) fn decode(record: &AccessRecord, sources: Sources) -> Access {
+/// Decodes an access: `info` is `IbsOpData3`. The sources are coarse up to Zen 3.
+pub(super) fn decode(record: &AccessRecord, is_coarse: bool) -> Access {
     let is_set = |bit: u32| record.info >> bit & 1 != 0;
     let (is_load, is_store) = (is_set(0), is_set(1));
     let [missed, uncached, merged, missed_l2] = [7, 14, 16, 20].map(is_set);
     let data2 = record.latency >> SOURCE_SHIFT;
     // Erratum 1293 of Zen 3: the L2's miss and the source are wrong of software prefetches, and of
     // loads that another one's miss serves.
-    let is_wrong = sources == Sources::Coarse && (merged || is_set(21));
+    let is_wrong = is_coarse && (merged || is_set(21));
     let data2 = if is_wrong { 0 } else { data2 };
-    let known = sources.source(data2 & 7 | data2 >> 3 & 0x18, data2 >> 4 & 1 != 0);
+    let known = source(data2 & 7 | data2 >> 3 & 0x18, is_coarse, data2 >> 4 & 1 != 0);
     let source = match (known, is_load) {
         _ if uncached => Source::Uncached,
         _ if !missed => Source::L1,
@@ -84,7 +62,7 @@ mod tests {
     const MISS: u64 = 1 << 7;
     const MISSES: u64 = MISS | 1 << 20;
 
-    fn decoded(info: u64, data2: u64, sources: Sources) -> Access {
+    fn decoded(info: u64, data2: u64, is_coarse: bool) -> Access {
         let latency = data2 << SOURCE_SHIFT | 0x1234;
         let record = AccessRecord {
             tsc: 9,
@@ -95,7 +73,7 @@ mod tests {
             info: info | 210 << 32,
             latency,
         };
-        decode(&record, sources)
+        decode(&record, is_coarse)
     }
 
     #[test]
@@ -111,28 +89,28 @@ mod tests {
             (LOAD | MISSES | 1 << 16, 0, Source::FillBuffer, Source::FillBuffer),
             (LOAD | MISSES | 1 << 14, 3, Source::Uncached, Source::Uncached),
         ] {
-            let of = |sources| decoded(info, data2, sources);
+            let of = |is_coarse| decoded(info, data2, is_coarse);
             // The upper bits of a number are the finer encoding's.
-            let coarse = if data2 >> 6 == 0 { coarse } else { fine };
-            let sources = if data2 >> 6 == 0 { Sources::Coarse } else { Sources::Fine };
-            assert_eq!(of(sources).source, coarse, "{info:#x} {data2:#x}");
-            assert_eq!(of(Sources::Fine).source, fine, "{info:#x} {data2:#x}");
+            let is_coarse = data2 >> 6 == 0;
+            let coarse = if is_coarse { coarse } else { fine };
+            assert_eq!(of(is_coarse).source, coarse, "{info:#x} {data2:#x}");
+            assert_eq!(of(false).source, fine, "{info:#x} {data2:#x}");
             let latency = (info & MISS != 0).then_some(210);
-            assert_eq!(of(Sources::Fine).latency_cycles, latency, "{info:#x}");
+            assert_eq!(of(false).latency_cycles, latency, "{info:#x}");
         }
     }
 
     #[test]
     fn zen_3_tells_no_level_of_loads_that_another_miss_serves() {
-        let of = |info| decoded(LOAD | info, 3, Sources::Coarse).source;
+        let of = |info| decoded(LOAD | info, 3, true).source;
         assert_eq!([of(MISS | 1 << 16), of(MISSES | 1 << 16)], [Source::FillBuffer; 2]);
         assert_eq!(of(MISSES | 1 << 21), Source::Unknown);
-        assert_eq!(decoded(LOAD | MISS | 1 << 16, 3, Sources::Fine).source, Source::L2);
+        assert_eq!(decoded(LOAD | MISS | 1 << 16, 3, false).source, Source::L2);
     }
 
     #[test]
     fn a_store_says_whether_a_cache_had_the_line() {
-        let of = |info| decoded(info, 0, Sources::Fine);
+        let of = |info| decoded(info, 0, false);
         assert!(of(STORE).is_store && !of(LOAD).is_store && of(LOAD | STORE).is_store);
         assert_eq!(of(STORE).source, Source::L1);
         assert_eq!(
