@@ -80,8 +80,8 @@ fn a_file_that_does_not_fit_leaves_no_part_of_itself() {
     let folder = std::env::temp_dir().join(format!("tally-full-{}", std::process::id()));
     let tool = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("tally");
     // Of 512 or 1,024 bytes each, by the shell; the signal of the limit is ignored.
-    let limited = "trap '' XFSZ; ulimit -f 6000; exec \"$0\" run --out \"$1\" \
-        dd if=/dev/zero of=/tmp/large bs=1M count=12";
+    let limited = "trap '' XFSZ; ulimit -f 20000; exec \"$0\" run --out \"$1\" \
+        dd if=/dev/zero of=/tmp/large bs=1M count=24";
     let mut command = Command::new("sh");
     command.args(["-c", limited]).arg(tool).arg(&folder);
     let ended = command.stdin(Stdio::null()).output().unwrap();

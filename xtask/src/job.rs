@@ -42,8 +42,8 @@ pub struct Job {
     /// How the phases of the session around a command are tracked.
     #[arg(skip)]
     pub phases: Option<PhaseConfig>,
-    /// Length of a time slice in cycles, or auto: the shortest that keeps the budget [default:
-    /// auto]
+    /// Length of a time slice in cycles, in instructions with an i behind their number as 50000i,
+    /// or auto: the shortest that keeps the budget [default: auto]
     #[arg(long, value_name = "CYCLES", value_parser = slice_option)]
     pub slice: Option<Slice>,
     /// Share of the program's time that the engine may take, in percent, before it lengthens
@@ -116,17 +116,18 @@ impl Job {
                 return Err(Failure::new(ExitStatus::Usage, why));
             }
         }
-        match self.slice {
-            Some(Slice::Cycles(slice)) if !(MIN_SLICE..=MAX_SLICE).contains(&slice) => {
-                Err(Failure::new(
-                    ExitStatus::SliceOutOfRange,
-                    format!(
-                        "slice of {slice} cycles is out of range: use {MIN_SLICE} to {MAX_SLICE}"
-                    ),
-                ))
-            }
-            _ => Ok(()),
+        let (length, unit) = match self.slice {
+            Some(Slice::Cycles(cycles)) => (cycles, "cycles"),
+            Some(Slice::Instructions(instructions)) => (instructions, "instructions"),
+            Some(Slice::Auto) | None => return Ok(()),
+        };
+        if (MIN_SLICE..=MAX_SLICE).contains(&length) {
+            return Ok(());
         }
+        Err(Failure::new(
+            ExitStatus::SliceOutOfRange,
+            format!("slice of {length} {unit} is out of range: use {MIN_SLICE} to {MAX_SLICE}"),
+        ))
     }
 
     /// The kernel's options: the job's, then `options`. The number of CPUs is not among them,

@@ -216,7 +216,9 @@ impl<'a> Command<'a> {
             "--per-thread" => self.config.scope = Scope::Threads,
             "--slice" => {
                 self.config.slice = match Slice::parse(value) {
-                    Some(Slice::Cycles(0)) => return Err(format!("{word} is at least 1")),
+                    Some(slice) if slice.length() == 0 => {
+                        return Err(format!("{word} is at least 1"));
+                    }
                     Some(slice) => slice,
                     None => Slice::Cycles(whole(word, value)?),
                 };
@@ -257,7 +259,8 @@ impl<'a> Command<'a> {
     /// Sets an option that only `record` has.
     fn set_of_record(&mut self, long: &str, word: &str, value: &str) -> Result<(), String> {
         match long {
-            "--data" => {
+            "--data" | "--weight" if self.samples_data => {}
+            "--data" | "--weight" => {
                 self.lists.push(DATA_RECORD);
                 self.samples_data = true;
             }

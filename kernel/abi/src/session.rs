@@ -1,11 +1,12 @@
 //! A session's configuration and statistics.
 
-use core::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{Malformed, instance::Scope};
 
+mod slice;
+
+pub use self::slice::{AUTO_UNIT, Slice};
 pub use crate::opened::Opened;
 
 /// The most events in one session's list. With 8 counters and a slice of 200,000 cycles, a round of
@@ -17,8 +18,6 @@ pub const MAX_EVENT_LIST_BYTES: usize = 64 * 1024;
 pub const MAX_SAMPLE_HZ: u64 = 1_000_000;
 /// The longest error message that a call writes to `detail`, in bytes.
 pub const MAX_DETAIL_BYTES: usize = 512;
-/// The unit of slices that the engine chooses, in cycles: its multiples are the lengths.
-pub const AUTO_UNIT: u64 = 5_000;
 /// The first length of slices that the engine chooses, in units of [`AUTO_UNIT`]: 200,000 cycles
 /// (paper 000, section 2: 100 µs at 2 GHz).
 pub const AUTO_FIRST: u32 = 40;
@@ -69,44 +68,6 @@ impl Mode {
     pub fn from_word(word: u64) -> Result<Mode, Malformed> {
         let all = [Mode::User, Mode::Kernel, Mode::Full];
         all.into_iter().find(|mode| *mode as u64 == word).ok_or(Malformed)
-    }
-}
-
-/// The length of a time slice.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Slice {
-    /// In core cycles at the session's privilege.
-    Cycles(u64),
-    /// In instructions retired at the session's privilege (paper 000, section 3).
-    Instructions(u64),
-    /// The shortest length that keeps the budget, in core cycles at the session's privilege: a
-    /// multiple of [`AUTO_UNIT`] that the engine finds while it counts.
-    #[default]
-    Auto,
-}
-
-impl Slice {
-    /// The number of cycles or instructions; the unit for [`Slice::Auto`].
-    pub fn length(self) -> u64 {
-        match self {
-            Slice::Cycles(n) | Slice::Instructions(n) => n,
-            Slice::Auto => AUTO_UNIT,
-        }
-    }
-
-    /// Parses an option's value: a number of cycles, or `auto`.
-    pub fn parse(word: &str) -> Option<Slice> {
-        if word == "auto" { Some(Slice::Auto) } else { word.parse().ok().map(Slice::Cycles) }
-    }
-}
-
-/// Formats as an option's value.
-impl fmt::Display for Slice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Slice::Cycles(n) | Slice::Instructions(n) => write!(f, "{n}"),
-            Slice::Auto => f.write_str("auto"),
-        }
     }
 }
 

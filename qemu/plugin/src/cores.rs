@@ -129,6 +129,10 @@ impl Cores {
         self.own.clock_at_branch(is_wrong)
     }
 
+    pub(crate) fn flight_cycles(&self) -> Option<u64> {
+        self.own.flight_cycles()
+    }
+
     #[inline]
     pub(crate) fn needs_sizes(&self) -> bool {
         self.own.needs_sizes()

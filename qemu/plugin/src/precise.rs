@@ -155,6 +155,7 @@ impl Vcpu {
             data,
             branch,
             fetched: self.core.take_fetch(self.precision.moved),
+            flight_cycles: self.core.flight_cycles(),
         };
         let memory = &mut Linear(&mut self.registers);
         self.pmu.retire_insn(self.core.counts(), (&insn, &op), memory);

@@ -64,6 +64,8 @@ pub struct RetiredOp {
     pub branch: Option<RetiredBranch>,
     /// The line of code that was fetched since the instruction before.
     pub fetched: Option<FetchedLine>,
+    /// Cycles from its dispatch to its retirement, if the pipeline knows them.
+    pub flight_cycles: Option<u64>,
 }
 
 /// Registers of a sample of ops, by their addresses from C001_1034H on, and the branch's target.
@@ -80,7 +82,7 @@ pub(crate) struct OpSample {
 enum Tag {
     #[default]
     None,
-    /// The op that is dispatched next, since so many cycles of the CPU.
+    /// The op that is dispatched next, at these cycles of the CPU or later.
     Next { at_cycle: u64 },
     /// The op that this instruction shares with the next one.
     Shared { op: RetiredOp, at_cycle: u64 },
@@ -208,8 +210,8 @@ impl OpSampler {
     /// Handles the retirement of an instruction. Returns the tagged op, if it has retired with it,
     /// and the cycle of its dispatch.
     ///
-    /// The op with which the count of ops reaches the maximum is tagged; of cycles, the next one
-    /// that is dispatched, which is that of the next instruction.
+    /// The op with which the count of ops reaches the maximum is tagged; of cycles, the first one
+    /// that is dispatched from then on.
     fn retire(
         &mut self,
         counts: &[Counts; 2],
@@ -220,19 +222,33 @@ impl OpSampler {
         if !self.counter.is_running() {
             return None;
         }
-        let is_reached = || self.counter.unwrapped(counts, geometry) >= self.maximum();
+        let count = self.counter.unwrapped(counts, geometry);
+        let over = count.checked_sub(self.maximum());
         let counts_ops = self.control & OP_COUNTS_OPS != 0;
-        let (of, at_cycle) = match self.tag {
+        // Without the time of dispatch, an op follows the one before it at once.
+        let dispatched = op.flight_cycles.map(|cycles| now.saturating_sub(cycles));
+        let tag = match (self.tag, over) {
+            (Tag::None, Some(over)) if !counts_ops => {
+                Tag::Next { at_cycle: if dispatched.is_some() { now - over.min(now) } else { now } }
+            }
+            (tag, _) => tag,
+        };
+        let was_tagged = self.tag != Tag::None;
+        self.tag = tag;
+        let (of, at_cycle) = match tag {
             Tag::Shared { op: first, at_cycle } => {
                 (RetiredOp { branch: op.branch, ..first }, at_cycle)
             }
-            Tag::Next { at_cycle } if op.has_op => (*op, at_cycle),
-            Tag::None if is_reached() && counts_ops && op.has_op => (*op, self.last_cycle),
-            Tag::None if is_reached() => {
-                self.tag = Tag::Next { at_cycle: now };
-                return None;
+            Tag::Next { at_cycle } => match dispatched {
+                Some(dispatched) if dispatched < at_cycle => return None,
+                None if !was_tagged => return None,
+                _ if !op.has_op => return None,
+                _ => (*op, dispatched.unwrap_or(at_cycle)),
+            },
+            Tag::None if over.is_some() && op.has_op => {
+                (*op, dispatched.unwrap_or(self.last_cycle))
             }
-            Tag::None | Tag::Next { .. } => return None,
+            Tag::None => return None,
         };
         let is_first = op.fuses && !matches!(self.tag, Tag::Shared { .. });
         self.tag = if is_first { Tag::Shared { op: of, at_cycle } } else { Tag::None };

@@ -1,13 +1,17 @@
-/* A program that adapts to its phase: it sums up a table column by column, which misses the caches
- * at each step, until its phase says so; then it goes row by row. On another kernel than Tally it
- * says so and never changes. */
+/* A program that adapts to its phase. It sums up tables of numbers whose order in memory it is not
+ * told: by rows, or by columns. In the wrong order of loops each step misses the caches. When its
+ * phase says that it is bound by data, it tries the other order, and keeps the faster one.
+ *
+ * `example-phases rows`, `columns` and `oracle` do the same work with a fixed order, and with the
+ * right one. On another kernel than Tally it says so and never changes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tally.h>
 #include <tally_phase.h>
 
-enum { SIDE = 2048, ROUNDS = 12 };
+enum { SIDE = 1024, PASSES = 48, STRETCH = 12 };
 
 /* Events of the cost model, of Intel's processors and of AMD's. */
 static const char *const lists[] = {
@@ -23,7 +27,7 @@ static int64_t track(void)
 {
     struct tally_phase_config config = TALLY_PHASE_DEFAULT;
     char why[256];
-    config.interval_instructions = 2000000;
+    config.interval_instructions = 1000000;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         int64_t session = tally_open(lists[i], NULL, why, sizeof why);
         if (session < 0)
@@ -38,37 +42,64 @@ static int64_t track(void)
     return -1;
 }
 
-static int is_bound_by_data(int64_t session, struct tally_phase *phase)
+/* Sums up a table in one order of loops. */
+static uint64_t sum(const uint32_t *table, size_t row, size_t column, int by_rows)
 {
-    if (tally_phase(session, phase) < 0 || phase->intervals == 0)
-        return 0;
-    return phase->bottleneck == TALLY_L1D_MISSES || phase->bottleneck == TALLY_L2_DATA_MISSES ||
-           phase->bottleneck == TALLY_DTLB_MISSES;
+    size_t outer = by_rows ? row : column, inner = by_rows ? column : row;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < SIDE; i++)
+        for (size_t j = 0; j < SIDE; j++)
+            sum += table[i * outer + j * inner];
+    return sum;
 }
 
-int main(void)
+/* What the program knows of its speed. */
+struct speed {
+    double before;   /* cycles an instruction before the last change of the order */
+    int has_changed;
+    int changes;
+};
+
+/* Returns whether the next pass takes the other order. */
+static int changes_order(int64_t session, struct speed *speed)
 {
+    struct tally_phase phase;
+    if (tally_phase(session, &phase) < 0 || phase.intervals == 0)
+        return 0;
+    double now = (double)phase.cycles / (double)phase.instructions;
+    int is_bound = phase.bottleneck == TALLY_L1D_MISSES ||
+                   phase.bottleneck == TALLY_L2_DATA_MISSES ||
+                   phase.bottleneck == TALLY_DTLB_MISSES;
+    int was_wrong = speed->has_changed && now > speed->before;
+    speed->has_changed = was_wrong || (is_bound && !speed->has_changed);
+    speed->before = now;
+    speed->changes += speed->has_changed;
+    return speed->has_changed;
+}
+
+int main(int argc, char **argv)
+{
+    const char *order = argc > 1 ? argv[1] : "adaptive";
+    int adapts = strcmp(order, "adaptive") == 0, knows = strcmp(order, "oracle") == 0;
     uint32_t *table = calloc((size_t)SIDE * SIDE, sizeof *table);
     if (!table)
         return 1;
-    int64_t session = track();
-    struct tally_phase phase = { 0 };
-    uint64_t sum = 0;
-    int by_rows = 0;
-    for (int round = 0; round < ROUNDS; round++) {
-        for (size_t i = 0; i < SIDE; i++)
-            for (size_t j = 0; j < SIDE; j++)
-                sum += table[by_rows ? i * SIDE + j : j * SIDE + i];
-        if (!by_rows && is_bound_by_data(session, &phase)) {
-            by_rows = 1;
-            printf("round %d: bound by data, %.1f cycles an instruction: by rows from here on\n",
-                   round, (double)phase.cycles / (double)phase.instructions);
-        }
+    for (size_t i = 0; i < (size_t)SIDE * SIDE; i++)
+        table[i] = i % 7;
+    int64_t session = adapts ? track() : -1;
+    struct speed speed = { 0 };
+    uint64_t total = 0;
+    int by_rows = strcmp(order, "columns") != 0;
+    for (int pass = 0; pass < PASSES; pass++) {
+        int is_by_rows = pass / STRETCH % 2 == 0;
+        if (knows)
+            by_rows = is_by_rows;
+        total += sum(table, is_by_rows ? SIDE : 1, is_by_rows ? 1 : SIDE, by_rows);
+        if (adapts && changes_order(session, &speed))
+            by_rows = !by_rows;
     }
-    if (by_rows && tally_phase(session, &phase) == 0)
-        printf("at the end %.1f cycles an instruction, %" PRIu64 " changes\n",
-               (double)phase.cycles / (double)phase.instructions, phase.changes);
+    printf("%s: sum %" PRIu64 ", %d changes of the order\n", order, total, speed.changes);
     tally_close(session);
     free(table);
-    return sum != 0;
+    return 0;
 }

@@ -23,13 +23,15 @@ pub(super) fn percent(text: &str) -> std::result::Result<f64, String> {
     is_known.then_some(percent).ok_or_else(|| why.to_owned())
 }
 
-/// Parses `--slice`: a length as [`slice`], or `auto`.
+/// Parses `--slice`: a length as [`slice`], a number of instructions with an `i` behind it, or
+/// `auto`.
 ///
 /// # Errors
 /// As [`slice`].
 pub fn slice_option(text: &str) -> std::result::Result<Slice, String> {
     match Slice::parse(text) {
         Some(Slice::Auto) => Ok(Slice::Auto),
+        Some(Slice::Instructions(number)) if number > 0 => Ok(Slice::Instructions(number)),
         _ => slice(text).map(Slice::Cycles),
     }
 }

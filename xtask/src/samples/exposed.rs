@@ -9,6 +9,8 @@
 //!
 //! - *Branches* of a sample (`record -b`): if the last one was mispredicted and leads to the
 //!   sample's address, the cycles are the branch's. Branches that were not taken are not recorded.
+//!   So are those of AMD's samples: behind a misprediction the op that is dispatched first is
+//!   tagged, and the interrupt comes some branches later.
 //! - *Executions*, from precise samples of instructions in the same recording: an execution has one
 //!   cycle if the instruction is the oldest that retires in it, so an instruction with cycles *c*
 //!   and executions *e* was the oldest with probability p = min(c, e) / e. What exceeds e was
@@ -20,13 +22,15 @@
 
 use std::collections::BTreeSet;
 
-use tally_abi::trace::SampleRecord;
+use tally_abi::{branches::Branch, trace::SampleRecord};
 
 use super::code::Step;
 use crate::recording::Recording;
 
 /// The most instructions that retire in one cycle: pairs of 8 micro-operations.
 const GROUP: usize = 16;
+/// Bytes of code without a taken branch, at most, behind the last branch that is recorded.
+const STRAIGHT: u64 = 1 << 10;
 /// The probability below which a longer group is left out.
 const NEGLIGIBLE: f64 = 1e-4;
 
@@ -41,9 +45,21 @@ pub(super) struct Sampled {
 /// The address of the instruction that a sample of cycles belongs to: that of a mispredicted branch
 /// that led to it, or its own.
 pub(super) fn place(of: &Recording, sample: &SampleRecord) -> u64 {
-    let last = of.branches.of_sample(sample).first().filter(|_| sample.precise);
-    let wrong = last.filter(|it| it.mispredicted() == Some(true) && it.to == sample.address);
+    let branches = of.branches.of_sample(sample);
+    let led = led_to(branches, sample.address).filter(|_| sample.precise);
+    let wrong = led.filter(|it| it.mispredicted() == Some(true) && it.to == sample.address);
     wrong.map_or(sample.address, |branch| branch.from)
+}
+
+/// The branch behind which an address was executed last. The processor freezes its records with a
+/// sample of PEBS, and some branches later with one of IBS.
+fn led_to(branches: &[Branch], address: u64) -> Option<&Branch> {
+    let mut until = branches.first()?.to.saturating_add(STRAIGHT);
+    branches.iter().find(|branch| {
+        let executed = branch.to..=until;
+        until = branch.from;
+        executed.contains(&address)
+    })
 }
 
 /// Returns whether an event with modifiers, as in a recording, counts cycles.
@@ -124,6 +140,15 @@ mod tests {
     fn insn(address: u64, cycles: f64, executions: f64) -> Sampled {
         let step = Step { falls_through: true, ..Step::at(address) };
         Sampled { step, cycles, executions }
+    }
+
+    #[test]
+    fn the_branch_that_led_to_an_address_may_not_be_the_last() {
+        let branch = |from, to| Branch { from, to, info: 0 };
+        // 10…20, 50…70, 30…40, then on from 60.
+        let branches = [branch(40, 60), branch(70, 30), branch(20, 50)];
+        let led = |address| led_to(&branches, address).map(|it| it.to);
+        assert_eq!([60, 65, 35, 55, 15].map(led), [Some(60), Some(60), Some(30), Some(50), None]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ const STAT: Option<Verb> = Some(Verb::Stat);
 const RECORD: Option<Verb> = Some(Verb::Record);
 
 /// All options; `None` as the verb stands for both verbs.
-pub(super) const OPTIONS: [Known; 31] = [
+pub(super) const OPTIONS: [Known; 32] = [
     ("-e", "--event", "LIST", None, "the events; those between braces in the same slices"),
     ("-r", "--repeat", "N", STAT, "run the program N times: means, and the spread between runs"),
     ("-I", "--interval-print", "MS", STAT, "print the counts of each interval, at least 10 ms"),
@@ -34,25 +34,21 @@ pub(super) const OPTIONS: [Known; 31] = [
     ("-c", "--count", "PERIOD", RECORD, "events between two samples"),
     ("-F", "--freq", "HZ", RECORD, "samples a second, in place of a period"),
     ("-d", "--data", "", RECORD, "sample loads and stores, with the addresses of the data"),
+    ("-W", "--weight", "", RECORD, "the same as -d, whose samples of loads have their latency"),
     ("-g", "--stacks", "", RECORD, "record 4096 bytes of the stack, for the callers"),
     ("", "--stack", "BYTES", RECORD, "record as many bytes of the stack"),
     ("", "--call-graph", "lbr", RECORD, "record the calls that have not returned (Intel)"),
     ("-b", "--branch-any", "", RECORD, "record the taken branches before each sample"),
     ("-j", "--branch-filter", "FILTER", RECORD, "record those of types and rings, as any_call,u"),
     ("", "--kernel", "", None, "count ring 0 too; needs `run --paranoid 1`"),
-    ("", "--slice", "CYCLES", None, "length of a time slice, or auto"),
+    ("", "--slice", "CYCLES", None, "length of a time slice; auto; instructions as 50000i"),
     ("", "--budget", "PERCENT", None, "the engine's share of the program's time"),
     ("", "--shares", "KIND", None, "planned, adaptive or paired"),
     ("-h", "--help", "", None, "print this"),
 ];
 
 /// Refused options of perf: why, and what to use instead.
-const NOT_HERE: [(&str, &str, &str); 7] = [
-    (
-        "-W",
-        "--weight",
-        "samples of slow loads (-d) have their latency: `cargo xtask mem` prints it",
-    ),
+const NOT_HERE: [(&str, &str, &str); 6] = [
     ("", "--per-core", WHOLE),
     ("", "--per-socket", WHOLE),
     ("", "--per-node", WHOLE),

@@ -44,6 +44,9 @@ fn data_samples_loads_and_stores_at_a_rate() {
     assert_eq!((both.events(), both.period), (&*format!("a,{DATA_RECORD}"), 50));
     assert_eq!((both.hz, both.config.budget_ppm), (0, 30_000));
     assert_eq!(parse("record -d -F 900 prog").unwrap().hz, 900);
+    for words in ["record -W prog", "record -d --weight prog"] {
+        assert_eq!(parse(words).unwrap().events(), DATA_RECORD, "{words}");
+    }
 }
 
 #[test]
@@ -86,10 +89,6 @@ fn what_record_does_not_understand_is_named() {
         (
             "record -d --breakdown prog",
             "--breakdown samples events of its own: leave out -e and -d",
-        ),
-        (
-            "record -W prog",
-            "-W: samples of slow loads (-d) have their latency: `cargo xtask mem` prints it",
         ),
         ("record -c 0 prog", "-c is at least 1"),
         (

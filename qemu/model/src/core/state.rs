@@ -229,6 +229,13 @@ impl Core {
         self.clock - if is_wrong { self.recovery } else { 0 }
     }
 
+    /// Cycles from the dispatch of the last instruction to its retirement; `None` in a pipeline
+    /// that does not know them.
+    pub fn flight_cycles(&self) -> Option<u64> {
+        let engine = self.engine.as_ref().filter(|_| self.is_out_of_order);
+        engine.map(|engine| engine.flight_cycles())
+    }
+
     /// The core's parameters.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry

@@ -121,6 +121,11 @@ impl Engine {
         }
     }
 
+    /// Cycles from the dispatch of the last instruction to its retirement.
+    pub(crate) fn flight_cycles(&self) -> u64 {
+        self.retired_at.saturating_sub(self.dispatched_at)
+    }
+
     /// Runs one instruction.
     fn step<W: Watch>(
         &mut self,
@@ -134,6 +139,7 @@ impl Engine {
         let mut steps =
             Steps::go_on(self.bundle.charged, (self.retired_at, self.stalled), counts, watch);
         let dispatched = self.dispatch_at(uops, touches, &mut steps);
+        self.dispatched_at = dispatched;
         let mut start = dispatched + 1;
         if self.mode == PipelineMode::InOrder || insn.serialize_cycles != 0 {
             start = start.max(self.retired_at);

@@ -108,6 +108,8 @@ pub(crate) struct Engine {
     pub(super) retirement: Stage,
     /// The cycle of the last retirement.
     pub(super) retired_at: u64,
+    /// The cycle in which the last instruction was dispatched.
+    pub(super) dispatched_at: u64,
     pub(super) bundle: Bundle,
     /// The cause that no instruction retired in the cycle `retired_at`, if none did.
     pub(super) stalled: Option<Signal>,
@@ -177,6 +179,7 @@ impl Engine {
             dispatch: Stage::new(geometry.width),
             retirement: Stage::new(backend.retire_width),
             retired_at: 0,
+            dispatched_at: 0,
             bundle: Bundle::new(mode),
             stalled: None,
             waited_for_memory: false,

@@ -98,6 +98,21 @@ fn of_cycles_the_next_op_is_tagged() {
     assert_eq!(run_to_sample(&mut machine, plain), 64 * width + 1);
 }
 
+/// Where the time of dispatch is known, the first op that is dispatched then is tagged: of a full
+/// pipeline one far behind the retired ones, after an empty one that which is dispatched first.
+#[test]
+fn of_cycles_the_op_that_is_dispatched_then_is_tagged() {
+    for flight in [0, 50] {
+        let mut machine = Machine::new("zen4", 6);
+        let width = u64::from(machine.core.geometry().width);
+        machine.write(OP_CTL, OP_ENABLE | 4);
+        let in_flight = |_| RetiredOp { flight_cycles: Some(flight), ..plain(0) };
+        assert_eq!(run_to_sample(&mut machine, in_flight), (64 + flight) * width);
+        let to_retirement = value(&mut machine, 0xc001_1035) >> 16 & 0xffff;
+        assert_eq!(to_retirement, flight.max(4));
+    }
+}
+
 #[test]
 fn nothing_is_sampled_until_software_clears_the_valid_bit() {
     let mut machine = Machine::new("zen3", 6);

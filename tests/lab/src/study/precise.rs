@@ -34,7 +34,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(1_800);
 
 /// Events that each machine samples: late samples of cycles, precise ones, and what corrects these.
 const MACHINES: [(Pmu, &str); 2] =
-    [(Pmu::Intel, "-b -e cycles,cycles:p,instructions:ppp"), (Pmu::Amd, "-e cycles,cycles:p")];
+    [(Pmu::Intel, "-b -e cycles,cycles:p,instructions:ppp"), (Pmu::Amd, "-b -e cycles,cycles:p")];
 
 /// Options of `cargo xtask study precise`.
 #[derive(Args, Clone, Debug)]
