@@ -233,7 +233,7 @@ impl Core {
     /// that does not know them.
     pub fn flight_cycles(&self) -> Option<u64> {
         let engine = self.engine.as_ref().filter(|_| self.is_out_of_order);
-        engine.map(|engine| engine.flight_cycles())
+        engine.and_then(|engine| engine.flight_cycles())
     }
 
     /// The core's parameters.

@@ -121,9 +121,10 @@ impl Engine {
         }
     }
 
-    /// Cycles from the dispatch of the last instruction to its retirement.
-    pub(crate) fn flight_cycles(&self) -> u64 {
-        self.retired_at.saturating_sub(self.dispatched_at)
+    /// Cycles from the dispatch of the last instruction to its retirement; `None` if it retires
+    /// with its bundle.
+    pub(crate) fn flight_cycles(&self) -> Option<u64> {
+        (!self.bundle.is_on()).then(|| self.retired_at.saturating_sub(self.dispatched_at))
     }
 
     /// Runs one instruction.
@@ -139,7 +140,6 @@ impl Engine {
         let mut steps =
             Steps::go_on(self.bundle.charged, (self.retired_at, self.stalled), counts, watch);
         let dispatched = self.dispatch_at(uops, touches, &mut steps);
-        self.dispatched_at = dispatched;
         let mut start = dispatched + 1;
         if self.mode == PipelineMode::InOrder || insn.serialize_cycles != 0 {
             start = start.max(self.retired_at);
@@ -179,7 +179,8 @@ impl Engine {
         }
     }
 
-    /// Tells the oracle of the instruction, and frees the queue entries of its accesses.
+    /// Notes when the instruction was dispatched, tells the oracle of it, and frees the queue
+    /// entries of its accesses.
     fn leave(
         &mut self,
         (insn, dispatched_at): (&Insn, u64),
@@ -187,6 +188,7 @@ impl Engine {
         touches: &[Touch],
         watch: &mut impl Watch,
     ) {
+        self.dispatched_at = dispatched_at;
         self.consult(insn, dispatched_at, touches);
         self.commit(times, touches, watch);
         let (loads, _) = kinds(touches);

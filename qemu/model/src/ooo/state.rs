@@ -108,7 +108,7 @@ pub(crate) struct Engine {
     pub(super) retirement: Stage,
     /// The cycle of the last retirement.
     pub(super) retired_at: u64,
-    /// The cycle in which the last instruction was dispatched.
+    /// The cycle in which the instruction that retired last was dispatched.
     pub(super) dispatched_at: u64,
     pub(super) bundle: Bundle,
     /// The cause that no instruction retired in the cycle `retired_at`, if none did.
