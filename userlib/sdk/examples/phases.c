@@ -53,10 +53,10 @@ static uint64_t sum(const uint32_t *table, size_t row, size_t column, int by_row
     return sum;
 }
 
-/* What the program knows of its speed. */
+/* Cycles an instruction, of the program's orders. */
 struct speed {
-    double before;   /* cycles an instruction before the last change of the order */
-    int has_changed;
+    double kept;     /* in the order that was kept */
+    double before;   /* before the order that is tried, while one is */
     int changes;
 };
 
@@ -70,11 +70,13 @@ static int changes_order(int64_t session, struct speed *speed)
     int is_bound = phase.bottleneck == TALLY_L1D_MISSES ||
                    phase.bottleneck == TALLY_L2_DATA_MISSES ||
                    phase.bottleneck == TALLY_DTLB_MISSES;
-    int was_wrong = speed->has_changed && now > speed->before;
-    speed->has_changed = was_wrong || (is_bound && !speed->has_changed);
-    speed->before = now;
-    speed->changes += speed->has_changed;
-    return speed->has_changed;
+    int was_tried = speed->before > 0, is_worse = now > speed->before;
+    int tries = !was_tried && is_bound && (speed->kept == 0 || now > 1.25 * speed->kept);
+    if (!tries)
+        speed->kept = was_tried && is_worse ? speed->before : now;
+    speed->before = tries ? now : 0;
+    speed->changes += tries || (was_tried && is_worse);
+    return tries || (was_tried && is_worse);
 }
 
 int main(int argc, char **argv)
