@@ -9,8 +9,16 @@ use tally_abi::{
 
 use crate::{trace::run::Processor, trace_file::Records};
 
+/// The encoding of a processor's accesses. A hybrid's kinds of core have one model, and only its
+/// performance cores have the encoding of Lion Cove: the catalogue tells.
 fn encoding_of(processor: &Processor) -> Encoding {
-    Encoding::of(&processor.vendor, processor.family, processor.model)
+    let is_lion_cove =
+        ["_lioncove", "_cougarcove"].iter().any(|of| processor.catalogue.ends_with(of));
+    match Encoding::of(&processor.vendor, processor.family, processor.model) {
+        Encoding::Pebs | Encoding::LionCove if is_lion_cove => Encoding::LionCove,
+        Encoding::LionCove => Encoding::Pebs,
+        encoding => encoding,
+    }
 }
 
 /// The accesses of samples, by CPU, time stamp, session and event of the sample.

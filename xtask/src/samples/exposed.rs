@@ -9,8 +9,8 @@
 //!
 //! - *Branches* of a sample (`record -b`): if the last one was mispredicted and leads to the
 //!   sample's address, the cycles are the branch's. Branches that were not taken are not recorded.
-//!   So are those of AMD's samples: behind a misprediction the op that is dispatched first is
-//!   tagged, and the interrupt comes some branches later.
+//!   AMD's interrupt comes some branches behind the op that was tagged, so the branch that led to
+//!   the sample's address is looked for among those of the sample.
 //! - *Executions*, from precise samples of instructions in the same recording: an execution has one
 //!   cycle if the instruction is the oldest that retires in it, so an instruction with cycles *c*
 //!   and executions *e* was the oldest with probability p = min(c, e) / e. What exceeds e was
