@@ -64,6 +64,17 @@ mod tests {
     };
 
     #[test]
+    fn of_a_hybrid_only_the_performance_cores_have_lion_cove_s_encoding() {
+        let of = |catalogue: &str| {
+            let [vendor, pmu] = ["GenuineIntel", "v6"].map(str::to_owned);
+            let catalogue = catalogue.to_owned();
+            encoding_of(&Processor { vendor, family: 6, model: 0xc6, pmu, catalogue })
+        };
+        assert_eq!(of("arrowlake_lioncove"), Encoding::LionCove);
+        assert_eq!(of("arrowlake_skymont"), Encoding::Pebs);
+    }
+
+    #[test]
     fn an_access_belongs_to_one_event_s_sample() {
         let records = Records { accesses: vec![RECORD], ..Records::default() };
         let accesses = Accesses::of(&records, None);
